@@ -1,0 +1,13 @@
+//! tidegate: progressive delivery for Kubernetes where Git is the only control plane.
+//!
+//! ```text
+//! observe → plan → retreat → record → advance → announce
+//! ```
+//!
+//! The cluster is never ahead of Git: what live users reach of a new version is at most what the record in Git says.
+//! `ARCHITECTURE.md` tells how the rooms of this crate keep that promise.
+
+pub mod manifest;
+pub mod plan;
+pub mod record;
+pub mod target;

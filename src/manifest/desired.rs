@@ -1,0 +1,243 @@
+//! What people want, validated: after this no code sees raw text, and nothing in it can contradict itself.
+
+use super::duration::Span;
+use super::files::RepoPath;
+use super::ids::{
+    BlobId, ClusterName, ObjectName, Percent, PodsDigest, Revision, RolloutId, ScheduleName, SetId, StepName,
+};
+use super::object::{Kind, Object, ObjectRef};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A rollout as main's tip wants it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rollout {
+    /// Its identity.
+    pub id: RolloutId,
+    /// The file that declares it.
+    pub path: RepoPath,
+    /// The content of that file.
+    pub blob: BlobId,
+    /// The cluster that it runs on.
+    pub cluster: ClusterName,
+    /// How a run of it goes.
+    pub plan: Plan,
+    /// For how long after its promotion a set can be gone back to without phases.
+    pub rollback_window: Span,
+    /// Bars entry to new steps.
+    pub suspend: Suspend,
+    /// The exact manifests.
+    pub set: Arc<Set>,
+}
+
+/// Whether a rollout bars entry to new steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suspend {
+    /// Steps are entered as gates allow.
+    No,
+    /// No step is entered; retreats and upkeep go on.
+    Yes,
+}
+
+/// How a run goes: everything that a run keeps from its start to its end, whatever main says meanwhile.
+///
+/// Stored beside the record as `runs/<id>.yaml`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// What is rolled out.
+    pub target: Target,
+    /// How requests are split; without it there are no phases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<Traffic>,
+    /// The steps between *prepare* and *shift*.
+    #[serde(default)]
+    pub phases: Vec<PhasePlan>,
+    /// The way from the last phase to the new stable version.
+    #[serde(default)]
+    pub promotion: Promotion,
+    /// What happens on main after a failure.
+    #[serde(default)]
+    pub on_failure: OnFailure,
+    /// How long a workload may take to become ready.
+    pub progress_deadline: Span,
+}
+
+/// What is rolled out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// The kind of workload.
+    pub kind: TargetKind,
+    /// Its name, in the set and in the cluster.
+    pub name: ObjectName,
+    /// How the candidate's objects are named.
+    pub layout: Layout,
+}
+
+/// The kinds of workload that can be a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum TargetKind {
+    /// `apps/v1` Deployment.
+    Deployment,
+}
+
+/// How the candidate's objects are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Layout {
+    /// Stable keeps its names; the candidate's objects get `-canary` and exist only during a run.
+    #[default]
+    InPlace,
+}
+
+/// How requests are split between stable and candidate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Traffic {
+    /// What splits them.
+    pub router: Router,
+    /// After the route is in force, before clocks run.
+    pub settle: Span,
+    /// For requests in flight, before a backend goes.
+    pub drain: Span,
+}
+
+/// What splits requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Router {
+    /// A Gateway API HTTPRoute: weights and headers.
+    #[serde(rename_all = "camelCase")]
+    GatewayApi {
+        /// The HTTPRoute, in the set.
+        http_route: ObjectName,
+        /// The Service that it names, in the set.
+        service: ObjectName,
+    },
+    /// The number of candidate pods behind one Service.
+    Replicas {
+        /// The Service, in the set.
+        service: ObjectName,
+    },
+}
+
+impl Router {
+    /// The Service whose requests are split.
+    #[must_use]
+    pub fn service(&self) -> &ObjectName {
+        match self {
+            Self::GatewayApi { service, .. } | Self::Replicas { service } => service,
+        }
+    }
+}
+
+/// One phase of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhasePlan {
+    /// Its name.
+    pub name: StepName,
+    /// What must be open to enter it.
+    #[serde(default, skip_serializing_if = "Gates::is_empty")]
+    pub before: Gates,
+    /// What it adds to what is exposed already.
+    pub expose: Expose,
+    /// Stay at least this long, counted while observed.
+    #[serde(default)]
+    pub soak: Span,
+}
+
+/// What a phase exposes; it adds to the phases before it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Expose {
+    /// Alternatives; within one, all headers must be there.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub headers: BTreeSet<HeaderMatch>,
+    /// Share of all requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<Percent>,
+}
+
+/// Headers (lower-case name → exact value) that a request must all carry.
+pub type HeaderMatch = BTreeMap<String, String>;
+
+/// What must be open to enter a step.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Gates {
+    /// A person's word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// A window of the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<ScheduleName>,
+}
+
+impl Gates {
+    /// Whether nothing has to be open.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.approval.is_none() && self.window.is_none()
+    }
+}
+
+/// How a person's word is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Approval {
+    /// A branch (and, on hosts that have them, a pull request) that adds the decision; merging it approves.
+    PullRequest,
+}
+
+/// The way from the last phase to the new stable version.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Promotion {
+    /// What must be open to enter it.
+    #[serde(default, skip_serializing_if = "Gates::is_empty")]
+    pub before: Gates,
+    /// All traffic on the candidate, the old set still at full size, for this long.
+    #[serde(default)]
+    pub bake: Span,
+}
+
+/// What happens on main after a failure. Traffic goes back at once in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Revert {
+    /// A branch (a pull request) that undoes the run's change on main.
+    #[default]
+    PullRequest,
+    /// Nothing: the revision is refused until main changes.
+    None,
+}
+
+/// What happens on main after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct OnFailure {
+    /// How main is brought back.
+    #[serde(default)]
+    pub revert: Revert,
+}
+
+/// The exact manifests of one version. Its objects are keyed by what names them; all are in the rollout's namespace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Set {
+    /// By content: the id of the Git tree of its files.
+    pub id: SetId,
+    /// The files, by their path relative to the rollout's file.
+    pub files: BTreeMap<RepoPath, (BlobId, Arc<[u8]>)>,
+    /// What they declare.
+    pub objects: BTreeMap<ObjectRef, Object>,
+    /// The digest of the whole, canonical (requirement C-5).
+    pub revision: Revision,
+    /// The digest of the target's pod template and all that it references.
+    pub pods: PodsDigest,
+}
+
+impl Set {
+    /// The object of that kind and name.
+    #[must_use]
+    pub fn get(&self, kind: Kind, name: &ObjectName) -> Option<&Object> {
+        self.objects.iter().find(|(r, _)| r.kind == kind && r.name == *name).map(|(_, o)| o)
+    }
+}

@@ -1,0 +1,7 @@
+//! What people write: files as values, parsed and validated. Pure.
+
+pub mod desired;
+pub mod duration;
+pub mod files;
+pub mod ids;
+pub mod object;

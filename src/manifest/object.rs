@@ -1,0 +1,217 @@
+//! Kubernetes objects as plain values, and the closed list of kinds that tidegate reads or writes.
+
+use super::ids::{Namespace, ObjectName};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// The prefix of every annotation and label that is ours.
+pub const DOMAIN: &str = "tidegate.io";
+/// Who owns an object: `<instance>/<namespace>/<rollout>`.
+pub const OWNER: &str = "tidegate.io/owner";
+/// The digest of what was applied last, marks left out.
+pub const APPLIED: &str = "tidegate.io/applied";
+/// The sequence number of the record that the last write relied on.
+pub const SEQ: &str = "tidegate.io/seq";
+/// The epoch (leader generation) of the last write.
+pub const EPOCH: &str = "tidegate.io/epoch";
+/// `<run>/<why>`: that run went back, and may not be raised again.
+pub const RETREATED: &str = "tidegate.io/retreated";
+/// The label that carries a [`super::ids::PodsDigest`] on pods and selectors.
+pub const PODS: &str = "tidegate.io/pods";
+
+macro_rules! kinds {
+    ($($name:ident: $text:literal, $api:literal, $plural:literal;)*) => {
+        /// The kinds that tidegate knows. Those of [`Kind::MANIFEST`] may stand in a set; the others are only read.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Kind {
+            $(#[doc = concat!("`", $api, "` ", $text)] $name,)*
+        }
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The kind as manifests spell it.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// Group and version, as manifests spell them.
+            #[must_use]
+            pub fn api_version(self) -> &'static str {
+                match self { $(Self::$name => $api,)* }
+            }
+
+            /// The resource's name in request paths.
+            #[must_use]
+            pub fn plural(self) -> &'static str {
+                match self { $(Self::$name => $plural,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    ConfigMap: "ConfigMap", "v1", "configmaps";
+    ServiceAccount: "ServiceAccount", "v1", "serviceaccounts";
+    Deployment: "Deployment", "apps/v1", "deployments";
+    Service: "Service", "v1", "services";
+    HorizontalPodAutoscaler: "HorizontalPodAutoscaler", "autoscaling/v2", "horizontalpodautoscalers";
+    PodDisruptionBudget: "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets";
+    HttpRoute: "HTTPRoute", "gateway.networking.k8s.io/v1", "httproutes";
+    EndpointSlice: "EndpointSlice", "discovery.k8s.io/v1", "endpointslices";
+    Pod: "Pod", "v1", "pods";
+    NetworkPolicy: "NetworkPolicy", "networking.k8s.io/v1", "networkpolicies";
+}
+
+impl Kind {
+    /// The kinds that may stand in a set of manifests, in the order in which they are created.
+    pub const MANIFEST: &'static [Self] = &[
+        Self::ConfigMap,
+        Self::ServiceAccount,
+        Self::Deployment,
+        Self::Service,
+        Self::HorizontalPodAutoscaler,
+        Self::PodDisruptionBudget,
+        Self::HttpRoute,
+    ];
+
+    /// The kind of that group, version and kind, if it is known.
+    #[must_use]
+    pub fn find(api_version: &str, kind: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|k| k.as_str() == kind && k.api_version() == api_version)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Names one object of one cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ObjectRef {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its namespace: all kinds known here have one.
+    pub namespace: Namespace,
+    /// Its name.
+    pub name: ObjectName,
+}
+
+impl fmt::Display for ObjectRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
+}
+
+/// An object whose kind, namespace and name are known; the rest is as it was written or read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Object {
+    reference: ObjectRef,
+    value: Value,
+}
+
+impl Object {
+    /// Takes `value` as the object that `reference` names, and writes apiVersion, kind, namespace and name into it.
+    #[must_use]
+    pub fn new(reference: ObjectRef, value: Value) -> Self {
+        let mut object = Self { reference, value: if value.is_object() { value } else { Value::Object(Map::new()) } };
+        object.stamp();
+        object
+    }
+
+    fn stamp(&mut self) {
+        let reference = self.reference.clone();
+        self.value["apiVersion"] = reference.kind.api_version().into();
+        self.value["kind"] = reference.kind.as_str().into();
+        if !self.value["metadata"].is_object() {
+            self.value["metadata"] = Value::Object(Map::new());
+        }
+        self.value["metadata"]["name"] = reference.name.as_str().into();
+        self.value["metadata"]["namespace"] = reference.namespace.as_str().into();
+    }
+
+    /// What names it.
+    #[must_use]
+    pub fn reference(&self) -> &ObjectRef {
+        &self.reference
+    }
+
+    /// The same content under another name.
+    #[must_use]
+    pub fn renamed(&self, name: ObjectName) -> Self {
+        Self::new(ObjectRef { name, ..self.reference.clone() }, self.value.clone())
+    }
+
+    /// The whole object.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The whole object, to be changed. Kind, namespace and name are written back by [`Object::new`] only.
+    pub fn value_mut(&mut self) -> &mut Value {
+        &mut self.value
+    }
+
+    /// The value at a JSON pointer (RFC 6901).
+    #[must_use]
+    pub fn at(&self, pointer: &str) -> Option<&Value> {
+        self.value.pointer(pointer)
+    }
+
+    /// The text at a JSON pointer.
+    #[must_use]
+    pub fn text(&self, pointer: &str) -> Option<&str> {
+        self.at(pointer).and_then(Value::as_str)
+    }
+
+    /// The integer at a JSON pointer.
+    #[must_use]
+    pub fn int(&self, pointer: &str) -> Option<i64> {
+        self.at(pointer).and_then(Value::as_i64)
+    }
+
+    /// The uid that the API server gave it.
+    #[must_use]
+    pub fn uid(&self) -> Option<&str> {
+        self.text("/metadata/uid")
+    }
+
+    /// The resourceVersion that it was read at.
+    #[must_use]
+    pub fn resource_version(&self) -> Option<&str> {
+        self.text("/metadata/resourceVersion")
+    }
+
+    /// The generation of its spec.
+    #[must_use]
+    pub fn generation(&self) -> Option<i64> {
+        self.int("/metadata/generation")
+    }
+
+    /// The value of an annotation.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.value.get("metadata")?.get("annotations")?.get(key)?.as_str()
+    }
+
+    /// Sets an annotation.
+    pub fn annotate(&mut self, key: &str, value: &str) {
+        let annotations = &mut self.value["metadata"]["annotations"];
+        if !annotations.is_object() {
+            *annotations = Value::Object(Map::new());
+        }
+        annotations[key] = value.into();
+    }
+
+    /// The value of a label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.value.get("metadata")?.get("labels")?.get(key)?.as_str()
+    }
+}

@@ -1,0 +1,3 @@
+//! Decides: from what was observed to what shall be done. Pure.
+
+pub mod action;

@@ -1,0 +1,4 @@
+//! What tidegate writes back: the record of each rollout. Pure.
+
+pub mod posture;
+pub mod state;

@@ -1,0 +1,100 @@
+//! Postures: what a step wants of one cluster, so that a digest can stand for it.
+//!
+//! Nothing in a posture is read from live; what a size rule yields from live is upkeep.
+
+use crate::manifest::desired::HeaderMatch;
+use crate::manifest::ids::{Percent, PodsDigest, SetId};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// What the world of one cluster shall be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Posture {
+    /// The role that serves when in doubt.
+    pub stable: Role,
+    /// The new version, while a run is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<Role>,
+    /// How requests are split between the two.
+    #[serde(default, skip_serializing_if = "Split::is_stable")]
+    pub split: Split,
+}
+
+/// One of the two roles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Role {
+    /// Its manifests.
+    pub set: SetId,
+    /// How many pods it has.
+    pub size: Size,
+    /// The value of the label `tidegate.io/pods` on its pods. Stable has none before its first promotion, so that
+    /// adopting a workload restarts nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods: Option<PodsDigest>,
+}
+
+/// A rule that says how many pods a role has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Size {
+    /// As its manifests declare.
+    Declared,
+    /// Enough for this share of the requests: ⌈live stable × share / 100⌉, at least 1, full at 100.
+    /// With the router `replicas`: ⌊baseline × share / (100 − share)⌋.
+    Share(Percent),
+    /// As declared, but never fewer than this.
+    AtLeast(u32),
+}
+
+/// What of the users' requests reaches the candidate. Ordered componentwise (design §13.2): see [`Split::within`].
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Split {
+    /// Requests that match one of these all reach it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub headers: BTreeSet<HeaderMatch>,
+    /// The share of all others.
+    #[serde(default)]
+    pub weight: Percent,
+}
+
+impl Split {
+    /// Everything to stable.
+    #[must_use]
+    pub fn stable() -> Self {
+        Self::default()
+    }
+
+    /// Whether everything goes to stable.
+    #[must_use]
+    pub fn is_stable(&self) -> bool {
+        self.weight == Percent::ZERO && self.headers.is_empty()
+    }
+
+    /// Whether it exposes no more than `limit`: at most its weight, and each of its header alternatives asks for all
+    /// that some alternative of `limit` asks for. At weight 100 everything is within.
+    #[must_use]
+    pub fn within(&self, limit: &Self) -> bool {
+        let covered = |alternative: &HeaderMatch| {
+            limit.headers.iter().any(|l| l.iter().all(|(name, value)| alternative.get(name) == Some(value)))
+        };
+        limit.weight == Percent::ALL || (self.weight <= limit.weight && self.headers.iter().all(covered))
+    }
+}
+
+/// The digest of a posture: what a recorded step allows, and what an action was rendered from.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PostureDigest(String);
+
+impl Posture {
+    /// Its digest.
+    #[must_use]
+    pub fn digest(&self) -> PostureDigest {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        PostureDigest(Sha256::digest(text.as_bytes()).iter().take(8).fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        }))
+    }
+}

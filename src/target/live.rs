@@ -1,0 +1,60 @@
+//! Live state as a value: what the API server said, at one moment, of everything that a rollout may touch or must see.
+
+use crate::manifest::ids::{Namespace, ObjectName};
+use crate::manifest::object::{Kind, Object, ObjectRef};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// One namespace of one cluster, as observed.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LiveState {
+    /// The uid of the cluster's `kube-system` namespace: which cluster this is.
+    pub cluster_uid: String,
+    /// All objects of the kinds that tidegate watches.
+    pub objects: BTreeMap<ObjectRef, Arc<Object>>,
+    /// Kinds that this cluster does not serve (a missing CRD): they block who needs them, and nothing else.
+    pub missing: BTreeSet<Kind>,
+}
+
+impl LiveState {
+    /// The object of that name.
+    #[must_use]
+    pub fn get(&self, reference: &ObjectRef) -> Option<&Object> {
+        self.objects.get(reference).map(AsRef::as_ref)
+    }
+
+    /// The object of that kind and name.
+    #[must_use]
+    pub fn find(&self, kind: Kind, namespace: &Namespace, name: &ObjectName) -> Option<&Object> {
+        self.get(&ObjectRef { kind, namespace: namespace.clone(), name: name.clone() })
+    }
+
+    /// All objects of a kind.
+    pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
+        self.objects.iter().filter(move |(r, _)| r.kind == kind).map(|(_, o)| o.as_ref())
+    }
+}
+
+/// What an API request came to, sorted by what follows from it (requirement X-13). Expected results are not errors.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// Done; the object as the API server has it now (`None` after a delete).
+    Done(Option<Box<Object>>),
+    /// The world has moved (409, wrong uid, gone): observe again. Never a refusal.
+    Stale(String),
+    /// Another manager owns fields with other values.
+    Conflict {
+        /// The other manager.
+        manager: String,
+        /// The fields, as the API server names them.
+        fields: Vec<String>,
+    },
+    /// The API server or an admission webhook refuses the content (4xx): evidence against the revision.
+    Refused(String),
+    /// The kind is not served here (404 on the resource).
+    MissingKind(Kind),
+    /// We have no right to do this (403): no evidence against the revision.
+    Forbidden(String),
+    /// Time-out, 5xx, 429, connection refused: no evidence of anything; try again.
+    Retriable(String),
+}

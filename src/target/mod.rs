@@ -1,0 +1,3 @@
+//! What is rolled out, and the live state that it is judged by. Pure.
+
+pub mod live;
