@@ -17,6 +17,8 @@ pub const SEQ: &str = "tidegate.io/seq";
 pub const EPOCH: &str = "tidegate.io/epoch";
 /// `<run>/<why>`: that run went back, and may not be raised again.
 pub const RETREATED: &str = "tidegate.io/retreated";
+/// Whose copy an object is: `stable` or `candidate`.
+pub const ROLE: &str = "tidegate.io/role";
 /// The label that carries a [`super::ids::PodsDigest`] on pods and selectors.
 pub const PODS: &str = "tidegate.io/pods";
 

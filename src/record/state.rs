@@ -47,6 +47,9 @@ pub struct RolloutState {
     /// What each cluster is allowed to be.
     #[serde(default)]
     pub clusters: BTreeMap<ClusterName, ClusterState>,
+    /// The branch that proposes to undo the last run's change on main: proposed once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revert: Option<Pull>,
     /// The decisions that have been counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consumed: Vec<Consumed>,
@@ -129,9 +132,6 @@ pub enum Phase {
         next: StepName,
         /// Since when.
         since: Time,
-        /// A person said no: nothing is asked again before `resume`.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        denied: bool,
     },
     /// On *prepare* or a phase of the plan.
     Progressing(Stop),
@@ -141,9 +141,6 @@ pub enum Phase {
         at: Stop,
         /// Since when.
         since: Time,
-        /// A person said no.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        denied: bool,
     },
     /// *shift* or *promote*.
     Promoting(Stop),
@@ -183,6 +180,8 @@ pub enum Phase {
 pub struct Stop {
     /// Its name.
     pub step: StepName,
+    /// The sequence number of the record that entered it: what a fence asks of live objects.
+    pub seq: u64,
     /// Its clock.
     #[serde(flatten)]
     pub clock: Clock,
@@ -199,9 +198,6 @@ pub struct Clock {
     /// Seconds since `entered` in which nobody observed; they count for nothing.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub paused: u64,
-    /// Seconds of `paused` that fell after `exposed`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub paused_exposed: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -213,7 +209,7 @@ impl Clock {
     /// A step entered now.
     #[must_use]
     pub fn entered(now: Time) -> Self {
-        Self { entered: now, exposed: None, paused: 0, paused_exposed: 0 }
+        Self { entered: now, exposed: None, paused: 0 }
     }
 }
 
@@ -287,6 +283,9 @@ pub struct Run {
     /// A person bars entry to the next step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
+    /// A person said no: nothing is asked again before `resume`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub denied: bool,
     /// Its requests for approval, by step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pulls: BTreeMap<StepName, Pull>,
