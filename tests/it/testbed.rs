@@ -2,6 +2,7 @@
 
 use crate::support::cluster::{Bed, Space, eventually};
 use crate::support::gateway::{CONTROLLER, Mode, http_route};
+use crate::support::kubeconfig::client;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube::Api;
@@ -124,7 +125,7 @@ async fn the_gateway_takes_refuses_and_lags_as_told() {
 async fn the_audit_log_counts_requests_by_user() {
     let bed = Bed::shared().await;
     let space = bed.space("audit").await;
-    let tidegate = crate::support::cluster::client(&space.kubeconfig).await;
+    let tidegate = client(&space.kubeconfig).await;
     let start = bed.mark().await;
     let api: Api<Deployment> = Api::namespaced(tidegate.clone(), &space.name);
     api.list(&ListParams::default()).await.unwrap();
@@ -143,7 +144,7 @@ async fn the_audit_log_counts_requests_by_user() {
 async fn the_controllers_user_may_not_leave_its_namespace() {
     let bed = Bed::shared().await;
     let (space, other) = (bed.space("rights").await, bed.space("rights").await);
-    let tidegate = crate::support::cluster::client(&space.kubeconfig).await;
+    let tidegate = client(&space.kubeconfig).await;
     let denied = Api::<ConfigMap>::namespaced(tidegate.clone(), &other.name).list(&ListParams::default()).await;
     assert!(matches!(denied, Err(kube::Error::Api(status)) if status.code == 403));
     Api::<ConfigMap>::namespaced(tidegate, &space.name).list(&ListParams::default()).await.unwrap();

@@ -5,12 +5,12 @@
 
 use super::audit::{self, Request};
 use super::gateway::Gateway;
+use super::kubeconfig::client;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 use kube::api::PostParams;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Api, Client, Config};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -181,13 +181,6 @@ impl Space {
     {
         Api::namespaced(self.client.clone(), &self.name)
     }
-}
-
-/// A client that logs in as a kubeconfig says.
-pub(crate) async fn client(kubeconfig: &Path) -> Client {
-    let config = Kubeconfig::read_from(kubeconfig).unwrap();
-    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
-    Client::try_from(config).unwrap()
 }
 
 /// Waits until `look` returns something, and returns it; panics with `what` when it takes longer than [`PATIENCE`].

@@ -72,7 +72,7 @@ impl Gateway {
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(stop.run_until_cancelled(async {
-                let client = super::cluster::client(&kubeconfig).await;
+                let client = super::kubeconfig::client(&kubeconfig).await;
                 serve(client, modes).await;
             }));
         });

@@ -8,4 +8,5 @@
 pub(crate) mod audit;
 pub(crate) mod cluster;
 pub(crate) mod gateway;
+pub(crate) mod kubeconfig;
 pub(crate) mod promise;

@@ -100,6 +100,7 @@ fn read(repository: &git2::Repository, commit: &str, path: &str) -> Option<Box<R
     }
     let tree = repository.find_commit(id).unwrap().tree().unwrap();
     let file = tree.get_path(Path::new(path)).ok()?.to_object(repository).unwrap();
-    let state = serde_yaml::from_slice(file.as_blob().unwrap().content());
+    let json = serde_yaml::from_slice::<Value>(file.as_blob().unwrap().content());
+    let state = json.map_err(|e| e.to_string()).and_then(|v| serde_json::from_value(v).map_err(|e| e.to_string()));
     Some(Box::new(state.unwrap_or_else(|e| panic!("{path} in {commit} is not readable: {e}"))))
 }

@@ -111,9 +111,14 @@ impl Watched {
     /// With the violation, in words; and if a log cannot be read.
     #[track_caller]
     pub(crate) fn assert_kept(&self, audit_log: &Path, branch: StateBranch<'_>) -> Checked {
+        self.check_logs(audit_log, branch)
+            .unwrap_or_else(|violation| panic!("the promise is broken, {}: {violation}", self.rollout))
+    }
+
+    fn check_logs(&self, audit_log: &Path, branch: StateBranch<'_>) -> Result<Checked, Box<Violation>> {
         let mut events = logs::writes(audit_log, self.rollout.namespace.as_str());
         events.extend(logs::moves(branch, &self.rollout));
-        self.check(events).unwrap_or_else(|violation| panic!("the promise is broken, {}: {violation}", self.rollout))
+        self.check(events)
     }
 
     /// Checks every instant. At equal times the branch has moved first: that reading needs no luck of the clock.

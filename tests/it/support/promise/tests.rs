@@ -2,10 +2,18 @@
 
 use super::live::Write;
 use super::logs::{Effect, in_effect_order, instant};
-use super::{Checked, Event, Nanos, Watched, What};
+use super::{Checked, Event, Nanos, StateBranch, Watched, What};
 use crate::support::audit;
+use crate::support::cluster::{Bed, Space};
+use crate::support::gateway::http_route;
+use crate::support::kubeconfig::client;
+use kube::Api;
+use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
 use tidegate::manifest::desired::Router;
 use tidegate::manifest::ids::Percent;
 
@@ -38,6 +46,34 @@ fn by_pods() -> Watched {
     watched(Router::Replicas { service: name("podinfo") })
 }
 
+/// A record with that posture, and nine pods as the baseline of its run.
+fn state(namespace: &str, stable: Option<&str>, candidate: Option<&str>, split: &Value) -> Value {
+    let role = |pods: Option<&str>, size: Value| {
+        let mut role = json!({"set": "1".repeat(40), "size": size});
+        if let Some(pods) = pods {
+            role["pods"] = pods.into();
+        }
+        role
+    };
+    let mut posture = json!({"stable": role(stable, json!("declared")), "split": split});
+    if candidate.is_some() {
+        posture["candidate"] = role(candidate, json!({"share": split["weight"].as_u64().unwrap_or(0)}));
+    }
+    json!({
+        "apiVersion": "tidegate.io/v1alpha1", "kind": "RolloutState",
+        "metadata": {"namespace": namespace, "name": "podinfo"},
+        "writer": {"instance": "test", "version": "0", "cluster": "home", "clusterUid": "u", "epoch": 1},
+        "seq": 1, "source": {"commit": "c".repeat(40), "path": "rollout.yaml"}, "nextRun": 2,
+        "phase": {"name": "Steady", "how": "Initialized", "since": "2026-01-01T00:00:00Z"},
+        "run": {
+            "id": "1-00000000", "route": "phases", "from": "1".repeat(40), "to": "2".repeat(40),
+            "revision": format!("v1:sha256:{}", "d".repeat(64)), "pods": NEW, "started": "2026-01-01T00:00:00Z",
+            "source": "c".repeat(40), "baseline": {"home": 9},
+        },
+        "clusters": {"home": {"uid": "u", "posture": posture}},
+    })
+}
+
 /// A log in the making: each line is one second after the one before.
 #[derive(Default)]
 struct Log(Vec<Event>);
@@ -50,31 +86,7 @@ impl Log {
     }
 
     fn record(self, stable: Option<&str>, candidate: Option<&str>, split: &Value) -> Self {
-        let role = |pods: Option<&str>, size: Value| {
-            let mut role = json!({"set": "1".repeat(40), "size": size});
-            if let Some(pods) = pods {
-                role["pods"] = pods.into();
-            }
-            role
-        };
-        let mut posture = json!({"stable": role(stable, json!("declared")), "split": split});
-        if candidate.is_some() {
-            posture["candidate"] = role(candidate, json!({"share": split["weight"].as_u64().unwrap_or(0)}));
-        }
-        let state = json!({
-            "apiVersion": "tidegate.io/v1alpha1", "kind": "RolloutState",
-            "metadata": {"namespace": "shop", "name": "podinfo"},
-            "writer": {"instance": "test", "version": "0", "cluster": "home", "clusterUid": "u", "epoch": 1},
-            "seq": 1, "source": {"commit": "c".repeat(40), "path": "rollout.yaml"}, "nextRun": 2,
-            "phase": {"name": "Steady", "how": "Initialized", "since": "2026-01-01T00:00:00Z"},
-            "run": {
-                "id": "1-00000000", "route": "phases", "from": "1".repeat(40), "to": "2".repeat(40),
-                "revision": format!("v1:sha256:{}", "d".repeat(64)), "pods": NEW, "started": "2026-01-01T00:00:00Z",
-                "source": "c".repeat(40), "baseline": {"home": 9},
-            },
-            "clusters": {"home": {"uid": "u", "posture": posture}},
-        });
-        let state = serde_json::from_value(state).unwrap();
+        let state = serde_json::from_value(state("shop", stable, candidate, split)).unwrap();
         let commit = format!("commit-{}", self.0.len());
         self.push(What::Moved { commit, state: Some(Box::new(state)) })
     }
@@ -300,4 +312,74 @@ fn writes_are_in_the_order_in_which_they_took_effect() {
         })
         .collect();
     assert_eq!(seen, [(1000, Some(6)), (1000, Some(7)), (5100, None), (6000, Some(9))]);
+}
+
+const STATE: &str = "refs/heads/tidegate/test/state";
+const HOOK: &str = r#"#!/bin/sh
+[ "$1" = committed ] || exit 0
+while read -r old new ref; do echo "$(date +%s.%N) $old $new $ref" >>"$GIT_DIR/moves"; done
+"#;
+
+/// Moves the state branch of a bare repository to a commit with that record, as a push does.
+fn record(repository: &Path, state: &Value) {
+    let bare = git2::Repository::open_bare(repository).unwrap();
+    let blob = bare.blob(serde_yaml::to_string(state).unwrap().as_bytes()).unwrap();
+    let empty = bare.find_tree(bare.treebuilder(None).unwrap().write().unwrap()).unwrap();
+    let namespace = state["metadata"]["namespace"].as_str().unwrap();
+    let mut update = git2::build::TreeUpdateBuilder::new();
+    update.upsert(format!("rollouts/{namespace}/podinfo/state.yaml"), blob, git2::FileMode::Blob);
+    let tree = bare.find_tree(update.create_updated(&bare, &empty).unwrap()).unwrap();
+    let author = git2::Signature::now("test", "test@example.test").unwrap();
+    let commit = bare.commit(None, &author, &author, "record", &tree, &[]).unwrap();
+    let mut git = Command::new("git");
+    git.arg("-C").arg(repository).args(["update-ref", STATE, &commit.to_string()]);
+    assert!(git.status().unwrap().success());
+}
+
+async fn set_weight(space: &Space, weight: u32) {
+    let tidegate = client(&space.kubeconfig).await;
+    let routes = Api::<DynamicObject>::namespaced_with(tidegate, &space.name, &http_route());
+    let mut rule = split_rule(weight);
+    for backend in rule["backendRefs"].as_array_mut().unwrap() {
+        backend["port"] = 80.into();
+    }
+    let route = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "podinfo"},
+        "spec": {"parentRefs": [{"name": "gateway"}], "rules": [rule]},
+    });
+    routes.patch("podinfo", &PatchParams::apply("tidegate"), &Patch::Apply(route)).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_logs_of_a_real_api_server_and_a_real_repository_merge() {
+    let bed = Bed::shared().await;
+    let space = bed.space("promise").await;
+    let folder = tempfile::tempdir().unwrap();
+    git2::Repository::init_bare(folder.path()).unwrap();
+    let hook = folder.path().join("hooks/reference-transaction");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    std::fs::write(&hook, HOOK).unwrap();
+    std::fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).unwrap();
+
+    let mut watched = by_route();
+    watched.rollout = name(&format!("{}/podinfo", space.name));
+    watched.user.clone_from(&space.user);
+    let moves = folder.path().join("moves");
+    let branch = StateBranch { repository: folder.path(), moves: &moves, reference: STATE };
+    let weight = |w: u32| state(&space.name, None, Some(NEW), &json!({"weight": w}));
+
+    for step in [0, 10, 50] {
+        record(folder.path(), &weight(step));
+        set_weight(&space, step).await;
+    }
+    set_weight(&space, 0).await;
+    record(folder.path(), &weight(0));
+    bed.mark().await;
+    let checked = watched.assert_kept(&bed.audit_log(), branch);
+    assert_eq!((checked.moves, checked.writes, checked.highest_weight.get()), (4, 4, 50));
+
+    set_weight(&space, 1).await;
+    bed.mark().await;
+    let words = watched.check_logs(&bed.audit_log(), branch).unwrap_err().to_string();
+    assert!(words.contains("weight 1, 0 candidate pods"), "{words}");
 }
