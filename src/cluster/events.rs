@@ -57,8 +57,7 @@ impl Cluster {
         json!({
             "apiVersion": API,
             "kind": "Event",
-            // The API server adds 5 characters and cuts what is too long.
-            "metadata": {"generateName": format!("{}.", about.name), "namespace": about.namespace.as_str()},
+            "metadata": {"generateName": "tidegate-", "namespace": about.namespace.as_str()},
             "eventTime": wall.to_rfc3339_opts(SecondsFormat::Micros, true),
             "reportingController": format!("tidegate.io/{}", self.instance()),
             "reportingInstance": self.manager(),

@@ -71,9 +71,9 @@ pub fn cluster_rules() -> Vec<Rule> {
 /// `subject` is bound to them: `{kind: ServiceAccount, name: …, namespace: …}` or a user.
 #[must_use]
 pub fn manifests(instance: &InstanceName, home: &Namespace, namespaces: &[Namespace], subject: &Value) -> String {
-    let served = format!("{}-rollouts", role_name(instance));
+    let served = format!("{}:rollouts", role_name(instance));
     let own = role_name(instance);
-    let mut documents = bound("ClusterRole", &format!("{own}-identity"), None, &cluster_rules(), subject);
+    let mut documents = bound("ClusterRole", &format!("{own}:identity"), None, &cluster_rules(), subject);
     documents.extend(bound("Role", &own, Some(home), &home_rules(instance), subject));
     for namespace in namespaces {
         documents.extend(bound("Role", &served, Some(namespace), &namespace_rules(), subject));

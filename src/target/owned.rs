@@ -12,11 +12,15 @@ use serde_json::{Map, Value};
 /// Maps of which many managers own a part each: owning an empty one owns none of the entries.
 const SHARED_MAPS: [&str; 2] = ["labels", "annotations"];
 
+/// Keys that have a default: `ports` of containers and of Services are lists by `port` and `protocol`.
+const DEFAULTED_KEYS: [(&str, &str); 1] = [("protocol", "TCP")];
+
 /// The part of `object` that `manager` owns by apply, as an object to be applied again; `None` if it owns nothing.
 ///
-/// Items of a list by keys carry their keys, also where those were filled in by the server: without them the API
-/// server could not tell which item is meant. What is owned but not there any more is left out. An owned field that
-/// has no owned parts (a scalar, an atomic list or map) is taken as a whole.
+/// Items of a list by keys carry their keys: without them the API server could not tell which item is meant. Only a
+/// key that the API server fills in itself stays out unless it is owned, so that applying the result changes nothing.
+/// What is owned but not there any more is left out. An owned field that has no owned parts (a scalar, an atomic list
+/// or map) is taken as a whole.
 #[must_use]
 pub fn owned_by(object: &Object, manager: &str) -> Option<Object> {
     let mut owned: Option<Value> = None;
@@ -95,7 +99,10 @@ fn part_of_list(items: &[Value], fields: &Map<String, Value>) -> Vec<Value> {
         let (selector, below) = selectors.iter().find(|(selector, _)| selector.names(place, item))?;
         let mut taken = part(item, below)?;
         if let (Selector::Keys(keys), Some(taken)) = (selector, taken.as_object_mut()) {
-            for (name, value) in keys {
+            let defaulted = |(name, value): &(&String, &Value)| {
+                DEFAULTED_KEYS.iter().any(|(key, default)| name == key && *value == default)
+            };
+            for (name, value) in keys.iter().filter(|key| !defaulted(key)) {
                 taken.insert(name.clone(), value.clone());
             }
         }
@@ -192,7 +199,10 @@ mod tests {
                     "k:{\"name\":\"app\"}": {
                         ".": {}, "f:image": {}, "f:name": {}, "f:command": {},
                         "f:env": {"k:{\"name\":\"A\"}": {".": {}, "f:name": {}, "f:value": {}}},
-                        "f:ports": {"k:{\"containerPort\":8080,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}}},
+                        "f:ports": {
+                            "k:{\"containerPort\":8080,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}},
+                            "k:{\"containerPort\":8080,\"protocol\":\"UDP\"}": {".": {}, "f:containerPort": {}},
+                        },
                     },
                     "k:{\"name\":\"removed-by-hand\"}": {".": {}, "f:image": {}},
                 }}},
@@ -207,7 +217,7 @@ mod tests {
                     "template": {"spec": {"containers": [{
                         "name": "app", "image": "podinfo:1", "command": ["a", "b"],
                         "env": [{"name": "A", "value": "1"}],
-                        "ports": [{"containerPort": 8080, "protocol": "TCP"}],
+                        "ports": [{"containerPort": 8080}, {"containerPort": 8080, "protocol": "UDP"}],
                     }]}},
                 },
             })
