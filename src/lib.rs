@@ -9,6 +9,7 @@
 
 pub mod forge;
 pub mod gate;
+pub mod git;
 pub mod manifest;
 pub mod plan;
 pub mod record;
