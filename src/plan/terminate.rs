@@ -1,0 +1,118 @@
+//! Ends: a rollout that left main, a record that cannot be read, branches that ask for nothing any more.
+
+use super::action::{Action, Class, Verb};
+use super::draft::{Draft, RolloutPlan};
+use super::input::Input;
+use super::planner;
+use super::report::Wait;
+use crate::forge::branch;
+use crate::gate::BrakeWord;
+use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
+use crate::target::live::LiveState;
+use crate::target::{compare, owned};
+use crate::traffic::gateway_api;
+use serde_json::Value;
+
+/// The manifest is gone: objects stay, our marks go, then the record (design §13.10).
+pub fn terminate(draft: &mut Draft<'_>) {
+    if let Some(rollout) = draft.wanted().cloned() {
+        // It came back before it was gone: its objects are looked at as at first sight.
+        draft.state.promoted = None;
+        draft.state.clusters.clear();
+        draft.state.phase = crate::record::state::Phase::Initializing(crate::record::state::Clock::entered(draft.now()));
+        draft.note(format!("{} is back on main", rollout.path));
+    }
+}
+
+/// Takes our marks off everything that is ours.
+#[must_use]
+pub fn strip(draft: &Draft<'_>) -> Vec<Action> {
+    let manager = format!("tidegate-{}", draft.input.me.instance);
+    let owner = format!("{}/{}", draft.input.me.instance, draft.input.id);
+    let ours = draft.live.objects.values().filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
+    let Some(plan) = dummy_plan(draft) else { return Vec::new() };
+    let context = draft.context(&plan, None, None);
+    let posture = draft.posture().map(crate::record::posture::Posture::digest);
+    ours.filter_map(|live| {
+        let mut object = owned::owned_by(live, &manager)?;
+        unmark(&mut object);
+        let verb = Verb::Apply { object: Box::new(object), expects: context.expects(Class::Advance, Some(live)) };
+        Some(context.action(Class::Advance, posture.clone(), verb, format!("{}: marks removed", live.reference())))
+    })
+    .collect()
+}
+
+/// Any plan will do to name a cluster and a version of an object.
+fn dummy_plan(draft: &Draft<'_>) -> Option<crate::manifest::desired::Plan> {
+    draft.plan.as_ref().map(|p| (**p).clone()).or_else(|| draft.wanted().map(|r| r.plan.clone()))
+}
+
+fn unmark(object: &mut Object) {
+    if let Some(annotations) = object.value_mut().pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        for key in [OWNER, APPLIED, SEQ, EPOCH, RETREATED, ROLE] {
+            annotations.remove(key);
+        }
+        annotations.retain(|key, _| !key.starts_with(&format!("{DOMAIN}/")));
+    }
+}
+
+/// Without a readable record only marks and the brake act (design §1): routes of ours go back to stable, from live alone.
+#[must_use]
+pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
+    let mut plan = planner::hold(wait);
+    let owner = format!("{}/{}", input.me.instance, input.id);
+    let manager = format!("tidegate-{}", input.me.instance);
+    let routes = live.of_kind(Kind::HttpRoute).filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
+    for route in routes {
+        let marked = route.annotation(RETREATED).is_some();
+        if input.brake != Some(BrakeWord::Revert) && !marked {
+            continue;
+        }
+        for service in gateway_api::split_services(route) {
+            let mut object = owned::owned_by(route, &manager).unwrap_or_else(|| Object::new(route.reference().clone(), Value::Null));
+            let rules = gateway_api::retreat(route, &service);
+            if route.at("/spec/rules") == Some(&rules) && marked {
+                continue;
+            }
+            object.value_mut()["spec"]["rules"] = rules;
+            let mark = route.annotation(RETREATED).unwrap_or("0/aborted: the brake in the cluster says revert").to_owned();
+            object.annotate(RETREATED, &mark);
+            let digest = compare::applied_digest(&object);
+            object.annotate(APPLIED, &digest);
+            plan.retreats.push(Action {
+                class: Class::Retreat,
+                rollout: input.id.clone(),
+                cluster: input.me.cluster.clone(),
+                cluster_uid: live.cluster_uid.clone(),
+                posture: None,
+                verb: Verb::Apply {
+                    object: Box::new(object),
+                    expects: super::action::Expects::Version {
+                        uid: route.uid().unwrap_or_default().to_owned(),
+                        resource_version: route.resource_version().unwrap_or_default().to_owned(),
+                    },
+                },
+                why: format!("{}: all traffic to stable", route.reference()),
+            });
+        }
+    }
+    plan
+}
+
+/// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2).
+pub fn void_proposals(draft: &mut Draft<'_>) {
+    let prefix = branch::prefix(&draft.input.me.instance, &draft.input.id);
+    for (name, head) in &draft.input.proposals {
+        let Some(rest) = name.strip_prefix(&prefix) else { continue };
+        if rest.ends_with("-revert") {
+            continue;
+        }
+        let wanted = draft.state.run.as_ref().is_some_and(|run| {
+            let step = rest.strip_prefix(run.id.as_str()).and_then(|r| r.strip_prefix('-'));
+            step.is_some_and(|step| !run.approved.iter().any(|a| a.as_str() == step))
+        });
+        if !wanted {
+            draft.void.push((name.clone(), head.clone()));
+        }
+    }
+}
