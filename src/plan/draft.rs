@@ -71,6 +71,8 @@ pub struct Draft<'a> {
     pub plan: Option<Arc<Plan>>,
     /// What happened, for the commit's subject.
     what: Vec<String>,
+    /// Nothing of the rollout is left: its record ends, for this reason.
+    pub removed: Option<String>,
     /// A person's word that takes the run back.
     pub aborted: Option<String>,
     /// What waits for nothing.
@@ -99,6 +101,7 @@ impl<'a> Draft<'a> {
             before,
             plan,
             what: Vec::new(),
+            removed: None,
             aborted: None,
             retreats: Vec::new(),
             proposals: Vec::new(),
@@ -246,7 +249,8 @@ impl<'a> Draft<'a> {
                 continue;
             }
             let message: String = wait.message.chars().take(1_000).collect();
-            conditions.push(Condition { reason, message, since: old.map_or(self.now(), |c| c.since) });
+            let since = old.map_or(self.now(), |c| c.since);
+            conditions.push(Condition { reason, message, since, until: wait.until, act: wait.act.clone() });
         }
         conditions.sort_by(|a, b| a.reason.cmp(&b.reason));
         if conditions != self.state.conditions {
@@ -269,7 +273,9 @@ impl<'a> Draft<'a> {
             self.take_inventory();
         }
         let actions = actions(&self);
-        if self.changes() {
+        if let Some(what) = self.removed {
+            record = RecordChange::Remove { what };
+        } else if self.changes() {
             self.state.seq += 1;
             self.state.writer = self.input.me.clone();
             self.state.source.commit = self.input.main.clone();
@@ -336,7 +342,15 @@ fn lasting(reason: Reason) -> bool {
             | Reason::Drifted
             | Reason::TooManyDeletions
             | Reason::RouteUnknown
+            | Reason::Approval
             | Reason::Denied
             | Reason::Held
+            | Reason::Window
+            | Reason::Freeze
+            | Reason::Suspended
+            | Reason::Brake
+            | Reason::Concurrency
+            | Reason::Refused
+            | Reason::OnCandidate
     )
 }

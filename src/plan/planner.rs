@@ -128,14 +128,16 @@ fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: &words::Asked) {
 
 /// What the record, once it says so, wants done in the cluster now.
 fn due(draft: &Draft<'_>) -> Vec<Action> {
+    if let Phase::Terminating { .. } = draft.state.phase {
+        return terminate::strip(draft);
+    }
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return Vec::new() };
     let how = match &draft.state.phase {
         Phase::Initializing(_) => first::BRINGING_UP,
         Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. } => Manner::AT_REST,
         Phase::Failed { standing: Standing::OnCandidate, .. } => Manner { drift: Drift::Report, ..Manner::AT_REST },
         Phase::Reverting { stop, .. } if stop.step.as_str() == "retire" => back::RETIRING,
-        Phase::Reverting { .. } | Phase::Unknown => return Vec::new(),
-        Phase::Terminating { .. } => return terminate::strip(draft),
+        Phase::Reverting { .. } | Phase::Terminating { .. } | Phase::Unknown => return Vec::new(),
         Phase::Waiting { at: None, .. } => return Vec::new(),
         Phase::Waiting { at: Some(stop), .. }
         | Phase::Progressing(stop)

@@ -1,12 +1,13 @@
 //! Ends: a rollout that left main, a record that cannot be read, branches that ask for nothing any more.
 
-use super::action::{Action, Class, Verb};
+use super::action::{Action, Class, Expects, Verb};
 use super::draft::{Draft, RolloutPlan};
 use super::input::Input;
 use super::planner;
 use super::report::Wait;
 use crate::forge::branch;
 use crate::gate::BrakeWord;
+use crate::record::posture::Posture;
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::target::live::LiveState;
 use crate::target::{compare, owned};
@@ -21,6 +22,11 @@ pub fn terminate(draft: &mut Draft<'_>) {
         draft.state.clusters.clear();
         draft.state.phase = crate::record::state::Phase::Initializing(crate::record::state::Clock::entered(draft.now()));
         draft.note(format!("{} is back on main", rollout.path));
+        return;
+    }
+    let owner = format!("{}/{}", draft.input.me.instance, draft.input.id);
+    if !draft.live.objects.values().any(|o| o.annotation(OWNER) == Some(owner.as_str())) {
+        draft.removed = Some("released: removed from main, its objects stay".to_owned());
     }
 }
 
@@ -30,21 +36,28 @@ pub fn strip(draft: &Draft<'_>) -> Vec<Action> {
     let manager = format!("tidegate-{}", draft.input.me.instance);
     let owner = format!("{}/{}", draft.input.me.instance, draft.input.id);
     let ours = draft.live.objects.values().filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
-    let Some(plan) = dummy_plan(draft) else { return Vec::new() };
-    let context = draft.context(&plan, None, None);
-    let posture = draft.posture().map(crate::record::posture::Posture::digest);
     ours.filter_map(|live| {
         let mut object = owned::owned_by(live, &manager)?;
         unmark(&mut object);
-        let verb = Verb::Apply { object: Box::new(object), expects: context.expects(Class::Advance, Some(live)) };
-        Some(context.action(Class::Advance, posture.clone(), verb, format!("{}: marks removed", live.reference())))
+        let action = Action {
+            class: Class::Advance,
+            rollout: draft.input.id.clone(),
+            cluster: draft.input.me.cluster.clone(),
+            cluster_uid: draft.live.cluster_uid.clone(),
+            posture: draft.posture().map(Posture::digest),
+            verb: Verb::Apply { object: Box::new(object), expects: exactly(live) },
+            why: format!("{}: marks removed", live.reference()),
+        };
+        Some(action)
     })
     .collect()
 }
 
-/// Any plan will do to name a cluster and a version of an object.
-fn dummy_plan(draft: &Draft<'_>) -> Option<crate::manifest::desired::Plan> {
-    draft.plan.as_ref().map(|p| (**p).clone()).or_else(|| draft.wanted().map(|r| r.plan.clone()))
+fn exactly(live: &Object) -> Expects {
+    Expects::Version {
+        uid: live.uid().unwrap_or_default().to_owned(),
+        resource_version: live.resource_version().unwrap_or_default().to_owned(),
+    }
 }
 
 fn unmark(object: &mut Object) {
@@ -87,10 +100,7 @@ pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
                 posture: None,
                 verb: Verb::Apply {
                     object: Box::new(object),
-                    expects: super::action::Expects::Version {
-                        uid: route.uid().unwrap_or_default().to_owned(),
-                        resource_version: route.resource_version().unwrap_or_default().to_owned(),
-                    },
+                    expects: exactly(route),
                 },
                 why: format!("{}: all traffic to stable", route.reference()),
             });
