@@ -3,13 +3,15 @@
 //! Unknown fields survive a write by an older version; an unknown phase means hold. Requirement X-1.
 
 use super::posture::Posture;
+use super::unknown::Unknown;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{
     BlobId, ClusterName, CommitId, InstanceName, PodsDigest, Revision, RolloutId, RunId, SetId, StepName,
 };
 use crate::manifest::object::{Kind, ObjectRef};
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A point in time, to the second.
@@ -62,9 +64,9 @@ pub struct RolloutState {
     /// The last 20 runs, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<PastRun>,
-    /// What a newer version wrote.
-    #[serde(flatten)]
-    pub unknown: BTreeMap<String, serde_json::Value>,
+    /// What a newer version wrote; `store` reads it and writes it back.
+    #[serde(skip)]
+    pub unknown: Unknown,
 }
 
 /// Who wrote a record, where.
@@ -112,7 +114,7 @@ pub struct Promoted {
 
 /// Where a rollout stands (design §5). The transitions are those of [`Phase::may_become`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "name")]
+#[serde(tag = "name", remote = "Self")]
 pub enum Phase {
     /// First sight: stable is brought up.
     Initializing(Clock),
@@ -170,9 +172,27 @@ pub enum Phase {
         /// Since when.
         since: Time,
     },
-    /// Written by a newer version: hold.
-    #[serde(other)]
-    Unknown,
+    /// Written by a newer version, and kept as it is: hold.
+    #[serde(skip)]
+    Unknown(Value),
+}
+
+// With `remote = "Self"` the derived code is inherent; these wrap it for the one phase that has no fixed shape.
+impl Serialize for Phase {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Self::Unknown(raw) = self { raw.serialize(serializer) } else { Self::serialize(self, serializer) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Phase {
+    /// A phase of an unknown name is [`Phase::Unknown`]; a known name with other fields is an error.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Value::deserialize(deserializer)?;
+        match raw.get("name").and_then(Value::as_str) {
+            Some(name) if !Self::NAMES.contains(&name) => Ok(Self::Unknown(raw)),
+            Some(_) | None => Self::deserialize(raw).map_err(serde::de::Error::custom),
+        }
+    }
 }
 
 /// A step that was entered.
@@ -447,6 +467,20 @@ pub struct PastRun {
 }
 
 impl Phase {
+    /// The labels of all phases that this version knows.
+    pub const NAMES: [&'static str; 10] = [
+        "Initializing",
+        "Steady",
+        "Waiting",
+        "Progressing",
+        "WaitingPromotion",
+        "Promoting",
+        "Finalising",
+        "Reverting",
+        "Failed",
+        "Terminating",
+    ];
+
     /// The label that people see.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -461,7 +495,7 @@ impl Phase {
             Self::Reverting { .. } => "Reverting",
             Self::Failed { .. } => "Failed",
             Self::Terminating { .. } => "Terminating",
-            Self::Unknown => "Unknown",
+            Self::Unknown(_) => "Unknown",
         }
     }
 
@@ -477,7 +511,7 @@ impl Phase {
             | Self::Steady { .. }
             | Self::Failed { .. }
             | Self::Terminating { .. }
-            | Self::Unknown => None,
+            | Self::Unknown(_) => None,
         }
     }
 
@@ -496,7 +530,7 @@ impl Phase {
             Self::Failed { .. } => {
                 &["Initializing", "Waiting", "Progressing", "Promoting", "Reverting", "Steady", "Terminating"]
             }
-            Self::Terminating { .. } | Self::Unknown => &[],
+            Self::Terminating { .. } | Self::Unknown(_) => &[],
         };
         self.name() == next.name() || allowed.contains(&next.name())
     }

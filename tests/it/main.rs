@@ -1,0 +1,5 @@
+//! The integration tests: against a real API server, real Git servers and the real binary.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+mod testbed;
