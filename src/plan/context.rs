@@ -5,12 +5,13 @@ use super::input::Input;
 use crate::manifest::desired::{Plan, Router, Set};
 use crate::manifest::ids::{ClusterName, Namespace, ObjectName, SetId};
 use crate::manifest::object::{EPOCH, Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
-use crate::record::posture::PostureDigest;
+use crate::record::posture::{Posture, PostureDigest, Split};
 use crate::record::state::{Owned, RoleName};
 use crate::target::inplace::Facts;
 use crate::target::layout;
 use crate::target::live::LiveState;
 use crate::target::compare;
+use crate::traffic::{View, replicas};
 use std::sync::Arc;
 
 /// One rollout in one cluster, with the plan that is in force.
@@ -81,14 +82,31 @@ impl<'a> Context<'a> {
     /// The candidate's Deployment.
     #[must_use]
     pub fn candidate_deployment(&self) -> ObjectRef {
-        let name = layout::canary_name(&self.plan.target.name).unwrap_or_else(|_| self.plan.target.name.clone());
-        self.object(Kind::Deployment, &name)
+        let target = self.target();
+        let name = layout::copy_name(&target).unwrap_or_else(|_| target.name.clone());
+        ObjectRef { name, ..target }
+    }
+
+    /// Where the traffic room looks.
+    #[must_use]
+    pub fn view(&self) -> View<'a> {
+        View { live: self.live, namespace: self.namespace(), target: &self.plan.target.name, baseline: self.baseline }
     }
 
     /// The pinned set of that id.
     #[must_use]
     pub fn set(&self, id: &SetId) -> Option<&'a Arc<Set>> {
         self.input.sets.get(id)
+    }
+
+    /// Whether a live split is all that a posture asks for: by pods a weight is only met from below.
+    #[must_use]
+    pub fn reached(&self, live: &Split, posture: &Posture) -> bool {
+        let wanted = match self.router() {
+            Some(Router::Replicas { .. }) => replicas::reachable(self.baseline, &posture.split),
+            Some(Router::GatewayApi { .. }) | None => posture.split.clone(),
+        };
+        live.same(&wanted)
     }
 
     /// What a rendering needs.
@@ -114,7 +132,7 @@ impl<'a> Context<'a> {
     /// A rendered object with all our marks.
     #[must_use]
     pub fn marked(&self, object: &Object, role: RoleName) -> Object {
-        let mut object = compare::marked(object, self.owner, self.seq, self.input.me.epoch);
+        let mut object = compare::marked(object.clone(), self.owner, self.seq, self.input.me.epoch);
         object.annotate(ROLE, if role == RoleName::Stable { "stable" } else { "candidate" });
         if let Some(mark) = self.mark {
             object.annotate(RETREATED, mark);

@@ -12,6 +12,7 @@ use crate::record::state::RoleName;
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
 use crate::target::workload::{self, Readiness};
+use crate::target::overlap::{self, Overlap};
 use crate::target::{compare, layout};
 use crate::traffic::Standing;
 use chrono::TimeDelta;
@@ -95,11 +96,15 @@ impl Pass<'_> {
                 self.out.waits.extend(super::adopt::claimed_by_others(self.context, live));
             }
         }
-        if let Some(candidate) = self.posture.candidate.as_ref().and(self.context.live.into()) {
+        if self.posture.candidate.is_some() {
             let objects = self.rendered.iter().filter(|(_, r)| r.role == RoleName::Candidate);
             let objects = objects.map(|(k, r)| (k.clone(), r.object.clone())).collect();
-            for overlap in layout::overlap(candidate, &objects, self.context.plan, self.context.namespace()) {
-                self.out.waits.push(Wait::new(Reason::SelectorOverlap, overlap.to_string()));
+            let context = self.context;
+            for found in overlap::overlap(context.live, &objects, context.plan, context.namespace()) {
+                if let Overlap::Selects(by) = found {
+                    let why = format!("{by} also selects the candidate's pods; make its selector narrower");
+                    self.out.waits.push(Wait::new(Reason::SelectorOverlap, why));
+                }
             }
         }
         !self.out.waits.is_empty()
@@ -188,9 +193,9 @@ impl Pass<'_> {
         }
         let wait = match exposure::standing(self.context) {
             Standing::Effective => return false,
-            Standing::NotYet(why) | Standing::BlockedByPeer(why) => Wait::new(Reason::RouteNotEffective, why),
-            Standing::Unknown(why) => Wait::new(Reason::RouteUnknown, why),
-            Standing::Refused(why) => {
+            Standing::NotYet { why } => Wait::new(Reason::RouteNotEffective, why),
+            Standing::Unknown { why } => Wait::new(Reason::RouteUnknown, why),
+            Standing::Refused { why } => {
                 self.out.refused = Some(format!("the route was refused: {why}"));
                 Wait::new(Reason::RouteNotEffective, why)
             }
@@ -281,7 +286,7 @@ impl Pass<'_> {
             return;
         }
         let carries = exposure::carriers(self.context).contains(live.reference());
-        let same = exposure::live_split(self.context).is_ok_and(|split| split == self.posture.split);
+        let same = exposure::live_split(self.context).is_ok_and(|split| self.context.reached(&split, self.posture));
         if carries && !same {
             let why = format!("{reference}: {what}");
             self.out.waits.push(Wait::new(Reason::LoweredByHand, why));
@@ -297,7 +302,7 @@ impl Pass<'_> {
         }
         let object = match (rendered.role, live, reference.kind) {
             // A late create by a paused leader must expose nothing: the size comes with a later tick.
-            (RoleName::Candidate, None, Kind::Deployment) => layout::with_replicas(&rendered.object, Some(0)),
+            (RoleName::Candidate, None, Kind::Deployment) => layout::with_replicas(rendered.object.clone(), Some(0)),
             _ => rendered.object.clone(),
         };
         let object = self.context.marked(&object, rendered.role);

@@ -9,9 +9,9 @@ use super::forward;
 use super::input::{Git, MayStart};
 use super::procedure::{Stage, Step};
 use super::report::{Reason, Wait};
-use crate::forge::branch;
-use crate::gate::BrakeWord;
-use crate::gate::schedule::{Opening, Window};
+use crate::forge::branch::{Asks, Head};
+use crate::gate::schedule::WindowState;
+use crate::gate::{BrakeWord, approval};
 use crate::manifest::desired::{Plan, Suspend};
 use crate::manifest::ids::StepName;
 use crate::record::history;
@@ -19,16 +19,6 @@ use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Phase, Pull, Rest, RoleName, Route, Run, Standing, Stop};
 use crate::target::inplace;
 use std::sync::Arc;
-
-/// The name by which people let a run enter a step: *prepare* takes over the first phase's gates, *shift* is the promotion.
-#[must_use]
-pub fn gate_name(plan: &Plan, run: &Run, step: &Step) -> StepName {
-    match step.name.as_str() {
-        "prepare" => plan.phases.first().filter(|_| run.route == Route::Phases).map_or(step.name.clone(), |p| p.name.clone()),
-        "shift" | "promote" => StepName::fixed("promotion"),
-        _ => step.name.clone(),
-    }
-}
 
 /// A run that has not entered its first step: nothing of it is in the cluster.
 pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step]) {
@@ -145,9 +135,9 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
     if let Some(name) = &step.before.window {
         match draft.input.policy.windows.get(name) {
             None => waits.push(Wait::new(Reason::Window, format!("the policy has no window {name}"))),
-            Some(window) => match window.at(draft.now()) {
-                Opening::Open { .. } => {}
-                Opening::Closed { opens } => {
+            Some(window) => match window.is_open(draft.now()) {
+                WindowState::Open { .. } => {}
+                WindowState::Closed { opens } => {
                     let wait = Wait::new(Reason::Window, format!("{} waits for the window {name}", step.name));
                     waits.push(Wait { until: opens, ..wait });
                 }
@@ -155,7 +145,8 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
         }
     }
     if step.before.approval.is_some() {
-        waits.extend(approval(draft, run, &gate_name(plan, run, step)));
+        let through = approval::asked_as(plan, &step.name).unwrap_or_else(|| StepName::fixed("promotion"));
+        waits.extend(approved(draft, plan, run, &through));
     }
     for at in waits.iter().filter_map(|w| w.until) {
         draft.wake(at);
@@ -175,7 +166,7 @@ pub fn barred(draft: &Draft<'_>) -> Vec<Wait> {
         waits.push(Wait::new(Reason::Brake, format!("the ConfigMap tidegate-brake says {word}")));
     }
     for (name, freeze) in &draft.input.policy.freezes {
-        if let Opening::Open { until } = Window::at(freeze, draft.now()) {
+        if let Some(until) = freeze.holds(draft.input.policy.tenant.as_ref(), draft.now()) {
             waits.push(Wait::new(Reason::Freeze, format!("freeze {name}")).until(until));
         }
     }
@@ -186,12 +177,13 @@ pub fn barred(draft: &Draft<'_>) -> Vec<Wait> {
 }
 
 /// A person's word for a step: asked for once, by a branch that adds the decision.
-fn approval(draft: &mut Draft<'_>, run: &Run, through: &StepName) -> Vec<Wait> {
-    if run.approved.contains(through) {
+fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -> Vec<Wait> {
+    if approval::covers(plan, &run.approved, through) {
         return Vec::new();
     }
     let id = draft.input.id.clone();
-    let name = branch::advance(&draft.input.me.instance, &id, &run.id, through);
+    let head = Head { rollout: id.clone(), run: run.id.clone(), asks: Asks::Advance(through.clone()) };
+    let name = head.branch(&draft.input.me.instance);
     if run.denied {
         let act = format!("tidegate resume {id}");
         return vec![Wait::new(Reason::Denied, format!("a person said no to {through}")).act(act)];

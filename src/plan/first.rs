@@ -7,6 +7,7 @@ use super::input::{Desired, Input};
 use super::report::{Reason, Wait};
 use crate::manifest::desired::Rollout;
 use crate::manifest::ids::RunId;
+use crate::record::unknown::Unknown;
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Clock, Phase, Promoted, Rest, RolloutState, Source, Standing};
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ pub fn blank(input: &Input, rollout: &Rollout) -> RolloutState {
         refused: Vec::new(),
         conditions: Vec::new(),
         history: Vec::new(),
-        unknown: BTreeMap::new(),
+        unknown: Unknown::default(),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::back::{self, Turn};
 use super::converge::{Converged, Drift, StableFirst};
 use super::draft::{Draft, Manner};
-use super::entry::{self, Entry};
+use super::entry;
 use super::exposure;
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
@@ -207,7 +207,7 @@ pub fn with_clock(phase: &Phase, clock: Clock) -> Phase {
         | Phase::Steady { .. }
         | Phase::Failed { .. }
         | Phase::Terminating { .. }
-        | Phase::Unknown => {}
+        | Phase::Unknown(_) => {}
     }
     phase
 }

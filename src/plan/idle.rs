@@ -7,10 +7,10 @@ use super::entry;
 use super::input::Desired;
 use super::report::{Reason, Wait};
 use super::words::Asked;
-use crate::forge::branch;
+use crate::forge::branch::{Asks, Head};
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
 use crate::manifest::ids::RunId;
-use crate::record::history;
+use crate::record::history::{self, RunOf};
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Outcome, Phase, Promoted, Pull, Route, Run};
 use std::sync::Arc;
@@ -105,7 +105,17 @@ fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, promoted: &Promoted,
 fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
     let Some(promoted) = draft.state.promoted.clone() else { return };
     let number = draft.state.next_run;
-    let id = history::run_id(number, &draft.input.me.instance, &draft.input.id, &promoted.set, &set.id, plan);
+    let id = history::run_id(
+        number,
+        &RunOf {
+            instance: &draft.input.me.instance,
+            rollout: &draft.input.id,
+            from: &promoted.set,
+            to: &set.id,
+            revision: &set.revision,
+            plan,
+        },
+    );
     draft.state.next_run = number + 1;
     draft.state.revert = None;
     draft.state.run = Some(Run {
@@ -137,12 +147,12 @@ fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
 
 /// Back to a promoted set, within the window; says whether a run was opened.
 fn roll_back(draft: &mut Draft<'_>, named: &RunId) -> bool {
-    let past = draft.state.history.iter().rev().find(|p| p.run == *named && p.outcome == Outcome::Promoted).cloned();
+    let past = history::replaced(&draft.state, named).map(|past| past.set.clone());
     let (Some(past), Some(rollout)) = (past, draft.wanted().cloned()) else { return false };
-    let Some(set) = draft.input.sets.get(&past.to).cloned() else { return false };
-    let Some(current) = draft.state.promoted.clone().filter(|p| p.set != past.to) else { return false };
+    let Some(set) = draft.input.sets.get(&past).cloned() else { return false };
+    let Some(current) = draft.state.promoted.clone().filter(|p| p.set != past) else { return false };
     let why = format!("rolled back to run {named}");
-    history::refuse(&mut draft.state, &current.revision, &current.run, Outcome::RolledBack, &why, draft.input.now);
+    history::refuse(&mut draft.state, current.revision, current.run, Outcome::RolledBack, &why, draft.input.now);
     open(draft, &rollout.plan, &set, Route::Rollback);
     true
 }
@@ -150,7 +160,8 @@ fn roll_back(draft: &mut Draft<'_>, named: &RunId) -> bool {
 /// After a run that went back: a branch that undoes its change on main, once (requirement X-5).
 fn propose_revert(draft: &mut Draft<'_>, rollout: &Rollout) {
     let Some(last) = draft.state.last_run.clone() else { return };
-    let name = branch::revert(&draft.input.me.instance, &draft.input.id, &last.id);
+    let head = Head { rollout: draft.input.id.clone(), run: last.id.clone(), asks: Asks::Revert };
+    let name = head.branch(&draft.input.me.instance);
     let head = draft.input.proposals.get(&name).cloned();
     let refused = draft.state.refused.iter().find(|r| r.revision == rollout.set.revision).cloned();
     match (refused, head) {

@@ -2,13 +2,14 @@
 
 use super::evidence::Evidence;
 use crate::gate::BrakeWord;
-use crate::gate::decisions::FiledDecision;
-use crate::gate::schedule::Window;
+use crate::gate::decisions::DecisionFile;
+use crate::gate::schedule::{Freeze, Window};
 use crate::manifest::desired::{Plan, Rollout, Set};
-use crate::manifest::ids::{CommitId, RolloutId, ScheduleName, SetId};
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{BlobId, CommitId, RolloutId, ScheduleName, SetId, TenantName};
 use crate::record::state::{RolloutState, Time, Writer};
 use crate::target::live::LiveState;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Everything that one rollout's next move depends on.
@@ -76,9 +77,9 @@ pub struct Decisions {
     /// The tip of the decisions branch.
     pub tip: Option<CommitId>,
     /// Its files about this rollout.
-    pub filed: Vec<FiledDecision>,
+    pub filed: Vec<DecisionFile>,
     /// Those that were there when the open (else the last) run started.
-    pub before_run: Vec<FiledDecision>,
+    pub at_start: BTreeSet<(RepoPath, BlobId)>,
 }
 
 /// What the policy says of one rollout.
@@ -86,8 +87,10 @@ pub struct Decisions {
 pub struct PolicyView {
     /// Windows by name.
     pub windows: BTreeMap<ScheduleName, Window>,
-    /// The freezes that cover its tenant, by name.
-    pub freezes: BTreeMap<ScheduleName, Window>,
+    /// Freezes by name.
+    pub freezes: BTreeMap<ScheduleName, Freeze>,
+    /// The tenant that it belongs to.
+    pub tenant: Option<TenantName>,
     /// The most objects that one run may delete, beyond the candidate's.
     pub max_deletions: usize,
     /// Whether another run may start.

@@ -20,3 +20,6 @@ pub mod report;
 pub mod retreat;
 pub mod terminate;
 pub mod words;
+
+#[cfg(test)]
+mod tests;

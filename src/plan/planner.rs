@@ -51,7 +51,7 @@ pub fn hold(wait: Wait) -> RolloutPlan {
 
 /// Why a record must not be acted on: it is somebody else's, from the future, or older than what live was written under.
 fn distrust(input: &Input, live: &LiveState, state: &RolloutState) -> Option<Wait> {
-    if state.phase == Phase::Unknown {
+    if let Phase::Unknown(_) = state.phase {
         return Some(Wait::new(Reason::UnknownPhase, format!("written by tidegate {}", state.writer.version)));
     }
     if state.writer.instance != input.me.instance {
@@ -122,7 +122,7 @@ fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: &words::Asked) {
         | Phase::Finalising(_) => forward::forward(draft),
         Phase::Reverting { stop, why, then } => back::reverting(draft, stop, why, *then),
         Phase::Terminating { .. } => terminate::terminate(draft),
-        Phase::Unknown => {}
+        Phase::Unknown(_) => {}
     }
 }
 
@@ -137,7 +137,7 @@ fn due(draft: &Draft<'_>) -> Vec<Action> {
         Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. } => Manner::AT_REST,
         Phase::Failed { standing: Standing::OnCandidate, .. } => Manner { drift: Drift::Report, ..Manner::AT_REST },
         Phase::Reverting { stop, .. } if stop.step.as_str() == "retire" => back::RETIRING,
-        Phase::Reverting { .. } | Phase::Terminating { .. } | Phase::Unknown => return Vec::new(),
+        Phase::Reverting { .. } | Phase::Terminating { .. } | Phase::Unknown(_) => return Vec::new(),
         Phase::Waiting { at: None, .. } => return Vec::new(),
         Phase::Waiting { at: Some(stop), .. }
         | Phase::Progressing(stop)

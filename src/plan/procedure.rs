@@ -1,5 +1,6 @@
 //! A run as a list of steps. The target supplies these lists, and nothing else decides order (design §5).
 
+use crate::gate::approval;
 use crate::manifest::desired::{Gates, Plan, Router};
 use crate::manifest::ids::{Percent, StepName};
 use crate::manifest::duration::Span;
@@ -129,22 +130,24 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
         Some(Router::Replicas { .. }) | None => Percent::ZERO,
         Some(Router::GatewayApi { .. }) => phases.first().and_then(|p| p.expose.weight).unwrap_or(Percent::ZERO),
     };
-    // prepare takes over the first phase's gates: creating candidate pods is an advance.
-    let gates = phases.first().map(|p| p.before.clone()).unwrap_or_default();
-    let mut steps =
-        vec![step(StepName::fixed("prepare"), first, &split, gates, Span::ZERO, Stage::Progressing)];
-    for (i, phase) in phases.iter().enumerate() {
+    let gates = |name: &StepName| match route {
+        Route::Rollback => Gates::default(),
+        Route::Phases | Route::Plain => approval::gates(plan, name).clone(),
+    };
+    let prepare = StepName::fixed("prepare");
+    let before = gates(&prepare);
+    let mut steps = vec![step(prepare, first, &split, before, Span::ZERO, Stage::Progressing)];
+    for phase in phases {
         split.headers.extend(phase.expose.headers.iter().cloned());
         split.weight = phase.expose.weight.unwrap_or(split.weight);
-        let before = if i == 0 { Gates::default() } else { phase.before.clone() };
+        let before = gates(&phase.name);
         steps.push(step(phase.name.clone(), split.weight, &split, before, phase.soak, Stage::Progressing));
     }
-    let (before, bake) = match route {
-        Route::Rollback => (Gates::default(), Span::ZERO),
-        Route::Phases | Route::Plain => (plan.promotion.before.clone(), plan.promotion.bake),
-    };
+    let shift = StepName::fixed("shift");
+    let before = gates(&shift);
+    let bake = if route == Route::Rollback { Span::ZERO } else { plan.promotion.bake };
     split.weight = Percent::ALL;
-    steps.push(step(StepName::fixed("shift"), Percent::ALL, &split, before, bake, Stage::Promoting));
+    steps.push(step(shift, Percent::ALL, &split, before, bake, Stage::Promoting));
     steps
 }
 

@@ -5,14 +5,17 @@ use super::draft::{Draft, RolloutPlan};
 use super::input::Input;
 use super::planner;
 use super::report::Wait;
-use crate::forge::branch;
-use crate::gate::BrakeWord;
+use crate::forge::branch::{Asks, Head};
+use crate::gate::{BrakeWord, approval};
 use crate::record::posture::Posture;
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::target::live::LiveState;
 use crate::target::{compare, owned};
 use crate::traffic::gateway_api;
+use crate::manifest::ids::ObjectName;
+use crate::target::layout::SUFFIX;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// The manifest is gone: objects stay, our marks go, then the record (design §13.10).
 pub fn terminate(draft: &mut Draft<'_>) {
@@ -81,9 +84,10 @@ pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
         if input.brake != Some(BrakeWord::Revert) && !marked {
             continue;
         }
-        for service in gateway_api::split_services(route) {
+        for service in split_services(route) {
             let mut object = owned::owned_by(route, &manager).unwrap_or_else(|| Object::new(route.reference().clone(), Value::Null));
-            let rules = gateway_api::retreat(route, &service);
+            let lowered = gateway_api::retreat(route, &service);
+            let rules = lowered.at("/spec/rules").cloned().unwrap_or_default();
             if route.at("/spec/rules") == Some(&rules) && marked {
                 continue;
             }
@@ -111,18 +115,22 @@ pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
 
 /// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2).
 pub fn void_proposals(draft: &mut Draft<'_>) {
-    let prefix = branch::prefix(&draft.input.me.instance, &draft.input.id);
     for (name, head) in &draft.input.proposals {
-        let Some(rest) = name.strip_prefix(&prefix) else { continue };
-        if rest.ends_with("-revert") {
-            continue;
-        }
+        let Some(asked) = Head::parse(&draft.input.me.instance, name) else { continue };
+        let Asks::Advance(step) = &asked.asks else { continue };
         let wanted = draft.state.run.as_ref().is_some_and(|run| {
-            let step = rest.strip_prefix(run.id.as_str()).and_then(|r| r.strip_prefix('-'));
-            step.is_some_and(|step| !run.approved.iter().any(|a| a.as_str() == step))
+            let plan = draft.plan.as_deref();
+            asked.run == run.id && plan.is_some_and(|plan| !approval::covers(plan, &run.approved, step))
         });
         if !wanted {
             draft.void.push((name.clone(), head.clone()));
         }
     }
+}
+
+/// The Services that a route splits: those that stand in it beside their candidate's copy.
+fn split_services(route: &Object) -> BTreeSet<ObjectName> {
+    let rules = route.at("/spec/rules").and_then(Value::as_array);
+    let refs = rules.into_iter().flatten().filter_map(|rule| rule.get("backendRefs")?.as_array()).flatten();
+    refs.filter_map(|backend| backend.get("name")?.as_str()?.strip_suffix(SUFFIX)?.parse().ok()).collect()
 }

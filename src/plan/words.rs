@@ -2,9 +2,11 @@
 
 use super::draft::Draft;
 use super::forward;
-use crate::gate::decisions::{self, Word};
+use crate::gate::decisions::{self, Hearing, Word};
 use crate::manifest::decision::DecisionAction;
-use crate::manifest::ids::{RunId, StepName};
+use crate::manifest::duration::Span;
+use crate::manifest::ids::RunId;
+use crate::record::history;
 use crate::record::state::{Phase, Standing};
 
 /// What the words ask for beyond the record.
@@ -17,7 +19,15 @@ pub struct Asked {
 /// Counts each decision that counts, in the order of their files.
 pub fn apply(draft: &mut Draft<'_>) -> Asked {
     let mut asked = Asked::default();
-    let heard = decisions::evaluate(&draft.input.decisions, &draft.state, draft.now());
+    let hearing = Hearing {
+        record: &draft.state,
+        plan: draft.plan.as_deref(),
+        files: &draft.input.decisions.filed,
+        at_start: &draft.input.decisions.at_start,
+        rollback_window: draft.wanted().map_or(Span::ZERO, |rollout| rollout.rollback_window),
+        now: draft.now(),
+    };
+    let heard = decisions::hear(&hearing);
     for word in heard.words {
         let Word { decision, consumed } = word;
         draft.note(format!("{} by {}", consumed.action, consumed.by));
@@ -29,22 +39,13 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
 
 fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, named: &RunId, asked: &mut Asked) {
     let current = draft.state.phase.stop().map(|s| s.step.clone());
-    let plan = draft.plan.clone();
     let reason = reason.unwrap_or("no reason given");
     match action {
         DecisionAction::Approve { through } => {
-            if let (Some(run), Some(plan)) = (&mut draft.state.run, plan) {
-                let names: Vec<StepName> = plan
-                    .phases
-                    .iter()
-                    .map(|p| p.name.clone())
-                    .chain([StepName::fixed("promotion")])
-                    .collect();
-                let reach = names.iter().position(|n| n == through).map_or(0, |i| i + 1);
-                run.approved.extend(names.into_iter().take(reach));
-                run.approved.sort();
+            with_run(draft, |run| {
+                run.approved.push(through.clone());
                 run.approved.dedup();
-            }
+            });
         }
         DecisionAction::Deny => with_run(draft, |run| run.denied = true),
         DecisionAction::Skip => with_run(draft, |run| run.skipped = current),
@@ -61,7 +62,7 @@ fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, nam
             if matches!(draft.state.phase, Phase::Failed { standing: Standing::OnCandidate, .. }) {
                 forward::retry_promotion(draft);
             }
-            draft.state.refused.retain(|refused| refused.run != *named);
+            history::forgive(&mut draft.state, named);
         }
         DecisionAction::Rollback => asked.rollback = Some(named.clone()),
     }

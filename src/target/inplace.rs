@@ -3,11 +3,11 @@
 use super::layout::{self, LayoutError};
 use super::live::LiveState;
 use crate::manifest::desired::{Plan, Router, Set};
-use crate::manifest::ids::{Namespace, Percent, SetId};
+use crate::manifest::ids::{Namespace, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::record::posture::{Posture, Role, Size};
 use crate::record::state::RoleName;
-use crate::traffic::{gateway_api, replicas};
+use crate::traffic::{self, Form, replicas};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
         let pods = candidate.pods.as_ref().unwrap_or(&new.pods);
         for (reference, object) in layout::candidate(base, new, facts.plan, pods)? {
             let object = if reference.kind == Kind::Deployment {
-                layout::with_replicas(&object, Some(candidate_size(candidate, new, facts)))
+                layout::with_replicas(object, Some(candidate_size(candidate, new, facts)))
             } else {
                 object
             };
@@ -86,11 +86,11 @@ fn sized_stable(object: &Object, posture: &Posture, set: &Set, facts: &Facts<'_>
     let target = reference.kind == Kind::Deployment && reference.name == facts.plan.target.name;
     let scaler = layout::hpa_of(set, facts.plan).map(Object::reference);
     match posture.stable.size {
-        _ if target && scaler.is_some() => layout::with_replicas(object, handed_over(reference, facts)),
+        _ if target && scaler.is_some() => layout::with_replicas(object.clone(), handed_over(reference, facts)),
         Size::AtLeast(least) if target => match object.int("/spec/replicas") {
             Some(declared) => {
                 let declared = u32::try_from(declared).unwrap_or(u32::MAX);
-                layout::with_replicas(object, Some(declared.max(least)))
+                layout::with_replicas(object.clone(), Some(declared.max(least)))
             }
             None => object.clone(),
         },
@@ -118,25 +118,11 @@ fn handed_over(reference: &ObjectRef, facts: &Facts<'_>) -> Option<u32> {
 
 /// The object that carries the split, with the posture's split.
 fn split_apex(object: &Object, posture: &Posture, facts: &Facts<'_>) -> Object {
-    let reference = object.reference();
-    match facts.plan.traffic.as_ref().map(|t| &t.router) {
-        Some(Router::GatewayApi { http_route, service })
-            if reference.kind == Kind::HttpRoute && reference.name == *http_route =>
-        {
-            match posture.candidate {
-                Some(_) => gateway_api::render(object, service, &posture.split),
-                None => object.clone(),
-            }
-        }
-        Some(Router::Replicas { service })
-            if reference.kind == Kind::Service
-                && reference.name == *service
-                && posture.split.weight == Percent::ALL =>
-        {
-            let pods = posture.candidate.as_ref().and_then(|c| c.pods.as_ref());
-            pods.map_or_else(|| object.clone(), |pods| replicas::select_candidate(object, pods))
-        }
-        Some(Router::GatewayApi { .. } | Router::Replicas { .. }) | None => object.clone(),
+    let (Some(traffic), Some(candidate)) = (&facts.plan.traffic, &posture.candidate) else { return object.clone() };
+    let apex = traffic::carriers(&traffic.router, facts.namespace, &facts.plan.target.name);
+    match candidate.pods.as_ref().filter(|_| apex.first() == Some(object.reference())) {
+        Some(pods) => traffic::render(&traffic.router, object, Form::Split { split: &posture.split, candidate: pods }),
+        None => object.clone(),
     }
 }
 
