@@ -13,3 +13,4 @@ pub mod manifest;
 pub mod plan;
 pub mod record;
 pub mod target;
+pub mod traffic;
