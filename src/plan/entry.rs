@@ -9,7 +9,7 @@ use super::forward;
 use super::input::{Git, MayStart};
 use super::procedure::{Stage, Step};
 use super::report::{Reason, Wait};
-use crate::forge::branch::{Asks, Head};
+use crate::record::branches::{Asks, Head};
 use crate::gate::schedule::WindowState;
 use crate::gate::{BrakeWord, approval};
 use crate::manifest::desired::{Plan, Suspend};

@@ -7,7 +7,7 @@ use super::entry;
 use super::input::Desired;
 use super::report::{Reason, Wait};
 use super::words::Asked;
-use crate::forge::branch::{Asks, Head};
+use crate::record::branches::{Asks, Head};
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
 use crate::manifest::ids::RunId;
 use crate::record::history::{self, RunOf};

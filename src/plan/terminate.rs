@@ -5,7 +5,7 @@ use super::draft::{Draft, RolloutPlan};
 use super::input::Input;
 use super::planner;
 use super::report::Wait;
-use crate::forge::branch::{Asks, Head};
+use crate::record::branches::{Asks, Head};
 use crate::gate::{BrakeWord, approval};
 use crate::record::posture::Posture;
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};

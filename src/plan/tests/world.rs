@@ -5,7 +5,7 @@ use super::super::draft::{RecordChange, RolloutPlan};
 use super::super::evidence::{Answer, Evidence};
 use super::super::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use super::super::planner;
-use crate::forge::branch::{Asks, Head};
+use crate::record::branches::{Asks, Head};
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::manifest::decision::{Decision, DecisionAction};
@@ -124,7 +124,8 @@ fn object(value: Value) -> Object {
 }
 
 pub(super) fn plan(yaml: &str) -> Plan {
-    let text = format!("apiVersion: tidegate.io/v1alpha1\nkind: RunPlan\nplan:{}", yaml.replace('\n', "\n  "");
+    let spec = yaml.replace('\n', "\n  ");
+    let text = format!("apiVersion: tidegate.io/v1alpha1\nkind: RunPlan\nspec:{spec}");
     crate::record::store::parse_plan(text.as_bytes()).expect("a plan")
 }
 
