@@ -17,24 +17,32 @@ const CLIENT_SIDE: [&str; 6] =
 
 /// Annotations by which other appliers claim an object, with who that is and how to hand over.
 const APPLIER_ANNOTATIONS: [(&str, &str, &str); 3] = [
-    ("meta.helm.sh/release-name", "Helm", "remove the annotations meta.helm.sh/* (and uninstall the release with --keep-history)"),
+    (
+        "meta.helm.sh/release-name",
+        "Helm",
+        "remove the annotations meta.helm.sh/* (and uninstall the release with --keep-history)",
+    ),
     ("meta.helm.sh/release-namespace", "Helm", "remove the annotations meta.helm.sh/*"),
-    ("argocd.argoproj.io/tracking-id", "Argo CD", "remove the object from the Application, then its tracking-id annotation"),
+    (
+        "argocd.argoproj.io/tracking-id",
+        "Argo CD",
+        "remove the object from the Application, then its tracking-id annotation",
+    ),
 ];
 
 /// Labels by which other appliers claim an object.
 const APPLIER_LABELS: [(&str, &str, &str); 2] = [
-    ("kustomize.toolkit.fluxcd.io/name", "Flux", "remove the object from the Kustomization with prune disabled, then its labels"),
+    (
+        "kustomize.toolkit.fluxcd.io/name",
+        "Flux",
+        "remove the object from the Kustomization with prune disabled, then its labels",
+    ),
     ("helm.toolkit.fluxcd.io/name", "Flux", "remove the HelmRelease with keepHistory, then its labels"),
 ];
 
 /// Field managers of other appliers.
-const APPLIER_MANAGERS: [(&str, &str); 4] = [
-    ("helm", "Helm"),
-    ("argocd-controller", "Argo CD"),
-    ("kustomize-controller", "Flux"),
-    ("helm-controller", "Flux"),
-];
+const APPLIER_MANAGERS: [(&str, &str); 4] =
+    [("helm", "Helm"), ("argocd-controller", "Argo CD"), ("kustomize-controller", "Flux"), ("helm-controller", "Flux")];
 
 /// Why a live object may not be written: another owner, another applier.
 #[must_use]
@@ -160,7 +168,9 @@ pub fn ask(context: &Context<'_>, object: &Object, role: RoleName) -> Reply {
             format!("{reference}: {manager} owns {} with other values", fields.join(", ")),
         )),
         Outcome::Forbidden(why) => Reply::Wait(Wait::new(Reason::Forbidden, format!("{reference}: {why}"))),
-        Outcome::MissingKind(kind) => Reply::Wait(Wait::new(Reason::CrdMissing, format!("the cluster does not serve {kind}"))),
+        Outcome::MissingKind(kind) => {
+            Reply::Wait(Wait::new(Reason::CrdMissing, format!("the cluster does not serve {kind}")))
+        }
         Outcome::Stale(_) | Outcome::Retriable(_) => {
             let why = format!("{reference}: the dry run is asked again");
             Reply::Wait(Wait::new(Reason::Evidence, why))
@@ -173,7 +183,9 @@ fn changes(result: &Object, live: &Object) -> Vec<String> {
     let reference = live.reference();
     let (result, live) = (comparable(result), comparable(live));
     let mut all: Vec<String> = compare::differs(&result, &live).iter().map(|d| format!("{reference}: {d}")).collect();
-    all.extend(compare::differs(&live, &result).iter().filter(|d| d.found.is_none()).map(|d| format!("{reference}: {d}")));
+    all.extend(
+        compare::differs(&live, &result).iter().filter(|d| d.found.is_none()).map(|d| format!("{reference}: {d}")),
+    );
     all
 }
 

@@ -104,11 +104,7 @@ pub fn asked_for(draft: &Draft<'_>, run: &Run, superseding: Superseding) -> Opti
 /// Turns a run back: traffic at once, the record afterwards. The old posture stays as ceiling until live was read lower.
 pub fn turn(draft: &mut Draft<'_>, run: &Run, turn: Turn) {
     go_back(draft, run, &turn);
-    let stop = Stop {
-        step: StepName::fixed("split"),
-        seq: draft.state.seq + 1,
-        clock: Clock::entered(draft.now()),
-    };
+    let stop = Stop { step: StepName::fixed("split"), seq: draft.state.seq + 1, clock: Clock::entered(draft.now()) };
     let what = format!("goes back: {}", turn.why);
     draft.enter(Phase::Reverting { stop, why: turn.why, then: turn.then }, what);
 }

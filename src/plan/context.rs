@@ -7,10 +7,10 @@ use crate::manifest::ids::{ClusterName, Namespace, ObjectName, SetId};
 use crate::manifest::object::{EPOCH, Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
 use crate::record::posture::{Posture, PostureDigest, Split};
 use crate::record::state::{Owned, RoleName};
+use crate::target::compare;
 use crate::target::inplace::Facts;
 use crate::target::layout;
 use crate::target::live::LiveState;
-use crate::target::compare;
 use crate::traffic::{View, replicas};
 use std::sync::Arc;
 
@@ -161,10 +161,9 @@ impl<'a> Context<'a> {
         let uid = live.uid().unwrap_or_default().to_owned();
         match class {
             Class::Upkeep => Expects::Uid(uid),
-            Class::Retreat | Class::Advance => Expects::Version {
-                uid,
-                resource_version: live.resource_version().unwrap_or_default().to_owned(),
-            },
+            Class::Retreat | Class::Advance => {
+                Expects::Version { uid, resource_version: live.resource_version().unwrap_or_default().to_owned() }
+            }
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::record::posture::Posture;
 use crate::record::state::RoleName;
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
-use crate::target::workload::{self, Readiness};
 use crate::target::overlap::{self, Overlap};
+use crate::target::workload::{self, Readiness};
 use crate::target::{compare, layout};
 use crate::traffic::Standing;
 use chrono::TimeDelta;
@@ -157,8 +157,7 @@ impl Pass<'_> {
         let Some(live) = self.context.live.get(reference) else { return };
         let readiness = workload::readiness(live, self.context.live);
         if let Readiness::NotReady { why, unavailable_since } = &readiness {
-            let reason =
-                if role == RoleName::Stable { Reason::StableNotReady } else { Reason::CandidateNotReady };
+            let reason = if role == RoleName::Stable { Reason::StableNotReady } else { Reason::CandidateNotReady };
             let wait = Wait::new(reason, format!("{}: {why}", reference.name));
             self.out.waits.push(Wait { since: *unavailable_since, ..wait });
             self.out.not_ready.get_or_insert((role, readiness));
@@ -208,11 +207,20 @@ impl Pass<'_> {
     fn delete(&mut self) -> bool {
         let context = self.context;
         let ours = |live: &&Object| context.is_ours(live) && !self.rendered.contains_key(live.reference());
-        let mut surplus: Vec<&Object> =
-            context.live.objects.values().map(AsRef::as_ref).filter(|o| Kind::MANIFEST.contains(&o.reference().kind)).filter(ours).collect();
+        let mut surplus: Vec<&Object> = context
+            .live
+            .objects
+            .values()
+            .map(AsRef::as_ref)
+            .filter(|o| Kind::MANIFEST.contains(&o.reference().kind))
+            .filter(ours)
+            .collect();
         let of_stable = surplus.iter().filter(|o| role_of(o) == RoleName::Stable).count();
         if of_stable > context.input.policy.max_deletions {
-            let why = format!("{of_stable} objects would be deleted, the policy allows {}", context.input.policy.max_deletions);
+            let why = format!(
+                "{of_stable} objects would be deleted, the policy allows {}",
+                context.input.policy.max_deletions
+            );
             self.out.waits.push(Wait::new(Reason::TooManyDeletions, why));
             surplus.retain(|o| role_of(o) == RoleName::Candidate);
         }
@@ -221,14 +229,23 @@ impl Pass<'_> {
             if live.at("/metadata/deletionTimestamp").is_some() {
                 continue;
             }
-            let listed = context.inventory.iter().any(|o| o.reference == *live.reference() && Some(o.uid.as_str()) == live.uid());
+            let listed = context
+                .inventory
+                .iter()
+                .any(|o| o.reference == *live.reference() && Some(o.uid.as_str()) == live.uid());
             if !listed {
                 self.out.unlisted = true;
                 continue;
             }
-            let verb = Verb::Delete { target: live.reference().clone(), expects: context.expects(Class::Upkeep, Some(live)) };
+            let verb =
+                Verb::Delete { target: live.reference().clone(), expects: context.expects(Class::Upkeep, Some(live)) };
             let posture = Some(self.posture.digest());
-            self.out.actions.push(context.action(Class::Advance, posture, verb, format!("delete {}", live.reference())));
+            self.out.actions.push(context.action(
+                Class::Advance,
+                posture,
+                verb,
+                format!("delete {}", live.reference()),
+            ));
         }
         self.out.waits.push(Wait::new(Reason::Writing, "objects of the candidate are being removed"));
         true
@@ -344,7 +361,11 @@ impl Pass<'_> {
 /// Whether a live object is the candidate's or stable's, by its mark.
 #[must_use]
 pub fn role_of(live: &Object) -> RoleName {
-    if live.annotation(crate::manifest::object::ROLE) == Some("candidate") { RoleName::Candidate } else { RoleName::Stable }
+    if live.annotation(crate::manifest::object::ROLE) == Some("candidate") {
+        RoleName::Candidate
+    } else {
+        RoleName::Stable
+    }
 }
 
 fn order_of(kind: Kind) -> usize {

@@ -93,7 +93,13 @@ pub struct Draft<'a> {
 impl<'a> Draft<'a> {
     /// A plan that starts from this record.
     #[must_use]
-    pub fn new(input: &'a Input, live: &'a LiveState, before: Option<RolloutState>, state: RolloutState, plan: Option<Arc<Plan>>) -> Self {
+    pub fn new(
+        input: &'a Input,
+        live: &'a LiveState,
+        before: Option<RolloutState>,
+        state: RolloutState,
+        plan: Option<Arc<Plan>>,
+    ) -> Self {
         Self {
             input,
             live,
@@ -157,7 +163,8 @@ impl<'a> Draft<'a> {
     /// Sets what the record lets this cluster be.
     pub fn allow(&mut self, posture: Posture) {
         let uid = self.live.cluster_uid.clone();
-        let inventory = self.state.clusters.get(&self.input.me.cluster).map(|c| c.inventory.clone()).unwrap_or_default();
+        let inventory =
+            self.state.clusters.get(&self.input.me.cluster).map(|c| c.inventory.clone()).unwrap_or_default();
         self.state.clusters.insert(self.input.me.cluster.clone(), ClusterState { uid, posture, inventory });
     }
 
@@ -313,8 +320,7 @@ pub struct Manner<'a> {
 
 impl Manner<'_> {
     /// At rest.
-    pub const AT_REST: Self =
-        Self { drift: Drift::Restore, stable_first: StableFirst::No, mark: None, fence: None };
+    pub const AT_REST: Self = Self { drift: Drift::Restore, stable_first: StableFirst::No, mark: None, fence: None };
 }
 
 /// The base set of a rollout that has neither run nor posture: what main wants.

@@ -7,9 +7,9 @@ use super::input::{Desired, Input};
 use super::report::{Reason, Wait};
 use crate::manifest::desired::Rollout;
 use crate::manifest::ids::RunId;
-use crate::record::unknown::Unknown;
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Clock, Phase, Promoted, Rest, RolloutState, Source, Standing};
+use crate::record::unknown::Unknown;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -119,7 +119,15 @@ fn overdue(draft: &Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) -
 }
 
 /// Sets `exposed`, lets the soak run, enters the next step.
-fn go_on(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step], at: usize, stop: &Stop, converged: Converged) {
+fn go_on(
+    draft: &mut Draft<'_>,
+    plan: &Arc<Plan>,
+    run: &Run,
+    steps: &[Step],
+    at: usize,
+    stop: &Stop,
+    converged: Converged,
+) {
     let step = &steps[at];
     if !converged.reached {
         wake_at_deadline(draft, plan, stop, &converged);
@@ -281,11 +289,7 @@ pub fn on_candidate(draft: &mut Draft<'_>, why: &str) {
 
 /// A person tries *promote* again.
 pub fn retry_promotion(draft: &mut Draft<'_>) {
-    let stop = Stop {
-        step: StepName::fixed("promote"),
-        seq: draft.state.seq + 1,
-        clock: Clock::entered(draft.now()),
-    };
+    let stop = Stop { step: StepName::fixed("promote"), seq: draft.state.seq + 1, clock: Clock::entered(draft.now()) };
     draft.enter(Phase::Promoting(stop), "promotion is tried again");
 }
 

@@ -7,9 +7,9 @@ use super::entry;
 use super::input::Desired;
 use super::report::{Reason, Wait};
 use super::words::Asked;
-use crate::record::branches::{Asks, Head};
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
 use crate::manifest::ids::RunId;
+use crate::record::branches::{Asks, Head};
 use crate::record::history::{self, RunOf};
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Outcome, Phase, Promoted, Pull, Route, Run};
@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 /// Steady, or failed with stable serving.
 pub fn idle(draft: &mut Draft<'_>, asked: &Asked) {
-    if let Some(named) = &asked.rollback {
-        if roll_back(draft, named) {
-            return;
-        }
+    if let Some(named) = &asked.rollback
+        && roll_back(draft, named)
+    {
+        return;
     }
     match &draft.input.desired {
         Desired::Wanted(rollout) => wanted(draft, &rollout.clone()),
@@ -56,7 +56,7 @@ fn wanted(draft: &mut Draft<'_>, rollout: &Arc<Rollout>) {
                 draft.waits.extend(waits);
             }
         }
-        Change::Version => start_run(draft, rollout, &promoted, &old),
+        Change::Version => start_run(draft, rollout, &old),
     }
 }
 
@@ -83,7 +83,7 @@ fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &s
     draft.wake(draft.now());
 }
 
-fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, promoted: &Promoted, old: &Set) {
+fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, old: &Set) {
     if let Some(refused) = draft.state.refused.iter().find(|r| r.revision == rollout.set.revision).cloned() {
         let message = format!(
             "revision {} met its end in run {} ({:?}): {}",
@@ -96,8 +96,8 @@ fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, promoted: &Promoted,
         draft.waits.push(Wait::new(Reason::Refused, message).since(refused.at).act(act));
         return;
     }
-    let route = if rollout.plan.traffic.is_none() || rollout.set.pods == old.pods { Route::Plain } else { Route::Phases };
-    let _ = promoted;
+    let route =
+        if rollout.plan.traffic.is_none() || rollout.set.pods == old.pods { Route::Plain } else { Route::Phases };
     open(draft, &rollout.plan, &rollout.set, route);
 }
 
@@ -171,7 +171,9 @@ fn propose_revert(draft: &mut Draft<'_>, rollout: &Rollout) {
                 draft.note("proposes to undo the change on main");
             }
         }
-        (Some(refused), None) if draft.state.revert.is_none() && rollout.plan.on_failure.revert == Revert::PullRequest => {
+        (Some(refused), None)
+            if draft.state.revert.is_none() && rollout.plan.on_failure.revert == Revert::PullRequest =>
+        {
             let ask = Ask::Revert { why: refused.why };
             draft.proposals.push(Proposal { rollout: draft.input.id.clone(), run: last.id, ask });
         }

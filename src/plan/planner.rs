@@ -60,13 +60,20 @@ fn distrust(input: &Input, live: &LiveState, state: &RolloutState) -> Option<Wai
     }
     let cluster = state.clusters.get(&input.me.cluster);
     if let Some(cluster) = cluster.filter(|c| c.uid != live.cluster_uid) {
-        let why = format!("the record is about the cluster with uid {}, this one has {}", cluster.uid, live.cluster_uid);
+        let why =
+            format!("the record is about the cluster with uid {}, this one has {}", cluster.uid, live.cluster_uid);
         return Some(Wait::new(Reason::ForeignState, why));
     }
     let owner = format!("{}/{}", input.me.instance, input.id);
-    let newest = live.objects.values().filter(|o| o.annotation(OWNER) == Some(owner.as_str())).max_by_key(|o| seq_of(o))?;
+    let newest =
+        live.objects.values().filter(|o| o.annotation(OWNER) == Some(owner.as_str())).max_by_key(|o| seq_of(o))?;
     if seq_of(newest) > state.seq {
-        let why = format!("{} was written under record {}, the one read is {}", newest.reference(), seq_of(newest), state.seq);
+        let why = format!(
+            "{} was written under record {}, the one read is {}",
+            newest.reference(),
+            seq_of(newest),
+            state.seq
+        );
         return Some(Wait::new(Reason::StaleRead, why));
     }
     None

@@ -2,8 +2,8 @@
 
 use crate::gate::approval;
 use crate::manifest::desired::{Gates, Plan, Router};
-use crate::manifest::ids::{Percent, StepName};
 use crate::manifest::duration::Span;
+use crate::manifest::ids::{Percent, StepName};
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Phase, Route, Run, Stop, Time};
 
@@ -99,7 +99,11 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     });
     steps.push(Step {
         name: StepName::fixed("return"),
-        posture: Posture { stable: roles.stable(&roles.new), candidate: candidate(Percent::ALL), split: Split::stable() },
+        posture: Posture {
+            stable: roles.stable(&roles.new),
+            candidate: candidate(Percent::ALL),
+            split: Split::stable(),
+        },
         before: Gates::default(),
         soak: drain(plan, route),
         stage: Stage::Finalising,

@@ -7,9 +7,9 @@ use super::report::{Reason, Wait};
 use crate::manifest::object::{Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::{Posture, Role, Split};
 use crate::record::state::Run;
+use crate::target::compare;
 use crate::target::inplace::{self, Rendered};
 use crate::target::workload;
-use crate::target::compare;
 use std::collections::BTreeMap;
 
 /// How far back live is.
@@ -40,7 +40,12 @@ pub fn marked_by<'a>(live: &'a Object, run: &Run) -> Option<&'a str> {
 /// Why live says that this run went back: a mark on any object that the split or stable needs.
 #[must_use]
 pub fn mark_seen<'a>(context: &Context<'a>, run: &Run) -> Option<&'a str> {
-    context.live.objects.values().filter(|o| context.is_ours(o) || o.annotation(RETREATED).is_some()).find_map(|o| marked_by(o, run))
+    context
+        .live
+        .objects
+        .values()
+        .filter(|o| context.is_ours(o) || o.annotation(RETREATED).is_some())
+        .find_map(|o| marked_by(o, run))
 }
 
 /// What takes traffic back to `old`. Stable is restored first where the run has overwritten it, and traffic stays where
@@ -71,11 +76,7 @@ fn stable_objects(context: &Context<'_>, old: &Role) -> BTreeMap<ObjectRef, Rend
 /// The live stable objects that the run's promote would overwrite, or has.
 fn overwritten(context: &Context<'_>, stable: &BTreeMap<ObjectRef, Rendered>, run: &Run) -> Vec<ObjectRef> {
     let carriers = exposure::carriers(context);
-    let new = Role {
-        set: run.to.clone(),
-        size: crate::record::posture::Size::Declared,
-        pods: Some(run.pods.clone()),
-    };
+    let new = Role { set: run.to.clone(), size: crate::record::posture::Size::Declared, pods: Some(run.pods.clone()) };
     let new = stable_objects(context, &new);
     stable
         .iter()
@@ -101,8 +102,7 @@ fn restore(
     for reference in to_mark {
         let (Some(old), Some(live)) = (stable.get(reference), context.live.get(reference)) else { continue };
         // A hand's change to a stable that the run never touched is drift, and waits until the run has ended.
-        let differs =
-            context.stable == Stable::Overwritten && !differs_beyond_size(&old.object, live).is_empty();
+        let differs = context.stable == Stable::Overwritten && !differs_beyond_size(&old.object, live).is_empty();
         let unmarked = live.annotation(RETREATED).is_none_or(|m| m.split('/').next() != mark.split('/').next());
         if !differs && !unmarked {
             continue;

@@ -5,15 +5,15 @@ use super::draft::{Draft, RolloutPlan};
 use super::input::Input;
 use super::planner;
 use super::report::Wait;
-use crate::record::branches::{Asks, Head};
 use crate::gate::{BrakeWord, approval};
-use crate::record::posture::Posture;
+use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
+use crate::record::branches::{Asks, Head};
+use crate::record::posture::Posture;
+use crate::target::layout::SUFFIX;
 use crate::target::live::LiveState;
 use crate::target::{compare, owned};
 use crate::traffic::gateway_api;
-use crate::manifest::ids::ObjectName;
-use crate::target::layout::SUFFIX;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -23,7 +23,8 @@ pub fn terminate(draft: &mut Draft<'_>) {
         // It came back before it was gone: its objects are looked at as at first sight.
         draft.state.promoted = None;
         draft.state.clusters.clear();
-        draft.state.phase = crate::record::state::Phase::Initializing(crate::record::state::Clock::entered(draft.now()));
+        draft.state.phase =
+            crate::record::state::Phase::Initializing(crate::record::state::Clock::entered(draft.now()));
         draft.note(format!("{} is back on main", rollout.path));
         return;
     }
@@ -85,14 +86,16 @@ pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
             continue;
         }
         for service in split_services(route) {
-            let mut object = owned::owned_by(route, &manager).unwrap_or_else(|| Object::new(route.reference().clone(), Value::Null));
+            let mut object =
+                owned::owned_by(route, &manager).unwrap_or_else(|| Object::new(route.reference().clone(), Value::Null));
             let lowered = gateway_api::retreat(route, &service);
             let rules = lowered.at("/spec/rules").cloned().unwrap_or_default();
             if route.at("/spec/rules") == Some(&rules) && marked {
                 continue;
             }
             object.value_mut()["spec"]["rules"] = rules;
-            let mark = route.annotation(RETREATED).unwrap_or("0/aborted: the brake in the cluster says revert").to_owned();
+            let mark =
+                route.annotation(RETREATED).unwrap_or("0/aborted: the brake in the cluster says revert").to_owned();
             object.annotate(RETREATED, &mark);
             let digest = compare::applied_digest(&object);
             object.annotate(APPLIED, &digest);
@@ -102,10 +105,7 @@ pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
                 cluster: input.me.cluster.clone(),
                 cluster_uid: live.cluster_uid.clone(),
                 posture: None,
-                verb: Verb::Apply {
-                    object: Box::new(object),
-                    expects: exactly(route),
-                },
+                verb: Verb::Apply { object: Box::new(object), expects: exactly(route) },
                 why: format!("{}: all traffic to stable", route.reference()),
             });
         }

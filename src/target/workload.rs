@@ -80,8 +80,7 @@ fn pod_trouble(deployment: &Object, live: &LiveState) -> Option<String> {
 #[must_use]
 pub fn ready_endpoints(live: &LiveState, namespace: &Namespace, service: &ObjectName) -> u32 {
     let belongs = |slice: &&Object| {
-        slice.reference().namespace == *namespace
-            && slice.label("kubernetes.io/service-name") == Some(service.as_str())
+        slice.reference().namespace == *namespace && slice.label("kubernetes.io/service-name") == Some(service.as_str())
     };
     let ready = |endpoint: &&Value| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false));
     let count: usize = live

@@ -1,6 +1,6 @@
 //! The ways that a rollout goes.
 
-use super::world::{CANARY, QUICK, World, set};
+use super::world::{CANARY, Pods, QUICK, World, set};
 use crate::manifest::object::Kind;
 
 #[test]
@@ -50,7 +50,12 @@ fn c_21_a_candidate_that_never_gets_ready_goes_back() {
     world.behaviour.insert("app:2".to_owned(), super::world::Pods::Stuck);
     world.want(QUICK, set("2"));
     world.settle();
-    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(prepare)", vec!["CandidateNotReady"]), "{:#?}", world.log);
+    assert_eq!(
+        (world.phase().as_str(), world.waits()),
+        ("Progressing(prepare)", vec!["CandidateNotReady"]),
+        "{:#?}",
+        world.log
+    );
     world.pass(601);
     assert_eq!(world.phase(), "Failed", "{:#?}\n{:#?}", world.log, world.plan_now().waits);
     assert_eq!((world.image("podinfo"), world.image("podinfo-canary")), (Some("app:1"), None));

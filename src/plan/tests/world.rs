@@ -5,7 +5,6 @@ use super::super::draft::{RecordChange, RolloutPlan};
 use super::super::evidence::{Answer, Evidence};
 use super::super::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use super::super::planner;
-use crate::record::branches::{Asks, Head};
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::manifest::decision::{Decision, DecisionAction};
@@ -13,6 +12,7 @@ use crate::manifest::desired::{Plan, Rollout, Set, Suspend};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{PodsDigest, RolloutId, SetId};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED};
+use crate::record::branches::{Asks, Head};
 use crate::record::state::{RolloutState, Time, Writer};
 use crate::target::live::{LiveState, Outcome};
 use crate::target::owned::owned_by;
@@ -101,7 +101,8 @@ pub(super) fn set_with(version: &str, change: impl FnOnce(&mut Vec<Value>)) -> A
         }}),
     ];
     change(&mut all);
-    let objects: BTreeMap<ObjectRef, Object> = all.into_iter().map(|value| object(value)).map(|o| (o.reference().clone(), o)).collect();
+    let objects: BTreeMap<ObjectRef, Object> =
+        all.into_iter().map(|value| object(value)).map(|o| (o.reference().clone(), o)).collect();
     let text = |keep: &dyn Fn(&Object) -> bool| {
         objects.values().filter(|o| keep(o)).map(|o| o.value().to_string()).collect::<String>()
     };
@@ -246,7 +247,8 @@ impl World {
                 let before = self.record.as_ref().map_or("nothing", |r| r.phase.name());
                 self.log.push(format!("{before} → {}: {what}", state.phase.name()));
                 assert!(self.record.as_ref().is_none_or(|r| r.phase.may_become(&state.phase)), "{:?}", self.log);
-                let started = state.run.as_ref().map(|r| &r.id) != self.record.as_ref().and_then(|r| r.run.as_ref()).map(|r| &r.id);
+                let started = state.run.as_ref().map(|r| &r.id)
+                    != self.record.as_ref().and_then(|r| r.run.as_ref()).map(|r| &r.id);
                 if started && state.run.is_some() {
                     self.at_start = self.files.iter().map(|f| (f.path.clone(), f.blob.clone())).collect();
                 }
@@ -353,8 +355,14 @@ impl World {
             return 0;
         };
         let Some(traffic) = &plan.traffic else { return 0 };
-        let baseline = self.record.as_ref().and_then(|r| r.run.as_ref()).and_then(|r| r.baseline.values().next().copied());
-        let view = View { live: &self.live, namespace: &id().namespace, target: &plan.target.name, baseline: baseline.unwrap_or(4) };
+        let baseline =
+            self.record.as_ref().and_then(|r| r.run.as_ref()).and_then(|r| r.baseline.values().next().copied());
+        let view = View {
+            live: &self.live,
+            namespace: &id().namespace,
+            target: &plan.target.name,
+            baseline: baseline.unwrap_or(4),
+        };
         match traffic::read(&traffic.router, &view) {
             Seen::Split(split) => split.weight.get(),
             Seen::Foreign(why) => panic!("{why}"),
@@ -367,7 +375,10 @@ impl World {
         if self.weights.last() != Some(&weight) {
             self.weights.push(weight);
         }
-        let allowed = self.record.as_ref().and_then(|r| r.clusters.values().next()).map_or(0, |c| c.posture.split.weight.get());
+        let posture = self.record.as_ref().and_then(|r| r.clusters.values().next()).map(|c| c.posture.clone());
+        // In *return* both roles are the new version.
+        let same = posture.as_ref().is_some_and(|p| p.candidate.as_ref().is_some_and(|c| c.set == p.stable.set));
+        let allowed = posture.map_or(0, |p| if same { 100 } else { p.split.weight.get() });
         assert!(weight <= allowed, "live {weight} above record {allowed}: {:?}", self.log);
         assert!(self.ready_behind("podinfo") > 0 || self.record.as_ref().is_none_or(|r| r.promoted.is_none()), "C-1");
     }
@@ -499,8 +510,10 @@ impl World {
                 Gateway::On => "True",
                 Gateway::Refuse => "False",
             };
-            let condition = |kind: &str| json!({"type": kind, "status": accepted, "reason": if accepted == "True" { kind } else { "UnsupportedValue" },
-                "message": "", "observedGeneration": route.generation()});
+            let condition = |kind: &str| {
+                json!({"type": kind, "status": accepted, "reason": if accepted == "True" { kind } else { "UnsupportedValue" },
+                "message": "", "observedGeneration": route.generation()})
+            };
             let status = json!({"parents": [{"parentRef": {"name": "public"}, "controllerName": "test",
                 "conditions": [condition("Accepted"), condition("ResolvedRefs")]}]});
             if route.at("/status") != Some(&status) {
@@ -573,7 +586,9 @@ fn with_fields(mut merged: Object, applied: &Object) -> Object {
 
 fn fields_of(value: &Value) -> Value {
     match value.as_object() {
-        Some(map) => map.iter().map(|(k, v)| (format!("f:{k}"), fields_of(v))).collect::<serde_json::Map<_, _>>().into(),
+        Some(map) => {
+            map.iter().map(|(k, v)| (format!("f:{k}"), fields_of(v))).collect::<serde_json::Map<_, _>>().into()
+        }
         None => json!({}),
     }
 }
