@@ -215,13 +215,19 @@ pub fn quoted(text: &str) -> String {
 pub struct Source {
     path: RepoPath,
     text: String,
+    /// Where each line starts, in bytes.
+    starts: Vec<usize>,
 }
+
+/// The most mistakes that are told of one file: nobody mends more at a time, and a hostile file could have a million.
+pub const MOST: usize = 100;
 
 impl Source {
     /// The file at `path` with this content.
     #[must_use]
     pub fn new(path: RepoPath, text: String) -> Self {
-        Self { path, text }
+        let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
+        Self { path, text, starts }
     }
 
     /// Its path.
@@ -239,7 +245,8 @@ impl Source {
     /// A mistake at that place.
     #[must_use]
     pub fn at(&self, mark: Mark, code: Code, found: impl Into<String>, expected: impl Into<String>) -> Diagnostic {
-        let line = self.text.lines().nth(mark.line.saturating_sub(1)).unwrap_or_default();
+        let start = self.starts.get(mark.line.saturating_sub(1)).copied().unwrap_or(self.text.len());
+        let line = self.text[start..].lines().next().unwrap_or_default();
         let source: String = line.chars().take(LONGEST).collect();
         Diagnostic {
             line: mark.line,

@@ -7,7 +7,7 @@ mod conflict;
 
 use super::check::{self, Case, Findings, is_protected};
 use super::desired::{Expose, Gates, OnFailure, PhasePlan, Plan, Promotion, Rollout, Router, Suspend, Target, Traffic};
-use super::diagnostic::{Code, Diagnostic};
+use super::diagnostic::{Code, Diagnostic, MOST};
 use super::files::{Entry, Files, RepoPath};
 use super::ids::{BlobId, ClusterName, RolloutId};
 use super::installation::Caps;
@@ -219,6 +219,7 @@ impl Judged {
         }
         errors.sort();
         errors.dedup();
+        errors.truncate(MOST);
         judged.outcome = finished.filter(|_| errors.is_empty()).ok_or(errors);
         Ok((judged, warnings))
     }

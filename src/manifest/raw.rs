@@ -3,16 +3,17 @@
 //! Nothing here is checked beyond its shape; `load`, `policy`, `decision` and `installation` make validated values of
 //! it. The doc comments are the descriptions in the schemas.
 
+mod installation;
+mod policy;
+
 use super::desired::{Approval, Layout, Revert, TargetKind};
 use super::duration::Span;
-use super::files::RepoPath;
-use super::ids::{
-    ClusterName, InstanceName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName, TenantName,
-};
-use super::object::Kind;
+use super::ids::{Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
+pub use installation::{Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Repository};
+pub use policy::{Freeze, Limits, Login, PolicySpec, Schedule, Tenant};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The version of all files of this release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -58,19 +59,19 @@ file!(
     /// A rollout: what is rolled out, how requests are split, and in which phases.
     ///
     /// A file named `rollout.yaml` or `*.rollout.yaml`.
-    Rollout, RolloutTag, RolloutSpec, Metadata
+    Rollout, RolloutKind, RolloutSpec, Metadata
 );
 file!(
     /// What operations allows: tenants, windows, freezes, limits. The file `tidegate.yaml` at the root.
-    Policy, PolicyTag, PolicySpec,
+    Policy, PolicyKind, PolicySpec,
 );
 file!(
     /// One person's word about one run. A file of its own on the decisions branch.
-    Decision, DecisionTag, DecisionSpec, Metadata
+    Decision, DecisionKind, DecisionSpec, Metadata
 );
 file!(
     /// One controller: its repository, its clusters, its caps. A file beside the controller, never in the repository.
-    Installation, InstallationTag, InstallationSpec,
+    Installation, InstallationKind, InstallationSpec,
 );
 
 /// Names a rollout.
@@ -89,7 +90,7 @@ pub struct Metadata {
 pub struct RolloutSpec {
     /// Files or directories beside this file that hold plain Kubernetes objects. Of a directory, all `.yaml`, `.yml`
     /// and `.json` files are read, recursively.
-    #[schemars(extend("minItems" = 1))]
+    #[schemars(extend("minItems" = 1, "maxItems" = 100))]
     pub manifests: Vec<String>,
     /// The workload.
     pub target: Target,
@@ -99,6 +100,7 @@ pub struct RolloutSpec {
     pub traffic: Option<Traffic>,
     /// The phases of a run, in order; each exposes more than the one before.
     #[serde(default)]
+    #[schemars(extend("maxItems" = 50))]
     pub phases: Vec<Phase>,
     /// The way from the last phase to the new stable version.
     #[serde(default)]
@@ -217,7 +219,7 @@ pub struct Gates {
 pub struct Expose {
     /// Requests with these headers: alternatives; within one, all must be there. They stay until promotion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("minItems" = 1))]
+    #[schemars(extend("minItems" = 1, "maxItems" = 16))]
     pub headers: Vec<Headers>,
     /// The share of all other requests, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -275,104 +277,6 @@ impl Default for Rollback {
     }
 }
 
-/// What operations allows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PolicySpec {
-    /// Who may roll out what, from which directory.
-    pub tenants: BTreeMap<TenantName, Tenant>,
-    /// When steps may be entered, for those that ask for the window by name.
-    #[serde(default)]
-    pub windows: BTreeMap<ScheduleName, Schedule>,
-    /// When no step may be entered.
-    #[serde(default)]
-    pub freezes: BTreeMap<ScheduleName, Freeze>,
-    /// How much may happen at a time.
-    #[serde(default)]
-    pub limits: Limits,
-}
-
-/// One tenant.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Tenant {
-    /// The directory that its rollouts lie in. Directories of tenants do not overlap.
-    pub path: RepoPath,
-    /// The namespaces that its rollouts may use.
-    #[schemars(extend("minItems" = 1))]
-    pub namespaces: BTreeSet<Namespace>,
-    /// The cluster that its rollouts run on: one, by its name in the installation.
-    #[schemars(extend("minItems" = 1, "maxItems" = 1))]
-    pub clusters: Vec<ClusterName>,
-    /// The people who may decide, by their names on the Git host. Empty: whoever can merge there.
-    #[serde(default)]
-    pub approvers: BTreeSet<Login>,
-}
-
-/// A name on the Git host.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-#[schemars(extend("pattern" = "^[A-Za-z0-9][A-Za-z0-9._@-]*$", "maxLength" = 100))]
-pub struct Login(pub String);
-
-/// A recurring span of time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Schedule {
-    /// When it starts: the five fields of POSIX cron (minute, hour, day of month, month, day of week).
-    #[schemars(extend("format" = "cron"))]
-    pub cron: String,
-    /// How long it lasts.
-    pub duration: Span,
-    /// The IANA time zone that the cron expression is read in.
-    #[schemars(extend("format" = "time-zone"))]
-    pub zone: String,
-}
-
-/// A recurring span of time in which no step is entered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Freeze {
-    /// When it starts: the five fields of POSIX cron (minute, hour, day of month, month, day of week).
-    #[schemars(extend("format" = "cron"))]
-    pub cron: String,
-    /// How long it lasts.
-    pub duration: Span,
-    /// The IANA time zone that the cron expression is read in.
-    #[schemars(extend("format" = "time-zone"))]
-    pub zone: String,
-    /// The tenants that it holds for. Empty: all.
-    #[serde(default)]
-    pub tenants: BTreeSet<TenantName>,
-}
-
-/// How much may happen at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Limits {
-    /// The most objects that are deleted for one rollout without a pull request that lists them.
-    #[serde(default = "default_max_deletions")]
-    pub max_deletions: u32,
-    /// The most runs that are open at a time.
-    #[serde(default = "default_max_concurrent_runs")]
-    #[schemars(extend("minimum" = 1))]
-    pub max_concurrent_runs: u32,
-}
-
-fn default_max_deletions() -> u32 {
-    5
-}
-
-fn default_max_concurrent_runs() -> u32 {
-    10
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { max_deletions: default_max_deletions(), max_concurrent_runs: default_max_concurrent_runs() }
-    }
-}
-
 /// What a person decides about a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -411,104 +315,4 @@ pub enum Action {
     Retry,
     /// Goes back to the promoted run that it names.
     Rollback,
-}
-
-/// One controller. Secrets stand in files; this file only names them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct InstallationSpec {
-    /// The name of the installation: part of branch names, of the Lease and of the owner mark.
-    pub instance: InstanceName,
-    /// Where desired state and the record are.
-    pub repository: Repository,
-    /// The clusters, by the name that the policy uses.
-    #[schemars(extend("minProperties" = 1))]
-    pub clusters: BTreeMap<ClusterName, Cluster>,
-    /// The most that any policy may allow. Left out: whatever the policy allows.
-    #[serde(default)]
-    pub caps: Caps,
-}
-
-/// Where desired state and the record are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Repository {
-    /// `https://…`, `http://…` or `ssh://…`, without a password.
-    #[schemars(extend("format" = "git-url"))]
-    pub url: String,
-    /// The branch that people write desired state to.
-    #[serde(default = "default_branch")]
-    #[schemars(extend("format" = "branch"))]
-    pub branch: String,
-    /// How often the repository is looked at.
-    #[serde(default = "default_poll")]
-    pub poll: Span,
-    /// The file with the credentials: `user:password` or a token for http(s), a private key for ssh.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "file-path"))]
-    pub credentials_file: Option<String>,
-    /// The file with the host keys that ssh accepts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "file-path"))]
-    pub known_hosts_file: Option<String>,
-    /// The Git host.
-    #[serde(default)]
-    pub forge: Forge,
-}
-
-fn default_branch() -> String {
-    "main".to_owned()
-}
-
-fn default_poll() -> Span {
-    Span::from_secs(30)
-}
-
-/// The Git host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Forge {
-    /// What it can do.
-    #[serde(default)]
-    pub kind: ForgeKind,
-}
-
-/// What a Git host can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum ForgeKind {
-    /// Branches and nothing more: merging a proposed branch approves, deleting it unmerged denies.
-    #[default]
-    Branch,
-}
-
-/// How a cluster is reached: by exactly one of `inCluster` and `kubeconfigFile`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Cluster {
-    /// The cluster that the controller runs in, with its service account.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "InCluster")]
-    pub in_cluster: Option<InCluster>,
-    /// A kubeconfig file, its current context. Plugins that start programs are refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "file-path"))]
-    pub kubeconfig_file: Option<String>,
-}
-
-/// Nothing to say about it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct InCluster {}
-
-/// The most that any policy may allow.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Caps {
-    /// The namespaces. Empty: those of the policy.
-    #[serde(default)]
-    pub namespaces: BTreeSet<Namespace>,
-    /// The kinds of objects that a set may hold. Empty: all that tidegate manages.
-    #[serde(default)]
-    pub kinds: BTreeSet<Kind>,
 }

@@ -3,7 +3,7 @@
 //! The schemas are made from the types of [`super::raw`] and [`crate::record::state`], so that reading and documenting
 //! cannot drift apart. They are compiled in: no schema and no reference ever comes from a repository.
 
-use super::diagnostic::{Code, Diagnostic, Source, quoted};
+use super::diagnostic::{Code, Diagnostic, MOST, Source, quoted};
 use super::duration::Span;
 use super::files::RepoPath;
 use super::yaml::{Content, Node, Parsed};
@@ -24,6 +24,8 @@ use std::sync::LazyLock;
 pub trait File: JsonSchema + DeserializeOwned {
     /// Its kind, as `kind` spells it.
     const KIND: &'static str;
+    /// Its schema.
+    fn schema() -> &'static Value;
     /// Its schema, ready to use.
     fn validator() -> &'static Validator;
 }
@@ -33,8 +35,13 @@ macro_rules! files {
         $(impl File for raw::$type {
             const KIND: &'static str = stringify!($type);
 
+            fn schema() -> &'static Value {
+                static SCHEMA: LazyLock<Value> = LazyLock::new(generated::<raw::$type>);
+                &SCHEMA
+            }
+
             fn validator() -> &'static Validator {
-                static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compiled(&generated::<raw::$type>()));
+                static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compiled(raw::$type::schema()));
                 &VALIDATOR
             }
         })*
@@ -126,26 +133,30 @@ fn check<T: File>(source: &Source, root: &Node) -> Vec<Diagnostic> {
     }
     let value = root.value();
     let errors: Vec<ValidationError<'_>> = T::validator().iter_errors(&value).collect();
-    // A format says more than the pattern and the length that stand beside it for editors.
-    let formats: BTreeSet<String> = errors
-        .iter()
-        .filter(|e| matches!(e.kind(), ValidationErrorKind::Format { .. }))
-        .map(|e| e.instance_path().to_string())
-        .collect();
+    // At one place the wrong type says all; else a format says more than the pattern and the length beside it.
+    let at = |keyword: fn(&ValidationErrorKind) -> bool| -> BTreeSet<String> {
+        errors.iter().filter(|e| keyword(e.kind())).map(|e| e.instance_path().to_string()).collect()
+    };
+    let (types, formats) = (at(is_type), at(|kind| matches!(kind, ValidationErrorKind::Format { .. })));
     errors
         .iter()
-        .filter(|error| !(is_shape_of_text(error) && formats.contains(&error.instance_path().to_string())))
+        .filter(|error| {
+            let place = error.instance_path().to_string();
+            let said = types.contains(&place) || (is_shape(error.kind()) && formats.contains(&place));
+            is_type(error.kind()) || !said
+        })
         .flat_map(|error| describe::<T>(source, root, error))
+        .take(MOST)
         .collect()
 }
 
-fn is_shape_of_text(error: &ValidationError<'_>) -> bool {
-    matches!(
-        error.kind(),
-        ValidationErrorKind::Pattern { .. }
-            | ValidationErrorKind::MinLength { .. }
-            | ValidationErrorKind::MaxLength { .. }
-    )
+fn is_type(kind: &ValidationErrorKind) -> bool {
+    matches!(kind, ValidationErrorKind::Type { .. })
+}
+
+fn is_shape(kind: &ValidationErrorKind) -> bool {
+    use ValidationErrorKind::{MaxLength, MinLength, Pattern};
+    matches!(kind, Pattern { .. } | MinLength { .. } | MaxLength { .. })
 }
 
 #[expect(
@@ -159,7 +170,11 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
     let one = match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let known = known_fields::<T>(error);
-            return unexpected.iter().map(|field| unknown_field(source, root, &pointer, field, &known)).collect();
+            return unexpected
+                .iter()
+                .take(MOST)
+                .map(|field| unknown_field(source, root, &pointer, field, &known))
+                .collect();
         }
         ValidationErrorKind::Required { property } => {
             let field = property.as_str().unwrap_or_default();
@@ -195,6 +210,9 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
         }
         ValidationErrorKind::MinItems { .. } | ValidationErrorKind::MinProperties { .. } => {
             at(format!("{} is empty", field_name(&pointer)), "at least one entry".to_owned())
+        }
+        ValidationErrorKind::MaxItems { limit } => {
+            at(format!("{} has too many entries", field_name(&pointer)), format!("at most {limit}"))
         }
         ValidationErrorKind::Maximum { limit } => at(format!("{shown} is too large"), format!("at most {limit}")),
         ValidationErrorKind::Minimum { limit } => at(format!("{shown} is too small"), format!("at least {limit}")),
@@ -261,10 +279,10 @@ fn reason(format: &str, text: &str) -> (String, String) {
 }
 
 /// The schema that an error comes from.
-fn schema_of<T: File>(error: &ValidationError<'_>) -> Option<Value> {
-    let schema = generated::<T>();
+fn schema_of<T: File>(error: &ValidationError<'_>) -> Option<&'static Value> {
+    let schema = T::schema();
     let location = error.schema_path().to_string();
-    let mut here = &schema;
+    let mut here = schema;
     let mut parts: Vec<&str> = location.split('/').skip(1).collect();
     parts.pop();
     for part in parts {
@@ -279,19 +297,17 @@ fn schema_of<T: File>(error: &ValidationError<'_>) -> Option<Value> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
         };
     }
-    Some(here.clone())
+    Some(here)
 }
 
 fn known_fields<T: File>(error: &ValidationError<'_>) -> Vec<String> {
-    let schema = schema_of::<T>(error);
-    let fields = schema.as_ref().and_then(|s| s.get("properties")).and_then(Value::as_object);
+    let fields = schema_of::<T>(error).and_then(|s| s.get("properties")).and_then(Value::as_object);
     fields.map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
 }
 
 /// The values of an enum with documented variants, which schemars writes as `oneOf` with `const`.
 fn choices<T: File>(error: &ValidationError<'_>) -> Vec<String> {
-    let schema = schema_of::<T>(error);
-    let variants = schema.as_ref().and_then(|s| s.get("oneOf")).and_then(Value::as_array);
+    let variants = schema_of::<T>(error).and_then(|s| s.get("oneOf")).and_then(Value::as_array);
     variants.map(|all| all.iter().filter_map(|v| v.get("const")).map(plain).collect()).unwrap_or_default()
 }
 
@@ -304,5 +320,48 @@ fn unknown_field(source: &Source, root: &Node, pointer: &str, field: &str, known
     match similar::get_close_matches(field, &names, 1, 0.6).first() {
         Some(near) => diagnostic.help(format!("did you mean {near}?")),
         None => diagnostic,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FORMATS, File, compiled, generated, raw, schemas};
+    use serde_json::json;
+
+    #[test]
+    fn every_schema_compiles_and_every_format_is_checked() {
+        for (kind, schema) in schemas() {
+            compiled(&schema);
+            let text = schema.to_string();
+            for format in text.split("\"format\":\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+                let known = FORMATS.iter().any(|(name, _)| *name == format);
+                // Ids of the record and the plain numbers come from us alone.
+                let ours = kind == "RolloutState" || format.starts_with("uint");
+                assert!(known || ours, "{kind}: {format}");
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_take_what_parses() {
+        let schema = generated::<raw::Rollout>();
+        let takes = |name: &str, text: &str| compiled(&schema["$defs"][name]).is_valid(&json!(text));
+        for (name, good, bad) in [
+            ("Namespace", vec!["a", "a-b", "0", "x1"], vec!["", "A", "-a", "a-", "a.b", "a_b", "a\n"]),
+            ("ObjectName", vec!["a", "a.b", "a-1.b-2"], vec!["", "a..b", ".a", "a.", "a.-b", "A"]),
+            ("StepName", vec!["tenth"], vec!["Tenth", "a b"]),
+            ("Span", vec!["10s", "1h30m"], vec!["", "10", "1.5h", "88000h"]),
+        ] {
+            assert!(good.iter().all(|text| takes(name, text)), "{name}");
+            assert!(bad.iter().all(|text| !takes(name, text)), "{name}");
+        }
+    }
+
+    #[test]
+    fn remote_references_are_never_followed() {
+        // Attack 38: resolving needs a retriever, and none is compiled in.
+        assert!(jsonschema::options().build(&json!({"$ref": "http://169.254.169.254/x"})).is_err());
+        assert!(jsonschema::options().build(&json!({"$ref": "file:///etc/passwd"})).is_err());
+        assert!(!raw::Rollout::validator().is_valid(&json!(null)));
     }
 }

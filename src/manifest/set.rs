@@ -2,7 +2,7 @@
 
 use super::canonical::{self, MAX_INTEGER};
 use super::desired::{Set, Target, TargetKind};
-use super::diagnostic::{Code, Diagnostic, Mark, Source, quoted};
+use super::diagnostic::{Code, Diagnostic, MOST, Mark, Source, quoted};
 use super::files::{Entry, Files, RepoPath};
 use super::ids::{BlobId, Namespace, ObjectName};
 use super::object::{DOMAIN, Kind, Object, ObjectRef};
@@ -236,6 +236,7 @@ pub fn read(files: &SetFiles, base: Option<&RepoPath>, namespace: &Namespace) ->
             // Nothing of a file with a Secret is quoted: what stands beside a mistake may be the secret itself.
             here.iter_mut().for_each(|diagnostic| diagnostic.source.clear());
         }
+        here.truncate(MOST);
         found.extend(here);
     }
     (items, found)
@@ -303,7 +304,7 @@ fn object(source: &Source, node: &Node, namespace: &Namespace) -> Result<Object,
         }
     }
     found.extend(shape(source, node, known));
-    found.extend(numbers(source, node));
+    numbers(source, node, &mut found);
     match name {
         Some(name) if found.is_empty() => {
             let mut value = node.value();
@@ -365,7 +366,7 @@ fn shape(source: &Source, node: &Node, kind: Kind) -> Vec<Diagnostic> {
         "/spec/template/metadata/annotations",
     ] {
         let Some(map) = node.at(pointer) else { continue };
-        for (key, value) in map.entries() {
+        for (key, value) in map.entries().iter().take(MOST) {
             if value.text().is_none() {
                 let text = format!("the value of {} is no text", quoted(&key.text));
                 found.push(source.at(key.mark, Code::Schema, text, "a text").help("quote it"));
@@ -380,20 +381,19 @@ fn shape(source: &Source, node: &Node, kind: Kind) -> Vec<Diagnostic> {
 }
 
 /// Integers that JSON readers do not agree on.
-fn numbers(source: &Source, node: &Node) -> Vec<Diagnostic> {
+fn numbers(source: &Source, node: &Node, found: &mut Vec<Diagnostic>) {
     match &node.content {
         Content::Scalar(Value::Number(n)) => {
-            let exact = n.is_f64()
-                || n.as_i64().map_or(n.as_u64(), |i| Some(i.unsigned_abs())).is_some_and(|i| i <= MAX_INTEGER);
-            if exact {
-                return Vec::new();
+            let whole = n.as_i64().map(i64::unsigned_abs).or_else(|| n.as_u64());
+            if whole.is_some_and(|whole| whole > MAX_INTEGER) && found.len() < MOST {
+                let expected = format!("an integer within ±{MAX_INTEGER}");
+                let text = format!("{n} is read differently by different readers");
+                let diagnostic = source.at(node.mark, Code::NumberRange, text, expected);
+                found.push(diagnostic.help("quote it if it is a text"));
             }
-            let expected = format!("an integer within ±{MAX_INTEGER}");
-            let text = format!("{n} is read differently by different readers");
-            vec![source.at(node.mark, Code::NumberRange, text, expected).help("quote it if it is a text")]
         }
-        Content::Scalar(_) => Vec::new(),
-        Content::List(items) => items.iter().flat_map(|item| numbers(source, item)).collect(),
-        Content::Map(entries) => entries.iter().flat_map(|(_, item)| numbers(source, item)).collect(),
+        Content::Scalar(_) => {}
+        Content::List(items) => items.iter().for_each(|item| numbers(source, item, found)),
+        Content::Map(entries) => entries.iter().for_each(|(_, item)| numbers(source, item, found)),
     }
 }

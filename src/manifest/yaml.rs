@@ -4,11 +4,13 @@
 //! stops at limits that no real manifest reaches. Mistakes that leave the structure readable are collected, so that
 //! one look shows all of them.
 
+mod node;
 mod scalar;
 
-use super::diagnostic::{Code, Diagnostic, Mark, Source, quoted};
+use super::diagnostic::{Code, Diagnostic, MOST, Mark, Source, quoted};
 use super::files::RepoPath;
-use serde_json::{Map, Value};
+pub use node::{Content, Key, Node};
+use serde_json::Value;
 use serde_saphyr::granit_parser::{self, ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Span};
 use std::collections::BTreeSet;
 
@@ -28,35 +30,6 @@ pub enum Dialect {
     Kubernetes,
 }
 
-/// A node of a document.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Node {
-    /// Where it stands.
-    pub mark: Mark,
-    /// What it is.
-    pub content: Content,
-}
-
-/// What a node is.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Content {
-    /// Null, a truth value, a number or a text.
-    Scalar(Value),
-    /// A sequence.
-    List(Vec<Node>),
-    /// A mapping, in the order of the file, without doubles.
-    Map(Vec<(Key, Node)>),
-}
-
-/// A key of a mapping.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Key {
-    /// Where it stands.
-    pub mark: Mark,
-    /// Its text.
-    pub text: String,
-}
-
 /// A file as read.
 #[derive(Debug, Clone)]
 pub struct Parsed {
@@ -68,107 +41,6 @@ pub struct Parsed {
     pub diagnostics: Vec<Diagnostic>,
     /// Whether the structure was read to its end.
     pub complete: bool,
-}
-
-impl Node {
-    /// Its value.
-    #[must_use]
-    pub fn value(&self) -> Value {
-        match &self.content {
-            Content::Scalar(value) => value.clone(),
-            Content::List(items) => items.iter().map(Self::value).collect(),
-            Content::Map(entries) => {
-                Value::Object(entries.iter().map(|(k, v)| (k.text.clone(), v.value())).collect::<Map<_, _>>())
-            }
-        }
-    }
-
-    /// The node under that key.
-    #[must_use]
-    pub fn get(&self, key: &str) -> Option<&Self> {
-        self.entry(key).map(|(_, node)| node)
-    }
-
-    fn entry(&self, key: &str) -> Option<(&Key, &Self)> {
-        match &self.content {
-            Content::Map(entries) => entries.iter().find(|(k, _)| k.text == key).map(|(k, v)| (k, v)),
-            Content::Scalar(_) | Content::List(_) => None,
-        }
-    }
-
-    /// The node at a JSON pointer (RFC 6901).
-    #[must_use]
-    pub fn at(&self, pointer: &str) -> Option<&Self> {
-        segments(pointer).try_fold(self, |node, segment| node.child(&segment))
-    }
-
-    fn child(&self, segment: &str) -> Option<&Self> {
-        match &self.content {
-            Content::Map(_) => self.get(segment),
-            Content::List(items) => items.get(segment.parse::<usize>().ok()?),
-            Content::Scalar(_) => None,
-        }
-    }
-
-    /// Its items; none if it is no list.
-    #[must_use]
-    pub fn items(&self) -> &[Self] {
-        match &self.content {
-            Content::List(items) => items,
-            Content::Scalar(_) | Content::Map(_) => &[],
-        }
-    }
-
-    /// Its entries; none if it is no mapping.
-    #[must_use]
-    pub fn entries(&self) -> &[(Key, Self)] {
-        match &self.content {
-            Content::Map(entries) => entries,
-            Content::Scalar(_) | Content::List(_) => &[],
-        }
-    }
-
-    /// Its text, if it is one.
-    #[must_use]
-    pub fn text(&self) -> Option<&str> {
-        match &self.content {
-            Content::Scalar(value) => value.as_str(),
-            Content::List(_) | Content::Map(_) => None,
-        }
-    }
-
-    /// The text at a JSON pointer.
-    #[must_use]
-    pub fn text_at(&self, pointer: &str) -> Option<&str> {
-        self.at(pointer)?.text()
-    }
-
-    /// The best place to show for a JSON pointer: a scalar itself, else the key that holds the collection, else the
-    /// nearest ancestor that is there.
-    #[must_use]
-    pub fn locate(&self, pointer: &str) -> Mark {
-        let (mut node, mut mark) = (self, self.mark);
-        for segment in segments(pointer) {
-            let Some(child) = node.child(&segment) else { break };
-            mark = match (&child.content, node.entry(&segment)) {
-                (Content::List(_) | Content::Map(_), Some((key, _))) => key.mark,
-                (Content::Scalar(_), Some((key, _))) if child.mark.length == 0 => key.mark,
-                _ => child.mark,
-            };
-            node = child;
-        }
-        mark
-    }
-
-    /// The place of a key of the mapping at a JSON pointer.
-    #[must_use]
-    pub fn locate_key(&self, pointer: &str, key: &str) -> Mark {
-        self.at(pointer).and_then(|node| node.entry(key)).map_or_else(|| self.locate(pointer), |(key, _)| key.mark)
-    }
-}
-
-fn segments(pointer: &str) -> impl Iterator<Item = String> + '_ {
-    pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~"))
 }
 
 /// Reads a file.
@@ -195,27 +67,39 @@ pub fn parse(path: &RepoPath, bytes: &[u8], dialect: Dialect) -> Parsed {
         }
     };
     let source = Source::new(path.clone(), text.to_owned());
-    if let Some(diagnostic) = unreadable(&source, dialect) {
-        return refused(diagnostic);
+    match odd_character(&source, dialect) {
+        Some((diagnostic, Odd::Unreadable)) => refused(diagnostic),
+        Some((diagnostic, Odd::Invisible)) => Builder::new(source, dialect, vec![diagnostic]).run(),
+        None => Builder::new(source, dialect, Vec::new()).run(),
     }
-    Builder::new(source, dialect).run()
+}
+
+/// How bad a character is.
+enum Odd {
+    /// Readers disagree on what the file says.
+    Unreadable,
+    /// Readers agree, and people do not see it.
+    Invisible,
 }
 
 /// The first character that has no place in a file.
-fn unreadable(source: &Source, dialect: Dialect) -> Option<Diagnostic> {
+fn odd_character(source: &Source, dialect: Dialect) -> Option<(Diagnostic, Odd)> {
     let (mut mark, mut chars) = (Mark { line: 1, column: 1, length: 1 }, source.text().chars().peekable());
     while let Some(c) = chars.next() {
-        let invisible = dialect == Dialect::Own && is_invisible(c);
-        let what = match c {
-            '\u{feff}' if (mark.line, mark.column) == (1, 1) => "a byte order mark".to_owned(),
-            '\r' if chars.peek() != Some(&'\n') => "a carriage return without a line feed".to_owned(),
-            '\t' | '\n' | '\r' => String::new(),
-            c if c.is_control() || invisible => format!("the invisible character U+{:04X}", u32::from(c)),
-            _ => String::new(),
+        let code = || format!("the invisible character U+{:04X}", u32::from(c));
+        let odd = match c {
+            '\u{feff}' if (mark.line, mark.column) == (1, 1) => Some(("a byte order mark".to_owned(), Odd::Unreadable)),
+            '\r' if chars.peek() != Some(&'\n') => {
+                Some(("a carriage return without a line feed".to_owned(), Odd::Unreadable))
+            }
+            '\t' | '\n' | '\r' => None,
+            c if c.is_control() => Some((code(), Odd::Unreadable)),
+            c if dialect == Dialect::Own && is_invisible(c) => Some((code(), Odd::Invisible)),
+            _ => None,
         };
-        if !what.is_empty() {
+        if let Some((what, odd)) = odd {
             let expected = "visible UTF-8 text with LF or CRLF at the end of lines";
-            return Some(source.at(mark, Code::Encoding, what, expected).help("remove it"));
+            return Some((source.at(mark, Code::Encoding, what, expected).help("remove it"), odd));
         }
         if c == '\n' {
             mark = Mark { line: mark.line + 1, column: 1, length: 1 };
@@ -248,14 +132,16 @@ struct Builder {
     started: usize,
     documents: Vec<Node>,
     diagnostics: Vec<Diagnostic>,
+    /// Whether the last report was kept.
+    told: bool,
 }
 
 /// Reading cannot go on; the reason is among the diagnostics.
 struct Stopped;
 
 impl Builder {
-    fn new(source: Source, dialect: Dialect) -> Self {
-        Self { source, dialect, stack: vec![], nodes: 0, started: 0, documents: vec![], diagnostics: vec![] }
+    fn new(source: Source, dialect: Dialect, diagnostics: Vec<Diagnostic>) -> Self {
+        Self { source, dialect, stack: vec![], nodes: 0, started: 0, documents: vec![], diagnostics, told: false }
     }
 
     fn run(mut self) -> Parsed {
@@ -301,12 +187,18 @@ impl Builder {
     }
 
     fn report(&mut self, mark: Mark, code: Code, found: impl Into<String>, expected: impl Into<String>) {
-        let diagnostic = self.source.at(mark, code, found, expected);
-        self.diagnostics.push(diagnostic);
+        // Reading goes on, so that the end of the file is checked too; the last place is kept for what ends it.
+        self.told = self.diagnostics.len() < MOST || matches!(code, Code::Syntax | Code::TooDeep | Code::TooLarge);
+        if self.told {
+            let diagnostic = self.source.at(mark, code, found, expected);
+            self.diagnostics.push(diagnostic);
+        }
     }
 
     fn advise(&mut self, help: &str) {
-        if let Some(last) = self.diagnostics.pop() {
+        if self.told
+            && let Some(last) = self.diagnostics.pop()
+        {
             self.diagnostics.push(last.help(help));
         }
     }
@@ -366,10 +258,10 @@ impl Builder {
         let value = if style == ScalarStyle::Plain {
             match scalar::resolve(text, self.dialect) {
                 scalar::Plain::Value(value) => value,
-                scalar::Plain::Ambiguous(why) => {
+                scalar::Plain::Ambiguous(why, help) => {
                     let found = format!("{} is {why}", quoted(text));
                     self.report(mark, Code::AmbiguousScalar, found, "something that every YAML reader reads alike");
-                    self.advise(&format!("quote it to make it a text: \"{text}\""));
+                    self.advise(help);
                     text.into()
                 }
                 scalar::Plain::NoNumber => {
@@ -386,8 +278,9 @@ impl Builder {
 
     fn open(&mut self, frame: Frame) -> Result<(), Stopped> {
         let (Frame::List { mark, .. } | Frame::Map { mark, .. }) = &frame;
+        let mark = *mark;
+        self.count(mark)?;
         if self.stack.len() >= MAX_DEPTH {
-            let mark = *mark;
             self.report(mark, Code::TooDeep, "nested too deep", format!("at most {MAX_DEPTH} levels"));
             return Err(Stopped);
         }
@@ -409,12 +302,17 @@ impl Builder {
     }
 
     fn push(&mut self, node: Node) -> Result<(), Stopped> {
+        self.count(node.mark)?;
+        self.attach(node);
+        Ok(())
+    }
+
+    fn count(&mut self, mark: Mark) -> Result<(), Stopped> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
-            self.report(node.mark, Code::TooLarge, "too many values", format!("at most {MAX_NODES} in one file"));
+            self.report(mark, Code::TooLarge, "too many values", format!("at most {MAX_NODES} in one file"));
             return Err(Stopped);
         }
-        self.attach(node);
         Ok(())
     }
 

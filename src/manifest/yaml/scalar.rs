@@ -14,8 +14,8 @@ pub(super) enum Plain {
     Value(Value),
     /// A number that JSON has no room for.
     NoNumber,
-    /// YAML 1.1 and 1.2 disagree, in our own file.
-    Ambiguous(&'static str),
+    /// YAML 1.1 and 1.2 disagree, in our own file: on what, and how to mend it.
+    Ambiguous(&'static str, &'static str),
 }
 
 /// Reads an unquoted scalar.
@@ -31,7 +31,10 @@ fn own(text: &str) -> Plain {
     let lower = text.to_ascii_lowercase();
     let unsigned = lower.strip_prefix(['+', '-']).unwrap_or(&lower);
     if YAML_11_BOOLEANS.contains(&unsigned) {
-        return Plain::Ambiguous("a text or a truth value, depending on the reader");
+        return Plain::Ambiguous(
+            "a text or a truth value, depending on the reader",
+            "write true or false, or quote it",
+        );
     }
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Plain::Value(Value::Null),
@@ -49,22 +52,30 @@ fn own_number(text: &str, unsigned: &str) -> Plain {
     let digits = |t: &str| !t.is_empty() && t.bytes().all(|c| c.is_ascii_digit());
     if digits(unsigned) {
         if unsigned.len() > 1 && unsigned.starts_with('0') {
-            return Plain::Ambiguous("octal or decimal, depending on the reader");
+            return Plain::Ambiguous(
+                "octal or decimal, depending on the reader",
+                "write it without the zero, or quote it",
+            );
         }
         let plain = text.strip_prefix('+').unwrap_or(text);
         return plain.parse::<i64>().map_or(Plain::NoNumber, |n| Plain::Value(n.into()));
     }
     let prefixed = ["0x", "0o", "0b"].iter().any(|p| unsigned.strip_prefix(p).is_some_and(all_word));
     if prefixed || (unsigned.contains('_') && digits(&unsigned.replace('_', ""))) {
-        return Plain::Ambiguous("a text or a number, depending on the reader");
+        return Plain::Ambiguous(
+            "a text or a number, depending on the reader",
+            "write it in plain digits, or quote it",
+        );
     }
     if unsigned.contains(':') && unsigned.split(':').all(digits) {
-        return Plain::Ambiguous("a text or a number to the base 60, depending on the reader");
+        return Plain::Ambiguous("a text or a number to the base 60, depending on the reader", "quote it");
     }
     match float(unsigned) {
         None => Plain::Value(text.into()),
         Some(n) if !n.is_finite() => Plain::NoNumber,
-        Some(n) if n.fract() == 0.0 => Plain::Ambiguous("a whole number written as a fraction"),
+        Some(n) if n.fract() == 0.0 => {
+            Plain::Ambiguous("a whole number written as a fraction", "write it in plain digits")
+        }
         Some(_) => text.parse().ok().and_then(Number::from_f64).map_or(Plain::NoNumber, |n| Plain::Value(n.into())),
     }
 }
@@ -183,7 +194,7 @@ mod tests {
             "no", "Yes", "y", "ON", "off", "0644", "08", "0o10", "0x1F", "1_000", "1:30", "1:30:00", "1e3", "10.0",
             ".inf", "-.INF", ".nan",
         ] {
-            assert!(matches!(resolve(text, Dialect::Own), Plain::Ambiguous(_)), "{text}");
+            assert!(matches!(resolve(text, Dialect::Own), Plain::Ambiguous(..)), "{text}");
         }
         for text in ["1e309", "-1e999", "9223372036854775808"] {
             assert_eq!(resolve(text, Dialect::Own), Plain::NoNumber, "{text}");
