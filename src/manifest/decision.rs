@@ -14,7 +14,8 @@ use std::fmt::Write;
 pub struct Decision {
     /// The rollout.
     pub rollout: RolloutId,
-    /// The run: the open one, else the last, else `0`.
+    /// The run: the open one, else the last, else `0`; for `retry` the ended run, for `rollback` the promoted run to go
+    /// back to.
     pub run: RunId,
     /// What is decided.
     pub action: DecisionAction,

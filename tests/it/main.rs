@@ -1,7 +1,8 @@
-//! All integration tests, in one binary.
-
+//! The integration tests: against a real API server, real Git servers and the real binary.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod attacks;
 mod manifest;
+mod support;
+mod testbed;
 mod tree;
