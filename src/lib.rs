@@ -8,6 +8,7 @@
 //! `ARCHITECTURE.md` tells how the rooms of this crate keep that promise.
 
 pub mod cli;
+pub mod cluster;
 pub mod forge;
 pub mod gate;
 pub mod manifest;

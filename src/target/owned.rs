@@ -1,89 +1,140 @@
-//! What a field manager owns of a live object: the part that a later server-side apply must repeat, since what is left
-//! out of an apply is removed.
+//! What of a live object is ours: the fields that our manager owns there by server-side apply.
+//!
+//! A retreat is rendered from live alone (design §1), and an apply that leaves out a field it owned before removes it
+//! (Kubernetes, "Server-Side Apply"). So a retreat applies what this module finds, with the split changed.
+//!
+//! The format of `fieldsV1` is that of structured-merge-diff: `f:<name>` a field, `k:<keys>` an item of a list by its
+//! keys, `v:<value>` an item of a set, `i:<n>` an item by its place, `.` the thing itself.
 
-use crate::manifest::object::{Object, items};
+use crate::manifest::object::Object;
 use serde_json::{Map, Value};
 
-/// The fields of `live` that `manager` applied, with their live values: what is applied again to change one of them and
-/// keep the others (design §1.3: a retreat is rendered from live alone). None if it applied nothing there.
+/// Maps of which many managers own a part each: owning an empty one owns none of the entries.
+const SHARED_MAPS: [&str; 2] = ["labels", "annotations"];
+
+/// Keys that have a default: `ports` of containers and of Services are lists by `port` and `protocol`.
+const DEFAULTED_KEYS: [(&str, &str); 1] = [("protocol", "TCP")];
+
+/// The part of `object` that `manager` owns by apply, as an object to be applied again; `None` if it owns nothing.
 ///
-/// Reads `metadata.managedFields` in the format "FieldsV1" of the Kubernetes API reference.
+/// Items of a list by keys carry their keys: without them the API server could not tell which item is meant. Only a
+/// key that the API server fills in itself stays out unless it is owned, so that applying the result changes nothing.
+/// What is owned but not there any more is left out. An owned field that has no owned parts (a scalar, an atomic list
+/// or map) is taken as a whole.
 #[must_use]
-pub fn owned(live: &Object, manager: &str) -> Option<Object> {
-    let ours = |entry: &&Value| {
-        entry["manager"] == manager && entry["operation"] == "Apply" && entry.get("subresource").is_none()
+pub fn owned_by(object: &Object, manager: &str) -> Option<Object> {
+    let mut owned: Option<Value> = None;
+    for entry in object.at("/metadata/managedFields")?.as_array()? {
+        let text = |key| entry.get(key).and_then(Value::as_str);
+        let subresource = text("subresource").is_some_and(|s| !s.is_empty());
+        if text("manager") != Some(manager) || text("operation") != Some("Apply") || subresource {
+            continue;
+        }
+        if let Some(fields) = entry.get("fieldsV1") {
+            owned = Some(match owned.take() {
+                // Another version of the same API: the fields of both are ours.
+                Some(others) => union(&others, fields),
+                None => fields.clone(),
+            });
+        }
+    }
+    let fields = owned?;
+    let fields = fields.as_object().filter(|fields| !fields.is_empty())?;
+    let value = part(object.value(), fields)?;
+    Some(Object::new(object.reference().clone(), value))
+}
+
+/// The union of two trees of fields.
+#[must_use]
+pub fn union(left: &Value, right: &Value) -> Value {
+    match (left, right) {
+        (Value::Object(left), Value::Object(right)) => {
+            let mut all = left.clone();
+            for (key, value) in right {
+                let merged = all.get(key).map_or_else(|| value.clone(), |known| union(known, value));
+                all.insert(key.clone(), merged);
+            }
+            Value::Object(all)
+        }
+        (left, _) => left.clone(),
+    }
+}
+
+/// The part of `value` that `fields` name.
+fn part(value: &Value, fields: &Map<String, Value>) -> Option<Value> {
+    if fields.is_empty() {
+        return Some(value.clone());
+    }
+    match value {
+        Value::Object(map) => Some(Value::Object(part_of_map(map, fields))),
+        Value::Array(items) => Some(Value::Array(part_of_list(items, fields))),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            fields.contains_key(".").then(|| value.clone())
+        }
+    }
+}
+
+fn part_of_map(map: &Map<String, Value>, fields: &Map<String, Value>) -> Map<String, Value> {
+    let mut owned = Map::new();
+    for (path, below) in fields {
+        let (Some(name), Some(below)) = (path.strip_prefix("f:"), below.as_object()) else { continue };
+        let Some(value) = map.get(name) else { continue };
+        let taken = if below.is_empty() && SHARED_MAPS.contains(&name) && value.is_object() {
+            Some(Value::Object(Map::new()))
+        } else {
+            part(value, below)
+        };
+        if let Some(taken) = taken {
+            owned.insert(name.to_owned(), taken);
+        }
+    }
+    owned
+}
+
+/// Items keep their live order, since the order of a list is its content.
+fn part_of_list(items: &[Value], fields: &Map<String, Value>) -> Vec<Value> {
+    let selectors: Vec<_> =
+        fields.iter().filter_map(|(path, below)| Some((Selector::parse(path)?, below.as_object()?))).collect();
+    let pick = |(place, item): (usize, &Value)| {
+        let (selector, below) = selectors.iter().find(|(selector, _)| selector.names(place, item))?;
+        let mut taken = part(item, below)?;
+        if let (Selector::Keys(keys), Some(taken)) = (selector, taken.as_object_mut()) {
+            let defaulted = |(name, value): &(&String, &Value)| {
+                DEFAULTED_KEYS.iter().any(|(key, default)| name == key && *value == default)
+            };
+            for (name, value) in keys.iter().filter(|key| !defaulted(key)) {
+                taken.insert(name.clone(), value.clone());
+            }
+        }
+        Some(taken)
     };
-    let kept = items(&live.value()["metadata"], "managedFields")
-        .filter(ours)
-        .map(|entry| keep(live.value(), &entry["fieldsV1"]))
-        .reduce(merge)?;
-    Some(Object::new(live.reference().clone(), kept))
+    items.iter().enumerate().filter_map(pick).collect()
 }
 
-/// The part of `value` that `fields` names. A field without further ones is owned as a whole.
-fn keep(value: &Value, fields: &Value) -> Value {
-    let Some(fields) = fields.as_object().filter(|f| f.keys().any(|key| key != ".")) else { return value.clone() };
-    match value {
-        Value::Object(map) => {
-            let owned = |name: &String| fields.get(&format!("f:{name}"));
-            map.iter()
-                .filter_map(|(name, value)| Some((name.clone(), keep_field(value, owned(name)?))))
-                .collect::<Map<_, _>>()
-                .into()
-        }
-        Value::Array(list) => {
-            list.iter().enumerate().filter_map(|(index, item)| keep_item(index, item, fields)).collect()
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
-    }
+/// Names one item of a list.
+enum Selector {
+    Keys(Map<String, Value>),
+    Value(Value),
+    Place(usize),
 }
 
-/// A field of which only its being there is owned (`{".": {}}`) is kept empty.
-fn keep_field(value: &Value, fields: &Value) -> Value {
-    let only_itself = fields.as_object().is_some_and(|f| f.len() == 1 && f.contains_key("."));
-    match value {
-        Value::Object(_) if only_itself => Value::Object(Map::new()),
-        Value::Array(_) if only_itself => Value::Array(Vec::new()),
-        Value::Object(_) | Value::Array(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            keep(value, fields)
+impl Selector {
+    fn parse(path: &str) -> Option<Self> {
+        if let Some(keys) = path.strip_prefix("k:") {
+            serde_json::from_str(keys).ok().map(Self::Keys)
+        } else if let Some(value) = path.strip_prefix("v:") {
+            serde_json::from_str(value).ok().map(Self::Value)
+        } else {
+            path.strip_prefix("i:")?.parse().ok().map(Self::Place)
         }
     }
-}
 
-/// An item of a list, if `fields` names it by its keys (`k:`), its value (`v:`) or its place (`i:`). Its keys are kept
-/// even if the server filled them in: without them it would be another item.
-fn keep_item(index: usize, item: &Value, fields: &Map<String, Value>) -> Option<Value> {
-    fields.iter().find_map(|(path, inner)| {
-        let (how, text) = path.split_once(':')?;
-        let named: Value = serde_json::from_str(text).ok()?;
-        match how {
-            "k" => {
-                let keys = named.as_object().filter(|keys| keys.iter().all(|(k, v)| item.get(k) == Some(v)))?;
-                let keys = Value::Object(keys.clone());
-                Some(merge(keys, keep_field(item, inner)))
-            }
-            "v" => (named == *item).then(|| item.clone()),
-            "i" => (named == index).then(|| keep(item, inner)),
-            _ => None,
+    fn names(&self, place: usize, item: &Value) -> bool {
+        match self {
+            Self::Keys(keys) => keys.iter().all(|(name, value)| item.get(name) == Some(value)),
+            Self::Value(value) => item == value,
+            Self::Place(wanted) => place == *wanted,
         }
-    })
-}
-
-/// Both parts of one object; lists of the second that the first has too are left as they are, since their items are
-/// owned under one API version alone.
-fn merge(first: Value, second: Value) -> Value {
-    match (first, second) {
-        (Value::Object(mut first), Value::Object(second)) => {
-            for (key, value) in second {
-                let merged = match first.shift_remove(&key) {
-                    Some(before) => merge(before, value),
-                    None => value,
-                };
-                first.insert(key, merged);
-            }
-            first.into()
-        }
-        (first, _) => first,
     }
 }
 
@@ -93,70 +144,164 @@ mod tests {
     use crate::manifest::object::{Kind, ObjectRef};
     use serde_json::json;
 
-    fn live() -> Object {
-        let reference =
-            ObjectRef { kind: Kind::Deployment, namespace: "shop".parse().unwrap(), name: "web".parse().unwrap() };
-        let value = json!({
+    fn object(kind: Kind, mut value: Value, managed: &Value) -> Object {
+        value["metadata"]["managedFields"] = managed.clone();
+        let reference = ObjectRef { kind, namespace: "shop".parse().unwrap(), name: "podinfo".parse().unwrap() };
+        Object::new(reference, value)
+    }
+
+    fn ours(fields: &Value) -> Value {
+        json!([{ "manager": "tidegate-a", "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": fields }])
+    }
+
+    /// What is owned of `live`, without what names the object.
+    fn check(kind: Kind, live: Value, fields: &Value) -> Value {
+        let owned = owned_by(&object(kind, live, &ours(fields)), "tidegate-a").unwrap();
+        let mut value = owned.value().clone();
+        for key in ["apiVersion", "kind"] {
+            value.as_object_mut().unwrap().remove(key);
+        }
+        for key in ["name", "namespace"] {
+            value["metadata"].as_object_mut().unwrap().remove(key);
+        }
+        value
+    }
+
+    #[test]
+    fn lists_by_key_give_the_items_and_parts_that_are_ours() {
+        let live = json!({
             "metadata": {
-                "uid": "u", "resourceVersion": "7",
-                "annotations": {"tidegate.io/seq": "3", "other": "x"},
-                "labels": {"app": "web"},
-                "finalizers": ["a/b", "c/d"],
-                "managedFields": [
-                    {"manager": "tidegate", "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": {}}},
-                    {"manager": "tidegate", "operation": "Apply", "fieldsV1": {
-                        "f:metadata": {
-                            "f:annotations": {"f:tidegate.io/seq": {}},
-                            "f:labels": {".": {}},
-                            "f:finalizers": {"v:\"c/d\"": {}},
-                        },
-                        "f:spec": {
-                            "f:selector": {},
-                            "f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"web\"}": {
-                                ".": {}, "f:image": {}, "f:name": {},
-                                "f:ports": {"k:{\"containerPort\":80,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}}},
-                            }}}},
-                        },
-                    }},
-                    {"manager": "kubectl", "operation": "Apply", "fieldsV1": {"f:spec": {"f:replicas": {}}}},
-                ],
+                "uid": "u", "resourceVersion": "7", "generation": 3,
+                "labels": {"app": "podinfo", "team": "other"},
+                "annotations": {"tidegate.io/seq": "4", "deployment.kubernetes.io/revision": "2"},
             },
             "spec": {
                 "replicas": 3,
-                "selector": {"matchLabels": {"app": "web"}},
+                "revisionHistoryLimit": 10,
                 "template": {"spec": {"restartPolicy": "Always", "containers": [
-                    {"name": "sidecar", "image": "proxy"},
-                    {"name": "web", "image": "web:1", "imagePullPolicy": "Always",
-                     "ports": [{"containerPort": 80, "protocol": "TCP"}, {"containerPort": 81, "protocol": "TCP"}]},
+                    {"name": "injected", "image": "mesh"},
+                    {"name": "app", "image": "podinfo:1", "imagePullPolicy": "Always", "resources": {},
+                     "command": ["a", "b"],
+                     "env": [{"name": "A", "value": "1"}, {"name": "HAND", "value": "x"}],
+                     "ports": [{"containerPort": 8080, "protocol": "TCP"}, {"containerPort": 8080, "protocol": "UDP"}]},
                 ]}},
             },
             "status": {"replicas": 3},
         });
-        Object::new(reference, value)
-    }
-
-    #[test]
-    fn only_what_the_manager_applied_is_repeated() {
-        let expected = json!({
-            "apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {
-                "name": "web", "namespace": "shop",
-                "annotations": {"tidegate.io/seq": "3"}, "labels": {}, "finalizers": ["c/d"],
+        let fields = json!({
+            "f:metadata": {
+                "f:labels": {"f:app": {}},
+                "f:annotations": {"f:tidegate.io/seq": {}},
             },
-            "spec": {
-                "selector": {"matchLabels": {"app": "web"}},
-                "template": {"spec": {"containers": [
-                    {"name": "web", "image": "web:1", "ports": [{"containerPort": 80, "protocol": "TCP"}]},
-                ]}},
+            "f:spec": {
+                "f:replicas": {},
+                "f:template": {"f:spec": {"f:containers": {
+                    "k:{\"name\":\"app\"}": {
+                        ".": {}, "f:image": {}, "f:name": {}, "f:command": {},
+                        "f:env": {"k:{\"name\":\"A\"}": {".": {}, "f:name": {}, "f:value": {}}},
+                        "f:ports": {
+                            "k:{\"containerPort\":8080,\"protocol\":\"TCP\"}": {".": {}, "f:containerPort": {}},
+                            "k:{\"containerPort\":8080,\"protocol\":\"UDP\"}": {".": {}, "f:containerPort": {}},
+                        },
+                    },
+                    "k:{\"name\":\"removed-by-hand\"}": {".": {}, "f:image": {}},
+                }}},
             },
         });
-        assert_eq!(owned(&live(), "tidegate").map(|o| o.value().clone()), Some(expected));
+        assert_eq!(
+            check(Kind::Deployment, live, &fields),
+            json!({
+                "metadata": {"labels": {"app": "podinfo"}, "annotations": {"tidegate.io/seq": "4"}},
+                "spec": {
+                    "replicas": 3,
+                    "template": {"spec": {"containers": [{
+                        "name": "app", "image": "podinfo:1", "command": ["a", "b"],
+                        "env": [{"name": "A", "value": "1"}],
+                        "ports": [{"containerPort": 8080}, {"containerPort": 8080, "protocol": "UDP"}],
+                    }]}},
+                },
+            })
+        );
     }
 
     #[test]
-    fn a_manager_that_applied_nothing_owns_nothing() {
-        assert_eq!(owned(&live(), "flagger"), None);
-        let bare = Object::new(live().reference().clone(), json!({}));
-        assert_eq!(owned(&bare, "tidegate"), None);
+    fn atomic_lists_and_maps_are_taken_whole() {
+        let rules = json!([{"backendRefs": [{"name": "a", "weight": 90}, {"name": "b", "weight": 10}]}]);
+        let live = json!({"metadata": {}, "spec": {"rules": rules, "hostnames": ["x"], "selector": {"app": "a"}}});
+        let fields = json!({"f:spec": {"f:rules": {}, "f:selector": {}}});
+        assert_eq!(
+            check(Kind::HttpRoute, live, &fields),
+            json!({"metadata": {}, "spec": {"rules": rules, "selector": {"app": "a"}}})
+        );
+    }
+
+    #[test]
+    fn sets_and_places_give_their_items_in_live_order() {
+        let live = json!({"metadata": {"finalizers": ["b", "hand", "a"]}, "spec": {"list": ["x", "y", "z"]}});
+        let fields = json!({
+            "f:metadata": {"f:finalizers": {".": {}, "v:\"a\"": {}, "v:\"b\"": {}, "v:\"gone\"": {}}},
+            "f:spec": {"f:list": {"i:2": {}, "i:9": {}}},
+        });
+        assert_eq!(
+            check(Kind::Service, live, &fields),
+            json!({"metadata": {"finalizers": ["b", "a"]}, "spec": {"list": ["z"]}})
+        );
+    }
+
+    #[test]
+    fn an_owned_empty_thing_stays_empty_and_an_absent_one_is_left_out() {
+        let live = json!({
+            "metadata": {"labels": {"hand": "1"}},
+            "spec": {"template": {"volumes": [{"name": "v", "emptyDir": {}}]}, "map": {"hand": 1}, "list": [1]},
+        });
+        let fields = json!({
+            "f:metadata": {"f:labels": {}},
+            "f:spec": {
+                "f:replicas": {},
+                "f:map": {".": {}},
+                "f:list": {".": {}},
+                "f:template": {"f:volumes": {"k:{\"name\":\"v\"}": {".": {}, "f:emptyDir": {}, "f:name": {}}}},
+            },
+        });
+        assert_eq!(
+            check(Kind::Deployment, live, &fields),
+            json!({
+                "metadata": {"labels": {}},
+                "spec": {"map": {}, "list": [], "template": {"volumes": [{"name": "v", "emptyDir": {}}]}},
+            })
+        );
+    }
+
+    #[test]
+    fn only_our_applies_count() {
+        let live = json!({"metadata": {}, "data": {"a": "1", "b": "2", "c": "3", "d": "4"}});
+        let entry = |manager: &str, operation: &str, subresource: &str, field: &str| {
+            json!({"manager": manager, "operation": operation, "subresource": subresource,
+                   "fieldsV1": {"f:data": {field: {}}}})
+        };
+        let managed = json!([
+            entry("tidegate-a", "Update", "", "f:a"),
+            entry("tidegate-b", "Apply", "", "f:b"),
+            entry("tidegate-a", "Apply", "status", "f:c"),
+        ]);
+        assert_eq!(owned_by(&object(Kind::ConfigMap, live.clone(), &managed), "tidegate-a"), None);
+        let managed = json!([
+            entry("tidegate-a", "Apply", "", "f:a"),
+            {"manager": "tidegate-a", "operation": "Apply", "apiVersion": "old", "fieldsV1": {"f:data": {"f:d": {}}}},
+        ]);
+        let owned = owned_by(&object(Kind::ConfigMap, live, &managed), "tidegate-a").unwrap();
+        assert_eq!(owned.at("/data"), Some(&json!({"a": "1", "d": "4"})));
+        assert_eq!(owned.at("/metadata/managedFields"), None);
+    }
+
+    #[test]
+    fn nonsense_is_data() {
+        let unowned = [json!("x"), json!([]), json!({})].map(|fields| ours(&fields));
+        for managed in [json!(null), json!("x"), json!([1, "x", {}])].into_iter().chain(unowned) {
+            assert_eq!(owned_by(&object(Kind::ConfigMap, json!({"metadata": {}}), &managed), "tidegate-a"), None);
+        }
+        let fields = json!({"f:data": {"k:{": {}, "v:": {}, "i:x": {}, "q:1": {}, "f:a": 7}, "f:x": {"f:y": {}}});
+        let live = json!({"metadata": {}, "data": ["a"], "x": "scalar"});
+        assert_eq!(check(Kind::ConfigMap, live, &fields), json!({"metadata": {}, "data": []}));
     }
 }

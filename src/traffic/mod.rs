@@ -12,7 +12,7 @@ use crate::manifest::object::{Kind, Object, ObjectRef, section};
 use crate::record::posture::Split;
 use crate::target::layout::SUFFIX;
 use crate::target::live::LiveState;
-use crate::target::owned::owned;
+use crate::target::owned::owned_by;
 use serde_json::Value;
 
 /// Whether the cluster does what the live objects ask for.
@@ -135,7 +135,7 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
         .map(|live| {
             let (lowered, field) = lowered(live);
             let nothing = || Object::new(live.reference().clone(), Value::Null);
-            let mut ours = owned(live, manager).unwrap_or_else(nothing);
+            let mut ours = owned_by(live, manager).unwrap_or_else(nothing);
             if let Some(value) = lowered.value()["spec"].get(field) {
                 section(ours.value_mut(), &["spec"]).insert(field.to_owned(), value.clone());
             }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod attacks;
+mod cluster;
 mod manifest;
 mod support;
 mod testbed;

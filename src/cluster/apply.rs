@@ -1,0 +1,396 @@
+//! Does what one action says, once, and says what came of it.
+
+use super::client::Cluster;
+use super::{migrate, request};
+use crate::manifest::object::{Kind, OWNER, Object, ObjectRef};
+use crate::plan::action::{Action, Expects, Verb};
+use crate::target::live::Outcome;
+use serde_json::{Value, json};
+
+/// Whether an apply takes fields from other managers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Force {
+    No,
+    Yes,
+}
+
+/// Whether an apply changes anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DryRun {
+    No,
+    All,
+}
+
+impl Cluster {
+    /// Does one action.
+    ///
+    /// *Guarantees*: what is not as the action expects is left alone (`Stale`), but for `Expects::Absent`, which
+    /// server-side apply cannot enforce. At most one write is done. Fields of others are taken only where
+    /// [`may_force`] says so, and only from the version that was read.
+    /// *Assumptions*: the caller has checked that the record allows it.
+    pub async fn perform(&self, action: &Action) -> Outcome {
+        if action.cluster_uid != self.uid() {
+            return Outcome::Stale(format!(
+                "planned for the cluster with uid {}, but this one has {}",
+                action.cluster_uid,
+                self.uid()
+            ));
+        }
+        match &action.verb {
+            Verb::Apply { object, expects } => self.apply(object, expects).await,
+            Verb::Migrate { target, expects } => self.migrate(target, expects).await,
+            Verb::Delete { target, expects } => self.delete(target, expects).await,
+        }
+    }
+
+    /// What applying `object` would come to: `Done` with the object as it would be. Changes nothing, forces nothing.
+    pub async fn dry_run(&self, object: &Object, expects: &Expects) -> Outcome {
+        self.send_apply(object, expects, Force::No, DryRun::All).await
+    }
+
+    async fn apply(&self, object: &Object, expects: &Expects) -> Outcome {
+        let outcome = self.send_apply(object, expects, Force::No, DryRun::No).await;
+        let Outcome::Conflict { fields, .. } = &outcome else { return outcome };
+        if *expects == Expects::Absent {
+            return Outcome::Stale(format!("{} was expected to be absent, but is there", object.reference()));
+        }
+        if !may_force(object, fields) {
+            return outcome;
+        }
+        match self.pinned(object, expects).await {
+            Ok(pinned) => self.send_apply(object, &pinned, Force::Yes, DryRun::No).await,
+            Err(outcome) => outcome,
+        }
+    }
+
+    async fn send_apply(&self, object: &Object, expects: &Expects, force: Force, dry_run: DryRun) -> Outcome {
+        let mut query = vec![("fieldManager", self.manager()), ("fieldValidation", "Strict")];
+        query.push(("force", if force == Force::Yes { "true" } else { "false" }));
+        if dry_run == DryRun::All {
+            query.push(("dryRun", "All"));
+        }
+        let mut body = object.value().clone();
+        expect_in(&mut body["metadata"], expects);
+        let target = object.reference();
+        match self.call(request::apply(&request::item(target), &query, &body)).await {
+            Ok(value) => Outcome::Done(Some(Box::new(Object::new(target.clone(), value)))),
+            Err(failure) => failure.outcome(target),
+        }
+    }
+
+    /// The exact version that a forced apply may overwrite: the one that the plan saw, or, for upkeep, the one that is
+    /// there now if it is still the same object with the same owner.
+    async fn pinned(&self, object: &Object, expects: &Expects) -> Result<Expects, Outcome> {
+        if let Expects::Version { .. } = expects {
+            return Ok(expects.clone());
+        }
+        let live = self.read(object.reference(), expects).await?;
+        if live.annotation(OWNER) != object.annotation(OWNER) {
+            return Err(Outcome::Stale(format!("{} has another owner mark by now", object.reference())));
+        }
+        version_of(&live)
+    }
+
+    /// Reads an object that must be as expected.
+    async fn read(&self, target: &ObjectRef, expects: &Expects) -> Result<Object, Outcome> {
+        let read = self.call(request::get(&request::item(target), &[])).await;
+        let live = Object::new(target.clone(), read.map_err(|failure| failure.outcome(target))?);
+        let met = match expects {
+            Expects::Absent => false,
+            Expects::Uid(uid) => live.uid() == Some(uid),
+            Expects::Version { uid, resource_version } => {
+                live.uid() == Some(uid) && live.resource_version() == Some(resource_version)
+            }
+        };
+        if met { Ok(live) } else { Err(Outcome::Stale(format!("{target} is not the one that was expected"))) }
+    }
+
+    async fn migrate(&self, target: &ObjectRef, expects: &Expects) -> Outcome {
+        let live = match self.read(target, expects).await {
+            Ok(live) => live,
+            Err(outcome) => return outcome,
+        };
+        let managed = live.at("/metadata/managedFields").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let Some(migrated) = migrate::migrated(managed, self.manager()) else {
+            return Outcome::Done(Some(Box::new(live)));
+        };
+        let Some(version) = live.resource_version() else {
+            return Outcome::Retriable(format!("{target} came without a resourceVersion"));
+        };
+        let patch = migrate::patch(&migrated, version);
+        let query = [("fieldManager", self.manager())];
+        match self.call(request::json_patch(&request::item(target), &query, &patch)).await {
+            Ok(value) => Outcome::Done(Some(Box::new(Object::new(target.clone(), value)))),
+            Err(failure) => failure.outcome(target),
+        }
+    }
+
+    async fn delete(&self, target: &ObjectRef, expects: &Expects) -> Outcome {
+        let preconditions = match expects {
+            Expects::Absent => return Outcome::Done(None),
+            Expects::Uid(uid) => json!({"uid": uid}),
+            Expects::Version { uid, resource_version } => json!({"uid": uid, "resourceVersion": resource_version}),
+        };
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions",
+            "preconditions": preconditions, "propagationPolicy": "Background",
+        });
+        match self.call(request::delete(&request::item(target), &options)).await {
+            Ok(value) => Outcome::Done(held_by_finalizers(target, value)),
+            Err(failure) if failure.is_absent(target.kind.plural()) => Outcome::Done(None),
+            Err(failure) => failure.outcome(target),
+        }
+    }
+}
+
+/// Writes what is expected where server-side apply checks it: another uid answers 422 or 409, another resourceVersion
+/// 409. A resourceVersion without a uid would create an absent object, so the two always go together.
+fn expect_in(metadata: &mut Value, expects: &Expects) {
+    match expects {
+        Expects::Absent => {}
+        Expects::Uid(uid) => metadata["uid"] = uid.as_str().into(),
+        Expects::Version { uid, resource_version } => {
+            metadata["uid"] = uid.as_str().into();
+            metadata["resourceVersion"] = resource_version.as_str().into();
+        }
+    }
+}
+
+fn version_of(live: &Object) -> Result<Expects, Outcome> {
+    match (live.uid(), live.resource_version()) {
+        (Some(uid), Some(version)) => Ok(Expects::Version { uid: uid.into(), resource_version: version.into() }),
+        _ => Err(Outcome::Retriable(format!("{} came without a uid or resourceVersion", live.reference()))),
+    }
+}
+
+/// The answer to a delete is the object itself where finalizers still hold it; for some kinds also where it is gone.
+fn held_by_finalizers(target: &ObjectRef, answer: Value) -> Option<Box<Object>> {
+    let held = answer.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty())
+        && answer.pointer("/metadata/deletionTimestamp").is_some();
+    held.then(|| Box::new(Object::new(target.clone(), answer)))
+}
+
+/// Whether fields that another manager owns may be taken from it: only if each of them is one that a posture is made
+/// of, since there what Git says is the most that may be (design §6). Anything else is a `FieldConflict` for people.
+#[must_use]
+pub fn may_force(object: &Object, fields: &[String]) -> bool {
+    let posture = match object.reference().kind {
+        Kind::HttpRoute => ".spec.rules",
+        Kind::Deployment => ".spec.replicas",
+        Kind::Service => ".spec.selector",
+        Kind::ConfigMap
+        | Kind::ServiceAccount
+        | Kind::HorizontalPodAutoscaler
+        | Kind::PodDisruptionBudget
+        | Kind::EndpointSlice
+        | Kind::Pod
+        | Kind::NetworkPolicy => return false,
+    };
+    !fields.is_empty() && fields.iter().all(|field| field == posture)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Fake, object};
+    use super::*;
+    use crate::plan::action::Class;
+
+    const PATH: &str = "/apis/apps/v1/namespaces/shop/deployments/podinfo";
+
+    fn version() -> Expects {
+        Expects::Version { uid: "u1".into(), resource_version: "7".into() }
+    }
+
+    fn deployment() -> Object {
+        object(Kind::Deployment, json!({"spec": {"replicas": 2}}))
+    }
+
+    fn conflict(field: &str) -> (u16, Value) {
+        let cause = json!({"reason": "FieldManagerConflict", "message": "conflict with \"hand\"", "field": field});
+        (
+            409,
+            json!({"kind": "Status", "code": 409, "reason": "Conflict", "message": "1 conflict", "details": {"causes": [cause]}}),
+        )
+    }
+
+    fn live(owner: &str) -> (u16, Value) {
+        let annotations = json!({"tidegate.io/owner": owner});
+        (200, json!({"metadata": {"uid": "u1", "resourceVersion": "9", "annotations": annotations}}))
+    }
+
+    async fn perform(fake: &Fake, verb: Verb) -> Outcome {
+        let cluster = fake.cluster().await;
+        let action = Action {
+            class: Class::Upkeep,
+            rollout: "shop/podinfo".parse().unwrap(),
+            cluster: "home".parse().unwrap(),
+            cluster_uid: cluster.uid().to_owned(),
+            posture: None,
+            verb,
+            why: String::new(),
+        };
+        cluster.perform(&action).await
+    }
+
+    fn apply(object: Object, expects: Expects) -> Verb {
+        Verb::Apply { object: Box::new(object), expects }
+    }
+
+    #[tokio::test]
+    async fn an_apply_carries_what_it_expects_and_no_force() {
+        let fake = Fake::answering([(200, json!({"metadata": {"uid": "u1", "resourceVersion": "8"}}))]);
+        let Outcome::Done(Some(done)) = perform(&fake, apply(deployment(), version())).await else { panic!() };
+        assert_eq!(done.resource_version(), Some("8"));
+        let asked = fake.asked();
+        assert_eq!(asked.len(), 1);
+        let query = "fieldManager=tidegate-a&fieldValidation=Strict&force=false";
+        assert_eq!(asked[0].line, format!("PATCH {PATH}?{query}"));
+        assert_eq!(asked[0].media, "application/apply-patch+yaml");
+        assert_eq!(
+            asked[0].body,
+            json!({
+                "apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 2},
+                "metadata": {"name": "podinfo", "namespace": "shop", "uid": "u1", "resourceVersion": "7"},
+            })
+        );
+    }
+
+    #[tokio::test]
+    async fn a_dry_run_says_so_and_never_forces() {
+        let fake = Fake::answering([conflict(".spec.replicas")]);
+        let outcome = fake.cluster().await.dry_run(&deployment(), &Expects::Absent).await;
+        assert!(matches!(outcome, Outcome::Conflict { .. }), "{outcome:?}");
+        let asked = fake.asked();
+        assert_eq!(asked.len(), 1);
+        assert!(asked[0].line.ends_with("force=false&dryRun=All"), "{}", asked[0].line);
+        assert_eq!(asked[0].body["metadata"], json!({"name": "podinfo", "namespace": "shop"}));
+    }
+
+    #[tokio::test]
+    async fn the_postures_own_field_is_forced_once_at_the_version_that_was_read() {
+        let fake = Fake::answering([conflict(".spec.replicas"), (200, json!({}))]);
+        let outcome = perform(&fake, apply(deployment(), version())).await;
+        assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+        let asked = fake.asked();
+        assert!(asked[1].line.ends_with("force=true"), "{}", asked[1].line);
+        assert_eq!(asked[1].body, asked[0].body);
+        assert_eq!(asked.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn upkeep_is_forced_at_the_version_that_is_there_if_the_owner_is_the_same() {
+        let mut ours = deployment();
+        ours.annotate(OWNER, "a/shop/podinfo");
+        let upkeep = || apply(ours.clone(), Expects::Uid("u1".into()));
+
+        let fake = Fake::answering([conflict(".spec.replicas"), live("a/shop/podinfo"), (200, json!({}))]);
+        assert!(matches!(perform(&fake, upkeep()).await, Outcome::Done(_)));
+        let asked = fake.asked();
+        assert_eq!(asked[0].body["metadata"]["resourceVersion"], Value::Null);
+        assert_eq!(asked[2].body["metadata"]["resourceVersion"], "9");
+        assert!(asked[2].line.ends_with("force=true"));
+
+        let fake = Fake::answering([conflict(".spec.replicas"), live("b/shop/podinfo")]);
+        assert!(matches!(perform(&fake, upkeep()).await, Outcome::Stale(_)));
+        assert_eq!(fake.asked().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn fields_of_others_and_objects_that_should_be_absent_are_never_forced() {
+        let fake = Fake::answering([conflict(".spec.paused")]);
+        let outcome = perform(&fake, apply(deployment(), version())).await;
+        assert_eq!(outcome, Outcome::Conflict { manager: "hand".into(), fields: vec![".spec.paused".into()] });
+        let fake = Fake::answering([conflict(".spec.replicas")]);
+        assert!(matches!(perform(&fake, apply(deployment(), Expects::Absent)).await, Outcome::Stale(_)));
+        assert_eq!(fake.asked().len(), 1);
+    }
+
+    #[test]
+    fn only_the_posture_is_forced() {
+        let rows: [(Kind, &[&str], bool); 8] = [
+            (Kind::HttpRoute, &[".spec.rules"], true),
+            (Kind::Deployment, &[".spec.replicas"], true),
+            (Kind::Service, &[".spec.selector"], true),
+            (Kind::Service, &[".spec.replicas"], false),
+            (Kind::Deployment, &[".spec.replicas", ".spec.paused"], false),
+            (Kind::Deployment, &[".spec.replicasX"], false),
+            (Kind::ConfigMap, &[".data.a"], false),
+            (Kind::Deployment, &[], false),
+        ];
+        for (kind, fields, may) in rows {
+            let fields: Vec<_> = fields.iter().map(|&field| field.to_owned()).collect();
+            assert_eq!(may_force(&object(kind, json!({})), &fields), may, "{kind} {fields:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_delete_names_what_it_deletes() {
+        let target = deployment().reference().clone();
+        let delete = |expects| Verb::Delete { target: target.clone(), expects };
+        let fake = Fake::answering([(200, json!({"kind": "Status", "status": "Success"}))]);
+        assert_eq!(perform(&fake, delete(version())).await, Outcome::Done(None));
+        let asked = fake.asked();
+        assert_eq!(asked[0].line, format!("DELETE {PATH}"));
+        assert_eq!(asked[0].body["preconditions"], json!({"uid": "u1", "resourceVersion": "7"}));
+        assert_eq!(asked[0].body["propagationPolicy"], "Background");
+
+        let gone = json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": {"kind": "deployments", "name": "podinfo"}});
+        let fake = Fake::answering([(404, gone)]);
+        assert_eq!(perform(&fake, delete(Expects::Uid("u1".into()))).await, Outcome::Done(None));
+        assert_eq!(fake.asked()[0].body["preconditions"], json!({"uid": "u1"}));
+
+        let held = json!({"metadata": {"uid": "u1", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}});
+        let fake = Fake::answering([(200, held)]);
+        assert!(matches!(perform(&fake, delete(version())).await, Outcome::Done(Some(_))));
+        let fake = Fake::default();
+        assert_eq!(perform(&fake, delete(Expects::Absent)).await, Outcome::Done(None));
+        assert!(fake.asked().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_migration_reads_changes_the_managers_alone_and_pins_the_version() {
+        let managed = json!([{"manager": "kubectl-client-side-apply", "operation": "Update", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {}}}]);
+        let read = json!({"metadata": {"uid": "u1", "resourceVersion": "9", "managedFields": managed}});
+        let fake = Fake::answering([(200, read.clone()), (200, read.clone())]);
+        let target = deployment().reference().clone();
+        let outcome =
+            perform(&fake, Verb::Migrate { target: target.clone(), expects: Expects::Uid("u1".into()) }).await;
+        assert!(matches!(outcome, Outcome::Done(Some(_))), "{outcome:?}");
+        let asked = fake.asked();
+        assert_eq!(asked[1].line, format!("PATCH {PATH}?fieldManager=tidegate-a"));
+        assert_eq!(asked[1].media, "application/json-patch+json");
+        let entry =
+            json!({"manager": "tidegate-a", "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {}}});
+        assert_eq!(
+            asked[1].body,
+            json!([
+                {"op": "replace", "path": "/metadata/managedFields", "value": [entry]},
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": "9"},
+            ])
+        );
+        let fake = Fake::answering([(200, read)]);
+        let outcome = perform(&fake, Verb::Migrate { target, expects: version() }).await;
+        assert!(matches!(outcome, Outcome::Stale(_)), "{outcome:?}");
+    }
+
+    #[tokio::test]
+    async fn broken_answers_and_other_clusters_change_nothing() {
+        let fake = Fake::default().then(502, "<html>bad gateway</html>").then(200, "{\"metadata\": ");
+        let cluster = fake.cluster().await;
+        for _ in 0..2 {
+            let outcome = cluster.dry_run(&deployment(), &version()).await;
+            assert!(matches!(outcome, Outcome::Retriable(_)), "{outcome:?}");
+        }
+        let action = Action {
+            class: Class::Upkeep,
+            rollout: "shop/podinfo".parse().unwrap(),
+            cluster: "home".parse().unwrap(),
+            cluster_uid: "cluster-2".into(),
+            posture: None,
+            verb: apply(deployment(), version()),
+            why: String::new(),
+        };
+        assert!(matches!(cluster.perform(&action).await, Outcome::Stale(_)));
+        assert_eq!(fake.asked().len(), 2);
+    }
+}

@@ -1,0 +1,201 @@
+//! Who leads, decided from the Lease: the rules of client-go's leader election. Pure.
+//!
+//! Clocks of different machines are never compared. A contender waits until it has itself seen the same state of the
+//! Lease for the whole of its duration. The number of transitions is the epoch: it fences what a leader of the past
+//! still writes (requirement X-12).
+
+use crate::manifest::ids::CommitId;
+use crate::record::state::Time;
+use serde_json::Value;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The newest tip of the state branch that a leader knew.
+pub const ANCHOR: &str = "tidegate.io/anchor";
+/// Seconds in which nobody observed and that no record holds yet.
+pub const PAUSED: &str = "tidegate.io/paused";
+
+/// The longest duration that is believed; a Lease that claims more would lock everybody out.
+const LONGEST: Duration = Duration::from_secs(3_600);
+
+/// A Lease as it was read. What in it is no Lease's content is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseView {
+    /// Who holds it; `None` after a release.
+    pub holder: Option<String>,
+    /// How long it holds without a renewal.
+    pub duration: Duration,
+    /// When it was renewed last, by the holder's clock.
+    pub renewed: Option<Time>,
+    /// How often it changed hands: the epoch of its holder.
+    pub epoch: u64,
+    /// The newest state tip that its holders knew.
+    pub anchor: Option<CommitId>,
+    /// Seconds in which nobody observed and that no record holds yet.
+    pub paused: u64,
+}
+
+impl LeaseView {
+    /// Reads a Lease of `coordination.k8s.io/v1`.
+    #[must_use]
+    pub fn parse(lease: &Value) -> Self {
+        let spec = |field: &str| lease.get("spec").and_then(|spec| spec.get(field));
+        let note = |key: &str| lease.get("metadata")?.get("annotations")?.get(key)?.as_str();
+        let text = |field| spec(field).and_then(Value::as_str);
+        let seconds = spec("leaseDurationSeconds").and_then(Value::as_u64);
+        let duration = Duration::from_secs(seconds.unwrap_or(0)).clamp(Duration::from_secs(1), LONGEST);
+        Self {
+            holder: text("holderIdentity").filter(|holder| !holder.is_empty()).map(str::to_owned),
+            duration,
+            renewed: text("renewTime").and_then(|time| time.parse().ok()),
+            epoch: spec("leaseTransitions").and_then(Value::as_u64).unwrap_or(0),
+            anchor: note(ANCHOR).and_then(|tip| tip.parse().ok()),
+            paused: note(PAUSED).and_then(|seconds| seconds.parse().ok()).unwrap_or(0),
+        }
+    }
+
+    /// Whether two views are of the same renewal.
+    fn same_renewal(&self, other: &Self) -> bool {
+        (&self.holder, self.renewed, self.epoch) == (&other.holder, other.renewed, other.epoch)
+    }
+}
+
+/// A state of the Lease, and when it was first seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// The state.
+    pub view: LeaseView,
+    /// When we first saw it, by our own clock.
+    pub since: Instant,
+}
+
+impl Seen {
+    /// What is seen now, after what was seen before.
+    #[must_use]
+    pub fn next(before: Option<Self>, view: LeaseView, now: Instant) -> Self {
+        let since = before.filter(|seen| seen.view.same_renewal(&view)).map_or(now, |seen| seen.since);
+        Self { view, since }
+    }
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contender<'a> {
+    /// Its identity, which no other process has at the same time.
+    pub identity: &'a str,
+    /// The epoch in which it leads, as far as it knows.
+    pub epoch: Option<u64>,
+    /// The highest epoch that it has ever heard of, from the record too: a new epoch lies above, also when somebody
+    /// has deleted the Lease.
+    pub floor: u64,
+}
+
+/// What a contender may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// There is no Lease: make one, with this epoch.
+    Create(u64),
+    /// It is free, or its holder is gone: take it, with this epoch.
+    Take(u64),
+    /// It is ours: renew it.
+    Renew,
+    /// Another holds it; look again at this time at the latest.
+    Wait(Instant),
+}
+
+/// What `me` may do, after having `seen` the Lease as it is `now`; `None`: there is no Lease.
+#[must_use]
+pub fn evaluate(seen: Option<&Seen>, me: &Contender<'_>, now: Instant) -> Step {
+    let Some(Seen { view, since }) = seen else {
+        return Step::Create(me.floor.max(me.epoch.unwrap_or(0)) + 1);
+    };
+    let next = view.epoch.max(me.floor) + 1;
+    match &view.holder {
+        None => Step::Take(next),
+        Some(holder) if holder == me.identity => {
+            // With our name, but not by us: an earlier life of this process, whose writes are fenced by a new epoch.
+            if me.epoch == Some(view.epoch) { Step::Renew } else { Step::Take(next) }
+        }
+        Some(_) if now >= *since + view.duration => Step::Take(next),
+        Some(_) => Step::Wait(*since + view.duration),
+    }
+}
+
+/// The seconds in which nobody renewed, from the last renewal until `wall`; 0 where clocks disagree.
+#[must_use]
+pub fn gap(view: &LeaseView, wall: Time) -> u64 {
+    view.renewed.map_or(0, |renewed| u64::try_from((wall - renewed).num_seconds()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn view(holder: &str, epoch: u64) -> LeaseView {
+        LeaseView::parse(&json!({"spec": {
+            "holderIdentity": holder, "leaseDurationSeconds": 15, "leaseTransitions": epoch,
+            "renewTime": "2026-03-01T12:00:00.000000Z",
+        }}))
+    }
+
+    #[test]
+    fn the_table() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let me = |epoch, floor| Contender { identity: "me", epoch, floor };
+        let seen = |holder, epoch| Some(Seen { view: view(holder, epoch), since: start });
+        let rows = [
+            ("no lease", None, me(None, 0), 0, Step::Create(1)),
+            ("no lease any more", None, me(Some(4), 0), 0, Step::Create(5)),
+            ("no lease, but a record", None, me(None, 41), 0, Step::Create(42)),
+            ("released", seen("", 3), me(None, 0), 0, Step::Take(4)),
+            ("held by another", seen("other", 3), me(None, 0), 14, Step::Wait(after(15))),
+            ("the other is gone", seen("other", 3), me(None, 0), 15, Step::Take(4)),
+            ("the record knows more", seen("other", 3), me(None, 9), 15, Step::Take(10)),
+            ("lost to another", seen("other", 4), me(Some(3), 0), 1, Step::Wait(after(15))),
+            ("ours", seen("me", 3), me(Some(3), 0), 5, Step::Renew),
+            ("ours, long not renewed", seen("me", 3), me(Some(3), 0), 600, Step::Renew),
+            ("an earlier life of ours", seen("me", 3), me(None, 0), 0, Step::Take(4)),
+            ("our name in another epoch", seen("me", 5), me(Some(3), 0), 0, Step::Take(6)),
+        ];
+        for (name, seen, me, at, step) in rows {
+            assert_eq!(evaluate(seen.as_ref(), &me, after(at)), step, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_state_is_seen_from_its_first_sight_until_it_is_renewed() {
+        let start = Instant::now();
+        let later = start + Duration::from_secs(9);
+        let first = Seen::next(None, view("a", 1), start);
+        let mut noted = view("a", 1);
+        noted.paused = 7;
+        assert_eq!(Seen::next(Some(first.clone()), noted, later).since, start);
+        assert_eq!(Seen::next(Some(first.clone()), view("a", 2), later).since, later);
+        let mut renewed = view("a", 1);
+        renewed.renewed = Some("2026-03-01T12:00:05Z".parse().unwrap());
+        assert_eq!(Seen::next(Some(first), renewed, later).since, later);
+    }
+
+    #[test]
+    fn the_gap_counts_from_the_last_renewal_and_is_never_negative() {
+        let at = |time: &str| gap(&view("a", 1), time.parse().unwrap());
+        assert_eq!(at("2026-03-01T12:01:00Z"), 60);
+        assert_eq!(at("2026-03-01T11:00:00Z"), 0);
+        assert_eq!(gap(&LeaseView::parse(&json!({})), "2026-03-01T12:01:00Z".parse().unwrap()), 0);
+    }
+
+    #[test]
+    fn nonsense_is_data() {
+        let empty = LeaseView::parse(&json!({}));
+        assert_eq!((empty.holder.as_ref(), empty.epoch, empty.duration.as_secs()), (None, 0, 1));
+        let odd = json!({
+            "metadata": {"annotations": {ANCHOR: "--upload-pack=x", PAUSED: "-1"}},
+            "spec": {"holderIdentity": 7, "leaseDurationSeconds": u64::MAX, "leaseTransitions": -4, "renewTime": "soon"},
+        });
+        let odd = LeaseView::parse(&odd);
+        assert_eq!((odd.holder, odd.epoch, odd.duration, odd.renewed), (None, 0, LONGEST, None));
+        assert_eq!((odd.anchor, odd.paused), (None, 0));
+    }
+}

@@ -1,0 +1,22 @@
+//! Kubernetes: what is live, as a value, and the writes that a plan asks for.
+//!
+//! `kube::Client` stays in here. This room decides nothing: it says what it saw and what came of a request. It never
+//! tries again by itself what a plan asked for (the next tick does), and at rest it asks for nothing but Lease
+//! renewals and re-opened watches.
+
+pub mod apply;
+pub mod brake;
+pub mod client;
+pub mod election;
+pub mod events;
+pub mod failure;
+pub mod lease;
+mod migrate;
+pub mod rbac;
+mod request;
+pub mod store;
+mod trim;
+pub mod watch;
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,100 @@
+//! The requests that this room sends, as values. Pure.
+
+use crate::manifest::ids::Namespace;
+use crate::manifest::object::{Kind, ObjectRef};
+use http::{Method, Request, header};
+use serde_json::Value;
+use url::form_urlencoded::Serializer;
+
+/// The media type of server-side apply. JSON is YAML.
+const APPLY: &str = "application/apply-patch+yaml";
+/// The media type of RFC 6902.
+const JSON_PATCH: &str = "application/json-patch+json";
+
+/// The path of all objects of a kind in a namespace.
+pub(super) fn collection(kind: Kind, namespace: &Namespace) -> String {
+    under(kind.api_version(), namespace, kind.plural())
+}
+
+/// The path of a resource that is not one of [`Kind`].
+pub(super) fn under(api_version: &str, namespace: &Namespace, plural: &str) -> String {
+    let root = if api_version.contains('/') { "apis" } else { "api" };
+    format!("/{root}/{api_version}/namespaces/{namespace}/{plural}")
+}
+
+/// The path of one object.
+pub(super) fn item(object: &ObjectRef) -> String {
+    format!("{}/{}", collection(object.kind, &object.namespace), object.name)
+}
+
+/// Reads.
+pub(super) fn get(path: &str, query: &[(&str, &str)]) -> Request<Vec<u8>> {
+    build(Method::GET, path, query, None)
+}
+
+/// Creates.
+pub(super) fn post(path: &str, query: &[(&str, &str)], body: &Value) -> Request<Vec<u8>> {
+    build(Method::POST, path, query, Some(("application/json", body)))
+}
+
+/// Replaces.
+pub(super) fn put(path: &str, query: &[(&str, &str)], body: &Value) -> Request<Vec<u8>> {
+    build(Method::PUT, path, query, Some(("application/json", body)))
+}
+
+/// Server-side apply.
+pub(super) fn apply(path: &str, query: &[(&str, &str)], body: &Value) -> Request<Vec<u8>> {
+    build(Method::PATCH, path, query, Some((APPLY, body)))
+}
+
+/// A JSON patch.
+pub(super) fn json_patch(path: &str, query: &[(&str, &str)], body: &Value) -> Request<Vec<u8>> {
+    build(Method::PATCH, path, query, Some((JSON_PATCH, body)))
+}
+
+/// Deletes.
+pub(super) fn delete(path: &str, options: &Value) -> Request<Vec<u8>> {
+    build(Method::DELETE, path, &[], Some(("application/json", options)))
+}
+
+fn build(method: Method, path: &str, query: &[(&str, &str)], body: Option<(&str, &Value)>) -> Request<Vec<u8>> {
+    let uri = if query.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{path}?{}", Serializer::new(String::new()).extend_pairs(query).finish())
+    };
+    let mut request = Request::builder().method(method).uri(uri).header(header::ACCEPT, "application/json");
+    let bytes = match body {
+        Some((media, body)) => {
+            request = request.header(header::CONTENT_TYPE, media);
+            body.to_string().into_bytes()
+        }
+        None => Vec::new(),
+    };
+    request.body(bytes).expect("valid because paths are made of checked names and queries are encoded")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn paths_name_group_namespace_and_object() {
+        let reference = |kind| ObjectRef { kind, namespace: "shop".parse().unwrap(), name: "podinfo".parse().unwrap() };
+        assert_eq!(item(&reference(Kind::ConfigMap)), "/api/v1/namespaces/shop/configmaps/podinfo");
+        assert_eq!(
+            item(&reference(Kind::HttpRoute)),
+            "/apis/gateway.networking.k8s.io/v1/namespaces/shop/httproutes/podinfo"
+        );
+    }
+
+    #[test]
+    fn queries_are_encoded_and_bodies_carry_their_media_type() {
+        let request = apply("/p", &[("continue", "a b&c"), ("force", "true")], &json!({"a": 1}));
+        assert_eq!(request.uri(), "/p?continue=a+b%26c&force=true");
+        assert_eq!(request.headers()[header::CONTENT_TYPE], APPLY);
+        assert_eq!(request.body(), b"{\"a\":1}");
+        assert!(get("/p", &[]).body().is_empty());
+    }
+}

@@ -1,0 +1,339 @@
+//! Watches: what is live, kept up to date without asking again.
+//!
+//! One watch for each kind and namespace, and one for the brake. Each lists once, without `resourceVersion` and
+//! therefore from a quorum (attack 56), then follows the changes. When a connection ends it is opened again where it
+//! left off; when that history is gone (410), everything is listed again, and the new list replaces the old one only
+//! when it is complete. There is no periodic resync: API servers end each watch after some minutes, and a watch opened
+//! again at a resourceVersion misses nothing.
+//!
+//! kube's own watcher is not used, as it does not tell when a broken watch is open again, and so not whether what
+//! is known is up to date.
+
+use super::brake::{self, BRAKE, BrakeSight};
+use super::client::Cluster;
+use super::failure::Failure;
+use super::store::{Change, Observed, Sight, Space};
+use super::{request, trim};
+use crate::manifest::ids::Namespace;
+use crate::manifest::object::{Kind, Object, ObjectRef};
+use futures::StreamExt;
+use kube::core::WatchEvent;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+
+/// How many objects are asked for at once.
+const PAGE: &str = "200";
+/// How many lists may run at once.
+const LISTS: usize = 16;
+/// The shortest pause before asking again. Doubled each time.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause before asking again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause before asking again for a kind that the cluster does not serve.
+const LONGEST_PAUSE_MISSING: Duration = Duration::from_secs(300);
+
+/// A watch ended, which it never should.
+#[derive(Debug, thiserror::Error)]
+#[error("a watch ended: {0}")]
+pub struct WatchEnded(String);
+
+/// What is live in the namespaces that we serve. Dropping it ends its watches.
+pub struct Watches {
+    cluster: Cluster,
+    spaces: BTreeMap<Namespace, Arc<Mutex<Space>>>,
+    home: Arc<Mutex<Space>>,
+    tasks: tokio::sync::Mutex<JoinSet<()>>,
+}
+
+impl Watches {
+    /// Starts to watch all kinds in these namespaces, and the brake. `notify` is told of each change; our own writes
+    /// that come back are none.
+    #[must_use]
+    pub fn start(cluster: &Cluster, namespaces: &[Namespace], notify: &Arc<Notify>) -> Self {
+        let mut tasks = JoinSet::new();
+        let lists = Arc::new(Semaphore::new(LISTS));
+        let mut watch = |kind, namespace: &Namespace, only, space: &Arc<Mutex<Space>>| {
+            let (cluster, namespace, space) = (cluster.clone(), namespace.clone(), space.clone());
+            let (notify, lists) = (notify.clone(), lists.clone());
+            tasks.spawn(Watch { cluster, kind, namespace, only, space, notify, lists, tries: 0 }.follow());
+        };
+        let home = Arc::new(Mutex::new(Space::new(cluster.uid(), &[Kind::ConfigMap])));
+        watch(Kind::ConfigMap, cluster.home(), Some(BRAKE), &home);
+        let mut spaces = BTreeMap::new();
+        for namespace in namespaces {
+            let space = Arc::new(Mutex::new(Space::new(cluster.uid(), Kind::ALL)));
+            for &kind in Kind::ALL {
+                watch(kind, namespace, None, &space);
+            }
+            spaces.insert(namespace.clone(), space);
+        }
+        Self { cluster: cluster.clone(), spaces, home, tasks: tokio::sync::Mutex::new(tasks) }
+    }
+
+    /// What is known of a namespace. Costs nothing while nothing changes.
+    #[must_use]
+    pub fn snapshot(&self, namespace: &Namespace) -> Observed {
+        match self.spaces.get(namespace) {
+            Some(space) => lock(space).observed(),
+            None => Observed::NotYet { why: format!("namespace {namespace} is not among those of this installation") },
+        }
+    }
+
+    /// What is known of the brake.
+    #[must_use]
+    pub fn brake(&self) -> BrakeSight {
+        brake::read(&lock(&self.home).observed(), self.cluster.home())
+    }
+
+    /// Takes an object as a write of ours returned it, so that the next tick does not plan against its own past.
+    pub fn absorb(&self, mut object: Object) {
+        if let Some(space) = self.spaces.get(&object.reference().namespace) {
+            trim::trim(&mut object, self.cluster.manager());
+            // Whoever wrote it knows of it.
+            let _ = lock(space).put(object);
+        }
+    }
+
+    /// Takes note that we deleted the object of that uid.
+    pub fn absorb_delete(&self, object: &ObjectRef, uid: &str) {
+        if let Some(space) = self.spaces.get(&object.namespace) {
+            lock(space).deleted(object, uid);
+        }
+    }
+
+    /// Waits until a watch has ended by itself, which no watch does unless it is broken: the process should end.
+    pub async fn failed(&self) -> WatchEnded {
+        match self.tasks.lock().await.join_next().await {
+            Some(Err(error)) => WatchEnded(error.to_string()),
+            Some(Ok(())) | None => WatchEnded("without a reason".to_owned()),
+        }
+    }
+}
+
+/// A space is never left half changed, so a panic while it was held does no harm.
+fn lock(space: &Mutex<Space>) -> MutexGuard<'_, Space> {
+    space.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One watch.
+struct Watch {
+    cluster: Cluster,
+    kind: Kind,
+    namespace: Namespace,
+    /// Only the object of this name.
+    only: Option<&'static str>,
+    space: Arc<Mutex<Space>>,
+    notify: Arc<Notify>,
+    lists: Arc<Semaphore>,
+    /// How often it was tried since something last came of it.
+    tries: u32,
+}
+
+/// A page of a list.
+#[derive(Deserialize)]
+struct Page {
+    metadata: PageMeta,
+    items: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct PageMeta {
+    #[serde(default, rename = "resourceVersion")]
+    resource_version: String,
+    #[serde(default, rename = "continue")]
+    next: String,
+}
+
+/// What follows on the end of a watch.
+enum Next {
+    /// Open it again at this resourceVersion.
+    Resume(String),
+    /// List everything again.
+    List,
+}
+
+impl Watch {
+    async fn follow(mut self) {
+        let mut heard = Instant::now();
+        loop {
+            match self.list().await {
+                Ok((items, version)) => {
+                    heard = Instant::now();
+                    let change = lock(&self.space).list(self.kind, items, &version);
+                    self.tell(change);
+                    self.resume(version, &mut heard).await;
+                    // A server that forgets its history at once must not be listed in a busy loop.
+                    sleep(self.next_pause(LONGEST_PAUSE)).await;
+                }
+                Err(failure) => self.pause(&failure, heard).await,
+            }
+        }
+    }
+
+    /// Watches on from `version` until everything has to be listed again.
+    async fn resume(&mut self, mut version: String, heard: &mut Instant) {
+        loop {
+            let failure = match self.open(&version).await {
+                Ok(stream) => {
+                    self.see(Sight::Open);
+                    *heard = Instant::now();
+                    match self.drain(stream, version, heard).await {
+                        Next::List => return,
+                        Next::Resume(reached) => version = reached,
+                    }
+                    // A server that ends every watch at once must not be asked in a busy loop.
+                    sleep(self.next_pause(LONGEST_PAUSE)).await;
+                    continue;
+                }
+                Err(failure) => failure,
+            };
+            if failure.is_expired() || failure.is_missing_kind() {
+                return;
+            }
+            self.pause(&failure, *heard).await;
+        }
+    }
+
+    /// Takes what comes until the stream ends.
+    async fn drain(
+        &mut self,
+        mut stream: impl StreamExt<Item = Result<WatchEvent<Value>, Failure>> + Unpin,
+        mut version: String,
+        heard: &mut Instant,
+    ) -> Next {
+        while let Some(event) = stream.next().await {
+            let reached = match event {
+                Ok(WatchEvent::Added(value) | WatchEvent::Modified(value)) => self.take(value, Space::put),
+                Ok(WatchEvent::Deleted(value)) => self.take(value, |space, object| space.remove(&object)),
+                Ok(WatchEvent::Bookmark(bookmark)) => Some(bookmark.metadata.resource_version),
+                Ok(WatchEvent::Error(status)) => {
+                    let failure = Failure::Answered(status);
+                    tracing::debug!(kind = %self.kind, namespace = %self.namespace, %failure, "watch ended by the API server");
+                    return if failure.is_expired() { Next::List } else { Next::Resume(version) };
+                }
+                Err(failure) => {
+                    tracing::debug!(kind = %self.kind, namespace = %self.namespace, %failure, "watch broke off");
+                    return Next::Resume(version);
+                }
+            };
+            let Some(reached) = reached.filter(|reached| !reached.is_empty()) else { return Next::List };
+            version = reached;
+            *heard = Instant::now();
+            self.tries = 0;
+        }
+        Next::Resume(version)
+    }
+
+    /// Puts an object of the watch into the store; returns its resourceVersion.
+    fn take(&self, value: Value, put: impl FnOnce(&mut Space, Object) -> Change) -> Option<String> {
+        let version = value.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(str::to_owned);
+        if let Some(object) = self.object(value) {
+            let change = put(&mut lock(&self.space), object);
+            self.tell(change);
+        }
+        version
+    }
+
+    /// An object as it was read; `None` if it has no name, which no API server sends.
+    fn object(&self, value: Value) -> Option<Object> {
+        let name = value.pointer("/metadata/name")?.as_str()?.parse().ok()?;
+        let reference = ObjectRef { kind: self.kind, namespace: self.namespace.clone(), name };
+        let mut object = Object::new(reference, value);
+        trim::trim(&mut object, self.cluster.manager());
+        Some(object)
+    }
+
+    /// Lists everything, page by page, with the resourceVersion of the list.
+    async fn list(&self) -> Result<(Vec<Object>, String), Failure> {
+        let _turn = self.lists.acquire().await;
+        let path = request::collection(self.kind, &self.namespace);
+        let (mut items, mut next) = (Vec::new(), String::new());
+        loop {
+            let mut query = vec![("limit", PAGE)];
+            let selector = self.selector();
+            if let Some(selector) = &selector {
+                query.push(("fieldSelector", selector));
+            }
+            if !next.is_empty() {
+                query.push(("continue", &next));
+            }
+            let answer = self.cluster.call(request::get(&path, &query)).await?;
+            let page: Page = serde_json::from_value(answer)
+                .map_err(|error| Failure::Garbage { code: 200, text: format!("no list: {error}") })?;
+            items.extend(page.items.into_iter().filter_map(|item| self.object(item)));
+            if page.metadata.next.is_empty() {
+                let version = page.metadata.resource_version;
+                return if version.is_empty() {
+                    Err(Failure::Garbage { code: 200, text: "a list without a resourceVersion".to_owned() })
+                } else {
+                    Ok((items, version))
+                };
+            }
+            next = page.metadata.next;
+        }
+    }
+
+    async fn open(
+        &self,
+        version: &str,
+    ) -> Result<impl StreamExt<Item = Result<WatchEvent<Value>, Failure>> + Unpin + use<>, Failure> {
+        // Spread over a minute, so that watches opened together do not end together.
+        let seconds = (240 + random() % 60).to_string();
+        let mut query = vec![("watch", "true"), ("allowWatchBookmarks", "true")];
+        query.extend([("resourceVersion", version), ("timeoutSeconds", &seconds)]);
+        let selector = self.selector();
+        if let Some(selector) = &selector {
+            query.push(("fieldSelector", selector));
+        }
+        self.cluster.open(request::get(&request::collection(self.kind, &self.namespace), &query)).await
+    }
+
+    fn selector(&self) -> Option<String> {
+        self.only.map(|name| format!("metadata.name={name}"))
+    }
+
+    /// Notes the failure and waits before the next try.
+    async fn pause(&mut self, failure: &Failure, heard: Instant) {
+        let longest = if failure.is_missing_kind() {
+            self.see(Sight::Missing);
+            LONGEST_PAUSE_MISSING
+        } else {
+            self.see(Sight::Lost { since: heard, why: failure.to_string() });
+            LONGEST_PAUSE
+        };
+        tracing::debug!(kind = %self.kind, namespace = %self.namespace, %failure, "not watching");
+        sleep(self.next_pause(longest)).await;
+    }
+
+    /// Doubles with each try up to `longest`; anything between half of that and the whole.
+    fn next_pause(&mut self, longest: Duration) -> Duration {
+        let whole = PAUSE.saturating_mul(1 << self.tries.min(16)).min(longest);
+        self.tries += 1;
+        let half = whole / 2;
+        let nanos = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
+        half + Duration::from_nanos(random() % nanos)
+    }
+
+    fn see(&self, sight: Sight) {
+        let change = lock(&self.space).see(self.kind, sight);
+        self.tell(change);
+    }
+
+    fn tell(&self, change: Change) {
+        if change == Change::Yes {
+            self.notify.notify_one();
+        }
+    }
+}
+
+/// Any number: each hasher of the standard library starts from its own random keys.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,249 @@
+//! What actions come to: server-side apply, migration, deletion, and how refusals are told apart.
+
+use super::world::{PATIENCE, World, apply, done, version};
+use k8s_openapi::api::core::v1::{ConfigMap, ResourceQuota};
+use k8s_openapi::api::events::v1::Event as CoreEvent;
+use kube::Api;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tidegate::cluster::events::{Event, Level};
+use tidegate::manifest::object::Kind;
+use tidegate::plan::action::{Expects, Verb};
+use tidegate::target::live::Outcome;
+use tidegate::target::owned::owned_by;
+
+fn uid(object: &tidegate::manifest::object::Object) -> Expects {
+    Expects::Uid(object.uid().unwrap().to_owned())
+}
+
+#[tokio::test]
+async fn what_we_apply_is_what_we_own_and_applying_it_again_changes_nothing() {
+    let world = World::new().await;
+    let mut wanted = world.deployment("podinfo", json!({"replicas": 0}));
+    wanted.annotate("tidegate.io/seq", "1");
+    let created = world.applied(&wanted, Expects::Absent).await;
+    world.by_hand(&world.object(Kind::Deployment, "podinfo", json!({"spec": {"minReadySeconds": 3}}))).await;
+
+    let live = world.read(created.reference()).await.unwrap();
+    let owned = owned_by(&live, world.cluster.manager()).unwrap();
+    assert_eq!(owned, wanted);
+    let again = world.applied(&owned, uid(&live)).await;
+    assert_eq!(again.generation(), live.generation());
+    assert_eq!(again.int("/spec/minReadySeconds"), Some(3));
+    assert_eq!(owned_by(&again, world.cluster.manager()), Some(wanted));
+}
+
+#[tokio::test]
+async fn a_route_is_owned_as_a_whole() {
+    let world = World::new().await;
+    let rules = |weight: u8| {
+        let backend = |name: &str, weight| json!({"name": name, "port": 80, "weight": weight});
+        json!([{"backendRefs": [backend("stable", 100 - weight), backend("canary", weight)]}])
+    };
+    let route = |weight| {
+        let parents = json!([{"name": "gateway"}]);
+        world.object(Kind::HttpRoute, "podinfo", json!({"spec": {"parentRefs": parents, "rules": rules(weight)}}))
+    };
+    let created = world.applied(&route(0), Expects::Absent).await;
+    // A hand raises the weight; the record's split is put back over it.
+    world.by_hand(&world.object(Kind::HttpRoute, "podinfo", json!({"spec": {"rules": rules(90)}}))).await;
+    let raised = world.read(created.reference()).await.unwrap();
+    let lowered = world.applied(&route(10), version(&raised)).await;
+    assert_eq!(lowered.int("/spec/rules/0/backendRefs/1/weight"), Some(10));
+    let owned = owned_by(&lowered, world.cluster.manager()).unwrap();
+    assert_eq!(owned.at("/spec/rules"), lowered.at("/spec/rules"));
+}
+
+#[tokio::test]
+async fn a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_back() {
+    let world = World::new().await;
+    let wanted = |replicas: u8| world.deployment("podinfo", json!({"replicas": replicas, "minReadySeconds": 1}));
+    let created = world.applied(&wanted(0), Expects::Absent).await;
+    world.by_hand(&world.object(Kind::Deployment, "podinfo", json!({"spec": {"replicas": 1}}))).await;
+    assert!(matches!(world.apply(&wanted(0), version(&created)).await, Outcome::Stale(_)));
+    // A controller that writes the status meanwhile makes it stale, as for a tick, which then comes again.
+    until("the size is put back", async || match world.apply(&wanted(0), uid(&created)).await {
+        Outcome::Stale(_) => false,
+        outcome => done(outcome).int("/spec/replicas") == Some(0),
+    })
+    .await;
+
+    world.by_hand(&world.object(Kind::Deployment, "podinfo", json!({"spec": {"minReadySeconds": 7}}))).await;
+    let live = world.read(created.reference()).await.unwrap();
+    let expected = Outcome::Conflict { manager: "hand".into(), fields: vec![".spec.minReadySeconds".into()] };
+    assert_eq!(world.apply(&wanted(0), uid(&live)).await, expected);
+    assert_eq!(world.cluster.dry_run(&wanted(0), &uid(&live)).await, expected);
+    assert!(matches!(world.apply(&wanted(0), Expects::Absent).await, Outcome::Stale(_)));
+    let after = world.read(created.reference()).await.unwrap();
+    assert_eq!(after.at("/spec"), live.at("/spec"));
+}
+
+#[tokio::test]
+async fn what_has_moved_is_stale_and_stays_as_it_is() {
+    let world = World::new().await;
+    let first = world.applied(&world.config_map("a", json!({"k": "1"})), Expects::Absent).await;
+    let second = world.applied(&world.config_map("a", json!({"k": "2"})), version(&first)).await;
+    let other = Expects::Uid("00000000-0000-0000-0000-000000000000".into());
+    let wanted = world.config_map("a", json!({"k": "3"}));
+    for expects in [version(&first), other] {
+        let outcome = world.apply(&wanted, expects.clone()).await;
+        assert!(matches!(outcome, Outcome::Stale(_)), "{expects:?}: {outcome:?}");
+    }
+    // What was deleted is not made again by a plan that still saw it.
+    let delete = Verb::Delete { target: second.reference().clone(), expects: version(&second) };
+    assert_eq!(world.perform(delete).await, Outcome::Done(None));
+    for expects in [version(&second), uid(&second)] {
+        let outcome = world.apply(&wanted, expects.clone()).await;
+        assert!(matches!(outcome, Outcome::Stale(_)), "{expects:?}: {outcome:?}");
+        assert_eq!(world.read(second.reference()).await, None);
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_hits_what_was_meant_or_nothing() {
+    let world = World::new().await;
+    let first = world.applied(&world.config_map("a", json!({"k": "1"})), Expects::Absent).await;
+    let second = world.applied(&world.config_map("a", json!({"k": "2"})), uid(&first)).await;
+    let delete = |expects| Verb::Delete { target: first.reference().clone(), expects };
+    for expects in [version(&first), Expects::Uid("other".into())] {
+        let outcome = world.perform(delete(expects.clone())).await;
+        assert!(matches!(outcome, Outcome::Stale(_)), "{expects:?}: {outcome:?}");
+    }
+    assert_eq!(world.perform(delete(version(&second))).await, Outcome::Done(None));
+    assert_eq!(world.perform(delete(version(&second))).await, Outcome::Done(None));
+
+    let mut held = world.config_map("held", json!({}));
+    held.value_mut()["metadata"]["finalizers"] = json!(["test.example/held"]);
+    world.by_hand(&held).await;
+    let held = world.read(held.reference()).await.unwrap();
+    let outcome = world.perform(Verb::Delete { target: held.reference().clone(), expects: version(&held) }).await;
+    assert!(done(outcome).text("/metadata/deletionTimestamp").is_some());
+    let release = json!({"metadata": {"finalizers": null}});
+    let maps = Api::<ConfigMap>::namespaced(world.admin.clone(), world.namespace.as_str());
+    maps.patch("held", &PatchParams::default(), &Patch::Merge(release)).await.unwrap();
+}
+
+#[tokio::test]
+async fn objects_of_client_side_apply_become_ours_so_that_fields_can_go() {
+    let world = World::new().await;
+    let maps = Api::<ConfigMap>::namespaced(world.admin.clone(), world.namespace.as_str());
+    let made = world.config_map("a", json!({"keep": "1", "drop": "1"}));
+    let params = PostParams { field_manager: Some("kubectl-client-side-apply".into()), ..PostParams::default() };
+    maps.create(&params, &serde_json::from_value(made.value().clone()).unwrap()).await.unwrap();
+    let edit = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
+    maps.patch("a", &edit, &Patch::Merge(json!({"data": {"drop": "2"}}))).await.unwrap();
+
+    let live = world.read(made.reference()).await.unwrap();
+    let migrate = |expects| Verb::Migrate { target: made.reference().clone(), expects };
+    let migrated = done(world.perform(migrate(version(&live))).await);
+    assert_eq!(migrated.at("/data"), live.at("/data"));
+    let owned = owned_by(&migrated, world.cluster.manager()).unwrap();
+    assert_eq!(owned.at("/data"), Some(&json!({"keep": "1", "drop": "2"})));
+    assert_eq!(migrated.at("/metadata/managedFields").and_then(Value::as_array).unwrap().len(), 1);
+
+    assert!(matches!(world.perform(migrate(version(&live))).await, Outcome::Stale(_)));
+    let again = done(world.perform(migrate(uid(&live))).await);
+    assert_eq!(again.resource_version(), migrated.resource_version());
+    let applied = world.applied(&world.config_map("a", json!({"keep": "1"})), version(&again)).await;
+    assert_eq!(applied.at("/data"), Some(&json!({"keep": "1"})));
+}
+
+#[tokio::test]
+async fn a_dry_run_changes_nothing() {
+    let world = World::new().await;
+    let wanted = world.config_map("a", json!({"k": "1"}));
+    let outcome = world.cluster.dry_run(&wanted, &Expects::Absent).await;
+    assert_eq!(done(outcome).at("/data"), Some(&json!({"k": "1"})));
+    assert_eq!(world.read(wanted.reference()).await, None);
+}
+
+#[tokio::test]
+async fn refusals_are_told_apart_by_what_follows_from_them() {
+    let world = World::new().await;
+    let dry = async |object| world.cluster.dry_run(&object, &Expects::Absent).await;
+    let wrong = [
+        world.deployment("podinfo", json!({"replicas": -1})),
+        world.deployment("podinfo", json!({"replicas": "many"})),
+        world.deployment("podinfo", json!({"replicaz": 1})),
+        world.deployment("podinfo", json!({"selector": {"matchLabels": {"app": "other"}}})),
+        world.object(Kind::HttpRoute, "podinfo", json!({"spec": {"rules": [], "hostnamez": []}})),
+    ];
+    for object in wrong {
+        let outcome = dry(object.clone()).await;
+        assert!(matches!(outcome, Outcome::Refused(_)), "{:?}: {outcome:?}", object.value());
+    }
+    let mut elsewhere = world.config_map("a", json!({}));
+    elsewhere.value_mut()["metadata"]["labels"] = json!({"x": "y"});
+    let reference = tidegate::manifest::object::ObjectRef {
+        namespace: "kube-system".parse().unwrap(),
+        ..elsewhere.reference().clone()
+    };
+    let elsewhere = tidegate::manifest::object::Object::new(reference, elsewhere.value().clone());
+    let outcome = dry(elsewhere).await;
+    assert!(matches!(outcome, Outcome::Forbidden(_)), "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_full_quota_is_no_evidence_against_a_revision_but_a_policy_is() {
+    let world = World::new().await;
+    let quotas = Api::<ResourceQuota>::namespaced(world.admin.clone(), world.namespace.as_str());
+    let hard = json!({"hard": {"count/deployments.apps": "0"}, "used": {"count/deployments.apps": "0"}});
+    let quota = json!({"metadata": {"name": "full"}, "spec": {"hard": hard["hard"]}});
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota).unwrap()).await.unwrap();
+    quotas.patch_status("full", &PatchParams::default(), &Patch::Merge(json!({"status": hard}))).await.unwrap();
+    let object = world.deployment("podinfo", json!({"replicas": 1}));
+    // Admission hears of a quota by a watch of its own.
+    until("the quota is in force", async || {
+        let outcome = world.apply(&object, Expects::Absent).await;
+        if let Outcome::Done(Some(made)) = &outcome {
+            world.perform(Verb::Delete { target: made.reference().clone(), expects: uid(made) }).await;
+        }
+        matches!(&outcome, Outcome::Retriable(why) if why.contains("exceeded quota"))
+    })
+    .await;
+
+    let name = world.namespace.as_str();
+    let scope = json!({"matchLabels": {"kubernetes.io/metadata.name": name}});
+    let resources =
+        json!({"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]});
+    let api = "admissionregistration.k8s.io/v1";
+    let policy = json!({"apiVersion": api, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": {
+        "matchConstraints": {"namespaceSelector": scope, "resourceRules": [resources]},
+        "validations": [{"expression": "!has(object.data)", "message": "no data here"}],
+    }});
+    let binding = json!({"apiVersion": api, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name},
+                         "spec": {"policyName": name, "validationActions": ["Deny"]}});
+    apply(&world.admin, &policy).await;
+    apply(&world.admin, &binding).await;
+    let object = world.config_map("a", json!({"k": "1"}));
+    until("the policy is in force", async || {
+        let outcome = world.cluster.dry_run(&object, &Expects::Absent).await;
+        matches!(&outcome, Outcome::Refused(why) if why.contains("no data here"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_event_is_seen_on_its_object() {
+    let world = World::new().await;
+    let made = world.applied(&world.config_map("a", json!({})), Expects::Absent).await;
+    let message = "weight 10 → 0";
+    let event = Event { about: made.reference(), uid: made.uid(), level: Level::Warning, reason: "Retreated", message };
+    world.cluster.announce(&event, "2026-03-01T12:00:00Z".parse().unwrap()).await;
+    let events = Api::<CoreEvent>::namespaced(world.admin.clone(), world.namespace.as_str());
+    let found = events.list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].note.as_deref(), Some(message));
+    assert_eq!(found[0].regarding.as_ref().unwrap().uid.as_deref(), made.uid());
+}
+
+/// Waits until `met` says so.
+async fn until(what: &str, met: impl AsyncFn() -> bool) {
+    let look = async {
+        while !met().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, look).await.unwrap_or_else(|_| panic!("{what}: not in time"));
+}
