@@ -11,6 +11,7 @@ pub mod cli;
 pub mod cluster;
 pub mod forge;
 pub mod gate;
+pub mod git;
 pub mod manifest;
 pub mod plan;
 pub mod record;
