@@ -153,7 +153,8 @@ impl Collector {
         let answers = all.clone().flat_map(|evidence| evidence.dry_runs.values());
         let answers = answers.filter_map(|answer| Some(answer.at + lifetime(&answer.outcome)?));
         let writes = all.flat_map(|evidence| evidence.writes.iter());
-        let rests = writes.filter(|((_, what), _)| what == DELETE || what == MIGRATE).map(|(_, answer)| answer.at + REST);
+        let rests =
+            writes.filter(|((_, what), _)| what == DELETE || what == MIGRATE).map(|(_, answer)| answer.at + REST);
         answers.chain(rests).min()
     }
 

@@ -72,9 +72,9 @@ impl Executor<'_> {
         allowed: impl Fn(&Action) -> bool,
     ) -> BTreeMap<RolloutId, Ran> {
         let allowed = &allowed;
-        let runs = lists.iter().map(|(rollout, actions)| async move {
-            ((*rollout).clone(), self.one(held, actions, allowed).await)
-        });
+        let runs = lists
+            .iter()
+            .map(|(rollout, actions)| async move { ((*rollout).clone(), self.one(held, actions, allowed).await) });
         futures::stream::iter(runs).buffer_unordered(AT_ONCE).collect().await
     }
 

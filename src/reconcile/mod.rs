@@ -18,6 +18,7 @@ pub mod lead;
 pub mod observe;
 pub mod propose;
 pub mod record;
+pub mod shell;
 pub mod source;
 pub mod table;
 pub mod tick;

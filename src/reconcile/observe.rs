@@ -137,7 +137,7 @@ impl Scene<'_> {
                 "its tenant runs on the cluster {}, but this controller serves {}",
                 rollout.cluster, self.me.cluster
             )),
-            desired => desired,
+            desired @ (Desired::Wanted(_) | Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_)) => desired,
         }
     }
 
@@ -191,7 +191,7 @@ impl Scene<'_> {
 }
 
 /// What a plan depended on. While it stays the same and no time has come, the plan would be the same too.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Fingerprint {
     policies: Option<Same<Policies>>,
     wanted: Option<Same<Rollout>>,
@@ -209,7 +209,7 @@ pub struct Fingerprint {
 }
 
 /// Equal if it is the very same value: holding it keeps its address from being used again.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Same<T>(Arc<T>);
 
 impl<T> PartialEq for Same<T> {

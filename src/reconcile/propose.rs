@@ -49,7 +49,9 @@ impl Proposer<'_> {
             Ok(Some(Asked::Open(_))) => GitOutcome::Done,
             Ok(Some(Asked::Raced)) => GitOutcome::Raced,
             Ok(Some(Asked::Rejected(_))) => GitOutcome::Rejected,
-            Ok(Some(Asked::Nothing | Asked::Conflict(_)) | None) => return self.unasked(rollout, &name, asked.ok().flatten()),
+            Ok(Some(Asked::Nothing | Asked::Conflict(_)) | None) => {
+                return self.unasked(rollout, &name, asked.ok().flatten());
+            }
             Err(RequestError::Git(error)) => GitOutcome::of(error),
             Err(RequestError::Branch(_) | RequestError::Path(_)) => GitOutcome::Failed,
         };

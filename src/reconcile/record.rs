@@ -68,16 +68,8 @@ impl Recorded {
     #[cfg(feature = "faults")]
     #[must_use]
     pub fn forged(view: &View, changes: &BTreeMap<RolloutId, Entry<'_>>) -> Self {
-        let mut proof = Self::of(view.records.states());
-        changes.iter().for_each(|(id, entry)| proof.note(id, entry.after()));
-        proof
-    }
-
-    fn note(&mut self, id: &RolloutId, after: Option<&RolloutState>) {
-        match after {
-            Some(state) => drop(self.permits.insert(id.clone(), Permit::of(state))),
-            None => drop(self.permits.remove(id)),
-        }
+        let kept = view.records.states().filter(|state| !changes.contains_key(&state.metadata));
+        Self::of(kept.chain(changes.values().filter_map(Entry::after)))
     }
 
     /// Whether the record says so: the same rollout, the same cluster, the same posture.
@@ -131,7 +123,9 @@ impl Entry<'_> {
     /// The record as it is after the push.
     fn record(&self) -> Option<Record> {
         match self.change {
-            RecordChange::Write { state, plan, .. } => Some(Record::written((**state).clone(), plan.clone(), self.sets)),
+            RecordChange::Write { state, plan, .. } => {
+                Some(Record::written((**state).clone(), plan.clone(), self.sets))
+            }
             RecordChange::Keep | RecordChange::Remove { .. } => None,
         }
     }
@@ -217,7 +211,9 @@ impl Recorder<'_> {
             Try::Done(tip) => book.turn(&good, tip),
             Try::Moved => return Written::Moved,
             Try::Away(why) => return Written::Away(why),
-            Try::Rejected(why) if good.len() == 1 => left_out.extend(good.keys().map(|id| ((*id).clone(), why.clone()))),
+            Try::Rejected(why) if good.len() == 1 => {
+                left_out.extend(good.keys().map(|id| ((*id).clone(), why.clone())));
+            }
             Try::Rejected(_) => {
                 for (id, entry) in good {
                     let alone = BTreeMap::from([(id, entry)]);
@@ -260,7 +256,12 @@ impl Recorder<'_> {
     fn draft(&self, book: &Book<'_>, good: &BTreeMap<&RolloutId, Prepared<'_>>) -> Draft {
         let changes: Vec<Change<'_>> = good
             .iter()
-            .map(|(id, (entry, _))| Change { rollout: id, before: entry.before, after: entry.after(), why: entry.why() })
+            .map(|(id, (entry, _))| Change {
+                rollout: id,
+                before: entry.before,
+                after: entry.after(),
+                why: entry.why(),
+            })
             .collect();
         let message = message::commit(&changes);
         let (subject, body) = message.split_once("\n\n").unwrap_or((&message, ""));

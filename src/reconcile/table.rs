@@ -74,8 +74,8 @@ impl Table {
 
     /// Looks at these rollouts again at the next tick.
     pub fn wake(&mut self, ids: &BTreeSet<RolloutId>) {
-        for track in ids.iter().map(|id| self.tracks.get_mut(id)) {
-            if let Some(track) = track {
+        for id in ids {
+            if let Some(track) = self.tracks.get_mut(id) {
                 track.settled = Settled::No;
             }
         }

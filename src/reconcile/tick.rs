@@ -1,57 +1,25 @@
 //! One tick: observe → plan → retreat → record → advance → announce.
 
 use super::announce::Announcer;
-use super::clock::Clock;
-use super::evidence::Collector;
-use super::execute::{Executor, Lists, Ran};
+use super::execute::{Lists, Ran};
 use super::faults;
 use super::gaps::Gaps;
-use super::lead::Lead;
 use super::observe::{Scene, Snapshot};
 use super::propose::{Came, Proposer};
 use super::record::{Entry, Recorded, Recorder, Written};
+use super::shell::Shell;
 use super::source::{Looked, Records, Source, View};
 use super::table::Table;
-use crate::cluster::client::Cluster;
 use crate::cluster::lease::LeaseHeld;
-use crate::cluster::watch::Watches;
-use crate::manifest::ids::{ClusterName, CommitId, InstanceName, Namespace, RolloutId};
+use crate::manifest::ids::{CommitId, RolloutId};
 use crate::plan::action::{Action, Class};
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::input::{Git, Input, Live, MayStart};
 use crate::plan::planner;
-use crate::record::state::{Phase, RolloutState, Time, Writer};
-use crate::report::metrics::Metrics;
+use crate::record::state::{Phase, RolloutState, Time};
 use crate::target::live::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use tokio::sync::Notify;
-
-/// What a process has for its whole life.
-pub struct Shell {
-    /// Who we are.
-    pub instance: InstanceName,
-    /// What the installation calls our cluster.
-    pub cluster_name: ClusterName,
-    /// Our cluster.
-    pub cluster: Cluster,
-    /// What is live there.
-    pub watches: Watches,
-    /// The namespaces that we serve: they bound everything.
-    pub namespaces: BTreeSet<Namespace>,
-    /// The name of main, as people say it.
-    pub main: String,
-    /// The time.
-    pub clock: Clock,
-    /// Dry runs and failures.
-    pub evidence: Collector,
-    /// Who leads.
-    pub lead: Lead,
-    /// Told of whatever may matter.
-    pub woken: Arc<Notify>,
-    /// Numbers.
-    pub metrics: Metrics,
-}
 
 /// What a term of leadership has.
 pub struct Term<'a> {
@@ -91,70 +59,6 @@ struct Planned {
 }
 
 type Plans = BTreeMap<RolloutId, Planned>;
-
-impl Shell {
-    fn writer(&self, held: &LeaseHeld) -> Writer {
-        Writer {
-            instance: self.instance.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            cluster: self.cluster_name.clone(),
-            cluster_uid: self.cluster.uid().to_owned(),
-            epoch: held.epoch(),
-        }
-    }
-
-    fn executor(&self, now: Time) -> Executor<'_> {
-        Executor {
-            cluster: &self.cluster,
-            watches: &self.watches,
-            evidence: &self.evidence,
-            lead: &self.lead,
-            metrics: &self.metrics,
-            now,
-        }
-    }
-
-    /// Looks at all open runs and does what goes back: what may happen while Git keeps a tick waiting.
-    async fn retreat_only(&self, held: &LeaseHeld, view: &View, gaps: &Gaps) {
-        let mut gaps = gaps.clone();
-        let snapshot = Snapshot::take(&self.watches, &self.namespaces, &mut gaps, self.clock.now());
-        let me = self.writer(held);
-        let scene = Scene { me: &me, view, snapshot: &snapshot, gaps: &gaps };
-        let open = view.records.states().filter(|state| state.run.is_some()).map(|state| &state.metadata);
-        let plans: Vec<RolloutPlan> = open
-            .map(|id| planner::plan(&scene.input(id, self.evidence.of(id), MayStart::Yes)))
-            .filter(|plan| !plan.retreats.is_empty())
-            .collect();
-        let mut lists = Lists::new();
-        for action in plans.iter().flat_map(|plan| &plan.retreats) {
-            lists.entry(&action.rollout).or_default().push(action);
-        }
-        if !lists.is_empty() {
-            self.executor(snapshot.now).retreats(held, &lists).await;
-        }
-    }
-
-    /// Waits for `work`, and lets retreats happen meanwhile.
-    async fn during<T>(&self, held: &LeaseHeld, view: &View, gaps: &Gaps, work: impl Future<Output = T>) -> T {
-        tokio::pin!(work);
-        let mut woken = false;
-        let result = loop {
-            tokio::select! {
-                biased;
-                result = &mut work => break result,
-                () = self.woken.notified() => {
-                    woken = true;
-                    self.retreat_only(held, view, gaps).await;
-                }
-            }
-        };
-        if woken {
-            // What woke us has to be looked at as a whole.
-            self.woken.notify_one();
-        }
-        result
-    }
-}
 
 impl Term<'_> {
     /// One tick.
@@ -432,8 +336,7 @@ impl Term<'_> {
     async fn ask(&mut self, proof: &Recorded, plans: &Plans, recorded: &BTreeSet<&RolloutId>, now: Time) -> bool {
         let mut made = false;
         let shell = self.shell;
-        let proposer =
-            Proposer { instance: &shell.instance, main: &shell.main, metrics: &shell.metrics, now };
+        let proposer = Proposer { instance: &shell.instance, main: &shell.main, metrics: &shell.metrics, now };
         for (id, Planned { plan, .. }) in plans.iter().filter(|(id, _)| recorded.contains(id)) {
             if (plan.proposals.is_empty() && plan.void.is_empty()) || !shell.lead.still(&self.held) {
                 continue;

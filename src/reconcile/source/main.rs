@@ -92,7 +92,9 @@ impl Wanted {
         }
         match tree.emptiness {
             Emptiness::Whole => Desired::Gone,
-            Emptiness::NoRollouts => Desired::Unreadable("main holds no rollout at all; nothing is ended by that".into()),
+            Emptiness::NoRollouts => {
+                Desired::Unreadable("main holds no rollout at all; nothing is ended by that".into())
+            }
             Emptiness::AllFailing => {
                 Desired::Unreadable("every rollout of main has errors; nothing is ended by that".into())
             }
@@ -135,10 +137,19 @@ fn frozen() -> BTreeMap<ScheduleName, Freeze> {
 pub(super) struct Cache {
     /// The last tip that could be believed.
     tip: Option<CommitId>,
-    /// The tree that was parsed last, by its id.
-    parsed: Option<(String, Arc<Tree>, Result<Arc<Policies>, String>)>,
+    /// The tree that was parsed last.
+    parsed: Option<Parsed>,
     /// The last good policy.
     policies: Option<Arc<Policies>>,
+}
+
+/// A tree of main, with the policy in it.
+#[derive(Clone)]
+struct Parsed {
+    /// Its id.
+    id: String,
+    tree: Arc<Tree>,
+    policies: Result<Arc<Policies>, String>,
 }
 
 impl Cache {
@@ -160,7 +171,7 @@ impl Cache {
         let Some(id) = store.tree_id(tip, None).await? else {
             return Ok(self.unreadable(format!("commit {tip} has no tree")));
         };
-        if self.parsed.as_ref().is_none_or(|(known, _, _)| *known != id) {
+        if self.parsed.as_ref().is_none_or(|known| known.id != id) {
             let files = match store.files(tip, None).await {
                 Ok(files) => files,
                 Err(error) if is_content(&error) => return Ok(self.unreadable(error.to_string())),
@@ -175,10 +186,10 @@ impl Cache {
                 Some(known) if known.policy == new.policy => Arc::clone(known),
                 Some(_) | None => Arc::new(new),
             });
-            let known = self.parsed.take().map(|(_, tree, _)| tree);
-            self.parsed = Some((id, Arc::new(Tree::of(loaded, known.as_deref())), policies));
+            let known = self.parsed.take().map(|parsed| parsed.tree);
+            self.parsed = Some(Parsed { id, tree: Arc::new(Tree::of(loaded, known.as_deref())), policies });
         }
-        let Some((_, tree, policies)) = self.parsed.clone() else {
+        let Some(Parsed { id: _, tree, policies }) = self.parsed.clone() else {
             return Ok(self.unreadable("main was not parsed".to_owned()));
         };
         self.tip = Some(tip.clone());
@@ -257,7 +268,8 @@ impl Policies {
         let policy = loaded.policy.as_ref().map_err(|diagnostics| lines(diagnostics))?.clone();
         let window = |name: &ScheduleName, schedule: &policy::Schedule| {
             let policy::Schedule { cron, duration, zone } = schedule;
-            Window::new(cron, *duration, *zone).map_err(|error: ScheduleError| format!("{}: {name}: {error}", policy::FILE))
+            Window::new(cron, *duration, *zone)
+                .map_err(|error: ScheduleError| format!("{}: {name}: {error}", policy::FILE))
         };
         let windows: Result<_, String> =
             policy.windows.iter().map(|(name, schedule)| Ok((name.clone(), window(name, schedule)?))).collect();

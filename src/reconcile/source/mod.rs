@@ -311,4 +311,3 @@ impl View {
         ids
     }
 }
-

@@ -172,7 +172,8 @@ impl Cache {
 
 async fn read_one(store: &Store, tip: &CommitId, id: &RolloutId, tree: String) -> Result<Record, GitError> {
     let paths = store::paths(id);
-    let unusable = |why: String| Record { tree: Some(tree.clone()), state: Err(why), plan: None, sets: BTreeMap::new() };
+    let unusable =
+        |why: String| Record { tree: Some(tree.clone()), state: Err(why), plan: None, sets: BTreeMap::new() };
     let Some(bytes) = store.file(tip, &paths.state).await? else {
         return Ok(unusable(format!("{} is missing on the state branch", paths.state)));
     };
@@ -216,7 +217,10 @@ async fn read_set(
     for (path, entry) in files {
         match (path.below(Some(&dir)), entry) {
             (Some(path), Entry::File { blob, bytes }) => drop(plain.insert(path, (blob, bytes))),
-            (_, Entry::File { .. } | Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule) => {
+            (
+                _,
+                Entry::File { .. } | Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule,
+            ) => {
                 return Ok(Err(format!("{path} is not a plain file")));
             }
         }

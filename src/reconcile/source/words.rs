@@ -116,9 +116,8 @@ impl Cache {
                         Err(error) => return Err(error),
                     };
                     let read = decision::parse(&path, &bytes);
-                    let decision = read.map_err(|found| {
-                        found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-                    });
+                    let decision =
+                        read.map_err(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
                     DecisionFile { path, blob, by: by.unwrap_or_else(|| "somebody".to_owned()), decision }
                 }
             };
