@@ -170,6 +170,8 @@ async fn a_broken_connection_is_noticed_and_nothing_is_missed() {
     }
     let sight = Sight::of(&world, &cluster);
     sight.ready(&world).await;
+    let brake = || matches!(sight.watches.brake(), BrakeSight::Known(_)).then_some(());
+    sight.until("the brake", &world, |_| brake()).await;
 
     let lost = |observed| match observed {
         Observed::Lost { why, last, .. } => Some((why, last)),
@@ -180,7 +182,7 @@ async fn a_broken_connection_is_noticed_and_nothing_is_missed() {
     assert!(!why.is_empty());
     let reference = |name| world.config_map(name, json!({})).reference().clone();
     assert_eq!(data(&last, &reference("goes")), Some("1"));
-    assert!(matches!(sight.watches.brake(), BrakeSight::Known(_)));
+    assert_eq!(brake(), Some(()));
 
     world.by_hand(&world.config_map("stays", json!({"k": "2"}))).await;
     let goes = world.read(&reference("goes")).await.unwrap();

@@ -63,9 +63,9 @@ async fn a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_back() {
     world.by_hand(&world.object(Kind::Deployment, "podinfo", json!({"spec": {"replicas": 1}}))).await;
     assert!(matches!(world.apply(&wanted(0), version(&created)).await, Outcome::Stale(_)));
     // A controller that writes the status meanwhile makes it stale, as for a tick, which then comes again.
-    until("the size is put back", async || match world.apply(&wanted(0), uid(&created)).await {
-        Outcome::Stale(_) => false,
-        outcome => done(outcome).int("/spec/replicas") == Some(0),
+    until("the size is put back", async || {
+        let outcome = world.apply(&wanted(0), uid(&created)).await;
+        !matches!(outcome, Outcome::Stale(_)) && done(outcome).int("/spec/replicas") == Some(0)
     })
     .await;
 
