@@ -429,7 +429,8 @@ mod tests {
         let asked = follow(&fake, |observed| is_ready_with(&observed, &["e"])).await;
         let watch = |version: &str| format!("{WATCH}{version}");
         let expected = ["", "continue=more", &watch("5"), &watch("7"), &watch("8"), "", &watch("10"), ""];
-        assert_eq!(asked, expected);
+        // The last watch may have been opened by now, or not.
+        assert_eq!(asked[..expected.len()], expected);
     }
 
     #[tokio::test(start_paused = true)]
