@@ -8,8 +8,10 @@
 //! `ARCHITECTURE.md` tells how the rooms of this crate keep that promise.
 
 pub mod cluster;
+pub mod forge;
 pub mod gate;
 pub mod manifest;
 pub mod plan;
 pub mod record;
 pub mod target;
+pub mod traffic;

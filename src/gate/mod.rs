@@ -1,3 +1,12 @@
-//! What must be open before a step is entered; evidence comes in as values. Pure.
+//! What must be open before a step is entered: windows, freezes, people's words. Pure.
+//!
+//! Evidence comes in as values and `now` as an argument; nothing here waits, and nothing here is asked again once a
+//! step is entered (C-15): a gate that closes never stops a step that was entered.
 
+pub mod approval;
 pub mod brake;
+pub mod cron;
+pub mod decisions;
+pub mod schedule;
+
+pub use brake::BrakeWord;

@@ -152,8 +152,8 @@ id!(
 
 impl StepName {
     /// Names of steps that every procedure has; phases may not use them.
-    pub const RESERVED: [&'static str; 8] =
-        ["prepare", "shift", "promote", "promotion", "return", "retire", "restore", "split"];
+    pub const RESERVED: [&'static str; 9] =
+        ["prepare", "shift", "promote", "promotion", "return", "retire", "restore", "split", "revert"];
 
     /// One of [`Self::RESERVED`] as a name.
     ///

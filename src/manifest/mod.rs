@@ -1,5 +1,6 @@
 //! What people write: files as values, parsed and validated. Pure.
 
+pub mod decision;
 pub mod desired;
 pub mod duration;
 pub mod files;

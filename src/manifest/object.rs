@@ -17,6 +17,8 @@ pub const SEQ: &str = "tidegate.io/seq";
 pub const EPOCH: &str = "tidegate.io/epoch";
 /// `<run>/<why>`: that run went back, and may not be raised again.
 pub const RETREATED: &str = "tidegate.io/retreated";
+/// Whose copy an object is: `stable` or `candidate`.
+pub const ROLE: &str = "tidegate.io/role";
 /// The label that carries a [`super::ids::PodsDigest`] on pods and selectors.
 pub const PODS: &str = "tidegate.io/pods";
 
@@ -214,4 +216,30 @@ impl Object {
     pub fn label(&self, key: &str) -> Option<&str> {
         self.value.get("metadata")?.get("labels")?.get(key)?.as_str()
     }
+}
+
+/// The map at `path` inside `value`, made on the way where there is none.
+pub(crate) fn section<'a>(value: &'a mut Value, path: &[&str]) -> &'a mut Map<String, Value> {
+    let mut at = value;
+    for key in path {
+        at = map_of(at).entry(*key).or_insert(Value::Null);
+    }
+    map_of(at)
+}
+
+fn map_of(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().expect("a map, because anything else was just replaced by one")
+}
+
+/// The items of the list `key` of `value`; none if it is not there.
+pub(crate) fn items<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    value.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// [`items`], to be changed.
+pub(crate) fn items_mut<'a>(value: &'a mut Value, key: &str) -> impl Iterator<Item = &'a mut Value> + use<'a> {
+    value.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten()
 }

@@ -1,4 +1,16 @@
 //! What tidegate writes back: the record of each rollout. Pure.
 
+pub mod branches;
+pub mod dashboard;
+pub mod history;
+pub mod message;
 pub mod posture;
 pub mod state;
+pub mod store;
+pub mod text;
+pub mod unknown;
+
+pub use history::{RunOf, run_id};
+
+#[cfg(test)]
+pub(crate) mod fixture;

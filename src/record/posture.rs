@@ -81,6 +81,13 @@ impl Split {
         };
         limit.weight == Percent::ALL || (self.weight <= limit.weight && self.headers.iter().all(covered))
     }
+
+    /// Whether both let the same requests through, however they say it: an alternative that a shorter one implies
+    /// adds nothing, nor do headers beside weight 100. What is read from live is compared with this, not with `==`.
+    #[must_use]
+    pub fn same(&self, other: &Self) -> bool {
+        self.within(other) && other.within(self)
+    }
 }
 
 /// The digest of a posture: what a recorded step allows, and what an action was rendered from.

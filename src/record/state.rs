@@ -3,13 +3,15 @@
 //! Unknown fields survive a write by an older version; an unknown phase means hold. Requirement X-1.
 
 use super::posture::Posture;
+use super::unknown::Unknown;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{
     BlobId, ClusterName, CommitId, InstanceName, PodsDigest, Revision, RolloutId, RunId, SetId, StepName,
 };
 use crate::manifest::object::{Kind, ObjectRef};
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A point in time, to the second.
@@ -47,6 +49,9 @@ pub struct RolloutState {
     /// What each cluster is allowed to be.
     #[serde(default)]
     pub clusters: BTreeMap<ClusterName, ClusterState>,
+    /// The branch that proposes to undo the last run's change on main: proposed once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revert: Option<Pull>,
     /// The decisions that have been counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consumed: Vec<Consumed>,
@@ -59,9 +64,9 @@ pub struct RolloutState {
     /// The last 20 runs, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<PastRun>,
-    /// What a newer version wrote.
-    #[serde(flatten)]
-    pub unknown: BTreeMap<String, serde_json::Value>,
+    /// What a newer version wrote; `store` reads it and writes it back.
+    #[serde(skip)]
+    pub unknown: Unknown,
 }
 
 /// Who wrote a record, where.
@@ -109,7 +114,7 @@ pub struct Promoted {
 
 /// Where a rollout stands (design §5). The transitions are those of [`Phase::may_become`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "name")]
+#[serde(tag = "name", remote = "Self")]
 pub enum Phase {
     /// First sight: stable is brought up.
     Initializing(Clock),
@@ -129,9 +134,6 @@ pub enum Phase {
         next: StepName,
         /// Since when.
         since: Time,
-        /// A person said no: nothing is asked again before `resume`.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        denied: bool,
     },
     /// On *prepare* or a phase of the plan.
     Progressing(Stop),
@@ -141,9 +143,6 @@ pub enum Phase {
         at: Stop,
         /// Since when.
         since: Time,
-        /// A person said no.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        denied: bool,
     },
     /// *shift* or *promote*.
     Promoting(Stop),
@@ -173,9 +172,27 @@ pub enum Phase {
         /// Since when.
         since: Time,
     },
-    /// Written by a newer version: hold.
-    #[serde(other)]
-    Unknown,
+    /// Written by a newer version, and kept as it is: hold.
+    #[serde(skip)]
+    Unknown(Value),
+}
+
+// With `remote = "Self"` the derived code is inherent; these wrap it for the one phase that has no fixed shape.
+impl Serialize for Phase {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Self::Unknown(raw) = self { raw.serialize(serializer) } else { Self::serialize(self, serializer) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Phase {
+    /// A phase of an unknown name is [`Phase::Unknown`]; a known name with other fields is an error.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Value::deserialize(deserializer)?;
+        match raw.get("name").and_then(Value::as_str) {
+            Some(name) if !Self::NAMES.contains(&name) => Ok(Self::Unknown(raw)),
+            Some(_) | None => Self::deserialize(raw).map_err(serde::de::Error::custom),
+        }
+    }
 }
 
 /// A step that was entered.
@@ -183,6 +200,8 @@ pub enum Phase {
 pub struct Stop {
     /// Its name.
     pub step: StepName,
+    /// The sequence number of the record that entered it: what a fence asks of live objects.
+    pub seq: u64,
     /// Its clock.
     #[serde(flatten)]
     pub clock: Clock,
@@ -199,9 +218,6 @@ pub struct Clock {
     /// Seconds since `entered` in which nobody observed; they count for nothing.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub paused: u64,
-    /// Seconds of `paused` that fell after `exposed`.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub paused_exposed: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -213,7 +229,7 @@ impl Clock {
     /// A step entered now.
     #[must_use]
     pub fn entered(now: Time) -> Self {
-        Self { entered: now, exposed: None, paused: 0, paused_exposed: 0 }
+        Self { entered: now, exposed: None, paused: 0 }
     }
 }
 
@@ -287,6 +303,9 @@ pub struct Run {
     /// A person bars entry to the next step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
+    /// A person said no: nothing is asked again before `resume`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub denied: bool,
     /// Its requests for approval, by step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pulls: BTreeMap<StepName, Pull>,
@@ -442,6 +461,20 @@ pub struct PastRun {
 }
 
 impl Phase {
+    /// The labels of all phases that this version knows.
+    pub const NAMES: [&'static str; 10] = [
+        "Initializing",
+        "Steady",
+        "Waiting",
+        "Progressing",
+        "WaitingPromotion",
+        "Promoting",
+        "Finalising",
+        "Reverting",
+        "Failed",
+        "Terminating",
+    ];
+
     /// The label that people see.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -456,7 +489,7 @@ impl Phase {
             Self::Reverting { .. } => "Reverting",
             Self::Failed { .. } => "Failed",
             Self::Terminating { .. } => "Terminating",
-            Self::Unknown => "Unknown",
+            Self::Unknown(_) => "Unknown",
         }
     }
 
@@ -472,7 +505,7 @@ impl Phase {
             | Self::Steady { .. }
             | Self::Failed { .. }
             | Self::Terminating { .. }
-            | Self::Unknown => None,
+            | Self::Unknown(_) => None,
         }
     }
 
@@ -491,7 +524,7 @@ impl Phase {
             Self::Failed { .. } => {
                 &["Initializing", "Waiting", "Progressing", "Promoting", "Reverting", "Steady", "Terminating"]
             }
-            Self::Terminating { .. } | Self::Unknown => &[],
+            Self::Terminating { .. } | Self::Unknown(_) => &[],
         };
         self.name() == next.name() || allowed.contains(&next.name())
     }

@@ -1,4 +1,11 @@
 //! What is rolled out, and the live state that it is judged by. Pure.
 
+pub mod compare;
+#[cfg(test)]
+pub(crate) mod fixtures;
+pub mod layout;
 pub mod live;
+pub mod overlap;
 pub mod owned;
+mod quantity;
+pub mod selector;

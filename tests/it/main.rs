@@ -1,4 +1,6 @@
-//! The integration tests: against a real API server.
+//! The integration tests: against a real API server, real Git servers and the real binary.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod cluster;
+mod support;
+mod testbed;

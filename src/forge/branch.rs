@@ -1,0 +1,235 @@
+//! What a request for a person's word says and contains, on any Git host: the branch, its base, the files that it adds
+//! and the commit message that a person reads. Composed from values; `git` makes the commits.
+//!
+//! Merging approves; on a host without pull requests, deleting the branch unmerged denies (X-4).
+
+use crate::manifest::desired::{Plan, Set};
+use crate::manifest::duration::Span;
+use crate::manifest::files::{InvalidPath, RepoPath};
+use crate::manifest::ids::{InstanceName, Percent, Revision, RolloutId, RunId, StepName};
+use crate::record::posture::Split;
+use crate::record::state::Run;
+use crate::record::text::{exposure, unlinked};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub use crate::record::branches::{Asks, Head, decisions_branch, propose_prefix, state_branch};
+
+/// A request to let a run go on.
+#[derive(Debug, Clone, Copy)]
+pub struct Advance<'a> {
+    /// The instance that asks.
+    pub instance: &'a InstanceName,
+    /// For which rollout.
+    pub rollout: &'a RolloutId,
+    /// Its open run.
+    pub run: &'a Run,
+    /// The plan of that run.
+    pub plan: &'a Plan,
+    /// The step that approval is asked for: a phase, or `promotion`.
+    pub through: &'a StepName,
+}
+
+impl Advance<'_> {
+    /// Its branch, based on [`decisions_branch`].
+    #[must_use]
+    pub fn head(&self) -> Head {
+        let asks = Asks::Advance(self.through.clone());
+        Head { rollout: self.rollout.clone(), run: self.run.id.clone(), asks }
+    }
+
+    /// The one file that it adds to the decisions branch.
+    ///
+    /// # Panics
+    /// Never: names and ids make a short path.
+    #[must_use]
+    pub fn file(&self) -> (RepoPath, String) {
+        let RolloutId { namespace, name } = self.rollout;
+        let path = format!("{namespace}/{name}/{}-{}.yaml", self.run.id, self.through);
+        let path = path.parse().expect("a short path of names, because names and ids are DNS labels and digits");
+        // Quoted, since a rollout may be called `on` or `123`.
+        let text = format!(
+            "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {{name: \"{name}\", namespace: \"{namespace}\"}}\n\
+             spec: {{run: \"{}\", action: approve, through: \"{}\"}}\n",
+            self.run.id, self.through
+        );
+        (path, text)
+    }
+
+    /// What a person reads before merging it.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let Self { instance, rollout, run, plan, through } = self;
+        let (decisions, branch) = (decisions_branch(instance), self.head().branch(instance));
+        let exposes = match exposure(&exposed_at(plan, through)) {
+            Some(words) => format!(" ({})", unlinked(&words)),
+            None => String::new(),
+        };
+        let then = match plan.phases.iter().find(|phase| phase.name == **through) {
+            Some(phase) => format!("and it stays there for at least {}.", phase.soak),
+            None if plan.promotion.bake == Span::ZERO => "and it becomes the stable version.".to_owned(),
+            None => format!("and after a bake of {} it becomes the stable version.", plan.promotion.bake),
+        };
+        format!(
+            "{rollout}: go on to {through}{exposes}\n\n\
+             Merging this into {decisions} lets {rollout} go on to\n`{through}`{exposes}, {then}\n\
+             It opens every approval gate of this run up to and with `{through}`; windows, freezes\n\
+             and checks hold as before. It counts for this run alone: other content makes another run.\n\n\
+             Run:      {} (started {})\n\
+             Version:  {}\n\
+             Source:   {}\n\n\
+             To approve with plain git:\n\n    \
+             git fetch origin\n    \
+             git switch --detach origin/{decisions}\n    \
+             git merge --no-edit origin/{branch}\n    \
+             git push origin HEAD:refs/heads/{decisions}\n\n\
+             To deny (traffic stays where it is, and nothing is asked again before a resume), close\n\
+             the pull request unmerged if there is one, or:\n\n    \
+             git push origin --delete {branch}\n\n\
+             Tidegate-Rollout: {rollout}\nTidegate-Run: {}\nTidegate-Step: {through}\n",
+            run.id,
+            run.started.format("%Y-%m-%d %H:%M:%SZ"),
+            run.revision,
+            run.source,
+            run.id,
+        )
+    }
+}
+
+/// What of the users' requests reaches the candidate at a step: phases add up, the promotion takes all.
+fn exposed_at(plan: &Plan, step: &StepName) -> Split {
+    let mut split = Split { headers: BTreeSet::new(), weight: Percent::ZERO };
+    for phase in &plan.phases {
+        split.headers.extend(phase.expose.headers.iter().cloned());
+        split.weight = phase.expose.weight.unwrap_or(split.weight);
+        if phase.name == *step {
+            return split;
+        }
+    }
+    if plan.traffic.is_some() { Split { headers: BTreeSet::new(), weight: Percent::ALL } } else { Split::stable() }
+}
+
+/// A request to undo a run's change on main. Traffic has gone back before anybody reads it (X-5).
+#[derive(Debug, Clone, Copy)]
+pub struct Revert<'a> {
+    /// The instance that asks.
+    pub instance: &'a InstanceName,
+    /// The branch that people write, which it is based on.
+    pub main: &'a str,
+    /// For which rollout.
+    pub rollout: &'a RolloutId,
+    /// The run that went back.
+    pub run: &'a RunId,
+    /// The revision that it had brought.
+    pub revision: &'a Revision,
+    /// The revision that serves.
+    pub stable: &'a Revision,
+    /// Why it went back; foreign text is welcome.
+    pub why: &'a str,
+    /// The files that the change cannot be undone in, because others have changed the same lines since. If there is one,
+    /// the request changes nothing and says so.
+    pub conflicts: &'a [RepoPath],
+}
+
+impl Revert<'_> {
+    /// Its branch, based on main.
+    #[must_use]
+    pub fn head(&self) -> Head {
+        Head { rollout: self.rollout.clone(), run: self.run.clone(), asks: Asks::Revert }
+    }
+
+    /// What a person reads before merging it.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let Self { instance, main, rollout, run, revision, stable, why, conflicts } = self;
+        let branch = self.head().branch(instance);
+        let does = if conflicts.is_empty() {
+            format!(
+                "Merging this into {main} undoes what run {run} changed in the manifests, file by file;\n\
+                 what others changed since stays. Without it the revision stays refused until {main}\n\
+                 changes or a decision says retry.\n\n\
+                 To merge with plain git:\n\n    \
+                 git fetch origin\n    \
+                 git switch {main}\n    \
+                 git merge --no-edit origin/{branch}\n    \
+                 git push origin {main}\n"
+            )
+        } else {
+            // Paths are foreign text as well, and stand one to a line.
+            let files: String = conflicts.iter().map(|path| format!("    {}\n", unlinked(path.as_str()))).collect();
+            format!(
+                "This changes nothing: the change of run {run} cannot be undone by itself, because\n\
+                 these files have been changed since in the same places:\n\n{files}\n\
+                 Please mend them by hand on {main}. Until then the revision stays refused.\n"
+            )
+        };
+        format!(
+            "{rollout}: revert run {run}\n\n\
+             Run {run} went back: {}\n\n\
+             All traffic is on the stable version already; nothing waits for this request.\n\n\
+             Refused:  {revision}\n\
+             Stable:   {stable}\n\n\
+             {does}\n\
+             To leave {main} as it is:\n\n    \
+             git push origin --delete {branch}\n\n\
+             Tidegate-Rollout: {rollout}\nTidegate-Run: {run}\n",
+            unlinked(why),
+        )
+    }
+}
+
+/// Files by their path on main.
+pub type Contents = BTreeMap<RepoPath, Arc<[u8]>>;
+
+/// The files of a set, by the paths that they have on main beside the rollout's file.
+///
+/// # Errors
+/// When a path would leave the repository.
+pub fn on_main(rollout_file: &RepoPath, set: &Set) -> Result<Contents, InvalidPath> {
+    set.files.iter().map(|(path, (_, bytes))| Ok((rollout_file.beside(path.as_str())?, bytes.clone()))).collect()
+}
+
+/// How a run's change of one file is undone on main.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Undo {
+    /// The file gets this content.
+    Write(Arc<[u8]>),
+    /// The run had added the file; it goes.
+    Remove,
+    /// Others have changed it since: a three-way merge decides.
+    Merge {
+        /// As the run brought it.
+        base: Arc<[u8]>,
+        /// As it is on main now.
+        ours: Arc<[u8]>,
+        /// As it was promoted.
+        theirs: Arc<[u8]>,
+    },
+    /// One side has removed the file and the other has changed it.
+    Conflict,
+}
+
+/// What undoing a run's own change means for each file: base = the run's set, theirs = the promoted set, ours = main
+/// now. Files that the run did not change, and files that are back already, are left out.
+#[must_use]
+pub fn revert_edits(base: &Contents, theirs: &Contents, ours: &Contents) -> BTreeMap<RepoPath, Undo> {
+    let paths: BTreeSet<&RepoPath> = base.keys().chain(theirs.keys()).collect();
+    let undo = |path: &RepoPath| {
+        let (base, theirs, ours) = (base.get(path), theirs.get(path), ours.get(path));
+        if base == theirs || ours == theirs {
+            return None;
+        }
+        Some(match (base, theirs, ours) {
+            (_, Some(theirs), _) if ours == base => Undo::Write(theirs.clone()),
+            (_, None, _) if ours == base => Undo::Remove,
+            (Some(base), Some(theirs), Some(ours)) => {
+                Undo::Merge { base: base.clone(), ours: ours.clone(), theirs: theirs.clone() }
+            }
+            _ => Undo::Conflict,
+        })
+    };
+    paths.into_iter().filter_map(|path| Some((path.clone(), undo(path)?))).collect()
+}
+
+#[cfg(test)]
+mod tests;

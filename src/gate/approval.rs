@@ -1,0 +1,92 @@
+//! Which gates stand before which step, and how far an approval reaches.
+
+use crate::manifest::desired::{Gates, Plan};
+use crate::manifest::ids::StepName;
+
+/// The gates of a step without any.
+static NONE: Gates = Gates { approval: None, window: None };
+
+/// A step's place among those that have gates: the phases in their order, then the promotion. *prepare* stands with the
+/// first of them, *shift* with the promotion.
+fn place(plan: &Plan, step: &StepName) -> Option<usize> {
+    match step.as_str() {
+        "prepare" => Some(0),
+        "promotion" | "shift" => Some(plan.phases.len()),
+        _ => plan.phases.iter().position(|phase| phase.name == *step),
+    }
+}
+
+/// The name under which an approval for entering `step` is asked: *prepare* is the way to the first phase, *shift* to
+/// the promotion. None for a step that no plan puts gates before.
+#[must_use]
+pub fn asked_as(plan: &Plan, step: &StepName) -> Option<StepName> {
+    let place = place(plan, step)?;
+    Some(plan.phases.get(place).map_or_else(|| StepName::fixed("promotion"), |phase| phase.name.clone()))
+}
+
+/// The gates that are judged on entry to `step`.
+///
+/// *prepare* takes over the gates of the first phase (of the promotion if there is no phase), since creating candidate
+/// pods is an advance already; so the first phase itself has none left. Steps of a procedure have none.
+#[must_use]
+pub fn gates<'a>(plan: &'a Plan, step: &StepName) -> &'a Gates {
+    match place(plan, step) {
+        Some(0) if step.as_str() != "prepare" && !plan.phases.is_empty() => &NONE,
+        Some(place) => plan.phases.get(place).map_or(&plan.promotion.before, |phase| &phase.before),
+        None => &NONE,
+    }
+}
+
+/// Whether one of the recorded approvals reaches `step`: each holds up to and with the step that it names.
+#[must_use]
+pub fn covers(plan: &Plan, approved: &[StepName], step: &StepName) -> bool {
+    let Some(wanted) = place(plan, step) else { return false };
+    approved.iter().filter_map(|through| place(plan, through)).any(|reach| wanted <= reach)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::{plan, step};
+
+    #[test]
+    fn prepare_takes_over_the_gates_of_the_first_phase() {
+        let plan = plan();
+        assert_eq!(gates(&plan, &step("prepare")), &plan.phases[0].before);
+        assert!(!plan.phases[0].before.is_empty());
+        assert!(gates(&plan, &step("testers")).is_empty());
+        assert_eq!(gates(&plan, &step("half")), &plan.phases[1].before);
+        assert_eq!(gates(&plan, &step("promotion")), &plan.promotion.before);
+    }
+
+    #[test]
+    fn c_15_nothing_is_asked_once_the_promotion_has_begun() {
+        for free in ["promote", "return", "retire", "split", "nothing"] {
+            assert!(gates(&plan(), &step(free)).is_empty(), "{free}");
+        }
+    }
+
+    #[test]
+    fn a_plan_without_phases_has_the_promotion_gate_first() {
+        let plan = Plan { phases: Vec::new(), ..plan() };
+        assert_eq!(gates(&plan, &step("prepare")), &plan.promotion.before);
+        assert_eq!(gates(&plan, &step("promotion")), &plan.promotion.before);
+        assert_eq!(asked_as(&plan, &step("prepare")), Some(step("promotion")));
+    }
+
+    #[test]
+    fn an_approval_reaches_up_to_and_with_its_step() {
+        let plan = plan();
+        let half = [step("half")];
+        for (name, reached) in
+            [("prepare", true), ("testers", true), ("half", true), ("promotion", false), ("shift", false)]
+        {
+            assert_eq!(covers(&plan, &half, &step(name)), reached, "{name}");
+        }
+        assert!(covers(&plan, &[step("promotion")], &step("shift")));
+        assert!(!covers(&plan, &[step("gone")], &step("testers")) && !covers(&plan, &[], &step("testers")));
+        assert_eq!(asked_as(&plan, &step("prepare")), Some(step("testers")));
+        assert_eq!(asked_as(&plan, &step("shift")), Some(step("promotion")));
+        assert_eq!(asked_as(&plan, &step("retire")), None);
+    }
+}

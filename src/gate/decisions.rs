@@ -1,0 +1,379 @@
+//! Which words of people count now.
+//!
+//! A decision counts once, by path and content, and only if it was not yet on the decisions branch when the run started
+//! (X-2): nothing is approved in advance, replayed, or carried over to other content. What does not count says why.
+
+use crate::manifest::decision::{Decision, DecisionAction};
+use crate::manifest::desired::Plan;
+use crate::manifest::duration::Span;
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{BlobId, RunId};
+use crate::record::history::{pinned, replaced};
+use crate::record::state::{Consumed, RolloutState, Time};
+use crate::record::text::plain;
+use std::collections::BTreeSet;
+
+use super::approval;
+
+/// A file at the tip of the decisions branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecisionFile {
+    /// Where it lies.
+    pub path: RepoPath,
+    /// Its content.
+    pub blob: BlobId,
+    /// Who committed it, as Git says.
+    pub by: String,
+    /// What it says, or why it cannot be read.
+    pub decision: Result<Decision, String>,
+}
+
+/// All that decides which words count for one rollout.
+#[derive(Debug, Clone, Copy)]
+pub struct Hearing<'a> {
+    /// The rollout's record.
+    pub record: &'a RolloutState,
+    /// The plan of the open run, if one is open.
+    pub plan: Option<&'a Plan>,
+    /// All decision files of the rollout, at the tip.
+    pub files: &'a [DecisionFile],
+    /// The files that were there when the open run (else the last one) started.
+    pub at_start: &'a BTreeSet<(RepoPath, BlobId)>,
+    /// For how long after its replacement a promoted set can be gone back to.
+    pub rollback_window: Span,
+    /// The time of this tick.
+    pub now: Time,
+}
+
+/// A word that counts now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Word {
+    /// What it says.
+    pub decision: Decision,
+    /// What the record keeps of it, so that it counts once. To be written by whoever acts on the word, in the same
+    /// commit.
+    pub consumed: Consumed,
+}
+
+/// A word that does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ignored {
+    /// Its file.
+    pub path: RepoPath,
+    /// Why, for people.
+    pub why: String,
+}
+
+/// What a hearing comes to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// What counts. Words of one tick have no order that Git could tell, so what restricts comes last: a `hold` beside a
+    /// `resume` holds.
+    pub words: Vec<Word>,
+    /// What does not, by path. Words that were counted before are in neither list.
+    pub ignored: Vec<Ignored>,
+}
+
+/// Decides which words count now.
+#[must_use]
+pub fn hear(hearing: &Hearing<'_>) -> Heard {
+    let consumed: BTreeSet<_> = hearing.record.consumed.iter().map(|c| (&c.path, &c.blob)).collect();
+    let mut heard = Heard::default();
+    for file in hearing.files.iter().filter(|file| !consumed.contains(&(&file.path, &file.blob))) {
+        match hearing.weigh(file) {
+            Ok(word) => heard.words.push(word),
+            Err(why) => heard.ignored.push(Ignored { path: file.path.clone(), why: plain(&why) }),
+        }
+    }
+    heard.words.sort_by(|a, b| (rank(&a.decision), &a.consumed.path).cmp(&(rank(&b.decision), &b.consumed.path)));
+    heard.ignored.sort_by(|a, b| a.path.cmp(&b.path));
+    heard
+}
+
+/// What restricts more comes later.
+fn rank(decision: &Decision) -> u8 {
+    match decision.action {
+        DecisionAction::Resume => 0,
+        DecisionAction::Retry => 1,
+        DecisionAction::Approve { .. } => 2,
+        DecisionAction::Skip => 3,
+        DecisionAction::Hold => 4,
+        DecisionAction::Deny => 5,
+        DecisionAction::Rollback => 6,
+        DecisionAction::Abort => 7,
+    }
+}
+
+fn name(action: &DecisionAction) -> &'static str {
+    match action {
+        DecisionAction::Approve { .. } => "approve",
+        DecisionAction::Deny => "deny",
+        DecisionAction::Skip => "skip",
+        DecisionAction::Hold => "hold",
+        DecisionAction::Resume => "resume",
+        DecisionAction::Abort => "abort",
+        DecisionAction::Retry => "retry",
+        DecisionAction::Rollback => "rollback",
+    }
+}
+
+impl Hearing<'_> {
+    fn weigh(&self, file: &DecisionFile) -> Result<Word, String> {
+        let decision = file.decision.clone()?;
+        let id = &self.record.metadata;
+        if decision.rollout != *id {
+            return Err(format!("it speaks of {}, but lies among the decisions on {id}", decision.rollout));
+        }
+        if self.at_start.contains(&(file.path.clone(), file.blob.clone())) {
+            return Err(format!("it was there before run {} started: nothing is decided in advance", self.current()));
+        }
+        self.meant(&decision)?;
+        let consumed = Consumed {
+            path: file.path.clone(),
+            blob: file.blob.clone(),
+            action: name(&decision.action).to_owned(),
+            run: decision.run.clone(),
+            proof: "none".to_owned(),
+            by: plain(&file.by),
+            at: self.now,
+        };
+        Ok(Word { decision, consumed })
+    }
+
+    /// The open run, else the last, else `0`.
+    fn current(&self) -> RunId {
+        let open = self.record.run.as_ref().map(|run| &run.id);
+        let last = self.record.last_run.as_ref().map(|run| &run.id);
+        open.or(last).cloned().unwrap_or_else(RunId::zero)
+    }
+
+    /// Whether the run that a decision names is one that its action can be about.
+    fn meant(&self, decision: &Decision) -> Result<(), String> {
+        match &decision.action {
+            DecisionAction::Approve { through } => {
+                self.is_open(&decision.run)?;
+                // A run's plan that is not at hand cannot be entered either: the word waits with it.
+                let plan = self.plan.ok_or_else(|| format!("the plan of run {} is not known", decision.run))?;
+                match approval::asked_as(plan, through) {
+                    Some(step) if step == *through => Ok(()),
+                    Some(step) => Err(format!("approval is asked for {step}, not for {through}")),
+                    None => Err(format!("the plan of run {} has no step {through}", decision.run)),
+                }
+            }
+            DecisionAction::Deny | DecisionAction::Skip | DecisionAction::Abort => self.is_open(&decision.run),
+            DecisionAction::Hold | DecisionAction::Resume => self.is_current(&decision.run),
+            DecisionAction::Retry => self.is_refused(&decision.run),
+            DecisionAction::Rollback => self.can_go_back_to(&decision.run),
+        }
+    }
+
+    fn is_current(&self, run: &RunId) -> Result<(), String> {
+        let current = self.current();
+        if *run == current { Ok(()) } else { Err(format!("it names run {run}; run {current} is meant now")) }
+    }
+
+    fn is_open(&self, run: &RunId) -> Result<(), String> {
+        self.is_current(run)?;
+        if self.record.run.is_some() { Ok(()) } else { Err(format!("run {run} is not open")) }
+    }
+
+    fn is_refused(&self, run: &RunId) -> Result<(), String> {
+        if self.record.refused.iter().any(|refused| refused.run == *run) {
+            Ok(())
+        } else {
+            Err(format!("nothing is refused because of run {run}"))
+        }
+    }
+
+    fn can_go_back_to(&self, run: &RunId) -> Result<(), String> {
+        let promoted = replaced(self.record, run)
+            .ok_or_else(|| format!("run {run} is not in the history as one that was promoted and replaced"))?;
+        if self.now > promoted.at + self.rollback_window.delta() {
+            let at = promoted.at.format("%Y-%m-%d %H:%M:%SZ");
+            return Err(format!("what run {run} brought was replaced at {at}, longer ago than rollback.window"));
+        }
+        if pinned(self.record).contains(promoted.set) {
+            Ok(())
+        } else {
+            Err(format!("the manifests of run {run} are no longer kept; only the last five promoted are"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::{open, plan, run, set, steady, time};
+    use crate::record::history::end_run;
+    use crate::record::state::Outcome;
+
+    fn file(name: &str, run: RunId, action: DecisionAction) -> DecisionFile {
+        let decision = Decision { rollout: steady().metadata, run, action, reason: None };
+        let digit = char::from_digit(name.len() as u32 % 16, 16).unwrap();
+        DecisionFile {
+            path: format!("shop/podinfo/{name}.yaml").parse().unwrap(),
+            blob: digit.to_string().repeat(40).parse().unwrap(),
+            by: "Ana <ana@example.org>".to_owned(),
+            decision: Ok(decision),
+        }
+    }
+
+    fn approve(step: &str) -> DecisionAction {
+        DecisionAction::Approve { through: step.parse().unwrap() }
+    }
+
+    fn key(file: &DecisionFile) -> (RepoPath, BlobId) {
+        (file.path.clone(), file.blob.clone())
+    }
+
+    fn heard(record: &RolloutState, files: &[DecisionFile], at_start: &[&DecisionFile]) -> Heard {
+        let at_start = at_start.iter().map(|file| key(file)).collect();
+        let plan = plan();
+        let plan = record.run.is_some().then_some(&plan);
+        let rollback_window = "24h".parse().unwrap();
+        hear(&Hearing { record, plan, files, at_start: &at_start, rollback_window, now: time("12:00:00") })
+    }
+
+    /// Which files count, in order.
+    fn counted(heard: &Heard) -> Vec<&str> {
+        heard.words.iter().map(|w| w.consumed.path.file_name().trim_end_matches(".yaml")).collect()
+    }
+
+    fn whys(heard: &Heard) -> String {
+        let line = |ignored: &Ignored| format!("{}: {}", ignored.path.file_name(), ignored.why);
+        heard.ignored.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn x_2_a_decision_counts_once() {
+        let mut record = open();
+        let files = [file("half", run(7), approve("half"))];
+        let first = heard(&record, &files, &[]);
+        assert_eq!(counted(&first), ["half"]);
+        let consumed = first.words[0].consumed.clone();
+        assert_eq!((consumed.action.as_str(), consumed.proof.as_str()), ("approve", "none"));
+        assert_eq!((&consumed.run, consumed.at), (&run(7), time("12:00:00")));
+        record.consumed.push(consumed);
+        assert_eq!(heard(&record, &files, &[]), Heard::default());
+        // The same path with other content is another word.
+        let again = DecisionFile { blob: "f".repeat(40).parse().unwrap(), ..files[0].clone() };
+        assert_eq!(counted(&heard(&record, &[again], &[])), ["half"]);
+    }
+
+    #[test]
+    fn x_2_nothing_is_decided_in_advance_or_carried_over() {
+        let early = file("early", run(7), approve("promotion"));
+        let other = file("other", run(6), approve("half"));
+        let next = file("next", run(8), DecisionAction::Hold);
+        let zero = file("zero", RunId::zero(), DecisionAction::Hold);
+        let heard = heard(&open(), &[early.clone(), other, next, zero], &[&early]);
+        assert!(heard.words.is_empty());
+        insta::assert_snapshot!(whys(&heard), @r"
+        early.yaml: it was there before run 7-07070707 started: nothing is decided in advance
+        next.yaml: it names run 8-08080808; run 7-07070707 is meant now
+        other.yaml: it names run 6-06060606; run 7-07070707 is meant now
+        zero.yaml: it names run 0; run 7-07070707 is meant now
+        ");
+    }
+
+    #[test]
+    fn an_approval_names_a_step_that_is_asked_for() {
+        let files = ["half", "promotion", "prepare", "shift", "haf"].map(|name| file(name, run(7), approve(name)));
+        let heard = heard(&open(), &files, &[]);
+        assert_eq!(counted(&heard), ["half", "promotion"]);
+        insta::assert_snapshot!(whys(&heard), @r"
+        haf.yaml: the plan of run 7-07070707 has no step haf
+        prepare.yaml: approval is asked for testers, not for prepare
+        shift.yaml: approval is asked for promotion, not for shift
+        ");
+    }
+
+    #[test]
+    fn words_about_no_open_run() {
+        let actions = |run: RunId| {
+            [
+                file("1-hold", run.clone(), DecisionAction::Hold),
+                file("2-resume", run.clone(), DecisionAction::Resume),
+                file("3-abort", run.clone(), DecisionAction::Abort),
+                file("4-skip", run.clone(), DecisionAction::Skip),
+                file("5-deny", run.clone(), DecisionAction::Deny),
+                file("6-approve", run, approve("half")),
+            ]
+        };
+        let last = heard(&steady(), &actions(run(6)), &[]);
+        assert_eq!(counted(&last), ["2-resume", "1-hold"]);
+        assert_eq!(last.ignored.len(), 4);
+        assert_eq!(last.ignored[0].why, "run 6-06060606 is not open");
+        let fresh = RolloutState { last_run: None, history: Vec::new(), ..steady() };
+        assert_eq!(counted(&heard(&fresh, &actions(RunId::zero()), &[])), ["2-resume", "1-hold"]);
+    }
+
+    #[test]
+    fn what_restricts_comes_last() {
+        let files = [
+            file("a", run(7), DecisionAction::Abort),
+            file("b", run(7), DecisionAction::Deny),
+            file("c", run(7), DecisionAction::Hold),
+            file("d", run(7), DecisionAction::Skip),
+            file("e", run(7), approve("half")),
+            file("f", run(7), DecisionAction::Resume),
+            file("g", run(4), DecisionAction::Retry),
+            file("h", run(5), DecisionAction::Rollback),
+        ];
+        assert_eq!(counted(&heard(&open(), &files, &[])), ["f", "g", "e", "d", "c", "b", "h", "a"]);
+    }
+
+    #[test]
+    fn n_4_retry_names_a_run_that_was_refused() {
+        let heard = heard(
+            &steady(),
+            &[file("4", run(4), DecisionAction::Retry), file("5", run(5), DecisionAction::Retry)],
+            &[],
+        );
+        assert_eq!(counted(&heard), ["4"]);
+        assert_eq!(whys(&heard), "5.yaml: nothing is refused because of run 5-05050505");
+    }
+
+    #[test]
+    fn rollback_names_a_run_whose_set_was_replaced_lately() {
+        let back = |n: u8| file(&n.to_string(), run(n), DecisionAction::Rollback);
+        let mut record = steady();
+        assert_eq!(counted(&heard(&record, &[back(5)], &[])), ["5"]);
+        assert_eq!(
+            whys(&heard(&record, &[back(6), back(4)], &[])),
+            "4.yaml: run 4-04040404 is not in the history as one that was promoted and replaced\n\
+             6.yaml: run 6-06060606 is not in the history as one that was promoted and replaced"
+        );
+        record.history[1].ended = time("11:59:59") - chrono::TimeDelta::hours(24);
+        assert_eq!(
+            whys(&heard(&record, &[back(5)], &[])),
+            "5.yaml: what run 5-05050505 brought was replaced at 2026-11-24 11:59:59Z, longer ago than rollback.window"
+        );
+        // Six more promotions since: its set is not kept any longer.
+        let mut record = steady();
+        for n in 10..16 {
+            let mut next = open().run.unwrap();
+            (next.id, next.from, next.to) = (run(n), set(n), set(n + 1));
+            record.run = Some(next);
+            end_run(&mut record, Outcome::Promoted, "", time("11:00:00"));
+        }
+        assert_eq!(
+            whys(&heard(&record, &[back(5)], &[])),
+            "5.yaml: the manifests of run 5-05050505 are no longer kept; only the last five promoted are"
+        );
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_or_lie_wrong_say_so() {
+        let mut broken = file("broken", run(7), DecisionAction::Hold);
+        broken.decision = Err("3:1: unknown field\n\"aktion\"\u{200b}".to_owned());
+        let mut stray = file("stray", run(7), DecisionAction::Hold);
+        if let Ok(decision) = &mut stray.decision {
+            decision.rollout = "shop/other".parse().unwrap();
+        }
+        insta::assert_snapshot!(whys(&heard(&open(), &[broken, stray], &[])), @r#"
+        broken.yaml: 3:1: unknown field "aktion"\u{200b}
+        stray.yaml: it speaks of shop/other, but lies among the decisions on shop/podinfo
+        "#);
+    }
+}

@@ -1,0 +1,109 @@
+//! The branches of an instance, by name.
+//!
+//! One branch for each request: for a rollout, a run and a step, so that a request is found before it is made, and
+//! one for each run to be reverted.
+
+use crate::manifest::ids::{InstanceName, RolloutId, RunId, StepName};
+use std::fmt;
+
+/// The branch that people decide on.
+#[must_use]
+pub fn decisions_branch(instance: &InstanceName) -> String {
+    format!("tidegate/{instance}/decisions")
+}
+
+/// The branch that tidegate alone writes.
+#[must_use]
+pub fn state_branch(instance: &InstanceName) -> String {
+    format!("tidegate/{instance}/state")
+}
+
+/// What all branches of requests begin with.
+#[must_use]
+pub fn propose_prefix(instance: &InstanceName) -> String {
+    format!("tidegate/{instance}/propose/")
+}
+
+/// The branch of one request. Its name says all that it is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Head {
+    /// Which rollout.
+    pub rollout: RolloutId,
+    /// Which run.
+    pub run: RunId,
+    /// What is asked.
+    pub asks: Asks,
+}
+
+/// What the branch of a request asks.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Asks {
+    /// To let the run enter this step.
+    Advance(StepName),
+    /// To undo the run's change on main.
+    Revert,
+}
+
+/// How a revert request's branch ends; no phase may have this name.
+const REVERT: &str = "revert";
+
+impl Head {
+    /// The name of the branch.
+    #[must_use]
+    pub fn branch(&self, instance: &InstanceName) -> String {
+        format!("{}{self}", propose_prefix(instance))
+    }
+
+    /// Reads the name of a branch; none if it is not one of this instance's requests.
+    #[must_use]
+    pub fn parse(instance: &InstanceName, branch: &str) -> Option<Self> {
+        let (rollout, rest) = branch.strip_prefix(&propose_prefix(instance))?.rsplit_once('/')?;
+        // A run's id has one dash; a step may have more.
+        let (number, rest) = rest.split_once('-')?;
+        let (digest, step) = rest.split_once('-')?;
+        let asks = if step == REVERT { Asks::Revert } else { Asks::Advance(step.parse().ok()?) };
+        Some(Self { rollout: rollout.parse().ok()?, run: format!("{number}-{digest}").parse().ok()?, asks })
+    }
+}
+
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let step = match &self.asks {
+            Asks::Advance(step) => step.as_str(),
+            Asks::Revert => REVERT,
+        };
+        write!(f, "{}/{}-{step}", self.rollout, self.run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::run;
+    use super::*;
+
+    #[test]
+    fn x_3_a_branch_name_says_all_that_it_is_about() {
+        let instance: InstanceName = "prod".parse().unwrap();
+        let asks = [Asks::Advance("tenth".parse().unwrap()), Asks::Advance("eu-west-1".parse().unwrap()), Asks::Revert];
+        let heads = asks.map(|asks| Head { rollout: "shop/podinfo".parse().unwrap(), run: run(7), asks });
+        let names = heads.each_ref().map(|head| head.branch(&instance));
+        assert_eq!(names[0], "tidegate/prod/propose/shop/podinfo/7-07070707-tenth");
+        assert_eq!(names[2], "tidegate/prod/propose/shop/podinfo/7-07070707-revert");
+        for (head, name) in heads.iter().zip(&names) {
+            assert_eq!(Head::parse(&instance, name).as_ref(), Some(head));
+            assert_eq!(Head::parse(&"test".parse().unwrap(), name), None);
+        }
+        assert!(StepName::RESERVED.contains(&REVERT));
+        for name in [
+            "main",
+            "tidegate/prod/state",
+            "tidegate/prod/propose/shop/podinfo",
+            "tidegate/prod/propose/shop/podinfo/7-07070707",
+            "tidegate/prod/propose/shop/podinfo/7-xyz-tenth",
+            "tidegate/prod/propose/shop/podinfo/more/7-07070707-tenth",
+            "tidegate/prod/propose/shop/podinfo/7-07070707-Tenth",
+        ] {
+            assert_eq!(Head::parse(&instance, name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What a record keeps of runs: the id of a new one, the end of one, and the sets that can be gone back to.
+
+use super::state::{EndedRun, Outcome, PastRun, Refused, RolloutState, Time};
+use super::text::plain;
+use crate::manifest::desired::Plan;
+use crate::manifest::ids::{InstanceName, Revision, RolloutId, RunId, SetId};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// How many past runs a record keeps.
+pub const RUNS: usize = 20;
+/// How many counted decisions a record keeps from before the last run; those given since are all kept, because only a
+/// run's start makes older files void.
+pub const CONSUMED: usize = 200;
+/// How many refused revisions a record keeps: enough for years of failures, and a bound for its size.
+pub const REFUSED: usize = 100;
+/// How many sets that were replaced stay pinned, so that they can be gone back to.
+pub const PINNED: usize = 5;
+
+/// All that a run is made of. What of it changes makes another run, so that no approval is carried over.
+#[derive(Debug, Clone, Copy)]
+pub struct RunOf<'a> {
+    /// The instance.
+    pub instance: &'a InstanceName,
+    /// The rollout.
+    pub rollout: &'a RolloutId,
+    /// The set that is stable.
+    pub from: &'a SetId,
+    /// The set that it brings.
+    pub to: &'a SetId,
+    /// The revision of `to`.
+    pub revision: &'a Revision,
+    /// How it goes, floors resolved.
+    pub plan: &'a Plan,
+}
+
+/// The id of a run: its number and 8 hex digits of the digest of what it is made of (canonical JSON, RFC 8785).
+#[must_use]
+pub fn run_id(number: u32, of: &RunOf<'_>) -> RunId {
+    let RunOf { instance, rollout, from, to, revision, plan } = of;
+    let content = json!({
+        "instance": instance, "rollout": rollout, "from": from, "to": to, "revision": revision, "plan": plan,
+    });
+    let text = serde_jcs::to_vec(&content).expect("plain JSON, because names, ids and plans have no other values");
+    let mut id = format!("{number}-");
+    for byte in Sha256::digest(&text).iter().take(4) {
+        write!(id, "{byte:02x}").expect("a String, because writing to it cannot fail");
+    }
+    id.parse().expect("a number, a dash and 8 hex digits, because it was made so")
+}
+
+/// Ends the open run: it goes into the history and becomes the last run, and what was against it is remembered.
+/// Nothing happens if no run is open.
+pub fn end_run(state: &mut RolloutState, outcome: Outcome, why: &str, now: Time) {
+    let Some(run) = state.run.take() else { return };
+    match outcome {
+        Outcome::Failed | Outcome::Aborted => refuse(state, run.revision.clone(), run.id.clone(), outcome, why, now),
+        // What a rollback leaves is the run before it, refused by whoever starts the rollback.
+        Outcome::Promoted | Outcome::Reverted | Outcome::Superseded | Outcome::RolledBack => {}
+    }
+    state.last_run = Some(EndedRun { id: run.id.clone(), decisions_at: run.decisions_at });
+    let mut spare = state.consumed.iter().filter(|c| c.at < run.started).count().saturating_sub(CONSUMED);
+    state.consumed.retain(|c| {
+        let drop = c.at < run.started && spare > 0;
+        spare -= usize::from(drop);
+        !drop
+    });
+    state.history.push(PastRun {
+        run: run.id,
+        from: run.from,
+        to: run.to,
+        revision: run.revision,
+        outcome,
+        why: plain(why),
+        started: run.started,
+        ended: now,
+    });
+    let old = state.history.len().saturating_sub(RUNS);
+    state.history.drain(..old);
+}
+
+/// Remembers that a revision is not started again (N-4). A newer word about the same revision replaces the older.
+pub fn refuse(state: &mut RolloutState, revision: Revision, run: RunId, outcome: Outcome, why: &str, now: Time) {
+    state.refused.retain(|r| r.revision != revision);
+    state.refused.push(Refused { revision, run, outcome, why: plain(why), at: now });
+    let old = state.refused.len().saturating_sub(REFUSED);
+    state.refused.drain(..old);
+}
+
+/// Forgets what was against the revision of an ended run (`retry`).
+pub fn forgive(state: &mut RolloutState, run: &RunId) {
+    let revision = state.history.iter().find(|past| past.run == *run).map(|past| past.revision.clone());
+    state.refused.retain(|r| r.run != *run && Some(&r.revision) != revision.as_ref());
+}
+
+/// A version that was stable once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replaced<'a> {
+    /// Its manifests as they were when it was replaced: later direct changes included.
+    pub set: &'a SetId,
+    /// When it was replaced: the rollback window counts from here.
+    pub at: Time,
+}
+
+/// What a promoted run had brought, if another has replaced it since: where `rollback` can go. `0` names what was
+/// stable before the first run, as long as that run is in the history.
+#[must_use]
+pub fn replaced<'a>(state: &'a RolloutState, run: &RunId) -> Option<Replaced<'a>> {
+    let promoted = || state.history.iter().filter(|past| past.outcome == Outcome::Promoted);
+    let next = if *run == RunId::zero() {
+        let first = state.history.first().is_some_and(|past| past.run.as_str().starts_with("1-"));
+        promoted().next().filter(|_| first)
+    } else {
+        promoted().skip_while(|past| past.run != *run).nth(1)
+    };
+    next.map(|past| Replaced { set: &past.from, at: past.ended })
+}
+
+/// The sets that the state branch must hold for this record: stable, candidate, whatever a posture names, and the last
+/// [`PINNED`] that were replaced.
+#[must_use]
+pub fn pinned(state: &RolloutState) -> BTreeSet<&SetId> {
+    let mut sets: BTreeSet<&SetId> = BTreeSet::new();
+    for past in state.history.iter().rev().filter(|past| past.outcome == Outcome::Promoted) {
+        if sets.len() < PINNED {
+            sets.insert(&past.from);
+        }
+    }
+    sets.extend(state.promoted.iter().map(|promoted| &promoted.set));
+    sets.extend(state.run.iter().flat_map(|run| [&run.from, &run.to]));
+    for cluster in state.clusters.values() {
+        sets.insert(&cluster.posture.stable.set);
+        sets.extend(cluster.posture.candidate.iter().map(|candidate| &candidate.set));
+    }
+    sets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{commit, open, past, plan, revision, run, set, steady, time};
+    use super::super::state::Consumed;
+    use super::*;
+
+    #[test]
+    fn x_2_all_that_a_run_is_made_of_makes_its_id() {
+        let (instance, rollout): (InstanceName, RolloutId) = ("prod".parse().unwrap(), "shop/podinfo".parse().unwrap());
+        let (from, to, revision, plan) = (set(6), set(7), revision(7), plan());
+        let of =
+            RunOf { instance: &instance, rollout: &rollout, from: &from, to: &to, revision: &revision, plan: &plan };
+        let id = run_id(7, &of);
+        assert_eq!(id.as_str(), "7-8639cfbc", "the digest is part of what is on disk: it may not change");
+        assert_eq!(run_id(7, &of), id);
+        let mut longer = plan.clone();
+        longer.phases[0].soak = "6m".parse().unwrap();
+        let others = [
+            run_id(8, &of),
+            run_id(7, &RunOf { instance: &"test".parse().unwrap(), ..of }),
+            run_id(7, &RunOf { rollout: &"shop/other".parse().unwrap(), ..of }),
+            run_id(7, &RunOf { from: &set(5), ..of }),
+            run_id(7, &RunOf { to: &set(8), ..of }),
+            run_id(7, &RunOf { revision: &super::super::fixture::revision(8), ..of }),
+            run_id(7, &RunOf { plan: &longer, ..of }),
+        ];
+        let all: BTreeSet<_> = others.iter().chain([&id]).collect();
+        assert_eq!(all.len(), 8);
+    }
+
+    #[test]
+    fn n_4_a_failed_run_is_remembered_until_retry() {
+        let mut state = open();
+        end_run(&mut state, Outcome::Failed, "error-rate\n0.2 > 0.01", time("11:00:00"));
+        assert_eq!(state.run, None);
+        assert_eq!(state.last_run, Some(EndedRun { id: run(7), decisions_at: Some(commit(0x77)) }));
+        let last = state.refused.last().unwrap();
+        assert_eq!((&last.revision, &last.run, last.why.as_str()), (&revision(7), &run(7), "error-rate 0.2 > 0.01"));
+        let entry = state.history.last().unwrap();
+        assert_eq!((&entry.run, &entry.to, entry.outcome), (&run(7), &set(7), Outcome::Failed));
+        assert_eq!((entry.started, entry.ended), (time("09:00:00"), time("11:00:00")));
+        forgive(&mut state, &run(7));
+        assert!(state.refused.iter().all(|refused| refused.run == run(4)));
+        end_run(&mut state, Outcome::Failed, "", time("12:00:00"));
+        assert_eq!(state.history.len(), 3, "no run was open");
+    }
+
+    #[test]
+    fn a_promoted_reverted_or_superseded_run_refuses_nothing() {
+        for outcome in [Outcome::Promoted, Outcome::Reverted, Outcome::Superseded] {
+            let mut state = open();
+            end_run(&mut state, outcome, "", time("11:00:00"));
+            assert_eq!(state.refused, open().refused, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn lists_are_bounded_but_words_since_the_last_start_stay() {
+        let mut state = open();
+        let word = state.consumed.remove(0);
+        let words = |count: usize, at| (0..count).map(move |n| (n, at));
+        let all = words(250, time("08:00:00")).chain(words(250, time("09:30:00")));
+        state.consumed = all
+            .map(|(n, at)| Consumed { path: format!("shop/podinfo/{n}.yaml").parse().unwrap(), at, ..word.clone() })
+            .collect();
+        state.history = (0..40).map(|n| past(n, n, n + 1, Outcome::Failed)).collect();
+        end_run(&mut state, Outcome::Promoted, "", time("11:00:00"));
+        assert_eq!(state.consumed.len(), CONSUMED + 250);
+        assert_eq!(state.consumed[0].path.as_str(), "shop/podinfo/50.yaml", "the oldest go first");
+        assert_eq!((state.history.len(), &state.history[19].run, &state.history[0].run), (RUNS, &run(7), &run(21)));
+        for n in 0..=u8::MAX {
+            refuse(&mut state, revision(n), run(1), Outcome::Failed, "", time("11:00:00"));
+            refuse(&mut state, revision(n), run(2), Outcome::RolledBack, "", time("11:00:00"));
+        }
+        assert_eq!(state.refused.len(), REFUSED);
+        assert!(state.refused.iter().all(|refused| refused.run == run(2)));
+    }
+
+    #[test]
+    fn what_was_replaced_is_as_it_was_last() {
+        let mut state = steady();
+        let zero = RunId::zero();
+        assert_eq!(replaced(&state, &zero), None, "the first run is not in the history");
+        // Run 5 brought set 5, and a direct change made set 0x55 of it before run 6 came.
+        state.history[1].from = set(0x55);
+        assert_eq!(replaced(&state, &run(5)), Some(Replaced { set: &set(0x55), at: time("08:00:00") }));
+        assert_eq!(replaced(&state, &run(6)), None, "it is what serves");
+        state.history.insert(0, past(1, 3, 4, Outcome::Failed));
+        assert_eq!(replaced(&state, &run(1)), None, "it was never promoted");
+        assert_eq!(replaced(&state, &zero).map(|r| r.set), Some(&set(4)));
+    }
+
+    #[test]
+    fn stable_candidate_and_five_replaced_sets_are_pinned() {
+        let mut state = open();
+        assert_eq!(pinned(&state), [set(4), set(5), set(6), set(7)].iter().collect());
+        state.history = (10..20).map(|n| past(n, n, n + 1, Outcome::Promoted)).collect();
+        state.history.push(past(30, 30, 31, Outcome::Failed));
+        let expected: BTreeSet<SetId> = [6, 7, 15, 16, 17, 18, 19].map(set).into();
+        assert_eq!(pinned(&state), expected.iter().collect());
+    }
+}

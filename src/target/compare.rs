@@ -1,0 +1,259 @@
+//! Holds what we want against what the API server has, and writes our marks.
+//!
+//! Only what is rendered is compared: defaults that the server filled in, and fields of other managers, are not ours.
+
+use super::quantity;
+use crate::manifest::object::{APPLIED, EPOCH, Kind, OWNER, Object, RETREATED, SEQ};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+
+/// One field that is not as rendered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// Where, as a JSON pointer into the rendered object.
+    pub pointer: String,
+    /// What was rendered; `null` where a list should end.
+    pub wanted: Value,
+    /// What the live object has there; none if nothing.
+    pub found: Option<Value>,
+}
+
+/// Metadata that the server alone writes; a manifest that carries it asks for nothing.
+const SERVER_METADATA: [&str; 6] =
+    ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
+
+/// Lists that Kubernetes merges by key ("listType=map" of the OpenAPI description).
+const KEYED: [(&str, &[&str]); 12] = [
+    ("containers", &["name"]),
+    ("initContainers", &["name"]),
+    ("ephemeralContainers", &["name"]),
+    ("volumes", &["name"]),
+    ("env", &["name"]),
+    ("imagePullSecrets", &["name"]),
+    ("secrets", &["name"]),
+    ("volumeMounts", &["mountPath"]),
+    ("volumeDevices", &["devicePath"]),
+    ("hostAliases", &["ip"]),
+    ("topologySpreadConstraints", &["topologyKey", "whenUnsatisfiable"]),
+    ("ownerReferences", &["uid"]),
+];
+
+/// Maps whose entries people choose: there an empty value is a value.
+const FREE_MAPS: [&str; 8] =
+    ["annotations", "binaryData", "data", "labels", "matchLabels", "nodeSelector", "limits", "requests"];
+
+/// Optional fields in which `false`, `0` or `{}` says something else than leaving them out.
+const ZERO_COUNTS: [&str; 18] = [
+    "allowPrivilegeEscalation",
+    "automountServiceAccountToken",
+    "emptyDir",
+    "enableServiceLinks",
+    "fsGroup",
+    "hostUsers",
+    "labelSelector",
+    "maxSurge",
+    "maxUnavailable",
+    "minAvailable",
+    "namespaceSelector",
+    "podSelector",
+    "replicas",
+    "runAsGroup",
+    "runAsUser",
+    "selector",
+    "stabilizationWindowSeconds",
+    "terminationGracePeriodSeconds",
+];
+
+/// Fields that the server chooses when they are given as `""` or `0`.
+const ALLOCATED: [&str; 3] = ["clusterIP", "healthCheckNodePort", "nodePort"];
+
+/// Every rendered field that the live object does not have with an equal value. Empty: nothing to write.
+///
+/// `null` in `rendered` asks for nothing. Quantities compare by value. Lists that Kubernetes merges by key are matched
+/// by key, whatever else live has in them; other lists must agree in length and order.
+#[must_use]
+pub fn differs(rendered: &Object, live: &Object) -> Vec<Difference> {
+    let mut walk = Walk { kind: rendered.reference().kind, path: Vec::new(), found: Vec::new() };
+    walk.value(rendered.value(), Some(live.value()));
+    walk.found
+}
+
+/// The digest of what an object says, our own marks left out: 16 hex digits.
+#[must_use]
+pub fn applied_digest(object: &Object) -> String {
+    let mut value = object.value().clone();
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.retain(|key, _| ![OWNER, APPLIED, SEQ, EPOCH, RETREATED].contains(&key.as_str()));
+        }
+        if metadata.get("annotations").is_some_and(|a| a.as_object().is_none_or(serde_json::Map::is_empty)) {
+            metadata.shift_remove("annotations");
+        }
+    }
+    let text =
+        serde_jcs::to_vec(&value).expect("canonical JSON, because every JSON value has text keys and finite numbers");
+    Sha256::digest(text).iter().take(8).fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// The object with the marks of this write: who owns it, what it said, and the record and leader that the write relies
+/// on. Marks that it has already are replaced; a retreat's mark is left as it is.
+#[must_use]
+pub fn marked(mut object: Object, owner: &str, seq: u64, epoch: u64) -> Object {
+    let applied = applied_digest(&object);
+    object.annotate(OWNER, owner);
+    object.annotate(APPLIED, &applied);
+    object.annotate(SEQ, &seq.to_string());
+    object.annotate(EPOCH, &epoch.to_string());
+    object
+}
+
+struct Walk {
+    kind: Kind,
+    path: Vec<String>,
+    found: Vec<Difference>,
+}
+
+impl Walk {
+    fn value(&mut self, wanted: &Value, found: Option<&Value>) {
+        if wanted.is_null() || self.is_server_owned() {
+            return;
+        }
+        match (wanted, found) {
+            (Value::Object(wanted), Some(Value::Object(found))) => {
+                for (key, value) in wanted {
+                    self.inside(key.clone(), value, found.get(key));
+                }
+            }
+            (Value::Array(wanted), Some(Value::Array(found))) => self.list(wanted, found),
+            (_, found) => {
+                if !self.equal(wanted, found) {
+                    self.report(wanted.clone(), found);
+                }
+            }
+        }
+    }
+
+    fn inside(&mut self, key: String, wanted: &Value, found: Option<&Value>) {
+        self.path.push(key);
+        self.value(wanted, found);
+        self.path.pop();
+    }
+
+    fn list(&mut self, wanted: &[Value], found: &[Value]) {
+        if let Some(keys) = self.keys(wanted) {
+            for (index, item) in wanted.iter().enumerate() {
+                let other = found.iter().find(|other| keys.iter().all(|k| key_of(item, k) == key_of(other, k)));
+                self.inside(index.to_string(), item, other);
+            }
+        } else if self.last() == "finalizers" {
+            for (index, item) in wanted.iter().enumerate() {
+                self.inside(index.to_string(), item, found.iter().find(|other| *other == item));
+            }
+        } else {
+            for (index, item) in wanted.iter().enumerate() {
+                self.inside(index.to_string(), item, found.get(index));
+            }
+            for (index, extra) in found.iter().enumerate().skip(wanted.len()) {
+                self.path.push(index.to_string());
+                self.report(Value::Null, Some(extra));
+                self.path.pop();
+            }
+        }
+    }
+
+    fn report(&mut self, wanted: Value, found: Option<&Value>) {
+        let pointer = self.path.iter().fold(String::new(), |pointer, key| pointer + "/" + &escape(key));
+        self.found.push(Difference { pointer, wanted, found: found.cloned() });
+    }
+
+    /// The keys of the list at this place, if it has any and they tell its items apart.
+    fn keys(&self, list: &[Value]) -> Option<&'static [&'static str]> {
+        let keys: &'static [&'static str] = match self.last() {
+            "ports" if self.kind == Kind::Service => &["port", "protocol"],
+            "ports" => &["containerPort", "protocol"],
+            name => KEYED.iter().find(|(list, _)| *list == name)?.1,
+        };
+        let full = |item: &Value| keys.iter().all(|key| !key_of(item, key).is_null());
+        let twice = |(index, item): (usize, &Value)| {
+            list[..index].iter().any(|other| keys.iter().all(|k| key_of(item, k) == key_of(other, k)))
+        };
+        (self.kind != Kind::HttpRoute && list.iter().all(full) && !list.iter().enumerate().any(twice)).then_some(keys)
+    }
+
+    fn equal(&self, wanted: &Value, found: Option<&Value>) -> bool {
+        match found {
+            None | Some(Value::Null) => is_zero(wanted) && !self.zero_counts(),
+            Some(found) => {
+                wanted == found
+                    || matches!((wanted.as_f64(), found.as_f64()), (Some(a), Some(b)) if a == b)
+                    || (self.is_quantity() && quantity::same(wanted, found))
+                    || (is_zero(wanted) && ALLOCATED.contains(&self.last()))
+            }
+        }
+    }
+
+    /// The API server leaves zero values out of built-in kinds ("omitempty"), but never out of custom resources.
+    fn zero_counts(&self) -> bool {
+        let parent = self.path.len().checked_sub(2).map_or("", |at| self.path[at].as_str());
+        self.kind == Kind::HttpRoute
+            || FREE_MAPS.contains(&parent)
+            || (self.kind == Kind::Service && parent == "selector")
+            || ZERO_COUNTS.contains(&self.last())
+            || self.is_list_item()
+    }
+
+    fn is_quantity(&self) -> bool {
+        let under = |name: &str| self.path.iter().any(|key| key == name);
+        let in_metric = under("metrics") && matches!(self.last(), "averageValue" | "value");
+        (under("resources") && (under("limits") || under("requests")))
+            || matches!(self.last(), "sizeLimit" | "divisor")
+            || (self.kind == Kind::HorizontalPodAutoscaler && in_metric)
+    }
+
+    fn is_server_owned(&self) -> bool {
+        match self.path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["status"] => true,
+            ["metadata", field] => SERVER_METADATA.contains(&field),
+            _ => false,
+        }
+    }
+
+    fn is_list_item(&self) -> bool {
+        self.last().parse::<usize>().is_ok()
+    }
+
+    fn last(&self) -> &str {
+        self.path.last().map_or("", String::as_str)
+    }
+}
+
+/// The value of a key field of a list item; `protocol` has a default.
+fn key_of(item: &Value, key: &str) -> Value {
+    match item.get(key) {
+        Some(value) => value.clone(),
+        None if key == "protocol" => "TCP".into(),
+        None => Value::Null,
+    }
+}
+
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.values().all(|value| value.is_null()),
+    }
+}
+
+fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,439 @@
+//! The layout `inPlace`: what the objects of both roles look like in the cluster, without sizes and without the split.
+//!
+//! Stable keeps its names and is exactly what the manifests say. The candidate's objects exist only during a run; they
+//! get another name, and one label that tells their pods from stable's. Never looks at the cluster; called by the
+//! planner and by `validate`.
+
+use super::selector::{self, Labels};
+use crate::manifest::desired::{Plan, Router, Set};
+use crate::manifest::ids::{ObjectName, PodsDigest};
+use crate::manifest::object::{Kind, Object, ObjectRef, PODS, items, items_mut, section};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// What the names of the candidate's objects, and the label value of its pods, end in.
+pub const SUFFIX: &str = "-canary";
+
+/// The labels that tell workloads apart by custom, most usual first; the list of Flagger's `-selector-labels`.
+const SELECTOR_LABELS: [&str; 3] = ["app", "name", "app.kubernetes.io/name"];
+
+/// The longest Service name and label value: RFC 1123 and the Kubernetes reference "Labels and Selectors".
+const MAX_NAME: usize = 63;
+
+/// Why a set has no candidate's objects. Each is the content's fault, known before anything is written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// An object that the rollout names is not in the set.
+    #[error("the manifests hold no {kind} {name}, which the rollout names; list its file in spec.manifests")]
+    Missing {
+        /// Its kind.
+        kind: Kind,
+        /// Its name.
+        name: ObjectName,
+    },
+    /// The copy's name would be too long.
+    #[error("{object}: the name of its copy, {object_name}{SUFFIX}, has more than 63 characters; shorten it to at most 56",
+        object_name = object.name)]
+    NameTooLong {
+        /// The object.
+        object: ObjectRef,
+    },
+    /// The set itself holds an object of the copy's name.
+    #[error("{object} is in the manifests, but that name belongs to the candidate's copy during a run; rename it")]
+    NameTaken {
+        /// The object that is in the way.
+        object: ObjectRef,
+    },
+    /// There is no label to tell the pods apart by.
+    #[error(
+        "Deployment {deployment}: spec.selector.matchLabels is empty; a label there, such as app, tells the candidate's \
+         pods from stable's"
+    )]
+    NoSelectorLabel {
+        /// The target.
+        deployment: ObjectName,
+    },
+    /// The label's value cannot take the suffix.
+    #[error(
+        "Deployment {deployment}: the label {key}={value} cannot become {value}{SUFFIX}, since a label value starts with \
+         a letter or a digit and has at most 63 characters"
+    )]
+    LabelValue {
+        /// The target.
+        deployment: ObjectName,
+        /// The label.
+        key: String,
+        /// Its value.
+        value: String,
+    },
+    /// The Deployment would not select its own pods.
+    #[error(
+        "Deployment {deployment}: spec.selector does not select the labels of its own pod template; the API server \
+         refuses such a Deployment"
+    )]
+    SelectsNoPods {
+        /// The target.
+        deployment: ObjectName,
+    },
+    /// The Service that is split does not lead to the target.
+    #[error(
+        "Service {service} does not select the pods of Deployment {deployment}, so there is nothing to split: its selector \
+         must be labels of the pod template"
+    )]
+    ServiceMissesPods {
+        /// The Service.
+        service: ObjectName,
+        /// The target.
+        deployment: ObjectName,
+    },
+    /// An alias has no pods of its own.
+    #[error("Service {service} is of type ExternalName: a DNS alias, which has no pods to split requests between")]
+    ExternalName {
+        /// The Service.
+        service: ObjectName,
+    },
+    /// The route in force sends to a port that the new Service does not have.
+    #[error(
+        "the stable HTTPRoute sends to port {port} of Service {service}, which the new version of that Service no longer \
+         has; keep the port until a version whose route does without it is promoted"
+    )]
+    PortMissing {
+        /// The Service.
+        service: ObjectName,
+        /// The port.
+        port: i64,
+    },
+    /// There is nothing in force that could be split.
+    #[error(
+        "HTTPRoute {name} is new in this version, and it is the promoted version's route that splits requests until \
+         promotion; add it in a commit of its own first"
+    )]
+    NewRoute {
+        /// The HTTPRoute.
+        name: ObjectName,
+    },
+    /// The candidate's pods could not start.
+    #[error(
+        "ServiceAccount {name} is new in this version, and the candidate's pods need it before anything of this version \
+         is promoted; add it in a commit of its own first"
+    )]
+    NewServiceAccount {
+        /// The ServiceAccount.
+        name: ObjectName,
+    },
+}
+
+/// The label whose value tells the candidate's pods from stable's.
+struct Mark {
+    key: String,
+    stable: String,
+    canary: String,
+}
+
+/// The objects at rest, exactly as the manifests say; the target's pods carry `pods` if given (design §13.4).
+#[must_use]
+pub fn stable(set: &Set, plan: &Plan, pods: Option<&PodsDigest>) -> BTreeMap<ObjectRef, Object> {
+    let mut objects = set.objects.clone();
+    let target = objects.values_mut().find(|o| is_target(o.reference(), plan));
+    if let (Some(target), Some(pods)) = (target, pods) {
+        label_pods(target, pods);
+    }
+    objects
+}
+
+/// The candidate's objects during a run: the target without `spec.replicas` (see [`with_replicas`]), the Service's copy
+/// for a router that needs one, and the ConfigMaps of the target that differ from stable's (requirements C-25, C-30).
+/// Without a router there is no candidate, and nothing is returned.
+///
+/// # Errors
+/// [`LayoutError`]: the set cannot have a candidate beside this stable set.
+pub fn candidate(
+    stable: &Set,
+    candidate: &Set,
+    plan: &Plan,
+    pods: &PodsDigest,
+) -> Result<BTreeMap<ObjectRef, Object>, LayoutError> {
+    let Some(traffic) = &plan.traffic else { return Ok(BTreeMap::new()) };
+    let source = required(candidate, Kind::Deployment, &plan.target.name)?;
+    let mut deployment = copied(source)?;
+    section(deployment.value_mut(), &["spec"]).shift_remove("replicas");
+    label_pods(&mut deployment, pods);
+    let mut copies = move_configs(&mut deployment, stable, candidate)?;
+    new_account(source, stable, candidate)?;
+    match &traffic.router {
+        Router::GatewayApi { http_route, service } => {
+            let mark = mark(source)?;
+            relabel(&mut deployment, &mark);
+            let source = serving(candidate, service, &mark_back(&deployment, &mark), plan)?;
+            offers_ports(source, stable, http_route)?;
+            copies.push(service_copy(source, &mark)?);
+        }
+        Router::Replicas { service } => {
+            selector_label(source)?;
+            for set in [stable, candidate] {
+                serving(set, service, &pod_labels(&deployment), plan)?;
+            }
+            section(deployment.value_mut(), &["spec", "selector", "matchLabels"])
+                .insert(PODS.to_owned(), pods.as_str().into());
+        }
+    }
+    if !selector::matches(deployment.at("/spec/selector").unwrap_or(&Value::Null), &pod_labels(&deployment)) {
+        return Err(LayoutError::SelectsNoPods { deployment: plan.target.name.clone() });
+    }
+    copies.push(deployment);
+    let taken = |copy: &&Object| [stable, candidate].iter().any(|set| set.objects.contains_key(copy.reference()));
+    if let Some(copy) = copies.iter().find(taken) {
+        return Err(LayoutError::NameTaken { object: copy.reference().clone() });
+    }
+    Ok(copies.into_iter().map(|copy| (copy.reference().clone(), copy)).collect())
+}
+
+/// The name of the candidate's copy.
+///
+/// # Errors
+/// [`LayoutError::NameTooLong`] beyond 63 characters: then a Service could not have that name.
+pub fn copy_name(of: &ObjectRef) -> Result<ObjectName, LayoutError> {
+    let name = format!("{}{SUFFIX}", of.name);
+    let fits = name.len() <= MAX_NAME;
+    fits.then(|| name.parse().ok()).flatten().ok_or_else(|| LayoutError::NameTooLong { object: of.clone() })
+}
+
+/// The same object with `spec.replicas` as given, or without it, so that a scaler keeps its say.
+#[must_use]
+pub fn with_replicas(mut object: Object, replicas: Option<u32>) -> Object {
+    let spec = section(object.value_mut(), &["spec"]);
+    match replicas {
+        Some(replicas) => spec.insert("replicas".to_owned(), replicas.into()),
+        None => spec.shift_remove("replicas"),
+    };
+    object
+}
+
+/// How many pods the set asks for: declared if above 0, else the autoscaler's minimum, else 1 (requirement C-31).
+#[must_use]
+pub fn declared_replicas(set: &Set, plan: &Plan) -> u32 {
+    let above_zero = |n: i64| u32::try_from(n).ok().filter(|n| *n > 0);
+    let declared = set.get(Kind::Deployment, &plan.target.name).and_then(|d| d.int("/spec/replicas"));
+    let minimum = || hpa_of(set, plan).and_then(|hpa| hpa.int("/spec/minReplicas"));
+    declared.and_then(above_zero).or_else(|| minimum().and_then(above_zero)).unwrap_or(1)
+}
+
+/// The autoscaler of the target, if the set has one.
+#[must_use]
+pub fn hpa_of<'a>(set: &'a Set, plan: &Plan) -> Option<&'a Object> {
+    set.objects.values().find(|object| {
+        object.reference().kind == Kind::HorizontalPodAutoscaler
+            && object.text("/spec/scaleTargetRef/kind") == Some(Kind::Deployment.as_str())
+            && object.text("/spec/scaleTargetRef/name") == Some(plan.target.name.as_str())
+    })
+}
+
+/// Whether a label or annotation is the mark of another applier (Helm, Argo CD, Flux, client-side kubectl). Copies drop
+/// these, or that applier would take the copy for its own and remove it.
+#[must_use]
+pub fn is_applier_mark(key: &str) -> bool {
+    matches!(
+        key,
+        "meta.helm.sh/release-name"
+            | "meta.helm.sh/release-namespace"
+            | "argocd.argoproj.io/tracking-id"
+            | "kubectl.kubernetes.io/last-applied-configuration"
+    ) || key.starts_with("kustomize.toolkit.fluxcd.io/")
+        || key.starts_with("helm.toolkit.fluxcd.io/")
+}
+
+/// The labels of a Deployment's pods.
+#[must_use]
+pub fn pod_labels(deployment: &Object) -> Labels {
+    deployment.at("/spec/template/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+fn is_target(reference: &ObjectRef, plan: &Plan) -> bool {
+    reference.kind == Kind::Deployment && reference.name == plan.target.name
+}
+
+fn required<'a>(set: &'a Set, kind: Kind, name: &ObjectName) -> Result<&'a Object, LayoutError> {
+    set.get(kind, name).ok_or_else(|| LayoutError::Missing { kind, name: name.clone() })
+}
+
+fn label_pods(deployment: &mut Object, pods: &PodsDigest) {
+    section(deployment.value_mut(), &["spec", "template", "metadata", "labels"])
+        .insert(PODS.to_owned(), pods.as_str().into());
+}
+
+/// The object under its copy's name. Of the metadata only labels and annotations are copied: the rest belongs to one
+/// object alone (owner references, finalizers, what a server filled in).
+fn copied(object: &Object) -> Result<Object, LayoutError> {
+    let name = copy_name(object.reference())?;
+    let mut metadata = Map::new();
+    for part in ["labels", "annotations"] {
+        if let Some(Value::Object(all)) = object.value()["metadata"].get(part) {
+            let kept = all.iter().filter(|(key, _)| !is_applier_mark(key));
+            metadata.insert(part.to_owned(), kept.map(|(k, v)| (k.clone(), v.clone())).collect::<Map<_, _>>().into());
+        }
+    }
+    let mut value = object.value().clone();
+    value["metadata"] = metadata.into();
+    section(&mut value, &[]).shift_remove("status");
+    Ok(Object::new(ObjectRef { name, ..object.reference().clone() }, value))
+}
+
+/// The label that tells the target's pods from others', and its value (requirement C-30).
+fn selector_label(deployment: &Object) -> Result<(&str, &str), LayoutError> {
+    let labels = deployment.at("/spec/selector/matchLabels").and_then(Value::as_object);
+    let value = |key| Some((key, labels?.get(key)?.as_str().unwrap_or_default()));
+    let least = || labels?.keys().map(String::as_str).min().and_then(value);
+    let listed = SELECTOR_LABELS.into_iter().find_map(value);
+    let missing = || LayoutError::NoSelectorLabel { deployment: deployment.reference().name.clone() };
+    listed.or_else(least).ok_or_else(missing)
+}
+
+fn mark(deployment: &Object) -> Result<Mark, LayoutError> {
+    let (key, value) = selector_label(deployment)?;
+    if value.is_empty() || value.len() + SUFFIX.len() > MAX_NAME {
+        let deployment = deployment.reference().name.clone();
+        return Err(LayoutError::LabelValue { deployment, key: key.into(), value: value.into() });
+    }
+    Ok(Mark { key: key.to_owned(), stable: value.to_owned(), canary: format!("{value}{SUFFIX}") })
+}
+
+/// Gives the candidate's pods, its selector and the template's own rules about its pods the candidate's label value.
+fn relabel(deployment: &mut Object, mark: &Mark) {
+    let own = |selector: &mut Value| selector::replace(selector, &mark.key, &mark.stable, &mark.canary);
+    let spec = &mut deployment.value_mut()["spec"];
+    own(&mut spec["selector"]);
+    section(spec, &["template", "metadata", "labels"]).insert(mark.key.clone(), mark.canary.as_str().into());
+    let pod = &mut spec["template"]["spec"];
+    let spread = items_mut(pod, "topologySpreadConstraints").filter_map(|c| c.get_mut("labelSelector"));
+    spread.for_each(own);
+    for affinity in ["podAffinity", "podAntiAffinity"] {
+        let Some(rules) = pod.get_mut("affinity").and_then(|a| a.get_mut(affinity)) else { continue };
+        let required = items_mut(rules, "requiredDuringSchedulingIgnoredDuringExecution");
+        required.filter_map(|term| term.get_mut("labelSelector")).for_each(own);
+        let preferred = items_mut(rules, "preferredDuringSchedulingIgnoredDuringExecution");
+        preferred.filter_map(|p| p.get_mut("podAffinityTerm")?.get_mut("labelSelector")).for_each(own);
+    }
+}
+
+/// The pod labels before [`relabel`]: those that the manifests' Service must select.
+fn mark_back(deployment: &Object, mark: &Mark) -> Labels {
+    let mut labels = pod_labels(deployment);
+    labels.insert(mark.key.clone(), mark.stable.as_str().into());
+    labels
+}
+
+/// The set's Service, if requests to it reach pods with these labels.
+fn serving<'a>(set: &'a Set, name: &ObjectName, pods: &Labels, plan: &Plan) -> Result<&'a Object, LayoutError> {
+    let service = required(set, Kind::Service, name)?;
+    if service.text("/spec/type") == Some("ExternalName") {
+        return Err(LayoutError::ExternalName { service: name.clone() });
+    }
+    if !selector::serves(service.at("/spec/selector"), pods) {
+        let deployment = plan.target.name.clone();
+        return Err(LayoutError::ServiceMissesPods { service: name.clone(), deployment });
+    }
+    Ok(service)
+}
+
+/// Requests are split by stable's route until promotion, so the copy must have every port that it sends to.
+fn offers_ports(service: &Object, stable: &Set, route: &ObjectName) -> Result<(), LayoutError> {
+    let new = || LayoutError::NewRoute { name: route.clone() };
+    let route = stable.get(Kind::HttpRoute, route).ok_or_else(new)?;
+    let name = &service.reference().name;
+    let rules = items(&route.value()["spec"], "rules");
+    let ours = |b: &&Value| b["name"] == name.as_str() && b.get("namespace").is_none();
+    let used = rules.flat_map(|rule| items(rule, "backendRefs")).filter(ours);
+    let offered = |port: i64| items(&service.value()["spec"], "ports").any(|p| p["port"] == port);
+    match used.filter_map(|b| b["port"].as_i64()).find(|port| !offered(*port)) {
+        Some(port) => Err(LayoutError::PortMissing { service: name.clone(), port }),
+        None => Ok(()),
+    }
+}
+
+/// The Service's copy: reachable inside the cluster alone, whatever stable's type is, and without what the API server or
+/// a load balancer allocated for stable (requirement C-25).
+fn service_copy(service: &Object, mark: &Mark) -> Result<Object, LayoutError> {
+    let mut copy = copied(service)?;
+    let spec = section(copy.value_mut(), &["spec"]);
+    spec.retain(|field, value| match field.as_str() {
+        "clusterIP" => value == "None",
+        "clusterIPs" | "externalIPs" | "externalName" | "externalTrafficPolicy" | "healthCheckNodePort" => false,
+        field => !field.starts_with("loadBalancer") && field != "allocateLoadBalancerNodePorts",
+    });
+    spec.insert("type".to_owned(), "ClusterIP".into());
+    section(copy.value_mut(), &["spec", "selector"]).insert(mark.key.clone(), mark.canary.as_str().into());
+    for port in items_mut(&mut copy.value_mut()["spec"], "ports").filter_map(Value::as_object_mut) {
+        port.shift_remove("nodePort");
+    }
+    Ok(copy)
+}
+
+/// Copies of the ConfigMaps that the target's pods refer to and that are not as in stable's set; the references in
+/// `deployment` are changed to them.
+fn move_configs(deployment: &mut Object, stable: &Set, candidate: &Set) -> Result<Vec<Object>, LayoutError> {
+    let pod = section(deployment.value_mut(), &["spec", "template"]).entry("spec").or_insert(Value::Null);
+    let mut copies = BTreeMap::new();
+    each_config_name(pod, &mut |name| {
+        let changed = name.as_str().and_then(|n| n.parse().ok()).and_then(|n| changed_config(&n, stable, candidate));
+        if let Some(config) = changed {
+            *name = format!("{}{SUFFIX}", config.reference().name).into();
+            copies.insert(config.reference(), config);
+        }
+    });
+    let copy = |config: &&Object| {
+        let mut copy = copied(config)?;
+        // A copy that a crash left behind must be able to take the next candidate's content.
+        section(copy.value_mut(), &[]).shift_remove("immutable");
+        Ok(copy)
+    };
+    copies.values().map(copy).collect()
+}
+
+/// The candidate's ConfigMap of that name, if its content is not stable's. Labels and annotations are no content.
+fn changed_config<'a>(name: &ObjectName, stable: &Set, candidate: &'a Set) -> Option<&'a Object> {
+    let new = candidate.get(Kind::ConfigMap, name)?;
+    let content =
+        |object: &Object, part: &str| object.value().get(part).and_then(Value::as_object).cloned().unwrap_or_default();
+    let same = stable
+        .get(Kind::ConfigMap, name)
+        .is_some_and(|old| ["data", "binaryData"].iter().all(|part| content(old, part) == content(new, part)));
+    (!same).then_some(new)
+}
+
+/// Visits every name by which a pod refers to a ConfigMap.
+fn each_config_name(pod: &mut Value, visit: &mut impl FnMut(&mut Value)) {
+    let mut at = |holder: &mut Value, pointer: &str| {
+        if let Some(name) = holder.pointer_mut(pointer) {
+            visit(name);
+        }
+    };
+    for volume in items_mut(pod, "volumes") {
+        at(volume, "/configMap/name");
+        if let Some(projected) = volume.get_mut("projected") {
+            items_mut(projected, "sources").for_each(|source| at(source, "/configMap/name"));
+        }
+    }
+    for containers in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in items_mut(pod, containers) {
+            items_mut(container, "env").for_each(|env| at(env, "/valueFrom/configMapKeyRef/name"));
+            items_mut(container, "envFrom").for_each(|from| at(from, "/configMapRef/name"));
+        }
+    }
+}
+
+/// A ServiceAccount has no copy, since role bindings name it; a new one would reach the cluster only at promotion.
+fn new_account(deployment: &Object, stable: &Set, candidate: &Set) -> Result<(), LayoutError> {
+    let name = deployment.text("/spec/template/spec/serviceAccountName").and_then(|name| name.parse().ok());
+    match name {
+        Some(name)
+            if candidate.get(Kind::ServiceAccount, &name).is_some()
+                && stable.get(Kind::ServiceAccount, &name).is_none() =>
+        {
+            Err(LayoutError::NewServiceAccount { name })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! Selectors that other objects in the namespace have, held against the candidate's pods (`SelectorOverlap`).
+
+use super::layout::pod_labels;
+use super::live::LiveState;
+use super::selector::{self, Labels};
+use crate::manifest::desired::{Plan, Router};
+use crate::manifest::ids::Namespace;
+use crate::manifest::object::{Kind, Object, ObjectRef};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Another object's selector that does what nobody wants with the candidate's pods.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Overlap {
+    /// It selects the candidate's pods: requests would reach them past the split, or two workloads would claim them.
+    /// No candidate may be made.
+    Selects(ObjectRef),
+    /// It covers stable's pods but not the candidate's (a NetworkPolicy, a PodDisruptionBudget): people should know.
+    Uncovered(ObjectRef),
+}
+
+/// All overlaps of the candidate's `objects` (as `layout::candidate` makes them) with what lives in `namespace`, sorted.
+///
+/// The candidate's own objects do not count; nor, with the router `replicas`, do the Service and the target, since there
+/// the Service shall select both.
+#[must_use]
+pub fn overlap(
+    live: &LiveState,
+    objects: &BTreeMap<ObjectRef, Object>,
+    plan: &Plan,
+    namespace: &Namespace,
+) -> Vec<Overlap> {
+    let Some(candidate) = objects.values().find(|o| o.reference().kind == Kind::Deployment) else { return Vec::new() };
+    let pods = pod_labels(candidate);
+    let stable = live.find(Kind::Deployment, namespace, &plan.target.name).map(pod_labels);
+    let shared = |reference: &ObjectRef| match plan.traffic.as_ref().map(|traffic| &traffic.router) {
+        Some(Router::Replicas { service }) => {
+            (reference.kind == Kind::Service && reference.name == *service)
+                || (reference.kind == Kind::Deployment && reference.name == plan.target.name)
+        }
+        Some(Router::GatewayApi { .. }) | None => false,
+    };
+    let mut found: Vec<_> = [Kind::Service, Kind::Deployment, Kind::NetworkPolicy, Kind::PodDisruptionBudget]
+        .into_iter()
+        .flat_map(|kind| live.of_kind(kind))
+        .filter(|other| {
+            let reference = other.reference();
+            reference.namespace == *namespace && !objects.contains_key(reference) && !shared(reference)
+        })
+        .filter_map(|other| judge(other, &pods, stable.as_ref()))
+        .collect();
+    found.sort();
+    found
+}
+
+fn judge(other: &Object, pods: &Labels, stable: Option<&Labels>) -> Option<Overlap> {
+    let reference = other.reference().clone();
+    let at = |pointer: &str, labels: &Labels| selector::matches(other.at(pointer).unwrap_or(&Value::Null), labels);
+    let uncovered = |pointer: &str| stable.is_some_and(|stable| at(pointer, stable)) && !at(pointer, pods);
+    match reference.kind {
+        Kind::Service => selector::serves(other.at("/spec/selector"), pods).then_some(Overlap::Selects(reference)),
+        Kind::Deployment => at("/spec/selector", pods).then_some(Overlap::Selects(reference)),
+        Kind::NetworkPolicy => uncovered("/spec/podSelector").then_some(Overlap::Uncovered(reference)),
+        Kind::PodDisruptionBudget => uncovered("/spec/selector").then_some(Overlap::Uncovered(reference)),
+        Kind::ConfigMap
+        | Kind::ServiceAccount
+        | Kind::HorizontalPodAutoscaler
+        | Kind::HttpRoute
+        | Kind::EndpointSlice
+        | Kind::Pod => None,
+    }
+}

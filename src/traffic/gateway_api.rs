@@ -1,0 +1,223 @@
+//! The router `gatewayAPI`: an HTTPRoute whose rules send a share of the requests, and those with certain headers, to
+//! the candidate's copy of the Service.
+//!
+//! What is written is always the whole list of rules, rendered from the route of the manifests; the list is atomic in
+//! server-side apply. Semantics: Gateway API v1, "HTTPRouteRule".
+
+use super::Seen;
+use crate::manifest::desired::HeaderMatch;
+use crate::manifest::ids::{ObjectName, Percent};
+use crate::manifest::object::{Object, items, section};
+use crate::record::posture::Split;
+use crate::target::layout::SUFFIX;
+use serde_json::{Value, json};
+
+mod limits;
+mod rules;
+mod standing;
+
+pub use limits::{RouteError, check};
+pub use standing::standing;
+
+use rules::{Backend, Names, Rule, alternatives};
+
+/// The largest weight that the API takes (HTTPBackendRef).
+const MAX_WEIGHT: u64 = 1_000_000;
+
+/// The route with both roles in it, for this split.
+///
+/// A reference of weight W to the Service becomes two, of W × (100 − w) and W × w; other references become W × 100, so
+/// that their shares stay. Headers add one rule before each such rule: its matches with each alternative's headers, the
+/// candidate alone. Equal input gives equal output. Precondition: [`check`].
+#[must_use]
+pub fn render(route: &Object, service: &ObjectName, split: &Split) -> Object {
+    let names = Names::of(route, service);
+    let mut rendered = Vec::new();
+    for rule in items(&route.value()["spec"], "rules") {
+        let sums = names.sums(rule);
+        if sums.stable.is_none() {
+            rendered.push(rule.clone());
+            continue;
+        }
+        if sums.stable != Some(0) {
+            rendered.extend(header_rule(&names, rule, split));
+        }
+        rendered.push(weighted(&names, rule, split.weight));
+    }
+    with_rules(route, rendered)
+}
+
+fn with_rules(route: &Object, rules: Vec<Value>) -> Object {
+    let mut route = route.clone();
+    if route.at("/spec/rules").is_some() {
+        section(route.value_mut(), &["spec"]).insert("rules".to_owned(), rules.into());
+    }
+    route
+}
+
+fn weighted(names: &Names<'_>, rule: &Value, weight: Percent) -> Value {
+    let share = u64::from(weight.get());
+    let mut refs = Vec::new();
+    for backend in items(rule, "backendRefs") {
+        let own = rules::weight(backend);
+        if names.backend(backend) == Backend::Stable {
+            refs.push(with_weight(backend, own * (100 - share)));
+            refs.push(with_weight(&names.candidate_ref(backend), own * share));
+        } else {
+            refs.push(with_weight(backend, own * 100));
+        }
+    }
+    with_field(rule, "backendRefs", refs)
+}
+
+/// The rule for those who send the headers; none if no request could match it.
+fn header_rule(names: &Names<'_>, rule: &Value, split: &Split) -> Option<Value> {
+    let mut matches: Vec<Value> = Vec::new();
+    for base in rules::matches(rule) {
+        for joined in split.headers.iter().filter_map(|alternative| join(&base, alternative)) {
+            if !matches.contains(&joined) {
+                matches.push(joined);
+            }
+        }
+    }
+    if matches.is_empty() {
+        return None;
+    }
+    let stable = items(rule, "backendRefs").filter(|b| names.backend(b) == Backend::Stable);
+    let refs = stable.map(|b| with_weight(&names.candidate_ref(b), rules::weight(b))).collect();
+    let mut special = with_field(&with_field(rule, "matches", matches), "backendRefs", refs);
+    section(&mut special, &[]).shift_remove("name");
+    Some(special)
+}
+
+/// The match that asks for the alternative's headers too. None if it asks for another value of one of them already, or
+/// if the alternative is empty: that would be everybody.
+fn join(base: &Value, alternative: &HeaderMatch) -> Option<Value> {
+    if alternative.is_empty() {
+        return None;
+    }
+    let mut headers: Vec<Value> = items(base, "headers").cloned().collect();
+    for (name, value) in alternative {
+        let named = |h: &&Value| h["name"].as_str().is_some_and(|n| n.eq_ignore_ascii_case(name));
+        match headers.iter().find(named) {
+            Some(found) if rules::is_exact(found) && found["value"] == value.as_str() => {}
+            Some(_) => return None,
+            None => headers.push(json!({"type": "Exact", "name": name, "value": value})),
+        }
+    }
+    Some(with_field(base, "headers", headers))
+}
+
+fn with_field(value: &Value, field: &str, list: Vec<Value>) -> Value {
+    let mut value = value.clone();
+    section(&mut value, &[]).insert(field.to_owned(), list.into());
+    value
+}
+
+fn with_weight(backend: &Value, weight: u64) -> Value {
+    let mut backend = backend.clone();
+    section(&mut backend, &[]).insert("weight".to_owned(), weight.min(MAX_WEIGHT).into());
+    backend
+}
+
+/// What split a live route shows: the highest weight of its rules, rounded up, and the header alternatives, those left
+/// out that another implies. It is never less than what reaches the candidate through this route.
+///
+/// After [`render`] with a split that [`check`] accepts it is the [`Split::same`].
+#[must_use]
+pub fn read(live: &Object, service: &ObjectName) -> Seen {
+    let names = Names::of(live, service);
+    let mut groups = Vec::new();
+    let mut weight = Percent::ZERO;
+    let mut special: Option<(usize, Vec<rules::Match>)> = None;
+    for (index, rule) in items(&live.value()["spec"], "rules").enumerate() {
+        if names.mirrors_candidate(rule) {
+            return Seen::Foreign(format!("rule {index} mirrors requests to the candidate"));
+        }
+        match names.rule(rule) {
+            Rule::Elsewhere if special.is_none() => {}
+            Rule::Alone if special.is_none() => special = Some((index, rules::parsed(rule))),
+            Rule::Split { share, serves } => {
+                weight = weight.max(share);
+                let special = special.take().map(|(_, matches)| matches).unwrap_or_default();
+                groups.push(rules::Group { bases: rules::parsed(rule), special, serves });
+            }
+            Rule::Mixed => {
+                return Seen::Foreign(format!("rule {index} sends to the candidate and others, but not to {service}"));
+            }
+            Rule::Elsewhere | Rule::Alone => break,
+        }
+    }
+    if let Some((index, _)) = special {
+        return Seen::Foreign(format!(
+            "rule {index} sends to the candidate alone, and the rule after it not to {service}"
+        ));
+    }
+    match alternatives(&groups) {
+        Ok(Some(headers)) => Seen::Split(Split { headers, weight }),
+        Ok(None) => Seen::Split(Split { weight: Percent::ALL, ..Split::stable() }),
+        Err(why) => Seen::Foreign(why),
+    }
+}
+
+/// The live route with everything at stable, from itself alone, whoever wrote it: rules for headers go, and what the
+/// candidate was sent otherwise is sent to stable. [`read`] shows the stable split of it; a second time changes nothing.
+#[must_use]
+pub fn retreat(live: &Object, service: &ObjectName) -> Object {
+    let names = Names::of(live, service);
+    let rules: Vec<&Value> = items(&live.value()["spec"], "rules").collect();
+    let mut kept = Vec::new();
+    for (index, rule) in rules.iter().enumerate() {
+        let falls_through = rules
+            .get(index + 1)
+            .is_some_and(|next| matches!(names.rule(next), Rule::Split { .. }) && rules::narrows(rule, next));
+        match names.rule(rule) {
+            Rule::Alone if falls_through => {}
+            Rule::Alone | Rule::Mixed => kept.push(names.unmirrored(&renamed(&names, rule))),
+            Rule::Split { .. } => kept.push(names.unmirrored(&lowered(&names, rule))),
+            Rule::Elsewhere => kept.push(names.unmirrored(rule)),
+        }
+    }
+    with_rules(live, kept)
+}
+
+/// References to the candidate made references to stable: dropping the rule would leave its requests unanswered.
+fn renamed(names: &Names<'_>, rule: &Value) -> Value {
+    let refs = items(rule, "backendRefs").map(|backend| match names.backend(backend) {
+        Backend::Candidate => names.stable_ref(backend),
+        Backend::Stable | Backend::Other => backend.clone(),
+    });
+    with_field(rule, "backendRefs", refs.collect())
+}
+
+/// Each candidate's weight added to the reference to stable before it (else the first), and set to 0.
+fn lowered(names: &Names<'_>, rule: &Value) -> Value {
+    let mut refs: Vec<Value> = items(rule, "backendRefs").cloned().collect();
+    let is = |backend: &Value, role| names.backend(backend) == role;
+    for at in 0..refs.len() {
+        if !is(&refs[at], Backend::Candidate) {
+            continue;
+        }
+        let before = refs[..at].iter().rposition(|b| is(b, Backend::Stable));
+        if let Some(to) = before.or_else(|| refs.iter().position(|b| is(b, Backend::Stable))) {
+            refs[to] = with_weight(&refs[to], rules::weight(&refs[to]) + rules::weight(&refs[at]));
+            refs[at] = with_weight(&refs[at], 0);
+        }
+    }
+    with_field(rule, "backendRefs", refs)
+}
+
+/// Whether the route sends or mirrors anything to that Service of its own namespace.
+#[must_use]
+pub fn references(route: &Object, service: &ObjectName) -> bool {
+    let names = Names::of(route, service);
+    items(&route.value()["spec"], "rules").any(|rule| names.names_stable(rule))
+}
+
+/// The name of the candidate's copy of the Service, as routes name it.
+fn candidate_name(service: &ObjectName) -> String {
+    format!("{service}{SUFFIX}")
+}
+
+#[cfg(test)]
+mod tests;

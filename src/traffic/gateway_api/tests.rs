@@ -1,0 +1,429 @@
+use super::*;
+use crate::manifest::object::Kind;
+use crate::target::fixtures::{name, object};
+use crate::traffic::Standing;
+use std::collections::BTreeSet;
+
+mod properties;
+mod simulated;
+
+use simulated::{Request, candidate_share};
+
+fn route(rules: Value) -> Object {
+    object(Kind::HttpRoute, "web", json!({"spec": {"parentRefs": [{"name": "gw"}], "rules": rules}}))
+}
+
+fn rules_of(route: &Object) -> &Value {
+    route.at("/spec/rules").unwrap()
+}
+
+fn web() -> ObjectName {
+    name("web")
+}
+
+fn split(weight: u8, headers: &[&[(&str, &str)]]) -> Split {
+    let alternative = |pairs: &&[(&str, &str)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    Split { weight: weight.try_into().unwrap(), headers: headers.iter().map(alternative).collect() }
+}
+
+fn seen(weight: u8, headers: &[&[(&str, &str)]]) -> Seen {
+    Seen::Split(split(weight, headers))
+}
+
+fn exact(name: &str, value: &str) -> Value {
+    json!({"type": "Exact", "name": name, "value": value})
+}
+
+#[test]
+fn c_22_weights_are_split_and_other_backends_keep_their_share() {
+    let filters = json!([{"type": "RequestHeaderModifier"}]);
+    let base = route(json!([
+        {"name": "main", "backendRefs": [
+            {"name": "web", "port": 80, "filters": filters},
+            {"name": "old", "port": 80, "weight": 3},
+            {"name": "web", "namespace": "elsewhere", "port": 80},
+            {"name": "web", "kind": "ServiceImport", "group": "x", "port": 80},
+        ]},
+        {"backendRefs": [{"name": "docs", "port": 80}]},
+        {"backendRefs": [{"name": "web", "namespace": "shop", "port": 81, "weight": 2}]},
+    ]));
+    let rendered = render(&base, &web(), &split(10, &[]));
+    let expected = json!([
+        {"name": "main", "backendRefs": [
+            {"name": "web", "port": 80, "filters": filters, "weight": 90},
+            {"name": "web-canary", "port": 80, "filters": filters, "weight": 10},
+            {"name": "old", "port": 80, "weight": 300},
+            {"name": "web", "namespace": "elsewhere", "port": 80, "weight": 100},
+            {"name": "web", "kind": "ServiceImport", "group": "x", "port": 80, "weight": 100},
+        ]},
+        {"backendRefs": [{"name": "docs", "port": 80}]},
+        {"backendRefs": [
+            {"name": "web", "namespace": "shop", "port": 81, "weight": 180},
+            {"name": "web-canary", "namespace": "shop", "port": 81, "weight": 20},
+        ]},
+    ]);
+    assert_eq!(rules_of(&rendered), &expected);
+    assert_eq!(rendered.at("/spec/parentRefs"), base.at("/spec/parentRefs"));
+    assert_eq!(read(&rendered, &web()), seen(10, &[]));
+}
+
+#[test]
+fn c_22_headers_put_a_rule_for_the_candidate_alone_before_each_rule() {
+    let timeouts = json!({"request": "10s"});
+    let base = route(json!([
+        {"name": "main", "timeouts": timeouts, "backendRefs": [{"name": "web", "port": 80}, {"name": "old", "port": 80}]},
+    ]));
+    let rendered = render(&base, &web(), &split(0, &[&[("x-canary", "always")], &[("x-a", "1"), ("x-b", "2")]]));
+    let root = json!({"type": "PathPrefix", "value": "/"});
+    let expected = json!([
+        {
+            "timeouts": timeouts,
+            "matches": [
+                {"path": root, "headers": [exact("x-a", "1"), exact("x-b", "2")]},
+                {"path": root, "headers": [exact("x-canary", "always")]},
+            ],
+            "backendRefs": [{"name": "web-canary", "port": 80, "weight": 1}],
+        },
+        {"name": "main", "timeouts": timeouts, "backendRefs": [
+            {"name": "web", "port": 80, "weight": 100},
+            {"name": "web-canary", "port": 80, "weight": 0},
+            {"name": "old", "port": 80, "weight": 100},
+        ]},
+    ]);
+    assert_eq!(rules_of(&rendered), &expected);
+    assert_eq!(read(&rendered, &web()), seen(0, &[&[("x-canary", "always")], &[("x-a", "1"), ("x-b", "2")]]));
+}
+
+#[test]
+fn header_rules_join_the_bases_matches_and_leave_out_contradictions() {
+    let path = json!({"type": "Exact", "value": "/api"});
+    let base = |headers: Value| {
+        let one = json!({"path": path, "method": "GET", "headers": headers});
+        route(json!([{"matches": [one], "backendRefs": [{"name": "web"}]}]))
+    };
+    let joined = |headers: Value| {
+        let rendered = render(&base(headers), &web(), &split(0, &[&[("x-canary", "always")]]));
+        let rules = rules_of(&rendered).as_array().unwrap().clone();
+        (rules.len() == 2).then(|| rules[0]["matches"].clone())
+    };
+    let with = |headers: Value| Some(json!([{"path": path, "method": "GET", "headers": headers}]));
+    let table = [
+        (json!([]), with(json!([exact("x-canary", "always")]))),
+        (json!([exact("x-a", "1")]), with(json!([exact("x-a", "1"), exact("x-canary", "always")]))),
+        (json!([exact("X-Canary", "always")]), with(json!([exact("X-Canary", "always")]))),
+        (json!([{"name": "x-canary", "value": "always"}]), with(json!([{"name": "x-canary", "value": "always"}]))),
+        (json!([exact("X-Canary", "never")]), None),
+        (json!([{"type": "RegularExpression", "name": "x-canary", "value": "always"}]), None),
+    ];
+    for (headers, expected) in table {
+        assert_eq!(joined(headers.clone()), expected, "{headers}");
+    }
+}
+
+#[test]
+fn an_empty_alternative_is_nobody_and_a_rule_without_requests_gets_none() {
+    let base = route(json!([{"backendRefs": [{"name": "web"}]}]));
+    assert_eq!(rules_of(&render(&base, &web(), &split(0, &[&[]]))).as_array().unwrap().len(), 1);
+    let off = route(json!([{"backendRefs": [{"name": "web", "weight": 0}, {"name": "old"}]}]));
+    assert_eq!(rules_of(&render(&off, &web(), &split(50, &[&[("a", "1")]]))).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn c_22_defaults_of_the_api_server_read_the_same() {
+    let live = route(json!([
+        {
+            "matches": [{"path": {"type": "PathPrefix", "value": "/"}, "headers": [exact("x-canary", "always")]}],
+            "backendRefs": [{"group": "", "kind": "Service", "name": "web-canary", "port": 80, "weight": 1}],
+        },
+        {
+            "matches": [{"path": {"type": "PathPrefix", "value": "/"}}],
+            "backendRefs": [
+                {"group": "", "kind": "Service", "name": "web", "port": 80, "weight": 75},
+                {"group": "", "kind": "Service", "name": "web-canary", "port": 80, "weight": 25},
+            ],
+        },
+    ]));
+    assert_eq!(read(&live, &web()), seen(25, &[&[("x-canary", "always")]]));
+}
+
+#[test]
+fn the_highest_weight_counts_rounded_up() {
+    let pair = |stable: u32, candidate: u32| json!({"backendRefs": [{"name": "web", "weight": stable}, {"name": "web-canary", "weight": candidate}]});
+    let table = [
+        (json!([pair(100, 0)]), 0),
+        (json!([pair(999, 1)]), 1),
+        (json!([pair(2, 1)]), 34),
+        (json!([pair(90, 10), pair(50, 50)]), 50),
+        (json!([pair(0, 7)]), 100),
+        (json!([pair(0, 0)]), 0),
+        (json!([{"backendRefs": [{"name": "web"}]}, pair(80, 20)]), 20),
+        (json!([]), 0),
+    ];
+    for (rules, weight) in table {
+        assert_eq!(read(&route(rules.clone()), &web()), seen(weight, &[]), "{rules}");
+    }
+}
+
+#[test]
+fn shapes_that_we_never_write_are_foreign() {
+    let base = json!({"backendRefs": [{"name": "web"}]});
+    let alone = |matches: Value| json!({"matches": matches, "backendRefs": [{"name": "web-canary"}]});
+    let by_header = alone(json!([{"headers": [exact("a", "1")]}]));
+    let by_pattern = alone(json!([{"headers": [{"type": "RegularExpression", "name": "a", "value": ".*"}]}]));
+    let other_path = alone(json!([{"path": {"type": "PathPrefix", "value": "/x"}, "headers": [exact("a", "1")]}]));
+    let mirror = json!({"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "web-canary"}}});
+    let table = [
+        (json!([by_header]), "rule 0 sends to the candidate alone"),
+        (json!([by_header, by_header, base]), "rule 0 sends to the candidate alone"),
+        (json!([base, by_header, {"backendRefs": [{"name": "docs"}]}]), "rule 1 sends to the candidate alone"),
+        (json!([by_pattern, base]), "by a pattern"),
+        (json!([other_path, base]), "matches requests that the rule after it does not"),
+        (json!([{"backendRefs": [{"name": "web-canary"}, {"name": "docs"}]}]), "but not to web"),
+        (json!([{"filters": [mirror], "backendRefs": [{"name": "web"}]}]), "mirrors"),
+        (json!([{"backendRefs": [{"name": "web", "filters": [mirror]}]}]), "mirrors"),
+    ];
+    for (rules, text) in table {
+        let seen = read(&route(rules.clone()), &web());
+        assert!(matches!(&seen, Seen::Foreign(why) if why.contains(text)), "{rules}: {seen:?}");
+        assert_eq!(read(&retreat(&route(rules.clone()), &web()), &web()), seen_stable(), "{rules}");
+    }
+}
+
+fn seen_stable() -> Seen {
+    Seen::Split(Split::stable())
+}
+
+#[test]
+fn a_match_sent_to_the_candidate_as_a_whole_is_weight_100() {
+    let base = json!({"matches": [{"headers": [exact("a", "1")]}], "backendRefs": [{"name": "web"}]});
+    let whole = json!({"matches": [{"headers": [exact("A", "1")]}], "backendRefs": [{"name": "web-canary"}]});
+    assert_eq!(read(&route(json!([whole, base])), &web()), seen(100, &[]));
+}
+
+#[test]
+fn an_alternative_counts_only_if_every_rule_has_it() {
+    // The second rule's match has header a itself, so that {a, c} there is {c} joined; the first tells them apart.
+    let base = route(json!([
+        {"matches": [{"headers": [exact("a", "1")]}], "backendRefs": [{"name": "web"}]},
+        {"backendRefs": [{"name": "web"}]},
+    ]));
+    for wanted in
+        [split(0, &[&[("c", "2")]]), split(5, &[&[("a", "1"), ("c", "2")]]), split(0, &[&[("a", "2")], &[("c", "1")]])]
+    {
+        assert_eq!(read(&render(&base, &web(), &wanted), &web()), Seen::Split(wanted));
+    }
+}
+
+#[test]
+fn retreat_gives_stable_what_the_candidate_had() {
+    let base = route(
+        json!([{"matches": [{"method": "GET"}], "backendRefs": [{"name": "web", "weight": 3}, {"name": "old"}]}]),
+    );
+    let rendered = render(&base, &web(), &split(30, &[&[("x", "y")]]));
+    assert_eq!(retreat(&rendered, &web()), render(&base, &web(), &Split::stable()));
+    assert_eq!(retreat(&base, &web()), base);
+}
+
+#[test]
+fn retreat_leaves_no_request_unanswered() {
+    let live = route(json!([{"backendRefs": [{"name": "web-canary", "port": 80, "weight": 7}]}]));
+    let expected = json!([{"backendRefs": [{"name": "web", "port": 80, "weight": 7}]}]);
+    assert_eq!(rules_of(&retreat(&live, &web())), &expected);
+}
+
+#[test]
+fn references_are_backends_and_mirrors_of_the_same_namespace() {
+    let mirror = |name: &str| json!([{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": name}}}]);
+    let table = [
+        (json!([{"backendRefs": [{"name": "web", "weight": 0}]}]), true),
+        (json!([{"filters": mirror("web"), "backendRefs": [{"name": "x"}]}]), true),
+        (json!([{"backendRefs": [{"name": "x", "filters": mirror("web")}]}]), true),
+        (json!([{"backendRefs": [{"name": "web", "namespace": "other"}]}]), false),
+        (json!([{"backendRefs": [{"name": "web-canary"}]}]), false),
+        (json!([]), false),
+    ];
+    for (rules, expected) in table {
+        assert_eq!(crate::traffic::references(&route(rules.clone()), &web()), expected, "{rules}");
+    }
+    assert!(!crate::traffic::references(&object(Kind::Service, "web", json!({})), &web()));
+}
+
+#[test]
+fn check_names_everything_that_is_in_the_way() {
+    let backends = |count: usize| (0..count).map(|n| json!({"name": format!("s{n}")})).collect::<Vec<_>>();
+    let mut many = backends(15);
+    many.push(json!({"name": "web"}));
+    let named = |n: usize, rule: &str| vec![json!({"name": rule, "backendRefs": [{"name": "web"}]}); n];
+    let matched =
+        |n: usize| (0..n).map(|n| json!({"path": {"type": "Exact", "value": format!("/{n}")}})).collect::<Vec<_>>();
+    let headers = |n: usize| (0..n).map(|n| exact(&format!("h{n}"), "v")).collect::<Vec<_>>();
+    let web = json!([{"name": "web"}]);
+    let one = |matches: Value| json!([{"matches": matches, "backendRefs": web}]);
+    let canary = split(0, &[&[("x", "1")]]);
+    let table = [
+        (json!([{"backendRefs": [{"name": "docs"}]}]), Split::stable(), "no rule sends to Service web"),
+        (
+            json!([{"backendRefs": [{"name": "web"}, {"name": "web-canary"}]}]),
+            Split::stable(),
+            "rule 0 names the candidate",
+        ),
+        (json!([{"backendRefs": [{"name": "web", "weight": 10_001}]}]), Split::stable(), "takes at most 1000000"),
+        (json!([{"backendRefs": many}]), Split::stable(), "17 backendRefs in one rule"),
+        (json!(vec![json!({"backendRefs": web}); 9]), canary.clone(), "18 rules with"),
+        (one(json!(matched(33))), split(0, &[&[("x", "1")], &[("y", "1")]]), "66 matches in one rule"),
+        (json!([one(json!(matched(64)))[0], one(json!(matched(64)))[0]]), canary.clone(), "256 matches in all rules"),
+        (one(json!([{"headers": headers(16)}])), canary.clone(), "17 headers in one match"),
+        (json!(named(2, "same")), canary.clone(), "rule name \"same\" stands twice"),
+        (one(json!([{"headers": [exact("a", "1"), exact("A", "2")]}])), canary.clone(), "header \"a\" stands twice"),
+        (one(json!([{"headers": [exact("x", "1")]}])), canary.clone(), "use a header that no rule asks for"),
+        (one(json!([{"headers": [exact("x", "2")]}])), canary.clone(), "use a header that no rule asks for"),
+    ];
+    for (rules, split, text) in table {
+        let errors = check(&route(rules.clone()), &self::web(), &split).unwrap_err();
+        let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        assert!(errors.iter().any(|e| e.contains(text)), "{rules}: {errors:?}");
+    }
+    let base = route(json!([{"backendRefs": [{"name": "web", "weight": 10_000}]}]));
+    assert_eq!(check(&base, &self::web(), &canary), Ok(()));
+}
+
+fn condition(kind: &str, status: &str, reason: &str, generation: i64) -> Value {
+    json!({"type": kind, "status": status, "reason": reason, "message": "words", "observedGeneration": generation})
+}
+
+fn accepted(generation: i64) -> Value {
+    json!([
+        condition("Accepted", "True", "Accepted", generation),
+        condition("ResolvedRefs", "True", "ResolvedRefs", generation)
+    ])
+}
+
+fn parent(name: &str, conditions: Value) -> Value {
+    let parent = json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": name, "namespace": "shop"});
+    json!({"parentRef": parent, "controllerName": "example.org/gw", "conditions": conditions})
+}
+
+fn stands(parents: Value, statuses: Value) -> &'static str {
+    let live = object(
+        Kind::HttpRoute,
+        "web",
+        json!({"metadata": {"generation": 2}, "spec": {"parentRefs": parents}, "status": {"parents": statuses}}),
+    );
+    match standing(&live) {
+        Standing::NotYet { .. } => "not yet",
+        Standing::Effective => "effective",
+        Standing::Refused { .. } => "refused",
+        Standing::Unknown { .. } => "unknown",
+    }
+}
+
+#[test]
+fn x_15_a_route_stands_when_every_parent_says_so_of_this_generation() {
+    let gw = || json!([{"name": "gw"}]);
+    let both = |a: Value, b: Value| json!([parent("gw", json!([a, b]))]);
+    let ok = |kind: &str, generation| condition(kind, "True", kind, generation);
+    let resolved = |reason: &str| both(ok("Accepted", 2), condition("ResolvedRefs", "False", reason, 2));
+    let refused = |reason: &str| both(condition("Accepted", "False", reason, 2), ok("ResolvedRefs", 2));
+    let table = [
+        ("in force", gw(), json!([parent("gw", accepted(2))]), "effective"),
+        ("older status", gw(), json!([parent("gw", accepted(1))]), "not yet"),
+        ("status of a later generation", gw(), json!([parent("gw", accepted(3))]), "not yet"),
+        ("one of two is older", gw(), both(ok("Accepted", 2), ok("ResolvedRefs", 1)), "not yet"),
+        (
+            "an older refusal",
+            gw(),
+            both(condition("Accepted", "False", "NotAllowedByListeners", 1), ok("ResolvedRefs", 2)),
+            "not yet",
+        ),
+        ("no generation", gw(), both(json!({"type": "Accepted", "status": "True"}), ok("ResolvedRefs", 2)), "not yet"),
+        ("no status", gw(), json!([]), "not yet"),
+        ("another parent's", gw(), json!([parent("other", accepted(2))]), "not yet"),
+        ("one condition missing", gw(), json!([parent("gw", json!([ok("Accepted", 2)]))]), "not yet"),
+        ("not accepted", gw(), refused("NotAllowedByListeners"), "refused"),
+        ("pending", gw(), refused("Pending"), "not yet"),
+        ("unknown", gw(), both(condition("Accepted", "Unknown", "Pending", 2), ok("ResolvedRefs", 2)), "not yet"),
+        ("unresolved", gw(), resolved("RefNotPermitted"), "refused"),
+        ("the Service is not seen yet", gw(), resolved("BackendNotFound"), "not yet"),
+        ("no parents", json!([]), json!([]), "unknown"),
+        (
+            "part of it dropped",
+            gw(),
+            json!([parent(
+                "gw",
+                json!([
+                    ok("Accepted", 2),
+                    ok("ResolvedRefs", 2),
+                    condition("PartiallyInvalid", "True", "UnsupportedValue", 2)
+                ])
+            )]),
+            "refused",
+        ),
+        (
+            "two controllers, one in force",
+            gw(),
+            json!([
+                parent("gw", json!([condition("Accepted", "False", "NoMatchingParent", 2)])),
+                parent("gw", accepted(2))
+            ]),
+            "effective",
+        ),
+        (
+            "two parents, one silent",
+            json!([{"name": "gw"}, {"name": "b"}]),
+            json!([parent("gw", accepted(2))]),
+            "not yet",
+        ),
+        (
+            "two parents, one refuses",
+            json!([{"name": "gw"}, {"name": "b"}]),
+            json!([
+                parent("gw", accepted(1)),
+                parent("b", json!([condition("Accepted", "False", "NoMatchingParent", 2)]))
+            ]),
+            "refused",
+        ),
+        (
+            "another section",
+            json!([{"name": "gw", "sectionName": "tls"}]),
+            json!([parent("gw", accepted(2))]),
+            "not yet",
+        ),
+        (
+            "another namespace",
+            json!([{"name": "gw", "namespace": "infra"}]),
+            json!([parent("gw", accepted(2))]),
+            "not yet",
+        ),
+    ];
+    for (what, parents, statuses, expected) in table {
+        assert_eq!(stands(parents, statuses), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_refusal_carries_the_gateways_words() {
+    let conditions = json!([condition("Accepted", "False", "NoMatchingListenerHostname", 2)]);
+    let live = object(
+        Kind::HttpRoute,
+        "web",
+        json!({"metadata": {"generation": 2}, "spec": {"parentRefs": [{"name": "gw"}]}, "status": {"parents": [parent("gw", conditions)]}}),
+    );
+    let why = "example.org/gw: Accepted=False (NoMatchingListenerHostname): words".to_owned();
+    assert_eq!(standing(&live), Standing::Refused { why });
+}
+
+#[test]
+fn the_simulated_gateway_follows_the_specification() {
+    let live = route(json!([
+        {"backendRefs": [{"name": "web"}]},
+        {"matches": [{"headers": [exact("A", "1")]}], "backendRefs": [{"name": "web-canary"}]},
+        {"matches": [{"path": {"type": "PathPrefix", "value": "/x"}}], "backendRefs": [{"name": "old"}]},
+    ]));
+    let share = |path: &str, headers: &[(&str, &str)]| {
+        let headers: BTreeSet<_> = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        candidate_share(&live, &Request { path: path.to_owned(), headers: headers.into_iter().collect() })
+    };
+    assert!((share("/", &[("a", "1")]) - 100.0).abs() < 1e-9);
+    assert!(share("/", &[]) == 0.0);
+    assert!(share("/x/y", &[("a", "1")]) == 0.0);
+}

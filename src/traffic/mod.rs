@@ -1,0 +1,173 @@
+//! How requests are split between stable and candidate. Pure: what a split looks like in the cluster, what split the
+//! cluster shows, and what takes it back.
+//!
+//! A new router is one new file here and one arm in each `match` below.
+
+pub mod gateway_api;
+pub mod replicas;
+
+use crate::manifest::desired::Router;
+use crate::manifest::ids::{Namespace, ObjectName, PodsDigest};
+use crate::manifest::object::{Kind, Object, ObjectRef, section};
+use crate::record::posture::Split;
+use crate::target::layout::SUFFIX;
+use crate::target::live::LiveState;
+use crate::target::owned::owned_by;
+use serde_json::Value;
+
+/// Whether the cluster does what the live objects ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// What carries it out has not caught up, or cannot yet.
+    NotYet {
+        /// On what it waits.
+        why: String,
+    },
+    /// In force, as of the objects' present generation.
+    Effective,
+    /// What carries it out says that it will not: evidence against the content.
+    Refused {
+        /// Its words.
+        why: String,
+    },
+    /// Nobody says. Holds.
+    Unknown {
+        /// What is missing.
+        why: String,
+    },
+}
+
+/// What split live objects show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// This; never less than what reaches the candidate.
+    Split(Split),
+    /// The candidate is reached in a way that we never write.
+    Foreign(String),
+}
+
+/// How the object that carries the split is rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form<'a> {
+    /// As in the manifests: at rest, and before the candidate is there.
+    Plain,
+    /// With both roles in it, also where the split is at stable (`100/0`), so that changing it adds no backend.
+    Split {
+        /// The split.
+        split: &'a Split,
+        /// The candidate's pods.
+        candidate: &'a PodsDigest,
+    },
+}
+
+/// Where to look in a cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// What was observed.
+    pub live: &'a LiveState,
+    /// The rollout's namespace.
+    pub namespace: &'a Namespace,
+    /// The target's name.
+    pub target: &'a ObjectName,
+    /// Stable's pods when the run entered *prepare*.
+    pub baseline: u32,
+}
+
+/// The objects that carry the split, the one that [`render`] makes first. All of them take the retreat's mark.
+///
+/// For `replicas` the candidate's Deployment is the second: its size is the weight.
+#[must_use]
+pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> Vec<ObjectRef> {
+    let named = |kind, name: &ObjectName| ObjectRef { kind, namespace: namespace.clone(), name: name.clone() };
+    match router {
+        Router::GatewayApi { http_route, .. } => vec![named(Kind::HttpRoute, http_route)],
+        Router::Replicas { service } => {
+            let candidate = candidate_of(target).map(|name| named(Kind::Deployment, &name));
+            std::iter::once(named(Kind::Service, service)).chain(candidate).collect()
+        }
+    }
+}
+
+/// The first carrier in that form, from the manifests' object `plain` (the route, the Service).
+#[must_use]
+pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
+    match (form, router) {
+        (Form::Plain, _) => plain.clone(),
+        (Form::Split { split, .. }, Router::GatewayApi { service, .. }) => gateway_api::render(plain, service, split),
+        (Form::Split { split, candidate }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
+    }
+}
+
+/// What split the cluster shows. A carrier that is not there sends nobody to the candidate.
+#[must_use]
+pub fn read(router: &Router, view: &View<'_>) -> Seen {
+    match router {
+        Router::GatewayApi { http_route, service } => {
+            let route = view.live.find(Kind::HttpRoute, view.namespace, http_route);
+            route.map_or_else(|| Seen::Split(Split::stable()), |route| gateway_api::read(route, service))
+        }
+        Router::Replicas { service } => replicas::read(view, service),
+    }
+}
+
+/// What [`read`] shows once `split` is in force on the manifests' object `plain`: by pods a weight is only met from
+/// below. Compare with [`Split::same`].
+#[must_use]
+pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) -> Seen {
+    match router {
+        Router::GatewayApi { service, .. } => gateway_api::read(&gateway_api::render(plain, service, split), service),
+        Router::Replicas { .. } => Seen::Split(replicas::reachable(baseline, split)),
+    }
+}
+
+/// The live carriers with the split at stable, cut down to what `manager` owns there: ready to be applied, whatever
+/// they are in now, also when nothing is left to lower. Needs no record and no set; applying it twice changes nothing.
+#[must_use]
+pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
+    let lowered = |live: &Object| match (router, live.reference().kind) {
+        (Router::GatewayApi { service, .. }, _) => (gateway_api::retreat(live, service), "rules"),
+        (Router::Replicas { .. }, Kind::Service) => (replicas::without_pods(live), "selector"),
+        (Router::Replicas { .. }, _) => (replicas::emptied(live), "replicas"),
+    };
+    carriers(router, view.namespace, view.target)
+        .iter()
+        .filter_map(|carrier| view.live.get(carrier))
+        .map(|live| {
+            let (lowered, field) = lowered(live);
+            let nothing = || Object::new(live.reference().clone(), Value::Null);
+            let mut ours = owned_by(live, manager).unwrap_or_else(nothing);
+            if let Some(value) = lowered.value()["spec"].get(field) {
+                section(ours.value_mut(), &["spec"]).insert(field.to_owned(), value.clone());
+            }
+            ours
+        })
+        .collect()
+}
+
+/// Whether the cluster splits as the live carrier says.
+#[must_use]
+pub fn standing(router: &Router, view: &View<'_>) -> Standing {
+    match router {
+        Router::GatewayApi { http_route, .. } => {
+            view.live.find(Kind::HttpRoute, view.namespace, http_route).map_or_else(
+                || Standing::NotYet { why: format!("HTTPRoute {http_route} is not there") },
+                gateway_api::standing,
+            )
+        }
+        Router::Replicas { service } => replicas::standing(view, service),
+    }
+}
+
+/// Whether an object sends requests to that Service of its own namespace. Such an object is deleted before the Service.
+#[must_use]
+pub fn references(object: &Object, service: &ObjectName) -> bool {
+    object.reference().kind == Kind::HttpRoute && gateway_api::references(object, service)
+}
+
+/// The name of the candidate's copy; none if it is too long for one, and then there is no candidate either.
+fn candidate_of(name: &ObjectName) -> Option<ObjectName> {
+    format!("{name}{SUFFIX}").parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,263 @@
+//! A real control plane for the tests: one bed for all tests of the process, a fresh namespace for each.
+//!
+//! The programs are built once per machine by `tests/testbed/build`; a bed is started by `tests/testbed/up` and wiped as
+//! soon as this process ends, however it ends.
+
+use super::audit::{self, Request};
+use super::gateway::Gateway;
+use super::kubeconfig::client;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
+use kube::api::PostParams;
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// How long a condition may take on a busy machine before a test gives up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A control plane with fake nodes, the HTTPRoute CRD, an audit log and a gateway.
+pub(crate) struct Bed {
+    run: PathBuf,
+    /// Plays the gateway controller.
+    pub(crate) gateway: Gateway,
+    /// The bed lives as long as this end of the pipe is open.
+    _alive: ChildStdin,
+}
+
+static SHARED: OnceCell<Result<Bed, String>> = OnceCell::const_new();
+
+impl Bed {
+    /// The bed that all tests of this process share.
+    pub(crate) async fn shared() -> &'static Self {
+        let bed = SHARED.get_or_init(|| start("shared".to_owned())).await;
+        bed.as_ref().unwrap_or_else(|why| panic!("the test bed does not start: {why}"))
+    }
+
+    /// A bed of its own, for tests that break things: wiped when dropped.
+    pub(crate) async fn own() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let name = format!("own-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        start(name).await.unwrap_or_else(|why| panic!("the test bed does not start: {why}"))
+    }
+
+    /// The cluster admin's kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.run.join("kubeconfig")
+    }
+
+    /// The API server's audit log.
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.run.join("audit.log")
+    }
+
+    /// A client of the cluster admin, for the runtime that asks.
+    pub(crate) async fn client(&self) -> Client {
+        client(&self.kubeconfig()).await
+    }
+
+    /// Runs kubectl as the cluster admin and returns what it printed; panics with its complaint if it fails.
+    pub(crate) async fn kubectl(&self, args: &[&str], stdin: &str) -> String {
+        let mut command = Command::new(program("kubectl"));
+        command.arg("--kubeconfig").arg(self.kubeconfig()).args(args);
+        run(command, stdin.to_owned()).await.unwrap_or_else(|why| panic!("kubectl {}: {why}", args.join(" ")))
+    }
+
+    /// Injects a fault; the kinds are listed in `tests/testbed/fault`.
+    pub(crate) async fn fault(&self, args: &[&str]) {
+        let mut command = script("fault", &self.run);
+        command.args(args);
+        run(command, String::new()).await.unwrap_or_else(|why| panic!("fault {}: {why}", args.join(" ")));
+    }
+
+    /// Starts again what a fault has killed.
+    pub(crate) async fn revive(&self) {
+        run(script("up", &self.run), String::new()).await.unwrap_or_else(|why| panic!("up: {why}"));
+    }
+
+    /// Makes admission refuse every create and update of a resource in that namespace for which the CEL expression is
+    /// false. The API server obeys a moment later: wait for it with a dry run. One at a time for each namespace.
+    pub(crate) async fn refuse(&self, space: &Space, group: &str, resource: &str, unless: &str, message: &str) {
+        let name = format!("testbed-{}", space.name);
+        let policy = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": &name},
+            "spec": {
+                "matchConstraints": {"resourceRules": [{
+                    "apiGroups": [group], "apiVersions": ["*"], "resources": [resource], "operations": ["CREATE", "UPDATE"],
+                }]},
+                "validations": [{"expression": unless, "message": message}],
+            },
+        });
+        let binding = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": &name},
+            "spec": {
+                "policyName": &name, "validationActions": ["Deny"],
+                "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": &space.name}}},
+            },
+        });
+        self.kubectl(&["apply", "-f", "-"], &format!("{policy}\n---\n{binding}")).await;
+    }
+
+    /// Takes back [`Bed::refuse`].
+    pub(crate) async fn accept(&self, space: &Space) {
+        let name = format!("testbed-{}", space.name);
+        let kinds = "validatingadmissionpolicybindings,validatingadmissionpolicies";
+        self.kubectl(&["delete", kinds, &name], "").await;
+    }
+
+    /// A place in the audit log: everything that was answered before is written above it.
+    pub(crate) async fn mark(&self) -> audit::Mark {
+        audit::mark(&self.client().await, &self.audit_log()).await
+    }
+
+    /// All requests since a mark, in the order in which they were answered.
+    pub(crate) async fn requests_since(&self, start: audit::Mark) -> Vec<Request> {
+        let end = self.mark().await;
+        audit::between(&self.audit_log(), start, end)
+    }
+
+    /// A namespace that no other test has, with the controller's user in it.
+    pub(crate) async fn space(&self, name: &str) -> Space {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let name = format!("{name}-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        Space::new(self, name).await
+    }
+}
+
+/// A namespace of one test.
+pub(crate) struct Space {
+    /// Its name.
+    pub(crate) name: String,
+    /// A client of the cluster admin.
+    pub(crate) client: Client,
+    /// The kubeconfig of the controller's user, which may do in this namespace what tidegate needs, and nothing else.
+    pub(crate) kubeconfig: PathBuf,
+    /// That user, as the audit log names it.
+    pub(crate) user: String,
+}
+
+impl Space {
+    async fn new(bed: &Bed, name: String) -> Self {
+        let client = bed.client().await;
+        create(&Api::<Namespace>::all(client.clone()), json!({"metadata": {"name": &name}})).await;
+        let accounts = Api::<ServiceAccount>::namespaced(client.clone(), &name);
+        create(&accounts, json!({"metadata": {"name": "tidegate"}})).await;
+        let subjects = json!([{"kind": "ServiceAccount", "name": "tidegate", "namespace": &name}]);
+        let role = |name| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name});
+        let binding = json!({
+            "metadata": {"name": "tidegate"}, "subjects": subjects, "roleRef": role("tidegate-namespace"),
+        });
+        create(&Api::<RoleBinding>::namespaced(client.clone(), &name), binding).await;
+        let binding = json!({
+            "metadata": {"name": format!("tidegate-{name}")}, "subjects": subjects, "roleRef": role("tidegate-cluster"),
+        });
+        create(&Api::<ClusterRoleBinding>::all(client.clone()), binding).await;
+
+        let request = TokenRequest {
+            spec: Some(TokenRequestSpec { expiration_seconds: Some(24 * 3600), ..TokenRequestSpec::default() }),
+            ..TokenRequest::default()
+        };
+        let token = accounts.create_token_request("tidegate", &PostParams::default(), &request).await.unwrap();
+        let kubeconfig = bed.run.join(format!("{name}.kubeconfig"));
+        let admin = std::fs::read_to_string(bed.kubeconfig()).unwrap();
+        let mut config: Value = serde_yaml::from_str(&admin).unwrap();
+        config["users"][0]["user"]["token"] = token.status.unwrap().token.into();
+        std::fs::write(&kubeconfig, serde_yaml::to_string(&config).unwrap()).unwrap();
+        Self { user: format!("system:serviceaccount:{name}:tidegate"), client, kubeconfig, name }
+    }
+
+    /// The API of a kind in this namespace.
+    pub(crate) fn api<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::namespaced(self.client.clone(), &self.name)
+    }
+}
+
+/// Waits until `look` returns something, and returns it; panics with `what` when it takes longer than [`PATIENCE`].
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut look: impl FnMut() -> F) -> T {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look().await {
+            return found;
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{what}: not within {} s", PATIENCE.as_secs());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn create<K>(api: &Api<K>, object: Value)
+where
+    K: kube::Resource + Clone + serde::Serialize + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    let object = serde_json::from_value(object).unwrap();
+    api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+fn testbed() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/testbed")
+}
+
+/// A program that `build` has built.
+pub(crate) fn program(name: &str) -> PathBuf {
+    let home = std::env::var("TIDEGATE_TESTBED").map(PathBuf::from).unwrap_or_else(|_| {
+        let cache = std::env::var("XDG_CACHE_HOME").map(PathBuf::from);
+        let cache = cache.unwrap_or_else(|_| Path::new(&std::env::var("HOME").unwrap()).join(".cache"));
+        cache.join("tidegate-testbed")
+    });
+    home.join("bin").join(name)
+}
+
+fn script(name: &str, run: &Path) -> Command {
+    let mut command = Command::new(testbed().join(name));
+    command.env("TIDEGATE_TESTBED_RUN", run);
+    command
+}
+
+async fn start(name: String) -> Result<Bed, String> {
+    let run = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("testbed-{}-{name}", std::process::id()));
+    let at = run.clone();
+    let started = tokio::task::spawn_blocking(move || start_blocking(&at)).await;
+    let alive = started.map_err(|e| e.to_string())??;
+    let gateway = Gateway::start(run.join("kubeconfig"));
+    Ok(Bed { run, gateway, _alive: alive })
+}
+
+/// Builds what is not built, which takes minutes the first time and says so on standard error; then starts it.
+fn start_blocking(run: &Path) -> Result<ChildStdin, String> {
+    let status = Command::new(testbed().join("build")).status().map_err(|e| format!("tests/testbed/build: {e}"))?;
+    if !status.success() {
+        return Err(format!("tests/testbed/build: {status}; what it needs is said above"));
+    }
+    let mut up = script("up", run);
+    up.arg("--while-stdin").stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut up = up.spawn().map_err(|e| format!("tests/testbed/up: {e}"))?;
+    let alive = up.stdin.take().ok_or("tests/testbed/up has no standard input")?;
+    let status = up.wait().map_err(|e| format!("tests/testbed/up: {e}"))?;
+    if status.success() { Ok(alive) } else { Err(format!("tests/testbed/up: {status}; the reason is said above")) }
+}
+
+/// Runs a command to its end with that standard input; what it printed, or its complaint.
+async fn run(mut command: Command, stdin: String) -> Result<String, String> {
+    let work = move || {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| e.to_string())?;
+        let mut input = child.stdin.take().ok_or("no standard input")?;
+        // A program that ends without reading it all says why on standard error.
+        input.write_all(stdin.as_bytes()).ok();
+        drop(input);
+        let output = child.wait_with_output().map_err(|e| e.to_string())?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|e| e.to_string())?
+}

@@ -1,0 +1,12 @@
+//! What the integration tests stand on: the cluster, the gateway, the Git host, and the checker of the promise.
+#![allow(dead_code, reason = "a test bed offers more than each test asks of it")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start programs and read the clock; the rules keep the library itself free of that"
+)]
+
+pub(crate) mod audit;
+pub(crate) mod cluster;
+pub(crate) mod gateway;
+pub(crate) mod kubeconfig;
+pub(crate) mod promise;

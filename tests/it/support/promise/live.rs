@@ -1,0 +1,223 @@
+//! What users reach of a candidate, read from API objects without any help of the code under test.
+
+use super::Watched;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tidegate::manifest::desired::{HeaderMatch, Router};
+use tidegate::manifest::ids::Percent;
+use tidegate::manifest::object::PODS;
+use tidegate::record::posture::Split;
+
+/// A write to one object, as the API server answered it.
+#[derive(Debug, Clone)]
+pub(super) enum Write {
+    /// The object as it is now.
+    Is { resource: String, name: String, object: Value },
+    /// Its `spec.replicas`, written through the subresource `scale`.
+    Scaled { name: String, replicas: Value },
+    /// It is gone.
+    Gone { resource: String, name: String },
+}
+
+impl Write {
+    /// Resource and name, for people.
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Is { resource, name, .. } | Self::Gone { resource, name } => format!("{resource}/{name}"),
+            Self::Scaled { name, .. } => format!("deployments/{name}"),
+        }
+    }
+}
+
+/// An object's relevant part, and who changed that last.
+#[derive(Debug, Clone)]
+struct Held {
+    spec: Value,
+    by: String,
+}
+
+/// The objects of one rollout.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Live {
+    held: BTreeMap<(Part, String), Held>,
+    stable: String,
+    candidate: String,
+}
+
+/// The kinds that decide what users reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Deployment,
+    Service,
+    Route,
+}
+
+/// What users reach of the candidate.
+pub(super) struct Reach {
+    /// The object that decides it.
+    pub(super) object: String,
+    /// Who wrote that last.
+    pub(super) by: String,
+    /// The requests.
+    pub(super) split: Split,
+    /// The pods of the candidate.
+    pub(super) pods: u32,
+}
+
+impl Live {
+    /// Takes a write over; false if it concerns none of the rollout's objects.
+    pub(super) fn take(&mut self, watched: &Watched, by: &str, write: &Write) -> bool {
+        self.stable = watched.target.as_str().to_owned();
+        self.candidate = format!("{}-canary", watched.target);
+        let (part, name, spec) = match write {
+            Write::Is { resource, name, object } => match self.part(watched, resource, name) {
+                Some(part) => (part, name, Some(object["spec"].clone())),
+                None => return false,
+            },
+            Write::Gone { resource, name } => match self.part(watched, resource, name) {
+                Some(part) => (part, name, None),
+                None => return false,
+            },
+            Write::Scaled { name, replicas } => {
+                let Some(held) = self.held.get(&(Part::Deployment, name.clone())) else { return false };
+                let mut spec = held.spec.clone();
+                spec["replicas"] = replicas.clone();
+                (Part::Deployment, name, Some(spec))
+            }
+        };
+        let key = (part, name.clone());
+        match spec {
+            None => drop(self.held.remove(&key)),
+            // Controllers write annotations and finalizers too: only a change of the spec makes someone its author.
+            Some(spec) if self.held.get(&key).is_some_and(|held| held.spec == spec) => {}
+            Some(spec) => drop(self.held.insert(key, Held { spec, by: by.to_owned() })),
+        }
+        true
+    }
+
+    fn part(&self, watched: &Watched, resource: &str, name: &str) -> Option<Part> {
+        let service = watched.router.as_ref().map(|r| r.service().as_str());
+        match (resource, watched.router.as_ref()) {
+            ("deployments", _) if name == self.stable || name == self.candidate => Some(Part::Deployment),
+            ("services", Some(_)) if Some(name) == service => Some(Part::Service),
+            ("httproutes", Some(Router::GatewayApi { http_route, .. })) if name == http_route.as_str() => {
+                Some(Part::Route)
+            }
+            _ => None,
+        }
+    }
+
+    fn find(&self, part: Part, name: &str) -> Option<&Held> {
+        self.held.get(&(part, name.to_owned()))
+    }
+
+    /// How many pods the candidate has.
+    pub(super) fn candidate_pods(&self) -> u32 {
+        let candidate = self.find(Part::Deployment, &self.candidate);
+        candidate.and_then(|c| c.spec["replicas"].as_u64()).map_or(0, |n| u32::try_from(n).unwrap_or(u32::MAX))
+    }
+
+    /// The version label of the candidate's pods.
+    pub(super) fn candidate_label(&self) -> Option<&str> {
+        self.find(Part::Deployment, &self.candidate).and_then(|c| label(&c.spec))
+    }
+
+    /// The version label of the stable pods, and who wrote that template; none while there is no stable Deployment.
+    pub(super) fn stable_label(&self) -> Option<(Option<&str>, String)> {
+        self.find(Part::Deployment, &self.stable).map(|s| (label(&s.spec), s.by.clone()))
+    }
+
+    /// The spec of the stable pods.
+    pub(super) fn stable_template(&self) -> Option<&Value> {
+        self.find(Part::Deployment, &self.stable).map(|s| &s.spec["template"]["spec"])
+    }
+
+    /// What users reach of the candidate; none while nothing leads to it.
+    pub(super) fn reach(&self, watched: &Watched) -> Option<Reach> {
+        let router = watched.router.as_ref()?;
+        let pods = self.candidate_pods();
+        let service = self.find(Part::Service, router.service().as_str());
+        let selected = service.filter(|s| pods > 0 && self.selects_candidate(&s.spec["selector"]));
+        let reach = |object: String, held: &Held, split| Some(Reach { object, by: held.by.clone(), split, pods });
+        let all = Split { weight: Percent::ALL, ..Split::default() };
+        match router {
+            Router::GatewayApi { http_route, service: name } => {
+                if let Some(service) = selected {
+                    return reach(format!("Service {name}, which selects the candidate's pods,"), service, all);
+                }
+                let route = self.find(Part::Route, http_route.as_str())?;
+                reach(format!("HTTPRoute {http_route}"), route, route_split(&route.spec, name.as_str()))
+            }
+            Router::Replicas { service: name } => {
+                let asks = service.filter(|s| s.spec["selector"][PODS].as_str().is_some());
+                if let Some(service) = asks.filter(|s| s.spec["selector"][PODS].as_str() == self.candidate_label()) {
+                    return reach(format!("Service {name}"), service, all);
+                }
+                let candidate = self.find(Part::Deployment, &self.candidate)?;
+                let counted = if asks.is_none() { pods } else { 0 };
+                let reach = reach(format!("Deployment {}", self.candidate), candidate, Split::stable());
+                reach.map(|r| Reach { pods: counted, ..r })
+            }
+        }
+    }
+
+    fn selects_candidate(&self, selector: &Value) -> bool {
+        let Some(candidate) = self.find(Part::Deployment, &self.candidate) else { return false };
+        let labels = &candidate.spec["template"]["metadata"]["labels"];
+        let wanted = selector.as_object().filter(|s| !s.is_empty());
+        wanted.is_some_and(|s| s.iter().all(|(key, value)| labels[key] == *value))
+    }
+}
+
+fn label(deployment: &Value) -> Option<&str> {
+    deployment["template"]["metadata"]["labels"][PODS].as_str()
+}
+
+/// What an HTTPRoute sends to `<service>-canary`: the largest share of any rule that names both, and the headers of rules
+/// that name it alone. What cannot be read as less counts as everything.
+fn route_split(spec: &Value, service: &str) -> Split {
+    let canary = format!("{service}-canary");
+    let mut split = Split::default();
+    for rule in spec["rules"].as_array().into_iter().flatten() {
+        let backends = rule["backendRefs"].as_array().map_or(&[][..], Vec::as_slice);
+        let weight = |name: &str| -> u64 {
+            let named = backends.iter().filter(|b| b["name"] == name);
+            named.map(|b| b["weight"].as_u64().unwrap_or(1)).sum()
+        };
+        let (stable, new) = (weight(service), weight(&canary));
+        if rule["filters"].to_string().contains(&format!("\"{canary}\"")) {
+            split.weight = Percent::ALL;
+        }
+        if new == 0 {
+            continue;
+        }
+        let alternatives = alternatives(rule);
+        match alternatives {
+            Some(headers) if !backends.iter().any(|b| b["name"] == service) => split.headers.extend(headers),
+            _ => split.weight = split.weight.max(share(new, stable)),
+        }
+    }
+    split
+}
+
+/// `new` of `new + stable` in percent, rounded up.
+fn share(new: u64, stable: u64) -> Percent {
+    let percent = (new * 100).div_ceil(new + stable);
+    u8::try_from(percent).ok().and_then(|p| Percent::try_from(p).ok()).unwrap_or(Percent::ALL)
+}
+
+/// The headers that each match of a rule asks for; none if some match asks for none, or not exactly.
+fn alternatives(rule: &Value) -> Option<Vec<HeaderMatch>> {
+    let matches = rule["matches"].as_array().filter(|m| !m.is_empty())?;
+    let headers = |m: &Value| -> Option<HeaderMatch> {
+        let headers = m["headers"].as_array().filter(|h| !h.is_empty())?;
+        let exact = |h: &Value| {
+            let kind = h["type"].as_str().unwrap_or("Exact");
+            let pair = (h["name"].as_str()?.to_lowercase(), h["value"].as_str()?.to_owned());
+            (kind == "Exact").then_some(pair)
+        };
+        let exact: HeaderMatch = headers.iter().filter_map(exact).collect();
+        (!exact.is_empty()).then_some(exact)
+    };
+    matches.iter().map(headers).collect()
+}
