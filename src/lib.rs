@@ -10,6 +10,7 @@
 pub mod cluster;
 pub mod forge;
 pub mod gate;
+pub mod git;
 pub mod manifest;
 pub mod plan;
 pub mod record;

@@ -113,6 +113,19 @@ pub enum Entry {
         /// Its content.
         bytes: Arc<[u8]>,
     },
+    /// A regular file above the installation's limit. Its bytes were not read.
+    TooLarge {
+        /// The id of its content.
+        blob: BlobId,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// A file or directory whose name no [`RepoPath`] can hold (`50%.md`, `~draft`). It stands under a path with `_` in
+    /// place of what is wrong, and nothing below it is read.
+    BadName {
+        /// Its true name, escaped.
+        name: String,
+    },
     /// A symbolic link (mode 120000). Its target is never looked at.
     Symlink,
     /// A submodule (mode 160000). It is never followed.

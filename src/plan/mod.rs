@@ -1,3 +1,25 @@
-//! Decides: from what was observed to what shall be done. Pure.
+//! Decides: from what was observed to what shall be done. Pure: a plan changes nothing.
 
 pub mod action;
+pub mod adopt;
+pub mod back;
+pub mod context;
+pub mod converge;
+pub mod direct;
+pub mod draft;
+pub mod entry;
+pub mod evidence;
+pub mod exposure;
+pub mod first;
+pub mod forward;
+pub mod idle;
+pub mod input;
+pub mod planner;
+pub mod procedure;
+pub mod report;
+pub mod retreat;
+pub mod terminate;
+pub mod words;
+
+#[cfg(test)]
+mod tests;

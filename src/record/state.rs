@@ -437,6 +437,12 @@ pub struct Condition {
     pub message: String,
     /// Since when.
     pub since: Time,
+    /// When it ends by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+    /// What a person can do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub act: Option<String>,
 }
 
 /// A run in the history.

@@ -6,7 +6,7 @@ use super::quantity;
 use crate::manifest::object::{APPLIED, EPOCH, Kind, OWNER, Object, RETREATED, SEQ};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// One field that is not as rendered.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +17,14 @@ pub struct Difference {
     pub wanted: Value,
     /// What the live object has there; none if nothing.
     pub found: Option<Value>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let short = |value: &Value| value.to_string().chars().take(120).collect::<String>();
+        let found = self.found.as_ref().map_or_else(|| "nothing".to_owned(), short);
+        write!(f, "{} is {found}, not {}", self.pointer, short(&self.wanted))
+    }
 }
 
 /// Metadata that the server alone writes; a manifest that carries it asks for nothing.

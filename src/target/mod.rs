@@ -3,9 +3,11 @@
 pub mod compare;
 #[cfg(test)]
 pub(crate) mod fixtures;
+pub mod inplace;
 pub mod layout;
 pub mod live;
 pub mod overlap;
 pub mod owned;
 mod quantity;
 pub mod selector;
+pub mod workload;

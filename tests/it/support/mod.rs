@@ -8,5 +8,8 @@
 pub(crate) mod audit;
 pub(crate) mod cluster;
 pub(crate) mod gateway;
+pub(crate) mod git_server;
+pub(crate) mod http_backend;
 pub(crate) mod kubeconfig;
+pub(crate) mod origin;
 pub(crate) mod promise;

@@ -1,0 +1,169 @@
+//! Questions about the past: what descends from what, who changed a file last, the latest commits.
+
+use super::commit::{Person, commit_id};
+use super::{GitError, Store, clean, oid, tree};
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::CommitId;
+use chrono::{DateTime, Utc};
+use git2::{Commit, Oid, Repository};
+use std::collections::BTreeSet;
+
+/// How an older commit stands to a newer one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ancestry {
+    /// They are the same.
+    Same,
+    /// The newer one descends from the older one.
+    Ancestor,
+    /// It does not.
+    Not,
+    /// The part of the past that is in the cache does not tell.
+    Unknown,
+}
+
+/// The last change of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The commit that made it.
+    pub commit: CommitId,
+    /// The committer, as the commit claims; not proven.
+    pub committer: Person,
+    /// When it was committed.
+    pub time: DateTime<Utc>,
+}
+
+/// One commit of a history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logged {
+    /// Its id.
+    pub commit: CommitId,
+    /// The first line of its message, escaped.
+    pub subject: String,
+    /// When it was committed.
+    pub time: DateTime<Utc>,
+}
+
+impl Store {
+    /// Whether `new` descends from `old`. `old` need not be in the cache.
+    ///
+    /// # Errors
+    /// `Missing` when `new` is not in the cache.
+    pub async fn is_ancestor(&self, old: &CommitId, new: &CommitId) -> Result<Ancestry, GitError> {
+        let (old, new) = (old.clone(), new.clone());
+        self.on_cache(move |inner, repository| {
+            let tip = repository.find_commit(oid(new.as_str())).map_err(|error| GitError::commit(&new, error))?;
+            if old == new {
+                return Ok(Ancestry::Same);
+            }
+            let failed = |error| GitError::local(&format!("walk from {new} to {old}"), error);
+            let old = oid(old.as_str());
+            if repository.find_commit(old).is_ok() && repository.graph_descendant_of(tip.id(), old).map_err(failed)? {
+                return Ok(Ancestry::Ancestor);
+            }
+            let cut = boundary(repository)?;
+            let mut walk = repository.revwalk().map_err(failed)?;
+            walk.push(tip.id()).map_err(failed)?;
+            for (count, id) in walk.enumerate() {
+                if cut.contains(&id.map_err(failed)?) || count >= inner.config.limits.entries {
+                    return Ok(Ancestry::Unknown);
+                }
+            }
+            Ok(Ancestry::Not)
+        })
+        .await
+    }
+
+    /// Who committed the last change of `path` on the branch that ends at `tip`. A merge that took the file over unchanged
+    /// from one side is passed by (as `git log -1 -- PATH` does). `None` when there is no such file.
+    ///
+    /// # Errors
+    /// `Missing` when the tip, or the past that would tell, is not in the cache.
+    pub async fn committer_of(&self, tip: &CommitId, path: &RepoPath) -> Result<Option<Change>, GitError> {
+        let (tip, path) = (tip.clone(), path.clone());
+        self.on_cache(move |inner, repository| {
+            let mut commit =
+                repository.find_commit(oid(tip.as_str())).map_err(|error| GitError::commit(&tip, error))?;
+            let Some(content) = at(repository, &commit, &path)? else { return Ok(None) };
+            let cut = boundary(repository)?;
+            for _ in 0..inner.config.limits.entries {
+                if cut.contains(&commit.id()) {
+                    return Err(GitError::Missing(format!("the past of {path} before {} in the cache", commit.id())));
+                }
+                match unchanged_parent(repository, &commit, &path, content)? {
+                    Some(parent) => commit = parent,
+                    None => return Ok(Some(change(&commit))),
+                }
+            }
+            let what = format!("the number of commits since the last change of {path}");
+            Err(GitError::Limit { what, limit: inner.config.limits.entries.to_string() })
+        })
+        .await
+    }
+
+    /// The latest commits of the branch that ends at `tip`, newest first, `limit` at most.
+    ///
+    /// # Errors
+    /// `Missing` when the tip is not in the cache.
+    pub async fn history(&self, tip: &CommitId, limit: usize) -> Result<Vec<Logged>, GitError> {
+        let tip = tip.clone();
+        self.on_cache(move |_, repository| {
+            let failed = |error| GitError::local(&format!("walk from {tip}"), error);
+            let newest = repository.find_commit(oid(tip.as_str())).map_err(|error| GitError::commit(&tip, error))?;
+            let mut walk = repository.revwalk().map_err(failed)?;
+            walk.set_sorting(git2::Sort::TOPOLOGICAL | git2::Sort::TIME).map_err(failed)?;
+            walk.push(newest.id()).map_err(failed)?;
+            let log = |id: Result<Oid, git2::Error>| {
+                let commit = id.and_then(|id| repository.find_commit(id)).map_err(failed)?;
+                let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
+                let subject = clean(message.lines().next().unwrap_or_default());
+                Ok(Logged { commit: commit_id(commit.id()), subject, time: time(&commit) })
+            };
+            walk.take(limit).map(log).collect()
+        })
+        .await
+    }
+}
+
+/// The commits whose parents were not fetched.
+fn boundary(repository: &Repository) -> Result<BTreeSet<Oid>, GitError> {
+    match std::fs::read_to_string(repository.path().join("shallow")) {
+        Ok(text) => Ok(text.lines().filter_map(|line| Oid::from_str(line).ok()).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+        Err(error) => Err(GitError::Cache { doing: "read the shallow commits".to_owned(), source: Box::new(error) }),
+    }
+}
+
+/// The id of what a commit has at a path.
+fn at(repository: &Repository, commit: &Commit<'_>, path: &RepoPath) -> Result<Option<Oid>, GitError> {
+    let root = tree::root(repository, &commit_id(commit.id()))?;
+    Ok(tree::entry(&root, path)?.map(|entry| entry.id()))
+}
+
+fn unchanged_parent<'r>(
+    repository: &'r Repository,
+    commit: &Commit<'r>,
+    path: &RepoPath,
+    content: Oid,
+) -> Result<Option<Commit<'r>>, GitError> {
+    for parent in commit.parents() {
+        if at(repository, &parent, path)? == Some(content) {
+            return Ok(Some(parent));
+        }
+    }
+    Ok(None)
+}
+
+fn change(commit: &Commit<'_>) -> Change {
+    let committer = commit.committer();
+    let text = |bytes: &[u8]| clean(&String::from_utf8_lossy(bytes));
+    Change {
+        commit: commit_id(commit.id()),
+        committer: Person { name: text(committer.name_bytes()), email: text(committer.email_bytes()) },
+        time: time(commit),
+    }
+}
+
+/// When a commit was committed; a time that no calendar has counts as 1970.
+fn time(commit: &Commit<'_>) -> DateTime<Utc> {
+    DateTime::from_timestamp(commit.time().seconds(), 0).unwrap_or_default()
+}

@@ -1,0 +1,159 @@
+//! The one place that touches Git: one remote repository, its bare cache, and compare-and-swap pushes to it.
+//!
+//! Trees are read as values, straight from the object database; there is no worktree, no index, no hook, no filter, and
+//! nothing that a repository contains is ever executed or followed. A push names the tip that it expects and is refused
+//! here unless the server's advertisement says exactly that; nothing is ever forced. The cache is disposable: whatever is
+//! in it can be fetched again, and a broken one is made anew.
+//!
+//! Called by `reconcile` and `cli`. Every call that may block runs on tokio's blocking threads with its own handle and
+//! ends within [`Timeouts::total`]; none is retried here, the next tick is the retry.
+
+mod commit;
+mod compact;
+mod credentials;
+mod history;
+mod http;
+mod merge;
+mod push;
+mod refs;
+mod remote;
+mod repo;
+mod transport;
+mod tree;
+
+pub use commit::{Draft, Edit, Person};
+pub use history::{Ancestry, Change, Logged};
+pub use merge::{Merge, merge_files};
+pub use push::Pushed;
+pub use refs::RefName;
+pub use remote::{InvalidUrl, Limits, RemoteConfig, RemoteUrl, Timeouts};
+pub use repo::Store;
+
+use crate::manifest::ids::CommitId;
+
+/// Why a call to Git failed. None of the texts ever contains a credential.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// A setting is wrong; trying again does not help.
+    #[error("the repository's settings are wrong: {0}")]
+    Config(String),
+    /// The server cannot be reached, is overloaded, too slow, or cut its answer off. Try again later. After a push was
+    /// sent the outcome is unknown: look at the refs again.
+    #[error("{doing}: the Git server is away: {why}")]
+    Away {
+        /// What was being done, with the URL.
+        doing: String,
+        /// What happened.
+        why: String,
+    },
+    /// The server refused the credentials, or wants some.
+    #[error("{doing}: the Git server refuses access ({status}); {hint}")]
+    Denied {
+        /// What was being done, with the URL.
+        doing: String,
+        /// The HTTP status.
+        status: u16,
+        /// Which credentials were used and where to mend them.
+        hint: String,
+    },
+    /// A repository, commit, object or path does not exist.
+    #[error("{0} does not exist")]
+    Missing(String),
+    /// The server answers, but not as a Git server should.
+    #[error("{doing}: unexpected answer: {why}")]
+    Protocol {
+        /// What was being done, with the URL.
+        doing: String,
+        /// What was found and what was expected.
+        why: String,
+    },
+    /// Objects that were received or cached are damaged. The next fetch makes the cache anew.
+    #[error("{doing}: damaged objects: {why}")]
+    Corrupt {
+        /// What was being done.
+        doing: String,
+        /// What is wrong with them.
+        why: String,
+    },
+    /// A whole object that is not what Git calls well-formed, so its author made it so.
+    #[error("{doing}: malformed object: {why}")]
+    Malformed {
+        /// What was being done.
+        doing: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// More than the installation allows; nothing of it was used.
+    #[error("{what} exceeds the limit of {limit}")]
+    Limit {
+        /// What is too large.
+        what: String,
+        /// The limit, with its unit.
+        limit: String,
+    },
+    /// A tree that Git itself would refuse to check out, or edits that contradict each other.
+    #[error("the tree is refused at {path:?}: {why}")]
+    BadTree {
+        /// The path from the root, escaped.
+        path: String,
+        /// The rule that it breaks.
+        why: &'static str,
+    },
+    /// The cache directory cannot be used: permissions, space.
+    #[error("{doing}: the cache on disk failed: {source}")]
+    Cache {
+        /// What was being done.
+        doing: String,
+        /// What libgit2 or the system said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl GitError {
+    /// Whether the same call may succeed later with nothing changed.
+    #[must_use]
+    pub fn is_retriable(&self) -> bool {
+        matches!(self, Self::Away { .. })
+    }
+
+    /// Sorts a failure of libgit2 on what is in the cache.
+    fn local(doing: &str, error: git2::Error) -> Self {
+        use git2::ErrorClass::{Invalid, Object, Odb, Sha1, Tree, Zlib};
+        let (doing, why) = (doing.to_owned(), clean(error.message()));
+        if matches!(error.class(), Odb | Zlib | Sha1) {
+            Self::Corrupt { doing, why }
+        } else if matches!(error.class(), Object | Tree | Invalid) {
+            Self::Malformed { doing, why }
+        } else {
+            Self::Cache { doing, source: Box::new(error) }
+        }
+    }
+
+    /// The failure to find a commit.
+    fn commit(id: &CommitId, error: git2::Error) -> Self {
+        if error.code() == git2::ErrorCode::NotFound {
+            Self::Missing(format!("commit {id} in the cache (was it fetched?)"))
+        } else {
+            Self::local(&format!("read commit {id}"), error)
+        }
+    }
+}
+
+/// Foreign text for people: control characters escaped, 1 KiB at most.
+fn clean(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.trim().chars() {
+        if out.len() >= 1_024 {
+            out.push('…');
+            break;
+        }
+        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
+    }
+    out
+}
+
+/// The object id of a commit or a blob.
+fn oid(id: &str) -> git2::Oid {
+    git2::Oid::from_str(id).expect("40 hex digits, because CommitId and BlobId hold nothing else")
+}

@@ -1,0 +1,179 @@
+//! Where the repository is, how to get in, and how much of it is taken.
+
+use super::refs::RefName;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+use url::Url;
+
+/// The address of a repository: `http(s)://…` without user, password, query or fragment, or an absolute local path.
+///
+/// Everything else is refused: `ext::` and its kind start programs, `ssh://-o…` injects options, `file://` hides a local
+/// path (CVE-2025-21613, RUSTSEC-2024-0335).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RemoteUrl {
+    /// A smart HTTP server.
+    Http(Url),
+    /// A repository on this machine.
+    Local(PathBuf),
+}
+
+/// An address that is refused. The address itself is not repeated, as it may contain a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the repository URL {0}; expected https://HOST/PATH, http://HOST/PATH or an absolute path")]
+pub struct InvalidUrl(String);
+
+impl FromStr for RemoteUrl {
+    type Err = InvalidUrl;
+
+    fn from_str(text: &str) -> Result<Self, InvalidUrl> {
+        let refuse = |why: &str| Err(InvalidUrl(why.to_owned()));
+        if text.chars().any(char::is_control) {
+            return refuse("contains a control character");
+        }
+        if text.starts_with('/') {
+            return Ok(Self::Local(PathBuf::from(text)));
+        }
+        let Some((scheme, _)) = text.split_once("://") else {
+            return refuse("has no scheme that is supported");
+        };
+        if !matches!(scheme, "http" | "https") {
+            let shown: String = scheme.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '+').take(20).collect();
+            return refuse(&format!("starts with {shown}://, which is not supported"));
+        }
+        let Ok(url) = Url::parse(text) else {
+            return refuse("cannot be parsed");
+        };
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse("contains a user or password; put them into the credentials file");
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return refuse("contains '?' or '#'");
+        }
+        Ok(Self::Http(url))
+    }
+}
+
+impl fmt::Display for RemoteUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(url) => f.write_str(url.as_str().trim_end_matches('/')),
+            Self::Local(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// One remote repository as the installation describes it.
+#[derive(Debug, Clone)]
+pub struct RemoteConfig {
+    /// Its address.
+    pub url: RemoteUrl,
+    /// The branch that is fetched without its past at first; all others are fetched whole.
+    pub shallow: Option<RefName>,
+    /// A file with `USER:PASSWORD`, a bare token, or lines of git-credentials. Read anew for every request.
+    pub credentials_file: Option<PathBuf>,
+    /// Certificates (PEM) that are trusted besides the system's.
+    pub ca_file: Option<PathBuf>,
+    /// How long to wait.
+    pub timeouts: Timeouts,
+    /// How much to take.
+    pub limits: Limits,
+}
+
+impl RemoteConfig {
+    /// A repository with default timeouts and limits, without credentials.
+    #[must_use]
+    pub fn new(url: RemoteUrl) -> Self {
+        Self {
+            url,
+            shallow: None,
+            credentials_file: None,
+            ca_file: None,
+            timeouts: Timeouts::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// How long to wait for a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Until the connection stands.
+    pub connect: Duration,
+    /// Until the next byte comes.
+    pub read: Duration,
+    /// Until a whole operation has ended.
+    pub total: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(5), read: Duration::from_secs(30), total: Duration::from_secs(120) }
+    }
+}
+
+/// How much of a repository is taken. What exceeds a limit is refused as a whole, a large blob alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Refs below the prefixes that were asked for.
+    pub refs: usize,
+    /// Bytes of one list of refs.
+    pub advertisement_bytes: u64,
+    /// Bytes of one fetch, and of all blobs of one read.
+    pub fetch_bytes: u64,
+    /// Bytes of one blob; a larger one becomes [`Entry::TooLarge`](crate::manifest::files::Entry::TooLarge).
+    pub blob_bytes: u64,
+    /// Entries of all trees that one read visits.
+    pub entries: usize,
+    /// Parts of a path; more than 32 are never allowed.
+    pub depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            refs: 10_000,
+            advertisement_bytes: 16 << 20, // 10⁵ refs of 160 bytes
+            fetch_bytes: 256 << 20,
+            blob_bytes: 1 << 20, // about what etcd takes in one object
+            entries: 100_000,
+            depth: 32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_http_and_absolute_paths() {
+        for good in ["https://git.example/a/b.git", "http://127.0.0.1:3000/x/", "/srv/git/repo.git"] {
+            good.parse::<RemoteUrl>().unwrap_or_else(|e| panic!("{good}: {e}"));
+        }
+        for bad in [
+            "",
+            "repo.git",
+            "../repo.git",
+            "ext::sh -c id",
+            "fd::3",
+            "file:///srv/repo.git",
+            "ssh://-oProxyCommand=id/x",
+            "git@host:repo.git",
+            "git://host/x",
+            "https://",
+            "https://user@host/x",
+            "https://user:canary@host/x",
+            "https://:canary@host/x",
+            "ssh://u:canary@host/x",
+            "https://host/x?token=canary",
+            "https://host/x#y",
+            "/srv/a\nb",
+        ] {
+            let error = bad.parse::<RemoteUrl>().expect_err(bad).to_string();
+            assert!(!error.contains("canary"), "{error}");
+        }
+        assert_eq!("https://h/a/".parse::<RemoteUrl>().unwrap().to_string(), "https://h/a");
+    }
+}

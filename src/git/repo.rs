@@ -1,0 +1,309 @@
+//! The bare cache of one remote repository: made, mended, filled.
+
+use super::http::Http;
+use super::remote::{RemoteConfig, RemoteUrl};
+use super::transport::{self, Operation};
+use super::{GitError, RefName, compact, oid, refs};
+use crate::manifest::ids::CommitId;
+use git2::{
+    AutotagOption, ErrorCode, FetchOptions, Oid, RemoteCallbacks, Repository, RepositoryInitOptions,
+    RepositoryOpenFlags,
+};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use tokio::time::Instant;
+
+/// Where the tips that were fetched last are kept. Each is the leaf `-tip` below its branch's name: no part of a branch's
+/// name begins with `-`, so that `a` and, later, `a/b` do not collide.
+pub(super) const TIPS: &str = "refs/tidegate/cache/";
+const LEAF: &str = "/-tip";
+/// The key of the cache's configuration that says whose cache it is.
+const WHOSE: &str = "tidegate.url";
+
+/// One remote repository and its cache. Cheap to clone; all clones share the cache and the HTTP client.
+#[derive(Clone)]
+pub struct Store {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    directory: PathBuf,
+    pub(super) config: RemoteConfig,
+    pub(super) remote: Remote,
+    speaks_v2: AtomicBool,
+    /// Damaged objects were found; the next fetch starts from an empty cache.
+    damaged: AtomicBool,
+    /// Held for writing while the cache is replaced.
+    cache: RwLock<()>,
+}
+
+/// How the remote is reached.
+pub(super) enum Remote {
+    Http(Arc<Http>),
+    Local(PathBuf),
+}
+
+impl Store {
+    /// Opens the cache of a repository in `cache_dir/repository.git`; makes it if it is absent, and anew if it is damaged
+    /// or the cache of another repository. Does not talk to the remote.
+    ///
+    /// # Errors
+    /// `Config` when the CA file or the HTTP client cannot be used, `Cache` when the directory cannot.
+    pub fn open(cache_dir: &Path, config: RemoteConfig) -> Result<Self, GitError> {
+        transport::prepare();
+        let remote = match &config.url {
+            RemoteUrl::Http(url) => Remote::Http(Arc::new(Http::new(url.clone(), &config)?)),
+            RemoteUrl::Local(path) => Remote::Local(path.clone()),
+        };
+        let inner = Inner {
+            directory: cache_dir.join("repository.git"),
+            config,
+            remote,
+            speaks_v2: AtomicBool::new(false),
+            damaged: AtomicBool::new(false),
+            cache: RwLock::new(()),
+        };
+        if !inner.is_sound() {
+            inner.create()?;
+        }
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Looks up the tips of all branches whose full names begin with one of `prefixes`. Over HTTP one request (two until
+    /// the server is known to speak protocol v2).
+    ///
+    /// # Errors
+    /// `Away`, `Denied`, `Missing`, `Protocol`, `Config`; `Limit` when there are too many.
+    pub async fn ls_refs(&self, prefixes: &[&str]) -> Result<BTreeMap<RefName, CommitId>, GitError> {
+        let Inner { config, remote, speaks_v2, .. } = &*self.inner;
+        match remote {
+            Remote::Http(http) => refs::over_http(http, speaks_v2, prefixes, &config.limits).await,
+            Remote::Local(path) => {
+                let (path, limits) = (path.clone(), config.limits);
+                let prefixes: Vec<String> = prefixes.iter().map(|&prefix| prefix.to_owned()).collect();
+                let look_up = move || {
+                    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+                    refs::in_directory(&path, &prefixes, &limits)
+                };
+                blocking(look_up).await
+            }
+        }
+    }
+
+    /// Brings exactly these tips into the cache, and remembers them as the last ones fetched. Asks the server only for what
+    /// is not there. No tags. It may tidy the cache up first: commits that were made but not pushed are gone then.
+    ///
+    /// # Errors
+    /// `Away` also when a branch moved meanwhile so that the tip wanted was not sent; then nothing is remembered.
+    /// `Corrupt` for a damaged pack, `Limit` for one too large, else as [`Self::ls_refs`].
+    pub async fn fetch(&self, wants: &BTreeMap<RefName, CommitId>) -> Result<(), GitError> {
+        let (inner, wants) = (Arc::clone(&self.inner), wants.clone());
+        blocking(move || inner.fetch(&wants)).await
+    }
+
+    /// The tips that were fetched or pushed last: what is known while the server is away.
+    ///
+    /// # Errors
+    /// `Cache` or `Corrupt`.
+    pub async fn cached_tips(&self) -> Result<BTreeMap<RefName, CommitId>, GitError> {
+        self.on_cache(|_, repository| {
+            let failed = |error| GitError::local("read the cached tips", error);
+            let mut tips = BTreeMap::new();
+            for reference in repository.references_glob(&format!("{TIPS}*")).map_err(failed)? {
+                let reference = reference.map_err(failed)?;
+                let name =
+                    reference.name().ok().and_then(|name| name.strip_prefix(TIPS)?.strip_suffix(LEAF)?.parse().ok());
+                let id = reference.target().and_then(|id| id.to_string().parse().ok());
+                tips.extend(name.zip(id));
+            }
+            Ok(tips)
+        })
+        .await
+    }
+
+    /// Runs `work` on the cache, on a blocking thread, with its own handle.
+    pub(super) async fn on_cache<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner, &Repository) -> Result<T, GitError> + Send + 'static,
+    ) -> Result<T, GitError> {
+        let inner = Arc::clone(&self.inner);
+        blocking(move || {
+            let _shared = inner.cache.read().unwrap_or_else(PoisonError::into_inner);
+            let result = inner.repository().and_then(|repository| work(&inner, &repository));
+            if matches!(result, Err(GitError::Corrupt { .. })) {
+                inner.damaged.store(true, Ordering::Relaxed);
+            }
+            result
+        })
+        .await
+    }
+}
+
+/// Runs `work` on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
+) -> Result<T, GitError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => Err(GitError::Away { doing: "work with Git".to_owned(), why: "the process is ending".to_owned() }),
+    }
+}
+
+impl Inner {
+    fn repository(&self) -> Result<Repository, GitError> {
+        self.handle().map_err(|error| GitError::local("open the cache", error))
+    }
+
+    /// A handle that knows which commits are shallow; `Repository::open_bare` makes one that does not.
+    fn handle(&self) -> Result<Repository, git2::Error> {
+        let flags = RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT;
+        Repository::open_ext(&self.directory, flags, std::iter::empty::<&Path>())
+    }
+
+    /// Whether the cache is of this remote and its tips can be read.
+    fn is_sound(&self) -> bool {
+        let check = || -> Result<bool, git2::Error> {
+            let repository = self.handle()?;
+            let whose = repository.config()?.snapshot()?.get_string(WHOSE)?;
+            for reference in repository.references_glob(&format!("{TIPS}*"))? {
+                reference?.peel_to_commit()?.tree()?;
+            }
+            Ok(whose == self.config.url.to_string())
+        };
+        check().unwrap_or(false)
+    }
+
+    /// Replaces the cache by an empty one.
+    fn create(&self) -> Result<(), GitError> {
+        let doing = format!("make the cache {}", self.directory.display());
+        match std::fs::remove_dir_all(&self.directory) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(GitError::Cache { doing, source: Box::new(error) });
+            }
+            Ok(()) => {
+                tracing::warn!(cache = %self.directory.display(), "the Git cache was not usable and is made anew");
+            }
+            Err(_) => {}
+        }
+        let init = || -> Result<(), git2::Error> {
+            let mut options = RepositoryInitOptions::new();
+            options.bare(true).mkpath(true).no_reinit(true).external_template(false);
+            let repository = Repository::init_opts(&self.directory, &options)?;
+            repository.config()?.set_str(WHOSE, &self.config.url.to_string())
+        };
+        init().map_err(|error| GitError::Cache { doing, source: Box::new(error) })
+    }
+
+    fn fetch(&self, wants: &BTreeMap<RefName, CommitId>) -> Result<(), GitError> {
+        if self.damaged.swap(false, Ordering::Relaxed) {
+            let _alone = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+            self.create()?;
+        } else if compact::is_due(&self.directory) {
+            let _alone = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+            // A cache that cannot be packed is damaged, or the disk is full: either way a new one is better.
+            compact::run(self.repository()?).inspect_err(|_| self.damaged.store(true, Ordering::Relaxed))?;
+        }
+        let _shared = self.cache.read().unwrap_or_else(PoisonError::into_inner);
+        let repository = self.repository()?;
+        let result = self.fetch_into(&repository, wants);
+        // A damaged pack that the server sent is not our damage.
+        if matches!(result, Err(GitError::Corrupt { .. })) && !is_whole(&repository) {
+            self.damaged.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+
+    fn fetch_into(&self, repository: &Repository, wants: &BTreeMap<RefName, CommitId>) -> Result<(), GitError> {
+        let odb = repository.odb().map_err(|error| GitError::local("open the cache", error))?;
+        let absent = |name: &RefName| wants.get(name).is_some_and(|id| !odb.exists(oid(id.as_str())));
+
+        let shallow = self.config.shallow.as_ref().filter(|name| absent(name) && !has_tip(repository, name));
+        // libgit2 cannot make a shallow copy of a repository on the same machine.
+        if let (Remote::Http(_), Some(name)) = (&self.remote, shallow) {
+            self.download(repository, &[name], 1)?;
+            arrived(repository, name, &wants[name])?;
+        }
+        let rest: Vec<&RefName> = wants.keys().filter(|name| absent(name)).collect();
+        if !rest.is_empty() {
+            self.download(repository, &rest, 0)?;
+        }
+        for (name, id) in wants {
+            arrived(repository, name, id)?;
+        }
+        wants.iter().try_for_each(|(name, id)| remember(repository, name, Some(oid(id.as_str()))))
+    }
+
+    /// Downloads the histories of branches that are not in the cache; `depth` 0 means whole.
+    fn download(&self, repository: &Repository, names: &[&RefName], depth: i32) -> Result<(), GitError> {
+        let doing = format!("fetch from {}", self.config.url);
+        let specs: Vec<String> = names.iter().map(|name| format!("+{name}:{}", tip(name))).collect();
+        let download = |url: &str, deadline: Instant| {
+            let mut callbacks = RemoteCallbacks::new();
+            callbacks.transfer_progress(|_| Instant::now() < deadline);
+            let mut options = FetchOptions::new();
+            options.depth(depth).download_tags(AutotagOption::None).remote_callbacks(callbacks);
+            let mut remote = repository.remote_anonymous(url)?;
+            remote.download(&specs, Some(&mut options))?;
+            remote.disconnect()
+        };
+        let limits = &self.config.limits;
+        match &self.remote {
+            Remote::Http(http) => {
+                Operation::run(http, limits.advertisement_bytes, limits.fetch_bytes, &doing, download)
+            }
+            Remote::Local(path) => {
+                drop(refs::open_local(path)?);
+                let deadline = Instant::now() + self.config.timeouts.total;
+                download(&path.to_string_lossy(), deadline).map_err(|error| transport::sort(&doing, error))
+            }
+        }
+    }
+}
+
+/// Whether all commits that the tips lead to can be read.
+fn is_whole(repository: &Repository) -> bool {
+    let walk = || -> Result<(), git2::Error> {
+        let mut walk = repository.revwalk()?;
+        walk.push_glob(&format!("{TIPS}*"))?;
+        walk.into_iter().try_for_each(|id| repository.find_commit(id?)?.tree().map(drop))
+    };
+    walk().is_ok()
+}
+
+/// The name under which the cache keeps the tip of a branch.
+fn tip(name: &RefName) -> String {
+    format!("{TIPS}{name}{LEAF}")
+}
+
+fn has_tip(repository: &Repository, name: &RefName) -> bool {
+    repository.refname_to_id(&tip(name)).is_ok()
+}
+
+/// Checks that what was wanted of a branch was sent.
+fn arrived(repository: &Repository, name: &RefName, id: &CommitId) -> Result<(), GitError> {
+    match repository.find_commit(oid(id.as_str())) {
+        Ok(_) => Ok(()),
+        Err(error) if error.code() == ErrorCode::NotFound => Err(GitError::Away {
+            doing: format!("fetch {name}"),
+            why: format!("{id} was not sent: the branch moved meanwhile, or the server lags behind"),
+        }),
+        Err(error) => Err(GitError::commit(id, error)),
+    }
+}
+
+/// Keeps the tip of a branch, or forgets it.
+pub(super) fn remember(repository: &Repository, name: &RefName, id: Option<Oid>) -> Result<(), GitError> {
+    let doing = format!("remember the tip of {name}");
+    let result = match id {
+        Some(id) => repository.reference(&tip(name), id, true, "fetched").map(drop),
+        None => match repository.find_reference(&tip(name)) {
+            Ok(mut reference) => reference.delete(),
+            Err(error) if error.code() == ErrorCode::NotFound => Ok(()),
+            Err(error) => Err(error),
+        },
+    };
+    result.map_err(|error| GitError::Cache { doing, source: Box::new(error) })
+}

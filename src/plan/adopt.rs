@@ -1,0 +1,219 @@
+//! First sight: what may be created, what may be taken over, and what is somebody else's (design §6).
+
+use super::context::Context;
+use super::evidence::{Need, Question};
+use super::report::{Reason, Wait};
+use crate::manifest::object::{DOMAIN, OWNER, Object, ObjectRef};
+use crate::record::posture::Posture;
+use crate::record::state::RoleName;
+use crate::target::compare;
+use crate::target::inplace::{self, RenderError};
+use crate::target::live::Outcome;
+use serde_json::Value;
+
+/// Field managers of client-side apply and its kin: taking an object over makes their fields ours.
+const CLIENT_SIDE: [&str; 6] =
+    ["kubectl-client-side-apply", "kubectl-create", "kubectl-edit", "kubectl-replace", "kubectl", "before-first-apply"];
+
+/// Annotations by which other appliers claim an object, with who that is and how to hand over.
+const APPLIER_ANNOTATIONS: [(&str, &str, &str); 3] = [
+    (
+        "meta.helm.sh/release-name",
+        "Helm",
+        "remove the annotations meta.helm.sh/* (and uninstall the release with --keep-history)",
+    ),
+    ("meta.helm.sh/release-namespace", "Helm", "remove the annotations meta.helm.sh/*"),
+    (
+        "argocd.argoproj.io/tracking-id",
+        "Argo CD",
+        "remove the object from the Application, then its tracking-id annotation",
+    ),
+];
+
+/// Labels by which other appliers claim an object.
+const APPLIER_LABELS: [(&str, &str, &str); 2] = [
+    (
+        "kustomize.toolkit.fluxcd.io/name",
+        "Flux",
+        "remove the object from the Kustomization with prune disabled, then its labels",
+    ),
+    ("helm.toolkit.fluxcd.io/name", "Flux", "remove the HelmRelease with keepHistory, then its labels"),
+];
+
+/// Field managers of other appliers.
+const APPLIER_MANAGERS: [(&str, &str); 4] =
+    [("helm", "Helm"), ("argocd-controller", "Argo CD"), ("kustomize-controller", "Flux"), ("helm-controller", "Flux")];
+
+/// Why a live object may not be written: another owner, another applier.
+#[must_use]
+pub fn claimed_by_others(context: &Context<'_>, live: &Object) -> Option<Wait> {
+    let reference = live.reference();
+    if let Some(owner) = live.annotation(OWNER)
+        && owner != context.owner
+    {
+        let why = format!("{reference} belongs to {owner}; release it there, or rename one of the two");
+        return Some(Wait::new(Reason::OwnedByOther, why));
+    }
+    let (applier, advice) = foreign_applier(live)?;
+    Some(Wait::new(Reason::ForeignApplier, format!("{reference} is applied by {applier}; to hand it over, {advice}")))
+}
+
+fn foreign_applier(live: &Object) -> Option<(&'static str, &'static str)> {
+    let annotated = APPLIER_ANNOTATIONS.iter().find(|(key, _, _)| live.annotation(key).is_some());
+    let labelled = APPLIER_LABELS.iter().find(|(key, _, _)| live.label(key).is_some());
+    if let Some((_, applier, advice)) = annotated.or(labelled) {
+        return Some((applier, advice));
+    }
+    let managers = managers(live);
+    let known = APPLIER_MANAGERS.iter().find(|(name, _)| managers.contains(name));
+    known.map(|(_, applier)| (*applier, "stop applying it there, then remove its entry from metadata.managedFields"))
+}
+
+fn managers(live: &Object) -> Vec<&str> {
+    let entries = live.at("/metadata/managedFields").and_then(Value::as_array);
+    entries.into_iter().flatten().filter_map(|e| e.get("manager").and_then(Value::as_str)).collect()
+}
+
+/// Whether client-side apply still owns fields of an object.
+#[must_use]
+pub fn client_side_managed(live: &Object, manager: &str) -> bool {
+    managers(live).iter().any(|m| *m != manager && CLIENT_SIDE.contains(m))
+}
+
+/// What first sight came to.
+#[derive(Debug)]
+pub enum Sight {
+    /// Everything is absent, or equal but for our marks.
+    Clear,
+    /// Nothing may be written, or not yet.
+    Wait(Vec<Wait>, Vec<Need>),
+    /// The API server refuses the manifests.
+    Refused(String),
+}
+
+/// Looks at every object that the first posture would write: absent, equal, or different (design §6).
+///
+/// # Errors
+/// When the posture cannot be rendered.
+pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, RenderError> {
+    let (mut waits, mut needs, mut differing) = (Vec::new(), Vec::new(), Vec::new());
+    for (reference, rendered) in inplace::render(posture, &context.facts())? {
+        if context.live.missing.contains(&reference.kind) {
+            waits.push(Wait::new(Reason::CrdMissing, format!("the cluster does not serve {}", reference.kind)));
+            continue;
+        }
+        let live = context.live.get(&reference);
+        if let Some(live) = live {
+            if context.is_ours(live) {
+                let why = format!("{reference} carries our marks, but the state branch has no record of this rollout");
+                waits.push(Wait::new(Reason::StateLost, why));
+                continue;
+            }
+            if let Some(wait) = claimed_by_others(context, live) {
+                waits.push(wait);
+                continue;
+            }
+        }
+        match (ask(context, &rendered.object, RoleName::Stable), live) {
+            (Reply::Asked(need), _) => needs.push(need),
+            (Reply::Wait(wait), _) => waits.push(wait),
+            (Reply::Refused(why), _) => return Ok(Sight::Refused(why)),
+            (Reply::Allowed(result), Some(live)) => differing.extend(changes(&result, live)),
+            (Reply::Allowed(_), None) => {}
+        }
+    }
+    if !differing.is_empty() {
+        let shown = differing.iter().take(20).cloned().collect::<Vec<_>>().join("; ");
+        waits.push(Wait::new(Reason::AdoptionDiffers, shown));
+    }
+    if !needs.is_empty() {
+        waits.push(Wait::new(Reason::Evidence, format!("{} server-side dry runs are on their way", needs.len())));
+    }
+    Ok(if waits.is_empty() { Sight::Clear } else { Sight::Wait(waits, needs) })
+}
+
+/// What an answer to a dry run means for a plan.
+#[derive(Debug)]
+pub enum Reply {
+    /// Not answered yet.
+    Asked(Need),
+    /// Answered by something that says nothing about the content.
+    Wait(Wait),
+    /// The API server refuses the content.
+    Refused(String),
+    /// It would do this.
+    Allowed(Box<Object>),
+}
+
+/// Asks what applying an object would come to, or looks the answer up.
+#[must_use]
+pub fn ask(context: &Context<'_>, object: &Object, role: RoleName) -> Reply {
+    let live = context.live.get(object.reference());
+    let question = Question {
+        cluster: context.cluster.clone(),
+        target: object.reference().clone(),
+        content: compare::applied_digest(object),
+        over: live.and_then(Object::resource_version).map(str::to_owned),
+    };
+    let Some(answer) = context.input.evidence.dry_runs.get(&question) else {
+        return Reply::Asked(Need { question, object: Box::new(context.marked(object, role)) });
+    };
+    let reference = object.reference();
+    match &answer.outcome {
+        Outcome::Done(Some(result)) => Reply::Allowed(result.clone()),
+        Outcome::Done(None) => Reply::Allowed(Box::new(object.clone())),
+        Outcome::Refused(why) => Reply::Refused(format!("{reference}: {why}")),
+        Outcome::Conflict { manager, fields } => Reply::Wait(Wait::new(
+            Reason::FieldConflict,
+            format!("{reference}: {manager} owns {} with other values", fields.join(", ")),
+        )),
+        Outcome::Forbidden(why) => Reply::Wait(Wait::new(Reason::Forbidden, format!("{reference}: {why}"))),
+        Outcome::MissingKind(kind) => {
+            Reply::Wait(Wait::new(Reason::CrdMissing, format!("the cluster does not serve {kind}")))
+        }
+        Outcome::Stale(_) | Outcome::Retriable(_) => {
+            let why = format!("{reference}: the dry run is asked again");
+            Reply::Wait(Wait::new(Reason::Evidence, why))
+        }
+    }
+}
+
+/// What a dry run would change of a live object beside our marks.
+fn changes(result: &Object, live: &Object) -> Vec<String> {
+    let reference = live.reference();
+    let (result, live) = (comparable(result), comparable(live));
+    let mut all: Vec<String> = compare::differs(&result, &live).iter().map(|d| format!("{reference}: {d}")).collect();
+    all.extend(
+        compare::differs(&live, &result).iter().filter(|d| d.found.is_none()).map(|d| format!("{reference}: {d}")),
+    );
+    all
+}
+
+fn comparable(object: &Object) -> Object {
+    let mut object = object.clone();
+    if let Some(top) = object.value_mut().as_object_mut() {
+        top.remove("status");
+    }
+    if let Some(metadata) = object.value_mut()["metadata"].as_object_mut() {
+        metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace" | "labels" | "annotations"));
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.retain(|key, _| !key.starts_with(DOMAIN) && !volatile(key));
+        }
+        if metadata.get("annotations").and_then(Value::as_object).is_some_and(serde_json::Map::is_empty) {
+            metadata.remove("annotations");
+        }
+    }
+    object
+}
+
+/// Annotations that controllers and clients keep for themselves.
+fn volatile(key: &str) -> bool {
+    matches!(key, "kubectl.kubernetes.io/last-applied-configuration" | "deployment.kubernetes.io/revision")
+}
+
+/// Whether any live object of these names says that it is ours.
+#[must_use]
+pub fn ours<'a>(context: &Context<'a>) -> Vec<&'a ObjectRef> {
+    let owned = context.live.objects.values().filter(|o| o.annotation(OWNER) == Some(context.owner));
+    owned.map(|o| o.reference()).collect()
+}

@@ -1,0 +1,205 @@
+//! The way back: why a run takes it, and its steps.
+
+use super::converge::{Drift, StableFirst};
+use super::draft::{Draft, Manner};
+use super::forward::outcome_of;
+use super::input::Desired;
+use super::procedure::{self, Step, observed};
+use super::report::{Reason, Wait};
+use super::retreat;
+use crate::gate::BrakeWord;
+use crate::manifest::desired::Plan;
+use crate::manifest::ids::StepName;
+use crate::record::history;
+use crate::record::state::{Clock, Phase, Rest, Run, Standing, Stop, Then};
+
+/// Why a run goes back, and where that ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// Why.
+    pub why: String,
+    /// Where it ends.
+    pub then: Then,
+}
+
+const MARK_WORDS: [(Then, &str); 5] = [
+    (Then::Failed, "failed"),
+    (Then::Aborted, "aborted"),
+    (Then::Reverted, "reverted"),
+    (Then::NextRun, "superseded"),
+    (Then::Terminating, "removed"),
+];
+
+impl Turn {
+    /// Evidence is against the revision.
+    #[must_use]
+    pub fn failed(why: String) -> Self {
+        Self { why, then: Then::Failed }
+    }
+
+    /// What a mark says: `<word>: <why>`. A mark that cannot be read means that evidence was against the revision.
+    #[must_use]
+    pub fn from_mark(mark: &str) -> Self {
+        let known = MARK_WORDS.iter().find_map(|(then, word)| {
+            let why = mark.strip_prefix(word)?.strip_prefix(": ")?;
+            Some(Self { why: why.to_owned(), then: *then })
+        });
+        known.unwrap_or_else(|| Self::failed(mark.to_owned()))
+    }
+
+    fn as_mark(&self) -> String {
+        let word = MARK_WORDS.iter().find(|(then, _)| *then == self.then).map_or("failed", |(_, word)| *word);
+        format!("{word}: {}", self.why)
+    }
+}
+
+/// Whether what main says now may interrupt a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Superseding {
+    /// It does.
+    Interrupts,
+    /// From *promote* on it waits until the run has ended.
+    Waits,
+}
+
+impl Superseding {
+    /// What holds at a step.
+    #[must_use]
+    pub fn at(step: &Step) -> Self {
+        match step.name.as_str() {
+            "promote" | "return" | "retire" => Self::Waits,
+            _ => Self::Interrupts,
+        }
+    }
+}
+
+/// What people, the brake or main ask for: the first of them that takes this run back.
+#[must_use]
+pub fn asked_for(draft: &Draft<'_>, run: &Run, superseding: Superseding) -> Option<Turn> {
+    if let Some(why) = &draft.aborted {
+        return Some(Turn { why: why.clone(), then: Then::Aborted });
+    }
+    if draft.input.brake == Some(BrakeWord::Revert) {
+        return Some(Turn { why: "the brake in the cluster says revert".to_owned(), then: Then::Aborted });
+    }
+    if superseding == Superseding::Waits || run.route == crate::record::state::Route::Rollback {
+        return None;
+    }
+    match &draft.input.desired {
+        Desired::Wanted(rollout) if rollout.set.revision == run.revision => None,
+        Desired::Wanted(rollout) => {
+            let promoted = draft.state.promoted.as_ref().map(|p| &p.revision);
+            if promoted == Some(&rollout.set.revision) {
+                Some(Turn { why: "main is back at the promoted version".to_owned(), then: Then::Reverted })
+            } else {
+                let why = format!("main moved on to {}", rollout.set.revision.short());
+                Some(Turn { why, then: Then::NextRun })
+            }
+        }
+        Desired::Gone => Some(Turn { why: "the rollout was removed from main".to_owned(), then: Then::Terminating }),
+        Desired::Rejected(_) | Desired::Unreadable(_) => None,
+    }
+}
+
+/// Turns a run back: traffic at once, the record afterwards. The old posture stays as ceiling until live was read lower.
+pub fn turn(draft: &mut Draft<'_>, run: &Run, turn: Turn) {
+    go_back(draft, run, &turn);
+    let stop = Stop { step: StepName::fixed("split"), seq: draft.state.seq + 1, clock: Clock::entered(draft.now()) };
+    let what = format!("goes back: {}", turn.why);
+    draft.enter(Phase::Reverting { stop, why: turn.why, then: turn.then }, what);
+}
+
+/// Plans the retreat; says whether live was read back, marked and serving.
+fn go_back(draft: &mut Draft<'_>, run: &Run, turn: &Turn) -> bool {
+    let Some(plan) = draft.plan.clone() else { return false };
+    let roles = draft.roles(run);
+    let retreat = {
+        let context = draft.context(&plan, None, None);
+        retreat::retreat(&context, run, &roles.old, &turn.as_mark())
+    };
+    draft.retreats = retreat.actions;
+    draft.waits.extend(retreat.waits);
+    retreat.seen
+}
+
+/// A run on its way back.
+pub fn reverting(draft: &mut Draft<'_>, stop: &Stop, why: &str, then: Then) {
+    let (Some(run), Some(plan)) = (draft.state.run.clone(), draft.plan.clone()) else {
+        let why = "the record names a run that goes back, but its plan is not on the state branch";
+        draft.waits.push(Wait::new(Reason::RecordUnreadable, why));
+        return;
+    };
+    let turn = Turn { why: why.to_owned(), then };
+    let roles = draft.roles(&run);
+    let [drain, retire] = procedure::back(&plan, run.route, &roles);
+    match stop.step.as_str() {
+        "retire" => retiring(draft, &plan, &run, &retire, &turn),
+        "return" => {
+            if go_back(draft, &run, &turn) && drained(draft, &drain, stop) {
+                next(draft, &retire, &turn);
+            }
+        }
+        _ => {
+            if go_back(draft, &run, &turn) {
+                next(draft, &drain, &turn);
+            }
+        }
+    }
+}
+
+fn next(draft: &mut Draft<'_>, step: &Step, turn: &Turn) {
+    draft.allow(step.posture.clone());
+    let stop = Stop { step: step.name.clone(), seq: draft.state.seq + 1, clock: Clock::entered(draft.now()) };
+    let what = match step.name.as_str() {
+        "return" => "all traffic on stable",
+        _ => "the candidate retires",
+    };
+    draft.enter(Phase::Reverting { stop, why: turn.why.clone(), then: turn.then }, what);
+}
+
+/// Requests in flight on the candidate have had their time.
+fn drained(draft: &mut Draft<'_>, step: &Step, stop: &Stop) -> bool {
+    let done = observed(stop.clock.entered, draft.now(), &draft.input.gaps);
+    if done >= step.soak {
+        return true;
+    }
+    let until = draft.now() + step.soak.delta() - done.delta();
+    draft.wake(until);
+    let message = format!("requests in flight on the candidate drain, {done} of {}", step.soak);
+    draft.waits.push(Wait::new(Reason::Soak, message).since(stop.clock.entered).until(until));
+    false
+}
+
+/// How *retire* is met on the way back: marks are lifted.
+pub const RETIRING: Manner<'static> =
+    Manner { drift: Drift::Report, stable_first: StableFirst::No, mark: None, fence: None };
+
+fn retiring(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, turn: &Turn) {
+    let converged = draft.converge(plan, &step.posture, RETIRING);
+    if converged.unlisted {
+        draft.take_inventory();
+        draft.note("inventory");
+    }
+    if converged.reached {
+        end(draft, run, turn);
+        return;
+    }
+    for at in converged.waits.iter().filter_map(|w| w.until) {
+        draft.wake(at);
+    }
+    draft.waits.extend(converged.waits);
+}
+
+/// The run is over: nothing of it is left in the cluster.
+pub fn end(draft: &mut Draft<'_>, run: &Run, turn: &Turn) {
+    let now = draft.now();
+    history::end_run(&mut draft.state, outcome_of(turn.then), &turn.why, now);
+    draft.plan = None;
+    let phase = match turn.then {
+        Then::Failed => Phase::Failed { why: turn.why.clone(), since: now, standing: Standing::Stable },
+        Then::Reverted | Then::Aborted | Then::NextRun => Phase::Steady { how: Rest::Reverted, since: now },
+        Then::Terminating => Phase::Terminating { since: now },
+    };
+    let word = outcome_of(turn.then);
+    draft.enter(phase, format!("run {} ended: {word:?}: {}", run.id, turn.why));
+}

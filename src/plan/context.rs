@@ -1,0 +1,181 @@
+//! What every part of the planner looks at: one rollout in one cluster, at one moment.
+
+use super::action::{Action, Class, Expects, Verb};
+use super::input::Input;
+use crate::manifest::desired::{Plan, Router, Set};
+use crate::manifest::ids::{ClusterName, Namespace, ObjectName, SetId};
+use crate::manifest::object::{EPOCH, Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
+use crate::record::posture::{Posture, PostureDigest, Split};
+use crate::record::state::{Owned, RoleName};
+use crate::target::compare;
+use crate::target::inplace::Facts;
+use crate::target::layout;
+use crate::target::live::LiveState;
+use crate::traffic::{View, replicas};
+use std::sync::Arc;
+
+/// One rollout in one cluster, with the plan that is in force.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// Everything observed.
+    pub input: &'a Input,
+    /// How the run (or, at rest, main) wants it to go.
+    pub plan: &'a Plan,
+    /// What is there.
+    pub live: &'a LiveState,
+    /// Which cluster.
+    pub cluster: &'a ClusterName,
+    /// The set that was stable when the run started.
+    pub base: &'a SetId,
+    /// Stable's pods when the run entered *prepare*.
+    pub baseline: u32,
+    /// Whether the run's promote may have overwritten stable.
+    pub stable: Stable,
+    /// Our field manager.
+    pub manager: &'a str,
+    /// Our owner mark.
+    pub owner: &'a str,
+    /// The sequence number of the record that writes rely on.
+    pub seq: u64,
+    /// The mark that this run's objects carry while it goes back.
+    pub mark: Option<&'a str>,
+    /// Objects have to be written under a record at least this new.
+    pub fence: Option<u64>,
+    /// What the record says is ours.
+    pub inventory: &'a [Owned],
+}
+
+/// What a run has done to the stable objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stable {
+    /// Nothing: they are as they were when it started.
+    Untouched,
+    /// Its promote is recorded: they may be of the new version.
+    Overwritten,
+}
+
+impl<'a> Context<'a> {
+    /// What splits requests.
+    #[must_use]
+    pub fn router(&self) -> Option<&'a Router> {
+        self.plan.traffic.as_ref().map(|traffic| &traffic.router)
+    }
+
+    /// Where the objects live.
+    #[must_use]
+    pub fn namespace(&self) -> &'a Namespace {
+        &self.input.id.namespace
+    }
+
+    /// Names an object of the rollout's namespace.
+    #[must_use]
+    pub fn object(&self, kind: Kind, name: &ObjectName) -> ObjectRef {
+        ObjectRef { kind, namespace: self.namespace().clone(), name: name.clone() }
+    }
+
+    /// The stable Deployment.
+    #[must_use]
+    pub fn target(&self) -> ObjectRef {
+        self.object(Kind::Deployment, &self.plan.target.name)
+    }
+
+    /// The candidate's Deployment.
+    #[must_use]
+    pub fn candidate_deployment(&self) -> ObjectRef {
+        let target = self.target();
+        let name = layout::copy_name(&target).unwrap_or_else(|_| target.name.clone());
+        ObjectRef { name, ..target }
+    }
+
+    /// Where the traffic room looks.
+    #[must_use]
+    pub fn view(&self) -> View<'a> {
+        View { live: self.live, namespace: self.namespace(), target: &self.plan.target.name, baseline: self.baseline }
+    }
+
+    /// The pinned set of that id.
+    #[must_use]
+    pub fn set(&self, id: &SetId) -> Option<&'a Arc<Set>> {
+        self.input.sets.get(id)
+    }
+
+    /// Whether a live split is all that a posture asks for: by pods a weight is only met from below.
+    #[must_use]
+    pub fn reached(&self, live: &Split, posture: &Posture) -> bool {
+        let wanted = match self.router() {
+            Some(Router::Replicas { .. }) => replicas::reachable(self.baseline, &posture.split),
+            Some(Router::GatewayApi { .. }) | None => posture.split.clone(),
+        };
+        live.same(&wanted)
+    }
+
+    /// What a rendering needs.
+    #[must_use]
+    pub fn facts(&self) -> Facts<'a> {
+        Facts {
+            plan: self.plan,
+            base: self.base,
+            sets: &self.input.sets,
+            live: self.live,
+            baseline: self.baseline,
+            namespace: self.namespace(),
+            manager: self.manager,
+        }
+    }
+
+    /// Whether a live object is this rollout's.
+    #[must_use]
+    pub fn is_ours(&self, live: &Object) -> bool {
+        live.annotation(OWNER) == Some(self.owner)
+    }
+
+    /// A rendered object with all our marks.
+    #[must_use]
+    pub fn marked(&self, object: &Object, role: RoleName) -> Object {
+        let mut object = compare::marked(object.clone(), self.owner, self.seq, self.input.me.epoch);
+        object.annotate(ROLE, if role == RoleName::Stable { "stable" } else { "candidate" });
+        if let Some(mark) = self.mark {
+            object.annotate(RETREATED, mark);
+        }
+        object
+    }
+
+    /// An action on this rollout in this cluster.
+    #[must_use]
+    pub fn action(&self, class: Class, posture: Option<PostureDigest>, verb: Verb, why: impl Into<String>) -> Action {
+        Action {
+            class,
+            rollout: self.input.id.clone(),
+            cluster: self.cluster.clone(),
+            cluster_uid: self.live.cluster_uid.clone(),
+            posture,
+            verb,
+            why: why.into(),
+        }
+    }
+
+    /// What a write of that class expects to find where `live` was read.
+    #[must_use]
+    pub fn expects(&self, class: Class, live: Option<&Object>) -> Expects {
+        let Some(live) = live else { return Expects::Absent };
+        let uid = live.uid().unwrap_or_default().to_owned();
+        match class {
+            Class::Upkeep => Expects::Uid(uid),
+            Class::Retreat | Class::Advance => {
+                Expects::Version { uid, resource_version: live.resource_version().unwrap_or_default().to_owned() }
+            }
+        }
+    }
+}
+
+/// The sequence number that a live object's last write relied on.
+#[must_use]
+pub fn seq_of(live: &Object) -> u64 {
+    live.annotation(SEQ).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// The epoch of a live object's last write.
+#[must_use]
+pub fn epoch_of(live: &Object) -> u64 {
+    live.annotation(EPOCH).and_then(|text| text.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,382 @@
+//! From a recorded posture to what is due now, in the order of design §5: lower the split → copies and Services → sizes
+//! up → (enough ready endpoints) raise the split → deletes, referrers first. So the record may be ahead of live, never
+//! behind.
+
+use super::action::{Action, Class, Expects, Verb};
+use super::context::{Context, seq_of};
+use super::exposure;
+use super::report::{Reason, Wait};
+use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
+use crate::record::posture::Posture;
+use crate::record::state::RoleName;
+use crate::target::inplace::{self, RenderError, Rendered};
+use crate::target::live::Outcome;
+use crate::target::overlap::{self, Overlap};
+use crate::target::workload::{self, Readiness};
+use crate::target::{compare, layout};
+use crate::traffic::Standing;
+use chrono::TimeDelta;
+use std::collections::BTreeMap;
+
+/// How a hand's changes to fields that are ours are met (requirement X-16).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drift {
+    /// Put back: no run is open.
+    Restore,
+    /// Shown.
+    Report,
+}
+
+/// Whether stable has to be ready before what people meet is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StableFirst {
+    /// Its pods change, or its share rises.
+    Yes,
+    /// It stays as it is.
+    No,
+}
+
+/// How far live is from the posture.
+#[derive(Debug, Default)]
+pub struct Converged {
+    /// What is due now.
+    pub actions: Vec<Action>,
+    /// What it waits on.
+    pub waits: Vec<Wait>,
+    /// Whether live is all that the posture asks for.
+    pub reached: bool,
+    /// Evidence against the revision: a write or the route was refused.
+    pub refused: Option<String>,
+    /// Which workload is not ready, if one has to be.
+    pub not_ready: Option<(RoleName, Readiness)>,
+    /// Objects to delete that the record does not list yet: it has to be written first.
+    pub unlisted: bool,
+}
+
+/// What is due on the way to `posture`.
+///
+/// # Errors
+/// When the posture cannot be rendered.
+pub fn converge(
+    context: &Context<'_>,
+    posture: &Posture,
+    drift: Drift,
+    stable_first: StableFirst,
+) -> Result<Converged, RenderError> {
+    let rendered = inplace::render(posture, &context.facts())?;
+    let mut pass = Pass { context, posture, drift, rendered: &rendered, out: Converged::default() };
+    if pass.blocked() || pass.lower() || pass.build() || pass.await_ready(stable_first) || pass.front() {
+        return Ok(pass.out);
+    }
+    if pass.await_route() || pass.delete() {
+        return Ok(pass.out);
+    }
+    pass.out.reached = true;
+    Ok(pass.out)
+}
+
+/// One pass over the stages; each says whether the next has to wait.
+struct Pass<'a> {
+    context: &'a Context<'a>,
+    posture: &'a Posture,
+    drift: Drift,
+    rendered: &'a BTreeMap<ObjectRef, Rendered>,
+    out: Converged,
+}
+
+impl Pass<'_> {
+    /// Objects that are somebody else's, and kinds that the cluster lacks: nothing is written.
+    fn blocked(&mut self) -> bool {
+        for reference in self.rendered.keys() {
+            if self.context.live.missing.contains(&reference.kind) {
+                let why = format!("the cluster does not serve {}", reference.kind);
+                self.out.waits.push(Wait::new(Reason::CrdMissing, why));
+            }
+            if let Some(live) = self.context.live.get(reference) {
+                self.out.waits.extend(super::adopt::claimed_by_others(self.context, live));
+            }
+        }
+        if self.posture.candidate.is_some() {
+            let objects = self.rendered.iter().filter(|(_, r)| r.role == RoleName::Candidate);
+            let objects = objects.map(|(k, r)| (k.clone(), r.object.clone())).collect();
+            let context = self.context;
+            for found in overlap::overlap(context.live, &objects, context.plan, context.namespace()) {
+                if let Overlap::Selects(by) = found {
+                    let why = format!("{by} also selects the candidate's pods; make its selector narrower");
+                    self.out.waits.push(Wait::new(Reason::SelectorOverlap, why));
+                }
+            }
+        }
+        !self.out.waits.is_empty()
+    }
+
+    /// A hand raised the exposure: it is lowered to the record. Not in *return*, where the share goes to the same version.
+    fn lower(&mut self) -> bool {
+        let handing_back = self.posture.candidate.as_ref().is_some_and(|c| c.set == self.posture.stable.set);
+        let Ok(live) = exposure::live_split(self.context) else { return false };
+        if handing_back || live.within(&self.posture.split) || self.drift == Drift::Restore {
+            return false;
+        }
+        for carrier in exposure::carriers(self.context) {
+            let Some(rendered) = self.rendered.get(&carrier) else { continue };
+            if let Some(live) = self.context.live.get(&carrier) {
+                if compare::differs(&rendered.object, live).is_empty() {
+                    continue;
+                }
+                self.apply(&carrier, Class::Retreat, "exposure back to the record");
+            }
+        }
+        !self.out.actions.is_empty()
+    }
+
+    /// Copies, Services of the candidate, workloads at their sizes.
+    fn build(&mut self) -> bool {
+        for kind in [Kind::ConfigMap, Kind::ServiceAccount, Kind::Service, Kind::Deployment] {
+            self.write_kind(kind, |rendered| kind != Kind::Service || rendered.role == RoleName::Candidate);
+        }
+        self.write_kind(Kind::HorizontalPodAutoscaler, |_| true);
+        self.write_kind(Kind::PodDisruptionBudget, |_| true);
+        self.busy()
+    }
+
+    /// Each role that is to be met has its size in ready endpoints.
+    fn await_ready(&mut self, stable_first: StableFirst) -> bool {
+        let target = self.context.target();
+        if stable_first == StableFirst::Yes {
+            self.require_ready(&target, RoleName::Stable);
+        }
+        if self.posture.candidate.is_some() {
+            let candidate = self.context.candidate_deployment();
+            self.require_ready(&candidate, RoleName::Candidate);
+            self.require_endpoints(&candidate);
+        }
+        self.out.not_ready.is_some() || !self.out.waits.is_empty()
+    }
+
+    fn require_ready(&mut self, reference: &ObjectRef, role: RoleName) {
+        let Some(live) = self.context.live.get(reference) else { return };
+        let readiness = workload::readiness(live, self.context.live);
+        if let Readiness::NotReady { why, unavailable_since } = &readiness {
+            let reason = if role == RoleName::Stable { Reason::StableNotReady } else { Reason::CandidateNotReady };
+            let wait = Wait::new(reason, format!("{}: {why}", reference.name));
+            self.out.waits.push(Wait { since: *unavailable_since, ..wait });
+            self.out.not_ready.get_or_insert((role, readiness));
+        }
+    }
+
+    fn require_endpoints(&mut self, candidate: &ObjectRef) {
+        let wanted = self.rendered.get(candidate).and_then(|r| r.object.int("/spec/replicas")).unwrap_or(0);
+        let ready = i64::from(exposure::ready(self.context).candidate);
+        if self.out.not_ready.is_none() && ready < wanted {
+            let why = format!("{ready} of {wanted} endpoints of the candidate are ready");
+            self.out.waits.push(Wait::new(Reason::CandidateNotReady, why.clone()));
+            let readiness = Readiness::NotReady { why, unavailable_since: None };
+            self.out.not_ready = Some((RoleName::Candidate, readiness));
+        }
+    }
+
+    /// What people meet: stable's Services, then routes.
+    fn front(&mut self) -> bool {
+        self.write_kind(Kind::Service, |rendered| rendered.role == RoleName::Stable);
+        if self.busy() {
+            return true;
+        }
+        self.write_kind(Kind::HttpRoute, |_| true);
+        self.busy()
+    }
+
+    fn await_route(&mut self) -> bool {
+        // A plain route that nobody runs a gateway for is no reason to hold a rollout at rest.
+        if self.drift == Drift::Restore {
+            return false;
+        }
+        let wait = match exposure::standing(self.context) {
+            Standing::Effective => return false,
+            Standing::NotYet { why } => Wait::new(Reason::RouteNotEffective, why),
+            Standing::Unknown { why } => Wait::new(Reason::RouteUnknown, why),
+            Standing::Refused { why } => {
+                self.out.refused = Some(format!("the route was refused: {why}"));
+                Wait::new(Reason::RouteNotEffective, why)
+            }
+        };
+        self.out.waits.push(wait);
+        true
+    }
+
+    /// Removes what is ours and no longer rendered: referrers before referents.
+    fn delete(&mut self) -> bool {
+        let context = self.context;
+        let ours = |live: &&Object| context.is_ours(live) && !self.rendered.contains_key(live.reference());
+        let mut surplus: Vec<&Object> = context
+            .live
+            .objects
+            .values()
+            .map(AsRef::as_ref)
+            .filter(|o| Kind::MANIFEST.contains(&o.reference().kind))
+            .filter(ours)
+            .collect();
+        let of_stable = surplus.iter().filter(|o| role_of(o) == RoleName::Stable).count();
+        if of_stable > context.input.policy.max_deletions {
+            let why = format!(
+                "{of_stable} objects would be deleted, the policy allows {}",
+                context.input.policy.max_deletions
+            );
+            self.out.waits.push(Wait::new(Reason::TooManyDeletions, why));
+            surplus.retain(|o| role_of(o) == RoleName::Candidate);
+        }
+        let Some(last) = surplus.iter().map(|o| o.reference().kind).max_by_key(|k| order_of(*k)) else { return false };
+        for live in surplus.into_iter().filter(|o| o.reference().kind == last) {
+            if live.at("/metadata/deletionTimestamp").is_some() {
+                continue;
+            }
+            let listed = context
+                .inventory
+                .iter()
+                .any(|o| o.reference == *live.reference() && Some(o.uid.as_str()) == live.uid());
+            if !listed {
+                self.out.unlisted = true;
+                continue;
+            }
+            let verb =
+                Verb::Delete { target: live.reference().clone(), expects: context.expects(Class::Upkeep, Some(live)) };
+            let posture = Some(self.posture.digest());
+            self.out.actions.push(context.action(
+                Class::Advance,
+                posture,
+                verb,
+                format!("delete {}", live.reference()),
+            ));
+        }
+        self.out.waits.push(Wait::new(Reason::Writing, "objects of the candidate are being removed"));
+        true
+    }
+
+    fn busy(&mut self) -> bool {
+        if self.out.actions.is_empty() && self.out.waits.is_empty() {
+            return false;
+        }
+        if self.out.waits.is_empty() {
+            self.out.waits.push(Wait::new(Reason::Writing, "objects are being written"));
+        }
+        true
+    }
+
+    fn write_kind(&mut self, kind: Kind, which: impl Fn(&Rendered) -> bool) {
+        let due: Vec<ObjectRef> = self
+            .rendered
+            .iter()
+            .filter(|(reference, rendered)| reference.kind == kind && which(rendered))
+            .map(|(reference, _)| reference.clone())
+            .collect();
+        for reference in due {
+            self.write(&reference);
+        }
+    }
+
+    /// Writes one object if it is due (design §6): equal hash and no drift → no write.
+    fn write(&mut self, reference: &ObjectRef) {
+        let Some(rendered) = self.rendered.get(reference) else { return };
+        let Some(live) = self.context.live.get(reference) else {
+            self.apply(reference, Class::Advance, "create");
+            return;
+        };
+        let digest = compare::applied_digest(&rendered.object);
+        let applied = self.context.is_ours(live) && live.annotation(APPLIED) == Some(digest.as_str());
+        let mark_changes = live.annotation(RETREATED) != self.context.mark;
+        let fenced = self.context.fence.is_some_and(|fence| seq_of(live) < fence);
+        let differences = compare::differs(&rendered.object, live);
+        if !applied || mark_changes || fenced {
+            // Marks are lifted, and fences written, over exactly what was read; so is the candidate's size raised.
+            let by_rule = rendered.role == RoleName::Stable && applied_before(live) && only_size(&differences);
+            let class = if by_rule && !mark_changes && !fenced { Class::Upkeep } else { Class::Advance };
+            let why = differences.first().map_or_else(|| "marks".to_owned(), ToString::to_string);
+            self.apply(reference, class, &why);
+        } else if !differences.is_empty() {
+            self.drifted(reference, live, &differences);
+        }
+    }
+
+    fn drifted(&mut self, reference: &ObjectRef, live: &Object, differences: &[compare::Difference]) {
+        let what = differences.iter().take(3).map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        if self.drift == Drift::Restore {
+            self.apply(reference, Class::Upkeep, &format!("put back {what}"));
+            return;
+        }
+        let carries = exposure::carriers(self.context).contains(live.reference());
+        let same = exposure::live_split(self.context).is_ok_and(|split| self.context.reached(&split, self.posture));
+        if carries && !same {
+            let why = format!("{reference}: {what}");
+            self.out.waits.push(Wait::new(Reason::LoweredByHand, why));
+        }
+    }
+
+    fn apply(&mut self, reference: &ObjectRef, class: Class, why: &str) {
+        let Some(rendered) = self.rendered.get(reference) else { return };
+        let live = self.context.live.get(reference);
+        let digest = compare::applied_digest(&rendered.object);
+        if self.failed_before(reference, &digest) {
+            return;
+        }
+        let object = match (rendered.role, live, reference.kind) {
+            // A late create by a paused leader must expose nothing: the size comes with a later tick.
+            (RoleName::Candidate, None, Kind::Deployment) => layout::with_replicas(rendered.object.clone(), Some(0)),
+            _ => rendered.object.clone(),
+        };
+        let object = self.context.marked(&object, rendered.role);
+        let verb = Verb::Apply { object: Box::new(object), expects: self.context.expects(class, live) };
+        let posture = if class == Class::Retreat { None } else { Some(self.posture.digest()) };
+        self.out.actions.push(self.context.action(class, posture, verb, format!("{reference}: {why}")));
+        if let Some(live) = live.filter(|live| super::adopt::client_side_managed(live, self.context.manager)) {
+            let expects = Expects::Uid(live.uid().unwrap_or_default().to_owned());
+            let verb = Verb::Migrate { target: reference.clone(), expects };
+            let posture = Some(self.posture.digest());
+            let why = format!("{reference}: field managers of client-side apply become ours");
+            self.out.actions.push(self.context.action(Class::Upkeep, posture, verb, why));
+        }
+    }
+
+    /// The last write of the same content failed: tell why, and try again after a while.
+    fn failed_before(&mut self, reference: &ObjectRef, digest: &str) -> bool {
+        let key = (reference.clone(), digest.to_owned());
+        let Some(answer) = self.context.input.evidence.writes.get(&key) else { return false };
+        let (reason, message, pause) = match &answer.outcome {
+            Outcome::Done(_) | Outcome::Stale(_) => return false,
+            Outcome::Refused(why) => {
+                self.out.refused.get_or_insert_with(|| format!("{reference} was refused: {why}"));
+                (Reason::Retrying, why.clone(), 30)
+            }
+            Outcome::Conflict { manager, fields } => {
+                (Reason::FieldConflict, format!("{reference}: {manager} owns {}", fields.join(", ")), 30)
+            }
+            Outcome::Forbidden(why) => (Reason::Forbidden, why.clone(), 30),
+            Outcome::MissingKind(kind) => (Reason::CrdMissing, format!("the cluster does not serve {kind}"), 30),
+            Outcome::Retriable(why) => (Reason::Retrying, why.clone(), 2),
+        };
+        let again = answer.at + TimeDelta::seconds(pause);
+        self.out.waits.push(Wait::new(reason, message).since(answer.at).until(again));
+        self.context.input.now < again
+    }
+}
+
+/// Whether a live object is the candidate's or stable's, by its mark.
+#[must_use]
+pub fn role_of(live: &Object) -> RoleName {
+    if live.annotation(crate::manifest::object::ROLE) == Some("candidate") {
+        RoleName::Candidate
+    } else {
+        RoleName::Stable
+    }
+}
+
+fn order_of(kind: Kind) -> usize {
+    Kind::MANIFEST.iter().position(|k| *k == kind).unwrap_or(0)
+}
+
+fn applied_before(live: &Object) -> bool {
+    live.annotation(APPLIED).is_some()
+}
+
+fn only_size(differences: &[compare::Difference]) -> bool {
+    !differences.is_empty()
+        && differences.iter().all(|d| d.pointer == "/spec/replicas" || d.pointer == "/spec/minReplicas")
+}

@@ -1,0 +1,362 @@
+//! A plan in the making: the record as it will be, and what was found on the way.
+
+use super::action::{Action, Proposal};
+use super::context::{Context, Stable};
+use super::converge::{self, Converged, Drift, StableFirst};
+use super::evidence::Need;
+use super::input::{Desired, Input};
+use super::procedure::Roles;
+use super::report::{Reason, Wait};
+use crate::manifest::desired::{Plan, Rollout};
+use crate::manifest::ids::{CommitId, SetId};
+use crate::record::posture::Posture;
+use crate::record::state::{ClusterState, Condition, Owned, Phase, RolloutState, Run, Time};
+use crate::target::live::LiveState;
+use std::sync::Arc;
+
+/// What the next commit says of a rollout.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RecordChange {
+    /// Nothing new.
+    Keep,
+    /// This.
+    Write {
+        /// The record.
+        state: Box<RolloutState>,
+        /// The plan of its open run.
+        plan: Option<Arc<Plan>>,
+        /// What happened, for the commit's subject.
+        what: String,
+    },
+    /// It ends.
+    Remove {
+        /// Why.
+        what: String,
+    },
+}
+
+/// What one rollout shall do next.
+#[derive(Debug, Clone)]
+pub struct RolloutPlan {
+    /// What only lowers what the new version reaches: runs at once.
+    pub retreats: Vec<Action>,
+    /// What Git has to say before anything else is done.
+    pub record: RecordChange,
+    /// What the record, once pushed, allows.
+    pub actions: Vec<Action>,
+    /// What is asked of people.
+    pub proposals: Vec<Proposal>,
+    /// Branches of ours that ask for nothing any more, with the head that was seen.
+    pub void: Vec<(String, CommitId)>,
+    /// What it waits on; empty when it is settled.
+    pub waits: Vec<Wait>,
+    /// The questions that it wants answered.
+    pub needs: Vec<Need>,
+    /// When it wants to be looked at again, if nothing happens before.
+    pub wake_at: Option<Time>,
+}
+
+/// A plan in the making.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    /// Everything observed.
+    pub input: &'a Input,
+    /// What is there.
+    pub live: &'a LiveState,
+    /// The record as it will be.
+    pub state: RolloutState,
+    /// The record as it is.
+    before: Option<RolloutState>,
+    /// The plan of the open run.
+    pub plan: Option<Arc<Plan>>,
+    /// What happened, for the commit's subject.
+    what: Vec<String>,
+    /// Nothing of the rollout is left: its record ends, for this reason.
+    pub removed: Option<String>,
+    /// A person's word that takes the run back.
+    pub aborted: Option<String>,
+    /// What waits for nothing.
+    pub retreats: Vec<Action>,
+    /// What is asked of people.
+    pub proposals: Vec<Proposal>,
+    /// Branches that ask for nothing any more.
+    pub void: Vec<(String, CommitId)>,
+    /// What it waits on.
+    pub waits: Vec<Wait>,
+    /// The questions that it wants answered.
+    pub needs: Vec<Need>,
+    wake_at: Option<Time>,
+    manager: String,
+    owner: String,
+}
+
+impl<'a> Draft<'a> {
+    /// A plan that starts from this record.
+    #[must_use]
+    pub fn new(
+        input: &'a Input,
+        live: &'a LiveState,
+        before: Option<RolloutState>,
+        state: RolloutState,
+        plan: Option<Arc<Plan>>,
+    ) -> Self {
+        Self {
+            input,
+            live,
+            state,
+            before,
+            plan,
+            what: Vec::new(),
+            removed: None,
+            aborted: None,
+            retreats: Vec::new(),
+            proposals: Vec::new(),
+            void: Vec::new(),
+            waits: Vec::new(),
+            needs: Vec::new(),
+            wake_at: None,
+            manager: format!("tidegate-{}", input.me.instance),
+            owner: format!("{}/{}", input.me.instance, input.id),
+        }
+    }
+
+    /// The moment that everything is judged at.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.input.now
+    }
+
+    /// Names what the next commit is about.
+    pub fn note(&mut self, what: impl Into<String>) {
+        self.what.push(what.into());
+    }
+
+    /// Asks to be looked at again then.
+    pub fn wake(&mut self, at: Time) {
+        self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// Changes the phase.
+    pub fn enter(&mut self, phase: Phase, what: impl Into<String>) {
+        debug_assert!(self.state.phase.may_become(&phase), "{:?} → {phase:?}", self.state.phase);
+        self.state.phase = phase;
+        self.note(what);
+        // The next step is looked at as soon as this one is recorded.
+        self.wake(self.now());
+    }
+
+    /// What main wants, if it can be used.
+    #[must_use]
+    pub fn wanted(&self) -> Option<&'a Arc<Rollout>> {
+        match &self.input.desired {
+            Desired::Wanted(rollout) => Some(rollout),
+            Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => None,
+        }
+    }
+
+    /// What the record lets this cluster be.
+    #[must_use]
+    pub fn posture(&self) -> Option<&Posture> {
+        self.state.clusters.get(&self.input.me.cluster).map(|c| &c.posture)
+    }
+
+    /// Sets what the record lets this cluster be.
+    pub fn allow(&mut self, posture: Posture) {
+        let uid = self.live.cluster_uid.clone();
+        let inventory =
+            self.state.clusters.get(&self.input.me.cluster).map(|c| c.inventory.clone()).unwrap_or_default();
+        self.state.clusters.insert(self.input.me.cluster.clone(), ClusterState { uid, posture, inventory });
+    }
+
+    /// The roles of the open run.
+    #[must_use]
+    pub fn roles(&self, run: &Run) -> Roles {
+        let label = self.state.promoted.as_ref().filter(|p| p.set == run.from).and_then(|p| p.label.as_ref());
+        // After `promoted` has moved on, the old role's label matters to nobody.
+        let baseline = run.baseline.get(&self.input.me.cluster).copied().unwrap_or(0);
+        Roles::of(run, label, baseline)
+    }
+
+    /// The plan that is in force: the run's, else main's.
+    #[must_use]
+    pub fn plan_in_force(&self) -> Option<Arc<Plan>> {
+        if self.state.run.is_some() { self.plan.clone() } else { self.wanted().map(|r| Arc::new(r.plan.clone())) }
+    }
+
+    /// Looks at the rollout with a plan.
+    #[must_use]
+    pub fn context<'b>(&'b self, plan: &'b Plan, mark: Option<&'b str>, fence: Option<u64>) -> Context<'b> {
+        let cluster = self.state.clusters.get(&self.input.me.cluster);
+        let run = self.state.run.as_ref();
+        let stable_set = cluster.map(|c| &c.posture.stable.set);
+        let overwritten = run.is_some_and(|r| stable_set == Some(&r.to));
+        Context {
+            input: self.input,
+            plan,
+            live: self.live,
+            cluster: &self.input.me.cluster,
+            base: run.map(|r| &r.from).or(stable_set).unwrap_or_else(|| fallback_set(self)),
+            baseline: run.and_then(|r| r.baseline.get(&self.input.me.cluster).copied()).unwrap_or(0),
+            stable: if overwritten { Stable::Overwritten } else { Stable::Untouched },
+            manager: &self.manager,
+            owner: &self.owner,
+            seq: self.next_seq(),
+            mark,
+            fence,
+            inventory: cluster.map(|c| c.inventory.as_slice()).unwrap_or_default(),
+        }
+    }
+
+    /// How far live is from a posture.
+    #[must_use]
+    pub fn converge(&self, plan: &Plan, posture: &Posture, how: Manner<'_>) -> Converged {
+        let context = self.context(plan, how.mark, how.fence);
+        converge::converge(&context, posture, how.drift, how.stable_first).unwrap_or_else(|error| Converged {
+            waits: vec![Wait::new(Reason::RecordUnreadable, error.to_string())],
+            ..Converged::default()
+        })
+    }
+
+    /// The sequence number that this plan's writes rely on.
+    #[must_use]
+    pub fn next_seq(&self) -> u64 {
+        self.state.seq + u64::from(self.changes())
+    }
+
+    fn changes(&self) -> bool {
+        self.before.as_ref() != Some(&self.state)
+    }
+
+    /// Lists in the record what is ours in the cluster now.
+    pub fn take_inventory(&mut self) {
+        let owner = self.owner.clone();
+        let mut inventory: Vec<Owned> = self
+            .live
+            .objects
+            .values()
+            .filter(|o| o.annotation(crate::manifest::object::OWNER) == Some(owner.as_str()))
+            .filter_map(|o| {
+                let uid = o.uid()?.to_owned();
+                Some(Owned { reference: o.reference().clone(), uid, role: converge::role_of(o) })
+            })
+            .collect();
+        inventory.sort();
+        if let Some(cluster) = self.state.clusters.get_mut(&self.input.me.cluster) {
+            cluster.inventory = inventory;
+        }
+    }
+
+    /// Keeps those waits that people have to know of as conditions; `since` stays while a reason stays.
+    pub fn keep_conditions(&mut self) {
+        let mut conditions: Vec<Condition> = Vec::new();
+        for wait in self.waits.iter().filter(|w| lasting(w.reason)) {
+            let reason = wait.reason.as_str().to_owned();
+            let old = self.state.conditions.iter().find(|c| c.reason == reason);
+            if conditions.iter().any(|c| c.reason == reason) {
+                continue;
+            }
+            let message: String = wait.message.chars().take(1_000).collect();
+            let since = old.map_or(self.now(), |c| c.since);
+            conditions.push(Condition { reason, message, since, until: wait.until, act: wait.act.clone() });
+        }
+        conditions.sort_by(|a, b| a.reason.cmp(&b.reason));
+        if conditions != self.state.conditions {
+            let gone = self.state.conditions.iter().filter(|old| conditions.iter().all(|c| c.reason != old.reason));
+            let mut words: Vec<String> = gone.map(|c| format!("no longer {}", c.reason)).collect();
+            words.extend(conditions.iter().map(|c| c.reason.clone()));
+            if self.what.is_empty() {
+                self.what.extend(words);
+            }
+            self.state.conditions = conditions;
+        }
+    }
+
+    /// The finished plan. `actions` gets the record that they rely on.
+    #[must_use]
+    pub fn finish(mut self, actions: impl FnOnce(&Self) -> Vec<Action>) -> RolloutPlan {
+        self.keep_conditions();
+        let mut record = RecordChange::Keep;
+        if self.changes() {
+            self.take_inventory();
+        }
+        let actions = actions(&self);
+        if let Some(what) = self.removed {
+            record = RecordChange::Remove { what };
+        } else if self.changes() {
+            self.state.seq += 1;
+            self.state.writer = self.input.me.clone();
+            self.state.source.commit = self.input.main.clone();
+            if let Some(wanted) = self.wanted() {
+                self.state.source.path = wanted.path.clone();
+            }
+            let what = if self.what.is_empty() { "noted".to_owned() } else { self.what.join(", ") };
+            record = RecordChange::Write { state: Box::new(self.state), plan: self.plan, what };
+        }
+        RolloutPlan {
+            retreats: self.retreats,
+            record,
+            actions,
+            proposals: self.proposals,
+            void: self.void,
+            waits: self.waits,
+            needs: self.needs,
+            wake_at: self.wake_at,
+        }
+    }
+}
+
+/// How a posture is to be met.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner<'a> {
+    /// What a hand's changes are met with.
+    pub drift: Drift,
+    /// Whether stable has to be ready first.
+    pub stable_first: StableFirst,
+    /// The mark that objects carry.
+    pub mark: Option<&'a str>,
+    /// The oldest record that objects may have been written under.
+    pub fence: Option<u64>,
+}
+
+impl Manner<'_> {
+    /// At rest.
+    pub const AT_REST: Self = Self { drift: Drift::Restore, stable_first: StableFirst::No, mark: None, fence: None };
+}
+
+/// The base set of a rollout that has neither run nor posture: what main wants.
+fn fallback_set<'b>(draft: &'b Draft<'_>) -> &'b SetId {
+    static NONE: std::sync::LazyLock<SetId> =
+        std::sync::LazyLock::new(|| "0".repeat(40).parse().expect("40 zeros are a set id because they are hex digits"));
+    draft.wanted().map_or(&NONE, |rollout| &rollout.set.id)
+}
+
+/// Reasons that belong in the record: they last, and people have to do something.
+fn lasting(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Rejected
+            | Reason::SourceUnreadable
+            | Reason::AdoptionDiffers
+            | Reason::ForeignApplier
+            | Reason::OwnedByOther
+            | Reason::FieldConflict
+            | Reason::Forbidden
+            | Reason::CrdMissing
+            | Reason::StateLost
+            | Reason::SelectorOverlap
+            | Reason::LoweredByHand
+            | Reason::Drifted
+            | Reason::TooManyDeletions
+            | Reason::RouteUnknown
+            | Reason::Approval
+            | Reason::Denied
+            | Reason::Held
+            | Reason::Window
+            | Reason::Freeze
+            | Reason::Suspended
+            | Reason::Brake
+            | Reason::Concurrency
+            | Reason::Refused
+            | Reason::OnCandidate
+    )
+}

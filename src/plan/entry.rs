@@ -1,0 +1,214 @@
+//! Entering a step: gates, evidence and people's words. Gates are judged on entry: one that closes never stops a step
+//! that was entered (C-15).
+
+use super::action::{Ask, Proposal};
+use super::adopt::{self, Reply};
+use super::back::{self, Superseding, Turn};
+use super::draft::Draft;
+use super::forward;
+use super::input::{Git, MayStart};
+use super::procedure::{Stage, Step};
+use super::report::{Reason, Wait};
+use crate::gate::schedule::WindowState;
+use crate::gate::{BrakeWord, approval};
+use crate::manifest::desired::{Plan, Suspend};
+use crate::manifest::ids::StepName;
+use crate::record::branches::{Asks, Head};
+use crate::record::history;
+use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::state::{Phase, Pull, Rest, RoleName, Route, Run, Standing, Stop};
+use crate::target::inplace;
+use std::sync::Arc;
+
+/// A run that has not entered its first step: nothing of it is in the cluster.
+pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step]) {
+    if let Some(turn) = back::asked_for(draft, run, Superseding::Interrupts) {
+        drop_run(draft, run, &turn);
+        return;
+    }
+    let Some(first) = steps.first() else { return };
+    let mut waits = gates(draft, plan, run, first);
+    if let MayStart::No { limit } = draft.input.policy.may_start {
+        let why = format!("{limit} runs are open, as many as the policy allows");
+        waits.push(Wait::new(Reason::Concurrency, why));
+    }
+    match dry_runs(draft, plan, run, steps) {
+        Ok(missing) => waits.extend(missing),
+        Err(why) => {
+            let now = draft.now();
+            history::end_run(&mut draft.state, crate::record::state::Outcome::Failed, &why, now);
+            draft.plan = None;
+            let phase = Phase::Failed { why: why.clone(), since: now, standing: Standing::Stable };
+            draft.enter(phase, format!("run {} failed before anything was exposed: {why}", run.id));
+            return;
+        }
+    }
+    if waits.is_empty() {
+        forward::enter(draft, run, first, format!("enters {}", first.name));
+    } else {
+        draft.waits.extend(waits);
+    }
+}
+
+/// The run ends before anything was made.
+fn drop_run(draft: &mut Draft<'_>, run: &Run, turn: &Turn) {
+    let now = draft.now();
+    history::end_run(&mut draft.state, forward::outcome_of(turn.then), &turn.why, now);
+    draft.plan = None;
+    let phase = Phase::Steady { how: Rest::Reverted, since: now };
+    draft.enter(phase, format!("run {} dropped before it began: {}", run.id, turn.why));
+}
+
+/// Before the first step both the candidate's and the promotion's rendering pass a server-side dry run (design §6).
+///
+/// # Errors
+/// What the API server says against them.
+fn dry_runs(draft: &mut Draft<'_>, plan: &Plan, run: &Run, steps: &[Step]) -> Result<Vec<Wait>, String> {
+    let (mut waits, mut needs) = (Vec::new(), Vec::new());
+    let context = draft.context(plan, None, None);
+    let promoted = steps.iter().find(|s| s.name.as_str() == "promote").map(|s| s.posture.stable.clone());
+    let stable = promoted.unwrap_or(Role { set: run.to.clone(), size: Size::Declared, pods: None });
+    let mut postures = vec![Posture { stable, candidate: None, split: Split::stable() }];
+    postures.extend(steps.first().filter(|_| run.route != Route::Plain).map(|s| s.posture.clone()));
+    for (i, posture) in postures.iter().enumerate() {
+        let rendered = inplace::render(posture, &context.facts()).map_err(|e| e.to_string())?;
+        let wanted = if i == 0 { RoleName::Stable } else { RoleName::Candidate };
+        for rendered in rendered.values().filter(|r| r.role == wanted) {
+            if context.live.missing.contains(&rendered.object.reference().kind) {
+                let why = format!("the cluster does not serve {}", rendered.object.reference().kind);
+                waits.push(Wait::new(Reason::CrdMissing, why));
+                continue;
+            }
+            match adopt::ask(&context, &rendered.object, wanted) {
+                Reply::Allowed(_) => {}
+                Reply::Asked(need) => needs.push(need),
+                Reply::Wait(wait) => waits.push(wait),
+                Reply::Refused(why) => return Err(why),
+            }
+        }
+    }
+    if !needs.is_empty() {
+        waits.push(Wait::new(Reason::Evidence, format!("{} server-side dry runs are on their way", needs.len())));
+    }
+    draft.needs.extend(needs);
+    Ok(waits)
+}
+
+/// From a step that is done to the next, if its gates are open; else the run waits where it is.
+pub fn advance(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, _steps: &[Step], next: &Step, at: &Stop) {
+    // Back, promote, return and retire are never barred.
+    let barred = next.stage == Stage::Progressing || next.name.as_str() == "shift";
+    let waits = if barred { gates(draft, plan, run, next) } else { Vec::new() };
+    if waits.is_empty() {
+        forward::enter(draft, run, next, format!("{} → {}{}", at.step, next.name, exposure(next)));
+        return;
+    }
+    draft.waits.extend(waits);
+    let since = draft.now();
+    let waiting = match next.stage {
+        Stage::Progressing => Phase::Waiting { at: Some(at.clone()), next: next.name.clone(), since },
+        Stage::Promoting | Stage::Finalising => Phase::WaitingPromotion { at: at.clone(), since },
+    };
+    if draft.state.phase.name() != waiting.name() {
+        let reasons: Vec<&str> = draft.waits.iter().map(|w| w.reason.as_str()).collect();
+        let what = format!("waits before {} on {}", next.name, reasons.join(", "));
+        draft.enter(waiting, what);
+    }
+}
+
+fn exposure(step: &Step) -> String {
+    match (&step.posture.split, step.stage) {
+        (split, _) if split.is_stable() => String::new(),
+        (split, _) if split.headers.is_empty() => format!(" (weight {})", split.weight),
+        (split, _) if split.weight.get() == 0 => " (headers)".to_owned(),
+        (split, _) => format!(" (headers, weight {})", split.weight),
+    }
+}
+
+/// All that bars entry to a step now. Every unmet condition is listed.
+fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait> {
+    let mut waits = barred(draft);
+    if run.held {
+        let act = format!("tidegate resume {}", draft.input.id);
+        waits.push(Wait::new(Reason::Held, format!("run {} is held by a person's word", run.id)).act(act));
+    }
+    if let Some(name) = &step.before.window {
+        match draft.input.policy.windows.get(name) {
+            None => waits.push(Wait::new(Reason::Window, format!("the policy has no window {name}"))),
+            Some(window) => match window.is_open(draft.now()) {
+                WindowState::Open { .. } => {}
+                WindowState::Closed { opens } => {
+                    let wait = Wait::new(Reason::Window, format!("{} waits for the window {name}", step.name));
+                    waits.push(Wait { until: opens, ..wait });
+                }
+            },
+        }
+    }
+    if step.before.approval.is_some() {
+        let through = approval::asked_as(plan, &step.name).unwrap_or_else(|| StepName::fixed("promotion"));
+        waits.extend(approved(draft, plan, run, &through));
+    }
+    for at in waits.iter().filter_map(|w| w.until) {
+        draft.wake(at);
+    }
+    waits
+}
+
+/// What bars entry to prepare, a phase, shift and a direct change alike: suspend, freeze, brake, Git away.
+#[must_use]
+pub fn barred(draft: &Draft<'_>) -> Vec<Wait> {
+    let mut waits = Vec::new();
+    if draft.wanted().is_some_and(|r| r.suspend == Suspend::Yes) {
+        waits.push(Wait::new(Reason::Suspended, "the rollout's file says suspend: true"));
+    }
+    if let Some(word) = draft.input.brake {
+        let word = if word == BrakeWord::Hold { "hold" } else { "revert" };
+        waits.push(Wait::new(Reason::Brake, format!("the ConfigMap tidegate-brake says {word}")));
+    }
+    for (name, freeze) in &draft.input.policy.freezes {
+        if let Some(until) = freeze.holds(draft.input.policy.tenant.as_ref(), draft.now()) {
+            waits.push(Wait::new(Reason::Freeze, format!("freeze {name}")).until(until));
+        }
+    }
+    if let Git::Away(why) = &draft.input.git {
+        waits.push(Wait::new(Reason::GitAway, why.clone()));
+    }
+    waits
+}
+
+/// A person's word for a step: asked for once, by a branch that adds the decision.
+fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -> Vec<Wait> {
+    if approval::covers(plan, &run.approved, through) {
+        return Vec::new();
+    }
+    let id = draft.input.id.clone();
+    let head = Head { rollout: id.clone(), run: run.id.clone(), asks: Asks::Advance(through.clone()) };
+    let name = head.branch(&draft.input.me.instance);
+    if run.denied {
+        let act = format!("tidegate resume {id}");
+        return vec![Wait::new(Reason::Denied, format!("a person said no to {through}")).act(act)];
+    }
+    let head = draft.input.proposals.get(&name).cloned();
+    let asked = run.pulls.get(through).cloned();
+    if let Some(open) = &mut draft.state.run {
+        match (head, asked) {
+            (Some(head), asked) if asked.as_ref().map(|p| &p.head) != Some(&head) => {
+                open.pulls.insert(through.clone(), Pull { branch: name.clone(), head });
+                draft.note(format!("asks for approval of {through}"));
+            }
+            (Some(_), _) => {}
+            // On a host without pull requests, a propose branch deleted unmerged means deny (design §13.8).
+            (None, Some(_)) if draft.input.git == Git::Fresh => {
+                open.denied = true;
+                draft.note(format!("{through} was denied: its branch was deleted unmerged"));
+            }
+            (None, Some(_)) => {}
+            (None, None) => {
+                let ask = Ask::Advance { through: through.clone() };
+                draft.proposals.push(Proposal { rollout: id.clone(), run: run.id.clone(), ask });
+            }
+        }
+    }
+    let act = format!("merge {name} into the decisions branch, or: tidegate approve {id}");
+    vec![Wait::new(Reason::Approval, format!("{through} waits for a person's word")).act(act)]
+}

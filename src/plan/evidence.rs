@@ -1,0 +1,47 @@
+//! Evidence: what collectors brought, kept with the exact question, so that an old answer is never taken for a new one.
+
+use crate::manifest::ids::ClusterName;
+use crate::manifest::object::{Object, ObjectRef};
+use crate::record::state::Time;
+use crate::target::live::Outcome;
+use std::collections::BTreeMap;
+
+/// A question to the API server: "what would this apply come to?"
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Question {
+    /// Where it is asked.
+    pub cluster: ClusterName,
+    /// About which object.
+    pub target: ObjectRef,
+    /// The digest of what would be applied.
+    pub content: String,
+    /// The resourceVersion that it would be applied to; none for an absent object.
+    pub over: Option<String>,
+}
+
+/// An answer to a [`Question`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// What it came to.
+    pub outcome: Outcome,
+    /// When it was given.
+    pub at: Time,
+}
+
+/// A question that a plan wants answered before it goes on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Need {
+    /// The question.
+    pub question: Question,
+    /// What would be applied.
+    pub object: Box<Object>,
+}
+
+/// What is known.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Evidence {
+    /// Dry runs.
+    pub dry_runs: BTreeMap<Question, Answer>,
+    /// The last outcome of each write that did not succeed, by object and digest of what was to be applied.
+    pub writes: BTreeMap<(ObjectRef, String), Answer>,
+}

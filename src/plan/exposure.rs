@@ -1,0 +1,78 @@
+//! What live users reach of the new version, and how to take it back from live alone (design §1).
+
+use super::context::Context;
+use crate::manifest::desired::Router;
+use crate::manifest::ids::ObjectName;
+use crate::manifest::object::{APPLIED, Object, ObjectRef, RETREATED};
+use crate::record::posture::Split;
+use crate::target::{compare, layout, owned, workload};
+use crate::traffic::{self, Seen, Standing};
+
+/// The objects that carry the split, those that people's requests meet first.
+#[must_use]
+pub fn carriers(context: &Context<'_>) -> Vec<ObjectRef> {
+    let target = &context.plan.target.name;
+    context.router().map(|router| traffic::carriers(router, context.namespace(), target)).unwrap_or_default()
+}
+
+/// How live splits requests now. Shapes that we never write are `Err` with what was found.
+///
+/// # Errors
+/// When the carrier's rules cannot be read as a split.
+pub fn live_split(context: &Context<'_>) -> Result<Split, String> {
+    match context.router().map(|router| traffic::read(router, &context.view())) {
+        None => Ok(Split::stable()),
+        Some(Seen::Split(split)) => Ok(split),
+        Some(Seen::Foreign(why)) => Err(why),
+    }
+}
+
+/// Whether the route is in force.
+#[must_use]
+pub fn standing(context: &Context<'_>) -> Standing {
+    context.router().map_or(Standing::Effective, |router| traffic::standing(router, &context.view()))
+}
+
+/// The ready endpoints of the two roles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// Those that serve stable's share.
+    pub stable: u32,
+    /// Those that serve the candidate's share.
+    pub candidate: u32,
+}
+
+/// Counts the ready endpoints of both roles.
+#[must_use]
+pub fn ready(context: &Context<'_>) -> Ready {
+    let of_deployment = |reference: &ObjectRef| {
+        let ready = context.live.get(reference).and_then(|d| d.int("/status/readyReplicas")).unwrap_or(0);
+        u32::try_from(ready).unwrap_or(0)
+    };
+    match context.router() {
+        Some(Router::GatewayApi { service, .. }) => {
+            let count = |name: &ObjectName| workload::ready_endpoints(context.live, context.namespace(), name);
+            let copy = context.object(crate::manifest::object::Kind::Service, service);
+            Ready { stable: count(service), candidate: layout::copy_name(&copy).map_or(0, |name| count(&name)) }
+        }
+        Some(Router::Replicas { .. }) | None => Ready {
+            stable: of_deployment(&context.target()),
+            candidate: of_deployment(&context.candidate_deployment()),
+        },
+    }
+}
+
+/// A live object with this run's mark and, where it carries the split, with everything back at stable: rendered from
+/// what we own of it.
+#[must_use]
+pub fn retreated(context: &Context<'_>, live: &Object, mark: &str) -> Object {
+    let lowered = context.router().map(|router| traffic::retreat(router, &context.view(), context.manager));
+    let lowered = lowered.into_iter().flatten().find(|object| object.reference() == live.reference());
+    let kept = || owned::owned_by(live, context.manager);
+    let nothing = || Object::new(live.reference().clone(), serde_json::Value::Null);
+    let mut object = lowered.or_else(kept).unwrap_or_else(nothing);
+    object.annotate(RETREATED, mark);
+    let digest = compare::applied_digest(&object);
+    object.annotate(APPLIED, &digest);
+    object
+}

@@ -1,0 +1,139 @@
+//! First sight: from nothing to Steady(Initialized).
+
+use super::adopt::{self, Sight};
+use super::converge::{Drift, StableFirst};
+use super::draft::{Draft, Manner};
+use super::input::{Desired, Input};
+use super::report::{Reason, Wait};
+use crate::manifest::desired::Rollout;
+use crate::manifest::ids::RunId;
+use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::state::{Clock, Phase, Promoted, Rest, RolloutState, Source, Standing};
+use crate::record::unknown::Unknown;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How stable is brought up.
+pub const BRINGING_UP: Manner<'static> =
+    Manner { drift: Drift::Report, stable_first: StableFirst::Yes, mark: None, fence: None };
+
+/// The record of a rollout that has none.
+#[must_use]
+pub fn blank(input: &Input, rollout: &Rollout) -> RolloutState {
+    RolloutState {
+        api_version: "tidegate.io/v1alpha1".to_owned(),
+        kind: "RolloutState".to_owned(),
+        metadata: input.id.clone(),
+        writer: input.me.clone(),
+        seq: 0,
+        source: Source { commit: input.main.clone(), path: rollout.path.clone() },
+        next_run: 1,
+        promoted: None,
+        phase: Phase::Initializing(Clock::entered(input.now)),
+        run: None,
+        last_run: None,
+        clusters: BTreeMap::new(),
+        revert: None,
+        consumed: Vec::new(),
+        refused: Vec::new(),
+        conditions: Vec::new(),
+        history: Vec::new(),
+        unknown: Unknown::default(),
+    }
+}
+
+fn posture_of(rollout: &Rollout) -> Posture {
+    let stable = Role { set: rollout.set.id.clone(), size: Size::Declared, pods: None };
+    Posture { stable, candidate: None, split: Split::stable() }
+}
+
+/// Brings stable up; no gates but freeze, suspend and brake.
+pub fn initialize(draft: &mut Draft<'_>, clock: Clock) {
+    let Desired::Wanted(rollout) = &draft.input.desired else {
+        if let Desired::Gone = draft.input.desired {
+            draft.enter(Phase::Terminating { since: draft.now() }, "removed from main");
+        }
+        return;
+    };
+    let posture = posture_of(rollout);
+    match draft.posture() {
+        Some(recorded) if *recorded == posture => bring_up(draft, rollout, &posture),
+        Some(_) => {
+            // Main moved on before the first version was up: nothing of it has to be gone back to.
+            draft.allow(posture);
+            draft.state.phase = Phase::Initializing(Clock::entered(draft.now()));
+            draft.note("main moved on before first sight ended");
+            draft.wake(draft.now());
+        }
+        None => look(draft, rollout, posture, clock),
+    }
+}
+
+fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, _clock: Clock) {
+    let waits = super::entry::barred(draft);
+    if !waits.is_empty() {
+        draft.waits.extend(waits);
+        return;
+    }
+    let sight = adopt::first_sight(&draft.context(&rollout.plan, None, None), &posture);
+    match sight {
+        Err(error) => draft.waits.push(Wait::new(Reason::Rejected, error.to_string())),
+        Ok(Sight::Wait(waits, needs)) => {
+            draft.waits.extend(waits);
+            draft.needs.extend(needs);
+        }
+        Ok(Sight::Refused(why)) => {
+            let phase = Phase::Failed { why: why.clone(), since: draft.now(), standing: Standing::Stable };
+            draft.enter(phase, format!("refused at first sight: {why}"));
+            draft.state.source.commit = draft.input.main.clone();
+        }
+        Ok(Sight::Clear) => {
+            draft.allow(posture);
+            draft.state.phase = Phase::Initializing(Clock::entered(draft.now()));
+            draft.note("first sight");
+            draft.wake(draft.now());
+        }
+    }
+}
+
+fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {
+    let converged = draft.converge(&rollout.plan, posture, BRINGING_UP);
+    if let Some(why) = converged.refused {
+        let phase = Phase::Failed { why: why.clone(), since: draft.now(), standing: Standing::Stable };
+        draft.enter(phase, format!("refused at first sight: {why}"));
+        return;
+    }
+    // Nobody may run a gateway for the route yet: that keeps no version from being stable.
+    let route_only = converged.actions.is_empty()
+        && !converged.waits.is_empty()
+        && converged.waits.iter().all(|w| matches!(w.reason, Reason::RouteNotEffective | Reason::RouteUnknown));
+    if !(converged.reached || route_only) {
+        for at in converged.waits.iter().filter_map(|w| w.until) {
+            draft.wake(at);
+        }
+        draft.waits.extend(converged.waits);
+        return;
+    }
+    draft.state.promoted = Some(Promoted {
+        set: rollout.set.id.clone(),
+        revision: rollout.set.revision.clone(),
+        pods: rollout.set.pods.clone(),
+        label: None,
+        run: RunId::zero(),
+        at: draft.now(),
+    });
+    draft.enter(Phase::Steady { how: Rest::Initialized, since: draft.now() }, "initialized");
+}
+
+/// Failed at first sight: tried again when main says something else.
+pub fn again(draft: &mut Draft<'_>, rollout: &Rollout) {
+    let tried = draft.state.source.commit == draft.input.main
+        || draft.posture().is_some_and(|posture| *posture == posture_of(rollout));
+    if tried {
+        let why = if let Phase::Failed { why, .. } = &draft.state.phase { why.clone() } else { String::new() };
+        draft.waits.push(Wait::new(Reason::Refused, why));
+        return;
+    }
+    draft.state.clusters.clear();
+    draft.enter(Phase::Initializing(Clock::entered(draft.now())), "first sight again");
+}

@@ -1,0 +1,305 @@
+//! An open run on its way: where it stands, whether it goes on, waits or goes back.
+
+use super::back::{self, Turn};
+use super::converge::{Converged, Drift, StableFirst};
+use super::draft::{Draft, Manner};
+use super::entry;
+use super::exposure;
+use super::procedure::{self, Stage, Step, observed};
+use super::report::{Reason, Wait};
+use super::retreat;
+use crate::manifest::desired::Plan;
+use crate::manifest::ids::{Percent, StepName};
+use crate::record::history;
+use crate::record::posture::Posture;
+use crate::record::state::{Clock, Outcome, Phase, Promoted, Rest, RoleName, Route, Run, Standing, Stop, Then};
+use crate::target::inplace;
+use crate::target::workload::Readiness;
+use std::sync::Arc;
+
+/// Moves an open run on.
+pub fn forward(draft: &mut Draft<'_>) {
+    let (Some(run), Some(plan)) = (draft.state.run.clone(), draft.plan.clone()) else {
+        let why = "the record names an open run, but its plan is not on the state branch";
+        draft.waits.push(Wait::new(Reason::RecordUnreadable, why));
+        return;
+    };
+    let steps = procedure::forward(&plan, run.route, &draft.roles(&run));
+    let Some(stop) = draft.state.phase.stop().cloned() else {
+        entry::start(draft, &plan, &run, &steps);
+        return;
+    };
+    let Some(at) = steps.iter().position(|s| s.name == stop.step) else {
+        let why = format!("the record stands on {}, which the run's plan does not have", stop.step);
+        draft.waits.push(Wait::new(Reason::RecordUnreadable, why));
+        return;
+    };
+    let step = &steps[at];
+    let converged = draft.converge(&plan, &step.posture, manner(step, &stop));
+    if let Some(turn) = turn_back(draft, &plan, &run, step, &stop, &converged) {
+        match turn {
+            Judgement::Back(turn) => back::turn(draft, &run, turn),
+            Judgement::StayOnCandidate(why) => {
+                let phase = Phase::Failed { why: why.clone(), since: draft.now(), standing: Standing::OnCandidate };
+                draft.enter(phase, format!("stays on the candidate: {why}"));
+            }
+        }
+        return;
+    }
+    go_on(draft, &plan, &run, &steps, at, &stop, converged);
+}
+
+/// How a step's posture is met.
+#[must_use]
+pub fn manner(step: &Step, stop: &Stop) -> Manner<'static> {
+    let changes_stable = step.stage != Stage::Progressing && step.name.as_str() != "shift";
+    Manner {
+        drift: Drift::Report,
+        stable_first: if changes_stable { StableFirst::Yes } else { StableFirst::No },
+        mark: None,
+        fence: if step.name.as_str() == "return" { Some(stop.seq) } else { None },
+    }
+}
+
+/// What evidence against going on comes to.
+enum Judgement {
+    Back(Turn),
+    StayOnCandidate(String),
+}
+
+/// Everything that turns a run back (design §5). In *return* only a mark does; in *retire* nothing does any more.
+fn turn_back(
+    draft: &Draft<'_>,
+    plan: &Plan,
+    run: &Run,
+    step: &Step,
+    stop: &Stop,
+    converged: &Converged,
+) -> Option<Judgement> {
+    let context = draft.context(plan, None, None);
+    if step.name.as_str() == "retire" {
+        return None;
+    }
+    if let Some(mark) = retreat::mark_seen(&context, run) {
+        return Some(Judgement::Back(Turn::from_mark(mark)));
+    }
+    if step.name.as_str() == "return" {
+        return None;
+    }
+    if let Some(turn) = back::asked_for(draft, run, back::Superseding::at(step)) {
+        return Some(Judgement::Back(turn));
+    }
+    if let Some(why) = &converged.refused {
+        return Some(Judgement::Back(Turn::failed(why.clone())));
+    }
+    let ready = exposure::ready(&context);
+    let exposed = exposure::live_split(&context).is_ok_and(|split| !split.is_stable());
+    if exposed && ready.candidate == 0 && step.posture.candidate.is_some() {
+        let why = format!("{}: the candidate has no ready endpoint left", stop.step);
+        return Some(Judgement::Back(Turn::failed(why)));
+    }
+    let (role, why) = overdue(draft, plan, stop, converged)?;
+    // Never all traffic onto an unready stable: the healthy candidate keeps it (C-19).
+    if role == RoleName::Stable && step.posture.split.weight == Percent::ALL && ready.candidate > 0 {
+        return Some(Judgement::StayOnCandidate(why));
+    }
+    Some(Judgement::Back(Turn::failed(why)))
+}
+
+/// A workload that is not ready by the deadline (design §13.1): counted from the later of the step's entry and the
+/// moment it stopped being available, while somebody observed.
+fn overdue(draft: &Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) -> Option<(RoleName, String)> {
+    let (role, Readiness::NotReady { why, unavailable_since }) = converged.not_ready.as_ref()? else { return None };
+    let from = unavailable_since.map_or(stop.clock.entered, |since| since.max(stop.clock.entered));
+    let waited = observed(from, draft.now(), &draft.input.gaps);
+    if waited < plan.progress_deadline {
+        return None;
+    }
+    Some((*role, format!("{}: not ready after {}: {why}", stop.step, plan.progress_deadline)))
+}
+
+/// Sets `exposed`, lets the soak run, enters the next step.
+fn go_on(
+    draft: &mut Draft<'_>,
+    plan: &Arc<Plan>,
+    run: &Run,
+    steps: &[Step],
+    at: usize,
+    stop: &Stop,
+    converged: Converged,
+) {
+    let step = &steps[at];
+    if !converged.reached {
+        wake_at_deadline(draft, plan, stop, &converged);
+        draft.waits.extend(converged.waits);
+        if converged.unlisted {
+            draft.take_inventory();
+            draft.note("inventory");
+        }
+        return;
+    }
+    if stop.clock.exposed.is_none() && soak_of(plan, run, step) > 0 {
+        let clock = Clock { exposed: Some(draft.now()), ..stop.clock };
+        draft.state.phase = with_clock(&draft.state.phase, clock);
+        draft.note(format!("{} reached", stop.step));
+        draft.wake(draft.now());
+        return;
+    }
+    if let Some(wait) = soaking(draft, plan, run, step, stop) {
+        draft.waits.push(wait);
+        return;
+    }
+    match steps.get(at + 1) {
+        None => finish(draft, run),
+        Some(next) => entry::advance(draft, plan, run, steps, next, stop),
+    }
+}
+
+/// The seconds that a step has to stay reached: its soak, after the route has settled; `skip` ends them, but never a drain.
+fn soak_of(plan: &Plan, run: &Run, step: &Step) -> u64 {
+    let drains = step.stage == Stage::Finalising;
+    if run.skipped.as_ref() == Some(&step.name) && !drains {
+        return 0;
+    }
+    let settle = match &plan.traffic {
+        Some(traffic) if !drains && !matches!(step.name.as_str(), "prepare" | "promote") => traffic.settle.as_secs(),
+        Some(_) | None => 0,
+    };
+    step.soak.as_secs() + settle
+}
+
+/// The soak, counted from `exposed` while observed.
+fn soaking(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &Stop) -> Option<Wait> {
+    let need = soak_of(plan, run, step);
+    let exposed = stop.clock.exposed.unwrap_or(draft.now());
+    let done = observed(exposed, draft.now(), &draft.input.gaps).as_secs();
+    if done >= need {
+        return None;
+    }
+    let until = draft.now() + seconds(need - done).delta();
+    draft.wake(until);
+    let what = if step.stage == Stage::Finalising { "requests in flight drain" } else { "it stays exposed" };
+    let message = format!("{}: {what}, {} of {}", step.name, seconds(done), seconds(need));
+    Some(Wait::new(Reason::Soak, message).since(exposed).until(until))
+}
+
+fn seconds(n: u64) -> crate::manifest::duration::Span {
+    crate::manifest::duration::Span::from_secs(n)
+}
+
+fn wake_at_deadline(draft: &mut Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) {
+    if let Some((_, Readiness::NotReady { unavailable_since, .. })) = &converged.not_ready {
+        let from = unavailable_since.map_or(stop.clock.entered, |since| since.max(stop.clock.entered));
+        let waited = observed(from, draft.now(), &draft.input.gaps).as_secs();
+        let left = plan.progress_deadline.as_secs().saturating_sub(waited);
+        draft.wake(draft.now() + seconds(left).delta());
+    }
+    for at in converged.waits.iter().filter_map(|w| w.until) {
+        draft.wake(at);
+    }
+}
+
+/// The same phase with another clock.
+#[must_use]
+pub fn with_clock(phase: &Phase, clock: Clock) -> Phase {
+    let mut phase = phase.clone();
+    match &mut phase {
+        Phase::Progressing(stop)
+        | Phase::Promoting(stop)
+        | Phase::Finalising(stop)
+        | Phase::Waiting { at: Some(stop), .. }
+        | Phase::WaitingPromotion { at: stop, .. }
+        | Phase::Reverting { stop, .. } => stop.clock = clock,
+        Phase::Initializing(own) => *own = clock,
+        Phase::Waiting { at: None, .. }
+        | Phase::Steady { .. }
+        | Phase::Failed { .. }
+        | Phase::Terminating { .. }
+        | Phase::Unknown(_) => {}
+    }
+    phase
+}
+
+/// Enters a step: its posture becomes what the record allows.
+pub fn enter(draft: &mut Draft<'_>, run: &Run, step: &Step, what: String) {
+    let mut posture = step.posture.clone();
+    if step.name.as_str() == "prepare" || (run.route == Route::Plain && step.name.as_str() == "promote") {
+        posture = with_baseline(draft, run, &step.name).unwrap_or(posture);
+    }
+    draft.allow(posture);
+    if step.name.as_str() == "retire" {
+        promote(draft, run);
+    }
+    if let Some(open) = &mut draft.state.run {
+        open.skipped = None;
+    }
+    let stop = Stop { step: step.name.clone(), seq: draft.state.seq + 1, clock: Clock::entered(draft.now()) };
+    draft.enter(step.stage.phase(stop), what);
+}
+
+/// Records stable's pods at the run's first step, and renders that step with them.
+fn with_baseline(draft: &mut Draft<'_>, run: &Run, name: &StepName) -> Option<Posture> {
+    let plan = draft.plan.clone()?;
+    let baseline = inplace::live_stable(&draft.context(&plan, None, None).facts());
+    let cluster = draft.input.me.cluster.clone();
+    draft.state.run.as_mut()?.baseline.insert(cluster, baseline);
+    let run = draft.state.run.clone().unwrap_or_else(|| run.clone());
+    let steps = procedure::forward(&plan, run.route, &draft.roles(&run));
+    steps.into_iter().find(|s| s.name == *name).map(|s| s.posture)
+}
+
+/// `promoted` changes in the commit that enters *retire*.
+fn promote(draft: &mut Draft<'_>, run: &Run) {
+    let label = match run.route {
+        Route::Plain => draft.state.promoted.as_ref().and_then(|p| p.label.clone()),
+        Route::Phases | Route::Rollback => Some(run.pods.clone()),
+    };
+    draft.state.promoted = Some(Promoted {
+        set: run.to.clone(),
+        revision: run.revision.clone(),
+        pods: run.pods.clone(),
+        label,
+        run: run.id.clone(),
+        at: draft.now(),
+    });
+}
+
+/// The run has retired: nothing is open any more.
+fn finish(draft: &mut Draft<'_>, run: &Run) {
+    let now = draft.now();
+    history::end_run(&mut draft.state, Outcome::Promoted, "all steps done", now);
+    draft.plan = None;
+    draft.enter(Phase::Steady { how: Rest::Succeeded, since: now }, format!("run {} succeeded", run.id));
+}
+
+/// `Failed(OnCandidate)`: a person retries or aborts, or main moves on.
+pub fn on_candidate(draft: &mut Draft<'_>, why: &str) {
+    let (Some(run), Some(plan)) = (draft.state.run.clone(), draft.plan.clone()) else { return };
+    let context = draft.context(&plan, None, None);
+    let turn = retreat::mark_seen(&context, &run).map(Turn::from_mark);
+    if let Some(turn) = turn.or_else(|| back::asked_for(draft, &run, back::Superseding::Interrupts)) {
+        back::turn(draft, &run, turn);
+        return;
+    }
+    draft.waits.push(
+        Wait::new(Reason::OnCandidate, why.to_owned())
+            .act(format!("tidegate retry {} or tidegate abort {}", draft.input.id, draft.input.id)),
+    );
+}
+
+/// A person tries *promote* again.
+pub fn retry_promotion(draft: &mut Draft<'_>) {
+    let stop = Stop { step: StepName::fixed("promote"), seq: draft.state.seq + 1, clock: Clock::entered(draft.now()) };
+    draft.enter(Phase::Promoting(stop), "promotion is tried again");
+}
+
+/// Where a way back that a person or main asked for ends.
+#[must_use]
+pub fn outcome_of(then: Then) -> Outcome {
+    match then {
+        Then::Reverted => Outcome::Reverted,
+        Then::Aborted => Outcome::Aborted,
+        Then::Failed => Outcome::Failed,
+        Then::NextRun | Then::Terminating => Outcome::Superseded,
+    }
+}

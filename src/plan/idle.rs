@@ -1,0 +1,184 @@
+//! A rollout at rest: upkeep, direct changes, and the start of the next run.
+
+use super::action::{Ask, Proposal};
+use super::direct::{self, Change};
+use super::draft::Draft;
+use super::entry;
+use super::input::Desired;
+use super::report::{Reason, Wait};
+use super::words::Asked;
+use crate::manifest::desired::{Plan, Revert, Rollout, Set};
+use crate::manifest::ids::RunId;
+use crate::record::branches::{Asks, Head};
+use crate::record::history::{self, RunOf};
+use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::state::{Outcome, Phase, Promoted, Pull, Route, Run};
+use std::sync::Arc;
+
+/// Steady, or failed with stable serving.
+pub fn idle(draft: &mut Draft<'_>, asked: &Asked) {
+    if let Some(named) = &asked.rollback
+        && roll_back(draft, named)
+    {
+        return;
+    }
+    match &draft.input.desired {
+        Desired::Wanted(rollout) => wanted(draft, &rollout.clone()),
+        Desired::Gone => {
+            draft.enter(Phase::Terminating { since: draft.now() }, "removed from main; its objects stay");
+        }
+        Desired::Rejected(_) | Desired::Unreadable(_) => {}
+    }
+}
+
+fn wanted(draft: &mut Draft<'_>, rollout: &Arc<Rollout>) {
+    let Some(promoted) = draft.state.promoted.clone() else {
+        super::first::again(draft, rollout);
+        return;
+    };
+    propose_revert(draft, rollout);
+    if rollout.set.id == promoted.set {
+        recover(draft, &promoted);
+        return;
+    }
+    let Some(old) = draft.input.sets.get(&promoted.set).cloned() else {
+        let why = format!("the promoted set {} is not on the state branch", promoted.set.short());
+        draft.waits.push(Wait::new(Reason::RecordUnreadable, why));
+        return;
+    };
+    match direct::change(&rollout.plan, &old, &rollout.set) {
+        Change::None => repin(draft, rollout, &promoted, "same content, other files"),
+        Change::Direct => {
+            let waits = entry::barred(draft);
+            if waits.is_empty() {
+                repin(draft, rollout, &promoted, "applied directly");
+            } else {
+                draft.waits.extend(waits);
+            }
+        }
+        Change::Version => start_run(draft, rollout, &old),
+    }
+}
+
+/// Main is back at what is promoted: whatever failed before is over (C-8).
+fn recover(draft: &mut Draft<'_>, promoted: &Promoted) {
+    if let Phase::Failed { .. } = draft.state.phase {
+        let how = crate::record::state::Rest::Reverted;
+        let what = format!("main is back at {}", promoted.revision.short());
+        draft.enter(Phase::Steady { how, since: draft.now() }, what);
+    }
+}
+
+/// A direct change re-pins the stable set in the commit that records it.
+fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &str) {
+    let stable = Role { set: rollout.set.id.clone(), size: Size::Declared, pods: promoted.label.clone() };
+    draft.allow(Posture { stable, candidate: None, split: Split::stable() });
+    draft.state.promoted = Some(Promoted {
+        set: rollout.set.id.clone(),
+        revision: rollout.set.revision.clone(),
+        pods: rollout.set.pods.clone(),
+        ..promoted.clone()
+    });
+    draft.note(what.to_owned());
+    draft.wake(draft.now());
+}
+
+fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, old: &Set) {
+    if let Some(refused) = draft.state.refused.iter().find(|r| r.revision == rollout.set.revision).cloned() {
+        let message = format!(
+            "revision {} met its end in run {} ({:?}): {}",
+            refused.revision.short(),
+            refused.run,
+            refused.outcome,
+            refused.why
+        );
+        let act = format!("tidegate retry {} --run {}", draft.input.id, refused.run);
+        draft.waits.push(Wait::new(Reason::Refused, message).since(refused.at).act(act));
+        return;
+    }
+    let route =
+        if rollout.plan.traffic.is_none() || rollout.set.pods == old.pods { Route::Plain } else { Route::Phases };
+    open(draft, &rollout.plan, &rollout.set, route);
+}
+
+/// Opens a run: recorded before anything is asked or made.
+fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
+    let Some(promoted) = draft.state.promoted.clone() else { return };
+    let number = draft.state.next_run;
+    let id = history::run_id(
+        number,
+        &RunOf {
+            instance: &draft.input.me.instance,
+            rollout: &draft.input.id,
+            from: &promoted.set,
+            to: &set.id,
+            revision: &set.revision,
+            plan,
+        },
+    );
+    draft.state.next_run = number + 1;
+    draft.state.revert = None;
+    draft.state.run = Some(Run {
+        id: id.clone(),
+        route,
+        from: promoted.set,
+        to: set.id.clone(),
+        revision: set.revision.clone(),
+        pods: set.pods.clone(),
+        decisions_at: draft.input.decisions.tip.clone(),
+        started: draft.now(),
+        source: draft.input.main.clone(),
+        baseline: std::collections::BTreeMap::new(),
+        skipped: None,
+        approved: Vec::new(),
+        held: false,
+        denied: false,
+        pulls: std::collections::BTreeMap::new(),
+    });
+    draft.plan = Some(Arc::new(plan.clone()));
+    let next = match route {
+        Route::Plain => "promote",
+        Route::Phases | Route::Rollback => "prepare",
+    };
+    let next = crate::manifest::ids::StepName::fixed(next);
+    let phase = Phase::Waiting { at: None, next, since: draft.now() };
+    draft.enter(phase, format!("run {id} brings {}", set.revision.short()));
+}
+
+/// Back to a promoted set, within the window; says whether a run was opened.
+fn roll_back(draft: &mut Draft<'_>, named: &RunId) -> bool {
+    let past = history::replaced(&draft.state, named).map(|past| past.set.clone());
+    let (Some(past), Some(rollout)) = (past, draft.wanted().cloned()) else { return false };
+    let Some(set) = draft.input.sets.get(&past).cloned() else { return false };
+    let Some(current) = draft.state.promoted.clone().filter(|p| p.set != past) else { return false };
+    let why = format!("rolled back to run {named}");
+    history::refuse(&mut draft.state, current.revision, current.run, Outcome::RolledBack, &why, draft.input.now);
+    open(draft, &rollout.plan, &set, Route::Rollback);
+    true
+}
+
+/// After a run that went back: a branch that undoes its change on main, once (requirement X-5).
+fn propose_revert(draft: &mut Draft<'_>, rollout: &Rollout) {
+    let Some(last) = draft.state.last_run.clone() else { return };
+    let head = Head { rollout: draft.input.id.clone(), run: last.id.clone(), asks: Asks::Revert };
+    let name = head.branch(&draft.input.me.instance);
+    let head = draft.input.proposals.get(&name).cloned();
+    let refused = draft.state.refused.iter().find(|r| r.revision == rollout.set.revision).cloned();
+    match (refused, head) {
+        (Some(_), Some(head)) => {
+            if draft.state.revert.as_ref().map(|p| &p.head) != Some(&head) {
+                draft.state.revert = Some(Pull { branch: name, head });
+                draft.note("proposes to undo the change on main");
+            }
+        }
+        (Some(refused), None)
+            if draft.state.revert.is_none() && rollout.plan.on_failure.revert == Revert::PullRequest =>
+        {
+            let ask = Ask::Revert { why: refused.why };
+            draft.proposals.push(Proposal { rollout: draft.input.id.clone(), run: last.id, ask });
+        }
+        (Some(_), None) => {}
+        (None, Some(head)) => draft.void.push((name, head)),
+        (None, None) => {}
+    }
+}

@@ -1,0 +1,132 @@
+//! What a plan is made from: everything observed, as values, with one `now`.
+
+use super::evidence::Evidence;
+use crate::gate::BrakeWord;
+use crate::gate::decisions::DecisionFile;
+use crate::gate::schedule::{Freeze, Window};
+use crate::manifest::desired::{Plan, Rollout, Set};
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{BlobId, CommitId, RolloutId, ScheduleName, SetId, TenantName};
+use crate::record::state::{RolloutState, Time, Writer};
+use crate::target::live::LiveState;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Everything that one rollout's next move depends on.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// The moment that all of it is judged at.
+    pub now: Time,
+    /// Which rollout.
+    pub id: RolloutId,
+    /// Who plans: becomes the record's writer.
+    pub me: Writer,
+    /// What main's tip says of it.
+    pub desired: Desired,
+    /// Main's tip.
+    pub main: CommitId,
+    /// What the state branch's tip says.
+    pub recorded: Recorded,
+    /// The sets that `recorded` and `desired` name, by id.
+    pub sets: BTreeMap<SetId, Arc<Set>>,
+    /// People's words.
+    pub decisions: Decisions,
+    /// The branches of ours that ask for people's words about this rollout, by name.
+    pub proposals: BTreeMap<String, CommitId>,
+    /// What the policy says of it.
+    pub policy: PolicyView,
+    /// What the brake says of it.
+    pub brake: Option<BrakeWord>,
+    /// What its namespace looked like.
+    pub live: Live,
+    /// What collectors brought.
+    pub evidence: Evidence,
+    /// Intervals in which nobody observed (requirement X-14), oldest first.
+    pub gaps: Vec<(Time, Time)>,
+    /// Whether Git could be asked since live was read.
+    pub git: Git,
+}
+
+/// What main's tip says of a rollout.
+#[derive(Debug, Clone)]
+pub enum Desired {
+    /// It is wanted like this.
+    Wanted(Arc<Rollout>),
+    /// Its file is broken: the last good state stays. The message names every error.
+    Rejected(String),
+    /// Main has no file for it.
+    Gone,
+    /// Main could not be read, or what was read cannot be trusted: nothing follows from it.
+    Unreadable(String),
+}
+
+/// What the state branch's tip says of a rollout.
+#[derive(Debug, Clone)]
+pub enum Recorded {
+    /// Nothing.
+    None,
+    /// This, and the plan of its open run.
+    State(Box<RolloutState>, Option<Arc<Plan>>),
+    /// Something that cannot be used: hold.
+    Unreadable(String),
+}
+
+/// People's words about a rollout.
+#[derive(Debug, Clone, Default)]
+pub struct Decisions {
+    /// The tip of the decisions branch.
+    pub tip: Option<CommitId>,
+    /// Its files about this rollout.
+    pub filed: Vec<DecisionFile>,
+    /// Those that were there when the open (else the last) run started.
+    pub at_start: BTreeSet<(RepoPath, BlobId)>,
+}
+
+/// What the policy says of one rollout.
+#[derive(Debug, Clone, Default)]
+pub struct PolicyView {
+    /// Windows by name.
+    pub windows: BTreeMap<ScheduleName, Window>,
+    /// Freezes by name.
+    pub freezes: BTreeMap<ScheduleName, Freeze>,
+    /// The tenant that it belongs to.
+    pub tenant: Option<TenantName>,
+    /// The most objects that one run may delete, beyond the candidate's.
+    pub max_deletions: usize,
+    /// Whether another run may start.
+    pub may_start: MayStart,
+}
+
+/// Whether another run may start now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MayStart {
+    /// Fewer runs are open than the policy allows.
+    #[default]
+    Yes,
+    /// As many runs as the policy allows are open.
+    No {
+        /// How many that is.
+        limit: usize,
+    },
+}
+
+/// What was observed of the rollout's namespace.
+#[derive(Debug, Clone)]
+pub enum Live {
+    /// Read.
+    Seen(Arc<LiveState>),
+    /// Could not be read.
+    Away {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Whether Git could be asked after live was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Git {
+    /// The tips are the remote's, looked up after live was read.
+    Fresh,
+    /// The tips are the last fetched: only retreats may run.
+    Away(String),
+}

@@ -1,0 +1,161 @@
+//! The planner: a pure function of what was observed (design §1). It reads as a list of steps.
+
+use super::action::Action;
+use super::back;
+use super::context::seq_of;
+use super::converge::Drift;
+use super::draft::{Draft, Manner, RecordChange, RolloutPlan};
+use super::first;
+use super::forward;
+use super::idle;
+use super::input::{Desired, Git, Input, Live, Recorded};
+use super::procedure;
+use super::report::{Reason, Wait};
+use super::terminate;
+use super::words;
+use crate::manifest::object::OWNER;
+use crate::record::state::{Phase, RolloutState, Standing};
+use crate::target::live::LiveState;
+
+/// What one rollout shall do next, and what it waits on.
+#[must_use]
+pub fn plan(input: &Input) -> RolloutPlan {
+    let live = match &input.live {
+        Live::Seen(live) => live,
+        Live::Away { why } => return hold(Wait::new(Reason::ClusterAway, why.clone())),
+    };
+    match &input.recorded {
+        Recorded::Unreadable(why) => terminate::blind(input, live, Wait::new(Reason::RecordUnreadable, why.clone())),
+        Recorded::None => unrecorded(input, live),
+        Recorded::State(state, plan) => match distrust(input, live, state) {
+            Some(wait) => hold(wait),
+            None => recorded(Draft::new(input, live, Some((**state).clone()), (**state).clone(), plan.clone())),
+        },
+    }
+}
+
+/// Nothing is done: why.
+#[must_use]
+pub fn hold(wait: Wait) -> RolloutPlan {
+    RolloutPlan {
+        retreats: Vec::new(),
+        record: RecordChange::Keep,
+        actions: Vec::new(),
+        proposals: Vec::new(),
+        void: Vec::new(),
+        waits: vec![wait],
+        needs: Vec::new(),
+        wake_at: None,
+    }
+}
+
+/// Why a record must not be acted on: it is somebody else's, from the future, or older than what live was written under.
+fn distrust(input: &Input, live: &LiveState, state: &RolloutState) -> Option<Wait> {
+    if let Phase::Unknown(_) = state.phase {
+        return Some(Wait::new(Reason::UnknownPhase, format!("written by tidegate {}", state.writer.version)));
+    }
+    if state.writer.instance != input.me.instance {
+        let why = format!("the record was written by the instance {}", state.writer.instance);
+        return Some(Wait::new(Reason::ForeignState, why));
+    }
+    let cluster = state.clusters.get(&input.me.cluster);
+    if let Some(cluster) = cluster.filter(|c| c.uid != live.cluster_uid) {
+        let why =
+            format!("the record is about the cluster with uid {}, this one has {}", cluster.uid, live.cluster_uid);
+        return Some(Wait::new(Reason::ForeignState, why));
+    }
+    let owner = format!("{}/{}", input.me.instance, input.id);
+    let newest =
+        live.objects.values().filter(|o| o.annotation(OWNER) == Some(owner.as_str())).max_by_key(|o| seq_of(o))?;
+    if seq_of(newest) > state.seq {
+        let why = format!(
+            "{} was written under record {}, the one read is {}",
+            newest.reference(),
+            seq_of(newest),
+            state.seq
+        );
+        return Some(Wait::new(Reason::StaleRead, why));
+    }
+    None
+}
+
+fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
+    match &input.desired {
+        Desired::Wanted(rollout) => {
+            let mut draft = Draft::new(input, live, None, first::blank(input, rollout), None);
+            if let Phase::Initializing(clock) = draft.state.phase.clone() {
+                first::initialize(&mut draft, clock);
+            }
+            // Evidence on its way is no news for Git.
+            if draft.posture().is_none() && draft.waits.iter().all(|w| w.reason == Reason::Evidence) {
+                return RolloutPlan { waits: draft.waits, needs: draft.needs, ..hold(Wait::new(Reason::Evidence, "")) };
+            }
+            draft.finish(due)
+        }
+        Desired::Rejected(why) => hold(Wait::new(Reason::Rejected, why.clone())),
+        Desired::Unreadable(why) => hold(Wait::new(Reason::SourceUnreadable, why.clone())),
+        Desired::Gone => RolloutPlan { waits: Vec::new(), ..hold(Wait::new(Reason::Writing, "")) },
+    }
+}
+
+fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
+    match &draft.input.desired {
+        Desired::Rejected(why) => draft.waits.push(Wait::new(Reason::Rejected, why.clone())),
+        Desired::Unreadable(why) => draft.waits.push(Wait::new(Reason::SourceUnreadable, why.clone())),
+        Desired::Wanted(_) | Desired::Gone => {}
+    }
+    let phase_before = draft.state.phase.clone();
+    let asked = words::apply(&mut draft);
+    if draft.state.phase == phase_before {
+        judge(&mut draft, &phase_before, &asked);
+    }
+    if let Git::Away(why) = &draft.input.git {
+        draft.waits.push(Wait::new(Reason::GitAway, why.clone()));
+    }
+    terminate::void_proposals(&mut draft);
+    draft.finish(due)
+}
+
+/// One step of the phase machine.
+fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: &words::Asked) {
+    match phase {
+        Phase::Initializing(clock) => first::initialize(draft, *clock),
+        Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. } => idle::idle(draft, asked),
+        Phase::Failed { standing: Standing::OnCandidate, why, .. } => forward::on_candidate(draft, why),
+        Phase::Waiting { .. }
+        | Phase::Progressing(_)
+        | Phase::WaitingPromotion { .. }
+        | Phase::Promoting(_)
+        | Phase::Finalising(_) => forward::forward(draft),
+        Phase::Reverting { stop, why, then } => back::reverting(draft, stop, why, *then),
+        Phase::Terminating { .. } => terminate::terminate(draft),
+        Phase::Unknown(_) => {}
+    }
+}
+
+/// What the record, once it says so, wants done in the cluster now.
+fn due(draft: &Draft<'_>) -> Vec<Action> {
+    if let Phase::Terminating { .. } = draft.state.phase {
+        return terminate::strip(draft);
+    }
+    let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return Vec::new() };
+    let how = match &draft.state.phase {
+        Phase::Initializing(_) => first::BRINGING_UP,
+        Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. } => Manner::AT_REST,
+        Phase::Failed { standing: Standing::OnCandidate, .. } => Manner { drift: Drift::Report, ..Manner::AT_REST },
+        Phase::Reverting { stop, .. } if stop.step.as_str() == "retire" => back::RETIRING,
+        Phase::Reverting { .. } | Phase::Terminating { .. } | Phase::Unknown(_) => return Vec::new(),
+        Phase::Waiting { at: None, .. } => return Vec::new(),
+        Phase::Waiting { at: Some(stop), .. }
+        | Phase::Progressing(stop)
+        | Phase::WaitingPromotion { at: stop, .. }
+        | Phase::Promoting(stop)
+        | Phase::Finalising(stop) => {
+            let Some(run) = &draft.state.run else { return Vec::new() };
+            let steps = procedure::forward(&plan, run.route, &draft.roles(run));
+            let Some(step) = steps.iter().find(|s| s.name == stop.step) else { return Vec::new() };
+            forward::manner(step, stop)
+        }
+    };
+    draft.converge(&plan, &posture, how).actions
+}

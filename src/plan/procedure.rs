@@ -1,0 +1,193 @@
+//! A run as a list of steps. The target supplies these lists, and nothing else decides order (design §5).
+
+use crate::gate::approval;
+use crate::manifest::desired::{Gates, Plan, Router};
+use crate::manifest::duration::Span;
+use crate::manifest::ids::{Percent, StepName};
+use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::state::{Phase, Route, Run, Stop, Time};
+
+/// One stop on the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Its name.
+    pub name: StepName,
+    /// What the world shall be.
+    pub posture: Posture,
+    /// What must be open to enter it.
+    pub before: Gates,
+    /// How long it has to stay reached.
+    pub soak: Span,
+    /// Which phase it belongs to.
+    pub stage: Stage,
+}
+
+/// Which phase of the table a step belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// *prepare* and the phases of the plan.
+    Progressing,
+    /// *shift* and *promote*.
+    Promoting,
+    /// *return* and *retire*.
+    Finalising,
+}
+
+impl Stage {
+    /// The phase of a record that stands on this step.
+    #[must_use]
+    pub fn phase(self, stop: Stop) -> Phase {
+        match self {
+            Self::Progressing => Phase::Progressing(stop),
+            Self::Promoting => Phase::Promoting(stop),
+            Self::Finalising => Phase::Finalising(stop),
+        }
+    }
+}
+
+/// The roles of a run: what was stable when it started, what it brings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roles {
+    /// The old version.
+    pub old: Role,
+    /// The new version.
+    pub new: Role,
+    /// Stable's pods when the run entered *prepare*.
+    pub baseline: u32,
+}
+
+impl Roles {
+    /// Both roles of an open run, as its postures name them.
+    #[must_use]
+    pub fn of(run: &Run, old_label: Option<&crate::manifest::ids::PodsDigest>, baseline: u32) -> Self {
+        let new = match run.route {
+            // Equal pods keep the label that they have, so that no pod restarts.
+            Route::Plain => old_label.cloned(),
+            Route::Phases | Route::Rollback => Some(run.pods.clone()),
+        };
+        Self {
+            old: Role { set: run.from.clone(), size: Size::Declared, pods: old_label.cloned() },
+            new: Role { set: run.to.clone(), size: Size::Declared, pods: new },
+            baseline,
+        }
+    }
+
+    fn stable(&self, role: &Role) -> Role {
+        Role { size: Size::AtLeast(self.baseline), ..role.clone() }
+    }
+
+    fn candidate(&self, share: Percent) -> Option<Role> {
+        Some(Role { size: Size::Share(share), ..self.new.clone() })
+    }
+}
+
+/// The way from stable to the new version.
+#[must_use]
+pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if route != Route::Plain {
+        steps.extend(exposing(plan, route, roles));
+    }
+    let candidate = |share| if route == Route::Plain { None } else { roles.candidate(share) };
+    let shifted = steps.last().map_or_else(Split::stable, |s| s.posture.split.clone());
+    steps.push(Step {
+        name: StepName::fixed("promote"),
+        posture: Posture { stable: roles.stable(&roles.new), candidate: candidate(Percent::ALL), split: shifted },
+        before: if route == Route::Plain { plan.promotion.before.clone() } else { Gates::default() },
+        soak: Span::ZERO,
+        stage: Stage::Promoting,
+    });
+    steps.push(Step {
+        name: StepName::fixed("return"),
+        posture: Posture {
+            stable: roles.stable(&roles.new),
+            candidate: candidate(Percent::ALL),
+            split: Split::stable(),
+        },
+        before: Gates::default(),
+        soak: drain(plan, route),
+        stage: Stage::Finalising,
+    });
+    steps.push(Step {
+        name: StepName::fixed("retire"),
+        posture: Posture { stable: roles.new.clone(), candidate: None, split: Split::stable() },
+        before: Gates::default(),
+        soak: Span::ZERO,
+        stage: Stage::Finalising,
+    });
+    steps
+}
+
+/// *prepare*, the phases, *shift*.
+fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
+    let phases = if route == Route::Rollback { &[][..] } else { &plan.phases[..] };
+    let step = |name, share: Percent, split: &Split, before: Gates, soak, stage| Step {
+        name,
+        posture: Posture { stable: roles.stable(&roles.old), candidate: roles.candidate(share), split: split.clone() },
+        before,
+        soak,
+        stage,
+    };
+    let mut split = Split::stable();
+    // The size of a replicas router is its exposure: *prepare* has none.
+    let first = match plan.traffic.as_ref().map(|t| &t.router) {
+        Some(Router::Replicas { .. }) | None => Percent::ZERO,
+        Some(Router::GatewayApi { .. }) => phases.first().and_then(|p| p.expose.weight).unwrap_or(Percent::ZERO),
+    };
+    let gates = |name: &StepName| match route {
+        Route::Rollback => Gates::default(),
+        Route::Phases | Route::Plain => approval::gates(plan, name).clone(),
+    };
+    let prepare = StepName::fixed("prepare");
+    let before = gates(&prepare);
+    let mut steps = vec![step(prepare, first, &split, before, Span::ZERO, Stage::Progressing)];
+    for phase in phases {
+        split.headers.extend(phase.expose.headers.iter().cloned());
+        split.weight = phase.expose.weight.unwrap_or(split.weight);
+        let before = gates(&phase.name);
+        steps.push(step(phase.name.clone(), split.weight, &split, before, phase.soak, Stage::Progressing));
+    }
+    let shift = StepName::fixed("shift");
+    let before = gates(&shift);
+    let bake = if route == Route::Rollback { Span::ZERO } else { plan.promotion.bake };
+    split.weight = Percent::ALL;
+    steps.push(step(shift, Percent::ALL, &split, before, bake, Stage::Promoting));
+    steps
+}
+
+/// Back, after the split was seen at stable: drain, then remove the candidate.
+#[must_use]
+pub fn back(plan: &Plan, route: Route, roles: &Roles) -> [Step; 2] {
+    let candidate = if route == Route::Plain { None } else { roles.candidate(Percent::ZERO) };
+    [
+        Step {
+            name: StepName::fixed("return"),
+            posture: Posture { stable: roles.stable(&roles.old), candidate, split: Split::stable() },
+            before: Gates::default(),
+            soak: drain(plan, route),
+            stage: Stage::Finalising,
+        },
+        Step {
+            name: StepName::fixed("retire"),
+            posture: Posture { stable: roles.old.clone(), candidate: None, split: Split::stable() },
+            before: Gates::default(),
+            soak: Span::ZERO,
+            stage: Stage::Finalising,
+        },
+    ]
+}
+
+fn drain(plan: &Plan, route: Route) -> Span {
+    match (route, &plan.traffic) {
+        (Route::Phases | Route::Rollback, Some(traffic)) => traffic.drain,
+        (Route::Plain, _) | (_, None) => Span::ZERO,
+    }
+}
+
+/// The time since `from` in which somebody observed: gaps do not count (requirement X-14).
+#[must_use]
+pub fn observed(from: Time, now: Time, gaps: &[(Time, Time)]) -> Span {
+    let lost: i64 = gaps.iter().map(|(start, end)| (*end.min(&now) - *start.max(&from)).num_seconds().max(0)).sum();
+    let total = (now - from).num_seconds();
+    Span::from_secs(u64::try_from((total - lost).max(0)).unwrap_or(0))
+}

@@ -1,0 +1,178 @@
+//! Going back: the part that waits for nothing. It is rendered from live alone and leaves a mark (design §1).
+
+use super::action::{Action, Class, Verb};
+use super::context::{Context, Stable};
+use super::exposure::{self, Ready};
+use super::report::{Reason, Wait};
+use crate::manifest::object::{Kind, Object, ObjectRef, RETREATED};
+use crate::record::posture::{Posture, Role, Split};
+use crate::record::state::Run;
+use crate::target::compare;
+use crate::target::inplace::{self, Rendered};
+use crate::target::workload;
+use std::collections::BTreeMap;
+
+/// How far back live is.
+#[derive(Debug, Default)]
+pub struct Retreat {
+    /// What is due now.
+    pub actions: Vec<Action>,
+    /// What it waits on.
+    pub waits: Vec<Wait>,
+    /// Everything is back at stable, which is the old version and serves, and everything carries the mark: the record
+    /// may be lowered.
+    pub seen: bool,
+}
+
+/// The mark of a run that goes back.
+#[must_use]
+pub fn mark(run: &Run, why: &str) -> String {
+    let why: String = why.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200).collect();
+    format!("{}/{why}", run.id)
+}
+
+/// The mark that a live object carries for this run, if it does.
+#[must_use]
+pub fn marked_by<'a>(live: &'a Object, run: &Run) -> Option<&'a str> {
+    live.annotation(RETREATED)?.strip_prefix(run.id.as_str())?.strip_prefix('/')
+}
+
+/// Why live says that this run went back: a mark on any object that the split or stable needs.
+#[must_use]
+pub fn mark_seen<'a>(context: &Context<'a>, run: &Run) -> Option<&'a str> {
+    context
+        .live
+        .objects
+        .values()
+        .filter(|o| context.is_ours(o) || o.annotation(RETREATED).is_some())
+        .find_map(|o| marked_by(o, run))
+}
+
+/// What takes traffic back to `old`. Stable is restored first where the run has overwritten it, and traffic stays where
+/// enough ready endpoints are (design §5).
+#[must_use]
+pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retreat {
+    let mark = mark(run, why);
+    let mut out = Retreat::default();
+    let stable = stable_objects(context, old);
+    let to_mark = overwritten(context, &stable, run);
+    let restored = restore(context, &stable, &to_mark, &mark, &mut out);
+    let serves = restored && stable_serves(context, context.live.get(&context.target()), exposure::ready(context));
+    let lowered = lower(context, run, &mark, serves, &mut out);
+    out.seen = lowered && restored && to_mark.iter().all(|r| is_marked(context, r, run));
+    if out.actions.is_empty() && !out.seen && out.waits.is_empty() {
+        let why = "traffic stays on the candidate until stable is back and ready";
+        out.waits.push(Wait::new(Reason::StableNotReady, why));
+    }
+    out
+}
+
+/// Stable's objects at rest, as the old version has them. Empty when its set is not at hand: then only the split goes back.
+fn stable_objects(context: &Context<'_>, old: &Role) -> BTreeMap<ObjectRef, Rendered> {
+    let posture = Posture { stable: old.clone(), candidate: None, split: Split::stable() };
+    inplace::render(&posture, &context.facts()).unwrap_or_default()
+}
+
+/// The live stable objects that the run's promote would overwrite, or has.
+fn overwritten(context: &Context<'_>, stable: &BTreeMap<ObjectRef, Rendered>, run: &Run) -> Vec<ObjectRef> {
+    let carriers = exposure::carriers(context);
+    let new = Role { set: run.to.clone(), size: crate::record::posture::Size::Declared, pods: Some(run.pods.clone()) };
+    let new = stable_objects(context, &new);
+    stable
+        .iter()
+        .filter(|(reference, _)| !carriers.contains(reference) && context.live.get(reference).is_some())
+        .filter(|(reference, old)| {
+            let differs = new.get(reference).is_none_or(|new| new.object != old.object);
+            differs || **reference == context.target()
+        })
+        .map(|(reference, _)| reference.clone())
+        .collect()
+}
+
+/// Puts back and marks each object of stable that promote overwrites; says whether all are back already.
+fn restore(
+    context: &Context<'_>,
+    stable: &BTreeMap<ObjectRef, Rendered>,
+    to_mark: &[ObjectRef],
+    mark: &str,
+    out: &mut Retreat,
+) -> bool {
+    let marking = Context { mark: Some(mark), ..*context };
+    let mut back = true;
+    for reference in to_mark {
+        let (Some(old), Some(live)) = (stable.get(reference), context.live.get(reference)) else { continue };
+        // A hand's change to a stable that the run never touched is drift, and waits until the run has ended.
+        let differs = context.stable == Stable::Overwritten && !differs_beyond_size(&old.object, live).is_empty();
+        let unmarked = live.annotation(RETREATED).is_none_or(|m| m.split('/').next() != mark.split('/').next());
+        if !differs && !unmarked {
+            continue;
+        }
+        let object = if differs {
+            back = false;
+            let wait = format!("{reference}: the old version is being restored");
+            out.waits.push(Wait::new(Reason::StableNotReady, wait));
+            marking.marked(&kept_size(&old.object, live), old.role)
+        } else {
+            exposure::retreated(context, live, mark)
+        };
+        let verb = Verb::Apply { object: Box::new(object), expects: context.expects(Class::Retreat, Some(live)) };
+        let why = if differs { format!("{reference}: back to the old version") } else { format!("{reference}: mark") };
+        out.actions.push(context.action(Class::Retreat, None, verb, why));
+    }
+    back
+}
+
+/// Stable keeps the pods that it has: a way back lowers no capacity.
+fn kept_size(old: &Object, live: &Object) -> Object {
+    let mut object = old.clone();
+    if let (Some(declared), Some(now)) = (old.int("/spec/replicas"), live.int("/spec/replicas")) {
+        object.value_mut()["spec"]["replicas"] = declared.max(now).into();
+    }
+    object
+}
+
+fn differs_beyond_size(old: &Object, live: &Object) -> Vec<compare::Difference> {
+    let mut all = compare::differs(old, live);
+    all.retain(|d| !matches!(d.pointer.as_str(), "/spec/replicas" | "/spec/minReplicas"));
+    all
+}
+
+/// Whether stable can take the traffic: it is ready, or the candidate has nothing ready either.
+fn stable_serves(context: &Context<'_>, target: Option<&Object>, ready: Ready) -> bool {
+    if ready.candidate == 0 {
+        return true;
+    }
+    let rolled_out = target.is_some_and(|t| workload::readiness(t, context.live).is_ready());
+    // A stable that was never touched serves as it did before the run, whatever one of its pods does now.
+    ready.stable > 0 && (rolled_out || context.stable == Stable::Untouched)
+}
+
+/// Lowers and marks the carriers; says whether all are back and marked already.
+fn lower(context: &Context<'_>, run: &Run, mark: &str, serves: bool, out: &mut Retreat) -> bool {
+    let back = exposure::live_split(context).is_ok_and(|split| split.is_stable());
+    let mut done = back;
+    for carrier in exposure::carriers(context) {
+        let Some(live) = context.live.get(&carrier) else { continue };
+        let marked = marked_by(live, run).is_some();
+        if back && marked {
+            continue;
+        }
+        done = false;
+        if !back && !serves {
+            continue;
+        }
+        let object = Box::new(exposure::retreated(context, live, mark));
+        let verb = Verb::Apply { object, expects: context.expects(Class::Retreat, Some(live)) };
+        let why = format!("{carrier}: all traffic to stable");
+        out.actions.push(context.action(Class::Retreat, None, verb, why));
+        if !back && carrier.kind == Kind::Service {
+            // The candidate keeps its pods until the Service was read back: it alone may serve until then.
+            return false;
+        }
+    }
+    done
+}
+
+fn is_marked(context: &Context<'_>, reference: &ObjectRef, run: &Run) -> bool {
+    context.live.get(reference).is_none_or(|live| marked_by(live, run).is_some())
+}

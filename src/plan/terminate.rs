@@ -1,0 +1,136 @@
+//! Ends: a rollout that left main, a record that cannot be read, branches that ask for nothing any more.
+
+use super::action::{Action, Class, Expects, Verb};
+use super::draft::{Draft, RolloutPlan};
+use super::input::Input;
+use super::planner;
+use super::report::Wait;
+use crate::gate::{BrakeWord, approval};
+use crate::manifest::ids::ObjectName;
+use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
+use crate::record::branches::{Asks, Head};
+use crate::record::posture::Posture;
+use crate::target::layout::SUFFIX;
+use crate::target::live::LiveState;
+use crate::target::{compare, owned};
+use crate::traffic::gateway_api;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The manifest is gone: objects stay, our marks go, then the record (design §13.10).
+pub fn terminate(draft: &mut Draft<'_>) {
+    if let Some(rollout) = draft.wanted().cloned() {
+        // It came back before it was gone: its objects are looked at as at first sight.
+        draft.state.promoted = None;
+        draft.state.clusters.clear();
+        draft.state.phase =
+            crate::record::state::Phase::Initializing(crate::record::state::Clock::entered(draft.now()));
+        draft.note(format!("{} is back on main", rollout.path));
+        return;
+    }
+    let owner = format!("{}/{}", draft.input.me.instance, draft.input.id);
+    if !draft.live.objects.values().any(|o| o.annotation(OWNER) == Some(owner.as_str())) {
+        draft.removed = Some("released: removed from main, its objects stay".to_owned());
+    }
+}
+
+/// Takes our marks off everything that is ours.
+#[must_use]
+pub fn strip(draft: &Draft<'_>) -> Vec<Action> {
+    let manager = format!("tidegate-{}", draft.input.me.instance);
+    let owner = format!("{}/{}", draft.input.me.instance, draft.input.id);
+    let ours = draft.live.objects.values().filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
+    ours.filter_map(|live| {
+        let mut object = owned::owned_by(live, &manager)?;
+        unmark(&mut object);
+        let action = Action {
+            class: Class::Advance,
+            rollout: draft.input.id.clone(),
+            cluster: draft.input.me.cluster.clone(),
+            cluster_uid: draft.live.cluster_uid.clone(),
+            posture: draft.posture().map(Posture::digest),
+            verb: Verb::Apply { object: Box::new(object), expects: exactly(live) },
+            why: format!("{}: marks removed", live.reference()),
+        };
+        Some(action)
+    })
+    .collect()
+}
+
+fn exactly(live: &Object) -> Expects {
+    Expects::Version {
+        uid: live.uid().unwrap_or_default().to_owned(),
+        resource_version: live.resource_version().unwrap_or_default().to_owned(),
+    }
+}
+
+fn unmark(object: &mut Object) {
+    if let Some(annotations) = object.value_mut().pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        for key in [OWNER, APPLIED, SEQ, EPOCH, RETREATED, ROLE] {
+            annotations.remove(key);
+        }
+        annotations.retain(|key, _| !key.starts_with(&format!("{DOMAIN}/")));
+    }
+}
+
+/// Without a readable record only marks and the brake act (design §1): routes of ours go back to stable, from live alone.
+#[must_use]
+pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
+    let mut plan = planner::hold(wait);
+    let owner = format!("{}/{}", input.me.instance, input.id);
+    let manager = format!("tidegate-{}", input.me.instance);
+    let routes = live.of_kind(Kind::HttpRoute).filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
+    for route in routes {
+        let marked = route.annotation(RETREATED).is_some();
+        if input.brake != Some(BrakeWord::Revert) && !marked {
+            continue;
+        }
+        for service in split_services(route) {
+            let mut object =
+                owned::owned_by(route, &manager).unwrap_or_else(|| Object::new(route.reference().clone(), Value::Null));
+            let lowered = gateway_api::retreat(route, &service);
+            let rules = lowered.at("/spec/rules").cloned().unwrap_or_default();
+            if route.at("/spec/rules") == Some(&rules) && marked {
+                continue;
+            }
+            object.value_mut()["spec"]["rules"] = rules;
+            let mark =
+                route.annotation(RETREATED).unwrap_or("0/aborted: the brake in the cluster says revert").to_owned();
+            object.annotate(RETREATED, &mark);
+            let digest = compare::applied_digest(&object);
+            object.annotate(APPLIED, &digest);
+            plan.retreats.push(Action {
+                class: Class::Retreat,
+                rollout: input.id.clone(),
+                cluster: input.me.cluster.clone(),
+                cluster_uid: live.cluster_uid.clone(),
+                posture: None,
+                verb: Verb::Apply { object: Box::new(object), expects: exactly(route) },
+                why: format!("{}: all traffic to stable", route.reference()),
+            });
+        }
+    }
+    plan
+}
+
+/// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2).
+pub fn void_proposals(draft: &mut Draft<'_>) {
+    for (name, head) in &draft.input.proposals {
+        let Some(asked) = Head::parse(&draft.input.me.instance, name) else { continue };
+        let Asks::Advance(step) = &asked.asks else { continue };
+        let wanted = draft.state.run.as_ref().is_some_and(|run| {
+            let plan = draft.plan.as_deref();
+            asked.run == run.id && plan.is_some_and(|plan| !approval::covers(plan, &run.approved, step))
+        });
+        if !wanted {
+            draft.void.push((name.clone(), head.clone()));
+        }
+    }
+}
+
+/// The Services that a route splits: those that stand in it beside their candidate's copy.
+fn split_services(route: &Object) -> BTreeSet<ObjectName> {
+    let rules = route.at("/spec/rules").and_then(Value::as_array);
+    let refs = rules.into_iter().flatten().filter_map(|rule| rule.get("backendRefs")?.as_array()).flatten();
+    refs.filter_map(|backend| backend.get("name")?.as_str()?.strip_suffix(SUFFIX)?.parse().ok()).collect()
+}

@@ -1,0 +1,4 @@
+//! The planner's tests: stories in a small world. Each ends settled, with an empty second plan.
+
+mod journeys;
+mod world;

@@ -1,0 +1,75 @@
+//! People's words: each decision that counts changes the record once.
+
+use super::draft::Draft;
+use super::forward;
+use crate::gate::decisions::{self, Hearing, Word};
+use crate::manifest::decision::DecisionAction;
+use crate::manifest::duration::Span;
+use crate::manifest::ids::RunId;
+use crate::record::history;
+use crate::record::state::{Phase, Standing};
+
+/// What the words ask for beyond the record.
+#[derive(Debug, Default)]
+pub struct Asked {
+    /// The promoted run to go back to.
+    pub rollback: Option<RunId>,
+}
+
+/// Counts each decision that counts, in the order of their files.
+pub fn apply(draft: &mut Draft<'_>) -> Asked {
+    let mut asked = Asked::default();
+    let hearing = Hearing {
+        record: &draft.state,
+        plan: draft.plan.as_deref(),
+        files: &draft.input.decisions.filed,
+        at_start: &draft.input.decisions.at_start,
+        rollback_window: draft.wanted().map_or(Span::ZERO, |rollout| rollout.rollback_window),
+        now: draft.now(),
+    };
+    let heard = decisions::hear(&hearing);
+    for word in heard.words {
+        let Word { decision, consumed } = word;
+        draft.note(format!("{} by {}", consumed.action, consumed.by));
+        draft.state.consumed.push(consumed);
+        one(draft, &decision.action, decision.reason.as_deref(), &decision.run, &mut asked);
+    }
+    asked
+}
+
+fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, named: &RunId, asked: &mut Asked) {
+    let current = draft.state.phase.stop().map(|s| s.step.clone());
+    let reason = reason.unwrap_or("no reason given");
+    match action {
+        DecisionAction::Approve { through } => {
+            with_run(draft, |run| {
+                run.approved.push(through.clone());
+                run.approved.dedup();
+            });
+        }
+        DecisionAction::Deny => with_run(draft, |run| run.denied = true),
+        DecisionAction::Skip => with_run(draft, |run| run.skipped = current),
+        DecisionAction::Hold => with_run(draft, |run| run.held = true),
+        DecisionAction::Resume => with_run(draft, |run| {
+            run.held = false;
+            if run.denied {
+                run.denied = false;
+                run.pulls.clear();
+            }
+        }),
+        DecisionAction::Abort => draft.aborted = Some(format!("aborted: {reason}")),
+        DecisionAction::Retry => {
+            if matches!(draft.state.phase, Phase::Failed { standing: Standing::OnCandidate, .. }) {
+                forward::retry_promotion(draft);
+            }
+            history::forgive(&mut draft.state, named);
+        }
+        DecisionAction::Rollback => asked.rollback = Some(named.clone()),
+    }
+}
+
+fn with_run(draft: &mut Draft<'_>, change: impl FnOnce(&mut crate::record::state::Run)) {
+    if let Some(run) = &mut draft.state.run {
+        change(run);
+    }
+}

@@ -1,0 +1,147 @@
+//! A Deployment in place: from a posture to the objects that shall be there (design §7).
+
+use super::layout::{self, LayoutError};
+use super::live::LiveState;
+use crate::manifest::desired::{Plan, Router, Set};
+use crate::manifest::ids::{Namespace, SetId};
+use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::record::posture::{Posture, Role, Size};
+use crate::record::state::RoleName;
+use crate::traffic::{self, Form, replicas};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a rendering needs beside the posture.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// How the run goes.
+    pub plan: &'a Plan,
+    /// The set that was stable when the run started: the candidate's copies are those that differ from it.
+    pub base: &'a SetId,
+    /// The sets that the posture names.
+    pub sets: &'a BTreeMap<SetId, Arc<Set>>,
+    /// What is there.
+    pub live: &'a LiveState,
+    /// Stable's pods when the run entered *prepare*.
+    pub baseline: u32,
+    /// Where the objects live.
+    pub namespace: &'a Namespace,
+    /// Our field manager.
+    pub manager: &'a str,
+}
+
+/// An object that shall be there, our marks left out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rendered {
+    /// The object.
+    pub object: Object,
+    /// Whose copy it is.
+    pub role: RoleName,
+}
+
+/// Why a posture could not be rendered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RenderError {
+    /// A pinned set is not at hand.
+    #[error("the set {0} is not on the state branch")]
+    MissingSet(SetId),
+    /// The candidate's objects cannot be named.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+}
+
+/// All objects of a posture.
+///
+/// # Errors
+/// When a set is missing or the candidate cannot be laid out.
+pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef, Rendered>, RenderError> {
+    let set = |role: &Role| facts.sets.get(&role.set).ok_or_else(|| RenderError::MissingSet(role.set.clone()));
+    let stable = set(&posture.stable)?;
+    let mut all = BTreeMap::new();
+    for (reference, object) in layout::stable(stable, facts.plan, posture.stable.pods.as_ref()) {
+        let object = sized_stable(&object, posture, stable, facts);
+        let object = split_apex(&object, posture, facts);
+        all.insert(reference, Rendered { object, role: RoleName::Stable });
+    }
+    if let Some(candidate) = &posture.candidate {
+        let new = set(candidate)?;
+        let base = facts.sets.get(facts.base).ok_or_else(|| RenderError::MissingSet(facts.base.clone()))?;
+        let pods = candidate.pods.as_ref().unwrap_or(&new.pods);
+        for (reference, object) in layout::candidate(base, new, facts.plan, pods)? {
+            let object = if reference.kind == Kind::Deployment {
+                layout::with_replicas(object, Some(candidate_size(candidate, new, facts)))
+            } else {
+                object
+            };
+            all.insert(reference, Rendered { object, role: RoleName::Candidate });
+        }
+    }
+    Ok(all)
+}
+
+/// Stable's Deployment and its scaler at their size.
+fn sized_stable(object: &Object, posture: &Posture, set: &Set, facts: &Facts<'_>) -> Object {
+    let reference = object.reference();
+    let target = reference.kind == Kind::Deployment && reference.name == facts.plan.target.name;
+    let scaler = layout::hpa_of(set, facts.plan).map(Object::reference);
+    match posture.stable.size {
+        _ if target && scaler.is_some() => layout::with_replicas(object.clone(), handed_over(reference, facts)),
+        Size::AtLeast(least) if target => match object.int("/spec/replicas") {
+            Some(declared) => {
+                let declared = u32::try_from(declared).unwrap_or(u32::MAX);
+                layout::with_replicas(object.clone(), Some(declared.max(least)))
+            }
+            None => object.clone(),
+        },
+        Size::AtLeast(least) if Some(reference) == scaler => {
+            let mut object = object.clone();
+            let minimum = object.int("/spec/minReplicas").unwrap_or(1).max(i64::from(least));
+            let maximum = object.int("/spec/maxReplicas").unwrap_or(minimum);
+            object.value_mut()["spec"]["minReplicas"] = json!(minimum.min(maximum));
+            object
+        }
+        Size::AtLeast(_) | Size::Declared | Size::Share(_) => object.clone(),
+    }
+}
+
+/// A scaler owns `replicas`; but a field that only we own would fall to its default when we stop sending it, so the
+/// live value is sent until somebody else owns it.
+fn handed_over(reference: &ObjectRef, facts: &Facts<'_>) -> Option<u32> {
+    let live = facts.live.get(reference)?;
+    let owns = |entry: &Value| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some();
+    let entries = live.at("/metadata/managedFields")?.as_array()?;
+    let ours = |entry: &&Value| entry.get("manager").and_then(Value::as_str) == Some(facts.manager);
+    let only_ours = entries.iter().filter(ours).any(owns) && !entries.iter().filter(|e| !ours(e)).any(owns);
+    if only_ours { live.int("/spec/replicas").and_then(|n| u32::try_from(n).ok()) } else { None }
+}
+
+/// The object that carries the split, with the posture's split.
+fn split_apex(object: &Object, posture: &Posture, facts: &Facts<'_>) -> Object {
+    let (Some(traffic), Some(candidate)) = (&facts.plan.traffic, &posture.candidate) else { return object.clone() };
+    let apex = traffic::carriers(&traffic.router, facts.namespace, &facts.plan.target.name);
+    match candidate.pods.as_ref().filter(|_| apex.first() == Some(object.reference())) {
+        Some(pods) => traffic::render(&traffic.router, object, Form::Split { split: &posture.split, candidate: pods }),
+        None => object.clone(),
+    }
+}
+
+/// How many pods the candidate shall have (design §7, §13.5; requirement C-31).
+fn candidate_size(role: &Role, set: &Set, facts: &Facts<'_>) -> u32 {
+    let declared = layout::declared_replicas(set, facts.plan);
+    match (role.size, facts.plan.traffic.as_ref().map(|t| &t.router)) {
+        (Size::Share(share), Some(Router::Replicas { .. })) => replicas::candidate_replicas(facts.baseline, share),
+        (Size::Share(share), Some(Router::GatewayApi { .. }) | None) => {
+            declared.max((live_stable(facts) * u32::from(share.get())).div_ceil(100)).max(1)
+        }
+        (Size::AtLeast(least), _) => declared.max(least),
+        (Size::Declared, _) => declared,
+    }
+}
+
+/// The pods that stable has now, as the live Deployment asks for them.
+#[must_use]
+pub fn live_stable(facts: &Facts<'_>) -> u32 {
+    let live = facts.live.find(Kind::Deployment, facts.namespace, &facts.plan.target.name);
+    live.map_or(0, |d| u32::try_from(d.int("/spec/replicas").unwrap_or(1)).unwrap_or(0))
+}

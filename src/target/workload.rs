@@ -1,0 +1,93 @@
+//! Whether a Deployment is ready: fresh status only (requirements C-33, X-15).
+
+use crate::manifest::ids::{Namespace, ObjectName};
+use crate::manifest::object::{Kind, Object};
+use crate::record::state::Time;
+use crate::target::live::LiveState;
+use serde_json::Value;
+
+/// Whether a workload has its size in ready pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    /// All pods are of the current template and available.
+    Ready,
+    /// Not yet, or not any more.
+    NotReady {
+        /// What is missing, with what a pod says about it if one does.
+        why: String,
+        /// When it stopped being available, if it says so.
+        unavailable_since: Option<Time>,
+    },
+}
+
+impl Readiness {
+    /// Whether it is ready.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        *self == Self::Ready
+    }
+}
+
+/// Judges a live Deployment.
+#[must_use]
+pub fn readiness(deployment: &Object, live: &LiveState) -> Readiness {
+    let status = |field: &str| deployment.int(&format!("/status/{field}")).unwrap_or(0);
+    let wanted = deployment.int("/spec/replicas").unwrap_or(1);
+    if status("observedGeneration") < deployment.generation().unwrap_or(0) {
+        return Readiness::NotReady { why: "its controller has not seen it yet".to_owned(), unavailable_since: None };
+    }
+    let why = if status("updatedReplicas") < wanted {
+        format!("{} of {wanted} pods are of the new template", status("updatedReplicas"))
+    } else if status("replicas") > status("updatedReplicas") {
+        format!("{} old pods are still there", status("replicas") - status("updatedReplicas"))
+    } else if status("availableReplicas") < wanted {
+        format!("{} of {wanted} pods are ready", status("availableReplicas"))
+    } else {
+        return Readiness::Ready;
+    };
+    let hint = pod_trouble(deployment, live).map(|t| format!("; {t}")).unwrap_or_default();
+    Readiness::NotReady { why: format!("{why}{hint}"), unavailable_since: unavailable_since(deployment) }
+}
+
+fn unavailable_since(deployment: &Object) -> Option<Time> {
+    let conditions = deployment.at("/status/conditions")?.as_array()?;
+    let available = conditions.iter().find(|c| c.get("type").and_then(Value::as_str) == Some("Available"))?;
+    let text = |field: &str| available.get(field).and_then(Value::as_str);
+    if text("status") == Some("False") { text("lastTransitionTime")?.parse().ok() } else { None }
+}
+
+/// What keeps a pod of the Deployment from starting, in its own words.
+fn pod_trouble(deployment: &Object, live: &LiveState) -> Option<String> {
+    let labels = deployment.at("/spec/selector/matchLabels")?.as_object()?;
+    let matches = |pod: &Object| labels.iter().all(|(key, value)| pod.label(key) == value.as_str());
+    let same_namespace = |pod: &&Object| pod.reference().namespace == deployment.reference().namespace;
+    live.of_kind(Kind::Pod).filter(same_namespace).filter(|p| matches(p)).find_map(|pod| {
+        let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
+        statuses.iter().filter_map(|p| pod.at(p)?.as_array()).flatten().find_map(|container| {
+            let waiting = container.pointer("/state/waiting")?;
+            let text = |field: &str| waiting.get(field).and_then(Value::as_str).unwrap_or_default();
+            let reason = text("reason");
+            if matches!(reason, "" | "ContainerCreating" | "PodInitializing") {
+                return None;
+            }
+            let message = text("message").chars().take(200).collect::<String>();
+            Some(format!("pod {}: {reason} {message}", pod.reference().name).trim_end().to_owned())
+        })
+    })
+}
+
+/// How many ready endpoints a Service has.
+#[must_use]
+pub fn ready_endpoints(live: &LiveState, namespace: &Namespace, service: &ObjectName) -> u32 {
+    let belongs = |slice: &&Object| {
+        slice.reference().namespace == *namespace && slice.label("kubernetes.io/service-name") == Some(service.as_str())
+    };
+    let ready = |endpoint: &&Value| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false));
+    let count: usize = live
+        .of_kind(Kind::EndpointSlice)
+        .filter(belongs)
+        .filter_map(|slice| slice.at("/endpoints")?.as_array())
+        .map(|endpoints| endpoints.iter().filter(ready).count())
+        .sum();
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
