@@ -221,7 +221,7 @@ impl Watch {
                 Ok(WatchEvent::Bookmark(bookmark)) => Some(bookmark.metadata.resource_version),
                 Ok(WatchEvent::Error(status)) => {
                     let failure = Failure::Answered(status);
-                    tracing::debug!(kind = %self.kind, namespace = %self.namespace, %failure, "watch ended by the API server");
+                    tracing::debug!(kind = %self.kind, namespace = %self.namespace, %failure, "watch ended");
                     return if failure.is_expired() { Next::List } else { Next::Resume(version) };
                 }
                 Err(failure) => {
