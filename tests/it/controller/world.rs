@@ -48,7 +48,8 @@ impl World {
 
     /// Commits files to main; the new tip.
     pub(super) fn commit(&self, files: &[(&str, &str)]) -> String {
-        let files: Vec<(&str, Option<&[u8]>)> = files.iter().map(|(path, text)| (*path, Some(text.as_bytes()))).collect();
+        let files: Vec<(&str, Option<&[u8]>)> =
+            files.iter().map(|(path, text)| (*path, Some(text.as_bytes()))).collect();
         self.origin.commit("main", &files, "change")
     }
 
@@ -132,7 +133,8 @@ impl World {
     /// Waits for the request to enter a step, and merges it.
     pub(super) async fn approve(&self, step: &str) {
         let branches = async || {
-            let refs = self.origin.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/tidegate/it/propose"]);
+            let refs =
+                self.origin.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/tidegate/it/propose"]);
             refs.lines().find(|name| name.ends_with(&format!("-{step}"))).map(str::to_owned)
         };
         let branch = eventually(&format!("a request for {step}"), branches).await;
