@@ -3,6 +3,7 @@
 use super::source::{Branches, Looked, Source, View};
 use crate::git::{Draft, Edit, Person, RemoteConfig, Store};
 use crate::manifest::desired::Set;
+use crate::manifest::files::Entry;
 use crate::manifest::ids::{CommitId, RolloutId, SetId};
 use crate::plan::draft::RecordChange;
 use crate::record::fixture;
@@ -134,8 +135,10 @@ impl World {
         let tip = self.tip(branch).await.unwrap();
         self.people.fetch(&BTreeMap::from([(name, tip.clone())])).await.unwrap();
         let text = |entry| match entry {
-            crate::manifest::files::Entry::File { bytes, .. } => String::from_utf8_lossy(&bytes).into_owned(),
-            other => format!("{other:?}"),
+            Entry::File { bytes, .. } => String::from_utf8_lossy(&bytes).into_owned(),
+            other @ (Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule) => {
+                format!("{other:?}")
+            }
         };
         self.people.files(&tip, None).await.unwrap().into_iter().map(|(p, e)| (p.to_string(), text(e))).collect()
     }
