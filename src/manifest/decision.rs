@@ -1,30 +1,37 @@
-//! A human's word on a rollout, as a file in Git.
+//! Decisions: a person's word about one run, as a file of its own.
+//!
+//! Path and content say the same thing twice, so that a merged file cannot mean something else than its name shows.
 
+use super::diagnostic::{Code, Diagnostic, quoted};
+use super::files::RepoPath;
 use super::ids::{RolloutId, RunId, StepName};
+use super::yaml::{self, Dialect, is_invisible};
+use super::{raw, schema};
+use std::fmt::Write;
 
-/// What a person decided.
+/// A person's word about one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// About which rollout.
+    /// The rollout.
     pub rollout: RolloutId,
-    /// About which run: the open one, else the last, else `0`; for `retry` the ended run, for `rollback` the promoted
-    /// run to go back to.
+    /// The run: the open one, else the last, else `0`; for `retry` the ended run, for `rollback` the promoted run to go
+    /// back to.
     pub run: RunId,
-    /// What shall be done.
+    /// What is decided.
     pub action: DecisionAction,
     /// Why, in the person's words.
     pub reason: Option<String>,
 }
 
-/// What a decision does.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a person decides.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DecisionAction {
-    /// Opens approval gates up to and with a step.
+    /// Opens approval gates up to and with a step: a phase, or `promotion`.
     Approve {
-        /// That step: a phase, or `promotion`.
+        /// The step.
         through: StepName,
     },
-    /// The posture stays, and nothing is asked again before `resume`.
+    /// Says no: the posture stays, nothing is asked again before a resume.
     Deny,
     /// Ends this step's soak and checks; never readiness, gates or floors.
     Skip,
@@ -32,10 +39,193 @@ pub enum DecisionAction {
     Hold,
     /// Lifts hold and deny.
     Resume,
-    /// Back; the revision is refused.
+    /// Goes back; the revision is refused.
     Abort,
-    /// Lifts the refusal of an ended run's revision.
+    /// Lifts the refusal of the ended run that the decision names.
     Retry,
-    /// Back to a promoted run.
+    /// Goes back to the promoted run that the decision names.
     Rollback,
+}
+
+impl DecisionAction {
+    /// The word for it, as files spell it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Approve { .. } => "approve",
+            Self::Deny => "deny",
+            Self::Skip => "skip",
+            Self::Hold => "hold",
+            Self::Resume => "resume",
+            Self::Abort => "abort",
+            Self::Retry => "retry",
+            Self::Rollback => "rollback",
+        }
+    }
+}
+
+/// The name of a decision's file without its directory and number: `7-9ac41f02-tenth`, `7-9ac41f02-abort`.
+fn stem(decision: &Decision) -> String {
+    let last = match &decision.action {
+        DecisionAction::Approve { through } => through.as_str(),
+        DecisionAction::Deny
+        | DecisionAction::Skip
+        | DecisionAction::Hold
+        | DecisionAction::Resume
+        | DecisionAction::Abort
+        | DecisionAction::Retry
+        | DecisionAction::Rollback => decision.action.word(),
+    };
+    format!("{}-{last}", decision.run)
+}
+
+/// Reads a decision.
+///
+/// # Errors
+/// All that is wrong with it, a path that does not fit its content included.
+pub fn parse(path: &RepoPath, bytes: &[u8]) -> Result<Decision, Vec<Diagnostic>> {
+    let parsed = yaml::parse(path, bytes, Dialect::Own);
+    let raw: raw::Decision = schema::read(&parsed)?;
+    let at = |pointer: &str, code, found: String, expected: &str| {
+        let mark = parsed.documents.first().map(|root| root.locate(pointer)).unwrap_or_default();
+        vec![parsed.source.at(mark, code, found, expected)]
+    };
+    let raw::DecisionSpec { run, action, through, reason } = raw.spec;
+    let action = match (action, through) {
+        (raw::Action::Approve, Some(through)) => DecisionAction::Approve { through },
+        (raw::Action::Approve, None) => {
+            let found = "nothing says how far this approval reaches".to_owned();
+            return Err(at("/spec/action", Code::Schema, found, "through: a phase, or promotion"));
+        }
+        (_, Some(_)) => {
+            let found = "only an approval reaches through steps".to_owned();
+            return Err(at("/spec/through", Code::UnknownField, found, "no field through"));
+        }
+        (raw::Action::Deny, None) => DecisionAction::Deny,
+        (raw::Action::Skip, None) => DecisionAction::Skip,
+        (raw::Action::Hold, None) => DecisionAction::Hold,
+        (raw::Action::Resume, None) => DecisionAction::Resume,
+        (raw::Action::Abort, None) => DecisionAction::Abort,
+        (raw::Action::Retry, None) => DecisionAction::Retry,
+        (raw::Action::Rollback, None) => DecisionAction::Rollback,
+    };
+    let rollout = RolloutId { namespace: raw.metadata.namespace, name: raw.metadata.name };
+    let decision = Decision { rollout, run, action, reason };
+    let expected = format!("{}/{}.yaml", decision.rollout, stem(&decision));
+    if fits(path, &decision) {
+        Ok(decision)
+    } else {
+        let found = format!("the file is called {} and says something else", quoted(path.as_str()));
+        Err(at("/spec/run", Code::DecisionPath, found, &format!("the path {expected}")))
+    }
+}
+
+/// Whether the path is `<ns>/<name>/<stem>[-<n>].yaml`; approvals take no number, since they count once.
+fn fits(path: &RepoPath, decision: &Decision) -> bool {
+    let prefix = format!("{}/{}", decision.rollout, stem(decision));
+    let Some(rest) = path.as_str().strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".yaml")) else {
+        return false;
+    };
+    let numbered = |n: &str| n.parse::<u32>().is_ok_and(|number| number.to_string() == n);
+    let approval = matches!(decision.action, DecisionAction::Approve { .. });
+    rest.is_empty() || (!approval && rest.strip_prefix('-').is_some_and(numbered))
+}
+
+/// The file of a decision: its path and its text. `n` tells repeated decisions apart; approvals have none.
+///
+/// Characters that cannot be seen are left out of the reason, which is cut to 1,024 characters.
+#[must_use]
+pub fn print(decision: &Decision, n: Option<u32>) -> (RepoPath, String) {
+    let Decision { rollout, run, action, reason } = decision;
+    let number = match (action, n) {
+        (DecisionAction::Approve { .. }, _) | (_, None) => String::new(),
+        (_, Some(n)) => format!("-{n}"),
+    };
+    let path = format!("{rollout}/{}{number}.yaml", stem(decision));
+    let mut text = format!("apiVersion: {}\nkind: Decision\n", raw::ApiVersion::TEXT);
+    // Names are quoted: a namespace may be called `on`, and a run id `0` is a text.
+    let _ = writeln!(text, "metadata: {{name: \"{}\", namespace: \"{}\"}}", rollout.name, rollout.namespace);
+    let _ = write!(text, "spec:\n  run: \"{run}\"\n  action: {}\n", action.word());
+    if let DecisionAction::Approve { through } = action {
+        let _ = writeln!(text, "  through: \"{through}\"");
+    }
+    let reason: String = reason.iter().flat_map(|r| r.chars()).filter(|c| !is_invisible(*c)).take(1_024).collect();
+    if !reason.trim().is_empty() {
+        // JSON's quoting is YAML's; control characters are escaped by it.
+        let _ = writeln!(text, "  reason: {}", serde_json::Value::from(reason));
+    }
+    (path.parse().expect("names and run ids make a path"), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, Decision, DecisionAction, parse, print};
+
+    fn decision(action: DecisionAction) -> Decision {
+        Decision {
+            rollout: "shop/podinfo".parse().unwrap(),
+            run: "7-9ac41f02".parse().unwrap(),
+            action,
+            reason: Some("errors \"flat\"\u{202e}\nfor 10m: yes".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_decision_reads_as_it_was_printed() {
+        let through = "tenth".parse().unwrap();
+        for action in [
+            DecisionAction::Approve { through },
+            DecisionAction::Deny,
+            DecisionAction::Skip,
+            DecisionAction::Hold,
+            DecisionAction::Resume,
+            DecisionAction::Abort,
+            DecisionAction::Retry,
+            DecisionAction::Rollback,
+        ] {
+            for n in [None, Some(2)] {
+                let mut wanted = decision(action.clone());
+                let (path, text) = print(&wanted, n);
+                wanted.reason = Some("errors \"flat\"\nfor 10m: yes".to_owned());
+                assert_eq!(parse(&path, text.as_bytes()), Ok(wanted), "{path}\n{text}");
+            }
+        }
+        let mut odd = decision(DecisionAction::Hold);
+        (odd.rollout, odd.run, odd.reason) = ("on/no".parse().unwrap(), "0".parse().unwrap(), None);
+        let (path, text) = print(&odd, None);
+        assert_eq!(path.as_str(), "on/no/0-hold.yaml");
+        assert_eq!(parse(&path, text.as_bytes()), Ok(odd));
+    }
+
+    #[test]
+    fn attack_86_a_path_and_its_content_agree() {
+        let (_, text) = print(&decision(DecisionAction::Approve { through: "tenth".parse().unwrap() }), None);
+        for path in [
+            "shop/podinfo/7-9ac41f02-half.yaml",
+            "shop/podinfo/7-9ac41f02-tenth-2.yaml",
+            "shop/podinfo/8-9ac41f02-tenth.yaml",
+            "shop/other/7-9ac41f02-tenth.yaml",
+            "x/shop/podinfo/7-9ac41f02-tenth.yaml",
+            "shop/podinfo/7-9ac41f02-tenth.yml",
+        ] {
+            let errors = parse(&path.parse().unwrap(), text.as_bytes()).unwrap_err();
+            assert_eq!(errors.iter().map(|d| d.code).collect::<Vec<_>>(), [Code::DecisionPath], "{path}");
+        }
+        let (_, text) = print(&decision(DecisionAction::Hold), None);
+        for path in ["shop/podinfo/7-9ac41f02-hold-02.yaml", "shop/podinfo/7-9ac41f02-hold-.yaml"] {
+            assert!(parse(&path.parse().unwrap(), text.as_bytes()).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn an_approval_says_how_far_it_reaches_and_nothing_else_does() {
+        let path = "shop/podinfo/7-9ac41f02-hold.yaml".parse().unwrap();
+        let (_, text) = print(&decision(DecisionAction::Hold), None);
+        let wrong = text.replace("action: hold", "action: approve");
+        assert_eq!(parse(&path, wrong.as_bytes()).unwrap_err()[0].code, Code::Schema);
+        let wrong = text.replace("action: hold", "action: hold\n  through: tenth");
+        assert_eq!(parse(&path, wrong.as_bytes()).unwrap_err()[0].code, Code::UnknownField);
+        let wrong = text.replace("action: hold", "action: adopt");
+        assert_eq!(parse(&path, wrong.as_bytes()).unwrap_err()[0].code, Code::Schema);
+    }
 }

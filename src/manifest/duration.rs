@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// A span of time in whole seconds, at most ten years.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
-#[schemars(with = "String", extend("pattern" = r"^([0-9]+h)?([0-9]+m)?([0-9]+s)?$", "minLength" = 2, "maxLength" = 20))]
+#[schemars(with = "String", extend("format" = "time-span", "pattern" = "^([0-9]+h)?([0-9]+m)?([0-9]+s)?$", "minLength" = 2))]
 pub struct Span(u64);
 
 /// A text that is not a duration.

@@ -1,6 +1,7 @@
 //! A part of a Git tree as a value: what `git` reads and everything else works on.
 
 use super::ids::BlobId;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,8 +10,9 @@ use std::sync::Arc;
 
 /// A path inside a repository: relative, `/` between parts, no empty part, no `.` or `..`, no backslash, no control
 /// character, at most 1,024 bytes and 32 parts. It never leaves the repository.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(with = "String", extend("format" = "repository-path"))]
 pub struct RepoPath(String);
 
 /// A text that is not a path inside a repository.

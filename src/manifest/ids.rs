@@ -40,12 +40,24 @@ fn hex(text: &str, len: usize) -> bool {
     text.len() == len && text.bytes().all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c))
 }
 
+/// The name of a kind of id in `format` of our JSON Schemas; [`super::schema`] checks it by parsing.
+fn format_of(what: &str) -> String {
+    what.replace(' ', "-")
+}
+
+/// The rules again, lengths left out, as patterns for editors: what parses matches.
+const LABEL: &str = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$";
+const SUBDOMAIN: &str = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?([.][a-z0-9]([a-z0-9-]*[a-z0-9])?)*$";
+const OBJECT_ID: &str = "^[0-9a-f]{40}$";
+
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $check:expr) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $pattern:expr, $check:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(try_from = "String", into = "String")]
-        #[schemars(with = "String")]
+        #[schemars(with = "String", extend(
+            "format" = format_of($what), "pattern" = $pattern, "patternErrorMessage" = $rule
+        ))]
         pub struct $name(String);
 
         impl $name {
@@ -93,59 +105,59 @@ macro_rules! id {
 
 id!(
     /// A Kubernetes namespace.
-    Namespace, "namespace", "lower-case letters, digits and '-', at most 63 characters", |t| dns_label(t, 63)
+    Namespace, "namespace", "lower-case letters, digits and '-', at most 63 characters", LABEL, |t| dns_label(t, 63)
 );
 id!(
     /// The name of a rollout within its namespace. 52 characters at most, so that names made from it fit.
-    RolloutName, "rollout name", "lower-case letters, digits and '-', at most 52 characters", |t| dns_label(t, 52)
+    RolloutName, "rollout name", "lower-case letters, digits and '-', at most 52 characters", LABEL, |t| dns_label(t, 52)
 );
 id!(
     /// The name of a Kubernetes object.
-    ObjectName, "object name", "a DNS subdomain: lower-case letters, digits, '-' and '.', at most 253 characters", dns_subdomain
+    ObjectName, "object name", "a DNS subdomain: lower-case letters, digits, '-' and '.', at most 253 characters", SUBDOMAIN, dns_subdomain
 );
 id!(
     /// The name of a tidegate instance: part of branch names, of the Lease and of the owner mark.
-    InstanceName, "instance name", "lower-case letters, digits and '-', at most 30 characters", |t| dns_label(t, 30)
+    InstanceName, "instance name", "lower-case letters, digits and '-', at most 30 characters", LABEL, |t| dns_label(t, 30)
 );
 id!(
     /// The name of a cluster, as the installation calls it.
-    ClusterName, "cluster name", "lower-case letters, digits and '-', at most 63 characters", |t| dns_label(t, 63)
+    ClusterName, "cluster name", "lower-case letters, digits and '-', at most 63 characters", LABEL, |t| dns_label(t, 63)
 );
 id!(
     /// The name of a tenant of the policy.
-    TenantName, "tenant name", "lower-case letters, digits and '-', at most 63 characters", |t| dns_label(t, 63)
+    TenantName, "tenant name", "lower-case letters, digits and '-', at most 63 characters", LABEL, |t| dns_label(t, 63)
 );
 id!(
     /// The name of a window or a freeze of the policy.
-    ScheduleName, "schedule name", "lower-case letters, digits and '-', at most 63 characters", |t| dns_label(t, 63)
+    ScheduleName, "schedule name", "lower-case letters, digits and '-', at most 63 characters", LABEL, |t| dns_label(t, 63)
 );
 id!(
     /// The name of a step: a phase of the manifest, or one of [`StepName::RESERVED`].
-    StepName, "step name", "lower-case letters, digits and '-', at most 40 characters", |t| dns_label(t, 40)
+    StepName, "step name", "lower-case letters, digits and '-', at most 40 characters", LABEL, |t| dns_label(t, 40)
 );
 id!(
     /// A Git commit, 40 hex digits.
-    CommitId, "commit id", "40 hex digits", |t| hex(t, 40)
+    CommitId, "commit id", "40 hex digits", OBJECT_ID, |t| hex(t, 40)
 );
 id!(
     /// A Git blob, 40 hex digits.
-    BlobId, "blob id", "40 hex digits", |t| hex(t, 40)
+    BlobId, "blob id", "40 hex digits", OBJECT_ID, |t| hex(t, 40)
 );
 id!(
     /// A set of manifests by content: the id of its Git tree, 40 hex digits.
-    SetId, "set id", "40 hex digits", |t| hex(t, 40)
+    SetId, "set id", "40 hex digits", OBJECT_ID, |t| hex(t, 40)
 );
 id!(
     /// What makes a version, in canonical form: `v1:sha256:` and 64 hex digits. Tags are never compared with each other.
-    Revision, "revision", "v1:sha256: and 64 hex digits", |t| t.strip_prefix("v1:sha256:").is_some_and(|h| hex(h, 64))
+    Revision, "revision", "v1:sha256: and 64 hex digits", "^v1:sha256:[0-9a-f]{64}$", |t| t.strip_prefix("v1:sha256:").is_some_and(|h| hex(h, 64))
 );
 id!(
     /// The digest of a target's pod template and all that it references; the value of the label `tidegate.io/pods`.
-    PodsDigest, "pods digest", "16 hex digits", |t| hex(t, 16)
+    PodsDigest, "pods digest", "16 hex digits", "^[0-9a-f]{16}$", |t| hex(t, 16)
 );
 id!(
     /// A run of a rollout: its number, a dash and 8 hex digits of what it was made from. `0` is the run before the first.
-    RunId, "run id", "a number, '-' and 8 hex digits, or 0", |t| t == "0" || t.split_once('-').is_some_and(|(n, h)| {
+    RunId, "run id", "a number, '-' and 8 hex digits, or 0", "^(0|[0-9]{1,9}-[0-9a-f]{8})$", |t| t == "0" || t.split_once('-').is_some_and(|(n, h)| {
         !n.is_empty() && n.len() <= 9 && n.bytes().all(|c| c.is_ascii_digit()) && hex(h, 8)
     })
 );
@@ -191,7 +203,7 @@ impl Revision {
 }
 
 /// A rollout's identity, for as long as it exists: namespace and name, wherever its file lies.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct RolloutId {
     /// The namespace that its objects live in.
     pub namespace: Namespace,

@@ -1,8 +1,23 @@
 //! What people write: files as values, parsed and validated. Pure.
+//!
+//! ```text
+//! files → yaml (spanned tree) → schema (structure, all errors at once) → raw (serde) → desired (checked)
+//! ```
 
+pub mod canonical;
+mod check;
 pub mod decision;
 pub mod desired;
+pub mod diagnostic;
 pub mod duration;
 pub mod files;
 pub mod ids;
+pub mod installation;
+pub mod load;
 pub mod object;
+pub mod oid;
+pub mod policy;
+pub mod raw;
+pub mod schema;
+pub mod set;
+pub mod yaml;

@@ -1,6 +1,7 @@
 //! Kubernetes objects as plain values, and the closed list of kinds that tidegate reads or writes.
 
 use super::ids::{Namespace, ObjectName};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -25,9 +26,13 @@ pub const PODS: &str = "tidegate.io/pods";
 macro_rules! kinds {
     ($($name:ident: $text:literal, $api:literal, $plural:literal;)*) => {
         /// The kinds that tidegate knows. Those of [`Kind::MANIFEST`] may stand in a set; the others are only read.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum Kind {
-            $(#[doc = concat!("`", $api, "` ", $text)] $name,)*
+            $(
+                #[doc = concat!("`", $api, "` ", $text)]
+                #[serde(rename = $text)]
+                $name,
+            )*
         }
 
         impl Kind {
@@ -94,7 +99,7 @@ impl fmt::Display for Kind {
 }
 
 /// Names one object of one cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct ObjectRef {
     /// Its kind.
     pub kind: Kind,

@@ -4,13 +4,14 @@
 
 use crate::manifest::desired::HeaderMatch;
 use crate::manifest::ids::{Percent, PodsDigest, SetId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// What the world of one cluster shall be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Posture {
     /// The role that serves when in doubt.
     pub stable: Role,
@@ -23,7 +24,7 @@ pub struct Posture {
 }
 
 /// One of the two roles.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Role {
     /// Its manifests.
     pub set: SetId,
@@ -36,7 +37,7 @@ pub struct Role {
 }
 
 /// A rule that says how many pods a role has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Size {
     /// As its manifests declare.
@@ -49,7 +50,7 @@ pub enum Size {
 }
 
 /// What of the users' requests reaches the candidate. Ordered componentwise (design §13.2): see [`Split::within`].
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Split {
     /// Requests that match one of these all reach it.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]

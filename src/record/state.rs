@@ -10,6 +10,7 @@ use crate::manifest::ids::{
 };
 use crate::manifest::object::{Kind, ObjectRef};
 use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 pub type Time = DateTime<Utc>;
 
 /// The record of one rollout (`rollouts/<namespace>/<name>/state.yaml` on the state branch).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutState {
     /// Always `tidegate.io/v1alpha1`.
@@ -70,7 +71,7 @@ pub struct RolloutState {
 }
 
 /// Who wrote a record, where.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Writer {
     /// The instance.
@@ -86,7 +87,7 @@ pub struct Writer {
 }
 
 /// What main said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Source {
     /// Main's tip.
     pub commit: CommitId,
@@ -95,7 +96,7 @@ pub struct Source {
 }
 
 /// A version that was promoted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Promoted {
     /// Its manifests.
     pub set: SetId,
@@ -113,7 +114,7 @@ pub struct Promoted {
 }
 
 /// Where a rollout stands (design §5). The transitions are those of [`Phase::may_become`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "name", remote = "Self")]
 pub enum Phase {
     /// First sight: stable is brought up.
@@ -196,7 +197,7 @@ impl<'de> Deserialize<'de> for Phase {
 }
 
 /// A step that was entered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stop {
     /// Its name.
     pub step: StepName,
@@ -208,7 +209,7 @@ pub struct Stop {
 }
 
 /// When a step was entered and since when it is exposed (design §13.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Clock {
     /// When the step was recorded.
     pub entered: Time,
@@ -234,7 +235,7 @@ impl Clock {
 }
 
 /// How a rollout came to rest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Rest {
     /// At first sight.
     Initialized,
@@ -245,7 +246,7 @@ pub enum Rest {
 }
 
 /// Where a way back ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Then {
     /// Steady(Reverted).
     Reverted,
@@ -260,7 +261,7 @@ pub enum Then {
 }
 
 /// Which role serves after a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Standing {
     /// Stable, as promoted.
     Stable,
@@ -269,7 +270,7 @@ pub enum Standing {
 }
 
 /// A run under way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Run {
     /// Its id.
@@ -312,7 +313,7 @@ pub struct Run {
 }
 
 /// What a run brings about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Route {
     /// All phases, with a candidate.
@@ -324,7 +325,7 @@ pub enum Route {
 }
 
 /// A run that ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndedRun {
     /// Its id.
@@ -335,7 +336,7 @@ pub struct EndedRun {
 }
 
 /// A request for a person's word.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pull {
     /// Its branch.
     pub branch: String,
@@ -344,7 +345,7 @@ pub struct Pull {
 }
 
 /// What one cluster is allowed to be.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClusterState {
     /// The uid of the cluster.
     pub uid: String,
@@ -356,7 +357,7 @@ pub struct ClusterState {
 }
 
 /// An object that is ours.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Owned {
     /// Which.
     #[serde(flatten)]
@@ -368,7 +369,7 @@ pub struct Owned {
 }
 
 /// The two roles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum RoleName {
     /// Serves when in doubt.
@@ -378,7 +379,7 @@ pub enum RoleName {
 }
 
 /// A decision that was counted: by path and content, once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Consumed {
     /// Its file on the decisions branch.
     pub path: RepoPath,
@@ -397,7 +398,7 @@ pub struct Consumed {
 }
 
 /// A revision that is not started again until `retry` or other content (N-4).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// The revision.
     pub revision: Revision,
@@ -412,7 +413,7 @@ pub struct Refused {
 }
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Outcome {
     /// It is the stable version now.
     Promoted,
@@ -429,7 +430,7 @@ pub enum Outcome {
 }
 
 /// What people should know that is not a phase.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Condition {
     /// One word, of the documented list.
     pub reason: String,
@@ -446,7 +447,7 @@ pub struct Condition {
 }
 
 /// A run in the history.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PastRun {
     /// Its id.
     pub run: RunId,

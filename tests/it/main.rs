@@ -1,7 +1,10 @@
 //! The integration tests: against a real API server, real Git servers and the real binary.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod attacks;
 mod cluster;
 mod git;
+mod manifest;
 mod support;
 mod testbed;
+mod tree;

@@ -1,0 +1,3 @@
+//! The command line: one file for each subcommand, and all text that they print.
+
+pub mod validate;

@@ -1,0 +1,218 @@
+//! `tidegate validate DIR`: everything that is wrong with a working copy, without a cluster and without a network.
+//!
+//! Exit codes: 0 nothing is wrong, 1 there are findings, 2 the directory cannot be read.
+
+use crate::manifest::diagnostic::Diagnostic;
+use crate::manifest::files::{Entry, Files, RepoPath};
+use crate::manifest::installation::Caps;
+use crate::manifest::load::{self, Loaded};
+use crate::manifest::{oid, yaml};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use anstream::ColorChoice;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// What `tidegate validate` takes.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// The directory to check: the root of a working copy.
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+    /// How to print the findings.
+    #[arg(short, long, value_enum, default_value = "text")]
+    pub output: Output,
+}
+
+/// How findings are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    /// For people, with the source lines; in colour on a terminal.
+    Text,
+    /// For programs.
+    Json,
+}
+
+/// What is printed and how the program ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The text, with its last line break.
+    pub text: String,
+    /// 0, 1 or 2.
+    pub code: u8,
+}
+
+/// Whether the text is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// Plain text.
+    Never,
+    /// ANSI styles.
+    Always,
+}
+
+/// Validates and prints. Errors of usage go to the standard error.
+#[must_use]
+pub fn run(args: &Args) -> ExitCode {
+    let colour = match anstream::AutoStream::choice(&io::stdout()) {
+        ColorChoice::Never => Colour::Never,
+        ColorChoice::Auto | ColorChoice::Always | ColorChoice::AlwaysAnsi => Colour::Always,
+    };
+    let report = validate(&args.dir, args.output, colour);
+    let text = report.text.as_bytes();
+    let written =
+        if report.code == 2 { anstream::stderr().write_all(text) } else { anstream::stdout().write_all(text) };
+    // A closed pipe (`| head`) is no finding.
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(2),
+        Ok(()) | Err(_) => ExitCode::from(report.code),
+    }
+}
+
+/// Validates the directory.
+#[must_use]
+pub fn validate(dir: &Path, output: Output, colour: Colour) -> Report {
+    match read(dir) {
+        Ok(files) => report(&load::load(&files, &Caps::default()), output, colour),
+        Err(error) => Report { text: format!("error: cannot read {}: {error}\n", dir.display()), code: 2 },
+    }
+}
+
+/// Reads a directory as Git would store it: `.git` is left out, links are noted and never followed.
+///
+/// # Errors
+/// When a directory or a file of ours cannot be read, or a path is none that a repository may have.
+pub fn read(dir: &Path) -> io::Result<Files> {
+    let (mut files, mut open) = (Files::new(), vec![(dir.to_owned(), None::<RepoPath>)]);
+    while let Some((dir, base)) = open.pop() {
+        for entry in fs::read_dir(&dir)? {
+            let entry = entry?;
+            if entry.file_name() == ".git" {
+                continue;
+            }
+            let kind = entry.file_type()?;
+            let Some(path) = repo_path(base.as_ref(), &entry) else {
+                // Git's own trees are checked where they are read; on disk such a name is simply not ours.
+                continue;
+            };
+            if kind.is_dir() {
+                open.push((entry.path(), Some(path)));
+            } else if kind.is_symlink() {
+                files.insert(path, Entry::Symlink);
+            } else if kind.is_file() {
+                let bytes = contents(&entry.path())?;
+                files.insert(path, Entry::File { blob: oid::blob(&bytes), bytes });
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn repo_path(base: Option<&RepoPath>, entry: &fs::DirEntry) -> Option<RepoPath> {
+    let name = entry.file_name().into_string().ok()?;
+    match base {
+        Some(base) => format!("{base}/{name}").parse().ok(),
+        None => name.parse().ok(),
+    }
+}
+
+/// The content, at most one byte more than any file of ours may have: enough to refuse it.
+fn contents(path: &Path) -> io::Result<Arc<[u8]>> {
+    let mut bytes = Vec::new();
+    let most = u64::try_from(yaml::MAX_BYTES).unwrap_or(u64::MAX) + 1;
+    fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes.into())
+}
+
+/// The findings as text or JSON.
+#[must_use]
+pub fn report(loaded: &Loaded, output: Output, colour: Colour) -> Report {
+    let errors = loaded.errors();
+    let code = u8::from(!errors.is_empty());
+    let text = match output {
+        Output::Json => {
+            let mut text = serde_json::to_string_pretty(&as_json(loaded, &errors)).unwrap_or_default();
+            text.push('\n');
+            text
+        }
+        Output::Text => {
+            let mut text = String::new();
+            for diagnostic in &errors {
+                text.push_str(&rendered(diagnostic, Level::ERROR, colour));
+            }
+            for diagnostic in &loaded.warnings {
+                text.push_str(&rendered(diagnostic, Level::WARNING, colour));
+            }
+            text.push_str(&summary(loaded, errors.len()));
+            text
+        }
+    };
+    Report { text, code }
+}
+
+fn as_json(loaded: &Loaded, errors: &[&Diagnostic]) -> Value {
+    let rollouts: Vec<Value> = loaded
+        .rollouts
+        .iter()
+        .map(|(id, outcome)| match outcome {
+            Ok(rollout) => json!({
+                "rollout": id.to_string(),
+                "path": rollout.path.as_str(),
+                "valid": true,
+                "set": rollout.set.id.as_str(),
+                "revision": rollout.set.revision.as_str(),
+            }),
+            Err(rejected) => json!({
+                "rollout": id.to_string(),
+                "path": rejected.paths.first().map(RepoPath::as_str),
+                "valid": false,
+            }),
+        })
+        .collect();
+    json!({"errors": errors, "warnings": loaded.warnings, "rollouts": rollouts})
+}
+
+fn summary(loaded: &Loaded, errors: usize) -> String {
+    let valid = loaded.rollouts.values().filter(|outcome| outcome.is_ok()).count();
+    let count = |n: usize, what: &str| if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") };
+    let unnamed: BTreeSet<&RepoPath> = loaded.unnamed.iter().map(|diagnostic| &diagnostic.path).collect();
+    let all = count(loaded.rollouts.len() + unnamed.len(), "rollout");
+    let mut parts = vec![format!("{valid} of {all} valid")];
+    parts.push(count(errors, "error"));
+    if !loaded.warnings.is_empty() {
+        parts.push(count(loaded.warnings.len(), "warning"));
+    }
+    parts.join(", ") + "\n"
+}
+
+/// One finding: what is wrong, the place as `path:line:column`, the source line with the spot underlined, advice.
+#[must_use]
+pub fn rendered(diagnostic: &Diagnostic, level: Level<'_>, colour: Colour) -> String {
+    let Diagnostic { path, line, column, length, code, found, expected, help, source } = diagnostic;
+    let title = level.primary_title(found.as_str()).id(code.as_str());
+    let expected = format!("expected {expected}");
+    let place = path.to_string();
+    let mut group: Group<'_> = if source.is_empty() {
+        title
+            .element(annotate_snippets::Origin::path(format!("{path}:{line}:{column}")))
+            .element(Level::NOTE.message(expected))
+    } else {
+        let start: usize = source.chars().take(column - 1).map(char::len_utf8).sum();
+        let rest = source.get(start..).unwrap_or_default();
+        let width: usize = rest.chars().take((*length).max(1)).map(char::len_utf8).sum();
+        let spot = AnnotationKind::Primary.span(start..start + width).label(expected);
+        title.element(Snippet::source(source.as_str()).line_start(*line).path(place).annotation(spot))
+    };
+    if let Some(help) = help {
+        group = group.element(Level::HELP.message(help.as_str()));
+    }
+    let renderer = match colour {
+        Colour::Never => Renderer::plain(),
+        Colour::Always => Renderer::styled(),
+    };
+    format!("{}\n\n", renderer.render(&[group]))
+}

@@ -1,0 +1,168 @@
+//! What a rollout must be beyond its shape, so that a run of it cannot get stuck or do harm.
+//!
+//! Each check takes the whole [`Case`] and returns all that it finds; none of them looks at another rollout.
+
+mod phases;
+mod pods;
+mod route;
+
+use super::desired::TargetKind;
+use super::diagnostic::{Code, Diagnostic, Source};
+use super::ids::{Namespace, ObjectName};
+use super::object::{Kind, ObjectRef};
+use super::set::{Item, Items};
+use super::yaml::{Content, Node};
+use super::{policy::Policy, raw};
+pub(super) use phases::folded;
+use serde_json::Value;
+
+/// What the candidate's copies are called beside stable's (design §7, layout `inPlace`).
+const SUFFIX: &str = "-canary";
+
+/// A rollout's file of the right shape, and the objects of its set as far as they could be read.
+pub(super) struct Case<'a> {
+    pub(super) source: &'a Source,
+    pub(super) root: &'a Node,
+    pub(super) namespace: &'a Namespace,
+    pub(super) spec: &'a raw::RolloutSpec,
+    pub(super) items: &'a Items,
+    /// Whether every file of the set was read; if not, what is missing proves nothing.
+    pub(super) whole: bool,
+}
+
+/// What the checks found.
+#[derive(Default)]
+pub(super) struct Findings {
+    pub(super) errors: Vec<Diagnostic>,
+    pub(super) warnings: Vec<Diagnostic>,
+}
+
+impl Case<'_> {
+    fn error(&self, pointer: &str, code: Code, found: impl Into<String>, expected: impl Into<String>) -> Diagnostic {
+        self.source.at(self.root.locate(pointer), code, found, expected)
+    }
+
+    fn item(&self, kind: Kind, name: &ObjectName) -> Option<&Item> {
+        self.items.get(&ObjectRef { kind, namespace: self.namespace.clone(), name: name.clone() })
+    }
+
+    fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Item> {
+        self.items.iter().filter(move |(r, _)| r.kind == kind).map(|(_, item)| item)
+    }
+
+    /// The workload that is rolled out.
+    pub(super) fn target(&self) -> Option<&Item> {
+        let TargetKind::Deployment = self.spec.target.kind;
+        self.item(Kind::Deployment, &self.spec.target.name)
+    }
+
+    /// The object that the rollout's file names at `pointer`, or what is wrong.
+    fn require(&self, pointer: &str, kind: Kind, name: &ObjectName) -> Result<&Item, Vec<Diagnostic>> {
+        self.item(kind, name).ok_or_else(|| {
+            let there: Vec<&str> = self.items.keys().filter(|r| r.kind == kind).map(|r| r.name.as_str()).collect();
+            let expected = match there.as_slice() {
+                [] => format!("a {kind} among the manifests"),
+                names => format!("a {kind} among the manifests: {}", names.join(", ")),
+            };
+            let found = format!("there is no {kind} {name} in the set");
+            self.whole.then(|| self.error(pointer, Code::TargetMissing, found, expected)).into_iter().collect()
+        })
+    }
+
+    fn service(&self) -> Option<(&'static str, &ObjectName)> {
+        let traffic = self.spec.traffic.as_ref()?;
+        match (&traffic.gateway_api, &traffic.replicas) {
+            (Some(route), None) => Some(("/spec/traffic/gatewayAPI/service", &route.service)),
+            (None, Some(replicas)) => Some(("/spec/traffic/replicas/service", &replicas.service)),
+            (Some(_), Some(_)) | (None, None) => None,
+        }
+    }
+}
+
+/// Checks one rollout. The policy, where it could be read, knows the windows.
+pub(super) fn check(case: &Case<'_>, policy: Option<&Policy>) -> Findings {
+    let mut findings = Findings::default();
+    findings.errors.extend(phases::check(case));
+    findings.errors.extend(windows(case, policy));
+    findings.errors.extend(case.items.values().flat_map(protected));
+    findings.errors.extend(case.items.values().flat_map(|item| cross_namespace(case, item)));
+    let target = match case.require("/spec/target/name", Kind::Deployment, &case.spec.target.name) {
+        Ok(target) => target,
+        Err(missing) => {
+            findings.errors.extend(missing);
+            return findings;
+        }
+    };
+    pods::check(case, target, &mut findings);
+    findings.errors.extend(route::check(case));
+    findings
+}
+
+fn windows(case: &Case<'_>, policy: Option<&Policy>) -> Vec<Diagnostic> {
+    let Some(policy) = policy else { return Vec::new() };
+    let phases = case.spec.phases.iter().enumerate();
+    let gates = phases.map(|(i, phase)| (format!("/spec/phases/{i}/before/window"), &phase.before));
+    let promotion = ("/spec/promotion/before/window".to_owned(), &case.spec.promotion.before);
+    gates
+        .chain([promotion])
+        .filter_map(|(pointer, gates)| Some((pointer, gates.window.as_ref()?)))
+        .filter(|(_, window)| !policy.windows.contains_key(*window))
+        .map(|(pointer, window)| {
+            let known: Vec<&str> = policy.windows.keys().map(super::ids::ScheduleName::as_str).collect();
+            let expected =
+                if known.is_empty() { "no window".to_owned() } else { format!("one of {}", known.join(", ")) };
+            case.error(&pointer, Code::WindowMissing, format!("the policy has no window {window}"), expected)
+        })
+        .collect()
+}
+
+/// Whether a name is that of something that keeps tidegate itself running.
+pub(super) fn is_protected(name: &str) -> bool {
+    name == "tidegate" || name.starts_with("tidegate-")
+}
+
+fn protected(item: &Item) -> Option<Diagnostic> {
+    let reference = item.object.reference();
+    is_protected(reference.name.as_str()).then(|| {
+        let found = format!("{reference} belongs to tidegate itself");
+        item.error("/metadata/name", Code::ProtectedTarget, found, "objects of your own")
+            .help("names that start with tidegate- are kept for the controller")
+    })
+}
+
+/// References to other namespaces: a rollout never reaches beyond its own (a Gateway may be anywhere).
+fn cross_namespace(case: &Case<'_>, item: &Item) -> Vec<Diagnostic> {
+    let root = match item.object.reference().kind {
+        Kind::HttpRoute => "/spec/rules",
+        Kind::ServiceAccount => "/secrets",
+        Kind::ConfigMap
+        | Kind::Deployment
+        | Kind::Service
+        | Kind::HorizontalPodAutoscaler
+        | Kind::PodDisruptionBudget
+        | Kind::EndpointSlice
+        | Kind::Pod
+        | Kind::NetworkPolicy => return Vec::new(),
+    };
+    let mut found = Vec::new();
+    let mut open: Vec<&Node> = item.node.at(root).into_iter().collect();
+    while let Some(node) = open.pop() {
+        open.extend(node.items());
+        for (key, child) in node.entries() {
+            let foreign = key.text == "namespace"
+                && !matches!(&child.content, Content::Scalar(Value::String(own)) if own == case.namespace.as_str())
+                && child.content != Content::Scalar(Value::Null);
+            if foreign {
+                let expected = format!("the rollout's namespace {}", case.namespace);
+                found.push(item.source.at(
+                    child.mark,
+                    Code::CrossNamespace,
+                    "a reference to another namespace",
+                    expected,
+                ));
+            }
+            open.push(child);
+        }
+    }
+    found
+}

@@ -1,0 +1,239 @@
+//! Pods: enough of them, whose copies nobody else selects, with names that have room for the suffix.
+
+use super::{Case, Findings, SUFFIX};
+use crate::manifest::canonical::referenced_config_maps;
+use crate::manifest::diagnostic::{Code, Diagnostic};
+use crate::manifest::ids::ObjectName;
+use crate::manifest::object::{Kind, Object};
+use crate::manifest::set::Item;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The longest name and label value that Kubernetes takes for everything (RFC 1123 label).
+const LONGEST: usize = 63;
+
+type Labels = BTreeMap<String, String>;
+
+/// All of this matters only where a candidate runs beside stable, so only with a router.
+pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
+    let Some((pointer, service)) = case.service() else { return };
+    let service = match case.require(pointer, Kind::Service, service) {
+        Ok(service) => service,
+        Err(missing) => {
+            findings.errors.extend(missing);
+            return;
+        }
+    };
+    findings.errors.extend(sizes(case, target));
+    findings.errors.extend(names(case, target, service));
+    findings.errors.extend(ports(target, service));
+    clones(target, findings);
+    selectors(case, target, service, findings);
+}
+
+fn is_replicas(case: &Case<'_>) -> bool {
+    case.spec.traffic.as_ref().is_some_and(|traffic| traffic.replicas.is_some())
+}
+
+/// The pods that stable has: as declared, else the autoscaler's minimum, else 1 (design §13.5).
+fn baseline(case: &Case<'_>, target: &Item) -> u64 {
+    let number = |object: &Object, pointer: &str| object.int(pointer).and_then(|n| u64::try_from(n).ok());
+    let scales = |object: &Object| {
+        object.text("/spec/scaleTargetRef/kind") == Some("Deployment")
+            && object.text("/spec/scaleTargetRef/name") == Some(target.object.reference().name.as_str())
+    };
+    let autoscaler = case.of_kind(Kind::HorizontalPodAutoscaler).find(|item| scales(&item.object));
+    number(&target.object, "/spec/replicas")
+        .or_else(|| autoscaler.and_then(|item| number(&item.object, "/spec/minReplicas")))
+        .unwrap_or(1)
+}
+
+fn sizes(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
+    let pods = baseline(case, target);
+    if pods == 0 {
+        let expected = "at least one replica, or no traffic in the rollout";
+        return vec![target.error(
+            "/spec/replicas",
+            Code::ScaleToZero,
+            "there are no pods to split requests to",
+            expected,
+        )];
+    }
+    if !is_replicas(case) {
+        return Vec::new();
+    }
+    let weights =
+        case.spec.phases.iter().enumerate().filter_map(|(i, phase)| Some((i, u64::from(phase.expose.weight?.get()))));
+    weights
+        .filter(|&(_, weight)| weight > 0 && weight < 100 && pods * weight / (100 - weight) == 0)
+        .map(|(i, weight)| {
+            // ⌊pods × w / (100 − w)⌋ ≥ 1 where w ≥ 100 / (pods + 1)
+            let smallest = 100_u64.div_ceil(pods + 1);
+            let found = format!("{weight} percent of {pods} pods beside them is less than one pod");
+            let pointer = format!("/spec/phases/{i}/expose/weight");
+            case.error(&pointer, Code::WeightTooFine, found, format!("a weight of at least {smallest}"))
+                .help("the router replicas weighs by whole pods; more replicas, or gatewayAPI, allow finer weights")
+        })
+        .collect()
+}
+
+fn names(case: &Case<'_>, target: &Item, service: &Item) -> Vec<Diagnostic> {
+    let template = target.object.at("/spec/template").unwrap_or(&Value::Null);
+    let maps: Vec<ObjectName> = referenced_config_maps(template).iter().filter_map(|name| name.parse().ok()).collect();
+    let copied = maps.iter().filter_map(|name| case.item(Kind::ConfigMap, name));
+    let copied = copied.chain([target]).chain((!is_replicas(case)).then_some(service));
+    let mut found = Vec::new();
+    for item in copied {
+        let reference = item.object.reference();
+        let copy = format!("{}{SUFFIX}", reference.name);
+        if copy.len() > LONGEST {
+            let what = format!("the candidate's copy would be called {copy}, {} characters", copy.len());
+            let expected = format!("a name of at most {} characters", LONGEST - SUFFIX.len());
+            found.push(item.error("/metadata/name", Code::NameTooLong, what, expected));
+        }
+        let taken = copy.parse().ok().and_then(|name| case.item(reference.kind, &name));
+        if let Some(other) = taken {
+            let what = format!("the candidate's copy of {} will have this name", reference.name);
+            found.push(other.error("/metadata/name", Code::Conflict, what, format!("a name without {SUFFIX}")));
+        }
+    }
+    found
+}
+
+/// A named port of the Service is one of the pods' (requirement C-29).
+fn ports(target: &Item, service: &Item) -> Vec<Diagnostic> {
+    let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    let containers = list(target.object.at("/spec/template/spec/containers"));
+    let sidecars = list(target.object.at("/spec/template/spec/initContainers"));
+    let named: Vec<String> = containers
+        .iter()
+        .chain(&sidecars)
+        .flat_map(|container| list(container.get("ports")))
+        .filter_map(|port| port.get("name")?.as_str().map(ToOwned::to_owned))
+        .collect();
+    let wanted = list(service.object.at("/spec/ports"));
+    let wanted = wanted.iter().enumerate().filter_map(|(i, port)| Some((i, port.get("targetPort")?.as_str()?)));
+    wanted
+        .filter(|(_, name)| !named.iter().any(|n| n == name))
+        .map(|(i, name)| {
+            let expected =
+                if named.is_empty() { "a number".to_owned() } else { format!("one of {}", named.join(", ")) };
+            let pointer = format!("/spec/ports/{i}/targetPort");
+            service.error(&pointer, Code::TargetMissing, format!("the pods have no port called {name:?}"), expected)
+        })
+        .collect()
+}
+
+/// What a second copy of the pods would fight over (design §13.15).
+fn clones(target: &Item, findings: &mut Findings) {
+    let spec = "/spec/template/spec";
+    let count = |pointer: &str| target.object.at(pointer).and_then(Value::as_array).map_or(0, Vec::len);
+    for i in 0..count(&format!("{spec}/containers")) {
+        for j in 0..count(&format!("{spec}/containers/{i}/ports")) {
+            let pointer = format!("{spec}/containers/{i}/ports/{j}/hostPort");
+            if target.object.int(&pointer).is_some_and(|port| port > 0) {
+                let found = "the candidate's pods would fight with stable's for this port of the node";
+                findings.errors.push(target.error(&pointer, Code::CannotClone, found, "no hostPort, or no traffic"));
+            }
+        }
+    }
+    for i in 0..count(&format!("{spec}/volumes")) {
+        let pointer = format!("{spec}/volumes/{i}/persistentVolumeClaim");
+        if target.object.at(&pointer).is_some() {
+            let found = "the candidate's pods will mount the same claim as stable's";
+            let expected = "a claim that many pods can mount (ReadWriteMany or ReadOnlyMany)";
+            findings.warnings.push(target.error(&pointer, Code::CannotClone, found, expected));
+        }
+    }
+}
+
+fn labels(value: Option<&Value>) -> Labels {
+    let entries = value.and_then(Value::as_object).into_iter().flatten();
+    entries.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect()
+}
+
+/// The label that tells the candidate's pods from stable's: the first of the usual ones, else the first in order.
+fn telling_label(match_labels: &Labels) -> Option<&str> {
+    let usual = ["app", "name", "app.kubernetes.io/name"];
+    usual
+        .into_iter()
+        .find(|key| match_labels.contains_key(*key))
+        .or_else(|| match_labels.keys().next().map(String::as_str))
+}
+
+fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Findings) {
+    let stable = labels(target.object.at("/spec/template/metadata/labels"));
+    let match_labels = labels(target.object.at("/spec/selector/matchLabels"));
+    let Some(key) = telling_label(&match_labels) else {
+        let found = "the selector has no matchLabels that a copy could be told by";
+        findings.errors.push(target.error("/spec/selector", Code::TargetMissing, found, "matchLabels: {app: …}"));
+        return;
+    };
+    let mut candidate = stable.clone();
+    if !is_replicas(case) {
+        let value = match_labels.get(key).map(|value| format!("{value}{SUFFIX}")).unwrap_or_default();
+        if value.len() > LONGEST {
+            let pointer = format!("/spec/selector/matchLabels/{}", key.replace('~', "~0").replace('/', "~1"));
+            let found = format!("the candidate's pods would carry the label {key}: {value}");
+            let expected = format!("a value of at most {} characters", LONGEST - SUFFIX.len());
+            findings.errors.push(target.error(&pointer, Code::NameTooLong, found, expected));
+        }
+        candidate.insert(key.to_owned(), value);
+    }
+    if !matches_plain(service.object.at("/spec/selector"), &stable) {
+        let found = format!("this Service selects none of the pods of {}", target.object.reference().name);
+        findings.errors.push(service.error(
+            "/spec/selector",
+            Code::TargetMissing,
+            found,
+            "labels that the pod template has",
+        ));
+    }
+    let ours = |item: &Item| is_replicas(case) && item.object.reference() == service.object.reference();
+    let overlap = |item: &Item| {
+        let found =
+            format!("this selector would also match the candidate's pods of {}", target.object.reference().name);
+        let expected = format!("a selector with the label {key}");
+        item.error("/spec/selector", Code::SelectorOverlap, found, expected)
+    };
+    let services = case.of_kind(Kind::Service).filter(|item| !ours(item));
+    findings
+        .errors
+        .extend(services.filter(|item| matches_plain(item.object.at("/spec/selector"), &candidate)).map(overlap));
+    let others = case.of_kind(Kind::Deployment).filter(|item| item.object.reference() != target.object.reference());
+    findings.errors.extend(others.filter(|item| matches(item.object.at("/spec/selector"), &candidate)).map(overlap));
+    for item in case.of_kind(Kind::PodDisruptionBudget) {
+        let selector = item.object.at("/spec/selector");
+        if matches(selector, &stable) && !matches(selector, &candidate) {
+            let found = "this budget covers stable's pods and will not cover the candidate's";
+            let expected = format!("a selector without the label {key}, if both are meant");
+            findings.warnings.push(item.error("/spec/selector", Code::NotCovered, found, expected));
+        }
+    }
+}
+
+/// A Service's selector: no entries select nothing.
+fn matches_plain(selector: Option<&Value>, pod: &Labels) -> bool {
+    let wanted = labels(selector);
+    !wanted.is_empty() && wanted.iter().all(|(key, value)| pod.get(key) == Some(value))
+}
+
+/// A label selector (`meta/v1` LabelSelector): matchLabels and matchExpressions, all of them.
+fn matches(selector: Option<&Value>, pod: &Labels) -> bool {
+    let Some(selector) = selector else { return false };
+    let plain = labels(selector.get("matchLabels")).iter().all(|(key, value)| pod.get(key) == Some(value));
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();
+    plain && expressions.into_iter().all(|expression| holds(expression, pod))
+}
+
+fn holds(expression: &Value, pod: &Labels) -> bool {
+    let value = expression.get("key").and_then(Value::as_str).and_then(|key| pod.get(key));
+    let mut values = expression.get("values").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    match expression.get("operator").and_then(Value::as_str) {
+        Some("In") => value.is_some_and(|value| values.any(|v| v == value)),
+        Some("NotIn") => value.is_none_or(|value| values.all(|v| v != value)),
+        Some("Exists") => value.is_some(),
+        Some("DoesNotExist") => value.is_none(),
+        _ => false,
+    }
+}

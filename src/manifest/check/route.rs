@@ -1,0 +1,158 @@
+//! The HTTPRoute: whether it still keeps the limits of the Gateway API once it is split.
+//!
+//! Limits: `HTTPRouteSpec`, `HTTPRouteRule`, `HTTPRouteMatch` and `BackendRef` of gateway.networking.k8s.io/v1. Nothing
+//! is rendered here, only counted: every rule that names the service gets each such backend twice, and with header
+//! phases a rule before it that has its matches times the alternatives.
+
+use super::Case;
+use super::phases::folded;
+use crate::manifest::diagnostic::{Code, Diagnostic};
+use crate::manifest::object::Kind;
+use crate::manifest::set::Item;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+const RULES: usize = 16;
+const MATCHES_OF_RULE: usize = 64;
+const MATCHES: usize = 128;
+const BACKENDS: usize = 16;
+const HEADERS: usize = 16;
+/// A weight is multiplied by up to 100, and the Gateway API takes at most 1,000,000.
+const WEIGHT: i64 = 1_000_000 / 100;
+
+type Headers = BTreeMap<String, String>;
+
+pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
+    let Some(gateway) = case.spec.traffic.as_ref().and_then(|traffic| traffic.gateway_api.as_ref()) else {
+        return Vec::new();
+    };
+    let route = match case.require("/spec/traffic/gatewayAPI/httpRoute", Kind::HttpRoute, &gateway.http_route) {
+        Ok(route) => route,
+        Err(missing) => return missing,
+    };
+    let alternatives: BTreeSet<Headers> = case
+        .spec
+        .phases
+        .iter()
+        .flat_map(|phase| &phase.expose.headers)
+        .filter_map(|headers| folded(headers).ok())
+        .collect();
+    let rules = array(route.object.at("/spec/rules"));
+    let (mut found, mut split, mut matches) = (names(route, rules), 0, 0);
+    for (i, rule) in rules.iter().enumerate() {
+        let own = array(rule.get("matches"));
+        matches += own.len().max(1);
+        if !array(rule.get("backendRefs")).iter().any(|backend| names_service(backend, gateway.service.as_str())) {
+            continue;
+        }
+        split += 1;
+        found.extend(backends(route, i, rule, gateway.service.as_str()));
+        let (count, errors) = joined(route, i, own, &alternatives);
+        found.extend(errors);
+        matches += count;
+        if count > MATCHES_OF_RULE {
+            let what = format!("with the headers of the phases this rule needs {count} matches");
+            found.push(limit(route, &format!("/spec/rules/{i}/matches"), what, MATCHES_OF_RULE));
+        }
+    }
+    let all = rules.len() + if alternatives.is_empty() { 0 } else { split };
+    if split == 0 {
+        let what = format!("no rule of this route names the Service {}", gateway.service);
+        found.push(route.error("/spec/rules", Code::TargetMissing, what, "a backendRef with its name"));
+    }
+    if all > RULES {
+        found.push(limit(route, "/spec/rules", format!("once split this route needs {all} rules"), RULES));
+    }
+    if matches > MATCHES {
+        found.push(limit(route, "/spec/rules", format!("once split this route needs {matches} matches"), MATCHES));
+    }
+    found
+}
+
+fn array(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn limit(route: &Item, pointer: &str, found: String, most: usize) -> Diagnostic {
+    route.error(pointer, Code::RouteLimit, found, format!("at most {most}, the limit of the Gateway API"))
+}
+
+/// Whether a backend is that Service of this namespace. Other namespaces are reported elsewhere.
+fn names_service(backend: &Value, service: &str) -> bool {
+    let text = |field: &str| backend.get(field).and_then(Value::as_str);
+    text("name") == Some(service)
+        && text("kind").unwrap_or("Service") == "Service"
+        && text("group").unwrap_or_default().is_empty()
+}
+
+fn names(route: &Item, rules: &[Value]) -> Vec<Diagnostic> {
+    let mut seen = BTreeSet::new();
+    let named = rules.iter().enumerate().filter_map(|(i, rule)| Some((i, rule.get("name")?.as_str()?)));
+    named
+        .filter(|(_, name)| !seen.insert(*name))
+        .map(|(i, name)| {
+            let pointer = format!("/spec/rules/{i}/name");
+            route.error(&pointer, Code::RouteLimit, format!("two rules are called {name:?}"), "each name once")
+        })
+        .collect()
+}
+
+fn backends(route: &Item, i: usize, rule: &Value, service: &str) -> Vec<Diagnostic> {
+    let refs = array(rule.get("backendRefs"));
+    let count = refs.len() + refs.iter().filter(|backend| names_service(backend, service)).count();
+    let mut found = Vec::new();
+    if count > BACKENDS {
+        let what = format!("once split this rule needs {count} backends");
+        found.push(limit(route, &format!("/spec/rules/{i}/backendRefs"), what, BACKENDS));
+    }
+    for (j, backend) in refs.iter().enumerate() {
+        if let Some(weight) = backend.get("weight").and_then(Value::as_i64).filter(|w| *w > WEIGHT) {
+            let what = format!("once split the weight {weight} is beyond the limit of the Gateway API");
+            let pointer = format!("/spec/rules/{i}/backendRefs/{j}/weight");
+            found.push(route.error(&pointer, Code::RouteLimit, what, format!("at most {WEIGHT}")));
+        }
+    }
+    found
+}
+
+/// How many matches the header rule before this rule has: each base match with each alternative, unless the two
+/// contradict each other.
+fn joined(route: &Item, i: usize, own: &[Value], alternatives: &BTreeSet<Headers>) -> (usize, Vec<Diagnostic>) {
+    let any = [Value::Null];
+    let (mut count, mut found) = (0, Vec::new());
+    for (j, base) in if own.is_empty() { &any[..] } else { own }.iter().enumerate() {
+        let pointer = format!("/spec/rules/{i}/matches/{j}/headers");
+        let mut exact = Headers::new();
+        let mut patterns = BTreeSet::new();
+        for header in array(base.get("headers")) {
+            let text = |field: &str| header.get(field).and_then(Value::as_str).unwrap_or_default();
+            let name = text("name").to_ascii_lowercase();
+            if text("type") == "RegularExpression" {
+                patterns.insert(name.clone());
+            }
+            if exact.insert(name.clone(), text("value").to_owned()).is_some() {
+                let what = format!("the header {name:?} stands twice in this match");
+                found.push(route.error(&pointer, Code::RouteLimit, what, "each header once"));
+            }
+        }
+        for alternative in alternatives {
+            if let Some(name) = alternative.keys().find(|name| patterns.contains(*name)) {
+                let what = format!("this match has a pattern for the header {name:?} that a phase uses");
+                found.push(route.error(&pointer, Code::RouteLimit, what, "another header for the phase"));
+                continue;
+            }
+            if alternative.iter().any(|(name, value)| exact.get(name).is_some_and(|own| own != value)) {
+                continue;
+            }
+            count += 1;
+            let together = exact.keys().chain(alternative.keys()).collect::<BTreeSet<_>>().len();
+            if together > HEADERS {
+                let what = format!("with the headers of the phases this match needs {together} headers");
+                found.push(limit(route, &pointer, what, HEADERS));
+            }
+        }
+    }
+    found.sort();
+    found.dedup();
+    (count, found)
+}

@@ -1,0 +1,267 @@
+//! The installation: where one controller finds its repository, its clusters and its secrets.
+//!
+//! It is a file beside the controller and never comes from the repository, so that repository content chooses values
+//! and never endpoints or identities (design §8). Secrets stand in files that it names.
+
+use super::diagnostic::{Code, Diagnostic, quoted};
+use super::duration::Span;
+use super::files::RepoPath;
+use super::ids::{ClusterName, InstanceName, Namespace};
+use super::object::Kind;
+use super::yaml::{self, Dialect};
+use super::{raw, schema};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use url::Url;
+
+/// One controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installation {
+    /// Its name: part of branch names, of the Lease and of the owner mark.
+    pub instance: InstanceName,
+    /// Where desired state and the record are.
+    pub repository: Repository,
+    /// Its clusters.
+    pub clusters: BTreeMap<ClusterName, Cluster>,
+    /// The most that any policy may allow.
+    pub caps: Caps,
+}
+
+/// Where desired state and the record are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// http, https or ssh, without a password.
+    pub url: Url,
+    /// The branch that people write desired state to.
+    pub branch: String,
+    /// How often the repository is looked at.
+    pub poll: Span,
+    /// The file with the credentials.
+    pub credentials_file: Option<PathBuf>,
+    /// The file with the host keys that ssh accepts.
+    pub known_hosts_file: Option<PathBuf>,
+    /// What the Git host can do.
+    pub forge: raw::ForgeKind,
+}
+
+/// How a cluster is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cluster {
+    /// The cluster that the controller runs in, with its service account.
+    InCluster,
+    /// A kubeconfig file, its current context.
+    Kubeconfig(PathBuf),
+}
+
+/// The most that any policy may allow. The default allows all that tidegate can do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Caps {
+    namespaces: BTreeSet<Namespace>,
+    kinds: BTreeSet<Kind>,
+}
+
+impl Caps {
+    /// Caps with these namespaces and kinds; none given allows all.
+    #[must_use]
+    pub fn new(namespaces: BTreeSet<Namespace>, kinds: BTreeSet<Kind>) -> Self {
+        Self { namespaces, kinds }
+    }
+
+    /// Whether rollouts may use that namespace.
+    #[must_use]
+    pub fn allows_namespace(&self, namespace: &Namespace) -> bool {
+        self.namespaces.is_empty() || self.namespaces.contains(namespace)
+    }
+
+    /// Whether sets may hold that kind.
+    #[must_use]
+    pub fn allows_kind(&self, kind: Kind) -> bool {
+        self.kinds.is_empty() || self.kinds.contains(&kind)
+    }
+
+    /// The namespaces; empty for all.
+    #[must_use]
+    pub fn namespaces(&self) -> &BTreeSet<Namespace> {
+        &self.namespaces
+    }
+}
+
+/// Reads an installation. `name` stands for the file in diagnostics.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnostic>> {
+    let parsed = yaml::parse(name, bytes, Dialect::Own);
+    let raw: raw::Installation = schema::read(&parsed)?;
+    let raw::InstallationSpec { instance, repository, clusters, caps } = raw.spec;
+    let mut found = Vec::new();
+    let mut at = |pointer: &str, code, what: &str, expected: &str| {
+        let mark = parsed.documents.first().map(|root| root.locate(pointer)).unwrap_or_default();
+        found.push(parsed.source.at(mark, code, what, expected));
+    };
+    let mut reached = BTreeMap::new();
+    for (name, cluster) in clusters {
+        match (cluster.in_cluster, cluster.kubeconfig_file) {
+            (Some(raw::InCluster {}), None) => drop(reached.insert(name, Cluster::InCluster)),
+            (None, Some(file)) => drop(reached.insert(name, Cluster::Kubeconfig(file.into()))),
+            (Some(_), Some(_)) | (None, None) => {
+                let pointer = format!("/spec/clusters/{name}");
+                at(&pointer, Code::Schema, "it is not clear how to reach this cluster", "inCluster or kubeconfigFile");
+            }
+        }
+    }
+    if let Some(kind) = caps.kinds.iter().find(|kind| !Kind::MANIFEST.contains(kind)) {
+        let what = format!("objects of kind {kind} are never managed");
+        at("/spec/caps/kinds", Code::KindNotAllowed, &what, "kinds that may stand in a set");
+    }
+    let url = match git_url(&repository.url) {
+        Ok(url) => url,
+        Err(why) => {
+            at("/spec/repository/url", Code::Url, &why, "https, http or ssh");
+            return Err(found);
+        }
+    };
+    if !found.is_empty() {
+        return Err(found);
+    }
+    let repository = Repository {
+        url,
+        branch: repository.branch,
+        poll: repository.poll,
+        credentials_file: repository.credentials_file.map(PathBuf::from),
+        known_hosts_file: repository.known_hosts_file.map(PathBuf::from),
+        forge: repository.forge.kind,
+    };
+    Ok(Installation { instance, repository, clusters: reached, caps: Caps::new(caps.namespaces, caps.kinds) })
+}
+
+/// A URL that libgit2 and OpenSSH cannot take for anything else (CVE-2017-1000117 and its kin).
+fn git_url(text: &str) -> Result<Url, String> {
+    // What stands before an '@' may be a secret, so such a text is not shown.
+    let shown = if text.contains('@') && !text.starts_with("ssh:") { "this".to_owned() } else { quoted(text) };
+    let refuse = |why: &str| format!("{shown} is not a repository's URL: {why}");
+    if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        return Err(refuse("no blanks, no control characters"));
+    }
+    let url = Url::parse(text)
+        .map_err(|_| refuse("https://host/path, http://host/path or ssh://user@host/path, not host:path"))?;
+    if !matches!(url.scheme(), "https" | "http" | "ssh") {
+        return Err(refuse("https, http or ssh; every other transport is off"));
+    }
+    if url.host_str().is_none_or(|host| host.is_empty() || host.starts_with('-') || host.contains('%')) {
+        return Err(refuse("a host name that starts with a letter or a digit"));
+    }
+    if url.password().is_some() || (url.scheme() != "ssh" && !url.username().is_empty()) {
+        return Err(
+            "this is not a plain URL: no user and no password; name a file in credentialsFile instead".to_owned()
+        );
+    }
+    if url.username().starts_with('-') || url.path().starts_with("/-") || url.path().len() < 2 {
+        return Err(refuse("a user and a path that start with a letter or a digit"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(refuse("no '?' and no '#'"));
+    }
+    Ok(url)
+}
+
+/// Whether the text is the URL of a repository.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_url(text: &str) -> Result<(), String> {
+    git_url(text).map(|_| ())
+}
+
+/// Whether the text is the name of a branch (`git check-ref-format`, without its rarer characters).
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_branch(text: &str) -> Result<(), String> {
+    let part = |p: &str| !p.is_empty() && !p.starts_with(['.', '-']) && !p.ends_with('.') && !p.ends_with(".lock");
+    let chars = text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'/' | b'-' | b'_' | b'.' | b'+'));
+    if text.len() <= 200 && chars && !text.contains("..") && text.split('/').all(part) {
+        Ok(())
+    } else {
+        let rule = "letters, digits and / - _ . +, no part that starts with . or - or ends with .lock";
+        Err(format!("{} is not a branch: {rule}", quoted(text)))
+    }
+}
+
+/// Whether the text is an absolute path of the controller's file system.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_path(text: &str) -> Result<(), String> {
+    let fine = text.starts_with('/') && !text.split('/').any(|p| p == "..") && !text.chars().any(char::is_control);
+    if fine { Ok(()) } else { Err(format!("{} is not a path of a file: absolute, without '..'", quoted(text))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cluster, Code, check_branch, check_url, parse};
+
+    const GOOD: &str = "\
+apiVersion: tidegate.io/v1alpha1
+kind: Installation
+spec:
+  instance: prod
+  repository: {url: \"https://git.example.test/shop.git\", poll: 10s, credentialsFile: /etc/tidegate/token}
+  clusters: {home: {inCluster: {}}, other: {kubeconfigFile: /etc/tidegate/other}}
+  caps: {namespaces: [shop], kinds: []}
+";
+
+    #[test]
+    fn an_installation_has_defaults_and_only_names_its_secrets() {
+        let installation = parse(&"installation.yaml".parse().unwrap(), GOOD.as_bytes()).unwrap();
+        assert_eq!(installation.repository.branch, "main");
+        assert_eq!(installation.repository.poll.as_secs(), 10);
+        assert_eq!(installation.clusters.values().next(), Some(&Cluster::InCluster));
+        assert!(installation.caps.allows_namespace(&"shop".parse().unwrap()));
+        assert!(!installation.caps.allows_namespace(&"blog".parse().unwrap()));
+    }
+
+    #[test]
+    fn attack_17_refs_that_are_none() {
+        for bad in
+            ["", "-option", "../../config", "a..b", "a b", "a/.b", "a.lock", "a\u{7f}", "refs/heads/../x", "a//b"]
+        {
+            assert!(check_branch(bad).is_err(), "{bad:?}");
+        }
+        assert!(check_branch("release/1.2").is_ok());
+    }
+
+    #[test]
+    fn attacks_18_and_19_urls_that_start_programs_or_carry_secrets() {
+        for bad in [
+            "ssh://-oProxyCommand=touch%20x/repo",
+            "ssh://-x@host/repo",
+            "ext::sh -c touch% x",
+            "file:///etc",
+            "fd::17/foo",
+            "git://host/repo",
+            "git@host:repo",
+            "/srv/repo",
+            "https://user:secret@host/repo",
+            "https://token@host/repo",
+            "https://host",
+            "https://host/a b",
+            "ssh://host/-x",
+        ] {
+            let error = check_url(bad).expect_err(bad);
+            assert!(!error.contains("secret") && !error.contains("token@"), "{error}");
+        }
+        for good in ["https://host/a.git", "http://127.0.0.1:3000/a/b", "ssh://git@host:22/a.git"] {
+            assert!(check_url(good).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn attack_58_a_cluster_is_reached_in_one_way() {
+        let text = GOOD
+            .replace("{inCluster: {}}", "{}")
+            .replace("kubeconfigFile: /etc", "inCluster: {}, kubeconfigFile: /etc");
+        let errors = parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).unwrap_err();
+        assert_eq!(errors.iter().map(|d| (d.line, d.code)).collect::<Vec<_>>(), [(6, Code::Schema); 2]);
+    }
+}

@@ -1,0 +1,358 @@
+//! Everything that a tree says: the policy, and each rollout by itself.
+//!
+//! The unit of failure is one rollout (design §8): a file that does not parse rejects that rollout, with all that is
+//! wrong with it, and touches no other. Only a true conflict between two rollouts that may both be there rejects both.
+
+mod conflict;
+
+use super::check::{self, Case, Findings, is_protected};
+use super::desired::{Expose, Gates, OnFailure, PhasePlan, Plan, Promotion, Rollout, Router, Suspend, Target, Traffic};
+use super::diagnostic::{Code, Diagnostic, MOST};
+use super::files::{Entry, Files, RepoPath};
+use super::ids::{BlobId, ClusterName, RolloutId};
+use super::installation::Caps;
+use super::object::{Kind, ObjectRef};
+use super::policy::{self, Policy};
+use super::set::{self, Item, Items, SetFiles};
+use super::yaml::{self, Dialect, Node, Parsed};
+use super::{raw, schema};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What a tree says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// The policy. Without one no rollout is permitted anything.
+    pub policy: Result<Policy, Vec<Diagnostic>>,
+    /// Every rollout that could be told by its name.
+    pub rollouts: BTreeMap<RolloutId, Result<Rollout, Rejected>>,
+    /// What is wrong with files that are rollouts of no name, or of a name that is not theirs.
+    pub unnamed: Vec<Diagnostic>,
+    /// What people should know and what stops nothing.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// A rollout that cannot be used as it stands; its last good state stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// The file, or the files, that declare it.
+    pub paths: BTreeSet<RepoPath>,
+    /// Why.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Whether a tree can be believed when it says that there is nothing (requirement X-8).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Emptiness {
+    /// At least one rollout is fine.
+    Whole,
+    /// There is no rollout at all: a read failure, unless a person decided it.
+    NoRollouts,
+    /// There are rollouts and not one of them is fine: a read failure.
+    AllFailing,
+}
+
+impl Loaded {
+    /// Whether it can be believed. Anything but [`Emptiness::Whole`] must never lead to a deletion.
+    #[must_use]
+    pub fn emptiness(&self) -> Emptiness {
+        if self.rollouts.values().any(Result::is_ok) {
+            Emptiness::Whole
+        } else if self.rollouts.is_empty() && self.unnamed.is_empty() {
+            Emptiness::NoRollouts
+        } else {
+            Emptiness::AllFailing
+        }
+    }
+
+    /// All mistakes of all files, by place. Rejections that only repeat that there is no policy are left out.
+    #[must_use]
+    pub fn errors(&self) -> Vec<&Diagnostic> {
+        let rejected = self.rollouts.values().filter_map(|r| r.as_ref().err()).flat_map(|r| &r.diagnostics);
+        let policy = self.policy.as_ref().err().into_iter().flatten();
+        let mut all: Vec<&Diagnostic> =
+            rejected.filter(|d| d.code != Code::PolicyInvalid).chain(policy).chain(&self.unnamed).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+}
+
+/// Whether a file declares a rollout, by its name.
+#[must_use]
+pub fn is_rollout_file(path: &RepoPath) -> bool {
+    path.file_name() == "rollout.yaml" || path.file_name().ends_with(".rollout.yaml")
+}
+
+/// Reads everything.
+#[must_use]
+pub fn load(files: &Files, caps: &Caps) -> Loaded {
+    let policy = read_policy(files);
+    let mut loaded = Loaded { policy, rollouts: BTreeMap::new(), unnamed: Vec::new(), warnings: Vec::new() };
+    let mut drafts = Vec::new();
+    for (path, entry) in files.iter().filter(|(path, _)| is_rollout_file(path)) {
+        match entry {
+            Entry::File { blob, bytes } => drafts.push(Draft::read(path, blob, bytes)),
+            Entry::Symlink | Entry::Submodule => loaded.warnings.push(ignored(path)),
+        }
+    }
+    let policy = loaded.policy.as_ref().ok();
+    let mut judged = Vec::new();
+    for draft in drafts {
+        match Judged::new(files, policy, caps, draft) {
+            Ok((rollout, warnings)) => {
+                loaded.warnings.extend(warnings);
+                judged.push(rollout);
+            }
+            Err(diagnostics) => loaded.unnamed.extend(diagnostics),
+        }
+    }
+    conflict::reject(&mut judged);
+    conflict::file(judged, &mut loaded);
+    loaded.unnamed.sort();
+    loaded.warnings.sort();
+    loaded.warnings.dedup();
+    loaded
+}
+
+fn read_policy(files: &Files) -> Result<Policy, Vec<Diagnostic>> {
+    let path: RepoPath = policy::FILE.parse().expect("the name of the policy's file is a path");
+    match files.get(&path) {
+        Some(Entry::File { bytes, .. }) => policy::parse(&path, bytes),
+        Some(Entry::Symlink | Entry::Submodule) => Err(vec![ignored(&path)]),
+        None => {
+            let found = "there is no policy";
+            let diagnostic = Diagnostic::of_file(&path, Code::PolicyMissing, found, "tidegate.yaml at the root");
+            Err(vec![diagnostic.help("it says which tenant may use which directory, namespaces and cluster")])
+        }
+    }
+}
+
+fn ignored(path: &RepoPath) -> Diagnostic {
+    let found = "a symbolic link or a submodule";
+    Diagnostic::of_file(path, Code::SymlinkIgnored, found, "a regular file; links are never followed")
+}
+
+/// A file that declares a rollout, as read.
+struct Draft {
+    path: RepoPath,
+    blob: BlobId,
+    id: Option<RolloutId>,
+    parsed: Parsed,
+    raw: Result<raw::Rollout, Vec<Diagnostic>>,
+}
+
+impl Draft {
+    fn read(path: &RepoPath, blob: &BlobId, bytes: &[u8]) -> Self {
+        let parsed = yaml::parse(path, bytes, Dialect::Own);
+        let raw = schema::read::<raw::Rollout>(&parsed);
+        let id = parsed.documents.first().and_then(identity);
+        Self { path: path.clone(), blob: blob.clone(), id, parsed, raw }
+    }
+
+    fn at(&self, pointer: &str, code: Code, found: impl Into<String>, expected: impl Into<String>) -> Diagnostic {
+        let mark = self.parsed.documents.first().map(|root| root.locate(pointer)).unwrap_or_default();
+        self.parsed.source.at(mark, code, found, expected)
+    }
+}
+
+/// The name of a rollout, even if much else is wrong with its file.
+fn identity(root: &Node) -> Option<RolloutId> {
+    let text = |pointer| root.text_at(pointer);
+    if text("/kind") != Some("Rollout") || !text("/apiVersion").is_some_and(|v| v.starts_with("tidegate.io/")) {
+        return None;
+    }
+    let (namespace, name) = (text("/metadata/namespace")?.parse().ok()?, text("/metadata/name")?.parse().ok()?);
+    Some(RolloutId { namespace, name })
+}
+
+/// A rollout after its own checks, with what it lays claim to.
+struct Judged {
+    id: RolloutId,
+    path: RepoPath,
+    /// Whether its directory may declare it at all; if not, it takes part in no conflict.
+    permitted: bool,
+    cluster: Option<ClusterName>,
+    items: Items,
+    target: Option<ObjectRef>,
+    route: Option<ObjectRef>,
+    name_at: Diagnostic,
+    outcome: Result<Rollout, Vec<Diagnostic>>,
+}
+
+impl Judged {
+    /// `Err` if the file tells no name.
+    fn new(
+        files: &Files,
+        policy: Option<&Policy>,
+        caps: &Caps,
+        draft: Draft,
+    ) -> Result<(Self, Vec<Diagnostic>), Vec<Diagnostic>> {
+        let Some(id) = draft.id.clone() else {
+            return Err(draft.raw.err().unwrap_or_default());
+        };
+        let mut errors = permission(&draft, &id, policy, caps);
+        let mut judged = Self {
+            path: draft.path.clone(),
+            permitted: errors.is_empty(),
+            cluster: policy.and_then(|policy| policy.tenant_of(&draft.path)).map(|(_, tenant)| tenant.cluster.clone()),
+            items: Items::new(),
+            target: None,
+            route: None,
+            name_at: draft.at("/metadata/name", Code::Conflict, String::new(), String::new()),
+            outcome: Err(Vec::new()),
+            id,
+        };
+        let (mut warnings, mut finished) = (Vec::new(), None);
+        match (&draft.raw, draft.parsed.documents.first()) {
+            (Ok(raw), Some(root)) => {
+                let (findings, listed) = judged.examine(files, policy, caps, &draft, raw, root);
+                errors.extend(findings.errors);
+                warnings = findings.warnings;
+                finished = judged.finished(&draft, raw, listed);
+            }
+            (Err(found), _) => errors.extend(found.clone()),
+            (Ok(_), None) => {}
+        }
+        if errors.is_empty() && finished.is_none() {
+            errors.push(no_policy(&draft.path));
+        }
+        errors.sort();
+        errors.dedup();
+        errors.truncate(MOST);
+        judged.outcome = finished.filter(|_| errors.is_empty()).ok_or(errors);
+        Ok((judged, warnings))
+    }
+
+    /// Reads the set and checks it; remembers what the rollout lays claim to.
+    fn examine(
+        &mut self,
+        files: &Files,
+        policy: Option<&Policy>,
+        caps: &Caps,
+        draft: &Draft,
+        raw: &raw::Rollout,
+        root: &Node,
+    ) -> (Findings, SetFiles) {
+        let listed = set::list(files, &self.path, &raw.spec.manifests);
+        let (items, found) = set::read(&listed.files, self.path.parent().as_ref(), &self.id.namespace);
+        let case = Case {
+            source: &draft.parsed.source,
+            root,
+            namespace: &self.id.namespace,
+            spec: &raw.spec,
+            items: &items,
+            whole: listed.misplaced.is_empty() && found.is_empty(),
+        };
+        let mut findings = check::check(&case, policy);
+        findings.errors.extend(found);
+        findings.errors.extend(
+            listed.misplaced.iter().map(|m| {
+                draft.at(&format!("/spec/manifests/{}", m.index), m.code, m.found.clone(), m.expected.clone())
+            }),
+        );
+        findings.errors.extend(items.values().filter_map(|item| capped(item, caps)));
+        findings.warnings.extend(listed.ignored.iter().map(ignored));
+        self.target = case.target().map(|item| item.object.reference().clone());
+        self.route = route(&self.id, &raw.spec);
+        self.items = items;
+        (findings, listed.files)
+    }
+
+    /// The rollout, if it has a cluster, a target and at most one router.
+    fn finished(&self, draft: &Draft, raw: &raw::Rollout, files: SetFiles) -> Option<Rollout> {
+        let target = self.items.get(self.target.as_ref()?)?;
+        Some(Rollout {
+            id: self.id.clone(),
+            path: draft.path.clone(),
+            blob: draft.blob.clone(),
+            cluster: self.cluster.clone()?,
+            plan: plan(&raw.spec)?,
+            rollback_window: raw.spec.rollback.window,
+            suspend: if raw.spec.suspend { Suspend::Yes } else { Suspend::No },
+            set: Arc::new(set::assemble(files, &self.items, &target.object)),
+        })
+    }
+}
+
+fn no_policy(path: &RepoPath) -> Diagnostic {
+    let expected = format!("a valid {}", policy::FILE);
+    Diagnostic::of_file(path, Code::PolicyInvalid, "there is no policy that could permit this rollout", expected)
+}
+
+fn capped(item: &Item, caps: &Caps) -> Option<Diagnostic> {
+    let kind = item.object.reference().kind;
+    (!caps.allows_kind(kind)).then(|| {
+        let found = format!("this installation manages no objects of kind {kind}");
+        item.error("/kind", Code::NotPermitted, found, "kinds that its caps allow")
+    })
+}
+
+/// What forbids this file to declare that rollout: tenant, namespace, caps.
+fn permission(draft: &Draft, id: &RolloutId, policy: Option<&Policy>, caps: &Caps) -> Vec<Diagnostic> {
+    let namespace = &id.namespace;
+    let at = |code, found: String, expected: String| vec![draft.at("/metadata/namespace", code, found, expected)];
+    if namespace.as_str() == "kube-system" || is_protected(namespace.as_str()) {
+        let found = format!("the namespace {namespace} keeps the cluster or tidegate itself running");
+        return at(Code::ProtectedTarget, found, "a namespace of your own".to_owned());
+    }
+    if !caps.allows_namespace(namespace) {
+        let allowed: Vec<&str> = caps.namespaces().iter().map(super::ids::Namespace::as_str).collect();
+        let found = format!("this installation does not serve the namespace {namespace}");
+        return at(Code::NotPermitted, found, format!("one of {}", allowed.join(", ")));
+    }
+    let Some(policy) = policy else { return Vec::new() };
+    let Some((name, tenant)) = policy.tenant_of(&draft.path) else {
+        let expected: Vec<String> = policy.tenants.values().map(|t| format!("{}/", t.path)).collect();
+        let found = "this file lies in the directory of no tenant".to_owned();
+        return at(Code::NotPermitted, found, format!("a file below {}", expected.join(" or ")));
+    };
+    if tenant.namespaces.contains(namespace) {
+        return Vec::new();
+    }
+    let allowed: Vec<&str> = tenant.namespaces.iter().map(super::ids::Namespace::as_str).collect();
+    let found = format!("tenant {name} may not use the namespace {namespace}");
+    at(Code::NotPermitted, found, format!("one of {}", allowed.join(", ")))
+}
+
+fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
+    let gateway = spec.traffic.as_ref()?.gateway_api.as_ref()?;
+    Some(ObjectRef { kind: Kind::HttpRoute, namespace: id.namespace.clone(), name: gateway.http_route.clone() })
+}
+
+/// The plan that the file describes; `None` where the router is not exactly one.
+fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
+    let gates = |raw::Gates { approval, window }: &raw::Gates| Gates { approval: *approval, window: window.clone() };
+    let traffic = match &spec.traffic {
+        None => None,
+        Some(raw::Traffic { gateway_api, replicas, settle, drain }) => {
+            let router = match (gateway_api, replicas) {
+                (Some(raw::GatewayApi { http_route, service }), None) => {
+                    Router::GatewayApi { http_route: http_route.clone(), service: service.clone() }
+                }
+                (None, Some(raw::Replicas { service })) => Router::Replicas { service: service.clone() },
+                (Some(_), Some(_)) | (None, None) => return None,
+            };
+            Some(Traffic { router, settle: *settle, drain: *drain })
+        }
+    };
+    let expose = |raw::Expose { headers, weight }: &raw::Expose| Expose {
+        headers: headers.iter().filter_map(|headers| check::folded(headers).ok()).collect(),
+        weight: *weight,
+    };
+    let phase = |raw::Phase { name, before, expose: exposes, soak }: &raw::Phase| PhasePlan {
+        name: name.clone(),
+        before: gates(before),
+        expose: expose(exposes),
+        soak: *soak,
+    };
+    let raw::Target { kind, name, layout } = spec.target.clone();
+    Some(Plan {
+        target: Target { kind, name, layout },
+        traffic,
+        phases: spec.phases.iter().map(phase).collect(),
+        promotion: Promotion { before: gates(&spec.promotion.before), bake: spec.promotion.bake },
+        on_failure: OnFailure { revert: spec.on_failure.revert },
+        progress_deadline: spec.progress_deadline,
+    })
+}

@@ -1,0 +1,91 @@
+//! Where two rollouts want the same: both are rejected, since nobody can say whose it is (requirements F-9, C-32).
+//!
+//! Only rollouts that their directory may declare take part: nobody can reject another tenant's rollout by naming it.
+
+use super::{Judged, Loaded, Rejected};
+use crate::manifest::diagnostic::{Code, Diagnostic};
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{ClusterName, RolloutId};
+use crate::manifest::object::ObjectRef;
+use std::collections::BTreeMap;
+
+/// Rejects all rollouts that want the same name, or the same object on the same cluster.
+pub(super) fn reject(judged: &mut [Judged]) {
+    let mut names: BTreeMap<RolloutId, Vec<usize>> = BTreeMap::new();
+    let mut claims: BTreeMap<(Option<ClusterName>, ObjectRef), Vec<usize>> = BTreeMap::new();
+    for (i, one) in judged.iter().enumerate().filter(|(_, one)| one.permitted) {
+        names.entry(one.id.clone()).or_default().push(i);
+        for reference in one.items.keys() {
+            claims.entry((one.cluster.clone(), reference.clone())).or_default().push(i);
+        }
+    }
+    let mut found = Vec::new();
+    for sharers in names.values().filter(|sharers| sharers.len() > 1) {
+        found.extend(sharers.iter().map(|&i| (i, same_name(&judged[i], &others(judged, sharers, i)))));
+    }
+    for ((_, reference), sharers) in &claims {
+        let distinct = sharers.iter().any(|&i| judged[i].id != judged[sharers[0]].id);
+        if sharers.len() > 1 && distinct {
+            let all = sharers.iter();
+            found.extend(all.map(|&i| (i, same_object(&judged[i], reference, &others(judged, sharers, i)))));
+        }
+    }
+    for (i, diagnostic) in found {
+        let one = &mut judged[i];
+        match &mut one.outcome {
+            Err(diagnostics) => diagnostics.push(diagnostic),
+            Ok(_) => one.outcome = Err(vec![diagnostic]),
+        }
+    }
+}
+
+fn others(judged: &[Judged], sharers: &[usize], me: usize) -> String {
+    let paths: Vec<&str> = sharers.iter().filter(|&&i| i != me).map(|&i| judged[i].path.as_str()).collect();
+    paths.join(" and ")
+}
+
+fn same_name(one: &Judged, others: &str) -> Diagnostic {
+    let found = format!("{} is declared in {others} too", one.id);
+    let expected = "each rollout in one file".to_owned();
+    Diagnostic { found, expected, ..one.name_at.clone() }.help("rename or remove one of them")
+}
+
+fn same_object(one: &Judged, reference: &ObjectRef, others: &str) -> Diagnostic {
+    let code = if one.route.as_ref() == Some(reference) { Code::RouteConflict } else { Code::Conflict };
+    let what = if one.target.as_ref() == Some(reference) { "the target " } else { "" };
+    let found = format!("{what}{reference} belongs to the rollout of {others} too");
+    let expected = "each object in one rollout";
+    match one.items.get(reference) {
+        Some(item) => item.error("/metadata/name", code, found, expected),
+        None => Diagnostic { code, found, expected: expected.to_owned(), ..one.name_at.clone() },
+    }
+}
+
+/// Files every judgement under its name. A name that is not its file's to use goes to the rollout that may use it.
+pub(super) fn file(judged: Vec<Judged>, loaded: &mut Loaded) {
+    let (permitted, others): (Vec<Judged>, Vec<Judged>) = judged.into_iter().partition(|one| one.permitted);
+    for one in permitted {
+        insert(loaded, one);
+    }
+    let taken: Vec<RolloutId> = loaded.rollouts.keys().cloned().collect();
+    for one in others {
+        match one.outcome {
+            Err(diagnostics) if taken.contains(&one.id) => loaded.unnamed.extend(diagnostics),
+            _ => insert(loaded, one),
+        }
+    }
+}
+
+fn insert(loaded: &mut Loaded, one: Judged) {
+    let rejected = |path: RepoPath, diagnostics| Rejected { paths: [path].into(), diagnostics };
+    let Judged { id, path, outcome, .. } = one;
+    let outcome = outcome.map_err(|diagnostics| rejected(path, diagnostics));
+    match (loaded.rollouts.get_mut(&id), outcome) {
+        (Some(Err(first)), Err(second)) => {
+            first.paths.extend(second.paths);
+            first.diagnostics.extend(second.diagnostics);
+            first.diagnostics.sort();
+        }
+        (_, outcome) => drop(loaded.rollouts.insert(id, outcome)),
+    }
+}

@@ -1,0 +1,273 @@
+//! The policy: tenants, windows, freezes and limits, validated. `gate::schedule` evaluates the schedules.
+
+use super::diagnostic::{Code, Diagnostic, quoted};
+use super::duration::Span;
+use super::files::RepoPath;
+use super::ids::{ClusterName, Namespace, ScheduleName, TenantName};
+use super::yaml::{self, Dialect, Parsed};
+use super::{raw, schema};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The file that holds the policy, at the root of the repository.
+pub const FILE: &str = "tidegate.yaml";
+
+/// What operations allows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Policy {
+    /// Who may roll out what, from which directory; the directories do not overlap.
+    pub tenants: BTreeMap<TenantName, Tenant>,
+    /// When steps may be entered, for those that ask for the window by name.
+    pub windows: BTreeMap<ScheduleName, Schedule>,
+    /// When no step may be entered.
+    pub freezes: BTreeMap<ScheduleName, Freeze>,
+    /// How much may happen at a time.
+    pub limits: Limits,
+}
+
+/// One tenant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tenant {
+    /// The directory that its rollouts lie in.
+    pub path: RepoPath,
+    /// The namespaces that its rollouts may use.
+    pub namespaces: BTreeSet<Namespace>,
+    /// The cluster that its rollouts run on.
+    pub cluster: ClusterName,
+    /// The people who may decide, by their names on the Git host. Empty: whoever can merge there.
+    pub approvers: BTreeSet<String>,
+}
+
+/// A recurring span of time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule {
+    /// When it starts: five fields of POSIX cron, checked by [`check_cron`].
+    pub cron: String,
+    /// How long it lasts.
+    pub duration: Span,
+    /// The time zone that the cron expression is read in.
+    pub zone: chrono_tz::Tz,
+}
+
+/// A recurring span of time in which no step is entered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Freeze {
+    /// When.
+    pub schedule: Schedule,
+    /// The tenants that it holds for. Empty: all.
+    pub tenants: BTreeSet<TenantName>,
+}
+
+/// How much may happen at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// The most objects that are deleted for one rollout without a pull request that lists them.
+    pub max_deletions: u32,
+    /// The most runs that are open at a time.
+    pub max_concurrent_runs: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        raw::Limits::default().into()
+    }
+}
+
+impl From<raw::Limits> for Limits {
+    fn from(raw::Limits { max_deletions, max_concurrent_runs }: raw::Limits) -> Self {
+        Self { max_deletions, max_concurrent_runs }
+    }
+}
+
+impl Policy {
+    /// The tenant whose directory holds that file.
+    #[must_use]
+    pub fn tenant_of(&self, path: &RepoPath) -> Option<(&TenantName, &Tenant)> {
+        self.tenants.iter().find(|(_, tenant)| path.is_within(&tenant.path))
+    }
+}
+
+/// Reads the policy.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn parse(path: &RepoPath, bytes: &[u8]) -> Result<Policy, Vec<Diagnostic>> {
+    let parsed = yaml::parse(path, bytes, Dialect::Own);
+    let raw: raw::Policy = schema::read(&parsed)?;
+    let mut found = overlaps(&parsed, &raw.spec.tenants);
+    found.extend(strangers(&parsed, &raw.spec));
+    if !found.is_empty() {
+        return Err(found);
+    }
+    let raw::PolicySpec { tenants, windows, freezes, limits } = raw.spec;
+    let tenant = |raw::Tenant { path, namespaces, clusters, approvers }: raw::Tenant| {
+        let approvers = approvers.into_iter().map(|raw::Login(name)| name).collect();
+        clusters.into_iter().next().map(|cluster| Tenant { path, namespaces, cluster, approvers })
+    };
+    let freeze = |raw::Freeze { cron, duration, zone, tenants }: raw::Freeze| {
+        Some(Freeze { schedule: schedule(raw::Schedule { cron, duration, zone })?, tenants })
+    };
+    // The schema has checked that each tenant has its cluster and each schedule its zone: nothing is left out here.
+    Ok(Policy {
+        tenants: tenants.into_iter().filter_map(|(name, t)| Some((name, tenant(t)?))).collect(),
+        windows: windows.into_iter().filter_map(|(name, s)| Some((name, schedule(s)?))).collect(),
+        freezes: freezes.into_iter().filter_map(|(name, f)| Some((name, freeze(f)?))).collect(),
+        limits: limits.into(),
+    })
+}
+
+fn schedule(raw::Schedule { cron, duration, zone }: raw::Schedule) -> Option<Schedule> {
+    Some(Schedule { cron, duration, zone: zone.parse().ok()? })
+}
+
+fn overlaps(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec<Diagnostic> {
+    let Some(root) = parsed.documents.first() else { return Vec::new() };
+    let mut found = Vec::new();
+    for (name, tenant) in tenants {
+        let inner = tenants.iter().filter(|(other, t)| *other != name && tenant.path.is_within(&t.path));
+        for (other, _) in inner {
+            let mark = root.locate(&format!("/spec/tenants/{name}/path"));
+            let text = format!("the directory {} belongs to tenant {other} already", tenant.path);
+            found.push(parsed.source.at(mark, Code::Conflict, text, "directories that do not overlap"));
+        }
+    }
+    found
+}
+
+fn strangers(parsed: &Parsed, spec: &raw::PolicySpec) -> Vec<Diagnostic> {
+    let Some(root) = parsed.documents.first() else { return Vec::new() };
+    let known: Vec<&str> = spec.tenants.keys().map(super::ids::TenantName::as_str).collect();
+    let mut found = Vec::new();
+    for (name, freeze) in &spec.freezes {
+        for tenant in freeze.tenants.iter().filter(|t| !spec.tenants.contains_key(*t)) {
+            let list = format!("/spec/freezes/{name}/tenants");
+            let at = root.at(&list).and_then(|node| node.items().iter().find(|n| n.text() == Some(tenant.as_str())));
+            let mark = at.map_or_else(|| root.locate(&list), |node| node.mark);
+            let text = format!("there is no tenant {}", quoted(tenant.as_str()));
+            found.push(parsed.source.at(mark, Code::Schema, text, format!("one of {}", known.join(", "))));
+        }
+    }
+    found
+}
+
+/// Whether the text is a POSIX cron expression: five fields of `*`, numbers, ranges and lists, with steps (`*/15`).
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_cron(text: &str) -> Result<(), String> {
+    const FIELDS: [(&str, u8, u8); 5] =
+        [("minute", 0, 59), ("hour", 0, 23), ("day of month", 1, 31), ("month", 1, 12), ("day of week", 0, 7)];
+    let invalid = |why: String| format!("{} is not a cron expression: {why}", quoted(text));
+    let fields: Vec<&str> = text.split(' ').filter(|f| !f.is_empty()).collect();
+    if fields.len() != FIELDS.len() {
+        let why = "five fields (minute, hour, day of month, month, day of week), such as 0 9 * * 1-5";
+        return Err(invalid(why.to_owned()));
+    }
+    for (field, (name, low, high)) in fields.iter().zip(FIELDS) {
+        if !field.split(',').all(|part| is_cron_part(part, low, high)) {
+            return Err(invalid(format!("a {name} of {low} to {high}, such as {low}, {low}-{high} or */2")));
+        }
+    }
+    Ok(())
+}
+
+fn is_cron_part(part: &str, low: u8, high: u8) -> bool {
+    let number = |t: &str| {
+        let digits = !t.is_empty() && t.len() <= 2 && t.bytes().all(|c| c.is_ascii_digit());
+        t.parse::<u8>().ok().filter(|n| digits && (low..=high).contains(n))
+    };
+    let step = |t: &str| t.bytes().all(|c| c.is_ascii_digit()) && t.parse::<u8>().is_ok_and(|n| n > 0 && n <= high);
+    let (range, has_step) = match part.split_once('/') {
+        Some((range, n)) if step(n) => (range, true),
+        Some(_) => return false,
+        None => (part, false),
+    };
+    match range.split_once('-') {
+        Some((from, to)) => number(from).zip(number(to)).is_some_and(|(from, to)| from <= to),
+        None => range == "*" || (!has_step && number(range).is_some()),
+    }
+}
+
+/// Whether the text is an IANA time zone.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_zone(text: &str) -> Result<(), String> {
+    let rule = "the name of an IANA zone, such as Europe/Berlin or UTC";
+    let known = text.parse::<chrono_tz::Tz>().map(|_| ());
+    known.map_err(|_| format!("{} is not a time zone: {rule}", quoted(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, check_cron, check_zone, parse};
+
+    #[test]
+    fn cron_expressions_are_posix() {
+        for good in ["0 9 * * 1-5", "*/15 0-6,22,23 1,15 * *", "0 0 20 12 *", "5 4 * * 7", "1-59/2 * * * *"] {
+            assert_eq!(check_cron(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "",
+            "0 9 * *",
+            "0 0 9 * * 1-5",
+            "60 * * * *",
+            "* 24 * * *",
+            "* * 0 * *",
+            "* * * 13 *",
+            "* * * * 8",
+            "5-1 * * * *",
+            "*/0 * * * *",
+            "5/2 * * * *",
+            "a * * * *",
+            "@daily",
+            "* * L * *",
+            "-1 * * * *",
+            "1, * * * *",
+            "*/+5 * * * *",
+        ] {
+            assert!(check_cron(bad).is_err(), "{bad}");
+        }
+        assert!(check_zone("Europe/Berlin").is_ok() && check_zone("UTC").is_ok());
+        assert!(check_zone("Mars/Olympus").is_err() && check_zone("").is_err());
+    }
+
+    #[test]
+    fn all_mistakes_of_a_policy_are_shown_at_once() {
+        let text = "\
+apiVersion: tidegate.io/v1alpha1
+kind: Policy
+spec:
+  tenants:
+    shop: {path: teams/shop, namespaces: [Shop], clusters: [home, other], aprovers: [ana]}
+  windows:
+    day: {cron: \"0 9 * *\", duration: 8 h, zone: Europe/Berln}
+  limits: {maxDeletions: -1}
+";
+        let errors = parse(&"tidegate.yaml".parse().unwrap(), text.as_bytes()).unwrap_err();
+        let found: Vec<_> = errors.iter().map(|d| (d.line, d.code)).collect();
+        assert_eq!(found.iter().filter(|(line, _)| *line == 5).count(), 3, "{errors:#?}");
+        assert_eq!(found.iter().filter(|(line, _)| *line == 7).count(), 3, "{errors:#?}");
+        assert_eq!(found.iter().filter(|(line, _)| *line == 8).count(), 1, "{errors:#?}");
+        assert!(found.contains(&(5, Code::UnknownField)));
+    }
+
+    #[test]
+    fn directories_of_tenants_do_not_overlap() {
+        let text = "\
+apiVersion: tidegate.io/v1alpha1
+kind: Policy
+spec:
+  tenants:
+    shop: {path: teams/shop, namespaces: [shop], clusters: [home]}
+    sub: {path: teams/shop/sub, namespaces: [sub], clusters: [home]}
+    shopper: {path: teams/shopper, namespaces: [shopper], clusters: [home]}
+  freezes:
+    xmas: {cron: \"0 0 20 12 *\", duration: 336h, zone: UTC, tenants: [shop, nobody]}
+";
+        let errors = parse(&"tidegate.yaml".parse().unwrap(), text.as_bytes()).unwrap_err();
+        assert_eq!(
+            errors.iter().map(|d| (d.line, d.code)).collect::<Vec<_>>(),
+            [(6, Code::Conflict), (9, Code::Schema)]
+        );
+    }
+}

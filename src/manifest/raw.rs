@@ -1,0 +1,318 @@
+//! The files as people write them: the mirror of what serde reads and of the JSON Schemas.
+//!
+//! Nothing here is checked beyond its shape; `load`, `policy`, `decision` and `installation` make validated values of
+//! it. The doc comments are the descriptions in the schemas.
+
+mod installation;
+mod policy;
+
+use super::desired::{Approval, Layout, Revert, TargetKind};
+use super::duration::Span;
+use super::ids::{Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
+pub use installation::{Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Repository};
+pub use policy::{Freeze, Limits, Login, PolicySpec, Schedule, Tenant};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of all files of this release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ApiVersion {
+    /// The first.
+    #[serde(rename = "tidegate.io/v1alpha1")]
+    V1Alpha1,
+}
+
+impl ApiVersion {
+    /// As files spell it.
+    pub const TEXT: &'static str = "tidegate.io/v1alpha1";
+}
+
+macro_rules! file {
+    ($(#[$doc:meta])* $name:ident, $tag:ident, $spec:ident, $(#[$extra:meta])* $($metadata:ident)?) => {
+        #[doc = concat!("Always `", stringify!($name), "`.")]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub enum $tag {
+            #[doc = concat!("`", stringify!($name), "`")]
+            $name,
+        }
+
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub struct $name {
+            /// The version of this format.
+            pub api_version: ApiVersion,
+            /// What this file is.
+            pub kind: $tag,
+            $(
+            /// Which rollout it is about.
+            pub metadata: $metadata,
+            )?
+            /// What it says.
+            pub spec: $spec,
+        }
+    };
+}
+
+file!(
+    /// A rollout: what is rolled out, how requests are split, and in which phases.
+    ///
+    /// A file named `rollout.yaml` or `*.rollout.yaml`.
+    Rollout, RolloutKind, RolloutSpec, Metadata
+);
+file!(
+    /// What operations allows: tenants, windows, freezes, limits. The file `tidegate.yaml` at the root.
+    Policy, PolicyKind, PolicySpec,
+);
+file!(
+    /// One person's word about one run. A file of its own on the decisions branch.
+    Decision, DecisionKind, DecisionSpec, Metadata
+);
+file!(
+    /// One controller: its repository, its clusters, its caps. A file beside the controller, never in the repository.
+    Installation, InstallationKind, InstallationSpec,
+);
+
+/// Names a rollout.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Metadata {
+    /// The name of the rollout, unique in its namespace.
+    pub name: RolloutName,
+    /// The namespace that all its objects live in.
+    pub namespace: Namespace,
+}
+
+/// How one workload is rolled out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RolloutSpec {
+    /// Files or directories beside this file that hold plain Kubernetes objects. Of a directory, all `.yaml`, `.yml`
+    /// and `.json` files are read, recursively.
+    #[schemars(extend("minItems" = 1, "maxItems" = 100))]
+    pub manifests: Vec<String>,
+    /// The workload.
+    pub target: Target,
+    /// How requests are split between the old and the new version. Phases need it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Traffic")]
+    pub traffic: Option<Traffic>,
+    /// The phases of a run, in order; each exposes more than the one before.
+    #[serde(default)]
+    #[schemars(extend("maxItems" = 50))]
+    pub phases: Vec<Phase>,
+    /// The way from the last phase to the new stable version.
+    #[serde(default)]
+    pub promotion: Promotion,
+    /// Going back to a version that was promoted before.
+    #[serde(default)]
+    pub rollback: Rollback,
+    /// What happens on main after a failure. Traffic goes back at once in any case.
+    #[serde(default)]
+    pub on_failure: OnFailure,
+    /// How long a workload may take to become ready.
+    #[serde(default = "default_progress_deadline")]
+    pub progress_deadline: Span,
+    /// Bars entry to new steps. Retreats and upkeep go on.
+    #[serde(default)]
+    pub suspend: bool,
+}
+
+fn default_progress_deadline() -> Span {
+    Span::from_secs(600)
+}
+
+/// The workload that is rolled out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Its kind.
+    pub kind: TargetKind,
+    /// Its name among the manifests.
+    pub name: ObjectName,
+    /// How the candidate's objects are named.
+    #[serde(default)]
+    pub layout: Layout,
+}
+
+/// How requests are split: by exactly one of `gatewayAPI` and `replicas`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Traffic {
+    /// By a Gateway API HTTPRoute: weights and headers.
+    #[serde(rename = "gatewayAPI", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "GatewayApi")]
+    pub gateway_api: Option<GatewayApi>,
+    /// By the number of candidate pods behind one Service: weights only, no mesh needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Replicas")]
+    pub replicas: Option<Replicas>,
+    /// How long to wait after a route is in force, before clocks run.
+    #[serde(default = "default_settle")]
+    pub settle: Span,
+    /// How long to wait for requests in flight, before a backend goes.
+    #[serde(default = "default_drain")]
+    pub drain: Span,
+}
+
+fn default_settle() -> Span {
+    Span::from_secs(5)
+}
+
+fn default_drain() -> Span {
+    Span::from_secs(30)
+}
+
+/// A Gateway API HTTPRoute and the Service whose backend references are split.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GatewayApi {
+    /// The HTTPRoute among the manifests. One route belongs to one rollout.
+    pub http_route: ObjectName,
+    /// The Service among the manifests that it names.
+    pub service: ObjectName,
+}
+
+/// The Service whose endpoints are split by number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Replicas {
+    /// The Service among the manifests.
+    pub service: ObjectName,
+}
+
+/// One phase of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Phase {
+    /// Its name, unique in this rollout.
+    pub name: StepName,
+    /// What must be open to enter it.
+    #[serde(default)]
+    pub before: Gates,
+    /// What it adds to what is exposed already.
+    pub expose: Expose,
+    /// Stay at least this long, counted while observed.
+    #[serde(default)]
+    pub soak: Span,
+}
+
+/// What must be open to enter a step; all of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Gates {
+    /// A person's word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Approval")]
+    pub approval: Option<Approval>,
+    /// The name of a window of the policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ScheduleName")]
+    pub window: Option<ScheduleName>,
+}
+
+/// What a phase exposes to the new version.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1))]
+pub struct Expose {
+    /// Requests with these headers: alternatives; within one, all must be there. They stay until promotion.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1, "maxItems" = 16))]
+    pub headers: Vec<Headers>,
+    /// The share of all other requests, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Percent")]
+    pub weight: Option<Percent>,
+}
+
+/// Headers that a request must all carry: name to exact value. Names are compared without regard to case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend(
+    "minProperties" = 1, "maxProperties" = 16,
+    "propertyNames" = {"pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", "maxLength": 256},
+    "additionalProperties" = {"type": "string", "pattern": "^[!-~]([ -~]*[!-~])?$", "maxLength": 4096}
+))]
+pub struct Headers(pub BTreeMap<String, String>);
+
+/// What happens on main after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OnFailure {
+    /// How main is brought back.
+    #[serde(default)]
+    pub revert: Revert,
+}
+
+/// The way from the last phase to the new stable version.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Promotion {
+    /// What must be open to enter it.
+    #[serde(default)]
+    pub before: Gates,
+    /// All traffic on the candidate, the old set still at full size, for this long.
+    #[serde(default)]
+    pub bake: Span,
+}
+
+/// Going back to a version that was promoted before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rollback {
+    /// For how long after its promotion a version can be gone back to without phases.
+    #[serde(default = "default_rollback_window")]
+    pub window: Span,
+}
+
+fn default_rollback_window() -> Span {
+    Span::from_secs(86_400)
+}
+
+impl Default for Rollback {
+    fn default() -> Self {
+        Self { window: default_rollback_window() }
+    }
+}
+
+/// What a person decides about a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionSpec {
+    /// The run: the open one, else the last, else `0`.
+    pub run: RunId,
+    /// What is decided.
+    pub action: Action,
+    /// With `approve`: opens approval gates up to and with this step, a phase or `promotion`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "StepName")]
+    pub through: Option<StepName>,
+    /// Why, in the person's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("maxLength" = 1024))]
+    pub reason: Option<String>,
+}
+
+/// What a person can decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Action {
+    /// Opens approval gates up to and with the step `through`.
+    Approve,
+    /// Says no: the posture stays, nothing is asked again before `resume`.
+    Deny,
+    /// Ends this step's soak and checks; never readiness, gates or floors.
+    Skip,
+    /// Bars entry to the next step.
+    Hold,
+    /// Lifts hold and deny.
+    Resume,
+    /// Goes back; the revision is refused.
+    Abort,
+    /// Lifts the refusal of the ended run that it names.
+    Retry,
+    /// Goes back to the promoted run that it names.
+    Rollback,
+}

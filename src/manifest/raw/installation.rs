@@ -1,0 +1,108 @@
+//! The installation as people, or the chart, write it.
+
+use crate::manifest::duration::Span;
+use crate::manifest::ids::{ClusterName, InstanceName, Namespace};
+use crate::manifest::object::Kind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One controller. Secrets stand in files; this file only names them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InstallationSpec {
+    /// The name of the installation: part of branch names, of the Lease and of the owner mark.
+    pub instance: InstanceName,
+    /// Where desired state and the record are.
+    pub repository: Repository,
+    /// The clusters, by the name that the policy uses.
+    #[schemars(extend("minProperties" = 1))]
+    pub clusters: BTreeMap<ClusterName, Cluster>,
+    /// The most that any policy may allow. Left out: whatever the policy allows.
+    #[serde(default)]
+    pub caps: Caps,
+}
+
+/// Where desired state and the record are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Repository {
+    /// `https://…`, `http://…` or `ssh://…`, without a password.
+    #[schemars(extend("format" = "git-url"))]
+    pub url: String,
+    /// The branch that people write desired state to.
+    #[serde(default = "default_branch")]
+    #[schemars(extend("format" = "branch"))]
+    pub branch: String,
+    /// How often the repository is looked at.
+    #[serde(default = "default_poll")]
+    pub poll: Span,
+    /// The file with the credentials: `user:password` or a token for http(s), a private key for ssh.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "file-path"))]
+    pub credentials_file: Option<String>,
+    /// The file with the host keys that ssh accepts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "file-path"))]
+    pub known_hosts_file: Option<String>,
+    /// The Git host.
+    #[serde(default)]
+    pub forge: Forge,
+}
+
+fn default_branch() -> String {
+    "main".to_owned()
+}
+
+fn default_poll() -> Span {
+    Span::from_secs(30)
+}
+
+/// The Git host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Forge {
+    /// What it can do.
+    #[serde(default)]
+    pub kind: ForgeKind,
+}
+
+/// What a Git host can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ForgeKind {
+    /// Branches and nothing more: merging a proposed branch approves, deleting it unmerged denies.
+    #[default]
+    Branch,
+}
+
+/// How a cluster is reached: by exactly one of `inCluster` and `kubeconfigFile`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Cluster {
+    /// The cluster that the controller runs in, with its service account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "InCluster")]
+    pub in_cluster: Option<InCluster>,
+    /// A kubeconfig file, its current context. Plugins that start programs are refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "file-path"))]
+    pub kubeconfig_file: Option<String>,
+}
+
+/// Nothing to say about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InCluster {}
+
+/// The most that any policy may allow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Caps {
+    /// The namespaces. Empty: those of the policy.
+    #[serde(default)]
+    pub namespaces: BTreeSet<Namespace>,
+    /// The kinds of objects that a set may hold. Empty: all that tidegate manages.
+    #[serde(default)]
+    pub kinds: BTreeSet<Kind>,
+}

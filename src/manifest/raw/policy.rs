@@ -1,0 +1,106 @@
+//! The policy as people write it.
+
+use crate::manifest::duration::Span;
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{ClusterName, Namespace, ScheduleName, TenantName};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What operations allows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PolicySpec {
+    /// Who may roll out what, from which directory.
+    pub tenants: BTreeMap<TenantName, Tenant>,
+    /// When steps may be entered, for those that ask for the window by name.
+    #[serde(default)]
+    pub windows: BTreeMap<ScheduleName, Schedule>,
+    /// When no step may be entered.
+    #[serde(default)]
+    pub freezes: BTreeMap<ScheduleName, Freeze>,
+    /// How much may happen at a time.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// One tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tenant {
+    /// The directory that its rollouts lie in. Directories of tenants do not overlap.
+    pub path: RepoPath,
+    /// The namespaces that its rollouts may use.
+    #[schemars(extend("minItems" = 1))]
+    pub namespaces: BTreeSet<Namespace>,
+    /// The cluster that its rollouts run on: one, by its name in the installation.
+    #[schemars(extend("minItems" = 1, "maxItems" = 1))]
+    pub clusters: Vec<ClusterName>,
+    /// The people who may decide, by their names on the Git host. Empty: whoever can merge there.
+    #[serde(default)]
+    pub approvers: BTreeSet<Login>,
+}
+
+/// A name on the Git host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("pattern" = "^[A-Za-z0-9][A-Za-z0-9._@-]*$", "maxLength" = 100))]
+pub struct Login(pub String);
+
+/// A recurring span of time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    /// When it starts: the five fields of POSIX cron (minute, hour, day of month, month, day of week).
+    #[schemars(extend("format" = "cron"))]
+    pub cron: String,
+    /// How long it lasts.
+    pub duration: Span,
+    /// The IANA time zone that the cron expression is read in.
+    #[schemars(extend("format" = "time-zone"))]
+    pub zone: String,
+}
+
+/// A recurring span of time in which no step is entered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Freeze {
+    /// When it starts: the five fields of POSIX cron (minute, hour, day of month, month, day of week).
+    #[schemars(extend("format" = "cron"))]
+    pub cron: String,
+    /// How long it lasts.
+    pub duration: Span,
+    /// The IANA time zone that the cron expression is read in.
+    #[schemars(extend("format" = "time-zone"))]
+    pub zone: String,
+    /// The tenants that it holds for. Empty: all.
+    #[serde(default)]
+    pub tenants: BTreeSet<TenantName>,
+}
+
+/// How much may happen at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Limits {
+    /// The most objects that are deleted for one rollout without a pull request that lists them.
+    #[serde(default = "default_max_deletions")]
+    pub max_deletions: u32,
+    /// The most runs that are open at a time.
+    #[serde(default = "default_max_concurrent_runs")]
+    #[schemars(extend("minimum" = 1))]
+    pub max_concurrent_runs: u32,
+}
+
+fn default_max_deletions() -> u32 {
+    5
+}
+
+fn default_max_concurrent_runs() -> u32 {
+    10
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_deletions: default_max_deletions(), max_concurrent_runs: default_max_concurrent_runs() }
+    }
+}

@@ -1,0 +1,367 @@
+//! The JSON Schemas of our files (draft 2020-12), and what they find in one.
+//!
+//! The schemas are made from the types of [`super::raw`] and [`crate::record::state`], so that reading and documenting
+//! cannot drift apart. They are compiled in: no schema and no reference ever comes from a repository.
+
+use super::diagnostic::{Code, Diagnostic, MOST, Source, quoted};
+use super::duration::Span;
+use super::files::RepoPath;
+use super::yaml::{Content, Node, Parsed};
+use super::{ids, policy, raw};
+use crate::record::state::RolloutState;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+/// A file of ours that has a schema.
+pub trait File: JsonSchema + DeserializeOwned {
+    /// Its kind, as `kind` spells it.
+    const KIND: &'static str;
+    /// Its schema.
+    fn schema() -> &'static Value;
+    /// Its schema, ready to use.
+    fn validator() -> &'static Validator;
+}
+
+macro_rules! files {
+    ($($type:ident),*) => {
+        $(impl File for raw::$type {
+            const KIND: &'static str = stringify!($type);
+
+            fn schema() -> &'static Value {
+                static SCHEMA: LazyLock<Value> = LazyLock::new(generated::<raw::$type>);
+                &SCHEMA
+            }
+
+            fn validator() -> &'static Validator {
+                static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| compiled(raw::$type::schema()));
+                &VALIDATOR
+            }
+        })*
+
+        /// Every schema, by kind. `schemas/<kind>.schema.json` of the source tree holds the same.
+        #[must_use]
+        pub fn schemas() -> BTreeMap<&'static str, Value> {
+            BTreeMap::from([
+                $((stringify!($type), generated::<raw::$type>()),)*
+                ("RolloutState", generated::<RolloutState>()),
+            ])
+        }
+    };
+}
+
+files!(Rollout, Policy, Decision, Installation);
+
+fn generated<T: JsonSchema>() -> Value {
+    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value()
+}
+
+fn compiled(schema: &Value) -> Validator {
+    let options = jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .should_validate_formats(true)
+        // The linear-time engine: no pattern can be made to backtrack.
+        .with_pattern_options(PatternOptions::regex());
+    let options = FORMATS
+        .iter()
+        .fold(options, |options, &(name, check)| options.with_format(name, move |text: &str| check(text).is_ok()));
+    options.build(schema).expect("a schema made from our own types compiles, because a test compiles each")
+}
+
+type Check = fn(&str) -> Result<(), String>;
+
+/// What `format` means in our schemas: the text parses. So the rule stands in one place.
+const FORMATS: &[(&str, Check)] = &[
+    ("namespace", parses::<ids::Namespace>),
+    ("rollout-name", parses::<ids::RolloutName>),
+    ("object-name", parses::<ids::ObjectName>),
+    ("instance-name", parses::<ids::InstanceName>),
+    ("cluster-name", parses::<ids::ClusterName>),
+    ("tenant-name", parses::<ids::TenantName>),
+    ("schedule-name", parses::<ids::ScheduleName>),
+    ("step-name", parses::<ids::StepName>),
+    ("run-id", parses::<ids::RunId>),
+    ("time-span", parses::<Span>),
+    ("repository-path", parses::<RepoPath>),
+    ("cron", policy::check_cron),
+    ("time-zone", policy::check_zone),
+    ("git-url", super::installation::check_url),
+    ("branch", super::installation::check_branch),
+    ("file-path", super::installation::check_path),
+];
+
+fn parses<T: FromStr<Err: Display>>(text: &str) -> Result<(), String> {
+    text.parse::<T>().map(|_| ()).map_err(|error| error.to_string())
+}
+
+/// Reads the one document of `parsed` as a `T`.
+///
+/// # Errors
+/// All that is wrong with it, what the YAML reader found included. Fields with a mistake of YAML get no second one.
+pub fn read<T: File>(parsed: &Parsed) -> Result<T, Vec<Diagnostic>> {
+    let mut found = parsed.diagnostics.clone();
+    let root = parsed.documents.first().filter(|_| parsed.complete);
+    if let Some(root) = root {
+        let known: BTreeSet<(usize, usize)> = found.iter().map(|d| (d.line, d.column)).collect();
+        let fresh = check::<T>(&parsed.source, root);
+        found.extend(fresh.into_iter().filter(|d| !known.contains(&(d.line, d.column))));
+    }
+    match root {
+        Some(root) if found.is_empty() => serde_json::from_value(root.value()).map_err(|error| {
+            vec![parsed.source.at(root.locate(""), Code::Schema, error.to_string(), "the documented shape")]
+        }),
+        _ => Err(found),
+    }
+}
+
+fn check<T: File>(source: &Source, root: &Node) -> Vec<Diagnostic> {
+    match root.text_at("/apiVersion") {
+        Some(found) if found != raw::ApiVersion::TEXT => {
+            let mark = root.locate("/apiVersion");
+            let expected = format!("apiVersion: {}", raw::ApiVersion::TEXT);
+            let diagnostic = source.at(mark, Code::ApiVersion, format!("apiVersion is {}", quoted(found)), expected);
+            return vec![diagnostic.help("this file is for another program or for a newer tidegate")];
+        }
+        _ => {}
+    }
+    let value = root.value();
+    let errors: Vec<ValidationError<'_>> = T::validator().iter_errors(&value).collect();
+    // At one place the wrong type says all; else a format says more than the pattern and the length beside it.
+    let at = |keyword: fn(&ValidationErrorKind) -> bool| -> BTreeSet<String> {
+        errors.iter().filter(|e| keyword(e.kind())).map(|e| e.instance_path().to_string()).collect()
+    };
+    let (types, formats) = (at(is_type), at(|kind| matches!(kind, ValidationErrorKind::Format { .. })));
+    errors
+        .iter()
+        .filter(|error| {
+            let place = error.instance_path().to_string();
+            let said = types.contains(&place) || (is_shape(error.kind()) && formats.contains(&place));
+            is_type(error.kind()) || !said
+        })
+        .flat_map(|error| describe::<T>(source, root, error))
+        .take(MOST)
+        .collect()
+}
+
+fn is_type(kind: &ValidationErrorKind) -> bool {
+    matches!(kind, ValidationErrorKind::Type { .. })
+}
+
+fn is_shape(kind: &ValidationErrorKind) -> bool {
+    use ValidationErrorKind::{MaxLength, MinLength, Pattern};
+    matches!(kind, Pattern { .. } | MinLength { .. } | MaxLength { .. })
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the list is the library's; what our schemas do not use is shown as is"
+)]
+fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) -> Vec<Diagnostic> {
+    let pointer = error.instance_path().to_string();
+    let at = |found: String, expected: String| source.at(root.locate(&pointer), Code::Schema, found, expected);
+    let shown = root.at(&pointer).map(show).unwrap_or_default();
+    let one = match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let known = known_fields::<T>(error);
+            return unexpected
+                .iter()
+                .take(MOST)
+                .map(|field| unknown_field(source, root, &pointer, field, &known))
+                .collect();
+        }
+        ValidationErrorKind::Required { property } => {
+            let field = property.as_str().unwrap_or_default();
+            at(format!("the field {field} is missing{}", inside(&pointer)), format!("{field}: …"))
+        }
+        ValidationErrorKind::Type { kind } => {
+            let expected = match kind {
+                TypeKind::Single(kind) => type_name(&kind.to_string()).to_owned(),
+                TypeKind::Multiple(kinds) => format!("one of {kinds:?}"),
+            };
+            let diagnostic = at(format!("{shown} is no value for {}", field_name(&pointer)), expected.clone());
+            if expected == "a text" { diagnostic.help("quote it") } else { diagnostic }
+        }
+        ValidationErrorKind::Enum { options } => at(format!("{shown} is not known here"), listed(options)),
+        ValidationErrorKind::Constant { expected_value } => {
+            at(format!("{shown} is not known here"), plain(expected_value))
+        }
+        ValidationErrorKind::OneOfNotValid { .. } => {
+            at(format!("{shown} is not known here"), choices::<T>(error).join(" or "))
+        }
+        ValidationErrorKind::Format { format } => {
+            let (found, expected) = reason(format, root.text_at(&pointer).unwrap_or_default());
+            let mut diagnostic = at(found, expected);
+            if format == "git-url" {
+                // It may hold a password.
+                diagnostic.code = Code::Url;
+                diagnostic.source.clear();
+            }
+            diagnostic
+        }
+        ValidationErrorKind::Pattern { pattern } => {
+            at(format!("{shown} has characters that do not belong here"), format!("a text of the form {pattern}"))
+        }
+        ValidationErrorKind::MinItems { .. } | ValidationErrorKind::MinProperties { .. } => {
+            at(format!("{} is empty", field_name(&pointer)), "at least one entry".to_owned())
+        }
+        ValidationErrorKind::MaxItems { limit } => {
+            at(format!("{} has too many entries", field_name(&pointer)), format!("at most {limit}"))
+        }
+        ValidationErrorKind::Maximum { limit } => at(format!("{shown} is too large"), format!("at most {limit}")),
+        ValidationErrorKind::Minimum { limit } => at(format!("{shown} is too small"), format!("at least {limit}")),
+        _ => at(error.to_string(), format!("what the schema of {} says", T::KIND)),
+    };
+    vec![one]
+}
+
+fn inside(pointer: &str) -> String {
+    if pointer.is_empty() { String::new() } else { format!(" in {}", field_name(pointer)) }
+}
+
+/// The last part of a pointer that is a name, for people: `phases[1]`.
+fn field_name(pointer: &str) -> String {
+    let mut parts = pointer.rsplit('/');
+    match (parts.next(), parts.next()) {
+        (Some(index), Some(list)) if index.parse::<usize>().is_ok() => format!("{list}[{index}]"),
+        (Some(name), _) if !name.is_empty() => name.replace("~1", "/").replace("~0", "~"),
+        _ => "the document".to_owned(),
+    }
+}
+
+fn show(node: &Node) -> String {
+    match &node.content {
+        Content::Scalar(Value::String(text)) => quoted(text),
+        Content::Scalar(value) => value.to_string(),
+        Content::List(_) => "a list".to_owned(),
+        Content::Map(_) => "a mapping".to_owned(),
+    }
+}
+
+fn type_name(json: &str) -> &str {
+    match json {
+        "object" => "a mapping",
+        "array" => "a list",
+        "string" => "a text",
+        "integer" => "a whole number",
+        "number" => "a number",
+        "boolean" => "true or false",
+        other => other,
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+fn listed(options: &Value) -> String {
+    options.as_array().map(|all| all.iter().map(plain).collect::<Vec<_>>().join(" or ")).unwrap_or_default()
+}
+
+/// `"x" is not a duration: whole hours, …` in two parts.
+fn reason(format: &str, text: &str) -> (String, String) {
+    let message = FORMATS
+        .iter()
+        .find(|(name, _)| *name == format)
+        .and_then(|(_, check)| check(text).err())
+        .unwrap_or_else(|| format!("{} is not a valid {format}", quoted(text)));
+    let split = message.find(" is not ").and_then(|i| message[i..].find(": ").map(|j| i + j));
+    match split {
+        Some(i) => (message[..i].to_owned(), message[i + 2..].to_owned()),
+        None => (message, format!("a {format}")),
+    }
+}
+
+/// The schema that an error comes from.
+fn schema_of<T: File>(error: &ValidationError<'_>) -> Option<&'static Value> {
+    let schema = T::schema();
+    let location = error.schema_path().to_string();
+    let mut here = schema;
+    let mut parts: Vec<&str> = location.split('/').skip(1).collect();
+    parts.pop();
+    for part in parts {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        here = match here {
+            Value::Array(items) => items.get(part.parse::<usize>().ok()?)?,
+            Value::Object(fields) if part == "$ref" => {
+                let target = fields.get("$ref")?.as_str()?;
+                schema.pointer(target.trim_start_matches('#'))?
+            }
+            Value::Object(fields) => fields.get(&part)?,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
+        };
+    }
+    Some(here)
+}
+
+fn known_fields<T: File>(error: &ValidationError<'_>) -> Vec<String> {
+    let fields = schema_of::<T>(error).and_then(|s| s.get("properties")).and_then(Value::as_object);
+    fields.map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// The values of an enum with documented variants, which schemars writes as `oneOf` with `const`.
+fn choices<T: File>(error: &ValidationError<'_>) -> Vec<String> {
+    let variants = schema_of::<T>(error).and_then(|s| s.get("oneOf")).and_then(Value::as_array);
+    variants.map(|all| all.iter().filter_map(|v| v.get("const")).map(plain).collect()).unwrap_or_default()
+}
+
+fn unknown_field(source: &Source, root: &Node, pointer: &str, field: &str, known: &[String]) -> Diagnostic {
+    let mark = root.locate_key(pointer, field);
+    let names: Vec<&str> = known.iter().map(String::as_str).collect();
+    let expected = if names.is_empty() { "no field".to_owned() } else { format!("one of {}", names.join(", ")) };
+    let found = format!("there is no field {}{}", quoted(field), inside(pointer));
+    let diagnostic = source.at(mark, Code::UnknownField, found, expected);
+    match similar::get_close_matches(field, &names, 1, 0.6).first() {
+        Some(near) => diagnostic.help(format!("did you mean {near}?")),
+        None => diagnostic,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FORMATS, File, compiled, generated, raw, schemas};
+    use serde_json::json;
+
+    #[test]
+    fn every_schema_compiles_and_every_format_is_checked() {
+        for (kind, schema) in schemas() {
+            compiled(&schema);
+            let text = schema.to_string();
+            for format in text.split("\"format\":\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+                let known = FORMATS.iter().any(|(name, _)| *name == format);
+                // Ids of the record and the plain numbers come from us alone.
+                let ours = kind == "RolloutState" || format.starts_with("uint");
+                assert!(known || ours, "{kind}: {format}");
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_take_what_parses() {
+        let schema = generated::<raw::Rollout>();
+        let takes = |name: &str, text: &str| compiled(&schema["$defs"][name]).is_valid(&json!(text));
+        for (name, good, bad) in [
+            ("Namespace", vec!["a", "a-b", "0", "x1"], vec!["", "A", "-a", "a-", "a.b", "a_b", "a\n"]),
+            ("ObjectName", vec!["a", "a.b", "a-1.b-2"], vec!["", "a..b", ".a", "a.", "a.-b", "A"]),
+            ("StepName", vec!["tenth"], vec!["Tenth", "a b"]),
+            ("Span", vec!["10s", "1h30m"], vec!["", "10", "1.5h", "88000h"]),
+        ] {
+            assert!(good.iter().all(|text| takes(name, text)), "{name}");
+            assert!(bad.iter().all(|text| !takes(name, text)), "{name}");
+        }
+    }
+
+    #[test]
+    fn remote_references_are_never_followed() {
+        // Attack 38: resolving needs a retriever, and none is compiled in.
+        assert!(jsonschema::options().build(&json!({"$ref": "http://169.254.169.254/x"})).is_err());
+        assert!(jsonschema::options().build(&json!({"$ref": "file:///etc/passwd"})).is_err());
+        assert!(!raw::Rollout::validator().is_valid(&json!(null)));
+    }
+}

@@ -1,0 +1,399 @@
+//! Sets: the exact manifests of one version, read from the files that a rollout lists or from a pinned copy.
+
+use super::canonical::{self, MAX_INTEGER};
+use super::desired::{Set, Target, TargetKind};
+use super::diagnostic::{Code, Diagnostic, MOST, Mark, Source, quoted};
+use super::files::{Entry, Files, RepoPath};
+use super::ids::{BlobId, Namespace, ObjectName};
+use super::object::{DOMAIN, Kind, Object, ObjectRef};
+use super::oid;
+use super::yaml::{self, Content, Dialect, Node};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The most files of one set.
+pub const MAX_FILES: usize = 500;
+
+/// The files of a set, by their path relative to the rollout's directory.
+pub type SetFiles = BTreeMap<RepoPath, (BlobId, Arc<[u8]>)>;
+
+/// An entry of `manifests` that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misplaced {
+    /// Its index in the list.
+    pub index: usize,
+    /// What kind of mistake.
+    pub code: Code,
+    /// What was found.
+    pub found: String,
+    /// What was expected.
+    pub expected: String,
+}
+
+/// What the list of manifests comes to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Listed {
+    /// The files.
+    pub files: SetFiles,
+    /// What stands in the way.
+    pub misplaced: Vec<Misplaced>,
+    /// Links and submodules in listed directories, which are passed over.
+    pub ignored: Vec<RepoPath>,
+}
+
+/// An object of a set and where it stands.
+#[derive(Debug, Clone)]
+pub struct Item {
+    /// The object.
+    pub object: Object,
+    /// Its file.
+    pub source: Arc<Source>,
+    /// Its place there.
+    pub node: Node,
+}
+
+/// The objects of a set, each with its place.
+pub type Items = BTreeMap<ObjectRef, Item>;
+
+impl Item {
+    /// A mistake at a JSON pointer of the object.
+    #[must_use]
+    pub fn error(
+        &self,
+        pointer: &str,
+        code: Code,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Diagnostic {
+        self.source.at(self.node.locate(pointer), code, found, expected)
+    }
+}
+
+/// Builds the set that a rollout's file lists.
+///
+/// # Errors
+/// All that is wrong with the files.
+pub fn build(
+    files: &Files,
+    rollout_file: &RepoPath,
+    manifests: &[String],
+    namespace: &Namespace,
+    target: &Target,
+) -> Result<Set, Vec<Diagnostic>> {
+    let listed = list(files, rollout_file, manifests);
+    if !listed.misplaced.is_empty() {
+        let describe = |m: &Misplaced| Diagnostic::of_file(rollout_file, m.code, m.found.clone(), m.expected.clone());
+        return Err(listed.misplaced.iter().map(describe).collect());
+    }
+    let (items, found) = read(&listed.files, rollout_file.parent().as_ref(), namespace);
+    finish(listed.files, &items, found, rollout_file, namespace, target)
+}
+
+/// Reads a pinned set.
+///
+/// # Errors
+/// All that is wrong with the files.
+pub fn of_files(files: SetFiles, namespace: &Namespace, target: &Target) -> Result<Set, Vec<Diagnostic>> {
+    let (items, found) = read(&files, None, namespace);
+    let Some(first) = files.keys().next().cloned() else {
+        // There is no file to point at: the caller names the set.
+        return Err(Vec::new());
+    };
+    finish(files, &items, found, &first, namespace, target)
+}
+
+fn finish(
+    files: SetFiles,
+    items: &Items,
+    mut found: Vec<Diagnostic>,
+    blame: &RepoPath,
+    namespace: &Namespace,
+    target: &Target,
+) -> Result<Set, Vec<Diagnostic>> {
+    let TargetKind::Deployment = target.kind;
+    let reference = ObjectRef { kind: Kind::Deployment, namespace: namespace.clone(), name: target.name.clone() };
+    match items.get(&reference) {
+        Some(item) if found.is_empty() => Ok(assemble(files, items, &item.object)),
+        Some(_) => Err(found),
+        None => {
+            let text = format!("the set has no {reference}");
+            found.push(Diagnostic::of_file(blame, Code::TargetMissing, text, "the target among the manifests"));
+            Err(found)
+        }
+    }
+}
+
+/// Puts a set together from what was read without a mistake.
+#[must_use]
+pub fn assemble(files: SetFiles, items: &Items, target: &Object) -> Set {
+    let objects: BTreeMap<ObjectRef, Object> = items.iter().map(|(r, item)| (r.clone(), item.object.clone())).collect();
+    let config_maps =
+        objects.iter().filter(|(r, _)| r.kind == Kind::ConfigMap).map(|(r, o)| (r.name.as_str(), o)).collect();
+    let pods = canonical::pods(target, &config_maps);
+    let id = oid::tree(files.iter().map(|(path, (blob, _))| (path, blob)));
+    let revision = canonical::revision(objects.values());
+    Set { id, files, objects, revision, pods }
+}
+
+/// Finds the files that the entries of `manifests` name, all below the directory of the rollout's file.
+#[must_use]
+pub fn list(files: &Files, rollout_file: &RepoPath, manifests: &[String]) -> Listed {
+    let mut listed = Listed::default();
+    let base = rollout_file.parent();
+    for (index, entry) in manifests.iter().enumerate() {
+        if let Err((code, found, expected)) = add(files, rollout_file, base.as_ref(), entry, &mut listed) {
+            listed.misplaced.push(Misplaced { index, code, found, expected });
+        }
+    }
+    let mut folded: BTreeMap<String, &RepoPath> = BTreeMap::new();
+    let mut clashes = Vec::new();
+    for path in listed.files.keys() {
+        if let Some(other) = folded.insert(path.as_str().to_lowercase(), path) {
+            clashes.push(format!("{other} and {path} differ in case only"));
+        }
+    }
+    let clash = |found| Misplaced {
+        index: 0,
+        code: Code::AmbiguousPath,
+        found,
+        expected: "paths that stay apart on every file system".to_owned(),
+    };
+    listed.misplaced.extend(clashes.into_iter().map(clash));
+    if listed.files.len() > MAX_FILES {
+        let found = format!("{} files", listed.files.len());
+        let expected = format!("at most {MAX_FILES} files in one set");
+        listed.misplaced.push(Misplaced { index: 0, code: Code::TooLarge, found, expected });
+    }
+    listed
+}
+
+fn add(
+    files: &Files,
+    rollout_file: &RepoPath,
+    base: Option<&RepoPath>,
+    entry: &str,
+    listed: &mut Listed,
+) -> Result<(), (Code, String, String)> {
+    let path = rollout_file.beside(entry).map_err(|_| {
+        let expected = "a file or a directory beside this file, such as podinfo.yaml or manifests";
+        (Code::PathEscape, format!("{} leads elsewhere", quoted(entry)), expected.to_owned())
+    })?;
+    let linked = |path: &RepoPath, what: &str| {
+        let expected = "a regular file; links and submodules are never followed";
+        (Code::SymlinkIgnored, format!("{path} is {what}"), expected.to_owned())
+    };
+    let below = |path: &RepoPath| path.below(base).expect("the path was made beside the rollout's file");
+    match files.get(&path) {
+        Some(Entry::File { blob, bytes }) => {
+            listed.files.insert(below(&path), (blob.clone(), bytes.clone()));
+            return Ok(());
+        }
+        Some(Entry::Symlink) => return Err(linked(&path, "a symbolic link")),
+        Some(Entry::Submodule) => return Err(linked(&path, "a submodule")),
+        None => {}
+    }
+    let prefix = format!("{path}/");
+    // Paths sort by bytes: all that start like the directory's path follow it in one stretch.
+    let inside = files
+        .range(path.clone()..)
+        .take_while(|(p, _)| p.as_str().starts_with(path.as_str()))
+        .filter(|(p, _)| p.as_str().starts_with(&prefix));
+    let mut any = false;
+    for (path, entry) in inside {
+        match entry {
+            Entry::File { blob, bytes } if is_manifest(path) => {
+                any = true;
+                listed.files.insert(below(path), (blob.clone(), bytes.clone()));
+            }
+            Entry::File { .. } => {}
+            Entry::Symlink | Entry::Submodule => listed.ignored.push(path.clone()),
+        }
+    }
+    if any {
+        Ok(())
+    } else {
+        let expected = "a file, or a directory with .yaml, .yml or .json files".to_owned();
+        Err((Code::FileMissing, format!("{path} is not in the repository"), expected))
+    }
+}
+
+/// Which files of a listed directory are read: the extension decides, exactly as written.
+fn is_manifest(path: &RepoPath) -> bool {
+    [".yaml", ".yml", ".json"].iter().any(|extension| path.file_name().ends_with(extension))
+}
+
+/// Reads all objects of all files, with everything that is wrong with them. `base` completes their paths for people.
+#[must_use]
+pub fn read(files: &SetFiles, base: Option<&RepoPath>, namespace: &Namespace) -> (Items, Vec<Diagnostic>) {
+    let (mut items, mut found) = (Items::new(), Vec::new());
+    for (relative, (_, bytes)) in files {
+        let full = base.and_then(|dir| format!("{dir}/{relative}").parse().ok()).unwrap_or_else(|| relative.clone());
+        let parsed = yaml::parse(&full, bytes, Dialect::Kubernetes);
+        let has_secret = parsed.source.text().contains("Secret");
+        let mut here = read_file(parsed, namespace, &mut items);
+        if has_secret {
+            // Nothing of a file with a Secret is quoted: what stands beside a mistake may be the secret itself.
+            here.iter_mut().for_each(|diagnostic| diagnostic.source.clear());
+        }
+        here.truncate(MOST);
+        found.extend(here);
+    }
+    (items, found)
+}
+
+fn read_file(parsed: yaml::Parsed, namespace: &Namespace, items: &mut Items) -> Vec<Diagnostic> {
+    let mut found = parsed.diagnostics;
+    if !parsed.complete {
+        return found;
+    }
+    let source = Arc::new(parsed.source);
+    for node in parsed.documents {
+        let object = match object(&source, &node, namespace) {
+            Ok(object) => object,
+            Err(errors) => {
+                found.extend(errors);
+                continue;
+            }
+        };
+        let reference = object.reference().clone();
+        let item = Item { object, source: source.clone(), node };
+        if let Some(first) = items.get(&reference) {
+            let expected = format!("each object once; the other stands in {}", first.source.path());
+            found.push(item.error(
+                "/metadata/name",
+                Code::Conflict,
+                format!("{reference} is declared twice"),
+                expected,
+            ));
+        } else {
+            items.insert(reference, item);
+        }
+    }
+    found
+}
+
+fn object(source: &Source, node: &Node, namespace: &Namespace) -> Result<Object, Vec<Diagnostic>> {
+    let mut found = Vec::new();
+    let mut error = |mark: Mark, code, what: String, expected: &str| found.push(source.at(mark, code, what, expected));
+    let (Some(api_version), Some(kind)) = (node.text_at("/apiVersion"), node.text_at("/kind")) else {
+        let expected = "a Kubernetes object with apiVersion and kind";
+        return Err(vec![source.at(node.mark, Code::Schema, "this is no Kubernetes object", expected)]);
+    };
+    let Some(known) = Kind::find(api_version, kind).filter(|k| Kind::MANIFEST.contains(k)) else {
+        return Err(vec![refused_kind(source, node, api_version, kind)]);
+    };
+    let name = node.text_at("/metadata/name").and_then(|name| name.parse::<ObjectName>().ok());
+    if name.is_none() {
+        let what = format!("this {known} has no valid name");
+        let expected = "metadata.name: lower-case letters, digits, '-' and '.'";
+        error(node.locate("/metadata/name"), Code::Schema, what, expected);
+    }
+    match node.at("/metadata/namespace").map(|n| (n, n.text())) {
+        None => {}
+        Some((_, Some(own))) if own == namespace.as_str() => {}
+        Some((at, other)) => {
+            let what = format!("this {known} is in namespace {}", quoted(other.unwrap_or_default()));
+            error(at.mark, Code::CrossNamespace, what, &format!("the rollout's namespace {namespace}"));
+        }
+    }
+    for field in ["uid", "resourceVersion", "generation", "managedFields", "generateName", "ownerReferences"] {
+        if node.at(&format!("/metadata/{field}")).is_some_and(|n| n.content != Content::Scalar(Value::Null)) {
+            let mark = node.locate_key("/metadata", field);
+            error(mark, Code::Schema, format!("metadata.{field} is not for manifests"), "no such field");
+        }
+    }
+    found.extend(shape(source, node, known));
+    numbers(source, node, &mut found);
+    match name {
+        Some(name) if found.is_empty() => {
+            let mut value = node.value();
+            // The API server ignores it in what is applied; kubectl's dry run leaves it behind.
+            if let Some(fields) = value.as_object_mut() {
+                fields.shift_remove("status");
+            }
+            Ok(Object::new(ObjectRef { kind: known, namespace: namespace.clone(), name }, value))
+        }
+        _ => Err(found),
+    }
+}
+
+fn refused_kind(source: &Source, node: &Node, api_version: &str, kind: &str) -> Diagnostic {
+    let mark = node.locate("/kind");
+    let has = |field: &str| node.get(field).is_some_and(|data| !data.entries().is_empty());
+    if api_version == "v1" && kind == "Secret" && (has("data") || has("stringData")) {
+        let diagnostic = source.at(mark, Code::SecretData, "a Secret with its data in plain text", "no Secret");
+        return diagnostic.help("everyone who reads the repository reads it: rotate it, and create it outside of Git");
+    }
+    let listed: Vec<&str> = Kind::MANIFEST.iter().map(|k| k.as_str()).collect();
+    let text = format!("objects of kind {} ({}) are not managed here", quoted(kind), quoted(api_version));
+    let diagnostic = source.at(mark, Code::KindNotAllowed, text, format!("one of {}", listed.join(", ")));
+    match Kind::MANIFEST.iter().find(|k| k.as_str() == kind) {
+        Some(known) => diagnostic.help(format!("write apiVersion: {}", known.api_version())),
+        None if kind == "Kustomization" || kind == "List" => {
+            diagnostic.help("render it in CI and commit the plain objects, one document each")
+        }
+        None => diagnostic,
+    }
+}
+
+/// Mappings where mappings must be, and no marks of ours.
+fn shape(source: &Source, node: &Node, kind: Kind) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let mappings: &[&str] = match kind {
+        Kind::Deployment => {
+            &["/spec", "/spec/selector", "/spec/template", "/spec/template/metadata", "/spec/template/spec"]
+        }
+        Kind::Service | Kind::HorizontalPodAutoscaler | Kind::PodDisruptionBudget | Kind::HttpRoute => &["/spec"],
+        Kind::ConfigMap | Kind::ServiceAccount | Kind::EndpointSlice | Kind::Pod | Kind::NetworkPolicy => &[],
+    };
+    for pointer in mappings {
+        let holds = node.at(pointer).is_some_and(|n| matches!(n.content, Content::Map(_)));
+        let parent_holds = pointer
+            .rsplit_once('/')
+            .and_then(|(parent, _)| node.at(parent))
+            .is_some_and(|n| matches!(n.content, Content::Map(_)));
+        if !holds && parent_holds {
+            let name = pointer.trim_start_matches('/').replace('/', ".");
+            let text = format!("this {kind} has no {name}, or it is no mapping");
+            found.push(source.at(node.locate(pointer), Code::Schema, text, format!("{name}: a mapping")));
+        }
+    }
+    for pointer in [
+        "/metadata/labels",
+        "/metadata/annotations",
+        "/spec/template/metadata/labels",
+        "/spec/template/metadata/annotations",
+    ] {
+        let Some(map) = node.at(pointer) else { continue };
+        for (key, value) in map.entries().iter().take(MOST) {
+            if value.text().is_none() {
+                let text = format!("the value of {} is no text", quoted(&key.text));
+                found.push(source.at(key.mark, Code::Schema, text, "a text").help("quote it"));
+            }
+            if key.text.split('/').next().is_some_and(|prefix| prefix == DOMAIN && key.text.contains('/')) {
+                let text = format!("{} is a mark that tidegate sets itself", quoted(&key.text));
+                found.push(source.at(key.mark, Code::NotPermitted, text, "labels and annotations of your own"));
+            }
+        }
+    }
+    found
+}
+
+/// Integers that JSON readers do not agree on.
+fn numbers(source: &Source, node: &Node, found: &mut Vec<Diagnostic>) {
+    match &node.content {
+        Content::Scalar(Value::Number(n)) => {
+            let whole = n.as_i64().map(i64::unsigned_abs).or_else(|| n.as_u64());
+            if whole.is_some_and(|whole| whole > MAX_INTEGER) && found.len() < MOST {
+                let expected = format!("an integer within ±{MAX_INTEGER}");
+                let text = format!("{n} is read differently by different readers");
+                let diagnostic = source.at(node.mark, Code::NumberRange, text, expected);
+                found.push(diagnostic.help("quote it if it is a text"));
+            }
+        }
+        Content::Scalar(_) => {}
+        Content::List(items) => items.iter().for_each(|item| numbers(source, item, found)),
+        Content::Map(entries) => entries.iter().for_each(|(_, item)| numbers(source, item, found)),
+    }
+}

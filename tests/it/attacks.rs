@@ -1,0 +1,220 @@
+//! Bad inputs that a repository can bring, by the number of the threat list. Each one is done to the example repository
+//! and must reject one rollout for one reason, within seconds (of a debug build), and leave the others as they were.
+
+use crate::tree::{PODINFO, PODINFO_SET, POLICY, SITE, Tree, WORKER, WORKER_SET, codes};
+use std::time::{Duration, Instant};
+use tidegate::manifest::diagnostic::Code;
+use tidegate::manifest::files::Entry;
+use tidegate::manifest::load::Emptiness;
+
+const SECRET: &str = "
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: token}
+stringData: {token: canary-5f3a}
+";
+
+struct Attack {
+    number: &'static str,
+    what: &'static str,
+    change: fn(&mut Tree),
+    /// The rollout that is rejected, and why.
+    rejects: &'static str,
+    code: Code,
+}
+
+const fn attack(
+    number: &'static str,
+    what: &'static str,
+    change: fn(&mut Tree),
+    rejects: &'static str,
+    code: Code,
+) -> Attack {
+    Attack { number, what, change, rejects, code }
+}
+
+fn lists(tree: &mut Tree, entry: &str) {
+    tree.edit(PODINFO, "manifests: [podinfo.yaml]", &format!("manifests: [podinfo.yaml, '{entry}']"));
+}
+
+fn podinfo(tree: &mut Tree, from: &str, to: &str) {
+    tree.edit(PODINFO, from, to);
+}
+
+#[rustfmt::skip]
+const ATTACKS: &[Attack] = &[
+    attack("1", "a path that climbs", |t| lists(t, "../../../etc/passwd"), "shop/podinfo", Code::PathEscape),
+    attack("1", "a path that climbs inside", |t| lists(t, "a/../../worker/worker.yaml"), "shop/podinfo", Code::PathEscape),
+    attack("2", "an absolute path", |t| lists(t, "/etc/passwd"), "shop/podinfo", Code::PathEscape),
+    attack("2", "a home", |t| lists(t, "~/x.yaml"), "shop/podinfo", Code::PathEscape),
+    attack("2", "a URL", |t| lists(t, "file:///etc/passwd"), "shop/podinfo", Code::PathEscape),
+    attack("2", "a backslash", |t| lists(t, r"..\x.yaml"), "shop/podinfo", Code::PathEscape),
+    attack("2", "an escape", |t| lists(t, "%2e%2e/x.yaml"), "shop/podinfo", Code::PathEscape),
+    attack("2", "a NUL", |t| podinfo(t, "manifests: [podinfo.yaml]", "manifests: [podinfo.yaml, \"a\\0b\"]"), "shop/podinfo", Code::PathEscape),
+    attack("3", "a listed symlink", |t| { t.entry("teams/shop/podinfo/token.yaml", Entry::Symlink); lists(t, "token.yaml"); }, "shop/podinfo", Code::SymlinkIgnored),
+    attack("4", "a listed symlink to a directory", |t| { t.entry("teams/shop/podinfo/more", Entry::Symlink); lists(t, "more/x.yaml"); }, "shop/podinfo", Code::FileMissing),
+    attack("8", "names that differ in case only", |t| { t.put("teams/shop/podinfo/Podinfo.yaml", "# none\n"); lists(t, "Podinfo.yaml"); }, "shop/podinfo", Code::AmbiguousPath),
+    attack("9", "a listed submodule", |t| { t.entry("teams/shop/podinfo/lib", Entry::Submodule); lists(t, "lib"); }, "shop/podinfo", Code::SymlinkIgnored),
+    attack("10", "a pointer of Git LFS", |t| { t.put(PODINFO_SET, "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"); }, "shop/podinfo", Code::Schema),
+    attack("11", "other extensions in a directory", |t| { t.put("teams/shop/podinfo/m/a.YAML", "x").put("teams/shop/podinfo/m/b.yml.bak", "x"); lists(t, "m"); }, "shop/podinfo", Code::FileMissing),
+    attack("26", "billion laughs", |t| { t.append(PODINFO_SET, "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: lol}\ndata:\n  a: &a [x, x]\n  b: &b [*a, *a]\n  c: [*b, *b]\n"); }, "shop/podinfo", Code::Alias),
+    attack("27", "nesting without end", |t| { t.put(PODINFO_SET, "[".repeat(100_000)); }, "shop/podinfo", Code::TooDeep),
+    attack("27", "nesting without end in our file", |t| { let deep = "[".repeat(100_000); podinfo(t, "manifests: [podinfo.yaml]", &format!("manifests: {deep}")); }, "shop/podinfo", Code::TooDeep),
+    attack("28", "a key twice", |t| podinfo(t, "progressDeadline: 2m", "suspend: false\n  progressDeadline: 2m\n  suspend: true"), "shop/podinfo", Code::DuplicateKey),
+    attack("29", "a merge key over a gate", |t| podinfo(t, "before: {approval: pullRequest}", "<<: {before: {}}"), "shop/podinfo", Code::MergeKey),
+    attack("30", "a tag", |t| podinfo(t, "weight: 10", "weight: !!python/object 10"), "shop/podinfo", Code::Tag),
+    attack("30", "a tag in a manifest", |t| { t.edit(PODINFO_SET, "message: Welcome", "message: !Ref Welcome"); }, "shop/podinfo", Code::Tag),
+    attack("31", "Norway", |t| podinfo(t, "x-canary: always", "x-canary: no"), "shop/podinfo", Code::AmbiguousScalar),
+    attack("31", "octal", |t| podinfo(t, "weight: 10", "weight: 010"), "shop/podinfo", Code::AmbiguousScalar),
+    attack("31", "base 60", |t| podinfo(t, "soak: 10s", "soak: 1:30"), "shop/podinfo", Code::AmbiguousScalar),
+    attack("32", "a second document far below", |t| { let far = "\n".repeat(2_000); t.append(PODINFO, &format!("{far}---\nkind: Rollout\n")); }, "shop/podinfo", Code::SeveralDocuments),
+    attack("32", "a second manifest far below", |t| { let far = "\n".repeat(2_000); t.append(PODINFO_SET, &format!("{far}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: x}}\n")); }, "shop/podinfo", Code::KindNotAllowed),
+    attack("33", "a weight beyond all numbers", |t| podinfo(t, "weight: 10", "weight: 1e309"), "shop/podinfo", Code::NumberRange),
+    attack("33", "a weight that is none", |t| podinfo(t, "weight: 10", "weight: .nan"), "shop/podinfo", Code::AmbiguousScalar),
+    attack("33", "a negative weight", |t| podinfo(t, "weight: 10", "weight: -1"), "shop/podinfo", Code::Schema),
+    attack("33", "a weight above 100", |t| podinfo(t, "weight: 100", "weight: 101"), "shop/podinfo", Code::Schema),
+    attack("33", "a weight a little above 100", |t| podinfo(t, "weight: 100", "weight: 100.0000001"), "shop/podinfo", Code::Schema),
+    attack("33", "a weight of 2^63", |t| podinfo(t, "weight: 100", "weight: 9223372036854775808"), "shop/podinfo", Code::NumberRange),
+    attack("34", "an empty duration", |t| podinfo(t, "soak: 10s", "soak: ''"), "shop/podinfo", Code::Schema),
+    attack("34", "a duration of years", |t| podinfo(t, "soak: 10s", "soak: 1y"), "shop/podinfo", Code::Schema),
+    attack("34", "a negative duration", |t| podinfo(t, "soak: 10s", "soak: -5m"), "shop/podinfo", Code::Schema),
+    attack("34", "a duration beyond time", |t| podinfo(t, "soak: 10s", "soak: 1000000000000000000h"), "shop/podinfo", Code::Schema),
+    attack("35", "a comment that reads backwards", |t| podinfo(t, "weight: 10", "weight: 10 # \u{202e}0 :thgiew"), "shop/podinfo", Code::Encoding),
+    attack("35", "a name with nothing in it", |t| podinfo(t, "name: tenth", "name: \"te\\u200bnth\""), "shop/podinfo", Code::Schema),
+    attack("35", "a name of look-alikes", |t| podinfo(t, "name: tenth", "name: t\u{435}nth"), "shop/podinfo", Code::Schema),
+    attack("36", "a byte order mark", |t| { let text = t.text(PODINFO_SET); t.put(PODINFO_SET, format!("\u{feff}{text}")); }, "shop/podinfo", Code::Encoding),
+    attack("36", "UTF-16", |t| { let text: Vec<u8> = t.text(PODINFO_SET).encode_utf16().flat_map(u16::to_le_bytes).collect(); t.put(PODINFO_SET, text); }, "shop/podinfo", Code::Encoding),
+    attack("36", "carriage returns alone", |t| { let text = t.text(PODINFO_SET).replace('\n', "\r"); t.put(PODINFO_SET, text); }, "shop/podinfo", Code::Encoding),
+    attack("37", "a pattern that backtracks", |t| { let long = "a".repeat(50_000) + "!"; podinfo(t, "name: tenth", &format!("name: {long}")); }, "shop/podinfo", Code::Schema),
+    attack("38", "a schema of its own", |t| podinfo(t, "kind: Rollout", "kind: Rollout\n$schema: http://169.254.169.254/"), "shop/podinfo", Code::UnknownField),
+    attack("40", "a typo", |t| podinfo(t, "before: {approval: pullRequest}", "before: {aproval: pullRequest}"), "shop/podinfo", Code::UnknownField),
+    attack("41", "10 MiB of comments", |t| { t.put(PODINFO_SET, "# nothing\n".repeat(1_048_576)); }, "shop/podinfo", Code::TooLarge),
+    attack("42", "the same name in another file", |t| { let (rollout, set) = (t.text(PODINFO), t.text(PODINFO_SET)); t.put("teams/shop/again/rollout.yaml", rollout).put("teams/shop/again/podinfo.yaml", set); }, "shop/podinfo", Code::Conflict),
+    attack("43", "null for a mapping", |t| podinfo(t, "promotion: {bake: 10s}", "promotion:"), "shop/podinfo", Code::Schema),
+    attack("43", "no metadata", |t| { t.put(PODINFO_SET, "apiVersion: apps/v1\nkind: Deployment\nmetadata:\nspec:\n"); }, "shop/podinfo", Code::Schema),
+    attack("43", "a list where an object is expected", |t| { t.put(PODINFO_SET, "- a\n- b\n"); }, "shop/podinfo", Code::Schema),
+    attack("43", "a target without pods", |t| { t.edit(PODINFO_SET, "  template:\n    metadata:", "  template:\n  other:\n    metadata:"); }, "shop/podinfo", Code::Schema),
+    attack("45", "another tenant's namespace", |t| podinfo(t, "namespace: shop", "namespace: blog"), "blog/podinfo", Code::NotPermitted),
+    attack("45", "no tenant's directory", |t| { let (rollout, set) = (t.text(WORKER).replace("name: worker,", "name: other,"), t.text(WORKER_SET)); t.put("elsewhere/rollout.yaml", rollout).put("elsewhere/worker.yaml", set); }, "shop/other", Code::NotPermitted),
+    attack("46", "a service account to act as", |t| podinfo(t, "progressDeadline: 2m", "serviceAccount: admin"), "shop/podinfo", Code::UnknownField),
+    attack("47", "an object of another namespace", |t| { t.edit(PODINFO_SET, "name: podinfo\ndata:", "name: podinfo\n  namespace: blog\ndata:"); }, "shop/podinfo", Code::CrossNamespace),
+    attack("47", "a backend of another namespace", |t| { t.edit(PODINFO_SET, "{name: podinfo, port: 80}", "{name: podinfo, port: 80, namespace: blog}"); }, "shop/podinfo", Code::CrossNamespace),
+    attack("48", "the controller itself", |t| { t.append(PODINFO_SET, "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tidegate-brake}\n"); }, "shop/podinfo", Code::ProtectedTarget),
+    attack("48", "the cluster's own namespace", |t| { podinfo(t, "namespace: shop", "namespace: kube-system"); t.edit(POLICY, "namespaces: [shop]", "namespaces: [shop, kube-system]"); }, "kube-system/podinfo", Code::ProtectedTarget),
+    attack("49", "a role binding", |t| { t.append(PODINFO_SET, "\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: x}\n"); }, "shop/podinfo", Code::KindNotAllowed),
+    attack("49", "a webhook", |t| { t.append(PODINFO_SET, "\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: x}\n"); }, "shop/podinfo", Code::KindNotAllowed),
+    attack("49", "a Secret", |t| { t.append(PODINFO_SET, SECRET); }, "shop/podinfo", Code::SecretData),
+    attack("49", "a pod of one's own", |t| { t.append(PODINFO_SET, "\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"); }, "shop/podinfo", Code::KindNotAllowed),
+    attack("60", "marks of ours", |t| { t.edit(PODINFO_SET, "labels: {app: podinfo}", "labels: {app: podinfo, tidegate.io/owner: me}"); }, "shop/podinfo", Code::NotPermitted),
+    attack("42", "another rollout's target", |t| { let (set, text) = (t.text(WORKER_SET), t.text(WORKER).replace("name: worker,", "name: thief,")); t.put("teams/shop/thief/rollout.yaml", text).put("teams/shop/thief/worker.yaml", set); }, "shop/thief", Code::Conflict),
+];
+
+#[test]
+fn each_attack_rejects_one_rollout_and_touches_no_other() {
+    let example = Tree::example();
+    assert_eq!(example.load().errors(), Vec::<&tidegate::manifest::diagnostic::Diagnostic>::new());
+    let mut wrong = Vec::new();
+    for Attack { number, what, change, rejects, code } in ATTACKS {
+        let mut tree = example.clone();
+        change(&mut tree);
+        let started = Instant::now();
+        let loaded = tree.load();
+        let took = started.elapsed();
+        let found = codes(&loaded, rejects);
+        let others = ["shop/worker", "blog/site"].iter().filter(|_| *rejects != "shop/thief");
+        let touched = others.flat_map(|id| codes(&loaded, id)).collect::<Vec<_>>();
+        let expected = !found.is_empty() && found.iter().all(|c| c == code) && touched.is_empty();
+        if !expected || took > Duration::from_secs(5) || loaded.emptiness() != Emptiness::Whole {
+            wrong.push(format!("attack {number}, {what}: {found:?} for {code}, others {touched:?}, {took:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn attack_40_a_file_full_of_mistakes_is_told_of_in_measure() {
+    let started = Instant::now();
+    let flow = vec!["{nam: a, nam: b, expose: {wheight: no}}"; 8_000].join(", ");
+    let block = "    - {nam: a, expose: {wheight: 1}}\n".repeat(15_000);
+    let numbers = vec!["9007199254740993"; 50_000].join(",");
+    let changes: [(&str, &str, String); 3] = [
+        (PODINFO, "  phases:\n", format!("  phases:\n{block}")),
+        (PODINFO, "  phases:\n", format!("  more: [{flow}]\n  phases:\n")),
+        (PODINFO_SET, "  replicas: 2", format!("  replicas: [{numbers}]")),
+    ];
+    for (path, from, to) in changes {
+        let loaded = Tree::example().edit(path, from, &to).load();
+        assert!((1..=100).contains(&codes(&loaded, "shop/podinfo").len()));
+        assert_eq!(codes(&loaded, "shop/worker"), []);
+    }
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+}
+
+#[test]
+fn attack_3_links_in_a_directory_are_passed_over_and_named() {
+    let mut tree = Tree::example();
+    let path = "teams/blog/site/manifests/token.yaml";
+    let loaded = tree.entry(path, Entry::Symlink).entry("teams/x.rollout.yaml", Entry::Symlink).load();
+    assert_eq!(codes(&loaded, "blog/site"), []);
+    let warned: Vec<_> = loaded.warnings.iter().map(|d| (d.path.as_str(), d.code)).collect();
+    assert_eq!(warned, [(path, Code::SymlinkIgnored), ("teams/x.rollout.yaml", Code::SymlinkIgnored)]);
+}
+
+#[test]
+fn attack_35_and_49_what_is_shown_holds_no_secret_and_no_control_character() {
+    use tidegate::cli::validate::{Colour, Output, report};
+    let mut tree = Tree::example();
+    tree.append(PODINFO_SET, SECRET).append(PODINFO_SET, "\n---\nstringData: {a: &canary-5f3a x}\n");
+    tree.edit(SITE, "name: fifth", "name: \"fif\\u202eth\"");
+    for output in [Output::Text, Output::Json] {
+        let text = report(&tree.load(), output, Colour::Never).text;
+        assert!(!text.contains("canary-5f3a"), "{text}");
+        assert!(!text.contains('\u{202e}'), "{text}");
+        assert!(text.contains("SecretData"), "{text}");
+    }
+}
+
+#[test]
+fn attack_36_line_ends_do_not_change_the_version() {
+    let mut tree = Tree::example();
+    let before = tree.load();
+    for path in [PODINFO, PODINFO_SET] {
+        let text = tree.text(path).replace('\n', "\r\n");
+        tree.put(path, text);
+    }
+    let after = tree.load();
+    let id = "shop/podinfo".parse().unwrap();
+    let (before, after) = (before.rollouts[&id].as_ref().unwrap(), after.rollouts[&id].as_ref().unwrap());
+    assert_eq!((&before.set.revision, &before.set.pods), (&after.set.revision, &after.set.pods));
+    assert_ne!(before.set.id, after.set.id);
+}
+
+#[test]
+fn attack_45_nobody_rejects_another_tenants_rollout_by_naming_it() {
+    let mut tree = Tree::example();
+    let (rollout, set) = (tree.text(PODINFO), tree.text(PODINFO_SET));
+    tree.put("teams/blog/evil/rollout.yaml", rollout).put("teams/blog/evil/podinfo.yaml", set);
+    let loaded = tree.load();
+    assert_eq!(codes(&loaded, "shop/podinfo"), []);
+    assert_eq!(loaded.unnamed.iter().map(|d| d.code).collect::<Vec<_>>(), [Code::NotPermitted]);
+}
+
+#[cfg(unix)]
+#[test]
+fn attack_4_links_on_disk_are_never_followed() {
+    use std::os::unix::fs::symlink;
+    use tidegate::cli::validate::read;
+    let dir = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::write(outside.path().join("secret.yaml"), "canary-5f3a").unwrap();
+    std::fs::create_dir_all(dir.path().join("a/.git")).unwrap();
+    std::fs::write(dir.path().join("a/.git/config"), "x").unwrap();
+    std::fs::write(dir.path().join("a/b.yaml"), "x").unwrap();
+    symlink(outside.path().join("secret.yaml"), dir.path().join("a/secret.yaml")).unwrap();
+    symlink(dir.path(), dir.path().join("a/loop")).unwrap();
+    symlink("/nowhere/at/all", dir.path().join("dangling")).unwrap();
+    let files = read(dir.path()).unwrap();
+    let found: Vec<_> = files.iter().map(|(path, entry)| (path.as_str(), matches!(entry, Entry::Symlink))).collect();
+    assert_eq!(found, [("a/b.yaml", false), ("a/loop", true), ("a/secret.yaml", true), ("dangling", true)]);
+}

@@ -1,0 +1,422 @@
+//! Requirements on what people write, against the example repository.
+
+use crate::tree::{PODINFO, PODINFO_SET, POLICY, SITE, Tree, WORKER, WORKER_SET, codes, source_dir};
+use tidegate::cli::validate::{Colour, Output, report, validate};
+use tidegate::manifest::desired::{Rollout, Set};
+use tidegate::manifest::diagnostic::Code;
+use tidegate::manifest::ids::Namespace;
+use tidegate::manifest::load::{Emptiness, Loaded};
+use tidegate::manifest::{schema, set};
+
+fn rollout<'a>(loaded: &'a Loaded, id: &str) -> &'a Rollout {
+    loaded.rollouts[&id.parse().unwrap()].as_ref().unwrap()
+}
+
+fn podinfo(tree: &Tree) -> Set {
+    (*rollout(&tree.load(), "shop/podinfo").set).clone()
+}
+
+#[test]
+fn the_example_repository_is_fine() {
+    let report = validate(&source_dir().join("examples-repo"), Output::Text, Colour::Never);
+    assert_eq!((report.text.as_str(), report.code), ("3 of 3 rollouts valid, 0 errors\n", 0));
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_an_error_of_usage() {
+    let report = validate(&source_dir().join("no-such-directory"), Output::Text, Colour::Never);
+    assert_eq!(report.code, 2);
+    assert!(report.text.starts_with("error: cannot read"), "{}", report.text);
+}
+
+#[test]
+fn the_schemas_in_the_tree_are_those_of_the_types() {
+    let dir = source_dir().join("schemas");
+    for (kind, schema) in schema::schemas() {
+        let file = dir.join(format!("{kind}.schema.json"));
+        let wanted = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            std::fs::write(&file, &wanted).unwrap();
+        }
+        let found = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(found == wanted, "{} is stale: run the tests once with UPDATE_SCHEMAS=1", file.display());
+    }
+    assert_eq!(std::fs::read_dir(dir).unwrap().count(), schema::schemas().len());
+}
+
+/// Every place of a schema that describes a field says what it is for.
+#[test]
+fn every_field_of_the_schemas_is_described() {
+    fn undescribed(value: &serde_json::Value, at: &str, found: &mut Vec<String>) {
+        if let Some(fields) = value.get("properties").and_then(|p| p.as_object()) {
+            // A constant is the tag of an enum; the one field of a variant is described by the variant.
+            let variant = fields.len() == 1 && value.get("description").is_some();
+            let silent =
+                fields.iter().filter(|(_, f)| f.get("description").is_none() && f.get("const").is_none() && !variant);
+            found.extend(silent.map(|(name, _)| format!("{at}/{name}")));
+        }
+        match value {
+            serde_json::Value::Object(all) => {
+                all.iter().for_each(|(key, v)| undescribed(v, &format!("{at}/{key}"), found));
+            }
+            serde_json::Value::Array(all) => all.iter().for_each(|v| undescribed(v, at, found)),
+            serde_json::Value::Null
+            | serde_json::Value::Bool(_)
+            | serde_json::Value::Number(_)
+            | serde_json::Value::String(_) => {}
+        }
+    }
+    let mut found = Vec::new();
+    for (kind, schema) in schema::schemas() {
+        undescribed(&schema, kind, &mut found);
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn a_pinned_set_reads_as_the_files_it_was_pinned_from() {
+    let loaded = Tree::example().load();
+    for id in ["shop/podinfo", "shop/worker", "blog/site"] {
+        let rollout = rollout(&loaded, id);
+        let again = set::of_files(rollout.set.files.clone(), &rollout.id.namespace, &rollout.plan.target).unwrap();
+        assert_eq!(again, *rollout.set);
+    }
+}
+
+#[test]
+fn a_set_is_built_from_the_list_of_a_rollout() {
+    let (tree, namespace) = (Tree::example(), "shop".parse::<Namespace>().unwrap());
+    let loaded = tree.load();
+    let rollout = rollout(&loaded, "shop/podinfo");
+    let build = |list: &str| {
+        set::build(&tree.0, &PODINFO.parse().unwrap(), &[list.to_owned()], &namespace, &rollout.plan.target)
+    };
+    assert_eq!(build("podinfo.yaml").unwrap(), *rollout.set);
+    assert_eq!(build("nothing.yaml").unwrap_err()[0].code, Code::FileMissing);
+    assert_eq!(build("rollout.yaml").unwrap_err()[0].code, Code::KindNotAllowed);
+}
+
+#[test]
+fn c_5_the_order_of_keys_defaults_and_nulls_do_not_make_a_version() {
+    let before = podinfo(&Tree::example());
+    let mut tree = Tree::example();
+    tree.edit(PODINFO_SET, "{name: http, containerPort: 9898}", "{protocol: TCP, containerPort: 9898, name: http}");
+    tree.edit(PODINFO_SET, "  replicas: 2\n", "  revisionHistoryLimit: 10\n  replicas: 2\n  paused:\n");
+    tree.edit(PODINFO_SET, "    spec:\n", "    spec:\n      restartPolicy: Always\n      dnsPolicy: ClusterFirst\n");
+    tree.edit(
+        PODINFO_SET,
+        "  rules:\n    - matches:\n        - path: {type: PathPrefix, value: /}\n      backendRefs:",
+        "  rules:\n    - backendRefs:",
+    );
+    let after = podinfo(&tree);
+    assert_eq!((&after.revision, &after.pods), (&before.revision, &before.pods));
+    assert_ne!(after.id, before.id);
+}
+
+#[test]
+fn c_5_what_can_mean_something_makes_a_version() {
+    let before = podinfo(&Tree::example());
+    for (from, to) in [
+        ("limits: {memory: 64Mi}", "limits: {}"),
+        ("message: Welcome", "message: welcome"),
+        ("image: example.test/podinfo:1", "image: example.test/podinfo:2"),
+        ("hostnames: [shop.example.test]", "hostnames: [shop.example.test, b.example.test]"),
+        ("{name: http, port: 80, targetPort: http}", "{name: http, port: 81, targetPort: http}"),
+    ] {
+        let mut tree = Tree::example();
+        let after = podinfo(tree.edit(PODINFO_SET, from, to));
+        assert_ne!(after.revision, before.revision, "{to}");
+    }
+}
+
+#[test]
+fn c_5_the_hash_of_a_version_stays_what_it_is() {
+    // A new tidegate that computes another value starts runs all over: that takes a new tag and a way to migrate.
+    let loaded = Tree::example().load();
+    let hashes: Vec<String> = loaded
+        .rollouts
+        .values()
+        .map(|r| r.as_ref().unwrap())
+        .map(|r| format!("{} {} {} {}", r.id, r.set.id, r.set.revision, r.set.pods))
+        .collect();
+    insta::assert_snapshot!(hashes.join("\n"));
+}
+
+#[test]
+fn c_6_a_template_label_makes_new_pods_and_replicas_alone_do_not() {
+    let before = podinfo(&Tree::example());
+    let mut tree = Tree::example();
+    let scaled = podinfo(tree.edit(PODINFO_SET, "replicas: 2", "replicas: 3"));
+    assert_eq!(scaled.pods, before.pods);
+    assert_ne!(scaled.revision, before.revision);
+    let mut tree = Tree::example();
+    let labelled =
+        podinfo(tree.edit(PODINFO_SET, "      labels: {app: podinfo}", "      labels: {app: podinfo, tier: web}"));
+    assert_ne!(labelled.pods, before.pods);
+    assert_ne!(labelled.revision, before.revision);
+    let mut tree = Tree::example();
+    let configured = podinfo(tree.edit(PODINFO_SET, "message: Welcome to the shop", "message: Closed"));
+    assert_ne!(configured.pods, before.pods);
+    let mut tree = Tree::example();
+    let marked = podinfo(tree.edit(PODINFO_SET, "name: podinfo\ndata:", "name: podinfo\n  labels: {a: b}\ndata:"));
+    assert_eq!(marked.pods, before.pods);
+}
+
+#[test]
+fn n_18_former_content_is_the_former_version() {
+    let mut tree = Tree::example();
+    let a = podinfo(&tree);
+    let b = podinfo(tree.edit(PODINFO_SET, "podinfo:1", "podinfo:2"));
+    let again = podinfo(tree.edit(PODINFO_SET, "podinfo:2", "podinfo:1"));
+    assert_ne!((&a.revision, &a.id), (&b.revision, &b.id));
+    assert_eq!((&a.revision, &a.id), (&again.revision, &again.id));
+}
+
+#[test]
+fn c_29_a_named_port_is_one_of_the_pods() {
+    let mut tree = Tree::example();
+    let loaded = tree.edit(PODINFO_SET, "port: 80, targetPort: http", "port: 80, targetPort: web").load();
+    assert_eq!(codes(&loaded, "shop/podinfo"), [Code::TargetMissing]);
+}
+
+#[test]
+fn c_30_a_target_without_a_label_to_tell_its_copy_by_is_refused() {
+    let mut tree = Tree::example();
+    let from = "  selector:\n    matchLabels: {app: podinfo}";
+    let to = "  selector:\n    matchExpressions: [{key: app, operator: In, values: [podinfo]}]";
+    assert_eq!(codes(&tree.edit(PODINFO_SET, from, to).load(), "shop/podinfo"), [Code::TargetMissing]);
+}
+
+#[test]
+fn c_32_two_rollouts_with_one_target_are_both_rejected() {
+    let mut tree = Tree::example();
+    let (text, set) = (tree.text(WORKER).replace("name: worker, n", "name: other, n"), tree.text(WORKER_SET));
+    let loaded = tree.put("teams/shop/b/rollout.yaml", text).put("teams/shop/b/worker.yaml", set).load();
+    for id in ["shop/worker", "shop/other"] {
+        assert_eq!(codes(&loaded, id), [Code::Conflict; 2], "{id}");
+    }
+    assert_eq!(codes(&loaded, "shop/podinfo"), []);
+    let rejected = loaded.rollouts[&"shop/worker".parse().unwrap()].as_ref().unwrap_err();
+    assert!(rejected.diagnostics[0].found.contains("teams/shop/b/rollout.yaml"), "{:?}", rejected.diagnostics);
+}
+
+#[test]
+fn two_rollouts_on_one_route_are_both_rejected() {
+    let mut tree = Tree::example();
+    let set = tree.text(PODINFO_SET);
+    let route = set.split("---\n").last().unwrap().to_owned();
+    let other = set.replace("name: podinfo\n", "name: other\n").replace("app: podinfo", "app: other");
+    let other = other.replace("{name: podinfo}", "{name: other}");
+    let others: Vec<&str> = other.split("---\n").take(3).collect();
+    let route = route.replace("- {name: podinfo, port: 80}", "- {name: other, port: 80}");
+    let text =
+        tree.text(PODINFO).replace("name: podinfo, n", "name: other, n").replace("name: podinfo}", "name: other}");
+    let text = text.replace("service: podinfo", "service: other");
+    let loaded = tree
+        .put("teams/shop/other/rollout.yaml", text)
+        .put("teams/shop/other/podinfo.yaml", others.join("---\n") + "---\n" + &route)
+        .load();
+    assert_eq!(codes(&loaded, "shop/podinfo"), [Code::RouteConflict]);
+    assert_eq!(codes(&loaded, "shop/other"), [Code::RouteConflict]);
+}
+
+#[test]
+fn x_8_a_tree_in_which_nothing_is_fine_is_not_believed() {
+    let mut tree = Tree::example();
+    assert_eq!(tree.load().emptiness(), Emptiness::Whole);
+    tree.put(PODINFO, "").put(WORKER, "kind: Rollout\n");
+    assert_eq!(tree.load().emptiness(), Emptiness::Whole);
+    assert_eq!(tree.clone().put(SITE, "[").load().emptiness(), Emptiness::AllFailing);
+    assert_eq!(tree.clone().put(POLICY, "[").load().emptiness(), Emptiness::AllFailing);
+    assert_eq!(tree.clone().remove(POLICY).load().emptiness(), Emptiness::AllFailing);
+    tree.remove(PODINFO).remove(WORKER).remove(SITE);
+    assert_eq!(tree.load().emptiness(), Emptiness::NoRollouts);
+    assert_eq!(Tree(tidegate::manifest::files::Files::new()).load().emptiness(), Emptiness::NoRollouts);
+}
+
+#[test]
+fn x_9_the_unit_of_failure_is_one_rollout() {
+    let mut tree = Tree::example();
+    let before = tree.load();
+    let text = tree.text(PODINFO);
+    // Whatever line of the file is lost, the others stay what they were.
+    for lost in 0..text.lines().count() {
+        let broken: Vec<&str> = text.lines().enumerate().filter(|(i, _)| *i != lost).map(|(_, line)| line).collect();
+        let after = tree.put(PODINFO, broken.join("\n")).load();
+        for id in ["shop/worker", "blog/site"] {
+            assert_eq!(rollout(&after, id), rollout(&before, id), "line {lost}");
+        }
+    }
+}
+
+#[test]
+fn x_10_an_unknown_version_is_rejected_by_itself() {
+    for version in ["tidegate.io/v2", "argoproj.io/v1alpha1"] {
+        let mut tree = Tree::example();
+        let loaded = tree.edit(PODINFO, "tidegate.io/v1alpha1", version).load();
+        let found: Vec<Code> = match version {
+            "tidegate.io/v2" => codes(&loaded, "shop/podinfo"),
+            _ => loaded.unnamed.iter().map(|d| d.code).collect(),
+        };
+        assert_eq!(found, [Code::ApiVersion], "{version}");
+        assert_eq!(codes(&loaded, "shop/worker"), []);
+    }
+}
+
+struct Mistake {
+    path: &'static str,
+    from: &'static str,
+    to: &'static str,
+    rollout: &'static str,
+    codes: &'static [Code],
+}
+
+const fn mistake(
+    path: &'static str,
+    from: &'static str,
+    to: &'static str,
+    rollout: &'static str,
+    codes: &'static [Code],
+) -> Mistake {
+    Mistake { path, from, to, rollout, codes }
+}
+
+#[rustfmt::skip]
+const MISTAKES: &[Mistake] = &[
+    mistake(PODINFO, "expose: {weight: 50}", "expose: {weight: 5}", "shop/podinfo", &[Code::PhasesGoDown]),
+    mistake(PODINFO, "expose: {weight: 50}", "expose: {weight: 10}", "shop/podinfo", &[Code::PhasesGoDown]),
+    mistake(PODINFO, "expose: {weight: 50}", "expose: {headers: [{X-Canary: always}]}", "shop/podinfo", &[Code::PhasesGoDown]),
+    mistake(PODINFO, "expose: {weight: 50}", "expose: {}", "shop/podinfo", &[Code::Schema]),
+    mistake(PODINFO, "{x-canary: always}", "{x-canary: always, X-Canary: never}", "shop/podinfo", &[Code::DuplicateKey]),
+    mistake(PODINFO, "{x-canary: always}", "{'x canary': always}", "shop/podinfo", &[Code::Schema]),
+    mistake(PODINFO, "{x-canary: always}", "{x-canary: 1}", "shop/podinfo", &[Code::Schema]),
+    mistake(PODINFO, "name: half", "name: tenth", "shop/podinfo", &[Code::PhaseName]),
+    mistake(PODINFO, "name: half", "name: promote", "shop/podinfo", &[Code::PhaseName]),
+    mistake(PODINFO, "    gatewayAPI: {httpRoute: podinfo, service: podinfo}\n", "", "shop/podinfo", &[Code::Schema]),
+    mistake(PODINFO, "  traffic:\n    gatewayAPI: {httpRoute: podinfo, service: podinfo}\n    settle: 2s\n    drain: 5s\n", "", "shop/podinfo", &[Code::TrafficMissing]),
+    mistake(PODINFO, "settle: 2s", "replicas: {service: podinfo}", "shop/podinfo", &[Code::Schema]),
+    mistake(PODINFO, "kind: Deployment, name: podinfo", "kind: Deployment, name: other", "shop/podinfo", &[Code::TargetMissing]),
+    mistake(PODINFO, "kind: Deployment", "kind: DaemonSet", "shop/podinfo", &[Code::Schema]),
+    mistake(PODINFO, "httpRoute: podinfo", "httpRoute: other", "shop/podinfo", &[Code::TargetMissing]),
+    mistake(PODINFO, "service: podinfo", "service: other", "shop/podinfo", &[Code::TargetMissing; 2]),
+    mistake(PODINFO, "before: {approval: pullRequest}", "before: {window: weekend}", "shop/podinfo", &[Code::WindowMissing]),
+    mistake(PODINFO, "manifests: [podinfo.yaml]", "manifests: []", "shop/podinfo", &[Code::Schema]),
+    mistake(PODINFO, "[podinfo.yaml]", "[podinfo.yaml, missing]", "shop/podinfo", &[Code::FileMissing]),
+    mistake(WORKER, "expose: {weight: 25}", "expose: {weight: 19}", "shop/worker", &[Code::WeightTooFine]),
+    mistake(WORKER, "expose: {weight: 25}", "expose: {headers: [{a: b}], weight: 25}", "shop/worker", &[Code::RouterLimit]),
+    mistake(WORKER_SET, "replicas: 4", "replicas: 0", "shop/worker", &[Code::ScaleToZero]),
+    mistake(WORKER_SET, "kind: Service\nmetadata:\n  name: worker\n", "kind: Service\nmetadata:\n  name: worker\nspec: {selector: {app: worker}}\n---\napiVersion: v1\nkind: Service\nmetadata:\n  name: metrics\n", "shop/worker", &[Code::SelectorOverlap]),
+    mistake(PODINFO_SET, "  selector: {app: podinfo}", "  selector: {app: other}", "shop/podinfo", &[Code::TargetMissing]),
+    mistake(PODINFO_SET, "containerPort: 9898}", "containerPort: 9898, hostPort: 80}", "shop/podinfo", &[Code::CannotClone]),
+    mistake(PODINFO_SET, "cpu: 10m", "cpu: 9007199254740993", "shop/podinfo", &[Code::NumberRange]),
+    mistake(PODINFO_SET, "  name: podinfo\ndata:", "  name: podinfo\n  resourceVersion: '1'\ndata:", "shop/podinfo", &[Code::Schema]),
+    mistake(PODINFO_SET, "- {name: podinfo, port: 80}", "- {name: podinfo, port: 80, weight: 10001}", "shop/podinfo", &[Code::RouteLimit]),
+    mistake(PODINFO_SET, "- {name: podinfo, port: 80}", "- {name: other, port: 80}", "shop/podinfo", &[Code::TargetMissing]),
+];
+
+#[test]
+fn each_mistake_has_its_name() {
+    for Mistake { path, from, to, rollout, codes: wanted } in MISTAKES {
+        let mut tree = Tree::example();
+        let loaded = tree.edit(path, from, to).load();
+        assert_eq!(codes(&loaded, rollout), *wanted, "{path}: {to}\n{:#?}", loaded.errors());
+    }
+}
+
+#[test]
+fn a_selector_that_would_catch_the_candidate_is_an_overlap() {
+    let service = |labels: &str| {
+        format!("\n---\napiVersion: v1\nkind: Service\nmetadata: {{name: all}}\nspec: {{selector: {{{labels}}}}}\n")
+    };
+    let mut tree = Tree::example();
+    tree.edit(PODINFO_SET, "      labels: {app: podinfo}", "      labels: {app: podinfo, tier: web}");
+    assert_eq!(codes(&tree.clone().append(PODINFO_SET, &service("app: podinfo")).load(), "shop/podinfo"), []);
+    let overlap = tree.clone().append(PODINFO_SET, &service("tier: web")).load();
+    assert_eq!(codes(&overlap, "shop/podinfo"), [Code::SelectorOverlap]);
+    let budget = "\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: b}\nspec: {minAvailable: 1, selector: {matchLabels: {app: podinfo}}}\n";
+    let loaded = tree.append(PODINFO_SET, budget).load();
+    assert_eq!(codes(&loaded, "shop/podinfo"), []);
+    assert_eq!(loaded.warnings.iter().map(|d| d.code).collect::<Vec<_>>(), [Code::NotCovered]);
+}
+
+#[test]
+fn names_have_room_for_the_suffix() {
+    let long = "p".repeat(57);
+    let mut tree = Tree::example();
+    let set = tree.text(PODINFO_SET).replace("name: podinfo\n", &format!("name: {long}\n"));
+    let set = set
+        .replace("{name: podinfo}", &format!("{{name: {long}}}"))
+        .replace("{name: podinfo, port", &format!("{{name: {long}, port"));
+    let text = tree.text(PODINFO).replace("name: podinfo}", &format!("name: {long}}}"));
+    let text = text
+        .replace("service: podinfo", &format!("service: {long}"))
+        .replace("httpRoute: podinfo", &format!("httpRoute: {long}"));
+    let loaded = tree.put(PODINFO, text).put(PODINFO_SET, set).load();
+    assert_eq!(codes(&loaded, "shop/podinfo"), [Code::NameTooLong; 3]);
+    let mut tree = Tree::example();
+    let taken = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: podinfo-canary}\n";
+    assert_eq!(codes(&tree.append(PODINFO_SET, taken).load(), "shop/podinfo"), [Code::Conflict]);
+}
+
+#[test]
+fn a_route_keeps_the_limits_of_the_gateway_api_once_it_is_split() {
+    let rule = "    - matches:\n        - path: {type: PathPrefix, value: /}\n      backendRefs:\n        - {name: podinfo, port: 80}\n";
+    let with = |rules: String| {
+        let mut tree = Tree::example();
+        tree.edit(PODINFO_SET, rule, &rules);
+        codes(&tree.load(), "shop/podinfo")
+    };
+    assert_eq!(with(rule.repeat(8)), []);
+    assert_eq!(with(rule.repeat(9)), [Code::RouteLimit]);
+    let backends = |n: usize| rule.to_owned() + &"        - {name: podinfo, port: 80}\n".repeat(n - 1);
+    assert_eq!(with(backends(8)), []);
+    assert_eq!(with(backends(9)), [Code::RouteLimit]);
+    let matches =
+        |n: usize| rule.replace("        - path", &("        - path: {value: /x}\n".repeat(n - 1) + "        - path"));
+    assert_eq!(with(matches(64)), []);
+    assert_eq!(with(matches(65)), [Code::RouteLimit; 2]);
+    let named = rule.replace("    - matches", "    - name: a\n      matches");
+    assert_eq!(with(named.repeat(2)), [Code::RouteLimit]);
+    let headers = |n: usize| {
+        let list: Vec<String> = (0..n).map(|i| format!("{{name: h{i}, value: v}}")).collect();
+        rule.replace("{type: PathPrefix, value: /}", &format!("{{value: /}}\n          headers: [{}]", list.join(", ")))
+    };
+    assert_eq!(with(headers(15)), []);
+    assert_eq!(with(headers(16)), [Code::RouteLimit]);
+    let same = rule.replace("value: /}", "value: /}\n          headers: [{name: X-Canary, value: never}]");
+    assert_eq!(with(same), []);
+    let pattern = rule
+        .replace("value: /}", "value: /}\n          headers: [{name: X-Canary, value: .*, type: RegularExpression}]");
+    assert_eq!(with(pattern), [Code::RouteLimit]);
+}
+
+fn broken() -> Loaded {
+    let mut tree = Tree::example();
+    tree.edit(PODINFO, "approval: pullRequest", "aproval: pullRequest");
+    tree.edit(PODINFO, "soak: 10s", "soak: 10 s");
+    tree.edit(PODINFO, "weight: 100", "weight: 100.5");
+    tree.edit(PODINFO, "revert: pullRequest", "revert: no");
+    tree.edit(WORKER, "weight: 25", "weight: 10");
+    tree.edit(SITE, "metadata: {name: site, namespace: blog}", "metadata: {name: site, namespace: blog");
+    tree.entry("teams/blog/site/manifests/link.yaml", tidegate::manifest::files::Entry::Symlink);
+    tree.load()
+}
+
+#[test]
+fn findings_are_shown_with_their_lines() {
+    insta::assert_snapshot!(report(&broken(), Output::Text, Colour::Never).text);
+}
+
+#[test]
+fn findings_are_printed_for_programs() {
+    insta::assert_snapshot!(report(&broken(), Output::Json, Colour::Never).text);
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    let (plain, styled) =
+        (report(&broken(), Output::Text, Colour::Never), report(&broken(), Output::Text, Colour::Always));
+    assert_ne!(plain.text, styled.text);
+    assert_eq!(anstream::adapter::strip_str(&styled.text).to_string(), plain.text);
+    assert_eq!((plain.code, styled.code), (1, 1));
+}
