@@ -5,7 +5,6 @@
 
 pub mod approval;
 pub mod brake;
-pub mod cron;
 pub mod decisions;
 pub mod schedule;
 

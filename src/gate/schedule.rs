@@ -7,7 +7,7 @@
 //! Each question looks at few openings, however long a window is: all windows of a schedule are equally long, so the
 //! last one that opened closes last.
 
-use super::cron::{Cron, CronError};
+use crate::manifest::cron::{Cron, CronError};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::TenantName;
 use crate::record::state::Time;

@@ -6,6 +6,7 @@
 
 pub mod canonical;
 mod check;
+pub mod cron;
 pub mod decision;
 pub mod desired;
 pub mod diagnostic;

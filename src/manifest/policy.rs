@@ -1,5 +1,6 @@
 //! The policy: tenants, windows, freezes and limits, validated. `gate::schedule` evaluates the schedules.
 
+use super::cron::Cron;
 use super::diagnostic::{Code, Diagnostic, quoted};
 use super::duration::Span;
 use super::files::RepoPath;
@@ -40,7 +41,7 @@ pub struct Tenant {
 /// A recurring span of time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
-    /// When it starts: five fields of POSIX cron, checked by [`check_cron`].
+    /// When it starts: five fields of POSIX cron that parse as a [`Cron`].
     pub cron: String,
     /// How long it lasts.
     pub duration: Span,
@@ -95,6 +96,7 @@ pub fn parse(path: &RepoPath, bytes: &[u8]) -> Result<Policy, Vec<Diagnostic>> {
     let raw: raw::Policy = schema::read(&parsed)?;
     let mut found = overlaps(&parsed, &raw.spec.tenants);
     found.extend(strangers(&parsed, &raw.spec));
+    found.extend(instants(&parsed, &raw.spec));
     if !found.is_empty() {
         return Err(found);
     }
@@ -133,6 +135,20 @@ fn overlaps(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec
     found
 }
 
+fn instants(parsed: &Parsed, spec: &raw::PolicySpec) -> Vec<Diagnostic> {
+    let Some(root) = parsed.documents.first() else { return Vec::new() };
+    let windows = spec.windows.iter().map(|(name, window)| (format!("windows/{name}"), window.duration));
+    let freezes = spec.freezes.iter().map(|(name, freeze)| (format!("freezes/{name}"), freeze.duration));
+    windows
+        .chain(freezes)
+        .filter(|(_, duration)| *duration == Span::ZERO)
+        .map(|(place, _)| {
+            let mark = root.locate(&format!("/spec/{place}/duration"));
+            parsed.source.at(mark, Code::Schedule, "it ends when it begins", "a duration of at least 1s")
+        })
+        .collect()
+}
+
 fn strangers(parsed: &Parsed, spec: &raw::PolicySpec) -> Vec<Diagnostic> {
     let Some(root) = parsed.documents.first() else { return Vec::new() };
     let known: Vec<&str> = spec.tenants.keys().map(super::ids::TenantName::as_str).collect();
@@ -149,42 +165,13 @@ fn strangers(parsed: &Parsed, spec: &raw::PolicySpec) -> Vec<Diagnostic> {
     found
 }
 
-/// Whether the text is a POSIX cron expression: five fields of `*`, numbers, ranges and lists, with steps (`*/15`).
+/// Whether the text is a POSIX cron expression of five fields that comes at all: see [`Cron`].
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn check_cron(text: &str) -> Result<(), String> {
-    const FIELDS: [(&str, u8, u8); 5] =
-        [("minute", 0, 59), ("hour", 0, 23), ("day of month", 1, 31), ("month", 1, 12), ("day of week", 0, 7)];
-    let invalid = |why: String| format!("{} is not a cron expression: {why}", quoted(text));
-    let fields: Vec<&str> = text.split(' ').filter(|f| !f.is_empty()).collect();
-    if fields.len() != FIELDS.len() {
-        let why = "five fields (minute, hour, day of month, month, day of week), such as 0 9 * * 1-5";
-        return Err(invalid(why.to_owned()));
-    }
-    for (field, (name, low, high)) in fields.iter().zip(FIELDS) {
-        if !field.split(',').all(|part| is_cron_part(part, low, high)) {
-            return Err(invalid(format!("a {name} of {low} to {high}, such as {low}, {low}-{high} or */2")));
-        }
-    }
-    Ok(())
-}
-
-fn is_cron_part(part: &str, low: u8, high: u8) -> bool {
-    let number = |t: &str| {
-        let digits = !t.is_empty() && t.len() <= 2 && t.bytes().all(|c| c.is_ascii_digit());
-        t.parse::<u8>().ok().filter(|n| digits && (low..=high).contains(n))
-    };
-    let step = |t: &str| t.bytes().all(|c| c.is_ascii_digit()) && t.parse::<u8>().is_ok_and(|n| n > 0 && n <= high);
-    let (range, has_step) = match part.split_once('/') {
-        Some((range, n)) if step(n) => (range, true),
-        Some(_) => return false,
-        None => (part, false),
-    };
-    match range.split_once('-') {
-        Some((from, to)) => number(from).zip(number(to)).is_some_and(|(from, to)| from <= to),
-        None => range == "*" || (!has_step && number(range).is_some()),
-    }
+    let parsed = text.parse::<Cron>().map(|_| ());
+    parsed.map_err(|error| format!("{} is not a schedule: {error}", quoted(text)))
 }
 
 /// Whether the text is an IANA time zone.
@@ -202,33 +189,29 @@ mod tests {
     use super::{Code, check_cron, check_zone, parse};
 
     #[test]
-    fn cron_expressions_are_posix() {
-        for good in ["0 9 * * 1-5", "*/15 0-6,22,23 1,15 * *", "0 0 20 12 *", "5 4 * * 7", "1-59/2 * * * *"] {
+    fn schedules_have_a_cron_expression_and_a_zone() {
+        for good in ["0 9 * * 1-5", "*/15 0-6,22,23 1,15 * *", "5 4 * * 7", "0 0 29 2 *"] {
             assert_eq!(check_cron(good), Ok(()), "{good}");
         }
-        for bad in [
-            "",
-            "0 9 * *",
-            "0 0 9 * * 1-5",
-            "60 * * * *",
-            "* 24 * * *",
-            "* * 0 * *",
-            "* * * 13 *",
-            "* * * * 8",
-            "5-1 * * * *",
-            "*/0 * * * *",
-            "5/2 * * * *",
-            "a * * * *",
-            "@daily",
-            "* * L * *",
-            "-1 * * * *",
-            "1, * * * *",
-            "*/+5 * * * *",
-        ] {
+        for bad in ["", "0 9 * *", "0 0 9 * * 1-5", "60 * * * *", "5-1 * * * *", "@daily", "0 0 30 2 *"] {
             assert!(check_cron(bad).is_err(), "{bad}");
         }
         assert!(check_zone("Europe/Berlin").is_ok() && check_zone("UTC").is_ok());
         assert!(check_zone("Mars/Olympus").is_err() && check_zone("").is_err());
+    }
+
+    #[test]
+    fn a_window_of_no_duration_never_opens() {
+        let text = "\
+apiVersion: tidegate.io/v1alpha1
+kind: Policy
+spec:
+  tenants: {}
+  windows:
+    day: {cron: \"0 9 * * *\", duration: 0s, zone: UTC}
+";
+        let errors = parse(&"tidegate.yaml".parse().unwrap(), text.as_bytes()).unwrap_err();
+        assert_eq!(errors.iter().map(|d| (d.line, d.column, d.code)).collect::<Vec<_>>(), [(6, 40, Code::Schedule)]);
     }
 
     #[test]

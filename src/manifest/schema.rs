@@ -198,10 +198,15 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
         ValidationErrorKind::Format { format } => {
             let (found, expected) = reason(format, root.text_at(&pointer).unwrap_or_default());
             let mut diagnostic = at(found, expected);
-            if format == "git-url" {
-                // It may hold a password.
-                diagnostic.code = Code::Url;
-                diagnostic.source.clear();
+            match format.as_str() {
+                "git-url" => {
+                    diagnostic.code = Code::Url;
+                    // The line may hold a password.
+                    diagnostic.source.clear();
+                }
+                "cron" | "time-zone" => diagnostic.code = Code::Schedule,
+                "repository-path" => diagnostic.code = Code::PathEscape,
+                _ => {}
             }
             diagnostic
         }

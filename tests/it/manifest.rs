@@ -311,6 +311,9 @@ const MISTAKES: &[Mistake] = &[
     mistake(PODINFO_SET, "cpu: 10m", "cpu: 9007199254740993", "shop/podinfo", &[Code::NumberRange]),
     mistake(PODINFO_SET, "  name: podinfo\ndata:", "  name: podinfo\n  resourceVersion: '1'\ndata:", "shop/podinfo", &[Code::Schema]),
     mistake(PODINFO_SET, "- {name: podinfo, port: 80}", "- {name: podinfo, port: 80, weight: 10001}", "shop/podinfo", &[Code::RouteLimit]),
+    mistake(PODINFO_SET, "- {name: podinfo, port: 80}", "- {name: podinfo, port: 80}\n        - {name: podinfo-canary, port: 80}", "shop/podinfo", &[Code::Conflict]),
+    mistake(PODINFO_SET, "    matchLabels: {app: podinfo}", "    matchLabels: {app: podinfo, tier: web}", "shop/podinfo", &[Code::TargetMissing]),
+    mistake(PODINFO_SET, "  selector: {app: podinfo}\n", "  type: ExternalName\n  selector: {app: podinfo}\n", "shop/podinfo", &[Code::TargetMissing]),
     mistake(PODINFO_SET, "- {name: podinfo, port: 80}", "- {name: other, port: 80}", "shop/podinfo", &[Code::TargetMissing]),
 ];
 

@@ -180,7 +180,19 @@ fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Find
         }
         candidate.insert(key.to_owned(), value);
     }
-    if !matches_plain(service.object.at("/spec/selector"), &stable) {
+    if !matches(target.object.at("/spec/selector"), &stable) {
+        let found = "this Deployment does not select the pods of its own template";
+        findings.errors.push(target.error(
+            "/spec/selector",
+            Code::TargetMissing,
+            found,
+            "labels that the pod template has",
+        ));
+    }
+    if service.object.text("/spec/type") == Some("ExternalName") {
+        let found = "this Service is a DNS alias, which has no pods";
+        findings.errors.push(service.error("/spec/type", Code::TargetMissing, found, "a Service with a selector"));
+    } else if !matches_plain(service.object.at("/spec/selector"), &stable) {
         let found = format!("this Service selects none of the pods of {}", target.object.reference().name);
         findings.errors.push(service.error(
             "/spec/selector",

@@ -4,8 +4,8 @@
 //! is rendered here, only counted: every rule that names the service gets each such backend twice, and with header
 //! phases a rule before it that has its matches times the alternatives.
 
-use super::Case;
 use super::phases::folded;
+use super::{Case, SUFFIX};
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::object::Kind;
 use crate::manifest::set::Item;
@@ -106,6 +106,12 @@ fn backends(route: &Item, i: usize, rule: &Value, service: &str) -> Vec<Diagnost
         found.push(limit(route, &format!("/spec/rules/{i}/backendRefs"), what, BACKENDS));
     }
     for (j, backend) in refs.iter().enumerate() {
+        if names_service(backend, &format!("{service}{SUFFIX}")) {
+            let what = "this is the Service of the candidate, which is there only during a run";
+            let pointer = format!("/spec/rules/{i}/backendRefs/{j}/name");
+            let expected = format!("{service} alone; the phases split it");
+            found.push(route.error(&pointer, Code::Conflict, what, expected));
+        }
         if let Some(weight) = backend.get("weight").and_then(Value::as_i64).filter(|w| *w > WEIGHT) {
             let what = format!("once split the weight {weight} is beyond the limit of the Gateway API");
             let pointer = format!("/spec/rules/{i}/backendRefs/{j}/weight");
