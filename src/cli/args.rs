@@ -1,7 +1,7 @@
 //! The command line as types. The help texts are part of the interface: tests hold them.
 
 use super::completions::CompletionsArgs;
-use super::decide::{ApproveArgs, RetryArgs, RollbackArgs, WordArgs};
+use super::decide::{AbortArgs, ApproveArgs, RetryArgs, RollbackArgs, WordArgs};
 use super::diff::DiffArgs;
 use super::plan::PlanArgs;
 use super::run::RunArgs;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Progressive delivery for Kubernetes where Git is the only control plane.
 #[derive(Debug, Parser)]
 #[command(name = "tidegate", version, disable_help_subcommand = true, help_template = HELP, max_term_width = 100)]
-pub struct Cli {
+pub(super) struct Cli {
     /// What all commands take.
     #[command(flatten)]
     pub global: Global,
@@ -64,7 +64,7 @@ Exit codes: 0 done; 1 failed, or errors or differences found; 2 wrong use; 3 som
 /// What all commands take.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
-pub struct Global {
+pub(super) struct Global {
     /// When to use colour
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", env = "TIDEGATE_COLOR")]
     pub color: Colour,
@@ -81,39 +81,31 @@ pub struct Global {
 
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Colour {
-    /// On a terminal
+pub(super) enum Colour {
     Auto,
-    /// Always
     Always,
-    /// Never
     Never,
 }
 
 /// The form of printed data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people
+pub(super) enum Format {
     Table,
-    /// JSON
     Json,
-    /// YAML
     Yaml,
 }
 
 /// The form of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogForm {
-    /// Lines for people
+pub(super) enum LogForm {
     Text,
-    /// One JSON object a line
     Json,
 }
 
 /// The repository that a command looks at, and how to get in.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Repository")]
-pub struct RepositoryArgs {
+pub(super) struct RepositoryArgs {
     /// The repository: a URL, or a directory. Default: the remote of the clone that this directory lies in
     #[arg(long, value_name = "URL|DIR", env = "TIDEGATE_REPO")]
     pub repo: Option<String>,
@@ -131,22 +123,15 @@ pub struct RepositoryArgs {
     pub ca_file: Option<PathBuf>,
 }
 
-/// What to do.
+/// What to do. Commands with options of their own have their texts beside them.
 #[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Run the controller
+pub(super) enum Command {
     Run(RunArgs),
-    /// Check all files of a repository
     Validate(ValidateArgs),
-    /// Show what tidegate would do with these files
     Plan(PlanArgs),
-    /// Compare the promoted manifests of a rollout with the wanted ones
     Diff(DiffArgs),
-    /// Show where each rollout stands
     Status(StatusArgs),
-    /// Say all that one rollout waits on
     Why(WhyArgs),
-    /// Let a run go on
     Approve(ApproveArgs),
     /// Say no to what a run asks for
     #[command(
@@ -171,19 +156,9 @@ pub enum Command {
     /// Lift a hold or a denial
     #[command(after_help = "Example:\n  tidegate resume shop/podinfo")]
     Resume(WordArgs),
-    /// Take a run back and refuse its revision
-    #[command(
-        long_about = "Takes a run back: all traffic returns to the stable version, the candidate goes, and its revision \
-                      is not started again before `tidegate retry` or a change of its manifests. Asks first on a terminal.",
-        after_help = "Example:\n  tidegate abort shop/podinfo --reason \"checkout is slow\" --yes"
-    )]
-    Abort(WordArgs),
-    /// Let a refused revision try again
+    Abort(AbortArgs),
     Retry(RetryArgs),
-    /// Go back to a version promoted before
     Rollback(RollbackArgs),
-    /// Print the JSON Schema of a kind
     Schema(SchemaArgs),
-    /// Print a shell's completions
     Completions(CompletionsArgs),
 }

@@ -5,7 +5,7 @@
 
 mod check;
 
-pub use check::{Intent, intent};
+pub(super) use check::{Intent, intent};
 
 use super::Exit;
 use super::args::RepositoryArgs;
@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 3;
 
 /// What is decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verb {
+pub(super) enum Verb {
     /// Let the run go on.
     Approve {
         /// Up to and with this step; else with the one that it waits for.
@@ -57,7 +57,7 @@ pub enum Verb {
 
 /// What all words take.
 #[derive(Debug, Clone, Args)]
-pub struct WordArgs {
+pub(super) struct WordArgs {
     /// NAMESPACE/NAME, or the name alone if no other rollout has it
     rollout: String,
     /// Why, for those who read the history
@@ -69,14 +69,27 @@ pub struct WordArgs {
     /// Prints the file and pushes nothing
     #[arg(long)]
     dry_run: bool,
-    /// Does not ask before what takes traffic back
-    #[arg(short, long)]
-    yes: bool,
     #[command(flatten)]
     repository: RepositoryArgs,
 }
 
-/// The options of `approve`.
+/// Take a run back and refuse its revision
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Takes a run back: all traffic returns to the stable version, the candidate goes, and its revision is not \
+                  started again before `tidegate retry` or a change of its manifests. Asks first on a terminal.",
+    after_help = "Example:
+  tidegate abort shop/podinfo --reason \"checkout is slow\" --yes"
+)]
+pub(super) struct AbortArgs {
+    /// Does not ask first
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    word: WordArgs,
+}
+
+/// Let a run go on
 #[derive(Debug, Args)]
 #[command(
     long_about = "Lets a run go on: opens its approval gates up to and with a step. It counts for this run alone; other \
@@ -86,7 +99,7 @@ pub struct WordArgs {
   tidegate approve shop/podinfo --through promotion --reason \"errors flat for 10 m\"
   tidegate approve shop/podinfo --dry-run"
 )]
-pub struct ApproveArgs {
+pub(super) struct ApproveArgs {
     /// Up to and with this phase, or `promotion`. Default: the step that it waits for
     #[arg(long, value_name = "STEP")]
     through: Option<String>,
@@ -94,7 +107,7 @@ pub struct ApproveArgs {
     word: WordArgs,
 }
 
-/// The options of `retry`.
+/// Let a refused revision try again
 #[derive(Debug, Args)]
 #[command(
     long_about = "Lets a revision that was refused (it failed, was aborted, or was rolled back from) start again.",
@@ -102,7 +115,7 @@ pub struct ApproveArgs {
   tidegate retry shop/podinfo
   tidegate retry shop/podinfo --run 7-9ac41f02"
 )]
-pub struct RetryArgs {
+pub(super) struct RetryArgs {
     /// The run that met the refusal. Default: the newest
     #[arg(long, value_name = "ID")]
     run: Option<RunId>,
@@ -110,7 +123,7 @@ pub struct RetryArgs {
     word: WordArgs,
 }
 
-/// The options of `rollback`.
+/// Go back to a version promoted before
 #[derive(Debug, Args)]
 #[command(
     long_about = "Goes back to a version that was promoted before, within its rollback window: prepared, then all traffic \
@@ -120,26 +133,43 @@ pub struct RetryArgs {
   tidegate rollback shop/podinfo --yes
   tidegate rollback shop/podinfo --to 5-1b2c3d4e --reason \"cart is empty for some\""
 )]
-pub struct RollbackArgs {
+pub(super) struct RollbackArgs {
     /// The promoted run to go back to. Default: the one before
     #[arg(long, value_name = "RUN")]
     to: Option<RunId>,
+    /// Does not ask first
+    #[arg(short, long)]
+    yes: bool,
     #[command(flatten)]
     word: WordArgs,
 }
 
 /// A word and all that came with it.
 #[derive(Debug)]
-pub struct Asked {
+pub(super) struct Asked {
     verb: Verb,
     args: WordArgs,
+    ask: Ask,
+}
+
+/// Whether a person at a terminal is asked first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    Yes,
+    No,
+}
+
+impl Ask {
+    fn unless(yes: bool) -> Self {
+        if yes { Self::No } else { Self::Yes }
+    }
 }
 
 impl Asked {
     /// A word without options of its own.
     #[must_use]
-    pub fn new(verb: Verb, args: WordArgs) -> Self {
-        Self { verb, args }
+    pub(super) fn new(verb: Verb, args: WordArgs) -> Self {
+        Self { verb, args, ask: Ask::No }
     }
 }
 
@@ -156,8 +186,14 @@ impl From<RetryArgs> for Asked {
 }
 
 impl From<RollbackArgs> for Asked {
-    fn from(RollbackArgs { to, word }: RollbackArgs) -> Self {
-        Self::new(Verb::Rollback { to }, word)
+    fn from(RollbackArgs { to, yes, word }: RollbackArgs) -> Self {
+        Self { ask: Ask::unless(yes), ..Self::new(Verb::Rollback { to }, word) }
+    }
+}
+
+impl From<AbortArgs> for Asked {
+    fn from(AbortArgs { yes, word }: AbortArgs) -> Self {
+        Self { ask: Ask::unless(yes), ..Self::new(Verb::Abort, word) }
     }
 }
 
@@ -171,8 +207,8 @@ fn person(text: &str) -> Result<Person, String> {
 }
 
 /// Writes a decision, or shows it.
-pub async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failure> {
-    let Asked { verb, args } = asked;
+pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failure> {
+    let Asked { verb, args, ask } = asked;
     let access = if args.dry_run { Access::Read } else { Access::Write };
     let mut repository = Repository::open(&args.repository, access).await?;
     let author = args.author.clone().or_else(|| repository.person());
@@ -187,7 +223,7 @@ pub async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failure> {
             return Ok(Exit::Done);
         }
         let author = author.clone().ok_or_else(nobody)?;
-        if matches!(verb, Verb::Abort | Verb::Rollback { .. }) && !args.yes {
+        if ask == Ask::Yes {
             let question = format!("{}\n{} {id}?", intent.next, intent.decision.action.word());
             if !screen.agreed(&question)? {
                 return Err(Failure::failed("nothing was decided"));

@@ -23,7 +23,7 @@ use std::path::PathBuf;
 
 mod live;
 
-/// The options of `diff`.
+/// Compare the promoted manifests of a rollout with the wanted ones
 #[derive(Debug, Args)]
 #[command(
     long_about = "Compares the promoted manifests of a rollout, as pinned on the state branch, with the wanted ones: those \
@@ -36,7 +36,7 @@ mod live;
 
 Ends with 1 if something differs."
 )]
-pub struct DiffArgs {
+pub(super) struct DiffArgs {
     /// NAMESPACE/NAME, or the name alone if no other rollout has it
     rollout: String,
     /// The working copy with the wanted manifests. Default: the clone that this directory lies in
@@ -55,7 +55,7 @@ pub struct DiffArgs {
 /// What differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DiffView {
+pub(super) struct DiffView {
     /// `namespace/name`.
     pub rollout: String,
     /// The revision that is promoted.
@@ -74,7 +74,7 @@ pub struct DiffView {
 /// One file that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct FileDiff {
+pub(super) struct FileDiff {
     /// Its path.
     pub path: String,
     /// The differences as a unified diff.
@@ -84,7 +84,7 @@ pub struct FileDiff {
 /// One live object that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct LiveDiff {
+pub(super) struct LiveDiff {
     /// Which.
     pub object: String,
     /// In words, one difference each.
@@ -92,7 +92,7 @@ pub struct LiveDiff {
 }
 
 /// Shows what differs.
-pub async fn command(args: DiffArgs, screen: &Screen) -> Result<Exit, Failure> {
+pub(super) async fn command(args: DiffArgs, screen: &Screen) -> Result<Exit, Failure> {
     let repository = Repository::open(&args.repository, Access::Read).await?;
     let (id, record) = repository.record(&args.rollout).await?;
     let files = wanted_files(&args, &repository).await?;
@@ -147,7 +147,7 @@ async fn compare(repository: &Repository, record: &Record, rollout: &Rollout) ->
 
 /// What differs between two sets of files.
 #[must_use]
-pub fn file_diffs(old: &SetFiles, new: &SetFiles) -> Vec<FileDiff> {
+pub(super) fn file_diffs(old: &SetFiles, new: &SetFiles) -> Vec<FileDiff> {
     let paths: BTreeSet<&RepoPath> = old.keys().chain(new.keys()).collect();
     let of = |files: &SetFiles, path: &RepoPath| files.get(path).map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned());
     let one = |path: &RepoPath| {
@@ -169,7 +169,7 @@ pub fn file_diffs(old: &SetFiles, new: &SetFiles) -> Vec<FileDiff> {
 
 /// The differences for people.
 #[must_use]
-pub fn text(diff: &DiffView, ink: Ink) -> String {
+pub(super) fn text(diff: &DiffView, ink: Ink) -> String {
     let mut out = String::new();
     for file in &diff.files {
         file.diff.lines().for_each(|line| {

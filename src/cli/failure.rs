@@ -4,7 +4,7 @@ use crate::record::text::plain;
 
 /// A command that failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub(super) enum Failure {
     /// It was asked for something that makes no sense: exit code 2, as for a wrong option.
     #[error("{0}")]
     Usage(String),
@@ -18,18 +18,18 @@ pub enum Failure {
 
 impl Failure {
     /// A request that makes no sense.
-    pub fn usage(text: impl Into<String>) -> Self {
+    pub(super) fn usage(text: impl Into<String>) -> Self {
         Self::Usage(text.into())
     }
 
     /// Something that makes sense and cannot be done now.
-    pub fn failed(text: impl Into<String>) -> Self {
+    pub(super) fn failed(text: impl Into<String>) -> Self {
         Self::Failed(anyhow::Error::msg(text.into()))
     }
 
     /// The number that the shell sees.
     #[must_use]
-    pub fn code(&self) -> u8 {
+    pub(super) fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
             Self::NoRecord(_) | Self::Failed(_) => 1,
@@ -38,7 +38,7 @@ impl Failure {
 
     /// What people see. Each line is shown without anything hidden in it, as servers' words may be among them.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         self.to_string().lines().map(|line| {
             let indent = line.len() - line.trim_start().len();
             format!("{}{}", &line[..indent], plain(line))

@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout_at};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A cluster, as it was read.
-pub struct Sight {
+pub(super) struct Sight {
     /// The way to it.
     pub cluster: Cluster,
     /// What is there, by namespace.
@@ -29,7 +29,7 @@ pub struct Sight {
 }
 
 /// Reads these namespaces of a cluster.
-pub async fn look(
+pub(super) async fn look(
     kubeconfig: &Path,
     instance: &InstanceName,
     namespaces: BTreeSet<Namespace>,

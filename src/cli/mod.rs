@@ -21,7 +21,7 @@ mod view;
 mod why;
 mod words;
 
-pub use args::Cli;
+use args::Cli;
 
 use clap::Parser;
 use failure::Failure;
@@ -30,7 +30,7 @@ use std::process::ExitCode;
 
 /// How a command ended; the numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// All is well.
     Done,
     /// It worked, and found something: errors in files, differences.
@@ -42,7 +42,7 @@ pub enum Exit {
 impl Exit {
     /// The number that the shell sees.
     #[must_use]
-    pub fn code(self) -> u8 {
+    pub(crate) fn code(self) -> u8 {
         match self {
             Self::Done => 0,
             Self::Findings => 1,
@@ -86,7 +86,7 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
         Command::Skip(args) => decide::command(decide::Asked::new(decide::Verb::Skip, args), screen).await,
         Command::Hold(args) => decide::command(decide::Asked::new(decide::Verb::Hold, args), screen).await,
         Command::Resume(args) => decide::command(decide::Asked::new(decide::Verb::Resume, args), screen).await,
-        Command::Abort(args) => decide::command(decide::Asked::new(decide::Verb::Abort, args), screen).await,
+        Command::Abort(args) => decide::command(args.into(), screen).await,
         Command::Retry(args) => decide::command(args.into(), screen).await,
         Command::Rollback(args) => decide::command(args.into(), screen).await,
         Command::Schema(args) => schema::command(&args, screen),

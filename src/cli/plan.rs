@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// The options of `plan`.
+/// Show what tidegate would do with these files
 #[derive(Debug, Args)]
 #[command(
     long_about = "Shows what tidegate would do if the files of a directory were merged: for each rollout whether a run \
@@ -31,7 +31,7 @@ use std::path::PathBuf;
   tidegate plan --without-record           # as if nothing had ever run
   tidegate plan --kubeconfig ~/.kube/config"
 )]
-pub struct PlanArgs {
+pub(super) struct PlanArgs {
     /// The root of a working copy
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -51,7 +51,7 @@ pub struct PlanArgs {
 /// What would happen.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PlanView {
+pub(super) struct PlanView {
     /// What the files were compared with.
     pub compared: String,
     /// The rollouts, by name.
@@ -64,7 +64,7 @@ pub struct PlanView {
 /// What would happen to one rollout.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PlannedView {
+pub(super) struct PlannedView {
     /// `namespace/name`.
     pub rollout: String,
     /// Its file.
@@ -87,7 +87,7 @@ pub struct PlannedView {
 /// What would happen, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Change {
+pub(super) enum Change {
     /// Nothing.
     None,
     /// Its first version is created, or adopted.
@@ -115,7 +115,7 @@ pub enum Change {
 /// A step to come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StepView {
+pub(super) struct StepView {
     /// Its name.
     pub step: String,
     /// What reaches the new version, in words; empty: nothing.
@@ -132,7 +132,7 @@ pub struct StepView {
 /// One thing that the planner wants done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ActionView {
+pub(super) struct ActionView {
     /// `retreat`, `record`, `upkeep` or `advance`.
     pub class: &'static str,
     /// What it does to which object.
@@ -142,7 +142,7 @@ pub struct ActionView {
 }
 
 /// Shows what would happen.
-pub async fn command(args: PlanArgs, screen: &Screen) -> Result<Exit, Failure> {
+pub(super) async fn command(args: PlanArgs, screen: &Screen) -> Result<Exit, Failure> {
     let dir = &args.dir;
     let files = validate::read(dir).with_context(|| format!("cannot read {}", dir.display()))?;
     let loaded = load::load(&files, &Caps::default());
@@ -174,7 +174,7 @@ fn general_errors(loaded: &Loaded) -> Vec<String> {
 
 /// The plan for people.
 #[must_use]
-pub fn text(plan: &PlanView, now: Time, ink: Ink) -> String {
+pub(super) fn text(plan: &PlanView, now: Time, ink: Ink) -> String {
     let mut out = format!("{}\n", ink.dim(&format!("Compared with {}.", plan.compared)));
     for error in &plan.errors {
         let _ = writeln!(out, "\n{} {error}", ink.bad("error:"));

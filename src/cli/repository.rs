@@ -11,6 +11,7 @@ use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
 use crate::manifest::set::{self, SetFiles};
 use crate::record::state::RolloutState;
 use crate::record::store;
+use crate::record::text::plain;
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use url::Url;
 const OURS: &str = "refs/heads/tidegate/";
 
 /// A repository as one command sees it.
-pub struct Repository {
+pub(super) struct Repository {
     /// Its cache and its remote.
     pub store: Store,
     /// Its address, for people.
@@ -34,7 +35,7 @@ pub struct Repository {
 
 /// What a command needs of the remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub(super) enum Access {
     /// To read: credentials are asked for when the server wants some.
     Read,
     /// To push as well: credentials are asked for first.
@@ -43,7 +44,7 @@ pub enum Access {
 
 /// The record of one rollout, with the plan of its open run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Record {
+pub(super) struct Record {
     /// The record.
     pub state: RolloutState,
     /// The plan of its open run.
@@ -51,11 +52,11 @@ pub struct Record {
 }
 
 /// All records, by rollout; those that cannot be read with the reason.
-pub type Records = BTreeMap<RolloutId, Result<Record, String>>;
+pub(super) type Records = BTreeMap<RolloutId, Result<Record, String>>;
 
 impl Repository {
     /// Finds the repository, looks up the branches of all instances, and chooses one.
-    pub async fn open(args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
+    pub(super) async fn open(args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
         let place = Place::find(args)?;
         let (cache, temporary) = match place.copy.git_dir() {
             Some(git_dir) => (git_dir.join("tidegate-cache"), None),
@@ -91,31 +92,31 @@ impl Repository {
     }
 
     /// Looks the branches up again.
-    pub async fn refresh(&mut self) -> Result<(), Failure> {
+    pub(super) async fn refresh(&mut self) -> Result<(), Failure> {
         self.tips = self.store.ls_refs(&[OURS]).await?;
         Ok(())
     }
 
     /// The tip of one of our branches.
     #[must_use]
-    pub fn tip(&self, branch: &RefName) -> Option<&CommitId> {
+    pub(super) fn tip(&self, branch: &RefName) -> Option<&CommitId> {
         self.tips.get(branch)
     }
 
     /// The tip of the state branch.
-    pub fn state_tip(&self) -> Result<&CommitId, Failure> {
+    pub(super) fn state_tip(&self) -> Result<&CommitId, Failure> {
         let branch = named(&branch::state_branch(&self.instance))?;
         self.tips.get(&branch).ok_or_else(|| no_state(&self.url, Some(&self.instance)))
     }
 
     /// The decisions branch.
-    pub fn decisions_branch(&self) -> Result<RefName, Failure> {
+    pub(super) fn decisions_branch(&self) -> Result<RefName, Failure> {
         named(&branch::decisions_branch(&self.instance))
     }
 
     /// The heads of the requests about a rollout, by the names of their branches.
     #[must_use]
-    pub fn proposals(&self, id: &RolloutId) -> BTreeMap<String, CommitId> {
+    pub(super) fn proposals(&self, id: &RolloutId) -> BTreeMap<String, CommitId> {
         let prefix = format!("{}{id}/", branch::propose_prefix(&self.instance));
         let ours = self.tips.iter().filter(|(name, _)| name.short().starts_with(&prefix));
         ours.map(|(name, head)| (name.short().to_owned(), head.clone())).collect()
@@ -123,24 +124,24 @@ impl Repository {
 
     /// The root of the working copy that the command runs in.
     #[must_use]
-    pub fn root(&self) -> Option<&Path> {
+    pub(super) fn root(&self) -> Option<&Path> {
         self.copy.root()
     }
 
     /// Who the working copy says that commits here.
     #[must_use]
-    pub fn person(&self) -> Option<Person> {
+    pub(super) fn person(&self) -> Option<Person> {
         self.copy.person()
     }
 
     /// The files below `dir` of a branch's tip; none if there is neither.
-    pub async fn files(&self, branch: &RefName, tip: &CommitId, dir: &RepoPath) -> Result<Files, Failure> {
+    pub(super) async fn files(&self, branch: &RefName, tip: &CommitId, dir: &RepoPath) -> Result<Files, Failure> {
         self.store.fetch(&BTreeMap::from([(branch.clone(), tip.clone())])).await?;
         self.files_at(tip, dir).await
     }
 
     /// The files below `dir` of a commit that was fetched; none if there is no such directory.
-    pub async fn files_at(&self, tip: &CommitId, dir: &RepoPath) -> Result<Files, Failure> {
+    pub(super) async fn files_at(&self, tip: &CommitId, dir: &RepoPath) -> Result<Files, Failure> {
         match self.store.tree_id(tip, Some(dir)).await? {
             Some(_) => Ok(self.store.files(tip, Some(dir)).await?),
             None => Ok(Files::new()),
@@ -148,19 +149,19 @@ impl Repository {
     }
 
     /// All records.
-    pub async fn records(&self) -> Result<Records, Failure> {
+    pub(super) async fn records(&self) -> Result<Records, Failure> {
         let dir = "rollouts".parse().map_err(anyhow::Error::new)?;
         Ok(read_records(&self.state_files(&dir).await?))
     }
 
     /// All files of the state branch below `dir`.
-    pub async fn state_files(&self, dir: &RepoPath) -> Result<Files, Failure> {
+    pub(super) async fn state_files(&self, dir: &RepoPath) -> Result<Files, Failure> {
         let tip = self.state_tip()?.clone();
         self.files(&named(&branch::state_branch(&self.instance))?, &tip, dir).await
     }
 
     /// The files of a pinned set, by their paths beside the rollout's file; the text says why they cannot be read.
-    pub async fn pinned_files(&self, id: &RolloutId, set: &SetId) -> Result<Result<SetFiles, String>, Failure> {
+    pub(super) async fn pinned_files(&self, id: &RolloutId, set: &SetId) -> Result<Result<SetFiles, String>, Failure> {
         let dir = store::paths(id).set(set);
         let mut files = SetFiles::new();
         for (path, entry) in self.state_files(&dir).await? {
@@ -173,7 +174,7 @@ impl Repository {
     }
 
     /// A pinned set; the text says why it cannot be read.
-    pub async fn pinned(&self, id: &RolloutId, set: &SetId, target: &Target) -> Result<Result<Set, String>, Failure> {
+    pub(super) async fn pinned(&self, id: &RolloutId, set: &SetId, target: &Target) -> Result<Result<Set, String>, Failure> {
         Ok(self.pinned_files(id, set).await?.and_then(|files| {
             let lines = |found: Vec<Diagnostic>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             let read = set::of_files(files, &id.namespace, target).map_err(lines)?;
@@ -182,7 +183,7 @@ impl Repository {
     }
 
     /// The record of the rollout that a person named, by `NAMESPACE/NAME` or, if no other has it, by name.
-    pub async fn record(&self, name: &str) -> Result<(RolloutId, Record), Failure> {
+    pub(super) async fn record(&self, name: &str) -> Result<(RolloutId, Record), Failure> {
         let records = self.records().await?;
         let id = find(name, records.keys())?;
         match records.get(&id) {
@@ -194,13 +195,13 @@ impl Repository {
 }
 
 /// The name of a branch as a ref.
-pub fn named(branch: &str) -> Result<RefName, Failure> {
+pub(super) fn named(branch: &str) -> Result<RefName, Failure> {
     Ok(RefName::branch(branch).map_err(anyhow::Error::new)?)
 }
 
 /// Reads all records among the files of a state branch.
 #[must_use]
-pub fn read_records(files: &Files) -> Records {
+pub(super) fn read_records(files: &Files) -> Records {
     let mut records = Records::new();
     for (path, entry) in files {
         let parts: Vec<&str> = path.as_str().split('/').collect();
@@ -226,7 +227,7 @@ fn read_record(files: &Files, id: &RolloutId, entry: &Entry) -> Result<Record, S
 }
 
 /// The rollout that a person named.
-pub fn find<'a>(name: &str, ids: impl Iterator<Item = &'a RolloutId> + Clone) -> Result<RolloutId, Failure> {
+pub(super) fn find<'a>(name: &str, ids: impl Iterator<Item = &'a RolloutId> + Clone) -> Result<RolloutId, Failure> {
     if name.contains('/') {
         let id: RolloutId = name.parse().map_err(|error| Failure::usage(format!("{error}")))?;
         return ids.clone().find(|known| **known == id).cloned().ok_or_else(|| unknown(name, ids));
@@ -343,13 +344,11 @@ fn without_login(address: &str) -> (String, Option<String>, Option<String>) {
 
 /// The address that our own Git takes: http(s) as it is, a path made absolute.
 fn url_of(address: &str, base: &Path) -> Result<RemoteUrl, Failure> {
-    let is_ssh = address.starts_with("ssh://")
-        || address.split_once(':').is_some_and(|(host, _)| !host.contains('/') && !address.contains("://"));
-    if is_ssh {
-        return Err(Failure::usage(
-            "the repository's address is for ssh, which these commands do not speak\n\
-             Name the same repository by its https address: --repo https://HOST/PATH",
-        ));
+    if let Some(https) = instead_of_ssh(address) {
+        return Err(Failure::usage(format!(
+            "the repository's address is for ssh, which these commands do not speak; name the same repository by its https \
+             address, perhaps --repo {https}"
+        )));
     }
     let local = address.strip_prefix("file://").or((!address.contains("://")).then_some(address));
     let address = match local {
@@ -361,6 +360,19 @@ fn url_of(address: &str, base: &Path) -> Result<RemoteUrl, Failure> {
         }
     };
     address.parse().map_err(|error| Failure::usage(format!("{error}")))
+}
+
+/// The https address that most hosts give the same repository: of `ssh://git@HOST/PATH` and `git@HOST:PATH`.
+fn instead_of_ssh(address: &str) -> Option<String> {
+    let (host, path) = match address.strip_prefix("ssh://") {
+        Some(rest) => rest.split_once('/')?,
+        None if address.contains("://") => return None,
+        None => address.split_once(':')?,
+    };
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let host = host.split(':').next().unwrap_or(host);
+    let name = !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
+    (name && !path.starts_with(':')).then(|| format!("https://{host}/{}", plain(path.trim_start_matches('/'))))
 }
 
 fn no_repository(copy: &WorkingCopy, remote: &str) -> Failure {
@@ -411,8 +423,7 @@ mod tests {
         assert_eq!(find("podinfo"), Ok("shop/podinfo".to_owned()));
         assert_eq!(find("blog/cart"), Ok("blog/cart".to_owned()));
         insta::assert_snapshot!(
-            ["cart", "shop/podinf", "nothing", "shop/", "Shop/x"].map(|name| find(name).unwrap_err()).join("\n"),
-            @""
+            ["cart", "shop/podinf", "nothing", "shop/", "Shop/x"].map(|name| find(name).unwrap_err()).join("\n")
         );
     }
 
@@ -429,7 +440,7 @@ mod tests {
         assert_eq!(choose(None, &two[..2]), Ok("prod".to_owned()));
         assert_eq!(choose(Some("test"), &two), Ok("test".to_owned()));
         let errors = [choose(None, &two), choose(None, &[]), choose(Some("dev"), &two), choose(Some("a/b"), &two)];
-        insta::assert_snapshot!(errors.map(Result::unwrap_err).join("\n\n"), @"");
+        insta::assert_snapshot!(errors.map(Result::unwrap_err).join("\n\n"));
     }
 
     #[test]
@@ -439,6 +450,6 @@ mod tests {
         let refused = ["git@h:x", "ssh://h/x", "ext::sh -c x", "https://h/x?y", "ftp://ana:s3cret@h/x"];
         let errors = refused.map(|address| url_of(address, Path::new("/")).unwrap_err().text());
         assert!(errors.iter().all(|error| !error.contains("s3cret")));
-        insta::assert_snapshot!(errors.join("\n"), @"");
+        insta::assert_snapshot!(errors.join("\n"));
     }
 }

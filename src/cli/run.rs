@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use tracing_subscriber::EnvFilter;
 
-/// The options of `run`.
+/// Run the controller
 #[derive(Debug, Args)]
 #[command(
     long_about = "Runs the controller: it reads desired state from Git, writes its record to Git, and moves clusters no \
@@ -25,7 +25,7 @@ use tracing_subscriber::EnvFilter;
 
 The address of --listen serves /metrics, /healthz and /readyz."
 )]
-pub struct RunArgs {
+pub(super) struct RunArgs {
     /// The file that describes this controller (kind Installation)
     #[arg(short, long, value_name = "FILE", env = "TIDEGATE_CONFIG")]
     config: PathBuf,
@@ -47,7 +47,7 @@ pub struct RunArgs {
 }
 
 /// Sets the log up: on standard error, so that data on standard output stays clean.
-pub fn log_to_stderr(cli: &Cli) -> Result<(), Failure> {
+pub(super) fn log_to_stderr(cli: &Cli) -> Result<(), Failure> {
     let asked = match &cli.command {
         Command::Run(args) => args.log_level.clone(),
         _ => None,
@@ -75,7 +75,7 @@ fn default_level(command: &Command, verbose: u8) -> &'static str {
 }
 
 /// Runs the controller.
-pub async fn command(args: RunArgs) -> Result<Exit, Failure> {
+pub(super) async fn command(args: RunArgs) -> Result<Exit, Failure> {
     let installation = installation(&args.config)?;
     serve(installation, args).await
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// The options of `schema`.
+/// Print the JSON Schema of a kind
 #[derive(Debug, Args)]
 #[command(
     long_about = "Prints the JSON Schema (draft 2020-12) of a kind, for editors and CI. Without a kind: lists all.",
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 In an editor with yaml-language-server, as a file's first line:
   # yaml-language-server: $schema=Rollout.schema.json"
 )]
-pub struct SchemaArgs {
+pub(super) struct SchemaArgs {
     /// The kind, as files spell it
     kind: Option<String>,
     /// Writes all schemas to this directory, as KIND.schema.json
@@ -32,7 +32,7 @@ pub struct SchemaArgs {
 }
 
 /// Prints a schema, lists all, or writes them.
-pub fn command(args: &SchemaArgs, screen: &Screen) -> Result<Exit, Failure> {
+pub(super) fn command(args: &SchemaArgs, screen: &Screen) -> Result<Exit, Failure> {
     let all = schemas();
     match (&args.write, &args.kind) {
         (Some(dir), _) => screen.print(&write_all(dir, &all)?)?,
@@ -65,7 +65,7 @@ fn text(schema: &Value) -> Result<String, Failure> {
 
 /// The name of a kind's file.
 #[must_use]
-pub fn file_name(kind: &str) -> String {
+pub(super) fn file_name(kind: &str) -> String {
     format!("{kind}.schema.json")
 }
 

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 /// Where a command prints, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Screen {
+pub(super) struct Screen {
     /// Colour on standard output, or none.
     pub ink: Ink,
     /// The form of data.
@@ -21,7 +21,7 @@ pub struct Screen {
 impl Screen {
     /// As the command line asks. Colour, unless told: on a terminal, if `NO_COLOR` and its kind do not say otherwise.
     #[must_use]
-    pub fn new(global: &Global) -> Self {
+    pub(super) fn new(global: &Global) -> Self {
         let choice = match global.color {
             Colour::Auto => ColorChoice::Auto,
             Colour::Always => ColorChoice::Always,
@@ -36,7 +36,7 @@ impl Screen {
     ///
     /// # Errors
     /// When standard output cannot be written for another reason.
-    pub fn print(&self, text: &str) -> Result<(), Failure> {
+    pub(super) fn print(&self, text: &str) -> Result<(), Failure> {
         let mut out = anstream::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
@@ -48,7 +48,7 @@ impl Screen {
     ///
     /// # Errors
     /// As [`Self::print`].
-    pub fn show<T: Serialize>(&self, data: &T, people: impl FnOnce(&T, Ink) -> String) -> Result<(), Failure> {
+    pub(super) fn show<T: Serialize>(&self, data: &T, people: impl FnOnce(&T, Ink) -> String) -> Result<(), Failure> {
         match self.format {
             Format::Table => self.print(&people(data, self.ink)),
             Format::Json => self.print(&format!("{}\n", serde_json::to_string_pretty(data)?)),
@@ -62,7 +62,7 @@ impl Screen {
 
     /// Says on standard error what went wrong.
     #[must_use]
-    pub fn fail(&self, failure: &Failure) -> ExitCode {
+    pub(super) fn fail(&self, failure: &Failure) -> ExitCode {
         let colourful = anstream::AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
         let ink = if colourful { Ink::Colour } else { Ink::Plain };
         let text = format!("{} {}\n", ink.bad("error:"), failure.text());
@@ -76,7 +76,7 @@ impl Screen {
     ///
     /// # Errors
     /// When the terminal cannot be read.
-    pub fn agreed(&self, question: &str) -> Result<bool, Failure> {
+    pub(super) fn agreed(&self, question: &str) -> Result<bool, Failure> {
         if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
             return Ok(true);
         }
@@ -92,7 +92,7 @@ impl Screen {
 /// The time at which a command looks.
 #[expect(clippy::disallowed_methods, reason = "a command looks once, at its rim, and hands the time on as a value")]
 #[must_use]
-pub fn now() -> Time {
+pub(super) fn now() -> Time {
     let now = chrono::Utc::now();
     chrono::SubsecRound::trunc_subsecs(now, 0)
 }

@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::repository::{Access, Repository};
 use super::screen::{Screen, now};
 use super::ui::{self, Ink, Paint, Table};
-use super::view::{self, RolloutView, StatusView, Urgency};
+use super::view::{self, RolloutView, StatusView, Urgency, WaitView};
 use crate::manifest::ids::{Namespace, RolloutId};
 use crate::record::state::Time;
 use clap::Args;
@@ -15,7 +15,7 @@ use std::time::Duration;
 /// How often `--watch` looks.
 const EVERY: Duration = Duration::from_secs(2);
 
-/// The options of `status`.
+/// Show where each rollout stands
 #[derive(Debug, Args)]
 #[command(
     long_about = "Shows where each rollout stands, from the record in Git alone: no cluster is asked. What needs a person \
@@ -26,7 +26,7 @@ const EVERY: Duration = Duration::from_secs(2);
   tidegate status shop/podinfo -o json
   tidegate status shop/podinfo --exit-code   # 3 while it waits or moves, 1 if it failed"
 )]
-pub struct StatusArgs {
+pub(super) struct StatusArgs {
     /// Only this rollout (NAMESPACE/NAME, or its name alone), or all of this namespace
     #[arg(value_name = "ROLLOUT|NAMESPACE")]
     which: Option<String>,
@@ -41,7 +41,7 @@ pub struct StatusArgs {
 }
 
 /// Shows where rollouts stand.
-pub async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, Failure> {
+pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, Failure> {
     let mut repository = Repository::open(&args.repository, Access::Read).await?;
     loop {
         let status = look(&repository, args.which.as_deref()).await?;
@@ -85,7 +85,7 @@ fn choose<'a>(which: &str, ids: impl Iterator<Item = &'a RolloutId> + Clone) -> 
 
 /// How `--exit-code` ends.
 #[must_use]
-pub fn verdict(status: &StatusView) -> Exit {
+pub(super) fn verdict(status: &StatusView) -> Exit {
     match status.rollouts.iter().map(RolloutView::urgency).min() {
         Some(Urgency::Wrong) => Exit::Findings,
         Some(Urgency::Back | Urgency::Waiting | Urgency::Moving) => Exit::Waiting,
@@ -95,7 +95,7 @@ pub fn verdict(status: &StatusView) -> Exit {
 
 /// The paint of a phase.
 #[must_use]
-pub fn paint(urgency: Urgency) -> Paint {
+pub(super) fn paint(urgency: Urgency) -> Paint {
     match urgency {
         Urgency::Wrong | Urgency::Back => Ink::bad,
         Urgency::Waiting => Ink::warn,
@@ -106,7 +106,7 @@ pub fn paint(urgency: Urgency) -> Paint {
 
 /// The table, and one line that sums it up.
 #[must_use]
-pub fn table(status: &StatusView, now: Time, ink: Ink) -> String {
+pub(super) fn table(status: &StatusView, now: Time, ink: Ink) -> String {
     if status.rollouts.is_empty() {
         return format!("No rollouts: the record of {} is empty.\n", status.instance);
     }
@@ -120,7 +120,7 @@ pub fn table(status: &StatusView, now: Time, ink: Ink) -> String {
 
 fn row(view: &RolloutView, now: Time) -> Vec<(String, Option<Paint>)> {
     let or_dash = |text: Option<String>| text.filter(|text| !text.is_empty()).unwrap_or_else(|| "–".to_owned());
-    let waits: Vec<&str> = view.waits.iter().map(|wait| wait.reason.as_str()).collect();
+    let waits: Vec<String> = view.waits.iter().map(|wait| waiting(wait, now)).collect();
     vec![
         (view.rollout.to_string(), None),
         (view.phase.clone(), Some(paint(view.urgency()))),
@@ -133,9 +133,17 @@ fn row(view: &RolloutView, now: Time) -> Vec<(String, Option<Paint>)> {
     ]
 }
 
+/// A reason, with the time that is left of it if it ends by itself.
+fn waiting(wait: &WaitView, now: Time) -> String {
+    match wait.until {
+        Some(until) if until > now => format!("{} {}", wait.reason, ui::span((until - now).num_seconds())),
+        Some(_) | None => wait.reason.clone(),
+    }
+}
+
 /// How far the open run is: `▕██░░░▏ 3/8 tenth`.
 #[must_use]
-pub fn progress(view: &RolloutView) -> String {
+pub(super) fn progress(view: &RolloutView) -> String {
     match (view.entered, &view.step) {
         (Some(at), step) => {
             let of = view.steps.len();
@@ -160,7 +168,7 @@ fn exposure(view: &RolloutView) -> Option<String> {
 
 /// The first digits of a revision.
 #[must_use]
-pub fn short(revision: &str) -> String {
+pub(super) fn short(revision: &str) -> String {
     revision.rsplit(':').next().unwrap_or(revision).chars().take(8).collect()
 }
 

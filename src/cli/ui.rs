@@ -1,13 +1,12 @@
 //! How text looks: colour, columns, bars, times. Pure: what is printed is decided elsewhere.
 
-use crate::manifest::duration::Span;
 use crate::record::state::Time;
 use owo_colors::{OwoColorize, Style};
 use std::fmt::Write;
 
 /// Colour, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ink {
+pub(super) enum Ink {
     /// ANSI styles.
     Colour,
     /// Plain text.
@@ -24,66 +23,66 @@ impl Ink {
 
     /// A heading.
     #[must_use]
-    pub fn bold(self, text: &str) -> String {
+    pub(super) fn bold(self, text: &str) -> String {
         self.paint(text, Style::new().bold())
     }
 
     /// What matters less.
     #[must_use]
-    pub fn dim(self, text: &str) -> String {
+    pub(super) fn dim(self, text: &str) -> String {
         self.paint(text, Style::new().dimmed())
     }
 
     /// What is well.
     #[must_use]
-    pub fn good(self, text: &str) -> String {
+    pub(super) fn good(self, text: &str) -> String {
         self.paint(text, Style::new().green())
     }
 
     /// What waits.
     #[must_use]
-    pub fn warn(self, text: &str) -> String {
+    pub(super) fn warn(self, text: &str) -> String {
         self.paint(text, Style::new().yellow())
     }
 
     /// What went wrong.
     #[must_use]
-    pub fn bad(self, text: &str) -> String {
+    pub(super) fn bad(self, text: &str) -> String {
         self.paint(text, Style::new().red().bold())
     }
 
     /// What is under way.
     #[must_use]
-    pub fn busy(self, text: &str) -> String {
+    pub(super) fn busy(self, text: &str) -> String {
         self.paint(text, Style::new().cyan())
     }
 }
 
 /// The paint of a cell.
-pub type Paint = fn(Ink, &str) -> String;
+pub(super) type Paint = fn(Ink, &str) -> String;
 
 /// A table whose columns are as wide as they need to be; the last one is not padded.
 #[derive(Debug, Default)]
-pub struct Table {
+pub(super) struct Table {
     rows: Vec<Vec<(String, Option<Paint>)>>,
 }
 
 impl Table {
     /// A table with these headings.
     #[must_use]
-    pub fn new(headings: &[&str]) -> Self {
+    pub(super) fn new(headings: &[&str]) -> Self {
         let row = headings.iter().map(|text| ((*text).to_owned(), Some(Ink::bold as Paint))).collect();
         Self { rows: vec![row] }
     }
 
     /// Adds a row.
-    pub fn row(&mut self, cells: Vec<(String, Option<Paint>)>) {
+    pub(super) fn row(&mut self, cells: Vec<(String, Option<Paint>)>) {
         self.rows.push(cells);
     }
 
     /// The whole table. Widths are counted in characters: cells hold names, numbers and block elements.
     #[must_use]
-    pub fn print(&self, ink: Ink) -> String {
+    pub(super) fn print(&self, ink: Ink) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             self.rows.iter().filter_map(|row| row.get(column)).map(|(text, _)| text.chars().count()).max().unwrap_or(0)
@@ -108,14 +107,14 @@ impl Table {
 
 /// A bar of `width` cells, `at` of `of` full: `▕██░░▏`.
 #[must_use]
-pub fn bar(at: usize, of: usize, width: usize) -> String {
+pub(super) fn bar(at: usize, of: usize, width: usize) -> String {
     let full = if of == 0 { 0 } else { (at.min(of) * width).div_ceil(of) };
     format!("▕{}{}▏", "█".repeat(full), "░".repeat(width - full))
 }
 
 /// A length of time, to its two largest units: `4m10s`, `3h5m`, `2d4h`.
 #[must_use]
-pub fn span(seconds: i64) -> String {
+pub(super) fn span(seconds: i64) -> String {
     let seconds = u64::try_from(seconds).unwrap_or(0);
     let units = [(seconds / 86_400, 'd'), (seconds / 3_600 % 24, 'h'), (seconds / 60 % 60, 'm'), (seconds % 60, 's')];
     let mut out = String::new();
@@ -128,14 +127,14 @@ pub fn span(seconds: i64) -> String {
 
 /// A moment: `10:00:09Z`, with its date if that is not today's.
 #[must_use]
-pub fn moment(at: Time, now: Time) -> String {
+pub(super) fn moment(at: Time, now: Time) -> String {
     let today = at.date_naive() == now.date_naive();
     at.format(if today { "%H:%M:%SZ" } else { "%Y-%m-%d %H:%M:%SZ" }).to_string()
 }
 
 /// A moment with its distance: `10:00:09Z (4m ago)`, `10:10:14Z (in 5m)`.
 #[must_use]
-pub fn distance(at: Time, now: Time) -> String {
+pub(super) fn distance(at: Time, now: Time) -> String {
     let away = (at - now).num_seconds();
     let words = match away {
         0 => "now".to_owned(),
@@ -145,15 +144,9 @@ pub fn distance(at: Time, now: Time) -> String {
     format!("{} ({words})", moment(at, now))
 }
 
-/// A duration that is not zero.
-#[must_use]
-pub fn some_span(span: Span) -> String {
-    if span == Span::ZERO { "–".to_owned() } else { span.to_string() }
-}
-
 /// `1 rollout`, `2 rollouts`.
 #[must_use]
-pub fn count(n: usize, noun: &str) -> String {
+pub(super) fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
@@ -184,6 +177,6 @@ mod tests {
         let mut table = Table::new(&["A", "LONG"]);
         table.row(vec![("x▏y".to_owned(), Some(Ink::good)), ("1".to_owned(), None)]);
         assert_eq!(table.print(Ink::Plain), "A    LONG\nx▏y  1\n");
-        assert_eq!(table.print(Ink::Colour), "\u{1b}[1mA\u{1b}[0m    \u{1b}[1mLONG\u{1b}[0m\n\u{1b}[32mx▏y\u{1b}[39m  1\n");
+        assert_eq!(table.print(Ink::Colour), "\u{1b}[1mA\u{1b}[0m    \u{1b}[1mLONG\u{1b}[0m\n\u{1b}[32mx▏y\u{1b}[0m  1\n");
     }
 }

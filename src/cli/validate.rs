@@ -19,7 +19,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The options of `validate`.
+/// Check all files of a repository
 #[derive(Debug, Clone, clap::Args)]
 #[command(
     long_about = "Checks all files of a repository, without a cluster and without a network: every error at once, with its \

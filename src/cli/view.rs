@@ -15,7 +15,7 @@ use serde::Serialize;
 /// All rollouts of an instance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StatusView {
+pub(super) struct StatusView {
     /// The instance.
     pub instance: InstanceName,
     /// The tip of its state branch.
@@ -27,7 +27,7 @@ pub struct StatusView {
 /// Where a rollout stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RolloutView {
+pub(super) struct RolloutView {
     /// `namespace/name`.
     pub rollout: RolloutId,
     /// The phase; `Unreadable` when the record is.
@@ -66,7 +66,7 @@ pub struct RolloutView {
 
 /// What the record lets one cluster expose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Exposure {
+pub(super) struct Exposure {
     /// The cluster.
     pub cluster: String,
     /// The share of requests, in percent.
@@ -78,7 +78,7 @@ pub struct Exposure {
 /// One thing that a rollout waits on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WaitView {
+pub(super) struct WaitView {
     /// One word.
     pub reason: String,
     /// What it means here.
@@ -99,7 +99,7 @@ pub struct WaitView {
 
 /// How much a rollout needs a person: what went wrong first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Urgency {
+pub(super) enum Urgency {
     /// It went wrong, or cannot be read.
     Wrong,
     /// It is on its way back.
@@ -115,7 +115,7 @@ pub enum Urgency {
 impl RolloutView {
     /// How much it needs a person.
     #[must_use]
-    pub fn urgency(&self) -> Urgency {
+    pub(super) fn urgency(&self) -> Urgency {
         match self.phase.as_str() {
             "Failed" | "Unknown" | "Unreadable" => Urgency::Wrong,
             "Reverting" => Urgency::Back,
@@ -130,7 +130,7 @@ impl RolloutView {
 
 /// All records as views, what needs a person first.
 #[must_use]
-pub fn rollouts(records: &Records, now: Time) -> Vec<RolloutView> {
+pub(super) fn rollouts(records: &Records, now: Time) -> Vec<RolloutView> {
     let mut views: Vec<RolloutView> = records
         .iter()
         .map(|(id, record)| match record {
@@ -162,16 +162,19 @@ fn unreadable(id: &RolloutId, why: &str) -> RolloutView {
 
 /// A record as a view.
 #[must_use]
-pub fn rollout(record: &Record, now: Time) -> RolloutView {
+pub(super) fn rollout(record: &Record, now: Time) -> RolloutView {
     let Record { state, plan } = record;
     let steps = steps(state, plan.as_ref());
-    let step = state.phase.stop().map(|stop| stop.step.to_string());
     let names: Vec<String> = steps.iter().map(|step| step.name.to_string()).collect();
+    let step = match &state.phase {
+        // Its promotion is what failed; it stands there.
+        Phase::Failed { standing: Standing::OnCandidate, .. } => Some("promote".to_owned()),
+        phase => phase.stop().map(|stop| stop.step.to_string()),
+    };
     let at = step.as_ref().and_then(|step| names.iter().position(|name| name == step));
-    let entered = (!names.is_empty() && !matches!(state.phase, Phase::Reverting { .. })).then(|| at.map_or(0, |at| at + 1));
+    let entered = (!names.is_empty()).then(|| at.map_or(0, |at| at + 1));
     let next = match &state.phase {
         Phase::Waiting { next, .. } => Some(next.to_string()),
-        Phase::Reverting { .. } => None,
         _ => at.and_then(|at| names.get(at + 1).cloned()),
     };
     let promoted = state.promoted.as_ref().map(|promoted| promoted.revision.to_string());
@@ -201,10 +204,13 @@ fn exposures(state: &RolloutState) -> Vec<Exposure> {
     state.clusters.iter().filter_map(one).collect()
 }
 
-/// The steps of the open run; none if no run is open or its plan is not there.
+/// The steps of the open run; none if no run is open, it is on its way back, or its plan is not there.
 #[must_use]
-pub fn steps(state: &RolloutState, plan: Option<&Plan>) -> Vec<Step> {
+pub(super) fn steps(state: &RolloutState, plan: Option<&Plan>) -> Vec<Step> {
     let (Some(run), Some(plan)) = (&state.run, plan) else { return Vec::new() };
+    if let Phase::Reverting { .. } = state.phase {
+        return Vec::new();
+    }
     // Labels and sizes differ from the controller's; names, gates and soaks do not depend on them.
     procedure::forward(plan, run.route, &Roles::of(run, None, 0))
 }
@@ -320,7 +326,7 @@ fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Sto
 
 /// How long a step has to stay reached: its soak, after the route has settled (design §13.1).
 #[must_use]
-pub fn soak(plan: &Plan, run: &Run, step: &Step) -> Span {
+pub(super) fn soak(plan: &Plan, run: &Run, step: &Step) -> Span {
     let drains = step.stage == Stage::Finalising;
     if run.skipped.as_ref() == Some(&step.name) && !drains {
         return Span::ZERO;
@@ -330,7 +336,7 @@ pub fn soak(plan: &Plan, run: &Run, step: &Step) -> Span {
 
 /// The seconds that a route has to be in force before a step's clocks run.
 #[must_use]
-pub fn settle(plan: &Plan, step: &Step) -> u64 {
+pub(super) fn settle(plan: &Plan, step: &Step) -> u64 {
     match &plan.traffic {
         Some(traffic) if step.stage != Stage::Finalising && !matches!(step.name.as_str(), "prepare" | "promote") => {
             traffic.settle.as_secs()

@@ -19,7 +19,7 @@ use std::fmt::Write;
 /// How many runs of the history are shown.
 const RUNS: usize = 5;
 
-/// The options of `why`.
+/// Say all that one rollout waits on
 #[derive(Debug, Args)]
 #[command(
     long_about = "Says all that one rollout waits on: who can change it, since when, when it is looked at next, what to \
@@ -28,7 +28,7 @@ const RUNS: usize = 5;
   tidegate why shop/podinfo
   tidegate why podinfo -o json | jq '.waits[].reason'"
 )]
-pub struct WhyArgs {
+pub(super) struct WhyArgs {
     /// NAMESPACE/NAME, or the name alone if no other rollout has it
     rollout: String,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub struct WhyArgs {
 /// All that is known of one rollout.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WhyView {
+pub(super) struct WhyView {
     /// Where it stands and what it waits on.
     #[serde(flatten)]
     pub rollout: RolloutView,
@@ -61,7 +61,7 @@ pub struct WhyView {
 /// A decision as people see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WordView {
+pub(super) struct WordView {
     /// Its file on the decisions branch.
     pub path: String,
     /// Who said it; for one that does not count: why not.
@@ -72,7 +72,7 @@ pub struct WordView {
 }
 
 /// Says what a rollout waits on.
-pub async fn command(args: WhyArgs, screen: &Screen) -> Result<Exit, Failure> {
+pub(super) async fn command(args: WhyArgs, screen: &Screen) -> Result<Exit, Failure> {
     let repository = Repository::open(&args.repository, Access::Read).await?;
     let (_, record) = repository.record(&args.rollout).await?;
     let now = now();
@@ -84,7 +84,7 @@ pub async fn command(args: WhyArgs, screen: &Screen) -> Result<Exit, Failure> {
 
 /// All that the record tells, and the decisions that do not count.
 #[must_use]
-pub fn why(record: &Record, ignored: Vec<Ignored>, now: Time) -> WhyView {
+pub(super) fn why(record: &Record, ignored: Vec<Ignored>, now: Time) -> WhyView {
     let state = &record.state;
     let current = state.run.as_ref().map(|run| &run.id).or(state.last_run.as_ref().map(|run| &run.id));
     let counted = state.consumed.iter().filter(|word| Some(&word.run) == current).map(|word| WordView {
@@ -112,7 +112,7 @@ pub fn why(record: &Record, ignored: Vec<Ignored>, now: Time) -> WhyView {
 
 /// The same for people.
 #[must_use]
-pub fn text(why: &WhyView, now: Time, ink: Ink) -> String {
+pub(super) fn text(why: &WhyView, now: Time, ink: Ink) -> String {
     let mut out = head(why, now, ink);
     let heading = |out: &mut String, text: &str| {
         let _ = writeln!(out, "\n{}", ink.bold(text));
@@ -157,8 +157,11 @@ pub fn text(why: &WhyView, now: Time, ink: Ink) -> String {
 fn head(why: &WhyView, now: Time, ink: Ink) -> String {
     let WhyView { rollout: view, started, .. } = why;
     let mut out = format!("{}  {}", ink.bold(&view.rollout.to_string()), paint(view.urgency())(ink, &view.phase));
+    if let Some(step) = &view.step {
+        let _ = write!(out, " on {step}");
+    }
     if let Some(since) = view.since {
-        let _ = write!(out, " since {}", ui::distance(since, now));
+        let _ = write!(out, ", since {}", ui::distance(since, now));
     }
     out.push('\n');
     for one in &view.exposure {

@@ -12,17 +12,17 @@ use crate::plan::input::Decisions;
 use crate::record::state::Time;
 
 /// The directory of a rollout on the decisions branch.
-pub fn directory(id: &RolloutId) -> Result<RepoPath, Failure> {
+pub(super) fn directory(id: &RolloutId) -> Result<RepoPath, Failure> {
     Ok(id.to_string().parse().map_err(anyhow::Error::new)?)
 }
 
 /// The decisions about a rollout that do not count now, and why.
-pub async fn ignored(repository: &Repository, record: &Record, now: Time) -> Result<Vec<Ignored>, Failure> {
+pub(super) async fn ignored(repository: &Repository, record: &Record, now: Time) -> Result<Vec<Ignored>, Failure> {
     Ok(judge(record, &about(repository, record).await?, now))
 }
 
 /// The decisions about a rollout.
-pub async fn about(repository: &Repository, record: &Record) -> Result<Decisions, Failure> {
+pub(super) async fn about(repository: &Repository, record: &Record) -> Result<Decisions, Failure> {
     let branch = repository.decisions_branch()?;
     let Some(tip) = repository.tip(&branch).cloned() else { return Ok(Decisions::default()) };
     let dir = directory(&record.state.metadata)?;
@@ -48,7 +48,7 @@ fn started_at(record: &Record) -> Option<CommitId> {
 
 /// What the controller would not count of these.
 #[must_use]
-pub fn judge(record: &Record, decisions: &Decisions, now: Time) -> Vec<Ignored> {
+pub(super) fn judge(record: &Record, decisions: &Decisions, now: Time) -> Vec<Ignored> {
     let hearing = Hearing {
         record: &record.state,
         plan: record.plan.as_ref(),
@@ -63,7 +63,7 @@ pub fn judge(record: &Record, decisions: &Decisions, now: Time) -> Vec<Ignored> 
 
 /// Decision files as values.
 #[must_use]
-pub fn filed(files: &Files) -> Vec<DecisionFile> {
+pub(super) fn filed(files: &Files) -> Vec<DecisionFile> {
     let read = |(path, entry): (&RepoPath, &Entry)| {
         let Entry::File { blob, bytes } = entry else { return None };
         let words = |found: Vec<Diagnostic>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");

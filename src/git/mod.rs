@@ -13,6 +13,7 @@ mod compact;
 mod credentials;
 mod history;
 mod http;
+mod look;
 mod merge;
 mod push;
 mod refs;

@@ -15,7 +15,7 @@ use crate::record::text::{exposure, place, since};
 
 /// A word that makes sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Intent {
+pub(crate) struct Intent {
     /// What is written.
     pub decision: Decision,
     /// What happens next, for people.
@@ -26,7 +26,7 @@ pub struct Intent {
 ///
 /// # Errors
 /// Why it does not, for people.
-pub fn intent(verb: &Verb, record: &Record, reason: Option<&str>, now: Time) -> Result<Intent, String> {
+pub(crate) fn intent(verb: &Verb, record: &Record, reason: Option<&str>, now: Time) -> Result<Intent, String> {
     let asks = Asks { state: &record.state, plan: record.plan.as_ref(), now };
     let (run, action, next) = match verb {
         Verb::Approve { through } => asks.approve(through.as_deref())?,
@@ -107,7 +107,7 @@ impl Asks<'_> {
             return Err(format!("{through} of run {} is approved already", run.id));
         }
         let mut next = format!(
-            "Once tidegate has counted this, {id} may go on to {through}{}, and waits before it for no approval.",
+            "Once tidegate has counted this, {id} may go on to {through}{}.",
             exposes(plan, through)
         );
         let later: Vec<String> = open.iter().filter(|gate| ***gate != *through && !approval::covers(plan, std::slice::from_ref(through), gate)).map(ToString::to_string).collect();

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Every object that is not as the record wants it.
-pub async fn differences(
+pub(super) async fn differences(
     repository: &Repository,
     record: &Record,
     rollout: &Rollout,

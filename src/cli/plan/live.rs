@@ -27,7 +27,7 @@ use std::sync::Arc;
 const ROUNDS: usize = 3;
 
 /// Adds to each rollout what the planner wants done now, and all that it waits on.
-pub async fn add(
+pub(super) async fn add(
     plan: &mut PlanView,
     loaded: &Loaded,
     repository: &Repository,
@@ -201,7 +201,7 @@ fn rules(policy: Option<&Policy>) -> PolicyView {
 }
 
 /// Puts a plan into words.
-pub fn show(planned: &mut PlannedView, plan: &RolloutPlan) {
+pub(super) fn show(planned: &mut PlannedView, plan: &RolloutPlan) {
     let RolloutPlan { retreats, record, actions, proposals, void, waits, needs: _, wake_at: _ } = plan;
     planned.actions.extend(retreats.iter().map(action));
     match record {

@@ -20,10 +20,10 @@ use crate::record::text::{exposure, place, plain};
 use std::collections::BTreeMap;
 
 /// The sets that are promoted, by rollout: what new ones are compared with.
-pub type Promotions = BTreeMap<RolloutId, Result<Set, String>>;
+pub(super) type Promotions = BTreeMap<RolloutId, Result<Set, String>>;
 
 /// What would happen, from the files and, if there is one, the record.
-pub async fn plan(loaded: &Loaded, repository: Option<&Repository>, now: Time) -> Result<PlanView, Failure> {
+pub(super) async fn plan(loaded: &Loaded, repository: Option<&Repository>, now: Time) -> Result<PlanView, Failure> {
     let Some(repository) = repository else {
         return Ok(planned(loaded, &Records::new(), &Promotions::new(), "no record, as if nothing had ever run", now));
     };
@@ -42,7 +42,7 @@ pub async fn plan(loaded: &Loaded, repository: Option<&Repository>, now: Time) -
 
 /// The same from values.
 #[must_use]
-pub fn planned(loaded: &Loaded, records: &Records, promotions: &Promotions, compared: &str, now: Time) -> PlanView {
+pub(super) fn planned(loaded: &Loaded, records: &Records, promotions: &Promotions, compared: &str, now: Time) -> PlanView {
     let policy = loaded.policy.as_ref().ok();
     let mut rollouts: Vec<PlannedView> = loaded
         .rollouts
