@@ -90,7 +90,7 @@ pub fn validate(dir: &Path, output: Output, colour: Colour) -> Report {
 /// Reads a directory as Git would store it: `.git` is left out, links are noted and never followed.
 ///
 /// # Errors
-/// When a directory or a file of ours cannot be read, or a path is none that a repository may have.
+/// When a directory or a file cannot be read.
 pub fn read(dir: &Path) -> io::Result<Files> {
     let (mut files, mut open) = (Files::new(), vec![(dir.to_owned(), None::<RepoPath>)]);
     while let Some((dir, base)) = open.pop() {
@@ -100,8 +100,11 @@ pub fn read(dir: &Path) -> io::Result<Files> {
                 continue;
             }
             let kind = entry.file_type()?;
-            let Some(path) = repo_path(base.as_ref(), &entry) else {
-                // Git's own trees are checked where they are read; on disk such a name is simply not ours.
+            let Some(path) = repo_path(base.as_ref(), &entry.file_name().to_string_lossy()) else {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let safe = name.replace(|c: char| c.is_control() || "\\:%~\u{fffd}".contains(c), "_");
+                let shown = repo_path(base.as_ref(), &safe).filter(|path| !files.contains_key(path));
+                files.extend(shown.map(|path| (path, Entry::BadName { name })));
                 continue;
             };
             if kind.is_dir() {
@@ -117,8 +120,7 @@ pub fn read(dir: &Path) -> io::Result<Files> {
     Ok(files)
 }
 
-fn repo_path(base: Option<&RepoPath>, entry: &fs::DirEntry) -> Option<RepoPath> {
-    let name = entry.file_name().into_string().ok()?;
+fn repo_path(base: Option<&RepoPath>, name: &str) -> Option<RepoPath> {
     match base {
         Some(base) => format!("{base}/{name}").parse().ok(),
         None => name.parse().ok(),

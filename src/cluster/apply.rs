@@ -207,10 +207,7 @@ mod tests {
 
     fn conflict(field: &str) -> (u16, Value) {
         let cause = json!({"reason": "FieldManagerConflict", "message": "conflict with \"hand\"", "field": field});
-        (
-            409,
-            json!({"kind": "Status", "code": 409, "reason": "Conflict", "message": "1 conflict", "details": {"causes": [cause]}}),
-        )
+        (409, json!({"code": 409, "reason": "Conflict", "message": "1 conflict", "details": {"causes": [cause]}}))
     }
 
     fn live(owner: &str) -> (u16, Value) {
@@ -334,7 +331,7 @@ mod tests {
         assert_eq!(asked[0].body["preconditions"], json!({"uid": "u1", "resourceVersion": "7"}));
         assert_eq!(asked[0].body["propagationPolicy"], "Background");
 
-        let gone = json!({"kind": "Status", "code": 404, "reason": "NotFound", "details": {"kind": "deployments", "name": "podinfo"}});
+        let gone = json!({"code": 404, "reason": "NotFound", "details": {"kind": "deployments", "name": "podinfo"}});
         let fake = Fake::answering([(404, gone)]);
         assert_eq!(perform(&fake, delete(Expects::Uid("u1".into()))).await, Outcome::Done(None));
         assert_eq!(fake.asked()[0].body["preconditions"], json!({"uid": "u1"}));
@@ -349,7 +346,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_migration_reads_changes_the_managers_alone_and_pins_the_version() {
-        let managed = json!([{"manager": "kubectl-client-side-apply", "operation": "Update", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {}}}]);
+        let fields = json!({"f:spec": {}});
+        let entry = |manager: &str, operation: &str| json!({"manager": manager, "operation": operation, "apiVersion": "apps/v1", "fieldsV1": fields});
+        let managed = [entry("kubectl-client-side-apply", "Update")];
         let read = json!({"metadata": {"uid": "u1", "resourceVersion": "9", "managedFields": managed}});
         let fake = Fake::answering([(200, read.clone()), (200, read.clone())]);
         let target = deployment().reference().clone();
@@ -359,12 +358,10 @@ mod tests {
         let asked = fake.asked();
         assert_eq!(asked[1].line, format!("PATCH {PATH}?fieldManager=tidegate-a"));
         assert_eq!(asked[1].media, "application/json-patch+json");
-        let entry =
-            json!({"manager": "tidegate-a", "operation": "Apply", "apiVersion": "apps/v1", "fieldsV1": {"f:spec": {}}});
         assert_eq!(
             asked[1].body,
             json!([
-                {"op": "replace", "path": "/metadata/managedFields", "value": [entry]},
+                {"op": "replace", "path": "/metadata/managedFields", "value": [entry("tidegate-a", "Apply")]},
                 {"op": "replace", "path": "/metadata/resourceVersion", "value": "9"},
             ])
         );

@@ -192,7 +192,7 @@ mod tests {
         assert_eq!((empty.holder.as_ref(), empty.epoch, empty.duration.as_secs()), (None, 0, 1));
         let odd = json!({
             "metadata": {"annotations": {ANCHOR: "--upload-pack=x", PAUSED: "-1"}},
-            "spec": {"holderIdentity": 7, "leaseDurationSeconds": u64::MAX, "leaseTransitions": -4, "renewTime": "soon"},
+            "spec": {"holderIdentity": 7, "leaseDurationSeconds": u64::MAX, "leaseTransitions": -4, "renewTime": 1},
         });
         let odd = LeaseView::parse(&odd);
         assert_eq!((odd.holder, odd.epoch, odd.duration, odd.renewed), (None, 0, LONGEST, None));

@@ -227,80 +227,58 @@ mod tests {
         }
     }
 
+    /// An answer about an object, with a cause at `field`.
+    fn answer(code: u16, reason: &str, message: &str, kind: &str, field: &str) -> Failure {
+        let causes =
+            if field.is_empty() { json!([]) } else { json!([{"reason": "FieldValueInvalid", "field": field}]) };
+        let details = json!({"kind": kind, "causes": causes});
+        status(&json!({"code": code, "reason": reason, "message": message, "details": details}))
+    }
+
     #[test]
-    fn answers_are_sorted_by_what_follows_from_them() {
-        let of = |code: u16, reason: &str, message: &str, details: Value| json!({"kind": "Status", "code": code, "reason": reason, "message": message, "details": details});
-        let none = || json!({});
+    fn answers_are_sorted_by_code_reason_and_causes() {
         let rows = [
-            (
-                "Stale",
-                of(409, "Conflict", "the object has been modified", json!({"kind": "deployments", "name": "podinfo"})),
-            ),
-            ("Stale", of(409, "AlreadyExists", "already exists", none())),
-            (
-                "Stale",
-                of(422, "Invalid", "x", json!({"causes": [{"reason": "FieldValueInvalid", "field": "metadata.uid"}]})),
-            ),
-            ("Stale", of(404, "NotFound", "not found", json!({"kind": "deployments", "name": "podinfo"}))),
-            (
-                "Retriable",
-                of(404, "NotFound", "namespaces \"shop\" not found", json!({"kind": "namespaces", "name": "shop"})),
-            ),
-            ("MissingKind", of(404, "NotFound", "the server could not find the requested resource", none())),
-            (
-                "Refused",
-                of(422, "Invalid", "x", json!({"causes": [{"reason": "FieldValueInvalid", "field": "spec.replicas"}]})),
-            ),
-            ("Refused", of(400, "BadRequest", "error decoding YAML", none())),
-            ("Refused", of(413, "RequestEntityTooLarge", "too large", none())),
-            (
-                "Refused",
-                of(
-                    500,
-                    "",
-                    "failed to create typed patch object (a/b; apps/v1, Kind=Deployment): .spec.foo: field not declared in schema",
-                    none(),
-                ),
-            ),
-            ("Refused", of(403, "Forbidden", "admission webhook \"w\" denied the request: no", none())),
-            (
-                "Refused",
-                of(403, "Forbidden", "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", none()),
-            ),
-            ("Refused", of(418, "", "admission webhook \"w\" denied the request: no", none())),
-            (
-                "Forbidden",
-                of(403, "Forbidden", "User \"u\" cannot patch resource \"deployments\" in API group \"apps\"", none()),
-            ),
-            ("Forbidden", of(403, "Forbidden", "anything else", none())),
-            ("Forbidden", of(401, "Unauthorized", "Unauthorized", none())),
-            (
-                "Retriable",
-                of(
-                    403,
-                    "Forbidden",
-                    "deployments.apps \"x\" is forbidden: exceeded quota: q, requested: count/deployments.apps=1",
-                    none(),
-                ),
-            ),
-            (
-                "Retriable",
-                of(
-                    500,
-                    "InternalError",
-                    "Internal error occurred: failed calling webhook \"w\": context deadline exceeded",
-                    none(),
-                ),
-            ),
-            ("Retriable", of(500, "InternalError", "failed to create typed patch object", none())),
-            ("Retriable", of(429, "TooManyRequests", "slow down", none())),
-            ("Retriable", of(503, "ServiceUnavailable", "away", none())),
-            ("Retriable", of(504, "Timeout", "too slow", none())),
-            ("Retriable", of(405, "MethodNotAllowed", "no", none())),
-            ("Retriable", of(0, "", "", none())),
+            ("Stale", 409, "Conflict", "deployments", ""),
+            ("Stale", 409, "AlreadyExists", "deployments", ""),
+            ("Stale", 422, "Invalid", "Deployment", "metadata.uid"),
+            ("Stale", 404, "NotFound", "deployments", ""),
+            ("Retriable", 404, "NotFound", "namespaces", ""),
+            ("MissingKind", 404, "NotFound", "", ""),
+            ("Refused", 422, "Invalid", "Deployment", "spec.replicas"),
+            ("Refused", 400, "BadRequest", "", ""),
+            ("Refused", 413, "RequestEntityTooLarge", "", ""),
+            ("Forbidden", 403, "Forbidden", "deployments", ""),
+            ("Forbidden", 401, "Unauthorized", "", ""),
+            ("Retriable", 405, "MethodNotAllowed", "", ""),
+            ("Retriable", 429, "TooManyRequests", "", ""),
+            ("Retriable", 500, "InternalError", "", ""),
+            ("Retriable", 503, "ServiceUnavailable", "", ""),
+            ("Retriable", 504, "Timeout", "", ""),
+            ("Retriable", 0, "", "", ""),
         ];
-        for (expected, row) in rows {
-            assert_eq!(name(&status(&row).outcome(&target())), expected, "{row}");
+        for (expected, code, reason, kind, field) in rows {
+            let outcome = answer(code, reason, "x", kind, field).outcome(&target());
+            assert_eq!(name(&outcome), expected, "{code} {reason} {kind} {field}");
+        }
+    }
+
+    #[test]
+    fn answers_that_only_their_text_tells_apart() {
+        let mismatch = "failed to create typed patch object (a/b; apps/v1, Kind=Deployment): .spec.foo: not declared";
+        let denied = "admission webhook \"w\" denied the request: no";
+        let rows = [
+            ("Refused", 500, "", mismatch),
+            ("Retriable", 500, "InternalError", mismatch),
+            ("Refused", 403, "Forbidden", denied),
+            ("Refused", 418, "", denied),
+            ("Refused", 403, "Forbidden", "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"),
+            ("Retriable", 403, "Forbidden", "deployments.apps \"x\" is forbidden: exceeded quota: q, requested: …"),
+            ("Retriable", 500, "InternalError", "failed calling webhook \"w\": context deadline exceeded"),
+            ("Forbidden", 403, "Forbidden", "User \"u\" cannot patch resource \"deployments\" in API group \"apps\""),
+        ];
+        for (expected, code, reason, message) in rows {
+            let outcome = answer(code, reason, message, "deployments", "").outcome(&target());
+            assert_eq!(name(&outcome), expected, "{code} {message}");
         }
     }
 
@@ -322,7 +300,7 @@ mod tests {
     fn a_conflict_names_the_others_and_their_fields() {
         let cause =
             |message: &str, field: &str| json!({"reason": "FieldManagerConflict", "message": message, "field": field});
-        let answer = json!({"code": 409, "reason": "Conflict", "message": "Apply failed with 3 conflicts", "details": {"causes": [
+        let answer = json!({"code": 409, "reason": "Conflict", "message": "3 conflicts", "details": {"causes": [
             cause("conflict with \"kubectl\" with subresource \"scale\" using apps/v1", ".spec.replicas"),
             cause("conflict with \"hand\u{202e}\"", ".spec.paused"),
             cause("conflict with \"kubectl\" using apps/v1", ".spec.minReadySeconds"),

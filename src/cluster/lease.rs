@@ -329,10 +329,7 @@ mod tests {
     }
 
     fn refusal(code: u16, reason: &str) -> (u16, Value) {
-        (
-            code,
-            json!({"kind": "Status", "code": code, "reason": reason, "message": reason, "details": {"kind": "leases", "name": "tidegate-a"}}),
-        )
+        (code, json!({"code": code, "reason": reason, "details": {"kind": "leases", "name": "tidegate-a"}}))
     }
 
     async fn contender(fake: &Fake) -> Lease {

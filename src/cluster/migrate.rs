@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     fn entry(manager: &str, operation: &str, api: &str, fields: &Value) -> Value {
-        json!({"manager": manager, "operation": operation, "apiVersion": api, "fieldsType": "FieldsV1", "fieldsV1": fields})
+        json!({"manager": manager, "operation": operation, "apiVersion": api, "fieldsV1": fields})
     }
 
     #[test]

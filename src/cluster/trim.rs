@@ -106,7 +106,8 @@ mod tests {
         let kept = trimmed(
             Kind::Pod,
             json!({
-                "metadata": {"uid": "u", "labels": {"app": "a"}, "deletionTimestamp": "t"},
+                "metadata": {"uid": "u",
+                             "labels": {"app": "a"}, "deletionTimestamp": "t"},
                 "spec": {"nodeName": "n", "containers": [{"env": [{"name": "TOKEN", "value": "x"}]}]},
                 "status": {
                     "phase": "Running", "qosClass": "Burstable", "hostIP": "h",
@@ -120,7 +121,8 @@ mod tests {
             kept.value(),
             &json!({
                 "apiVersion": "v1", "kind": "Pod",
-                "metadata": {"name": "podinfo", "namespace": "shop", "uid": "u", "labels": {"app": "a"}, "deletionTimestamp": "t"},
+                "metadata": {"name": "podinfo", "namespace": "shop", "uid": "u",
+                             "labels": {"app": "a"}, "deletionTimestamp": "t"},
                 "spec": {"nodeName": "n"},
                 "status": {
                     "phase": "Running", "conditions": [{"type": "Ready", "status": "False"}],

@@ -34,6 +34,8 @@ const PAGE: &str = "200";
 const LISTS: usize = 16;
 /// The shortest pause before asking again. Doubled each time.
 const PAUSE: Duration = Duration::from_millis(100);
+/// A watch that is not open for longer than this is lost.
+const NOTICED: Duration = Duration::from_secs(1);
 /// The longest pause before asking again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The longest pause before asking again for a kind that the cluster does not serve.
@@ -166,11 +168,12 @@ impl Watch {
             match self.list().await {
                 Ok((items, version)) => {
                     heard = Instant::now();
+                    // A list that works is a sign of life, but not yet that watches work too.
+                    self.tries = self.tries.min(3);
                     let change = lock(&self.space).list(self.kind, items, &version);
                     self.tell(change);
                     self.resume(version, &mut heard).await;
-                    // A server that forgets its history at once must not be listed in a busy loop.
-                    sleep(self.next_pause(LONGEST_PAUSE)).await;
+                    self.breathe(heard).await;
                 }
                 Err(failure) => self.pause(&failure, heard).await,
             }
@@ -183,13 +186,16 @@ impl Watch {
             let failure = match self.open(&version).await {
                 Ok(stream) => {
                     self.see(Sight::Open);
-                    *heard = Instant::now();
+                    let opened = Instant::now();
+                    *heard = opened;
                     match self.drain(stream, version, heard).await {
                         Next::List => return,
                         Next::Resume(reached) => version = reached,
                     }
-                    // A server that ends every watch at once must not be asked in a busy loop.
-                    sleep(self.next_pause(LONGEST_PAUSE)).await;
+                    if opened.elapsed() > LONGEST_PAUSE {
+                        self.tries = 0;
+                    }
+                    self.breathe(*heard).await;
                     continue;
                 }
                 Err(failure) => failure,
@@ -215,7 +221,7 @@ impl Watch {
                 Ok(WatchEvent::Bookmark(bookmark)) => Some(bookmark.metadata.resource_version),
                 Ok(WatchEvent::Error(status)) => {
                     let failure = Failure::Answered(status);
-                    tracing::debug!(kind = %self.kind, namespace = %self.namespace, %failure, "watch ended by the API server");
+                    tracing::debug!(kind = %self.kind, namespace = %self.namespace, %failure, "watch ended");
                     return if failure.is_expired() { Next::List } else { Next::Resume(version) };
                 }
                 Err(failure) => {
@@ -299,6 +305,16 @@ impl Watch {
         self.only.map(|name| format!("metadata.name={name}"))
     }
 
+    /// Waits before going on after a watch has ended: a server that ends each at once must not be asked in a busy loop,
+    /// and what it tells meanwhile is not seen.
+    async fn breathe(&mut self, heard: Instant) {
+        let pause = self.next_pause(LONGEST_PAUSE);
+        if pause > NOTICED {
+            self.see(Sight::Lost { since: heard, why: "the API server ends each watch at once".to_owned() });
+        }
+        sleep(pause).await;
+    }
+
     /// Notes the failure and waits before the next try.
     async fn pause(&mut self, failure: &Failure, heard: Instant) {
         let longest = if failure.is_missing_kind() {
@@ -336,4 +352,142 @@ impl Watch {
 /// Any number: each hasher of the standard library starts from its own random keys.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Fake;
+    use super::*;
+    use crate::target::live::LiveState;
+    use serde_json::json;
+
+    fn config(name: &str, version: &str) -> Value {
+        json!({"metadata": {"name": name, "uid": name, "resourceVersion": version}})
+    }
+
+    fn page(items: &[Value], version: &str, next: &str) -> (u16, Value) {
+        (200, json!({"metadata": {"resourceVersion": version, "continue": next}, "items": items}))
+    }
+
+    fn event(kind: &str, object: &Value) -> String {
+        format!("{}\n", json!({"type": kind, "object": object}))
+    }
+
+    /// Follows one watch of ConfigMaps until `met`; what was asked meanwhile, `limit` and `timeoutSeconds` left out.
+    async fn follow(fake: &Fake, met: impl Fn(Observed) -> bool) -> Vec<String> {
+        let (space, notify) = (Arc::new(Mutex::new(Space::new("c", &[Kind::ConfigMap]))), Arc::new(Notify::new()));
+        let watch = Watch {
+            cluster: fake.cluster().await,
+            kind: Kind::ConfigMap,
+            namespace: "shop".parse().unwrap(),
+            only: None,
+            space: space.clone(),
+            notify: notify.clone(),
+            lists: Arc::new(Semaphore::new(1)),
+            tries: 0,
+        };
+        let look = async {
+            while !met(lock(&space).observed()) {
+                notify.notified().await;
+            }
+        };
+        tokio::select! {
+            () = watch.follow() => panic!("the watch ended"),
+            () = look => {}
+            () = sleep(Duration::from_secs(3_600)) => panic!("{:?}", lock(&space).observed()),
+        }
+        let shown = |line: String| {
+            let query = line.split_once('?').map_or("", |(_, query)| query).split('&');
+            let told = |part: &&str| !part.starts_with("limit=") && !part.starts_with("timeoutSeconds=");
+            query.filter(told).collect::<Vec<_>>().join("&")
+        };
+        fake.asked().into_iter().map(|asked| shown(asked.line)).collect()
+    }
+
+    fn names(live: &LiveState) -> Vec<String> {
+        live.objects.keys().map(|reference| reference.name.to_string()).collect()
+    }
+
+    fn is_ready_with(observed: &Observed, expected: &[&str]) -> bool {
+        matches!(observed, Observed::Ready(live) if names(live) == expected)
+    }
+
+    const WATCH: &str = "watch=true&allowWatchBookmarks=true&resourceVersion=";
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_goes_on_where_it_was_and_lists_again_when_that_is_gone() {
+        let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
+        let bookmark = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}});
+        let fake = Fake::answering([page(&[config("a", "1")], "", "more"), page(&[config("b", "2")], "5", "")])
+            .then(200, &(event("ADDED", &config("c", "6")) + &event("BOOKMARK", &bookmark)))
+            .then(200, &event("DELETED", &config("a", "8")))
+            .then(200, &event("ERROR", &gone))
+            .then(200, &page(&[config("d", "9")], "10", "").1.to_string())
+            .then(410, &gone.to_string())
+            .then(200, &page(&[config("e", "11")], "12", "").1.to_string())
+            .then(200, "");
+        let asked = follow(&fake, |observed| is_ready_with(&observed, &["e"])).await;
+        let watch = |version: &str| format!("{WATCH}{version}");
+        let expected = ["", "continue=more", &watch("5"), &watch("7"), &watch("8"), "", &watch("10"), ""];
+        // The last watch may have been opened by now, or not.
+        assert_eq!(asked[..expected.len()], expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn broken_answers_never_empty_what_is_known() {
+        let fake = Fake::answering([page(&[config("a", "1")], "", "more")])
+            .then(500, "{}")
+            .then(200, "<html>log in</html>")
+            .then(200, "{}")
+            .then(200, &page(&[], "", "").1.to_string())
+            .then(200, &page(&[config("a", "1")], "5", "").1.to_string())
+            .then(200, &event("ADDED", &config("b", "6")))
+            .then(200, "{\"type\": \"DELETED\", \"object\": ")
+            .then(502, "<html>bad gateway</html>")
+            .then(429, "{}");
+        let lost = |observed| match observed {
+            Observed::Lost { why, last, .. } => {
+                assert_eq!(names(&last), ["a", "b"]);
+                why.contains("unexpected GET")
+            }
+            Observed::Ready(_) | Observed::NotYet { .. } => false,
+        };
+        let asked = follow(&fake, lost).await;
+        assert_eq!(
+            asked[7..],
+            [WATCH.to_owned() + "6", WATCH.to_owned() + "6", WATCH.to_owned() + "6", WATCH.to_owned() + "6"]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_ends_each_watch_at_once_is_not_asked_without_end() {
+        let mut fake = Fake::answering([page(&[config("a", "1")], "5", "")]);
+        for _ in 0..20 {
+            fake = fake.then(200, "");
+        }
+        let lost = |observed| matches!(observed, Observed::Lost { why, .. } if why.contains("ends each watch"));
+        let asked = follow(&fake, lost).await;
+        assert!((5..9).contains(&asked.len()), "{asked:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_unserved_kind_is_asked_for_ever_more_rarely() {
+        let mut fake = Fake::default();
+        for _ in 0..20 {
+            fake = fake.then(404, "404 page not found\n");
+        }
+        let fake = fake.then(200, &page(&[], "5", "").1.to_string()).then(200, "");
+        let start = Instant::now();
+        let missing = std::cell::Cell::new(false);
+        follow(&fake, |observed| {
+            let Observed::Ready(live) = observed else { return false };
+            missing.set(missing.get() || live.missing.contains(&Kind::ConfigMap));
+            live.missing.is_empty()
+        })
+        .await;
+        assert!(missing.get());
+        // 12 tries double from 0.1 s to 300 s, at least half of each; 8 more take between 150 s and 300 s.
+        let hour = Duration::from_secs(3_600);
+        assert!(start.elapsed() > Duration::from_secs(8 * 150) && start.elapsed() < hour, "{:?}", start.elapsed());
+    }
 }

@@ -1,4 +1,4 @@
-//! The brake: a ConfigMap in the cluster that holds rollouts, or sends them back, also while Git is away (design §3.3).
+//! The brake: a ConfigMap in the cluster that holds rollouts or sends them back, also while Git is away (design §3.3).
 //!
 //! It can never let anything advance, so whatever in it cannot be understood is read as the more careful word.
 

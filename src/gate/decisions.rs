@@ -9,7 +9,7 @@ use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, RunId};
 use crate::record::history::{pinned, replaced};
-use crate::record::state::{Consumed, RolloutState, Time};
+use crate::record::state::{Consumed, Phase, RolloutState, Standing, Time};
 use crate::record::text::plain;
 use std::collections::BTreeSet;
 
@@ -178,6 +178,11 @@ impl Hearing<'_> {
     }
 
     fn is_refused(&self, run: &RunId) -> Result<(), String> {
+        // A promotion that stuck with all traffic on the candidate leaves its run open: it is tried again.
+        let on_candidate = matches!(self.record.phase, Phase::Failed { standing: Standing::OnCandidate, .. });
+        if on_candidate && self.is_open(run).is_ok() {
+            return Ok(());
+        }
         if self.record.refused.iter().any(|refused| refused.run == *run) {
             Ok(())
         } else {

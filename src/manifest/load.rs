@@ -93,7 +93,8 @@ pub fn load(files: &Files, caps: &Caps) -> Loaded {
     for (path, entry) in files.iter().filter(|(path, _)| is_rollout_file(path)) {
         match entry {
             Entry::File { blob, bytes } => drafts.push(Draft::read(path, blob, bytes)),
-            Entry::Symlink | Entry::Submodule => loaded.warnings.push(ignored(path)),
+            Entry::TooLarge { .. } => loaded.unnamed.push(unread(path, entry)),
+            Entry::BadName { .. } | Entry::Symlink | Entry::Submodule => loaded.warnings.push(unread(path, entry)),
         }
     }
     let policy = loaded.policy.as_ref().ok();
@@ -119,7 +120,7 @@ fn read_policy(files: &Files) -> Result<Policy, Vec<Diagnostic>> {
     let path: RepoPath = policy::FILE.parse().expect("the name of the policy's file is a path");
     match files.get(&path) {
         Some(Entry::File { bytes, .. }) => policy::parse(&path, bytes),
-        Some(Entry::Symlink | Entry::Submodule) => Err(vec![ignored(&path)]),
+        Some(entry) => Err(vec![unread(&path, entry)]),
         None => {
             let found = "there is no policy";
             let diagnostic = Diagnostic::of_file(&path, Code::PolicyMissing, found, "tidegate.yaml at the root");
@@ -128,9 +129,9 @@ fn read_policy(files: &Files) -> Result<Policy, Vec<Diagnostic>> {
     }
 }
 
-fn ignored(path: &RepoPath) -> Diagnostic {
-    let found = "a symbolic link or a submodule";
-    Diagnostic::of_file(path, Code::SymlinkIgnored, found, "a regular file; links are never followed")
+fn unread(path: &RepoPath, entry: &Entry) -> Diagnostic {
+    let (code, found, expected) = set::unreadable(path, entry);
+    Diagnostic::of_file(path, code, found, expected)
 }
 
 /// A file that declares a rollout, as read.
@@ -252,7 +253,7 @@ impl Judged {
             }),
         );
         findings.errors.extend(items.values().filter_map(|item| capped(item, caps)));
-        findings.warnings.extend(listed.ignored.iter().map(ignored));
+        findings.warnings.extend(listed.ignored.iter().filter_map(|path| Some(unread(path, files.get(path)?))));
         self.target = case.target().map(|item| item.object.reference().clone());
         self.route = route(&self.id, &raw.spec);
         self.items = items;

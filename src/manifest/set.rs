@@ -179,18 +179,15 @@ fn add(
         let expected = "a file or a directory beside this file, such as podinfo.yaml or manifests";
         (Code::PathEscape, format!("{} leads elsewhere", quoted(entry)), expected.to_owned())
     })?;
-    let linked = |path: &RepoPath, what: &str| {
-        let expected = "a regular file; links and submodules are never followed";
-        (Code::SymlinkIgnored, format!("{path} is {what}"), expected.to_owned())
-    };
     let below = |path: &RepoPath| path.below(base).expect("the path was made beside the rollout's file");
     match files.get(&path) {
         Some(Entry::File { blob, bytes }) => {
             listed.files.insert(below(&path), (blob.clone(), bytes.clone()));
             return Ok(());
         }
-        Some(Entry::Symlink) => return Err(linked(&path, "a symbolic link")),
-        Some(Entry::Submodule) => return Err(linked(&path, "a submodule")),
+        Some(Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule) => {
+            return Err(unreadable(&path, &files[&path]));
+        }
         None => {}
     }
     let prefix = format!("{path}/");
@@ -206,8 +203,11 @@ fn add(
                 any = true;
                 listed.files.insert(below(path), (blob.clone(), bytes.clone()));
             }
-            Entry::File { .. } => {}
             Entry::Symlink | Entry::Submodule => listed.ignored.push(path.clone()),
+            // It may hold a manifest, or be a directory of them: what is left out would be deleted.
+            Entry::BadName { .. } => return Err(unreadable(path, entry)),
+            Entry::TooLarge { .. } if is_manifest(path) => return Err(unreadable(path, entry)),
+            Entry::File { .. } | Entry::TooLarge { .. } => {}
         }
     }
     if any {
@@ -217,6 +217,24 @@ fn add(
         Err((Code::FileMissing, format!("{path} is not in the repository"), expected))
     }
 }
+
+/// Why an entry that is no plain file is not read: code, what was found, what was expected.
+pub(super) fn unreadable(path: &RepoPath, entry: &Entry) -> (Code, String, String) {
+    match entry {
+        Entry::File { .. } => (Code::FileMissing, format!("{path} is not where a file may be"), REGULAR.to_owned()),
+        Entry::TooLarge { size, .. } => {
+            (Code::TooLarge, format!("{path} is a file of {size} bytes"), format!("at most {} bytes", yaml::MAX_BYTES))
+        }
+        Entry::BadName { name } => {
+            let expected = "a name without backslash, colon, percent sign, leading tilde and control characters";
+            (Code::PathEscape, format!("an entry is called {}", quoted(name)), expected.to_owned())
+        }
+        Entry::Symlink => (Code::SymlinkIgnored, format!("{path} is a symbolic link"), REGULAR.to_owned()),
+        Entry::Submodule => (Code::SymlinkIgnored, format!("{path} is a submodule"), REGULAR.to_owned()),
+    }
+}
+
+const REGULAR: &str = "a regular file; links and submodules are never followed";
 
 /// Which files of a listed directory are read: the extension decides, exactly as written.
 fn is_manifest(path: &RepoPath) -> bool {

@@ -43,6 +43,8 @@ pub struct Converged {
     pub actions: Vec<Action>,
     /// What it waits on.
     pub waits: Vec<Wait>,
+    /// What a hand changed: shown, and put back when no run is open.
+    pub drifted: Vec<Wait>,
     /// Whether live is all that the posture asks for.
     pub reached: bool,
     /// Evidence against the revision: a write or the route was refused.
@@ -307,6 +309,8 @@ impl Pass<'_> {
         if carries && !same {
             let why = format!("{reference}: {what}");
             self.out.waits.push(Wait::new(Reason::LoweredByHand, why));
+        } else {
+            self.out.drifted.push(Wait::new(Reason::Drifted, format!("{reference}: {what}")));
         }
     }
 

@@ -170,9 +170,6 @@ pub fn barred(draft: &Draft<'_>) -> Vec<Wait> {
             waits.push(Wait::new(Reason::Freeze, format!("freeze {name}")).until(until));
         }
     }
-    if let Git::Away(why) = &draft.input.git {
-        waits.push(Wait::new(Reason::GitAway, why.clone()));
-    }
     waits
 }
 

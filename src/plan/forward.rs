@@ -129,6 +129,7 @@ fn go_on(
     converged: Converged,
 ) {
     let step = &steps[at];
+    draft.waits.extend(converged.drifted.clone());
     if !converged.reached {
         wake_at_deadline(draft, plan, stop, &converged);
         draft.waits.extend(converged.waits);

@@ -2,7 +2,7 @@
 
 use super::action::{Ask, Proposal};
 use super::direct::{self, Change};
-use super::draft::Draft;
+use super::draft::{Draft, Manner};
 use super::entry;
 use super::input::Desired;
 use super::report::{Reason, Wait};
@@ -28,6 +28,22 @@ pub fn idle(draft: &mut Draft<'_>, asked: &Asked) {
             draft.enter(Phase::Terminating { since: draft.now() }, "removed from main; its objects stay");
         }
         Desired::Rejected(_) | Desired::Unreadable(_) => {}
+    }
+}
+
+/// What keeps the objects at rest from being as they should.
+pub fn upkeep(draft: &mut Draft<'_>) {
+    let (None, Some(plan), Some(posture)) = (&draft.state.run, draft.plan_in_force(), draft.posture().cloned()) else {
+        return;
+    };
+    let converged = draft.converge(&plan, &posture, Manner::AT_REST);
+    for at in converged.waits.iter().filter_map(|w| w.until) {
+        draft.wake(at);
+    }
+    draft.waits.extend(converged.waits.into_iter().filter(|w| w.reason != Reason::Writing));
+    if converged.unlisted {
+        draft.take_inventory();
+        draft.note("inventory");
     }
 }
 

@@ -86,8 +86,9 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
             if let Phase::Initializing(clock) = draft.state.phase.clone() {
                 first::initialize(&mut draft, clock);
             }
-            // Evidence on its way is no news for Git.
-            if draft.posture().is_none() && draft.waits.iter().all(|w| w.reason == Reason::Evidence) {
+            // Evidence on its way is no news for Git, and a new record must not hide a lost one.
+            let lost = draft.waits.iter().any(|w| w.reason == Reason::StateLost);
+            if draft.posture().is_none() && (lost || draft.waits.iter().all(|w| w.reason == Reason::Evidence)) {
                 return RolloutPlan { waits: draft.waits, needs: draft.needs, ..hold(Wait::new(Reason::Evidence, "")) };
             }
             draft.finish(due)
@@ -110,7 +111,10 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
         judge(&mut draft, &phase_before, &asked);
     }
     if let Git::Away(why) = &draft.input.git {
-        draft.waits.push(Wait::new(Reason::GitAway, why.clone()));
+        // Nothing is queued: one later commit says what live and marks show.
+        let Draft { retreats, waits, .. } = draft;
+        let away = Wait::new(Reason::GitAway, why.clone());
+        return RolloutPlan { retreats, waits: [vec![away], waits].concat(), ..hold(Wait::new(Reason::GitAway, "")) };
     }
     terminate::void_proposals(&mut draft);
     draft.finish(due)
@@ -120,7 +124,10 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
 fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: &words::Asked) {
     match phase {
         Phase::Initializing(clock) => first::initialize(draft, *clock),
-        Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. } => idle::idle(draft, asked),
+        Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. } => {
+            idle::idle(draft, asked);
+            idle::upkeep(draft);
+        }
         Phase::Failed { standing: Standing::OnCandidate, why, .. } => forward::on_candidate(draft, why),
         Phase::Waiting { .. }
         | Phase::Progressing(_)

@@ -153,15 +153,15 @@ fn lower(context: &Context<'_>, run: &Run, mark: &str, serves: bool, out: &mut R
     let mut done = back;
     for carrier in exposure::carriers(context) {
         let Some(live) = context.live.get(&carrier) else { continue };
-        let marked = marked_by(live, run).is_some();
-        if back && marked {
+        let object = exposure::retreated(context, live, mark);
+        if marked_by(live, run).is_some() && compare::differs(&object, live).is_empty() {
             continue;
         }
         done = false;
         if !back && !serves {
             continue;
         }
-        let object = Box::new(exposure::retreated(context, live, mark));
+        let object = Box::new(object);
         let verb = Verb::Apply { object, expects: context.expects(Class::Retreat, Some(live)) };
         let why = format!("{carrier}: all traffic to stable");
         out.actions.push(context.action(Class::Retreat, None, verb, why));

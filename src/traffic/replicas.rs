@@ -7,7 +7,7 @@ use super::{Seen, Standing, View, candidate_of};
 use crate::manifest::ids::{ObjectName, Percent, PodsDigest};
 use crate::manifest::object::{Kind, Object, PODS, items, section};
 use crate::record::posture::Split;
-use crate::target::layout::with_replicas;
+use crate::target::layout::{pod_labels, with_replicas};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -96,8 +96,11 @@ pub fn standing(view: &View<'_>, service: &ObjectName) -> Standing {
     let Some(live) = view.live.find(Kind::Service, view.namespace, service) else {
         return not_yet(format!("Service {service} is not there"));
     };
-    let only_candidate = asked_pods(live).is_some();
-    let stable = view.live.find(Kind::Deployment, view.namespace, view.target).filter(|_| !only_candidate);
+    let asked = asked_pods(live);
+    let only_candidate = asked.is_some();
+    // From *promote* on stable's pods are of the candidate's version, and carry its label too.
+    let served = |d: &&Object| asked.is_none_or(|asked| pod_labels(d).get(PODS).and_then(Value::as_str) == Some(asked));
+    let stable = view.live.find(Kind::Deployment, view.namespace, view.target).filter(served);
     let mut expected = 0;
     for deployment in stable.into_iter().chain(candidate(view)) {
         let seen = deployment.int("/status/observedGeneration");

@@ -46,7 +46,9 @@ impl Tree {
     pub(crate) fn text(&self, path: &str) -> String {
         match &self.0[&path.parse::<RepoPath>().unwrap()] {
             Entry::File { bytes, .. } => String::from_utf8(bytes.to_vec()).unwrap(),
-            other @ (Entry::Symlink | Entry::Submodule) => panic!("{path} is {other:?}"),
+            other @ (Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule) => {
+                panic!("{path} is {other:?}")
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 //! What is live, as watches know it: changes, our own writes, broken connections, missing kinds.
 
 use super::world::{PATIENCE, World, version};
+use crate::support::audit::{Mark, Request as Asked};
+use crate::support::cluster::Bed;
 use http::{Request, Uri};
 use kube::client::Body;
 use serde_json::json;
@@ -160,6 +162,20 @@ impl Door {
     }
 }
 
+fn lost(observed: Observed) -> Option<(String, Arc<LiveState>)> {
+    match observed {
+        Observed::Lost { why, last, .. } => Some((why, last)),
+        Observed::Ready(_) | Observed::NotYet { .. } => None,
+    }
+}
+
+/// How often the watches of the world's namespace listed its ConfigMaps.
+async fn lists(bed: &Bed, world: &World, since: Mark) -> usize {
+    let uri = format!("/api/v1/namespaces/{}/configmaps?limit=200", world.namespace);
+    let listed = |asked: &&Asked| asked.verb == "list" && asked.uri == uri && asked.code == 200;
+    bed.requests_since(since).await.iter().filter(listed).count()
+}
+
 #[tokio::test]
 async fn a_broken_connection_is_noticed_and_nothing_is_missed() {
     let world = World::new().await;
@@ -168,33 +184,51 @@ async fn a_broken_connection_is_noticed_and_nothing_is_missed() {
     for object in ["stays", "goes"] {
         world.by_hand(&world.config_map(object, json!({"k": "1"}))).await;
     }
+    let bed = Bed::shared().await;
+    let start = bed.mark().await;
     let sight = Sight::of(&world, &cluster);
     sight.ready(&world).await;
+    let brake = || matches!(sight.watches.brake(), BrakeSight::Known(_)).then_some(());
+    sight.until("the brake", &world, |_| brake()).await;
 
-    let lost = |observed| match observed {
-        Observed::Lost { why, last, .. } => Some((why, last)),
-        Observed::Ready(_) | Observed::NotYet { .. } => None,
-    };
     door.open.send(false).unwrap();
     let (why, last) = sight.until("lost", &world, lost).await;
     assert!(!why.is_empty());
     let reference = |name| world.config_map(name, json!({})).reference().clone();
     assert_eq!(data(&last, &reference("goes")), Some("1"));
-    assert!(matches!(sight.watches.brake(), BrakeSight::Known(_)));
+    assert_eq!(brake(), Some(()));
 
     world.by_hand(&world.config_map("stays", json!({"k": "2"}))).await;
     let goes = world.read(&reference("goes")).await.unwrap();
     world.perform(Verb::Delete { target: reference("goes"), expects: version(&goes) }).await;
-    // More changes than the API server remembers for those who come back: it answers 410.
-    for number in 0..700 {
-        world.by_hand(&world.config_map("stays", json!({"k": number.to_string()}))).await;
-    }
     door.open.send(true).unwrap();
     let caught_up = |observed| {
         ready(observed)
-            .filter(|live| data(live, &reference("stays")) == Some("699") && live.get(&reference("goes")).is_none())
+            .filter(|live| data(live, &reference("stays")) == Some("2") && live.get(&reference("goes")).is_none())
     };
     sight.until("caught up", &world, caught_up).await;
+    assert_eq!(lists(bed, &world, start).await, 1, "the watch went on where it was");
+}
+
+#[tokio::test]
+async fn a_forgotten_history_is_listed_again() {
+    let bed = Bed::own().await;
+    let world = World::on(&bed).await;
+    let object = |value: &str| world.config_map("a", json!({"k": value}));
+    world.by_hand(&object("1")).await;
+    let start = bed.mark().await;
+    let sight = Sight::of(&world, &world.cluster);
+    sight.ready(&world).await;
+    // History goes on without a word to the watch of ConfigMaps. Then the API server is killed, and comes back without
+    // the part of it that this watch needs: 410.
+    for name in ["b", "c", "d"] {
+        world.by_hand(&world.object(Kind::ServiceAccount, name, json!({}))).await;
+    }
+    bed.fault(&["expire"]).await;
+    world.by_hand(&object("2")).await;
+    let caught_up = |observed| ready(observed).filter(|live| data(live, object("").reference()) == Some("2"));
+    sight.until("caught up", &world, caught_up).await;
+    assert_eq!(lists(&bed, &world, start).await, 2);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! A namespace for each test, the cluster admin's client, and the cluster as an instance of tidegate reaches it.
 
+use crate::support::cluster::Bed;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace as CoreNamespace, ServiceAccount};
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
@@ -7,7 +8,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client, Config};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate::cluster::client::{Cluster, ClusterSource};
@@ -19,12 +20,6 @@ use tidegate::target::live::Outcome;
 
 /// How long a condition may take on a busy machine.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The cluster admin's kubeconfig of the test bed.
-#[expect(clippy::disallowed_methods, reason = "the library reads no environment; its tests have to find their bed")]
-fn kubeconfig() -> PathBuf {
-    std::env::var("TIDEGATE_TEST_KUBECONFIG").expect("TIDEGATE_TEST_KUBECONFIG names the test bed's kubeconfig").into()
-}
 
 /// A namespace of its own, and two ways to it.
 pub(super) struct World {
@@ -39,9 +34,15 @@ pub(super) struct World {
 }
 
 impl World {
+    /// In the bed that all tests share.
     pub(super) async fn new() -> Self {
+        Self::on(Bed::shared().await).await
+    }
+
+    /// In this bed.
+    pub(super) async fn on(bed: &Bed) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let admin = admin().await;
+        let admin = bed.client().await;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let namespace: Namespace = format!("cluster-{}-{number}", std::process::id()).parse().unwrap();
         let spaces = Api::<CoreNamespace>::all(admin.clone());
@@ -55,7 +56,7 @@ impl World {
         for document in roles.split("---\n") {
             apply(&admin, &serde_yaml::from_str(document).unwrap()).await;
         }
-        let mut config: Value = serde_yaml::from_str(&std::fs::read_to_string(kubeconfig()).unwrap()).unwrap();
+        let mut config: Value = serde_yaml::from_str(&std::fs::read_to_string(bed.kubeconfig()).unwrap()).unwrap();
         config["users"][0]["user"] = json!({"token": token(&accounts).await});
         config["contexts"][0]["context"]["namespace"] = namespace.as_str().into();
         let dir = tempfile::tempdir().unwrap();
@@ -158,10 +159,6 @@ pub(super) fn done(outcome: Outcome) -> Object {
 pub(super) fn version(object: &Object) -> Expects {
     let text = |text: Option<&str>| text.unwrap().to_owned();
     Expects::Version { uid: text(object.uid()), resource_version: text(object.resource_version()) }
-}
-
-async fn admin() -> Client {
-    client(Kubeconfig::read_from(kubeconfig()).unwrap()).await
 }
 
 async fn client(config: Kubeconfig) -> Client {

@@ -1,6 +1,7 @@
 //! What actions come to: server-side apply, migration, deletion, and how refusals are told apart.
 
 use super::world::{PATIENCE, World, apply, done, version};
+use crate::support::cluster::Bed;
 use k8s_openapi::api::core::v1::{ConfigMap, ResourceQuota};
 use k8s_openapi::api::events::v1::Event as CoreEvent;
 use kube::Api;
@@ -63,9 +64,9 @@ async fn a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_back() {
     world.by_hand(&world.object(Kind::Deployment, "podinfo", json!({"spec": {"replicas": 1}}))).await;
     assert!(matches!(world.apply(&wanted(0), version(&created)).await, Outcome::Stale(_)));
     // A controller that writes the status meanwhile makes it stale, as for a tick, which then comes again.
-    until("the size is put back", async || match world.apply(&wanted(0), uid(&created)).await {
-        Outcome::Stale(_) => false,
-        outcome => done(outcome).int("/spec/replicas") == Some(0),
+    until("the size is put back", async || {
+        let outcome = world.apply(&wanted(0), uid(&created)).await;
+        !matches!(outcome, Outcome::Stale(_)) && done(outcome).int("/spec/replicas") == Some(0)
     })
     .await;
 
@@ -127,12 +128,13 @@ async fn a_deletion_hits_what_was_meant_or_nothing() {
 #[tokio::test]
 async fn objects_of_client_side_apply_become_ours_so_that_fields_can_go() {
     let world = World::new().await;
-    let maps = Api::<ConfigMap>::namespaced(world.admin.clone(), world.namespace.as_str());
     let made = world.config_map("a", json!({"keep": "1", "drop": "1"}));
-    let params = PostParams { field_manager: Some("kubectl-client-side-apply".into()), ..PostParams::default() };
-    maps.create(&params, &serde_json::from_value(made.value().clone()).unwrap()).await.unwrap();
-    let edit = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
-    maps.patch("a", &edit, &Patch::Merge(json!({"data": {"drop": "2"}}))).await.unwrap();
+    let bed = Bed::shared().await;
+    let file = made.value().to_string();
+    bed.kubectl(&["apply", "-f", "-"], &file).await;
+    let patch = r#"{"data": {"drop": "2"}}"#;
+    let namespace = world.namespace.as_str();
+    bed.kubectl(&["-n", namespace, "patch", "configmap", "a", "--field-manager=kubectl-edit", "-p", patch], "").await;
 
     let live = world.read(made.reference()).await.unwrap();
     let migrate = |expects| Verb::Migrate { target: made.reference().clone(), expects };

@@ -1,0 +1,385 @@
+//! What goes wrong, and how a rollout comes back from it.
+
+use super::world::{CANARY, Gateway, Pods, QUICK, REPLICAS, World, set};
+use crate::gate::BrakeWord;
+use crate::manifest::decision::DecisionAction;
+use crate::manifest::object::Kind;
+use crate::plan::draft::RecordChange;
+use crate::record::state::Outcome;
+use crate::target::live;
+
+#[test]
+fn c_21_a_candidate_that_never_gets_ready_goes_back() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.behave("app:2", Pods::Stuck);
+    world.want(QUICK, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(prepare)", vec!["CandidateNotReady"]));
+    world.pass(601);
+    assert_eq!(world.phase(), "Failed");
+    assert_eq!((world.image("podinfo"), world.image("podinfo-canary")), (Some("app:1"), None));
+    assert!(world.marked().is_empty(), "{:?}", world.marked());
+    insta::assert_snapshot!(world.log.join("\n"));
+}
+
+#[test]
+fn x_5_a_candidate_that_loses_its_endpoints_at_a_tenth_goes_back_at_once() {
+    let mut world = World::at_tenth();
+    world.behave("app:2", Pods::Stuck);
+    world.settle();
+    assert_eq!(world.weight(), 0);
+    assert!(world.phase().starts_with("Reverting"), "{:#?}", world.log);
+    world.pass(31);
+    assert_eq!(world.phase(), "Failed");
+    assert_eq!(world.proposals.len(), 1, "a revert of main is proposed");
+    assert_eq!(world.waits(), vec!["Refused"]);
+}
+
+#[test]
+fn c_21_traffic_goes_first_then_the_record_then_the_pods() {
+    let mut world = World::at_tenth();
+    world.behave("app:2", Pods::Stuck);
+    world.controllers();
+    let plan = world.plan_now();
+    assert_eq!(plan.retreats.len(), 3, "marks on stable's ConfigMap and Deployment, and the route");
+    assert!(plan.actions.is_empty());
+    let RecordChange::Write { state, .. } = plan.record else { panic!("a record") };
+    let ceiling = state.clusters.values().next().map(|c| c.posture.split.weight.get());
+    assert_eq!(ceiling, Some(10), "the record is lowered only after live was read lower");
+}
+
+#[test]
+fn n_4_a_known_bad_revision_is_not_started_again() {
+    let mut world = World::failed();
+    world.pass(86_400);
+    assert_eq!((world.waits(), world.record().next_run), (vec!["Refused"], 2));
+    world.want(QUICK, set("3"));
+    world.settle();
+    assert_eq!(
+        (world.phase().as_str(), world.record().next_run),
+        ("Progressing(tenth)", 3),
+        "other content lifts it (C-11)"
+    );
+}
+
+#[test]
+fn n_5_retry_lifts_a_refusal() {
+    let mut world = World::failed();
+    world.behave("app:2", Pods::Ready);
+    world.say(DecisionAction::Retry);
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)", "{:#?}", world.log);
+    assert!(world.proposals.is_empty(), "the revert asks for nothing any more: {:?}", world.proposals);
+}
+
+#[test]
+fn c_8_main_back_at_the_promoted_version_ends_a_failure() {
+    let mut world = World::failed();
+    world.want(QUICK, set("1"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Steady", vec![]));
+    assert_eq!(world.record().next_run, 2, "no run");
+}
+
+#[test]
+fn c_9_n_18_main_back_at_the_promoted_version_mid_run() {
+    let mut world = World::at_tenth();
+    let promoted = world.record().promoted.map(|p| p.revision);
+    world.want(CANARY, set("1"));
+    world.settle();
+    assert_eq!(world.weight(), 0);
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.image("podinfo-canary")), ("Steady", None));
+    assert_eq!(world.record().promoted.map(|p| p.revision), promoted);
+    world.want(CANARY, set("2"));
+    world.settle();
+    assert_eq!(world.waits(), vec!["Approval"], "A→B→A→B: nothing refused, nothing approved in advance");
+}
+
+#[test]
+fn c_10_x_2_a_third_revision_mid_run_starts_over() {
+    let mut world = World::at_tenth();
+    world.want(CANARY, set("3"));
+    world.settle();
+    assert_eq!(world.weight(), 0);
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval"]), "approvals do not carry over");
+    assert_eq!(world.record().history.last().map(|run| run.outcome), Some(Outcome::Superseded));
+    world.approve("tenth");
+    assert_eq!((world.image("podinfo-canary"), world.weight()), (Some("app:3"), 10));
+}
+
+#[test]
+fn a_third_revision_waits_from_promote_on() {
+    let mut world = World::at_return();
+    world.want(CANARY, set("3"));
+    world.pass(31);
+    assert_eq!(world.image("podinfo"), Some("app:2"));
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval"]));
+}
+
+#[test]
+fn c_19_a_stable_that_is_not_ready_at_promote_leaves_traffic_on_the_candidate() {
+    let mut world = World::at_shift();
+    world.only_stable_stuck = true;
+    world.pass(66);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Promoting(promote)", 100));
+    world.pass(601);
+    assert_eq!((world.phase().as_str(), world.weight(), world.waits()), ("Failed", 100, vec!["OnCandidate"]));
+    assert_eq!(world.image("podinfo-canary"), Some("app:2"), "the candidate is kept");
+    world.only_stable_stuck = false;
+    world.say(DecisionAction::Retry);
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:2")));
+}
+
+#[test]
+fn an_abort_on_the_candidate_restores_stable_before_traffic_goes_back() {
+    let mut world = World::at_shift();
+    world.only_stable_stuck = true;
+    world.pass(66);
+    world.pass(601);
+    world.say(DecisionAction::Abort);
+    world.tick();
+    world.tick();
+    assert_eq!((world.image("podinfo"), world.weight()), (Some("app:1"), 100), "restored, but not ready yet");
+    world.only_stable_stuck = false;
+    world.settle();
+    assert_eq!(world.weight(), 0);
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.image("podinfo-canary")), ("Steady", None));
+    assert_eq!(world.waits(), vec!["Refused"], "an aborted revision is refused");
+}
+
+#[test]
+fn refused_by_admission_fails_with_nothing_exposed() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.refused_images.insert("app:2".to_owned());
+    world.want(QUICK, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.image("podinfo-canary")), ("Failed", None));
+    assert_eq!(world.weights, vec![0]);
+    assert!(world.record().history[0].why.contains("admission webhook denied"), "{:?}", world.record().history);
+}
+
+#[test]
+fn n_7_n_8_x_13_an_outage_never_refuses_a_revision() {
+    for outcome in [
+        live::Outcome::Retriable("503".to_owned()),
+        live::Outcome::Forbidden("cannot patch".to_owned()),
+        live::Outcome::MissingKind(Kind::HttpRoute),
+        live::Outcome::Stale("409".to_owned()),
+    ] {
+        let mut world = World::new(QUICK, "1");
+        world.settle();
+        world.want(QUICK, set("2"));
+        world.outage = Some(outcome.clone());
+        for _ in 0..20 {
+            world.now += chrono::TimeDelta::seconds(60);
+            world.evidence.dry_runs.clear();
+            world.tick();
+        }
+        assert_eq!(world.phase(), "Waiting", "{outcome:?}");
+        assert_eq!(
+            world.record().promoted.map(|p| p.revision),
+            Some(set("1").revision.clone()),
+            "nothing done on a time-out"
+        );
+        assert!(world.record().refused.is_empty());
+        world.outage = None;
+        world.evidence.dry_runs.clear();
+        world.settle();
+        assert_eq!(world.phase(), "Progressing(tenth)");
+    }
+}
+
+#[test]
+fn n_7_writes_that_time_out_are_tried_again_and_record_nothing() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.want(QUICK, set("2"));
+    while world.phase() != "Progressing(prepare)" {
+        world.tick();
+    }
+    world.outage = Some(live::Outcome::Retriable("time-out".to_owned()));
+    for _ in 0..5 {
+        world.now += chrono::TimeDelta::seconds(10);
+        world.tick();
+    }
+    assert_eq!(world.phase(), "Progressing(prepare)");
+    let size = |w: &World| w.get(Kind::Deployment, "podinfo-canary").and_then(|d| d.int("/spec/replicas"));
+    assert_eq!(size(&world), Some(0));
+    world.outage = None;
+    world.pass(10);
+    assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+#[test]
+fn a_refused_route_goes_back() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.want(QUICK, set("2"));
+    world.gateway = Gateway::Refuse;
+    world.settle();
+    assert!(
+        world.record().history.iter().any(|run| run.outcome == Outcome::Failed)
+            || world.phase().starts_with("Reverting")
+    );
+    assert_eq!(world.weights, vec![0]);
+    world.gateway = Gateway::On;
+    world.pass(1);
+    assert_eq!(world.phase(), "Failed");
+}
+
+#[test]
+fn x_15_clocks_run_only_while_the_route_stands() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.gateway = Gateway::Off;
+    world.want(QUICK, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(prepare)", vec!["RouteNotEffective"]));
+    world.pass(3_600);
+    assert_eq!(world.phase(), "Progressing(prepare)", "a silent gateway holds, it never fails a version");
+    world.gateway = Gateway::On;
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+#[test]
+fn x_14_time_counts_only_while_observed() {
+    let mut world = World::at_tenth();
+    let start = world.now;
+    world.now += chrono::TimeDelta::seconds(3_600);
+    world.gaps.push((start, world.now));
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)", "an hour without us is no soak");
+    world.pass(306);
+    assert_eq!(world.phase(), "Progressing(half)");
+}
+
+#[test]
+fn x_14_a_deadline_pauses_while_nobody_observes() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.behave("app:2", Pods::Stuck);
+    world.want(QUICK, set("2"));
+    world.settle();
+    let start = world.now;
+    world.now += chrono::TimeDelta::seconds(3_600);
+    world.gaps.push((start, world.now));
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(prepare)");
+    world.pass(601);
+    assert_eq!(world.phase(), "Failed");
+}
+
+#[test]
+fn x_6_without_git_only_retreats_run_and_git_learns_of_them_afterwards() {
+    let mut world = World::at_tenth();
+    world.without_git();
+    world.pass(3_600);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(tenth)", 10), "nothing advances");
+    world.behave("app:2", Pods::Stuck);
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(tenth)", 0), "traffic went back at once");
+    world.behave("app:2", Pods::Ready);
+    world.settle();
+    assert_eq!(world.weight(), 0);
+    let commits = world.log.len();
+    world.with_git();
+    world.settle();
+    assert_eq!(world.log[commits].split(':').next(), Some("Progressing → Reverting"), "{:?}", &world.log[commits..]);
+    world.pass(31);
+    assert_eq!(world.phase(), "Failed", "the mark stands, whatever the evidence says now");
+}
+
+#[test]
+fn a_retreat_that_was_never_recorded_still_ends_its_run() {
+    let mut world = World::at_tenth();
+    world.behave("app:2", Pods::Stuck);
+    world.controllers();
+    let plan = world.plan_now();
+    for action in &plan.retreats {
+        world.perform(action);
+    }
+    world.behave("app:2", Pods::Ready);
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Failed", 0));
+    assert!(world.record().refused[0].why.contains("no ready endpoint"), "the mark tells why");
+}
+
+#[test]
+fn x_12_a_paused_leaders_advance_is_stale_after_a_retreat() {
+    let mut world = World::at_tenth();
+    world.now += chrono::TimeDelta::seconds(306);
+    let mut paused = world.clone();
+    while paused.plan_now().actions.iter().all(|a| a.verb.target().kind != Kind::HttpRoute) {
+        paused.tick();
+    }
+    let late = paused.plan_now().actions;
+    world.behave("app:2", Pods::Stuck);
+    world.settle();
+    assert_eq!(world.weight(), 0);
+    for action in &late {
+        world.try_late(action);
+    }
+    assert_eq!(world.weight(), 0, "{:?}", world.log.last());
+}
+
+#[test]
+fn a_plan_from_an_older_record_than_live_names_is_dropped_whole() {
+    let mut world = World::at_tenth();
+    let old = world.clone();
+    world.pass(306);
+    let mut stale = old.clone();
+    stale.live = world.live.clone();
+    stale.behave("app:2", Pods::Stuck);
+    let plan = stale.plan_now();
+    assert_eq!(plan.waits.iter().map(|w| w.reason.as_str()).collect::<Vec<_>>(), vec!["StaleRead"]);
+    assert!(plan.retreats.is_empty() && plan.actions.is_empty());
+}
+
+#[test]
+fn the_brake_holds_and_takes_back() {
+    let mut world = World::at_tenth();
+    world.brake = Some(BrakeWord::Hold);
+    world.pass(306);
+    assert_eq!((world.phase().as_str(), world.waits(), world.weight()), ("Waiting(tenth)", vec!["Brake"], 10));
+    world.brake = Some(BrakeWord::Revert);
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Steady", 0));
+    assert_eq!(world.record().history.last().map(|run| run.outcome), Some(Outcome::Aborted));
+}
+
+#[test]
+fn a_brake_works_without_git() {
+    let mut world = World::at_tenth();
+    world.without_git();
+    world.brake = Some(BrakeWord::Revert);
+    world.settle();
+    assert_eq!(world.weight(), 0);
+}
+
+#[test]
+fn by_pods_a_run_goes_back_from_every_step() {
+    for step in ["Progressing(fifth)", "Progressing(half)", "Promoting(shift)"] {
+        let mut world = World::new(REPLICAS, "1");
+        world.settle();
+        world.want(REPLICAS, set("2"));
+        world.settle();
+        while world.phase() != step {
+            world.pass(1);
+        }
+        world.behave("app:2", Pods::Stuck);
+        world.settle();
+        world.pass(31);
+        assert_eq!(world.phase(), "Failed", "{:#?}", world.log);
+        assert_eq!((world.image("podinfo"), world.image("podinfo-canary")), (Some("app:1"), None));
+    }
+}
