@@ -209,6 +209,7 @@ fn one(planned: &PlannedView, now: Time, ink: Ink) -> String {
             ]);
         }
         out.push_str(&indented(&table.print(ink)));
+        let _ = writeln!(out, "  {}", ink.dim("Earliest: if pods are ready and people agree at once."));
     }
     if !actions.is_empty() {
         let mut table = Table::new(&["CLASS", "DOES", "WHY"]);

@@ -148,10 +148,38 @@ impl Repository {
         }
     }
 
-    /// All records.
+    /// All records. Pinned sets are not read, so the cost grows with the number of rollouts alone.
     pub(super) async fn records(&self) -> Result<Records, Failure> {
-        let dir = "rollouts".parse().map_err(anyhow::Error::new)?;
-        Ok(read_records(&self.state_files(&dir).await?))
+        let tip = self.state_tip()?.clone();
+        self.store.fetch(&BTreeMap::from([(named(&branch::state_branch(&self.instance))?, tip.clone())])).await?;
+        let root: RepoPath = "rollouts".parse().map_err(anyhow::Error::new)?;
+        let mut records = Records::new();
+        for dir in self.store.directories(&tip, &root, 2).await?.into_keys() {
+            // What is not named like a rollout is none.
+            let Some(id) = dir.below(Some(&root)).and_then(|path| path.as_str().parse::<RolloutId>().ok()) else { continue };
+            let record = self.read(&tip, &id).await?;
+            records.insert(id, record);
+        }
+        Ok(records)
+    }
+
+    async fn read(&self, tip: &CommitId, id: &RolloutId) -> Result<Result<Record, String>, Failure> {
+        let paths = store::paths(id);
+        let Some(bytes) = self.store.file(tip, &paths.state).await? else {
+            return Ok(Err(format!("{} is not on the state branch", paths.state)));
+        };
+        let state = match store::parse_state(id, &bytes) {
+            Ok(state) => state,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let plan = match &state.run {
+            Some(run) => self.store.file(tip, &paths.plan(&run.id)).await?,
+            None => None,
+        };
+        Ok(match plan.map(|bytes| store::parse_plan(&bytes)).transpose() {
+            Ok(plan) => Ok(Record { state, plan }),
+            Err(error) => Err(error.to_string()),
+        })
     }
 
     /// All files of the state branch below `dir`.
@@ -197,33 +225,6 @@ impl Repository {
 /// The name of a branch as a ref.
 pub(super) fn named(branch: &str) -> Result<RefName, Failure> {
     Ok(RefName::branch(branch).map_err(anyhow::Error::new)?)
-}
-
-/// Reads all records among the files of a state branch.
-#[must_use]
-pub(super) fn read_records(files: &Files) -> Records {
-    let mut records = Records::new();
-    for (path, entry) in files {
-        let parts: Vec<&str> = path.as_str().split('/').collect();
-        let ["rollouts", namespace, name, "state.yaml"] = parts[..] else { continue };
-        let Ok(id) = format!("{namespace}/{name}").parse::<RolloutId>() else { continue };
-        let record = read_record(files, &id, entry);
-        records.insert(id, record);
-    }
-    records
-}
-
-fn read_record(files: &Files, id: &RolloutId, entry: &Entry) -> Result<Record, String> {
-    let Entry::File { bytes, .. } = entry else { return Err("it is not a regular file".to_owned()) };
-    let state = store::parse_state(id, bytes).map_err(|error| error.to_string())?;
-    let plan = match &state.run {
-        None => None,
-        Some(run) => match files.get(&store::paths(id).plan(&run.id)) {
-            Some(Entry::File { bytes, .. }) => Some(store::parse_plan(bytes).map_err(|error| error.to_string())?),
-            Some(_) | None => None,
-        },
-    };
-    Ok(Record { state, plan })
 }
 
 /// The rollout that a person named.

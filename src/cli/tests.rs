@@ -1,6 +1,6 @@
 //! What people see: every help text, and records in all the states that matter.
 
-use super::repository::{Record, Records, read_records};
+use super::repository::{Record, Records};
 use super::status::{table, verdict};
 use super::ui::Ink;
 use super::view::{StatusView, rollouts};
@@ -8,12 +8,9 @@ use super::why::{text, why};
 use super::{Cli, Exit};
 use crate::gate::decisions::Ignored;
 use crate::manifest::desired::Plan;
-use crate::manifest::files::{Entry, Files};
-use crate::manifest::oid;
 use crate::record::fixture::{self, past, stop, time};
 use crate::record::posture::Split;
 use crate::record::state::{Clock, Condition, Outcome, Phase, RolloutState, Route, Standing, Stop, Then, Time};
-use crate::record::store;
 use clap::CommandFactory;
 
 /// Three phases: testers by header, a tenth after approval, half inside a window; promotion after approval.
@@ -263,22 +260,4 @@ fn a_plain_run_has_no_candidate_steps() {
     let view = super::view::rollout(&Record { state, plan }, now());
     assert_eq!(view.steps, ["promote", "return", "retire"]);
     assert_eq!(view.entered, Some(1));
-}
-
-#[test]
-fn records_are_read_from_a_state_branch() {
-    let record = soaking();
-    let id = record.state.metadata.clone();
-    let entry = |text: String| Entry::File { blob: oid::blob(text.as_bytes()), bytes: text.into_bytes().into() };
-    let paths = store::paths(&id);
-    let files = Files::from([
-        (paths.state.clone(), entry(store::print_state(&record.state))),
-        (paths.plan(&fixture::run(7)), entry(store::print_plan(&plan()))),
-        ("rollouts/shop/other/state.yaml".parse().unwrap(), entry("kind: [".to_owned())),
-        ("README.md".parse().unwrap(), entry("x".to_owned())),
-    ]);
-    let records = read_records(&files);
-    assert_eq!(records.get(&id), Some(&Ok(record)));
-    assert_eq!(records.len(), 2);
-    assert!(records.values().any(Result::is_err));
 }

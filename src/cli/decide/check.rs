@@ -11,7 +11,7 @@ use crate::plan::procedure::Stage;
 use crate::record::history::replaced;
 use crate::record::posture::Split;
 use crate::record::state::{Outcome, Phase, RolloutState, Run, Standing, Time};
-use crate::record::text::{exposure, place, since};
+use crate::record::text::{exposure, place, plain, since};
 
 /// A word that makes sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,14 +56,18 @@ impl Asks<'_> {
     fn stands(&self) -> String {
         let phase = &self.state.phase;
         let since = since(phase).map_or(String::new(), |since| format!(", since {}", ui::distance(since, self.now)));
-        format!("{} is {} ({}){since}", self.state.metadata, phase.name(), place(phase))
+        let (name, place) = (phase.name(), place(phase));
+        // `steady (succeeded)` and `failed` say the phase themselves.
+        let says_it = place.starts_with(&name.to_lowercase());
+        let stands = if says_it { place } else { format!("{name} ({place})") };
+        format!("{} is {stands}{since}", self.state.metadata)
     }
 
     /// The open run, if words about going on can still reach it.
     fn open(&self, what: &str) -> Result<&Run, String> {
         let Some(run) = &self.state.run else { return Err(format!("{what}: no run is open; {}", self.stands())) };
         if let Phase::Reverting { why, .. } = &self.state.phase {
-            return Err(format!("{what}: run {} is on its way back already: {why}", run.id));
+            return Err(format!("{what}: run {} is on its way back already: {}", run.id, plain(why)));
         }
         if let Phase::Finalising(stop) = &self.state.phase {
             return Err(format!("{what}: run {} is promoted but for its last steps; it stands on {}", run.id, stop.step));
@@ -87,7 +91,9 @@ impl Asks<'_> {
         if gates.is_empty() {
             return Err(format!("no step of run {} asks for approval", run.id));
         }
-        let open: Vec<&StepName> = gates.iter().filter(|gate| !approval::covers(plan, &run.approved, gate)).collect();
+        let ahead: Vec<&StepName> = gates.iter().filter(|gate| self.is_ahead(plan, gate)).collect();
+        let open: Vec<&StepName> =
+            ahead.iter().filter(|gate| !approval::covers(plan, &run.approved, gate)).copied().collect();
         let through = match through {
             Some(named) => gates
                 .iter()
@@ -100,9 +106,12 @@ impl Asks<'_> {
                     run.id,
                     self.stands()
                 ),
-                None => format!("all that run {} asks for is approved already ({names})", run.id),
+                None => format!("run {} asks for no further approval: {}", run.id, self.stands()),
             })?,
         };
+        if !ahead.contains(&through) {
+            return Err(format!("run {} has gone past the approval of {through}: {}", run.id, self.stands()));
+        }
         if !open.contains(&through) {
             return Err(format!("{through} of run {} is approved already", run.id));
         }
@@ -122,6 +131,19 @@ impl Asks<'_> {
         }
         let action = DecisionAction::Approve { through: through.clone() };
         Ok((run.id.clone(), action, next))
+    }
+
+    /// Whether the run has yet to pass the approval that is asked for under this name.
+    fn is_ahead(&self, plan: &Plan, gate: &StepName) -> bool {
+        let place = |step: &StepName| match step.as_str() {
+            // It stands behind the first phase's gates.
+            "prepare" => 0,
+            _ => plan.phases.iter().position(|phase| phase.name == *step).unwrap_or(plan.phases.len()),
+        };
+        match &self.state.phase {
+            Phase::Failed { .. } => false,
+            phase => phase.stop().is_none_or(|stop| place(gate) > place(&stop.step)),
+        }
     }
 
     /// The approval that the run waits for now.
@@ -252,7 +274,7 @@ impl Asks<'_> {
             refused.revision.short(),
             refused.outcome,
             refused.run,
-            refused.why
+            plain(&refused.why)
         );
         Ok((refused.run.clone(), DecisionAction::Retry, next))
     }

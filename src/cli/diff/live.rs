@@ -7,6 +7,7 @@ use crate::cli::repository::{Record, Repository};
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::ids::SetId;
 use crate::record::posture::Posture;
+use crate::record::text::plain;
 use crate::target::compare::differs;
 use crate::target::inplace::{self, Facts};
 use crate::target::live::LiveState;
@@ -72,7 +73,7 @@ fn compare(posture: &Posture, facts: &Facts<'_>, live: &LiveState) -> Result<Vec
     for (reference, rendered) in rendered {
         let differences = match live.get(&reference) {
             None => vec!["it is not there".to_owned()],
-            Some(object) => differs(&rendered.object, object).iter().map(ToString::to_string).collect(),
+            Some(object) => differs(&rendered.object, object).iter().map(|found| plain(&found.to_string())).collect(),
         };
         if !differences.is_empty() {
             found.push(LiveDiff { object: reference.to_string(), differences });

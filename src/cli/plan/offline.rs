@@ -15,7 +15,7 @@ use crate::manifest::policy::{Policy, Schedule};
 use crate::plan::direct;
 use crate::plan::procedure::{self, Roles, Stage, Step};
 use crate::record::posture::{Role, Size};
-use crate::record::state::{Outcome, Phase, Promoted, Route, RolloutState, Time};
+use crate::record::state::{Outcome, Phase, Promoted, Route, RolloutState, Stop, Time};
 use crate::record::text::{exposure, place, plain};
 use std::collections::BTreeMap;
 
@@ -201,8 +201,8 @@ fn against_run(
             return of(Change::Refused, format!("Run {} brought it and is on its way back.", run.id));
         }
         let message = format!("Run {} brings it: {}.", run.id, place(&state.phase));
-        let at = state.phase.stop().map(|stop| &stop.step);
-        let steps = timeline(rollout, plan, run.route, at, &run.from, policy, now);
+        let stop = state.phase.stop();
+        let steps = timeline(rollout, plan, run.route, stop, &run.from, policy, now);
         let waits = suspended(rollout);
         return PlannedView { steps, waits, ..of(Change::UnderWay, message) };
     }
@@ -224,12 +224,12 @@ fn against_run(
     }
 }
 
-/// The steps after `at` (all without one), with the earliest time of each.
+/// The steps after the one that was entered (all without one), with the earliest time of each.
 fn timeline(
     rollout: &Rollout,
     plan: &Plan,
     route: Route,
-    at: Option<&StepName>,
+    entered: Option<&Stop>,
     from: &crate::manifest::ids::SetId,
     policy: Option<&Policy>,
     now: Time,
@@ -237,12 +237,19 @@ fn timeline(
     let role = |set: &crate::manifest::ids::SetId| Role { set: set.clone(), size: Size::Declared, pods: None };
     let roles = Roles { old: role(from), new: role(&rollout.set.id), baseline: 0 };
     let steps = procedure::forward(plan, route, &roles);
-    let done = at.and_then(|at| steps.iter().position(|step| step.name == *at)).map_or(0, |at| at + 1);
-    let mut earliest = Some(now);
+    let current = entered.and_then(|stop| Some((stop, steps.iter().position(|step| step.name == stop.step)?)));
+    let lasts = |step: &Step| Span::from_secs(step.soak.as_secs() + settle(plan, step));
+    let (done, mut earliest) = match current {
+        Some((stop, at)) => {
+            let soaked = stop.clock.exposed.unwrap_or(now) + lasts(&steps[at]).delta();
+            (at + 1, Some(soaked.max(now)))
+        }
+        None => (0, Some(now)),
+    };
     let mut views = Vec::new();
     for step in &steps[done..] {
         earliest = earliest.and_then(|at| opens(rollout, step, policy, at));
-        let lasts = Span::from_secs(step.soak.as_secs() + if step.soak == Span::ZERO { 0 } else { settle(plan, step) });
+        let lasts = lasts(step);
         views.push(StepView {
             step: step.name.to_string(),
             exposes: exposure(&step.posture.split).unwrap_or_default(),
