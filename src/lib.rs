@@ -14,6 +14,8 @@ pub mod gate;
 pub mod git;
 pub mod manifest;
 pub mod plan;
+pub mod reconcile;
 pub mod record;
+pub mod report;
 pub mod target;
 pub mod traffic;

@@ -4,16 +4,18 @@
 //! Lease for the whole of its duration. The number of transitions is the epoch: it fences what a leader of the past
 //! still writes (requirement X-12).
 
+use super::gap::{self, Gap};
 use crate::manifest::ids::CommitId;
 use crate::record::state::Time;
+use chrono::SubsecRound;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// The newest tip of the state branch that a leader knew.
 pub const ANCHOR: &str = "tidegate.io/anchor";
-/// Seconds in which nobody observed and that no record holds yet.
-pub const PAUSED: &str = "tidegate.io/paused";
+/// The spans of time in which nobody observed.
+pub const GAPS: &str = "tidegate.io/gaps";
 
 /// The longest duration that is believed; a Lease that claims more would lock everybody out.
 const LONGEST: Duration = Duration::from_secs(3_600);
@@ -31,8 +33,8 @@ pub struct LeaseView {
     pub epoch: u64,
     /// The newest state tip that its holders knew.
     pub anchor: Option<CommitId>,
-    /// Seconds in which nobody observed and that no record holds yet.
-    pub paused: u64,
+    /// The spans of time in which nobody observed.
+    pub gaps: Vec<Gap>,
 }
 
 impl LeaseView {
@@ -50,7 +52,7 @@ impl LeaseView {
             renewed: text("renewTime").and_then(|time| time.parse().ok()),
             epoch: spec("leaseTransitions").and_then(Value::as_u64).unwrap_or(0),
             anchor: note(ANCHOR).and_then(|tip| tip.parse().ok()),
-            paused: note(PAUSED).and_then(|seconds| seconds.parse().ok()).unwrap_or(0),
+            gaps: note(GAPS).map(gap::parse).unwrap_or_default(),
         }
     }
 
@@ -121,10 +123,11 @@ pub fn evaluate(seen: Option<&Seen>, me: &Contender<'_>, now: Instant) -> Step {
     }
 }
 
-/// The seconds in which nobody renewed, from the last renewal until `wall`; 0 where clocks disagree.
+/// The span in which nobody renewed, from the last renewal until `wall`; none where clocks disagree.
 #[must_use]
-pub fn gap(view: &LeaseView, wall: Time) -> u64 {
-    view.renewed.map_or(0, |renewed| u64::try_from((wall - renewed).num_seconds()).unwrap_or(0))
+pub fn gap(view: &LeaseView, wall: Time) -> Option<Gap> {
+    let from = view.renewed?.trunc_subsecs(0);
+    (from < wall).then_some(Gap { from, to: wall, of: None })
 }
 
 #[cfg(test)]
@@ -170,7 +173,8 @@ mod tests {
         let later = start + Duration::from_secs(9);
         let first = Seen::next(None, view("a", 1), start);
         let mut noted = view("a", 1);
-        noted.paused = 7;
+        noted.anchor = None;
+        noted.gaps = gap::parse("2026-03-01T11:00:00Z/2026-03-01T11:00:07Z");
         assert_eq!(Seen::next(Some(first.clone()), noted, later).since, start);
         assert_eq!(Seen::next(Some(first.clone()), view("a", 2), later).since, later);
         let mut renewed = view("a", 1);
@@ -180,10 +184,10 @@ mod tests {
 
     #[test]
     fn the_gap_counts_from_the_last_renewal_and_is_never_negative() {
-        let at = |time: &str| gap(&view("a", 1), time.parse().unwrap());
-        assert_eq!(at("2026-03-01T12:01:00Z"), 60);
-        assert_eq!(at("2026-03-01T11:00:00Z"), 0);
-        assert_eq!(gap(&LeaseView::parse(&json!({})), "2026-03-01T12:01:00Z".parse().unwrap()), 0);
+        let at = |time: &str| gap(&view("a", 1), time.parse().unwrap()).map(|gap| gap.to_string());
+        assert_eq!(at("2026-03-01T12:01:00Z").as_deref(), Some("2026-03-01T12:00:00Z/2026-03-01T12:01:00Z"));
+        assert_eq!(at("2026-03-01T11:00:00Z"), None);
+        assert_eq!(gap(&LeaseView::parse(&json!({})), "2026-03-01T12:01:00Z".parse().unwrap()), None);
     }
 
     #[test]
@@ -191,11 +195,11 @@ mod tests {
         let empty = LeaseView::parse(&json!({}));
         assert_eq!((empty.holder.as_ref(), empty.epoch, empty.duration.as_secs()), (None, 0, 1));
         let odd = json!({
-            "metadata": {"annotations": {ANCHOR: "--upload-pack=x", PAUSED: "-1"}},
+            "metadata": {"annotations": {ANCHOR: "--upload-pack=x", GAPS: "-1 x/y"}},
             "spec": {"holderIdentity": 7, "leaseDurationSeconds": u64::MAX, "leaseTransitions": -4, "renewTime": 1},
         });
         let odd = LeaseView::parse(&odd);
         assert_eq!((odd.holder, odd.epoch, odd.duration, odd.renewed), (None, 0, LONGEST, None));
-        assert_eq!((odd.anchor, odd.paused), (None, 0));
+        assert_eq!((odd.anchor, odd.gaps), (None, vec![]));
     }
 }

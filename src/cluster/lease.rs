@@ -3,8 +3,9 @@
 //! Each write replaces the Lease at the resourceVersion that was read, so of two contenders one loses with 409.
 
 use super::client::Cluster;
-use super::election::{ANCHOR, Contender, LeaseView, PAUSED, Seen, Step, evaluate, gap};
+use super::election::{ANCHOR, Contender, GAPS, LeaseView, Seen, Step, evaluate, gap};
 use super::failure::Failure;
+use super::gap::{self, Gap};
 use super::request;
 use crate::manifest::ids::CommitId;
 use crate::record::state::Time;
@@ -61,10 +62,22 @@ impl LeaseHeld {
 pub struct Notes {
     /// The newest state tip that we know; `None` leaves the one that is there.
     pub anchor: Option<CommitId>,
-    /// Seconds in which nobody observed and that no record holds yet; `None` leaves what is there.
-    pub paused: Option<u64>,
+    /// The spans of time in which something was not observed; `None` leaves what is there.
+    pub gaps: Option<Vec<Gap>>,
     /// The highest epoch that the records name: a new one lies above it.
     pub floor: u64,
+}
+
+impl Notes {
+    fn put(&self, lease: &mut Value) {
+        let annotations = table(table(lease, "metadata"), "annotations");
+        if let Some(anchor) = &self.anchor {
+            annotations[ANCHOR] = anchor.as_str().into();
+        }
+        if let Some(gaps) = &self.gaps {
+            annotations[GAPS] = gap::print(gaps).into();
+        }
+    }
 }
 
 /// What a leader finds when it begins, or begins again after it could not renew in time.
@@ -72,10 +85,8 @@ pub struct Notes {
 pub struct Inherited {
     /// The newest state tip that was known before.
     pub anchor: Option<CommitId>,
-    /// Seconds in which nobody observed and that no record holds yet, `gap` included. They are on the Lease now.
-    pub paused: u64,
-    /// Seconds since the last renewal.
-    pub gap: u64,
+    /// The spans of time in which nobody observed; the last is that since the last renewal. They are on the Lease now.
+    pub gaps: Vec<Gap>,
 }
 
 /// What came of a turn.
@@ -192,10 +203,11 @@ impl Lease {
         // Nobody took over meanwhile, but nobody observed either.
         let lapsed = !self.held.as_ref().is_some_and(|held| held.still(now));
         // What we noted since then is newer than what is on the Lease.
-        let paused = notes.paused.unwrap_or(view.paused);
-        let inherited = lapsed.then(|| inherited(&view, paused, wall));
+        let known = notes.gaps.clone().unwrap_or_else(|| view.gaps.clone());
+        let inherited = lapsed.then(|| inherited(&view, known, wall));
         let mut lease = lease.clone();
-        self.write(&mut lease, epoch, notes, inherited.as_ref(), wall);
+        notes.put(&mut lease);
+        self.write(&mut lease, epoch, inherited.as_ref(), wall);
         self.hold(self.put(&lease), epoch, now, inherited).await
     }
 
@@ -207,11 +219,15 @@ impl Lease {
         now: Instant,
         wall: Time,
     ) -> Result<Turn, Failure> {
-        let view = LeaseView::parse(lease);
-        let inherited = inherited(&view, view.paused, wall);
         let mut lease = lease.clone();
         let exists = lease.pointer("/metadata/resourceVersion").is_some();
-        self.write(&mut lease, epoch, notes, Some(&inherited), wall);
+        if !exists {
+            // Else what another has noted is newer than what we know of earlier terms.
+            notes.put(&mut lease);
+        }
+        let view = LeaseView::parse(&lease);
+        let inherited = inherited(&view, view.gaps.clone(), wall);
+        self.write(&mut lease, epoch, Some(&inherited), wall);
         table(&mut lease, "spec")["acquireTime"] = micro_time(wall).into();
         let request = if exists { self.put(&lease) } else { self.post(&lease) };
         self.hold(request, epoch, now, Some(inherited)).await
@@ -242,18 +258,14 @@ impl Lease {
         }
     }
 
-    fn write(&self, lease: &mut Value, epoch: u64, notes: &Notes, inherited: Option<&Inherited>, wall: Time) {
+    fn write(&self, lease: &mut Value, epoch: u64, inherited: Option<&Inherited>, wall: Time) {
         let spec = table(lease, "spec");
         spec["holderIdentity"] = self.identity.as_str().into();
         spec["leaseDurationSeconds"] = self.timing.duration.as_secs().max(1).into();
         spec["leaseTransitions"] = epoch.into();
         spec["renewTime"] = micro_time(wall).into();
-        let annotations = table(table(lease, "metadata"), "annotations");
-        if let Some(anchor) = &notes.anchor {
-            annotations[ANCHOR] = anchor.as_str().into();
-        }
-        if let Some(paused) = inherited.map(|found| found.paused).or(notes.paused) {
-            annotations[PAUSED] = paused.to_string().into();
+        if let Some(found) = inherited {
+            table(table(lease, "metadata"), "annotations")[GAPS] = gap::print(&found.gaps).into();
         }
     }
 
@@ -284,10 +296,10 @@ fn lost_race(failure: &Failure) -> bool {
     failure.code() == Some(409) || failure.is_absent(PLURAL)
 }
 
-/// What is found on the Lease, with the seconds since its last renewal counted as paused.
-fn inherited(view: &LeaseView, paused: u64, wall: Time) -> Inherited {
-    let gap = gap(view, wall);
-    Inherited { anchor: view.anchor.clone(), paused: paused.saturating_add(gap), gap }
+/// What is found on the Lease, with the span since its last renewal.
+fn inherited(view: &LeaseView, mut gaps: Vec<Gap>, wall: Time) -> Inherited {
+    gaps.extend(gap(view, wall));
+    Inherited { anchor: view.anchor.clone(), gaps: gap::merged(gaps) }
 }
 
 /// The table under `key`, made if there is none: what the API server sent is data.
@@ -315,6 +327,9 @@ mod tests {
     const PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/tidegate/leases/tidegate-a";
     const TIP: &str = "0123456789012345678901234567890123456789";
 
+    const EARLIER: &str = "2026-03-01T11:00:00Z/2026-03-01T11:00:07Z";
+    const LATER: &str = "2026-03-01T11:30:00Z/2026-03-01T11:30:03Z";
+
     fn wall(seconds: i64) -> Time {
         "2026-03-01T12:00:00Z".parse::<Time>().unwrap() + chrono::Duration::seconds(seconds)
     }
@@ -322,7 +337,7 @@ mod tests {
     fn stored(holder: &str, epoch: u64, version: &str) -> Value {
         json!({
             "metadata": {"name": "tidegate-a", "resourceVersion": version, "labels": {"kept": "yes"},
-                         "annotations": {ANCHOR: TIP, PAUSED: "7"}},
+                         "annotations": {ANCHOR: TIP, GAPS: EARLIER}},
             "spec": {"holderIdentity": holder, "leaseTransitions": epoch, "leaseDurationSeconds": 15,
                      "renewTime": "2026-03-01T12:00:00.000000Z"},
         })
@@ -345,13 +360,13 @@ mod tests {
         ]);
         let mut lease = contender(&fake).await;
         let start = Instant::now();
-        let notes = Notes { anchor: Some(TIP.parse().unwrap()), paused: None, floor: 41 };
+        let notes = Notes { anchor: Some(TIP.parse().unwrap()), gaps: None, floor: 41 };
         let Turn::Leading { held, inherited } = lease.turn(&notes, start, wall(0)).await else { panic!() };
-        assert_eq!(inherited, Some(Inherited { anchor: None, paused: 0, gap: 0 }));
+        assert_eq!(inherited, Some(Inherited { anchor: Some(TIP.parse().unwrap()), gaps: vec![] }));
         assert_eq!(held.epoch(), 42);
         assert!(held.still(start + Duration::from_secs(9)) && !held.still(start + Duration::from_secs(10)));
 
-        let notes = Notes { paused: Some(3), ..notes };
+        let notes = Notes { gaps: Some(gap::parse(LATER)), ..notes };
         let turn = lease.turn(&notes, start + Duration::from_secs(5), wall(5)).await;
         assert!(matches!(turn, Turn::Leading { inherited: None, .. }), "{turn:?}");
         let asked = fake.asked();
@@ -360,7 +375,7 @@ mod tests {
         assert_eq!(asked[1].body["metadata"]["annotations"][ANCHOR], TIP);
         assert_eq!(asked[2].line, format!("PUT {PATH}?fieldManager=tidegate-a"));
         let metadata = json!({"name": "tidegate-a", "resourceVersion": "1", "labels": {"kept": "yes"},
-                              "annotations": {ANCHOR: TIP, PAUSED: "3"}});
+                              "annotations": {ANCHOR: TIP, GAPS: LATER}});
         assert_eq!(asked[2].body["metadata"], metadata);
         assert_eq!(asked[2].body["spec"]["renewTime"], "2026-03-01T12:00:05.000000Z");
     }
@@ -377,9 +392,10 @@ mod tests {
         let turn = lease.turn(&Notes::default(), free_at, wall(115)).await;
         let Turn::Leading { held, inherited } = turn else { panic!("{turn:?}") };
         assert_eq!(held.epoch(), 4);
-        assert_eq!(inherited, Some(Inherited { anchor: Some(TIP.parse().unwrap()), paused: 122, gap: 115 }));
+        let gaps = format!("{EARLIER} 2026-03-01T12:00:00Z/2026-03-01T12:01:55Z");
+        assert_eq!(inherited, Some(Inherited { anchor: Some(TIP.parse().unwrap()), gaps: gap::parse(&gaps) }));
         let written = &fake.asked()[2].body;
-        assert_eq!(written["metadata"]["annotations"], json!({ANCHOR: TIP, PAUSED: "122"}));
+        assert_eq!(written["metadata"]["annotations"], json!({ANCHOR: TIP, GAPS: gaps}));
         assert_eq!(written["metadata"]["resourceVersion"], "5");
     }
 
@@ -414,11 +430,12 @@ mod tests {
         let mut lease = contender(&fake).await;
         let now = Instant::now();
         assert!(matches!(lease.turn(&Notes::default(), now, wall(0)).await, Turn::Leading { .. }));
-        let notes = Notes { paused: Some(1), ..Notes::default() };
+        let notes = Notes { gaps: Some(gap::parse(LATER)), ..Notes::default() };
         assert!(matches!(lease.turn(&notes, now, wall(5)).await, Turn::Unknown { .. }));
         let turn = lease.turn(&notes, now + Duration::from_secs(60), wall(60)).await;
         let Turn::Leading { held, inherited: Some(inherited) } = turn else { panic!("{turn:?}") };
-        assert_eq!((held.epoch(), inherited.gap, inherited.paused), (4, 60, 61));
+        let gaps = format!("{LATER} 2026-03-01T12:00:00Z/2026-03-01T12:01:00Z");
+        assert_eq!((held.epoch(), gap::print(&inherited.gaps)), (4, gaps));
     }
 
     #[tokio::test]

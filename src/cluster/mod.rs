@@ -10,6 +10,7 @@ pub mod client;
 pub mod election;
 pub mod events;
 pub mod failure;
+pub mod gap;
 pub mod lease;
 mod migrate;
 pub mod rbac;

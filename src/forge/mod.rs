@@ -2,3 +2,4 @@
 //! [`branch`], which composes what a request says.
 
 pub mod branch;
+pub mod request;

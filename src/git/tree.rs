@@ -69,7 +69,11 @@ pub(super) fn entry(root: &Tree<'_>, path: &RepoPath) -> Result<Option<TreeEntry
     }
 }
 
-pub(super) fn directory<'r>(repository: &'r Repository, root: &Tree<'_>, dir: &RepoPath) -> Result<Option<Tree<'r>>, GitError> {
+pub(super) fn directory<'r>(
+    repository: &'r Repository,
+    root: &Tree<'_>,
+    dir: &RepoPath,
+) -> Result<Option<Tree<'r>>, GitError> {
     match entry(root, dir)? {
         Some(entry) if entry.filemode() == i32::from(git2::FileMode::Tree) => {
             let tree = repository.find_tree(entry.id());

@@ -199,7 +199,7 @@ fn one_applier_per_object() {
     let mut world = World::new(CANARY, "1");
     world.exists(&set("1"));
     world.edit(Kind::Service, "podinfo", |s| {
-        s["metadata"]["annotations"] = json!({"meta.helm.sh/release-name": "shop"})
+        s["metadata"]["annotations"] = json!({"meta.helm.sh/release-name": "shop"});
     });
     world.settle();
     assert_eq!((world.waits(), world.owned()), (vec!["ForeignApplier"], 0));

@@ -23,7 +23,10 @@ fn service(asks: Option<&str>) -> Object {
 
 /// A Deployment whose status has seen its generation, unless told otherwise.
 fn deployment(name: &str, replicas: u32, ready: u32, seen: u32) -> Object {
-    let labels = json!({"app": "web", PODS: pods().as_str()});
+    let mut labels = json!({"app": "web"});
+    if name.ends_with("-canary") {
+        labels[PODS] = pods().as_str().into();
+    }
     object(
         Kind::Deployment,
         name,

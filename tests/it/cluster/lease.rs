@@ -2,10 +2,12 @@
 
 use super::world::World;
 use std::time::Duration;
+use tidegate::cluster::gap;
 use tidegate::cluster::lease::{Inherited, Lease, Notes, Timing, Turn};
 use tidegate::record::state::Time;
 use tokio::time::Instant;
 
+const EARLIER: &str = "2026-03-01T11:00:00Z/2026-03-01T11:00:04Z";
 const TIP: &str = "0123456789012345678901234567890123456789";
 
 fn wall(seconds: i64) -> Time {
@@ -19,12 +21,12 @@ async fn one_leads_the_other_takes_over_and_the_first_notices() {
     let (mut first, mut second) = (contender("first"), contender("second"));
     let start = Instant::now();
     let at = |seconds| start + Duration::from_secs(seconds);
-    let notes = Notes { anchor: Some(TIP.parse().unwrap()), paused: Some(4), floor: 0 };
+    let notes = Notes { anchor: Some(TIP.parse().unwrap()), gaps: Some(gap::parse(EARLIER)), floor: 0 };
     let none = Notes::default();
 
     let turn = first.turn(&notes, start, wall(0)).await;
     let Turn::Leading { held, inherited: Some(found) } = turn else { panic!("{turn:?}") };
-    assert_eq!((held.epoch(), found), (1, Inherited { anchor: None, paused: 0, gap: 0 }));
+    assert_eq!((held.epoch(), found), (1, Inherited { anchor: Some(TIP.parse().unwrap()), gaps: gap::parse(EARLIER) }));
     let turn = first.turn(&notes, at(5), wall(5)).await;
     assert!(matches!(turn, Turn::Leading { inherited: None, .. }), "{turn:?}");
 
@@ -36,14 +38,16 @@ async fn one_leads_the_other_takes_over_and_the_first_notices() {
     let Turn::Leading { held: taken, inherited } = turn else { panic!("{turn:?}") };
     assert!(!held.still(at(15)));
     assert_eq!(taken.epoch(), 2);
-    assert_eq!(inherited, Some(Inherited { anchor: Some(TIP.parse().unwrap()), paused: 64, gap: 60 }));
+    let gaps = format!("{EARLIER} 2026-03-01T12:00:05Z/2026-03-01T12:01:05Z");
+    assert_eq!(inherited, Some(Inherited { anchor: Some(TIP.parse().unwrap()), gaps: gap::parse(&gaps) }));
 
     let turn = first.turn(&notes, at(22), wall(22)).await;
     assert!(matches!(&turn, Turn::Standby { holder: Some(holder), .. } if holder == "second"), "{turn:?}");
     second.release(wall(70)).await;
     let turn = first.turn(&none, at(23), wall(75)).await;
     let Turn::Leading { held, inherited: Some(found) } = turn else { panic!("{turn:?}") };
-    assert_eq!((held.epoch(), found.gap, found.paused), (3, 5, 69));
+    let gaps = format!("{EARLIER} 2026-03-01T12:00:05Z/2026-03-01T12:01:05Z 2026-03-01T12:01:10Z/2026-03-01T12:01:15Z");
+    assert_eq!((held.epoch(), gap::print(&found.gaps)), (3, gaps));
 }
 
 #[tokio::test]

@@ -1,0 +1,100 @@
+//! Spans of time in which something was not observed: they count for nothing, neither for soak nor for deadlines (X-14).
+
+use crate::manifest::ids::Namespace;
+use crate::record::state::Time;
+use std::fmt;
+use std::str::FromStr;
+
+/// How many are kept on the Lease; the oldest go first.
+pub const KEPT: usize = 32;
+
+/// A span of time in which something was not observed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Gap {
+    /// Its beginning.
+    pub from: Time,
+    /// Its end.
+    pub to: Time,
+    /// The namespace that could not be read; none if nobody looked at anything.
+    pub of: Option<Namespace>,
+}
+
+/// `2026-03-01T12:00:00Z/2026-03-01T12:01:00Z`, and `@shop` if it is about one namespace.
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const FORMAT: &str = "%Y-%m-%dT%H:%M:%SZ";
+        write!(f, "{}/{}", self.from.format(FORMAT), self.to.format(FORMAT))?;
+        self.of.as_ref().map_or(Ok(()), |namespace| write!(f, "@{namespace}"))
+    }
+}
+
+/// A text that is no gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected <time>/<time> or <time>/<time>@<namespace>")]
+pub struct InvalidGap;
+
+impl FromStr for Gap {
+    type Err = InvalidGap;
+
+    fn from_str(text: &str) -> Result<Self, InvalidGap> {
+        let (span, of) = match text.split_once('@') {
+            Some((span, namespace)) => (span, Some(namespace.parse().map_err(|_| InvalidGap)?)),
+            None => (text, None),
+        };
+        let (from, to) = span.split_once('/').ok_or(InvalidGap)?;
+        let time = |text: &str| text.parse::<Time>().map_err(|_| InvalidGap);
+        let gap = Self { from: time(from)?, to: time(to)?, of };
+        if gap.from < gap.to { Ok(gap) } else { Err(InvalidGap) }
+    }
+}
+
+/// Reads a list of gaps; what is none is left out.
+#[must_use]
+pub fn parse(text: &str) -> Vec<Gap> {
+    text.split(' ').filter_map(|gap| gap.parse().ok()).collect()
+}
+
+/// The text of a list, the newest [`KEPT`] of them.
+#[must_use]
+pub fn print(gaps: &[Gap]) -> String {
+    let newest = &gaps[gaps.len().saturating_sub(KEPT)..];
+    newest.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// Joins what overlaps; oldest first.
+#[must_use]
+pub fn merged(mut gaps: Vec<Gap>) -> Vec<Gap> {
+    gaps.sort();
+    let mut out: Vec<Gap> = Vec::with_capacity(gaps.len());
+    for gap in gaps {
+        match out.iter_mut().find(|known| known.of == gap.of && gap.from <= known.to) {
+            Some(known) => known.to = known.to.max(gap.to),
+            None => out.push(gap),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_read_as_they_print_and_nonsense_is_left_out() {
+        let text = "2026-03-01T12:00:00Z/2026-03-01T12:01:00Z 2026-03-01T13:00:00Z/2026-03-01T13:00:09Z@shop";
+        assert_eq!(print(&parse(text)), text);
+        assert_eq!(parse("x 2026-03-01T12:00:00Z/2026-03-01T11:00:00Z 2026-03-01T12:00:00Z @a /"), []);
+        let many = vec![parse(text)[0].clone(); 40];
+        assert_eq!(parse(&print(&many)).len(), KEPT);
+    }
+
+    #[test]
+    fn what_overlaps_is_joined_for_each_namespace() {
+        let gaps = parse(
+            "2026-03-01T12:00:30Z/2026-03-01T12:02:00Z 2026-03-01T12:00:00Z/2026-03-01T12:01:00Z \
+             2026-03-01T12:00:40Z/2026-03-01T12:03:00Z@shop",
+        );
+        let joined = "2026-03-01T12:00:00Z/2026-03-01T12:02:00Z 2026-03-01T12:00:40Z/2026-03-01T12:03:00Z@shop";
+        assert_eq!(print(&merged(gaps)), joined);
+    }
+}

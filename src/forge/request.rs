@@ -1,0 +1,130 @@
+//! Makes and withdraws the branches by which people are asked. Whether there is a reason to ask is for the caller to know.
+//!
+//! A request's branch is made only if it is absent, and deleted only from the head that was seen; nothing here ever moves
+//! a branch that people work on.
+
+use super::branch::{Advance, Revert};
+use crate::git::{Draft, Edit, GitError, Merge, Person, Pushed, RefName, Store, merge_files};
+use crate::manifest::desired::Set;
+use crate::manifest::files::{Entry, Files, InvalidPath, RepoPath};
+use crate::manifest::ids::{BlobId, CommitId, InvalidId};
+use crate::record::state::Time;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// The branch is there, with this head.
+    Open(CommitId),
+    /// There is nothing to ask: main has it all already.
+    Nothing,
+    /// Undoing the change meets other changes in these files; nothing was pushed.
+    Conflict(BTreeSet<RepoPath>),
+    /// The server does not allow the branch.
+    Rejected(String),
+    /// The branch is being made or deleted by somebody else: look again.
+    Raced,
+}
+
+/// Why a request could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// Git.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// Its branch would have no valid name.
+    #[error(transparent)]
+    Branch(#[from] InvalidId),
+    /// A file of the set would lie outside of the repository.
+    #[error(transparent)]
+    Path(#[from] InvalidPath),
+}
+
+/// Who signs a request, and when.
+#[derive(Debug, Clone)]
+pub struct Signature {
+    /// Who.
+    pub person: Person,
+    /// When.
+    pub time: Time,
+}
+
+/// Asks to let a run go on: one commit on top of `decisions` (the first one of that branch if it does not exist yet) that
+/// adds exactly one file.
+///
+/// # Errors
+/// When Git fails; it is not known then whether the branch was made.
+pub async fn advance(
+    store: &Store,
+    decisions: Option<&CommitId>,
+    request: &Advance<'_>,
+    signature: Signature,
+) -> Result<Asked, RequestError> {
+    let (path, text) = request.file();
+    let edits = BTreeMap::from([(path, Edit::Write(text.into_bytes().into()))]);
+    let name = request.head().branch(request.instance);
+    open(store, &name, decisions, edits, &request.message(), signature).await
+}
+
+/// Asks to undo a run's change on main, where `base` is the set that the run brought, `theirs` the one that serves and
+/// `file` the rollout's file: one commit on top of `main`.
+///
+/// # Errors
+/// As [`advance`].
+pub async fn revert(
+    store: &Store,
+    main: &CommitId,
+    file: &RepoPath,
+    [base, theirs]: [&Set; 2],
+    request: &Revert<'_>,
+    signature: Signature,
+) -> Result<Asked, RequestError> {
+    let (base, theirs) = (on_main(file, base)?, on_main(file, theirs)?);
+    let mut ours = store.files(main, file.parent().as_ref()).await?;
+    ours.retain(|path, _| base.contains_key(path) || theirs.contains_key(path));
+    match merge_files(&base, &ours, &theirs)? {
+        Merge::Conflict(paths) => Ok(Asked::Conflict(paths)),
+        Merge::Merged(edits) if edits.is_empty() => Ok(Asked::Nothing),
+        Merge::Merged(edits) => {
+            let name = request.head().branch(request.instance);
+            open(store, &name, Some(main), edits, &request.message(), signature).await
+        }
+    }
+}
+
+/// Deletes a request's branch, if its head is the one that was seen.
+///
+/// # Errors
+/// As [`advance`].
+pub async fn withdraw(store: &Store, name: &str, head: &CommitId) -> Result<Pushed, RequestError> {
+    Ok(store.delete_branch(&RefName::branch(name)?, head).await?)
+}
+
+/// The files of a set where they lie on main.
+fn on_main(file: &RepoPath, set: &Set) -> Result<Files, InvalidPath> {
+    let entry = |(path, (blob, bytes)): (&RepoPath, &(BlobId, Arc<[u8]>))| {
+        Ok((file.beside(path.as_str())?, Entry::File { blob: blob.clone(), bytes: bytes.clone() }))
+    };
+    set.files.iter().map(entry).collect()
+}
+
+async fn open(
+    store: &Store,
+    name: &str,
+    parent: Option<&CommitId>,
+    edits: BTreeMap<RepoPath, Edit>,
+    message: &str,
+    Signature { person, time }: Signature,
+) -> Result<Asked, RequestError> {
+    let name = RefName::branch(name)?;
+    let (subject, body) = message.split_once("\n\n").unwrap_or((message, ""));
+    let (subject, body) = (subject.to_owned(), body.to_owned());
+    let head = store.commit(Draft { parent: parent.cloned(), edits, subject, body, author: person, time }).await?;
+    Ok(match store.push(&name, None, &head, None).await? {
+        Pushed::Done { .. } => Asked::Open(head),
+        Pushed::Raced { found: Some(found) } => Asked::Open(found),
+        Pushed::Raced { found: None } | Pushed::SourceMoved { .. } => Asked::Raced,
+        Pushed::Rejected { why } => Asked::Rejected(why),
+    })
+}

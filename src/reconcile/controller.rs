@@ -1,0 +1,482 @@
+//! The process: its tasks, its terms of leadership, and when to tick.
+
+use super::announce::Announcer;
+use super::clock::Clock;
+use super::evidence::Collector;
+use super::gaps::Gaps;
+use super::lead::{Keeper, Lead, Standing};
+use super::shell::Shell;
+use super::source::{Branches, Source, View};
+use super::table::Table;
+use super::tick::{Next, Term};
+use crate::cluster::client::{Cluster, ClusterError, ClusterSource};
+use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing};
+use crate::cluster::store::Observed;
+use crate::cluster::watch::Watches;
+use crate::git::{GitError, InvalidUrl, RemoteConfig, Store};
+use crate::manifest::ids::{ClusterName, CommitId, InvalidId, RolloutId};
+use crate::manifest::installation::{self, Installation};
+use crate::plan::input::Git;
+use crate::plan::report::{Reason, Wait};
+use crate::report::metrics::Metrics;
+use crate::report::server::{self, Readiness};
+use chrono::TimeDelta;
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+/// How a process runs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Until when.
+    pub once: Once,
+    /// Where the Git cache may be kept.
+    pub cache: PathBuf,
+    /// Where health and metrics are served; nowhere if none.
+    pub listen: Option<SocketAddr>,
+    /// What tells this process from all others of the same instance: the name of the pod will do.
+    pub identity: String,
+}
+
+/// Until when a process runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Once {
+    /// Until it is told to stop.
+    No,
+    /// Until there is nothing to do by itself, or this long.
+    Yes {
+        /// The longest time.
+        timeout: Duration,
+    },
+}
+
+/// What each rollout still waited on at the end; empty when all is settled.
+pub type Waiting = BTreeMap<RolloutId, Vec<Wait>>;
+
+/// Why a process cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The installation names more or fewer clusters than one.
+    #[error("the installation names {0} clusters; this version serves exactly one")]
+    Clusters(usize),
+    /// The installation does not say which namespaces to watch.
+    #[error("the installation's caps.namespaces is empty; list the namespaces that this controller serves")]
+    NoNamespaces,
+    /// The repository's address.
+    #[error(transparent)]
+    Url(#[from] InvalidUrl),
+    /// The name of a branch.
+    #[error(transparent)]
+    Branch(#[from] InvalidId),
+    /// The Git cache.
+    #[error("failed to open the Git cache: {0}")]
+    Git(#[from] GitError),
+    /// The cluster.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The address to listen at.
+    #[error("failed to listen at {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The process cannot be told to stop.
+    #[error("failed to listen for signals: {0}")]
+    Signals(#[source] std::io::Error),
+    /// A task ended that never should.
+    #[error("a background task ended: {0}")]
+    Task(String),
+}
+
+/// Runs until told to stop (SIGTERM, SIGINT), or as `options` say; then gives the Lease back.
+///
+/// # Errors
+/// When the process cannot start, or one of its tasks ended. What Git or the cluster answer later is no error.
+pub async fn run(installation: Installation, options: Options) -> Result<Waiting, RunError> {
+    let stop = CancellationToken::new();
+    let (mut tasks, mut keeping) = (JoinSet::new(), JoinSet::new());
+    let mut controller = Controller::start(&installation, &options, &stop, &mut tasks, &mut keeping).await?;
+    let signals = signalled(&stop)?;
+    let deadline = match options.once {
+        Once::No => None,
+        Once::Yes { timeout } => Some(Instant::now() + timeout),
+    };
+    let shell = Arc::clone(&controller.shell);
+    let background = async {
+        tokio::select! {
+            () = signals => std::future::pending().await,
+            broken = shell.watches.failed() => broken.to_string(),
+            Some(ended) = tasks.join_next() => ended.unwrap_or_else(|error| error.to_string()),
+            Some(ended) = keeping.join_next() => match ended {
+                Ok(()) => "the Lease is not kept any more".to_owned(),
+                Err(error) => error.to_string(),
+            },
+        }
+    };
+    let result = tokio::select! {
+        waiting = controller.terms(deadline) => Ok(waiting),
+        why = background => Err(RunError::Task(why)),
+    };
+    stop.cancel();
+    controller.announcer.finish().await;
+    // The keeper gives the Lease back.
+    while keeping.join_next().await.is_some() {}
+    result
+}
+
+/// Cancels `stop` at the first SIGTERM or SIGINT.
+fn signalled(stop: &CancellationToken) -> Result<impl Future<Output = ()> + Send + use<>, RunError> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;
+    let stop = stop.clone();
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            () = stop.cancelled() => return,
+        }
+        tracing::info!("told to stop; finishes what it does");
+        stop.cancel();
+    })
+}
+
+struct Controller {
+    shell: Arc<Shell>,
+    source: Source,
+    gaps: Gaps,
+    anchor: Option<CommitId>,
+    announcer: Announcer,
+    notes: watch::Sender<Notes>,
+    begun: mpsc::UnboundedReceiver<Inherited>,
+    readiness: Readiness,
+    poll: Duration,
+    once: Once,
+    stop: CancellationToken,
+    waiting: Waiting,
+}
+
+impl Controller {
+    async fn start(
+        installation: &Installation,
+        options: &Options,
+        stop: &CancellationToken,
+        tasks: &mut JoinSet<String>,
+        keeping: &mut JoinSet<()>,
+    ) -> Result<Self, RunError> {
+        let (cluster_name, source) = only_cluster(installation)?;
+        let namespaces = installation.caps.namespaces().clone();
+        if namespaces.is_empty() {
+            return Err(RunError::NoNamespaces);
+        }
+        let instance = installation.instance.clone();
+        let (metrics, readiness, clock) = (Metrics::new(), Readiness::default(), Clock::system());
+        let branches = Branches::new(&instance, &installation.repository.branch)?;
+        let store = Store::open(&options.cache, remote(installation, &branches)?)?;
+        let cluster = Cluster::connect(&source, &instance).await?;
+        if let Some(address) = options.listen {
+            let listening = TcpListener::bind(address).await;
+            let listener = listening.map_err(|source| RunError::Listen { address, source })?;
+            let (metrics, readiness) = (metrics.clone(), readiness.clone());
+            tasks.spawn(async move {
+                let why = server::serve(listener, metrics, readiness).await.err().map(|error| error.to_string());
+                format!("the web server: {}", why.unwrap_or_else(|| "without a reason".to_owned()))
+            });
+        }
+        let woken = Arc::new(Notify::new());
+        let watched: Vec<_> = namespaces.iter().cloned().collect();
+        let watches = Watches::start(&cluster, &watched, &woken);
+        let (notes, noted) = watch::channel(Notes::default());
+        let timing = Timing::default();
+        let lease = Lease::new(cluster.clone(), &options.identity, timing);
+        let (keeper, lead, begun) = Keeper::new(lease, timing, clock.clone(), noted);
+        keeping.spawn(keeper.keep(stop.clone()));
+        let shell = Shell {
+            evidence: Collector::new(cluster.clone(), clock.clone(), Arc::clone(&woken)),
+            main: installation.repository.branch.clone(),
+            instance,
+            cluster_name,
+            watches,
+            namespaces,
+            clock,
+            lead,
+            woken,
+            metrics: metrics.clone(),
+            cluster: cluster.clone(),
+        };
+        Ok(Self {
+            shell: Arc::new(shell),
+            source: Source::new(store, branches, installation.caps.clone(), metrics.clone()),
+            gaps: Gaps::default(),
+            anchor: None,
+            announcer: Announcer::new(cluster, metrics),
+            notes,
+            begun,
+            readiness,
+            poll: Duration::from_secs(installation.repository.poll.as_secs().max(1)),
+            once: options.once,
+            stop: stop.clone(),
+            waiting: Waiting::new(),
+        })
+    }
+
+    /// Leads whenever it can, until told to stop or, for `--once`, until nothing is left to do.
+    async fn terms(&mut self, deadline: Option<Instant>) -> Waiting {
+        let mut lead = self.shell.lead.clone();
+        let late = async move {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(late);
+        loop {
+            match lead.standing() {
+                Standing::Unknown(why) => tracing::debug!(why, "does not know who leads"),
+                Standing::Standby(holder) => {
+                    self.readiness.lease_known();
+                    // Main is read by who leads: a stand-by is ready without.
+                    self.readiness.source_read();
+                    tracing::info!(holder = holder.as_deref().unwrap_or("somebody"), "stands by");
+                }
+                Standing::Leading(_) => {
+                    self.readiness.lease_known();
+                    tokio::select! {
+                        over = self.term(&mut lead) => if over == Over::Settled { return std::mem::take(&mut self.waiting) },
+                        () = &mut late => return std::mem::take(&mut self.waiting),
+                    }
+                }
+            }
+            self.shell.metrics.leads(false);
+            see(&self.readiness, &self.shell, None);
+            tokio::select! {
+                () = self.stop.cancelled() => return std::mem::take(&mut self.waiting),
+                () = &mut late => return std::mem::take(&mut self.waiting),
+                () = lead.changed() => {}
+                // The watches may have become ready meanwhile.
+                () = self.shell.woken.notified() => {}
+            }
+        }
+    }
+
+    /// Ticks for as long as we lead.
+    async fn term(&mut self, lead: &mut Lead) -> Over {
+        while let Ok(Inherited { anchor, gaps }) = self.begun.try_recv() {
+            self.anchor = anchor.or_else(|| self.anchor.take());
+            self.gaps.inherit(gaps);
+        }
+        let Some(held) = lead.held() else { return Over::Lost };
+        self.shell.metrics.leads(true);
+        self.source.forget();
+        let shell = Arc::clone(&self.shell);
+        let mut term = Term {
+            shell: &shell,
+            held: held.clone(),
+            source: &mut self.source,
+            gaps: &mut self.gaps,
+            announcer: &mut self.announcer,
+            anchor: &mut self.anchor,
+            table: Table::default(),
+        };
+        let mut pace = Pace::new(self.poll);
+        let mut next = Next::Again;
+        loop {
+            if self.stop.is_cancelled() {
+                return Over::Settled;
+            }
+            if !lead.still(&held) {
+                return Over::Lost;
+            }
+            if pace.poll_is_due() {
+                next = next.min(term.look_up().await);
+                pace.looked(&term.git());
+            }
+            if next <= Next::Soon {
+                next = term.tick().await;
+                pace.ticked(&term.git(), next);
+            }
+            self.notes.send_if_modified(|notes| note(notes, &term, &held));
+            see(&self.readiness, &shell, term.source.view().as_deref());
+            if let Once::Yes { .. } = self.once {
+                self.waiting = waiting(&term.table);
+                if next >= Next::GitAway && is_quiet(&term) {
+                    return Over::Settled;
+                }
+            }
+            let (wake, poll) = (pace.wake(next, &term), pace.poll_at);
+            tokio::select! {
+                () = self.stop.cancelled() => {}
+                () = lead.changed() => {}
+                () = shell.woken.notified() => next = Next::Again,
+                () = sleep_until(wake) => next = Next::Again,
+                () = sleep_until(poll) => next = Next::Rest,
+            }
+        }
+    }
+}
+
+/// Takes note of what was seen once.
+fn see(readiness: &Readiness, shell: &Shell, view: Option<&View>) {
+    if view.is_some_and(|view| view.main.why_unreadable().is_none()) {
+        readiness.source_read();
+    }
+    let ready = |namespace| !matches!(shell.watches.snapshot(namespace), Observed::NotYet { .. });
+    if shell.namespaces.iter().all(ready) {
+        readiness.watches_synced();
+    }
+}
+
+/// Why a term is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    /// Another leads, or nobody knows.
+    Lost,
+    /// Nothing is left to do, or the process was told to stop.
+    Settled,
+}
+
+/// What the Lease shall say; whether that is new.
+fn note(notes: &mut Notes, term: &Term<'_>, held: &LeaseHeld) -> bool {
+    let epochs = term.source.view().map_or(0, |view| view.records.states().map(|s| s.writer.epoch).max().unwrap_or(0));
+    let new = Notes {
+        anchor: term.anchor.clone(),
+        gaps: Some(term.gaps.all(term.shell.clock.now())),
+        floor: epochs.max(held.epoch()),
+    };
+    let modified = *notes != new;
+    *notes = new;
+    modified
+}
+
+/// Reasons that end by themselves in a moment, as somebody is at work: not yet the end of `--once`.
+fn is_passing(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Writing
+            | Reason::Evidence
+            | Reason::CandidateNotReady
+            | Reason::StableNotReady
+            | Reason::RouteNotEffective
+            | Reason::Retrying
+            | Reason::StaleRead
+            | Reason::ClusterAway
+            | Reason::GitAway
+            | Reason::RetreatBlocked
+    )
+}
+
+/// Whether nothing is left that happens by itself in the next seconds.
+fn is_quiet(term: &Term<'_>) -> bool {
+    let now = term.shell.clock.now();
+    let soon = term.wake_at(now).is_some_and(|at| at <= now + TimeDelta::seconds(5));
+    term.source.view().is_some() && !soon && !term.table.reasons().any(is_passing)
+}
+
+fn waiting(table: &Table) -> Waiting {
+    let waits = table.waits().filter(|(_, waits)| !waits.is_empty());
+    waits.map(|(id, waits)| (id.clone(), waits.to_vec())).collect()
+}
+
+/// When to look at Git, and when to tick.
+struct Pace {
+    poll: Duration,
+    poll_at: Instant,
+    /// How often in a row Git was away.
+    tries: u32,
+    /// How many ticks followed each other at once.
+    streak: u32,
+}
+
+impl Pace {
+    /// How many ticks may follow each other at once: somebody who undoes what we do must not keep us busy.
+    const STREAK: u32 = 50;
+    /// Far beyond any timer that is needed.
+    const DAY: u64 = 86_400;
+
+    fn new(poll: Duration) -> Self {
+        Self { poll, poll_at: Instant::now(), tries: 0, streak: 0 }
+    }
+
+    fn poll_is_due(&self) -> bool {
+        Instant::now() >= self.poll_at
+    }
+
+    /// Git was asked: again after the poll interval, or, while it is away, sooner at first and not all at the same time.
+    fn looked(&mut self, git: &Git) {
+        let pause = match git {
+            Git::Fresh => {
+                self.tries = 0;
+                self.poll
+            }
+            Git::Away(_) => {
+                self.tries = (self.tries + 1).min(10);
+                jittered(Duration::from_secs(1 << self.tries).min(self.poll))
+            }
+        };
+        self.poll_at = Instant::now() + pause;
+    }
+
+    fn ticked(&mut self, git: &Git, next: Next) {
+        if *git != Git::Fresh && self.tries == 0 {
+            self.looked(git);
+        }
+        self.streak = if next == Next::Again { self.streak + 1 } else { 0 };
+    }
+
+    fn wake(&self, next: Next, term: &Term<'_>) -> Instant {
+        let (instant, now) = (Instant::now(), term.shell.clock.now());
+        let after = |seconds| instant + Duration::from_secs(seconds);
+        match next {
+            Next::Again if self.streak < Self::STREAK => instant,
+            Next::Again | Next::Soon => after(1),
+            Next::GitAway | Next::Rest => {
+                let at = term.wake_at(now).map(|at| u64::try_from((at - now).num_seconds()).unwrap_or(0));
+                after(at.map_or(Self::DAY, |seconds| seconds.clamp(1, Self::DAY)))
+            }
+        }
+    }
+}
+
+/// Anything between half of it and the whole.
+fn jittered(pause: Duration) -> Duration {
+    let half = pause / 2;
+    // Each hasher of the standard library starts from its own random keys.
+    let random = RandomState::new().build_hasher().finish();
+    let nanos = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
+    half + Duration::from_nanos(random % nanos)
+}
+
+/// The one cluster of an installation.
+fn only_cluster(installation: &Installation) -> Result<(ClusterName, ClusterSource), RunError> {
+    let mut clusters = installation.clusters.iter();
+    match (clusters.next(), clusters.next()) {
+        (Some((name, cluster)), None) => Ok((name.clone(), source_of(cluster))),
+        _ => Err(RunError::Clusters(installation.clusters.len())),
+    }
+}
+
+fn source_of(cluster: &installation::Cluster) -> ClusterSource {
+    match cluster {
+        installation::Cluster::InCluster => ClusterSource::InCluster,
+        installation::Cluster::Kubeconfig(path) => ClusterSource::KubeconfigFile(path.clone()),
+    }
+}
+
+fn remote(installation: &Installation, branches: &Branches) -> Result<RemoteConfig, RunError> {
+    let repository = &installation.repository;
+    let mut config = RemoteConfig::new(repository.url.as_str().parse()?);
+    config.shallow = Some(branches.main.clone());
+    config.credentials_file.clone_from(&repository.credentials_file);
+    Ok(config)
+}

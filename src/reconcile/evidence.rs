@@ -1,0 +1,259 @@
+//! Evidence: dry runs asked of the API server in tasks of their own, and what came of writes that did not succeed.
+//!
+//! A tick never waits for any of it. An answer is kept with its exact question, by rollout, until that rollout is settled.
+
+use super::clock::Clock;
+use crate::cluster::client::Cluster;
+use crate::manifest::ids::RolloutId;
+use crate::manifest::object::{APPLIED, Object, ObjectRef};
+use crate::plan::action::{Action, Expects, Verb};
+use crate::plan::evidence::{Answer, Evidence, Need, Question};
+use crate::record::state::Time;
+use crate::report::metrics::outcome_label;
+use crate::target::live::{LiveState, Outcome};
+use chrono::TimeDelta;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+
+/// How many dry runs may be under way at once.
+const AT_ONCE: usize = 8;
+/// How many answers of one rollout are kept; a set with more objects asks again for the oldest.
+const KEPT: usize = 256;
+
+/// For how long a write that failed is left alone, if nothing tells it from the next one like it.
+const REST: TimeDelta = TimeDelta::seconds(10);
+/// What stands for the content of a delete, and of a migration of field managers.
+const DELETE: &str = "delete";
+const MIGRATE: &str = "migrate";
+
+/// For how long an answer holds that says nothing about the content: then it is asked again. `None`: for good.
+fn lifetime(outcome: &Outcome) -> Option<TimeDelta> {
+    match outcome {
+        Outcome::Done(_) | Outcome::Refused(_) => None,
+        Outcome::Retriable(_) | Outcome::Stale(_) => Some(TimeDelta::seconds(5)),
+        Outcome::Conflict { .. } | Outcome::MissingKind(_) | Outcome::Forbidden(_) => Some(TimeDelta::seconds(60)),
+    }
+}
+
+/// What is known, and what is being asked.
+pub struct Collector {
+    cluster: Cluster,
+    clock: Clock,
+    shared: Arc<Shared>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+struct Shared {
+    known: Mutex<Known>,
+    turns: Semaphore,
+    /// Told of each answer.
+    woken: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Known {
+    by_rollout: BTreeMap<RolloutId, Evidence>,
+    asked: BTreeSet<Question>,
+    /// What was applied in a dry run whose answer does not hold for good.
+    again: BTreeMap<Question, (RolloutId, Need, Expects)>,
+    /// Rollouts with news since they were last looked at.
+    news: BTreeSet<RolloutId>,
+}
+
+impl Collector {
+    /// Nothing known; `woken` is told of each answer.
+    #[must_use]
+    pub fn new(cluster: Cluster, clock: Clock, woken: Arc<Notify>) -> Self {
+        let shared = Shared { known: Mutex::default(), turns: Semaphore::new(AT_ONCE), woken };
+        Self { cluster, clock, shared: Arc::new(shared), tasks: Mutex::default() }
+    }
+
+    /// What is known about a rollout.
+    #[must_use]
+    pub fn of(&self, rollout: &RolloutId) -> Evidence {
+        self.known().by_rollout.get(rollout).cloned().unwrap_or_default()
+    }
+
+    /// The rollouts with answers that came since the last call.
+    #[must_use]
+    pub fn news(&self) -> BTreeSet<RolloutId> {
+        std::mem::take(&mut self.known().news)
+    }
+
+    /// Asks what a rollout wants to know, unless it is being asked already. Each question is about `live` as it was planned
+    /// with: one about an older object is not asked.
+    pub fn ask(&self, rollout: &RolloutId, needs: &[Need], live: &LiveState) {
+        for need in needs {
+            let object = live.get(&need.question.target);
+            let version = object.and_then(Object::resource_version);
+            if version != need.question.over.as_deref() {
+                continue;
+            }
+            let expects = match (object.and_then(Object::uid), version) {
+                (Some(uid), Some(version)) => {
+                    Expects::Version { uid: uid.to_owned(), resource_version: version.to_owned() }
+                }
+                _ => Expects::Absent,
+            };
+            self.send(rollout, need, &expects);
+        }
+    }
+
+    fn send(&self, rollout: &RolloutId, need: &Need, expects: &Expects) {
+        if !self.known().asked.insert(need.question.clone()) {
+            return;
+        }
+        let (cluster, clock, shared) = (self.cluster.clone(), self.clock.clone(), Arc::clone(&self.shared));
+        let (rollout, need, expects) = (rollout.clone(), need.clone(), expects.clone());
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(async move {
+            let _turn = shared.turns.acquire().await;
+            let outcome = cluster.dry_run(&need.object, &expects).await;
+            tracing::debug!(%rollout, object = %need.question.target, ?expects, answer = outcome_label(&outcome), "dry run");
+            shared.known().take(rollout, need, expects, Answer { outcome, at: clock.now() });
+            shared.woken.notify_one();
+        });
+    }
+
+    /// Forgets or asks again what does not hold any more. Answers that people can change (a right, a field's owner) are
+    /// replaced only when the new one is there, so that what is shown of them does not flicker.
+    pub fn age(&self, now: Time) {
+        let due: Vec<(RolloutId, Need, Expects)> = {
+            let mut known = self.known();
+            let mut news = BTreeSet::new();
+            for (rollout, evidence) in &mut known.by_rollout {
+                let before = evidence.dry_runs.len();
+                evidence.dry_runs.retain(|_, answer| {
+                    !matches!(answer.outcome, Outcome::Retriable(_) | Outcome::Stale(_)) || !expired(answer, now)
+                });
+                if evidence.dry_runs.len() < before {
+                    news.insert(rollout.clone());
+                }
+            }
+            known.news.extend(news);
+            let expired = |(question, (rollout, _, _)): &(&Question, &(RolloutId, Need, Expects))| {
+                let answer = known.by_rollout.get(rollout).and_then(|evidence| evidence.dry_runs.get(question));
+                answer.is_some_and(|answer| expired(answer, now))
+            };
+            known.again.iter().filter(expired).map(|(_, again)| again.clone()).collect()
+        };
+        for (rollout, need, expects) in due {
+            self.send(&rollout, &need, &expects);
+        }
+    }
+
+    /// When [`Self::age`] has something to do.
+    #[must_use]
+    pub fn due(&self) -> Option<Time> {
+        let known = self.known();
+        let all = known.by_rollout.values();
+        let answers = all.clone().flat_map(|evidence| evidence.dry_runs.values());
+        let answers = answers.filter_map(|answer| Some(answer.at + lifetime(&answer.outcome)?));
+        let writes = all.flat_map(|evidence| evidence.writes.iter());
+        let rests =
+            writes.filter(|((_, what), _)| what == DELETE || what == MIGRATE).map(|(_, answer)| answer.at + REST);
+        answers.chain(rests).min()
+    }
+
+    /// Takes note of what came of a write.
+    pub fn wrote(&self, action: &Action, outcome: &Outcome) {
+        let key = key_of(action);
+        let mut known = self.known();
+        match outcome {
+            Outcome::Done(_) => {
+                if let Some(evidence) = known.by_rollout.get_mut(&action.rollout) {
+                    evidence.writes.retain(|(object, _), _| *object != key.0);
+                }
+            }
+            Outcome::Stale(_) => {}
+            Outcome::Conflict { .. }
+            | Outcome::Refused(_)
+            | Outcome::MissingKind(_)
+            | Outcome::Forbidden(_)
+            | Outcome::Retriable(_) => {
+                let answer = Answer { outcome: outcome.clone(), at: self.clock.now() };
+                let writes = &mut known.by_rollout.entry(action.rollout.clone()).or_default().writes;
+                writes.insert(key, answer);
+                if writes.len() > KEPT {
+                    drop_oldest(writes);
+                }
+            }
+        }
+    }
+
+    /// Whether a write that no digest tells apart (a delete, a migration) failed so recently that it is left alone now.
+    #[must_use]
+    pub fn rests(&self, action: &Action, now: Time) -> bool {
+        if matches!(action.verb, Verb::Apply { .. }) {
+            return false;
+        }
+        let known = self.known();
+        let failed = known.by_rollout.get(&action.rollout).and_then(|evidence| evidence.writes.get(&key_of(action)));
+        failed.is_some_and(|answer| now < answer.at + REST)
+    }
+
+    /// Forgets everything about a rollout: it is settled, or gone.
+    pub fn settled(&self, rollout: &RolloutId) {
+        let mut known = self.known();
+        if known.by_rollout.remove(rollout).is_some() {
+            known.again.retain(|_, (of, _, _)| of != rollout);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.shared.known()
+    }
+}
+
+impl Shared {
+    /// What is in it is never left half changed, so a panic while it was held does no harm.
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn take(&mut self, rollout: RolloutId, need: Need, expects: Expects, answer: Answer) {
+        let question = need.question.clone();
+        self.asked.remove(&question);
+        self.news.insert(rollout.clone());
+        if matches!(answer.outcome, Outcome::Conflict { .. } | Outcome::MissingKind(_) | Outcome::Forbidden(_)) {
+            self.again.insert(question.clone(), (rollout.clone(), need, expects));
+        } else {
+            self.again.remove(&question);
+        }
+        let answers = &mut self.by_rollout.entry(rollout).or_default().dry_runs;
+        // An object has one state at a time: what was asked about an older one is asked no more.
+        answers.retain(|old, _| old.target != question.target || old.over == question.over);
+        answers.insert(question, answer);
+        if answers.len() > KEPT {
+            drop_oldest(answers);
+        }
+        let by_rollout = &self.by_rollout;
+        self.again.retain(|question, (of, _, _)| {
+            by_rollout.get(of).is_some_and(|evidence| evidence.dry_runs.contains_key(question))
+        });
+    }
+}
+
+fn expired(answer: &Answer, now: Time) -> bool {
+    lifetime(&answer.outcome).is_some_and(|lifetime| now >= answer.at + lifetime)
+}
+
+fn drop_oldest<K: Ord + Clone>(answers: &mut BTreeMap<K, Answer>) {
+    let oldest = answers.iter().min_by_key(|(_, answer)| answer.at).map(|(key, _)| key.clone());
+    oldest.map(|key| answers.remove(&key));
+}
+
+/// What tells writes apart: the object and the digest of what was to be applied.
+fn key_of(action: &Action) -> (ObjectRef, String) {
+    let what = match &action.verb {
+        Verb::Apply { object, .. } => object.annotation(APPLIED).unwrap_or_default(),
+        Verb::Migrate { .. } => MIGRATE,
+        Verb::Delete { .. } => DELETE,
+    };
+    (action.verb.target().clone(), what.to_owned())
+}

@@ -1,0 +1,134 @@
+//! Does what plans ask for, in the cluster: retreats at once, everything else only with the proof that Git says so.
+
+use super::evidence::Collector;
+use super::faults;
+use super::lead::Lead;
+use super::record::Recorded;
+use crate::cluster::client::Cluster;
+use crate::cluster::lease::LeaseHeld;
+use crate::cluster::watch::Watches;
+use crate::manifest::ids::RolloutId;
+use crate::plan::action::{Action, Class, Expects, Verb};
+use crate::record::state::Time;
+use crate::report::metrics::{Metrics, outcome_label};
+use crate::target::live::Outcome;
+use futures::StreamExt;
+use std::collections::BTreeMap;
+
+/// How many rollouts are written to at once.
+const AT_ONCE: usize = 16;
+
+/// What came of one rollout's actions.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ran {
+    /// All were done; so many.
+    All(usize),
+    /// One was not, and the rest was left: the outcome.
+    Stopped(Outcome),
+    /// The record does not allow one of them: the plan is not what was recorded.
+    NotRecorded,
+    /// A write like it failed a moment ago.
+    Rests,
+    /// We do not lead any more.
+    Lost,
+}
+
+/// Writes to the cluster.
+pub struct Executor<'a> {
+    /// Where to.
+    pub cluster: &'a Cluster,
+    /// Told of each write, so that the next plan sees it.
+    pub watches: &'a Watches,
+    /// Told of each failure.
+    pub evidence: &'a Collector,
+    /// Asked before each write.
+    pub lead: &'a Lead,
+    /// Counts.
+    pub metrics: &'a Metrics,
+    /// The time of this tick.
+    pub now: Time,
+}
+
+/// Actions by rollout, each list in its order.
+pub type Lists<'a> = BTreeMap<&'a RolloutId, Vec<&'a Action>>;
+
+impl Executor<'_> {
+    /// Does what only lowers what the new version reaches. Needs nothing but to lead.
+    pub async fn retreats(&self, held: &LeaseHeld, lists: &Lists<'_>) -> BTreeMap<RolloutId, Ran> {
+        debug_assert!(lists.values().flatten().all(|action| action.class == Class::Retreat), "only retreats");
+        self.all(held, lists, |_| true).await
+    }
+
+    /// Does what the record allows.
+    pub async fn advance(&self, held: &LeaseHeld, proof: &Recorded, lists: &Lists<'_>) -> BTreeMap<RolloutId, Ran> {
+        self.all(held, lists, |action| proof.allows(action)).await
+    }
+
+    /// Rollouts side by side, the actions of one in their order up to the first that is not done.
+    async fn all(
+        &self,
+        held: &LeaseHeld,
+        lists: &Lists<'_>,
+        allowed: impl Fn(&Action) -> bool,
+    ) -> BTreeMap<RolloutId, Ran> {
+        let allowed = &allowed;
+        let runs = lists
+            .iter()
+            .map(|(rollout, actions)| async move { ((*rollout).clone(), self.one(held, actions, allowed).await) });
+        futures::stream::iter(runs).buffer_unordered(AT_ONCE).collect().await
+    }
+
+    async fn one(&self, held: &LeaseHeld, actions: &[&Action], allowed: &impl Fn(&Action) -> bool) -> Ran {
+        for action in actions {
+            if !allowed(action) {
+                tracing::debug!(rollout = %action.rollout, why = action.why, "the record does not say so");
+                return Ran::NotRecorded;
+            }
+            if self.evidence.rests(action, self.now) {
+                return Ran::Rests;
+            }
+            if !self.lead.still(held) {
+                return Ran::Lost;
+            }
+            let outcome = faults::effect(self.cluster.perform(action)).await;
+            self.note(action, &outcome);
+            if !matches!(outcome, Outcome::Done(_)) {
+                return Ran::Stopped(outcome);
+            }
+        }
+        Ran::All(actions.len())
+    }
+
+    fn note(&self, action: &Action, outcome: &Outcome) {
+        self.metrics.acted(action.class, outcome);
+        self.evidence.wrote(action, outcome);
+        let object = action.verb.target();
+        match outcome {
+            Outcome::Done(written) => {
+                tracing::info!(rollout = %action.rollout, %object, class = ?action.class, why = action.why, "done");
+                match (written, &action.verb) {
+                    (Some(written), _) => self.watches.absorb((**written).clone()),
+                    (None, Verb::Delete { expects, .. }) => match expects {
+                        Expects::Uid(uid) | Expects::Version { uid, .. } => self.watches.absorb_delete(object, uid),
+                        Expects::Absent => {}
+                    },
+                    (None, Verb::Apply { .. } | Verb::Migrate { .. }) => {}
+                }
+            }
+            Outcome::Stale(why) => {
+                tracing::debug!(rollout = %action.rollout, %object, why, "the world has moved; observes again");
+            }
+            Outcome::Conflict { manager, fields } => {
+                let fields = fields.join(", ");
+                tracing::warn!(rollout = %action.rollout, %object, manager, fields, "another manager owns fields");
+            }
+            Outcome::Refused(why) | Outcome::Forbidden(why) | Outcome::Retriable(why) => {
+                let outcome = outcome_label(outcome);
+                tracing::warn!(rollout = %action.rollout, %object, class = ?action.class, outcome, why, "not done");
+            }
+            Outcome::MissingKind(kind) => {
+                tracing::warn!(rollout = %action.rollout, %object, %kind, "the cluster does not serve this kind");
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! When nobody observed: what is on the Lease, and what cannot be read now (requirement X-14).
+
+use crate::cluster::gap::{Gap, KEPT, merged};
+use crate::manifest::ids::Namespace;
+use crate::record::state::Time;
+use std::collections::BTreeMap;
+
+/// Spans in which nobody observed, and what is not observed now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gaps {
+    past: Vec<Gap>,
+    away: BTreeMap<Namespace, Time>,
+}
+
+/// Whether a namespace can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sight {
+    /// What is known is up to date.
+    Read,
+    /// It may be out of date.
+    Away,
+}
+
+impl Gaps {
+    /// Takes over what a new term finds on the Lease.
+    pub fn inherit(&mut self, gaps: Vec<Gap>) {
+        gaps.into_iter().for_each(|gap| self.add(gap));
+    }
+
+    /// Takes note that a namespace cannot be read now, or can again.
+    pub fn see(&mut self, namespace: &Namespace, sight: Sight, now: Time) {
+        match sight {
+            Sight::Away => drop(self.away.entry(namespace.clone()).or_insert(now)),
+            Sight::Read => {
+                if let Some(from) = self.away.remove(namespace) {
+                    self.add(Gap { from, to: now, of: Some(namespace.clone()) });
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, gap: Gap) {
+        if gap.from < gap.to {
+            self.past.push(gap);
+            self.past = merged(std::mem::take(&mut self.past));
+            let old = self.past.len().saturating_sub(KEPT);
+            self.past.drain(..old);
+        }
+    }
+
+    /// All of them, for the Lease: what is not over counts up to now.
+    #[must_use]
+    pub fn all(&self, now: Time) -> Vec<Gap> {
+        let open = self.away.iter().filter(|(_, from)| **from < now);
+        let open = open.map(|(namespace, from)| Gap { from: *from, to: now, of: Some(namespace.clone()) });
+        merged(self.past.iter().cloned().chain(open).collect())
+    }
+
+    /// All that count for a namespace, oldest first, none overlapping another.
+    #[must_use]
+    pub fn of(&self, namespace: &Namespace, now: Time) -> Vec<(Time, Time)> {
+        let counts = |gap: &Gap| gap.of.as_ref().is_none_or(|of| of == namespace);
+        let gaps = self.all(now).into_iter().filter(counts).map(|gap| Gap { of: None, ..gap });
+        merged(gaps.collect()).into_iter().map(|gap| (gap.from, gap.to)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::gap::parse;
+
+    fn at(second: i64) -> Time {
+        Time::from_timestamp(second, 0).unwrap()
+    }
+
+    #[test]
+    fn what_was_away_counts_for_its_namespace_alone() {
+        let (shop, bank) = ("shop".parse().unwrap(), "bank".parse().unwrap());
+        let mut gaps = Gaps::default();
+        gaps.inherit(parse("1970-01-01T00:00:00Z/1970-01-01T00:00:10Z"));
+        gaps.see(&shop, Sight::Away, at(5));
+        gaps.see(&shop, Sight::Away, at(15));
+        assert_eq!(gaps.of(&shop, at(20)), [(at(0), at(20))]);
+        assert_eq!(gaps.of(&bank, at(20)), [(at(0), at(10))]);
+        gaps.see(&shop, Sight::Read, at(30));
+        gaps.see(&shop, Sight::Read, at(40));
+        assert_eq!(gaps.of(&shop, at(50)), [(at(0), at(30))]);
+        assert_eq!(gaps.all(at(50)).len(), 2);
+    }
+}

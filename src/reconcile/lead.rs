@@ -1,0 +1,140 @@
+//! Who leads: the Lease is kept by a task of its own, so that nothing that a tick waits for can lose it.
+
+use super::clock::Clock;
+use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing, Turn};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+/// What is known of the Lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing yet, and why.
+    Unknown(String),
+    /// Another process leads.
+    Standby(Option<String>),
+    /// We lead.
+    Leading(LeaseHeld),
+}
+
+/// The Lease, as the loop sees it.
+#[derive(Debug, Clone)]
+pub struct Lead {
+    standing: watch::Receiver<Standing>,
+    clock: Clock,
+}
+
+impl Lead {
+    /// The proof that this process leads now, if it does.
+    #[must_use]
+    pub fn held(&self) -> Option<LeaseHeld> {
+        match &*self.standing.borrow() {
+            Standing::Leading(held) if held.still(self.clock.instant()) => Some(held.clone()),
+            Standing::Leading(_) | Standing::Standby(_) | Standing::Unknown(_) => None,
+        }
+    }
+
+    /// Whether what was begun under `held` may go on: the same term, not expired by now.
+    #[must_use]
+    pub fn still(&self, held: &LeaseHeld) -> bool {
+        self.held().is_some_and(|now| now.epoch() == held.epoch())
+    }
+
+    /// What is known.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        self.standing.borrow().clone()
+    }
+
+    /// Waits for news. Pending for ever once nobody keeps the Lease any more.
+    pub async fn changed(&mut self) {
+        if self.standing.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Keeps the Lease.
+pub struct Keeper {
+    lease: Lease,
+    timing: Timing,
+    clock: Clock,
+    notes: watch::Receiver<Notes>,
+    standing: watch::Sender<Standing>,
+    begun: tokio::sync::mpsc::UnboundedSender<Inherited>,
+}
+
+impl Keeper {
+    /// A keeper, what it tells, and what each new term finds.
+    #[must_use]
+    pub fn new(
+        lease: Lease,
+        timing: Timing,
+        clock: Clock,
+        notes: watch::Receiver<Notes>,
+    ) -> (Self, Lead, tokio::sync::mpsc::UnboundedReceiver<Inherited>) {
+        let (standing, seen) = watch::channel(Standing::Unknown("the Lease was not read yet".to_owned()));
+        let (begun, terms) = tokio::sync::mpsc::unbounded_channel();
+        let lead = Lead { standing: seen, clock: clock.clone() };
+        (Self { lease, timing, clock, notes, standing, begun }, lead, terms)
+    }
+
+    /// Keeps it until told to stop; gives it back then.
+    pub async fn keep(mut self, stop: CancellationToken) {
+        loop {
+            let next = self.turn().await;
+            tokio::select! {
+                () = stop.cancelled() => break,
+                () = sleep_until(next) => {}
+            }
+        }
+        let wall = self.clock.now();
+        self.lease.release(wall).await;
+    }
+
+    /// One turn; returns when the next is due.
+    async fn turn(&mut self) -> Instant {
+        let notes = self.notes.borrow().clone();
+        let now = self.clock.instant();
+        let turn = self.lease.turn(&notes, now, self.clock.now()).await;
+        let (mut next, mut began) = (now + self.timing.renew, false);
+        let standing = match turn {
+            Turn::Leading { held, inherited } => {
+                if let Some(found) = inherited {
+                    tracing::info!(epoch = held.epoch(), "leads");
+                    began = true;
+                    // Told before the standing, so that no term begins without what it inherits. Nobody listens to it only
+                    // when the process ends.
+                    self.begun.send(found).ok();
+                }
+                Standing::Leading(held)
+            }
+            Turn::Standby { holder, free_at } => {
+                next = next.min(free_at);
+                Standing::Standby(holder)
+            }
+            Turn::Unknown { why } => {
+                next = now + self.timing.renew / 5;
+                match self.standing.borrow().clone() {
+                    // What we hold stays true until it expires by itself.
+                    Standing::Leading(held) if held.still(now) => Standing::Leading(held),
+                    Standing::Leading(_) | Standing::Unknown(_) | Standing::Standby(_) => Standing::Unknown(why),
+                }
+            }
+        };
+        self.standing.send_if_modified(|known| {
+            let news = began || news(known, &standing);
+            *known = standing;
+            news
+        });
+        next
+    }
+}
+
+/// Whether it is worth waking anybody: a renewal is not.
+fn news(before: &Standing, after: &Standing) -> bool {
+    match (before, after) {
+        (Standing::Leading(before), Standing::Leading(after)) => before.epoch() != after.epoch(),
+        (before, after) => before != after,
+    }
+}

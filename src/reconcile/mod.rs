@@ -1,0 +1,24 @@
+//! The shell: looks, lets the planner decide, writes Git, then does. The only module that knows all others.
+//!
+//! ```text
+//! observe → plan → retreat → record → advance → announce
+//! ```
+//! Live is read before the record, and the record is pushed before anything but a retreat is done: an advance takes the
+//! proof [`record::Recorded`], which only a push or a look-up at the remote makes. A tick starts from nothing but what it
+//! observes; timers, watches and answers only mean *wake up*. While Git is slow or away, retreats go on.
+
+pub mod announce;
+pub mod clock;
+pub mod controller;
+pub mod evidence;
+pub mod execute;
+pub mod faults;
+pub mod gaps;
+pub mod lead;
+pub mod observe;
+pub mod propose;
+pub mod record;
+pub mod shell;
+pub mod source;
+pub mod table;
+pub mod tick;

@@ -1,0 +1,224 @@
+//! Puts together what one rollout's plan is made from: everything observed, as values, with one `now`.
+
+use super::gaps::{Gaps, Sight};
+use super::source::{Policies, Record, Records, View};
+use crate::cluster::brake::BrakeSight;
+use crate::cluster::store::Observed;
+use crate::cluster::watch::Watches;
+use crate::forge::branch;
+use crate::gate::brake::BrakeWord;
+use crate::gate::decisions::DecisionFile;
+use crate::manifest::desired::Rollout;
+use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
+use crate::manifest::object::OWNER;
+use crate::plan::evidence::Evidence;
+use crate::plan::input::{Desired, Git, Input, Live, MayStart, PolicyView, Recorded};
+use crate::record::state::{Time, Writer};
+use crate::target::live::LiveState;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The cluster, as it was read at one moment.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// When.
+    pub now: Time,
+    spaces: BTreeMap<Namespace, Live>,
+    brake: BrakeSight,
+}
+
+impl Snapshot {
+    /// Reads what the watches know, and notes in `gaps` what cannot be read.
+    #[must_use]
+    pub fn take(watches: &Watches, namespaces: &BTreeSet<Namespace>, gaps: &mut Gaps, now: Time) -> Self {
+        let mut spaces = BTreeMap::new();
+        for namespace in namespaces {
+            let live = match watches.snapshot(namespace) {
+                Observed::Ready(live) => Live::Seen(live),
+                Observed::NotYet { why } | Observed::Lost { why, .. } => Live::Away { why },
+            };
+            let sight = if matches!(live, Live::Seen(_)) { Sight::Read } else { Sight::Away };
+            gaps.see(namespace, sight, now);
+            spaces.insert(namespace.clone(), live);
+        }
+        Self { now, spaces, brake: watches.brake() }
+    }
+
+    /// What a namespace looked like.
+    #[must_use]
+    pub fn live(&self, namespace: &Namespace) -> Live {
+        self.spaces.get(namespace).cloned().unwrap_or_else(|| Live::Away {
+            why: format!("the namespace {namespace} is not among those of this installation"),
+        })
+    }
+
+    /// The rollouts of an instance that live objects name as their owners: all that is known without Git.
+    #[must_use]
+    pub fn owners(&self, instance: &InstanceName) -> BTreeSet<RolloutId> {
+        let seen = self.spaces.values().filter_map(|live| match live {
+            Live::Seen(live) => Some(live),
+            Live::Away { .. } => None,
+        });
+        let owners = seen.flat_map(|live| live.objects.values()).filter_map(|object| object.annotation(OWNER));
+        owners.filter_map(|owner| owner.strip_prefix(instance.as_str())?.strip_prefix('/')?.parse().ok()).collect()
+    }
+
+    /// What the brake says. One that was never read holds everything.
+    fn brake(&self, rollout: &RolloutId) -> Option<BrakeWord> {
+        match &self.brake {
+            BrakeSight::Known(brake) => brake.of(rollout),
+            BrakeSight::Unknown { .. } => Some(BrakeWord::Hold),
+        }
+    }
+}
+
+/// What all rollouts of a tick have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene<'a> {
+    /// Who plans.
+    pub me: &'a Writer,
+    /// What Git says.
+    pub view: &'a View,
+    /// What the cluster looked like, before.
+    pub snapshot: &'a Snapshot,
+    /// When nobody observed.
+    pub gaps: &'a Gaps,
+}
+
+impl Scene<'_> {
+    /// Every rollout that there is something to plan for.
+    #[must_use]
+    pub fn rollouts(&self) -> BTreeSet<RolloutId> {
+        let mut ids: BTreeSet<RolloutId> = self.view.rollouts().into_iter().collect();
+        if matches!(self.view.records, Records::Unreadable(_)) {
+            ids.extend(self.snapshot.owners(&self.me.instance));
+        }
+        ids
+    }
+
+    /// Everything that this rollout's next move depends on.
+    #[must_use]
+    pub fn input(&self, id: &RolloutId, evidence: Evidence, may_start: MayStart) -> Input {
+        let record = self.view.records.get(id);
+        let desired = self.desired(id);
+        let mut sets = record.map(|record| record.sets.clone()).unwrap_or_default();
+        if let Desired::Wanted(rollout) = &desired {
+            sets.insert(rollout.set.id.clone(), Arc::clone(&rollout.set));
+        }
+        let policy = match (&desired, record.and_then(|record| record.state.as_ref().ok())) {
+            (Desired::Wanted(rollout), _) => self.view.main.policy(&rollout.path, may_start),
+            (_, Some(state)) => self.view.main.policy(&state.source.path, may_start),
+            // Neither wanted nor recorded: there is nothing that a policy could allow.
+            (_, None) => PolicyView { may_start, ..PolicyView::default() },
+        };
+        Input {
+            now: self.snapshot.now,
+            id: id.clone(),
+            me: self.me.clone(),
+            desired,
+            main: self.view.main.commit.clone().unwrap_or_else(no_commit),
+            recorded: self.recorded(id),
+            sets,
+            decisions: self.view.words.about(id),
+            proposals: self.proposals(id),
+            policy,
+            brake: self.snapshot.brake(id),
+            live: self.snapshot.live(&id.namespace),
+            evidence,
+            gaps: self.gaps.of(&id.namespace, self.snapshot.now),
+            git: self.view.git.clone(),
+        }
+    }
+
+    fn desired(&self, id: &RolloutId) -> Desired {
+        let record = self.view.records.get(id).and_then(|record| record.state.as_ref().ok());
+        match self.view.main.desired(id, record) {
+            Desired::Wanted(rollout) if rollout.cluster != self.me.cluster => Desired::Rejected(format!(
+                "its tenant runs on the cluster {}, but this controller serves {}",
+                rollout.cluster, self.me.cluster
+            )),
+            desired @ (Desired::Wanted(_) | Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_)) => desired,
+        }
+    }
+
+    fn recorded(&self, id: &RolloutId) -> Recorded {
+        match (&self.view.records, self.view.records.get(id)) {
+            (Records::Unreadable(why), _) => Recorded::Unreadable(why.clone()),
+            (Records::Read(_), None) => Recorded::None,
+            (Records::Read(_), Some(record)) => match &record.state {
+                Ok(state) => Recorded::State(Box::new(state.clone()), record.plan.clone()),
+                Err(why) => Recorded::Unreadable(why.clone()),
+            },
+        }
+    }
+
+    fn proposals(&self, id: &RolloutId) -> BTreeMap<String, CommitId> {
+        let prefix = format!("{}{id}/", branch::propose_prefix(&self.me.instance));
+        let all = self.view.tips.proposals.range(prefix.clone()..);
+        let ours = all.take_while(|(name, _)| name.starts_with(&prefix));
+        ours.map(|(name, head)| (name.clone(), head.clone())).collect()
+    }
+
+    /// What a plan for this rollout depends on, cheap to keep and to compare.
+    #[must_use]
+    pub fn fingerprint(&self, id: &RolloutId, may_start: MayStart) -> Fingerprint {
+        let (wanted, unwanted) = match self.desired(id) {
+            Desired::Wanted(rollout) => (Some(rollout), String::new()),
+            Desired::Rejected(why) => (None, format!("rejected: {why}")),
+            Desired::Gone => (None, "gone".to_owned()),
+            Desired::Unreadable(why) => (None, format!("unreadable: {why}")),
+        };
+        let (live, away) = match self.snapshot.live(&id.namespace) {
+            Live::Seen(live) => (Some(live), String::new()),
+            Live::Away { why } => (None, why),
+        };
+        Fingerprint {
+            policies: self.view.main.policies().map(Same),
+            wanted: wanted.map(Same),
+            unwanted,
+            record: self.view.records.get(id).map(|record| Same(Arc::clone(record))),
+            live: live.map(Same),
+            away,
+            words: self.view.words.filed(id).map(Same),
+            proposals: self.proposals(id),
+            brake: self.snapshot.brake(id),
+            may_start,
+            gaps: self.gaps.of(&id.namespace, self.snapshot.now),
+            asked: self.view.git == Git::Fresh,
+            trusted: matches!(self.view.records, Records::Read(_)),
+        }
+    }
+}
+
+/// What a plan depended on. While it stays the same and no time has come, the plan would be the same too.
+#[derive(Debug, PartialEq)]
+pub struct Fingerprint {
+    policies: Option<Same<Policies>>,
+    wanted: Option<Same<Rollout>>,
+    unwanted: String,
+    record: Option<Same<Record>>,
+    live: Option<Same<LiveState>>,
+    away: String,
+    words: Option<Same<Vec<DecisionFile>>>,
+    proposals: BTreeMap<String, CommitId>,
+    brake: Option<BrakeWord>,
+    may_start: MayStart,
+    gaps: Vec<(Time, Time)>,
+    asked: bool,
+    trusted: bool,
+}
+
+/// Equal if it is the very same value: holding it keeps its address from being used again.
+#[derive(Debug)]
+struct Same<T>(Arc<T>);
+
+impl<T> PartialEq for Same<T> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// Main was never read: no commit has this id.
+fn no_commit() -> CommitId {
+    "0".repeat(40).parse().expect("40 zeros are a commit id because they are hex digits")
+}

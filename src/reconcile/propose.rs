@@ -1,0 +1,198 @@
+//! Asks people, and withdraws what is void: only what the record has a reason for.
+
+use super::faults;
+use super::record::{Recorded, author, push_outcome};
+use super::source::{Source, View};
+use crate::forge::branch::{Advance, Asks, Head, Revert};
+use crate::forge::request::{self, Asked, RequestError, Signature};
+use crate::git::Pushed;
+use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
+use crate::plan::action::{Ask, Proposal};
+use crate::record::state::Time;
+use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
+
+/// Asks people.
+pub struct Proposer<'a> {
+    /// Who asks.
+    pub instance: &'a InstanceName,
+    /// The name of main, as people say it.
+    pub main: &'a str,
+    /// Counts what is asked of Git.
+    pub metrics: &'a Metrics,
+    /// The time of this tick.
+    pub now: Time,
+}
+
+/// What came of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Came {
+    /// As wanted: the next plan sees it.
+    Done,
+    /// Not this time.
+    Later,
+}
+
+impl Proposer<'_> {
+    /// Makes the branch of a proposal.
+    pub async fn propose(&self, source: &mut Source, proof: &Recorded, proposal: &Proposal) -> Came {
+        let rollout = &proposal.rollout;
+        let Some(view) = source.view().filter(|_| proof.allows_pull(proposal)) else {
+            tracing::debug!(%rollout, run = %proposal.run, "the record has no reason to ask that");
+            return Came::Later;
+        };
+        let asked = match &proposal.ask {
+            Ask::Advance { .. } => faults::effect(self.advance(source, &view, proposal)).await,
+            Ask::Revert { why } => faults::effect(self.revert(source, &view, proposal, why)).await,
+        };
+        let name = self.head(proposal).branch(self.instance);
+        let outcome = match &asked {
+            Ok(Some(Asked::Open(_))) => GitOutcome::Done,
+            Ok(Some(Asked::Raced)) => GitOutcome::Raced,
+            Ok(Some(Asked::Rejected(_))) => GitOutcome::Rejected,
+            Ok(Some(Asked::Nothing | Asked::Conflict(_)) | None) => {
+                return self.unasked(rollout, &name, asked.ok().flatten());
+            }
+            Err(RequestError::Git(error)) => GitOutcome::of(error),
+            Err(RequestError::Branch(_) | RequestError::Path(_)) => GitOutcome::Failed,
+        };
+        self.metrics.asked_git(GitOperation::Push, outcome);
+        match asked {
+            Ok(Some(Asked::Open(head))) => {
+                tracing::info!(%rollout, run = %proposal.run, branch = name, %head, "asks people");
+                source.proposed(&name, Some(head));
+                Came::Done
+            }
+            Ok(Some(Asked::Rejected(why))) => {
+                tracing::warn!(%rollout, branch = name, why, "the Git server does not take the request");
+                Came::Later
+            }
+            Ok(_) => Came::Later,
+            Err(error) => {
+                tracing::warn!(%rollout, branch = name, %error, "the request was not made");
+                Came::Later
+            }
+        }
+    }
+
+    fn unasked(&self, rollout: &RolloutId, name: &str, asked: Option<Asked>) -> Came {
+        match asked {
+            Some(Asked::Conflict(paths)) => {
+                let files = paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                tracing::warn!(
+                    %rollout, branch = name, files,
+                    "the run's change on main cannot be undone by itself: these files were changed since; mend them by hand"
+                );
+            }
+            Some(Asked::Nothing) => tracing::debug!(%rollout, branch = name, "main has undone the change already"),
+            Some(Asked::Open(_) | Asked::Raced | Asked::Rejected(_)) | None => {
+                tracing::debug!(%rollout, branch = name, "what the request is about is not at hand");
+            }
+        }
+        Came::Later
+    }
+
+    fn head(&self, proposal: &Proposal) -> Head {
+        let asks = match &proposal.ask {
+            Ask::Advance { through } => Asks::Advance(through.clone()),
+            Ask::Revert { .. } => Asks::Revert,
+        };
+        Head { rollout: proposal.rollout.clone(), run: proposal.run.clone(), asks }
+    }
+
+    fn signature(&self) -> Signature {
+        Signature { person: author(self.instance), time: self.now }
+    }
+
+    /// `None` when the record has moved on meanwhile.
+    async fn advance(&self, source: &Source, view: &View, proposal: &Proposal) -> Result<Option<Asked>, RequestError> {
+        let Ask::Advance { through } = &proposal.ask else { return Ok(None) };
+        let Some(record) = view.records.get(&proposal.rollout) else { return Ok(None) };
+        let run = record.state.as_ref().ok().and_then(|state| state.run.as_ref());
+        let (Some(run), Some(plan)) = (run, record.plan.as_deref()) else { return Ok(None) };
+        let request = Advance { instance: self.instance, rollout: &proposal.rollout, run, plan, through };
+        let decisions = view.tips.decisions.as_ref();
+        request::advance(source.store(), decisions, &request, self.signature()).await.map(Some)
+    }
+
+    async fn revert(
+        &self,
+        source: &Source,
+        view: &View,
+        proposal: &Proposal,
+        why: &str,
+    ) -> Result<Option<Asked>, RequestError> {
+        let rollout = &proposal.rollout;
+        let record = view.records.get(rollout);
+        let state = record.and_then(|record| Some((record, record.state.as_ref().ok()?)));
+        // While the revision is refused, main still wants what the run brought; else there is nothing to undo.
+        let (Some((record, state)), Some(wanted), Some(main)) =
+            (state, view.main.rollout(rollout), view.tips.main.as_ref())
+        else {
+            return Ok(None);
+        };
+        let Some(promoted) = &state.promoted else { return Ok(None) };
+        let Some(theirs) = record.sets.get(&promoted.set) else { return Ok(None) };
+        let request = Revert {
+            instance: self.instance,
+            main: self.main,
+            rollout,
+            run: &proposal.run,
+            revision: &wanted.set.revision,
+            stable: &promoted.revision,
+            why,
+            conflicts: &[],
+        };
+        let sets = [&*wanted.set, &**theirs];
+        request::revert(source.store(), main, &wanted.path, sets, &request, self.signature()).await.map(Some)
+    }
+
+    /// Deletes the branch of a request that asks for nothing any more.
+    pub async fn withdraw(&self, source: &mut Source, rollout: &RolloutId, name: &str, head: &CommitId) -> Came {
+        let pushed = faults::effect(request::withdraw(source.store(), name, head)).await;
+        match pushed {
+            Ok(pushed) => {
+                let pushed = Ok(pushed);
+                self.metrics.asked_git(GitOperation::Push, push_outcome(&pushed));
+                match pushed {
+                    Ok(Pushed::Done { .. }) => {
+                        tracing::info!(%rollout, branch = name, "withdraws its request: it is void");
+                        source.proposed(name, None);
+                        Came::Done
+                    }
+                    Ok(Pushed::Rejected { why }) => {
+                        tracing::warn!(%rollout, branch = name, why, "the Git server does not let the request go");
+                        Came::Later
+                    }
+                    Ok(Pushed::Raced { .. } | Pushed::SourceMoved { .. }) | Err(_) => Came::Later,
+                }
+            }
+            Err(error) => {
+                tracing::warn!(%rollout, branch = name, %error, "the request was not withdrawn");
+                Came::Later
+            }
+        }
+    }
+
+    /// All requests of one rollout; `Later` if any has to be tried again.
+    pub async fn all(
+        &self,
+        source: &mut Source,
+        proof: &Recorded,
+        rollout: &RolloutId,
+        proposals: &[Proposal],
+        void: &[(String, CommitId)],
+    ) -> Came {
+        let mut came = Came::Done;
+        for proposal in proposals {
+            if self.propose(source, proof, proposal).await == Came::Later {
+                came = Came::Later;
+            }
+        }
+        for (name, head) in void {
+            if self.withdraw(source, rollout, name, head).await == Came::Later {
+                came = Came::Later;
+            }
+        }
+        came
+    }
+}

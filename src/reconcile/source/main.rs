@@ -1,0 +1,286 @@
+//! Main: what people want, and the policy. A tree is parsed once; an unreadable one leaves the last good policy in force.
+
+use super::state::Records;
+use crate::gate::schedule::{Freeze, ScheduleError, Window};
+use crate::git::{Ancestry, GitError, Store};
+use crate::manifest::desired::Rollout;
+use crate::manifest::diagnostic::{Code, Diagnostic};
+use crate::manifest::duration::Span;
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{CommitId, RolloutId, ScheduleName, TenantName};
+use crate::manifest::installation::Caps;
+use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
+use crate::manifest::policy::{self, Policy};
+use crate::plan::input::{Desired, MayStart, PolicyView};
+use crate::record::state::RolloutState;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What main's tip says.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// The tip; the last one seen if the branch is gone.
+    pub commit: Option<CommitId>,
+    /// What its tree says, or why it cannot be believed.
+    tree: Result<Arc<Tree>, String>,
+    /// The policy of that tree, or the last good one.
+    policies: Option<Arc<Policies>>,
+}
+
+/// One tree of main, parsed.
+#[derive(Debug)]
+struct Tree {
+    rollouts: BTreeMap<RolloutId, Result<Arc<Rollout>, String>>,
+    /// Files that may declare a rollout whose name cannot be read, with what is wrong with them.
+    broken: BTreeMap<RepoPath, String>,
+    emptiness: Emptiness,
+}
+
+/// The policy, ready to be asked.
+#[derive(Debug)]
+pub struct Policies {
+    policy: Policy,
+    windows: BTreeMap<ScheduleName, Window>,
+    freezes: BTreeMap<ScheduleName, Freeze>,
+}
+
+impl Wanted {
+    /// Main could not be read, and no policy is known.
+    #[must_use]
+    pub fn unreadable(why: String) -> Self {
+        Self { commit: None, tree: Err(why), policies: None }
+    }
+
+    /// Every rollout that it names.
+    pub fn rollouts(&self) -> impl Iterator<Item = &RolloutId> {
+        self.tree.iter().flat_map(|tree| tree.rollouts.keys())
+    }
+
+    /// The rollout, if it is wanted and fine.
+    #[must_use]
+    pub fn rollout(&self, id: &RolloutId) -> Option<&Arc<Rollout>> {
+        self.tree.as_ref().ok()?.rollouts.get(id)?.as_ref().ok()
+    }
+
+    /// The policy in force.
+    #[must_use]
+    pub fn policies(&self) -> Option<Arc<Policies>> {
+        self.policies.clone()
+    }
+
+    /// Why main cannot be believed.
+    #[must_use]
+    pub fn why_unreadable(&self) -> Option<&str> {
+        self.tree.as_ref().err().map(String::as_str)
+    }
+
+    /// What it says of a rollout, of which `recorded` is known.
+    #[must_use]
+    pub fn desired(&self, id: &RolloutId, recorded: Option<&RolloutState>) -> Desired {
+        let tree = match &self.tree {
+            Ok(tree) => tree,
+            Err(why) => return Desired::Unreadable(why.clone()),
+        };
+        match tree.rollouts.get(id) {
+            Some(Ok(rollout)) => return Desired::Wanted(Arc::clone(rollout)),
+            Some(Err(why)) => return Desired::Rejected(why.clone()),
+            None => {}
+        }
+        // A file too broken to tell its name is no sign that its rollout is gone.
+        if let Some(why) = recorded.and_then(|state| tree.broken.get(&state.source.path)) {
+            return Desired::Rejected(why.clone());
+        }
+        match tree.emptiness {
+            Emptiness::Whole => Desired::Gone,
+            Emptiness::NoRollouts => {
+                Desired::Unreadable("main holds no rollout at all; nothing is ended by that".into())
+            }
+            Emptiness::AllFailing => {
+                Desired::Unreadable("every rollout of main has errors; nothing is ended by that".into())
+            }
+        }
+    }
+
+    /// What the policy says of a rollout whose file is `path`. Without any policy nothing is entered.
+    #[must_use]
+    pub fn policy(&self, path: &RepoPath, may_start: MayStart) -> PolicyView {
+        let Some(Policies { policy, windows, freezes }) = self.policies.as_deref() else {
+            return PolicyView { freezes: frozen(), may_start, ..PolicyView::default() };
+        };
+        PolicyView {
+            windows: windows.clone(),
+            freezes: freezes.clone(),
+            tenant: policy.tenant_of(path).map(|(name, _)| name.clone()),
+            max_deletions: usize::try_from(policy.limits.max_deletions).unwrap_or(usize::MAX),
+            may_start,
+        }
+    }
+
+    /// How many runs may be open at a time.
+    #[must_use]
+    pub fn max_concurrent_runs(&self) -> usize {
+        let limit = self.policies.as_ref().map_or(0, |policies| policies.policy.limits.max_concurrent_runs);
+        usize::try_from(limit).unwrap_or(usize::MAX)
+    }
+}
+
+/// A freeze without end: nothing is entered while no policy was ever read.
+fn frozen() -> BTreeMap<ScheduleName, Freeze> {
+    let always = Window::new("* * * * *", Span::from_secs(60), chrono_tz::UTC);
+    let window = always.expect("valid because it is a constant of five fields");
+    let name = "policy-unreadable".parse().expect("valid because the constant is a DNS label");
+    [(name, Freeze { window, tenants: BTreeSet::new() })].into()
+}
+
+/// What is kept between two looks at main.
+#[derive(Default)]
+pub(super) struct Cache {
+    /// The last tip that could be believed.
+    tip: Option<CommitId>,
+    /// The tree that was parsed last.
+    parsed: Option<Parsed>,
+    /// The last good policy.
+    policies: Option<Arc<Policies>>,
+}
+
+/// A tree of main, with the policy in it.
+#[derive(Clone)]
+struct Parsed {
+    /// Its id.
+    id: String,
+    tree: Arc<Tree>,
+    policies: Result<Arc<Policies>, String>,
+}
+
+impl Cache {
+    /// Reads main at `tip`.
+    ///
+    /// # Errors
+    /// When the cache of the repository fails; what a tree contains is no error.
+    pub(super) async fn read(
+        &mut self,
+        store: &Store,
+        tip: Option<&CommitId>,
+        caps: &Caps,
+        records: &Records,
+    ) -> Result<Arc<Wanted>, GitError> {
+        let Some(tip) = tip else { return Ok(self.unreadable("the branch does not exist".to_owned())) };
+        if let Some(why) = self.rewritten(store, tip, records).await? {
+            return Ok(self.unreadable(why));
+        }
+        let Some(id) = store.tree_id(tip, None).await? else {
+            return Ok(self.unreadable(format!("commit {tip} has no tree")));
+        };
+        if self.parsed.as_ref().is_none_or(|known| known.id != id) {
+            let files = match store.files(tip, None).await {
+                Ok(files) => files,
+                Err(error) if is_content(&error) => return Ok(self.unreadable(error.to_string())),
+                Err(error) => return Err(error),
+            };
+            let loaded = load::load(&files, caps);
+            for warning in &loaded.warnings {
+                tracing::warn!(%warning, "main");
+            }
+            let policies = Policies::of(&loaded).map(|new| match &self.policies {
+                // An equal policy stays the same value, so that nothing is planned anew for it.
+                Some(known) if known.policy == new.policy => Arc::clone(known),
+                Some(_) | None => Arc::new(new),
+            });
+            let known = self.parsed.take().map(|parsed| parsed.tree);
+            self.parsed = Some(Parsed { id, tree: Arc::new(Tree::of(loaded, known.as_deref())), policies });
+        }
+        let Some(Parsed { id: _, tree, policies }) = self.parsed.clone() else {
+            return Ok(self.unreadable("main was not parsed".to_owned()));
+        };
+        self.tip = Some(tip.clone());
+        match policies {
+            Ok(policies) => self.policies = Some(policies),
+            Err(why) => return Ok(self.unreadable(why)),
+        }
+        Ok(Arc::new(Wanted { commit: self.tip.clone(), tree: Ok(tree), policies: self.policies.clone() }))
+    }
+
+    /// Why the tip cannot follow what was seen before: the last tip of this process, else what the records name.
+    async fn rewritten(&self, store: &Store, tip: &CommitId, records: &Records) -> Result<Option<String>, GitError> {
+        let known: BTreeSet<&CommitId> = match (&self.tip, records) {
+            (Some(seen), _) => [seen].into(),
+            (None, Records::Read(records)) => {
+                records.values().filter_map(|record| record.state.as_ref().ok()).map(|s| &s.source.commit).collect()
+            }
+            (None, Records::Unreadable(_)) => BTreeSet::new(),
+        };
+        for seen in known {
+            if store.is_ancestor(seen, tip).await? == Ancestry::Not {
+                return Ok(Some(format!(
+                    "history rewritten: the tip {tip} does not descend from {seen}, which was acted upon. If that is \
+                     meant, say so with a merge that keeps the new content: git merge -s ours {seen}"
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    fn unreadable(&self, why: String) -> Arc<Wanted> {
+        Arc::new(Wanted { commit: self.tip.clone(), tree: Err(why), policies: self.policies.clone() })
+    }
+}
+
+/// Whether a failure to read a tree is about what it contains, so that asking again does not help.
+fn is_content(error: &GitError) -> bool {
+    matches!(error, GitError::BadTree { .. } | GitError::Limit { .. } | GitError::Malformed { .. })
+}
+
+impl Tree {
+    /// `known` is the tree before: rollouts that are equal stay the same value, so that nothing is planned anew for them.
+    fn of(loaded: Loaded, known: Option<&Self>) -> Self {
+        let emptiness = loaded.emptiness();
+        let Loaded { policy: _, rollouts, unnamed, warnings } = loaded;
+        let links = warnings.into_iter().filter(|warning| warning.code == Code::SymlinkIgnored);
+        let mut broken: BTreeMap<RepoPath, String> = BTreeMap::new();
+        for diagnostic in unnamed.into_iter().chain(links) {
+            let text = broken.entry(diagnostic.path.clone()).or_default();
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&diagnostic.to_string());
+        }
+        let same = |id: &RolloutId, rollout: Rollout| {
+            let before = known.and_then(|tree| tree.rollouts.get(id)?.as_ref().ok());
+            before.filter(|before| ***before == rollout).cloned().unwrap_or_else(|| Arc::new(rollout))
+        };
+        let judged = |(id, outcome): (RolloutId, Result<Rollout, Rejected>)| {
+            let outcome = match outcome {
+                Ok(rollout) => Ok(same(&id, rollout)),
+                Err(rejected) => Err(lines(&rejected.diagnostics)),
+            };
+            (id, outcome)
+        };
+        Self { rollouts: rollouts.into_iter().map(judged).collect(), broken, emptiness }
+    }
+}
+
+fn lines(diagnostics: &[Diagnostic]) -> String {
+    diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
+impl Policies {
+    fn of(loaded: &Loaded) -> Result<Self, String> {
+        let policy = loaded.policy.as_ref().map_err(|diagnostics| lines(diagnostics))?.clone();
+        let window = |name: &ScheduleName, schedule: &policy::Schedule| {
+            let policy::Schedule { cron, duration, zone } = schedule;
+            Window::new(cron, *duration, *zone)
+                .map_err(|error: ScheduleError| format!("{}: {name}: {error}", policy::FILE))
+        };
+        let windows: Result<_, String> =
+            policy.windows.iter().map(|(name, schedule)| Ok((name.clone(), window(name, schedule)?))).collect();
+        let freezes: Result<_, String> = policy
+            .freezes
+            .iter()
+            .map(|(name, freeze)| {
+                let tenants: BTreeSet<TenantName> = freeze.tenants.clone();
+                Ok((name.clone(), Freeze { window: window(name, &freeze.schedule)?, tenants }))
+            })
+            .collect();
+        Ok(Self { windows: windows?, freezes: freezes?, policy })
+    }
+}

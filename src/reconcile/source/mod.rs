@@ -1,0 +1,313 @@
+//! Git as values: what main wants, what the record says, what people decided.
+//!
+//! One look-up of refs tells whether anything moved; what moved is fetched, and of that only what changed is read again.
+//! What cannot be believed is never taken for "nothing": it becomes *unreadable*, from which nothing follows (X-8).
+
+mod main;
+mod state;
+mod words;
+
+pub use main::{Policies, Wanted};
+pub use state::{Record, Records};
+pub use words::Words;
+
+use crate::forge::branch;
+use crate::git::{Ancestry, GitError, RefName, Store};
+use crate::manifest::ids::{CommitId, InstanceName, InvalidId, RolloutId};
+use crate::manifest::installation::Caps;
+use crate::plan::input::Git;
+use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The branches that an instance reads and writes.
+#[derive(Debug, Clone)]
+pub struct Branches {
+    /// What people want.
+    pub main: RefName,
+    /// The record.
+    pub state: RefName,
+    /// People's words.
+    pub decisions: RefName,
+    /// What the full names of our requests' branches begin with.
+    propose: String,
+    /// What the full names of all our branches begin with.
+    ours: String,
+}
+
+impl Branches {
+    /// The branches of an instance.
+    ///
+    /// # Errors
+    /// When `main` is no name of a branch.
+    pub fn new(instance: &InstanceName, main: &str) -> Result<Self, InvalidId> {
+        let branches = Self {
+            main: RefName::branch(main)?,
+            state: RefName::branch(&branch::state_branch(instance))?,
+            decisions: RefName::branch(&branch::decisions_branch(instance))?,
+            propose: format!("refs/heads/{}", branch::propose_prefix(instance)),
+            ours: format!("refs/heads/tidegate/{instance}/"),
+        };
+        Ok(branches)
+    }
+}
+
+/// The tips of the branches that matter, as one look-up saw them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tips {
+    /// Of main.
+    pub main: Option<CommitId>,
+    /// Of the state branch.
+    pub state: Option<CommitId>,
+    /// Of the decisions branch.
+    pub decisions: Option<CommitId>,
+    /// Of our requests, by the names of their branches as people say them.
+    pub proposals: BTreeMap<String, CommitId>,
+}
+
+impl Tips {
+    fn of(branches: &Branches, found: &BTreeMap<RefName, CommitId>) -> Self {
+        let proposals = found.iter().filter(|(name, _)| name.as_str().starts_with(&branches.propose));
+        Self {
+            main: found.get(&branches.main).cloned(),
+            state: found.get(&branches.state).cloned(),
+            decisions: found.get(&branches.decisions).cloned(),
+            proposals: proposals.map(|(name, id)| (name.short().to_owned(), id.clone())).collect(),
+        }
+    }
+}
+
+/// What Git says, at one moment.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The tips that it was read from.
+    pub tips: Tips,
+    /// Whether the server could be asked.
+    pub git: Git,
+    /// Main.
+    pub main: Arc<Wanted>,
+    /// The record.
+    pub records: Records,
+    /// People's words.
+    pub words: Arc<Words>,
+}
+
+/// What a look-up came to.
+#[derive(Debug)]
+pub enum Looked {
+    /// Everything is where the last view saw it: that view holds at this moment.
+    Same,
+    /// Something moved; it was read.
+    Moved(Arc<View>),
+    /// The server gave no usable answer.
+    Away(String),
+}
+
+/// Git, as one process sees it.
+pub struct Source {
+    store: Store,
+    branches: Branches,
+    caps: Caps,
+    metrics: Metrics,
+    view: Option<Arc<View>>,
+    /// The remote was looked at by this process at least once.
+    seen_remote: bool,
+    main: main::Cache,
+    state: state::Cache,
+    words: words::Cache,
+}
+
+impl Source {
+    /// Nothing read yet.
+    #[must_use]
+    pub fn new(store: Store, branches: Branches, caps: Caps, metrics: Metrics) -> Self {
+        Self {
+            store,
+            branches,
+            caps,
+            metrics,
+            view: None,
+            seen_remote: false,
+            main: main::Cache::default(),
+            state: state::Cache::default(),
+            words: words::Cache::default(),
+        }
+    }
+
+    /// The branches.
+    #[must_use]
+    pub fn branches(&self) -> &Branches {
+        &self.branches
+    }
+
+    /// The repository.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Forgets the last view, as a new term of leadership has to: what it was trusted for may have changed.
+    pub fn forget(&mut self) {
+        self.view = None;
+    }
+
+    /// Looks at the remote's tips once, and reads what moved. `anchor` is the newest state tip that any leader knew.
+    ///
+    /// *Guarantees*: after `Same` the last view, and after `Moved` the new one, is what the remote said after this call
+    /// began.
+    pub async fn look_up(&mut self, anchor: Option<&CommitId>) -> Looked {
+        let found = self.store.ls_refs(&[self.branches.main.as_str(), &self.branches.ours]).await;
+        self.count(GitOperation::LookUp, found.as_ref().err());
+        let tips = match found {
+            Ok(found) => Tips::of(&self.branches, &found),
+            Err(error) => return Looked::Away(error.to_string()),
+        };
+        if self.view.as_ref().is_some_and(|view| view.tips == tips && view.git == Git::Fresh) {
+            return Looked::Same;
+        }
+        match self.read(tips, Git::Fresh, anchor).await {
+            Ok(view) => {
+                self.seen_remote = true;
+                Looked::Moved(view)
+            }
+            Err(error) => Looked::Away(error.to_string()),
+        }
+    }
+
+    /// What was fetched last, for as long as the server is away. A state tip that is older than the anchor is no record.
+    pub async fn offline(&mut self, why: &str, anchor: Option<&CommitId>) -> Arc<View> {
+        let tips = match &self.view {
+            Some(view) => view.tips.clone(),
+            None => match self.store.cached_tips().await {
+                Ok(found) => Tips::of(&self.branches, &found),
+                Err(error) => {
+                    tracing::warn!(%error, "the cached tips cannot be read");
+                    Tips::default()
+                }
+            },
+        };
+        let git = Git::Away(why.to_owned());
+        let view = match self.read(tips.clone(), git.clone(), anchor).await {
+            // An empty cache shows no record, and that means nothing.
+            Ok(view) if tips.state.is_some() || (anchor.is_none() && self.seen_remote) => return view,
+            Ok(view) => View { records: Records::Unreadable(unknown_record(why)), ..(*view).clone() },
+            Err(error) => View {
+                tips,
+                git,
+                main: Arc::new(Wanted::unreadable(error.to_string())),
+                records: Records::Unreadable(unknown_record(why)),
+                words: Arc::default(),
+            },
+        };
+        let view = Arc::new(view);
+        self.view = Some(Arc::clone(&view));
+        view
+    }
+
+    async fn read(&mut self, tips: Tips, git: Git, anchor: Option<&CommitId>) -> Result<Arc<View>, GitError> {
+        if git == Git::Fresh {
+            self.fetch(&tips).await?;
+        }
+        let records = match self.distrust(tips.state.as_ref(), anchor).await? {
+            None => self.state.read(&self.store, tips.state.as_ref()).await?,
+            Some(why) => Records::Unreadable(why),
+        };
+        let main = self.main.read(&self.store, tips.main.as_ref(), &self.caps, &records).await?;
+        let words = self.words.read(&self.store, tips.decisions.as_ref(), &records).await?;
+        let records = self.state.with_sets(&self.store, records, &main, &words).await?;
+        let view = Arc::new(View { tips, git, main, records, words: Arc::new(words) });
+        self.view = Some(Arc::clone(&view));
+        Ok(view)
+    }
+
+    async fn fetch(&self, tips: &Tips) -> Result<(), GitError> {
+        let before = self.view.as_ref().map(|view| &view.tips);
+        let pairs = [
+            (&self.branches.main, &tips.main, before.and_then(|tips| tips.main.as_ref())),
+            (&self.branches.state, &tips.state, before.and_then(|tips| tips.state.as_ref())),
+            (&self.branches.decisions, &tips.decisions, before.and_then(|tips| tips.decisions.as_ref())),
+        ];
+        let moved = |(name, tip, before): (&RefName, &Option<CommitId>, Option<&CommitId>)| {
+            tip.clone().filter(|tip| Some(tip) != before).map(|tip| (name.clone(), tip))
+        };
+        let wants: BTreeMap<RefName, CommitId> = pairs.into_iter().filter_map(moved).collect();
+        if wants.is_empty() {
+            return Ok(());
+        }
+        let fetched = self.store.fetch(&wants).await;
+        self.count(GitOperation::Fetch, fetched.as_ref().err());
+        fetched
+    }
+
+    /// Why the state tip is not, and does not descend from, the newest one that any leader knew.
+    async fn distrust(&self, tip: Option<&CommitId>, anchor: Option<&CommitId>) -> Result<Option<String>, GitError> {
+        let Some(anchor) = anchor else { return Ok(None) };
+        let name = self.branches.state.short();
+        let Some(tip) = tip else {
+            return Ok(Some(format!(
+                "HistoryRewritten: the branch {name} is gone; its newest tip was {anchor}. Push that commit there again"
+            )));
+        };
+        if matches!(self.store.is_ancestor(anchor, tip).await?, Ancestry::Same | Ancestry::Ancestor) {
+            return Ok(None);
+        }
+        match self.store.is_ancestor(tip, anchor).await {
+            Ok(Ancestry::Ancestor) => Ok(Some(format!(
+                "StaleRead: {name} is at {tip}, which is older than {anchor}, the newest tip that was seen: a server that \
+                 lags behind, or a branch that was put back"
+            ))),
+            Ok(Ancestry::Same | Ancestry::Not | Ancestry::Unknown) | Err(GitError::Missing(_)) => Ok(Some(format!(
+                "HistoryRewritten: {name} is at {tip}, which does not descend from {anchor}, the newest tip that was seen. \
+                 Put the branch back to where it was"
+            ))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes note of what we have pushed to the state branch: `None` for a record that ended. Everything else is as the
+    /// last view says.
+    pub fn pushed(&mut self, tip: CommitId, changes: BTreeMap<RolloutId, Option<Record>>) -> Option<Arc<View>> {
+        let records = self.state.pushed(tip.clone(), changes);
+        let view = self.view.as_mut().map(Arc::make_mut)?;
+        view.tips.state = Some(tip);
+        view.records = records;
+        self.view.clone()
+    }
+
+    /// Takes note of a request's branch that we have made or found, or deleted.
+    pub fn proposed(&mut self, branch: &str, head: Option<CommitId>) {
+        let Some(view) = self.view.as_mut().map(Arc::make_mut) else { return };
+        match head {
+            Some(head) => drop(view.tips.proposals.insert(branch.to_owned(), head)),
+            None => drop(view.tips.proposals.remove(branch)),
+        }
+    }
+
+    /// The last view.
+    #[must_use]
+    pub fn view(&self) -> Option<Arc<View>> {
+        self.view.clone()
+    }
+
+    fn count(&self, operation: GitOperation, error: Option<&GitError>) {
+        self.metrics.asked_git(operation, error.map_or(GitOutcome::Done, GitOutcome::of));
+    }
+}
+
+fn unknown_record(why: &str) -> String {
+    format!("Git is away ({why}), and what was fetched last is older than the newest record")
+}
+
+impl View {
+    /// Every rollout that main or the record knows.
+    #[must_use]
+    pub fn rollouts(&self) -> Vec<RolloutId> {
+        let mut ids: Vec<RolloutId> = self.main.rollouts().cloned().collect();
+        if let Records::Read(records) = &self.records {
+            ids.extend(records.keys().cloned());
+        }
+        ids.sort();
+        ids.dedup();
+        ids
+    }
+}

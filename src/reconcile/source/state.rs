@@ -1,0 +1,237 @@
+//! The state branch: records, the plans of open runs, pinned sets. Only what changed is read again.
+
+use super::main::Wanted;
+use super::words::Words;
+use crate::git::{GitError, Store};
+use crate::manifest::desired::{Plan, Set, Target};
+use crate::manifest::files::{Entry, Files, RepoPath};
+use crate::manifest::ids::{CommitId, RolloutId, SetId};
+use crate::manifest::set;
+use crate::record::history;
+use crate::record::state::RolloutState;
+use crate::record::store::{self, Paths};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The directory that holds all records.
+const ROLLOUTS: &str = "rollouts";
+
+/// What the state branch says.
+#[derive(Debug, Clone)]
+pub enum Records {
+    /// Of each rollout; empty if the branch does not exist yet.
+    Read(Arc<BTreeMap<RolloutId, Arc<Record>>>),
+    /// It cannot be believed: every rollout holds.
+    Unreadable(String),
+}
+
+/// What it says of one rollout.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// The tree that it was read from; none for one that we have just written.
+    tree: Option<String>,
+    /// The record, or why it cannot be used.
+    pub state: Result<RolloutState, String>,
+    /// The plan of its open run.
+    pub plan: Option<Arc<Plan>>,
+    /// The pinned sets that planning may need.
+    pub sets: BTreeMap<SetId, Arc<Set>>,
+}
+
+impl Record {
+    /// A record as we have pushed it.
+    #[must_use]
+    pub fn written(state: RolloutState, plan: Option<Arc<Plan>>, sets: &BTreeMap<SetId, Arc<Set>>) -> Self {
+        let needed = needed(&state);
+        let sets = sets.iter().filter(|(id, _)| needed.contains(id)).map(|(id, set)| (id.clone(), Arc::clone(set)));
+        Self { tree: None, sets: sets.collect(), state: Ok(state), plan }
+    }
+}
+
+impl Records {
+    /// The record of a rollout.
+    #[must_use]
+    pub fn get(&self, id: &RolloutId) -> Option<&Arc<Record>> {
+        match self {
+            Self::Read(records) => records.get(id),
+            Self::Unreadable(_) => None,
+        }
+    }
+
+    /// All records that can be used.
+    pub fn states(&self) -> impl Iterator<Item = &RolloutState> {
+        let records = match self {
+            Self::Read(records) => Some(records),
+            Self::Unreadable(_) => None,
+        };
+        records.into_iter().flat_map(|records| records.values()).filter_map(|record| record.state.as_ref().ok())
+    }
+}
+
+/// The sets that planning reads.
+fn needed(state: &RolloutState) -> BTreeSet<&SetId> {
+    let postures = state.clusters.values().flat_map(|cluster| {
+        let candidate = cluster.posture.candidate.as_ref().map(|role| &role.set);
+        [Some(&cluster.posture.stable.set), candidate].into_iter().flatten()
+    });
+    let run = state.run.iter().flat_map(|run| [&run.from, &run.to]);
+    postures.chain(run).chain(state.promoted.iter().map(|promoted| &promoted.set)).collect()
+}
+
+/// What is kept between two looks at the state branch.
+#[derive(Default)]
+pub(super) struct Cache {
+    records: Arc<BTreeMap<RolloutId, Arc<Record>>>,
+    tip: Option<CommitId>,
+}
+
+impl Cache {
+    /// Reads the records at `tip`, without sets.
+    pub(super) async fn read(&mut self, store: &Store, tip: Option<&CommitId>) -> Result<Records, GitError> {
+        if self.tip.as_ref() == tip {
+            return Ok(Records::Read(Arc::clone(&self.records)));
+        }
+        let mut records = BTreeMap::new();
+        if let Some(tip) = tip {
+            let root: RepoPath = ROLLOUTS.parse().expect("valid because the constant is one word");
+            for (path, tree) in store.directories(tip, &root, 2).await? {
+                let Some(id) = path.below(Some(&root)).and_then(|path| path.as_str().parse::<RolloutId>().ok()) else {
+                    tracing::warn!(%path, "not a rollout's directory; left alone");
+                    continue;
+                };
+                let known = self.records.get(&id).filter(|record| record.tree.as_ref() == Some(&tree));
+                let record = match known {
+                    Some(record) => Arc::clone(record),
+                    None => Arc::new(read_one(store, tip, &id, tree).await?),
+                };
+                records.insert(id, record);
+            }
+        }
+        self.records = Arc::new(records);
+        self.tip = tip.cloned();
+        Ok(Records::Read(Arc::clone(&self.records)))
+    }
+
+    /// Takes over what we have pushed ourselves.
+    pub(super) fn pushed(&mut self, tip: CommitId, changes: BTreeMap<RolloutId, Option<Record>>) -> Records {
+        let records = Arc::make_mut(&mut self.records);
+        for (id, record) in changes {
+            match record {
+                Some(record) => drop(records.insert(id, Arc::new(record))),
+                None => drop(records.remove(&id)),
+            }
+        }
+        self.tip = Some(tip);
+        Records::Read(Arc::clone(&self.records))
+    }
+
+    /// Adds the sets that the records and people's words name.
+    pub(super) async fn with_sets(
+        &mut self,
+        store: &Store,
+        records: Records,
+        main: &Wanted,
+        words: &Words,
+    ) -> Result<Records, GitError> {
+        let (Records::Read(read), Some(tip)) = (&records, &self.tip) else { return Ok(records) };
+        let mut completed = BTreeMap::new();
+        for (id, record) in read.iter() {
+            let Ok(state) = &record.state else { continue };
+            let mut wanted = needed(state);
+            let runs = words.rollbacks(id);
+            wanted.extend(runs.filter_map(|run| history::replaced(state, run)).map(|past| past.set));
+            wanted.retain(|set| !record.sets.contains_key(set));
+            if wanted.is_empty() {
+                continue;
+            }
+            let desired = main.rollout(id);
+            let mut found = record.sets.clone();
+            for set in wanted {
+                let at_hand = desired.map(|rollout| &rollout.set).filter(|of_main| of_main.id == *set);
+                let read = match at_hand {
+                    Some(set) => Ok(Arc::clone(set)),
+                    None => {
+                        let plans = [record.plan.as_deref(), desired.map(|rollout| &rollout.plan)];
+                        let targets = plans.into_iter().flatten().map(|plan| &plan.target).collect::<Vec<_>>();
+                        read_set(store, tip, id, set, &targets).await?
+                    }
+                };
+                match read {
+                    Ok(set) => drop(found.insert(set.id.clone(), set)),
+                    Err(why) => tracing::warn!(rollout = %id, %set, why, "a pinned set cannot be read"),
+                }
+            }
+            completed.insert(id.clone(), Arc::new(Record { sets: found, ..(**record).clone() }));
+        }
+        if !completed.is_empty() {
+            Arc::make_mut(&mut self.records).extend(completed);
+        }
+        Ok(Records::Read(Arc::clone(&self.records)))
+    }
+}
+
+async fn read_one(store: &Store, tip: &CommitId, id: &RolloutId, tree: String) -> Result<Record, GitError> {
+    let paths = store::paths(id);
+    let unusable =
+        |why: String| Record { tree: Some(tree.clone()), state: Err(why), plan: None, sets: BTreeMap::new() };
+    let Some(bytes) = store.file(tip, &paths.state).await? else {
+        return Ok(unusable(format!("{} is missing on the state branch", paths.state)));
+    };
+    let state = match store::parse_state(id, &bytes) {
+        Ok(state) => state,
+        Err(error) => return Ok(unusable(format!("{}: {error}", paths.state))),
+    };
+    let plan = match &state.run {
+        None => None,
+        Some(run) => match read_plan(store, tip, &paths.plan(&run.id)).await? {
+            Ok(plan) => Some(Arc::new(plan)),
+            Err(why) => return Ok(unusable(why)),
+        },
+    };
+    Ok(Record { tree: Some(tree), state: Ok(state), plan, sets: BTreeMap::new() })
+}
+
+async fn read_plan(store: &Store, tip: &CommitId, path: &RepoPath) -> Result<Result<Plan, String>, GitError> {
+    let Some(bytes) = store.file(tip, path).await? else {
+        return Ok(Err(format!("{path} is missing on the state branch")));
+    };
+    Ok(store::parse_plan(&bytes).map_err(|error| format!("{path}: {error}")))
+}
+
+/// Reads a pinned set and checks that it is what its name says: the id is the digest of the content.
+async fn read_set(
+    store: &Store,
+    tip: &CommitId,
+    id: &RolloutId,
+    set: &SetId,
+    targets: &[&Target],
+) -> Result<Result<Arc<Set>, String>, GitError> {
+    let paths: Paths = store::paths(id);
+    let dir = paths.set(set);
+    let files: Files = match store.files(tip, Some(&dir)).await {
+        Ok(files) => files,
+        Err(GitError::Missing(what)) => return Ok(Err(format!("{what} does not exist"))),
+        Err(error) => return Err(error),
+    };
+    let mut plain = set::SetFiles::new();
+    for (path, entry) in files {
+        match (path.below(Some(&dir)), entry) {
+            (Some(path), Entry::File { blob, bytes }) => drop(plain.insert(path, (blob, bytes))),
+            (
+                _,
+                Entry::File { .. } | Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule,
+            ) => {
+                return Ok(Err(format!("{path} is not a plain file")));
+            }
+        }
+    }
+    let mut why = "no plan at hand names its target".to_owned();
+    for target in targets {
+        match set::of_files(plain.clone(), &id.namespace, target) {
+            Ok(read) if read.id == *set => return Ok(Ok(Arc::new(read))),
+            Ok(read) => return Ok(Err(format!("{dir} holds the set {}", read.id))),
+            Err(found) => why = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        }
+    }
+    Ok(Err(why))
+}

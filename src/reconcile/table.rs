@@ -1,0 +1,122 @@
+//! What is remembered of each rollout between two ticks: whether it has to be looked at again, and what it waits on.
+//!
+//! Nothing in it decides what is done; losing it costs one tick that looks at everything.
+
+use super::observe::Fingerprint;
+use crate::manifest::ids::RolloutId;
+use crate::plan::draft::{RecordChange, RolloutPlan};
+use crate::plan::report::{Reason, Wait};
+use crate::record::state::Time;
+use chrono::TimeDelta;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One rollout, as it was last planned.
+#[derive(Debug)]
+struct Track {
+    seen: Fingerprint,
+    settled: Settled,
+    waits: Vec<Wait>,
+    wake_at: Option<Time>,
+}
+
+/// Whether a plan was for nothing to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Settled {
+    No,
+    Yes,
+}
+
+/// All rollouts.
+#[derive(Debug, Default)]
+pub struct Table {
+    tracks: BTreeMap<RolloutId, Track>,
+    /// Rollouts that Git or people's requests do not take now: not before then, after so many tries.
+    resting: BTreeMap<RolloutId, (Time, u32)>,
+}
+
+impl Table {
+    /// Whether nothing has changed for a rollout since its plan was for nothing to be done, and no time has come.
+    #[must_use]
+    pub fn sleeps(&self, id: &RolloutId, now: &Fingerprint, at: Time) -> bool {
+        self.tracks.get(id).is_some_and(|track| {
+            track.settled == Settled::Yes && track.seen == *now && track.wake_at.is_none_or(|wake| wake > at)
+        })
+    }
+
+    /// Takes note of a plan.
+    pub fn planned(&mut self, id: &RolloutId, seen: Fingerprint, plan: &RolloutPlan, now: Time) {
+        let RolloutPlan { retreats, record, actions, proposals, void, waits, needs, wake_at } = plan;
+        let nothing = retreats.is_empty()
+            && *record == RecordChange::Keep
+            && actions.is_empty()
+            && proposals.is_empty()
+            && void.is_empty()
+            && needs.is_empty();
+        let settled = if nothing { Settled::Yes } else { Settled::No };
+        // Whatever ends by itself is looked at when it does.
+        let ends = waits.iter().filter_map(|wait| wait.until).filter(|until| *until > now).min();
+        let wake_at = [*wake_at, ends].into_iter().flatten().min();
+        self.tracks.insert(id.clone(), Track { seen, settled, waits: waits.clone(), wake_at });
+    }
+
+    /// Forgets all rollouts but these; returns those that it forgot.
+    pub fn keep(&mut self, ids: &BTreeSet<RolloutId>) -> Vec<RolloutId> {
+        let gone: Vec<RolloutId> = self.tracks.keys().filter(|id| !ids.contains(id)).cloned().collect();
+        self.tracks.retain(|id, _| ids.contains(id));
+        self.resting.retain(|id, _| ids.contains(id));
+        gone
+    }
+
+    /// Forgets everything: the next tick looks at every rollout.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Looks at these rollouts again at the next tick.
+    pub fn wake(&mut self, ids: &BTreeSet<RolloutId>) {
+        for id in ids {
+            if let Some(track) = self.tracks.get_mut(id) {
+                track.settled = Settled::No;
+            }
+        }
+    }
+
+    /// Leaves a rollout alone for a while, longer each time: something does not take what it wants.
+    pub fn rest(&mut self, id: &RolloutId, now: Time) {
+        let tries = self.resting.get(id).map_or(0, |(_, tries)| *tries);
+        let pause = (5_i64 << tries.min(6)).min(300);
+        self.resting.insert(id.clone(), (now + TimeDelta::seconds(pause), tries + 1));
+    }
+
+    /// A rollout got what it wanted.
+    pub fn rested(&mut self, id: &RolloutId) {
+        self.resting.remove(id);
+    }
+
+    /// Whether a rollout is left alone now.
+    #[must_use]
+    pub fn rests(&self, id: &RolloutId, now: Time) -> bool {
+        self.resting.get(id).is_some_and(|(until, _)| now < *until)
+    }
+
+    /// What each rollout waits on.
+    pub fn waits(&self) -> impl Iterator<Item = (&RolloutId, &[Wait])> {
+        self.tracks.iter().map(|(id, track)| (id, track.waits.as_slice()))
+    }
+
+    /// All reasons, each counted once for a rollout.
+    pub fn reasons(&self) -> impl Iterator<Item = Reason> {
+        self.tracks.values().flat_map(|track| track.waits.iter().map(|wait| wait.reason).collect::<BTreeSet<_>>())
+    }
+
+    /// When the next rollout wants to be looked at. What rests does not count before its rest is over.
+    #[must_use]
+    pub fn wake_at(&self, now: Time) -> Option<Time> {
+        let wakes = self.tracks.iter().filter_map(|(id, track)| {
+            let wake = track.wake_at?;
+            let rest = self.resting.get(id).map(|(until, _)| *until).filter(|until| *until > now);
+            Some(rest.map_or(wake, |until| wake.max(until)))
+        });
+        wakes.chain(self.resting.values().map(|(until, _)| *until).filter(|until| *until > now)).min()
+    }
+}

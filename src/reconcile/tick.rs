@@ -1,0 +1,421 @@
+//! One tick: observe → plan → retreat → record → advance → announce.
+
+use super::announce::Announcer;
+use super::execute::{Lists, Ran};
+use super::faults;
+use super::gaps::Gaps;
+use super::observe::{Scene, Snapshot};
+use super::propose::{Came, Proposer};
+use super::record::{Entry, Recorded, Recorder, Written};
+use super::shell::Shell;
+use super::source::{Looked, Records, Source, View};
+use super::table::Table;
+use crate::cluster::lease::LeaseHeld;
+use crate::manifest::ids::{CommitId, RolloutId};
+use crate::plan::action::{Action, Class};
+use crate::plan::draft::{RecordChange, RolloutPlan};
+use crate::plan::input::{Git, Input, Live, MayStart};
+use crate::plan::planner;
+use crate::record::state::{Phase, RolloutState, Time};
+use crate::target::live::Outcome;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What a term of leadership has.
+pub struct Term<'a> {
+    /// The process.
+    pub shell: &'a Shell,
+    /// The proof that we lead.
+    pub held: LeaseHeld,
+    /// Git.
+    pub source: &'a mut Source,
+    /// When nobody observed.
+    pub gaps: &'a mut Gaps,
+    /// Tells people.
+    pub announcer: &'a mut Announcer,
+    /// The newest state tip that any leader knew.
+    pub anchor: &'a mut Option<CommitId>,
+    /// What is remembered of each rollout.
+    pub table: Table,
+}
+
+/// When to tick again; what comes first is sooner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Next {
+    /// At once: something was done, or has moved.
+    Again,
+    /// In a moment: something did not succeed.
+    Soon,
+    /// When Git is back.
+    GitAway,
+    /// When something wakes us, or at the time that the table names.
+    Rest,
+}
+
+/// A rollout and its plan.
+struct Planned {
+    input: Input,
+    plan: RolloutPlan,
+}
+
+type Plans = BTreeMap<RolloutId, Planned>;
+
+impl Term<'_> {
+    /// One tick.
+    pub async fn tick(&mut self) -> Next {
+        let shell = self.shell;
+        shell.metrics.ticked();
+        let now = shell.clock.now();
+        shell.evidence.age(now);
+        self.table.wake(&shell.evidence.news());
+        // Live first: what is looked up at the remote from here on is younger than what was read of the cluster.
+        let snapshot = Snapshot::take(&shell.watches, &shell.namespaces, self.gaps, now);
+        let Some(view) = self.source.view() else { return self.look_up().await };
+        let mut plans = self.plan(&view, &snapshot);
+        let (void, next) = self.retreat(&plans, now).await;
+        plans.retain(|id, _| !void.contains(id));
+        for (id, Planned { input, plan }) in &plans {
+            if let Live::Seen(live) = &input.live {
+                shell.evidence.ask(id, &plan.needs, live);
+            }
+        }
+        self.show(&view);
+        plans.retain(|id, planned| self.wants_git(planned) && !self.table.rests(id, now));
+        if plans.is_empty() {
+            return next;
+        }
+        if view.git != Git::Fresh {
+            return next.min(Next::GitAway);
+        }
+        match self.look_up_same().await {
+            Some(moved) => next.min(moved),
+            None => next.min(self.commit(&view, &plans, now).await),
+        }
+    }
+
+    /// Whether Git could be asked last.
+    #[must_use]
+    pub fn git(&self) -> Git {
+        self.source.view().map_or_else(|| Git::Away("not asked yet".to_owned()), |view| view.git.clone())
+    }
+
+    /// When something has to be looked at, if nothing happens before.
+    #[must_use]
+    pub fn wake_at(&self, now: Time) -> Option<Time> {
+        [self.table.wake_at(now), self.shell.evidence.due()].into_iter().flatten().min()
+    }
+
+    /// Plans every rollout that is awake.
+    fn plan(&mut self, view: &View, snapshot: &Snapshot) -> Plans {
+        let me = self.shell.writer(&self.held);
+        let scene = Scene { me: &me, view, snapshot, gaps: self.gaps };
+        let ids = scene.rollouts();
+        for gone in self.table.keep(&ids) {
+            self.shell.evidence.settled(&gone);
+        }
+        let limit = view.main.max_concurrent_runs();
+        let mut open = view.records.states().filter(|state| is_under_way(state)).count();
+        let mut plans = Plans::new();
+        for id in ids {
+            let may_start = if open < limit { MayStart::Yes } else { MayStart::No { limit } };
+            let fingerprint = scene.fingerprint(&id, may_start);
+            if self.table.sleeps(&id, &fingerprint, snapshot.now) {
+                continue;
+            }
+            let input = scene.input(&id, self.shell.evidence.of(&id), may_start);
+            let plan = planner::plan(&input);
+            for wait in &plan.waits {
+                tracing::debug!(rollout = %id, reason = wait.reason.as_str(), wait.message, "waits");
+            }
+            if let RecordChange::Write { state, .. } = &plan.record {
+                let before = view.records.get(&id).and_then(|record| record.state.as_ref().ok());
+                open += usize::from(is_under_way(state) && !before.is_some_and(is_under_way));
+            }
+            self.table.planned(&id, fingerprint, &plan, snapshot.now);
+            if plan.waits.is_empty() && plan.needs.is_empty() {
+                self.shell.evidence.settled(&id);
+            }
+            plans.insert(id, Planned { input, plan });
+        }
+        plans
+    }
+
+    /// Does what goes back; returns the rollouts whose plans are void, because the world had moved.
+    async fn retreat(&mut self, plans: &Plans, now: Time) -> (BTreeSet<RolloutId>, Next) {
+        let mut lists = Lists::new();
+        for (id, planned) in plans {
+            let due: Vec<&Action> = planned.retreats().collect();
+            if !due.is_empty() {
+                lists.insert(id, due);
+            }
+        }
+        let (mut void, mut next) = (BTreeSet::new(), Next::Rest);
+        if lists.is_empty() {
+            return (void, next);
+        }
+        for (id, ran) in self.shell.executor(now).retreats(&self.held, &lists).await {
+            match ran {
+                Ran::All(_) => {
+                    next = Next::Again;
+                    if let Some(first) = lists.get(&id).and_then(|list| list.first()) {
+                        self.announcer.retreated(first, now);
+                    }
+                }
+                Ran::Stopped(Outcome::Stale(_)) | Ran::Lost | Ran::NotRecorded | Ran::Rests => {
+                    next = next.min(Next::Soon);
+                    void.insert(id);
+                }
+                // The record goes on without it: it keeps the old posture as ceiling until live was read lower.
+                Ran::Stopped(_) => next = next.min(Next::Soon),
+            }
+        }
+        (void, next)
+    }
+
+    /// Asks the remote whether the view that was planned from still holds; `None` if it does.
+    async fn look_up_same(&mut self) -> Option<Next> {
+        let shell = self.shell;
+        let view = self.source.view()?;
+        let anchor = self.anchor.clone();
+        let looked = shell.during(&self.held, &view, self.gaps, self.source.look_up(anchor.as_ref())).await;
+        self.looked(looked).await
+    }
+
+    /// Looks at the remote.
+    pub async fn look_up(&mut self) -> Next {
+        let anchor = self.anchor.clone();
+        let looked = match self.source.view() {
+            Some(view) => {
+                let look_up = self.source.look_up(anchor.as_ref());
+                self.shell.during(&self.held, &view, self.gaps, look_up).await
+            }
+            None => self.source.look_up(anchor.as_ref()).await,
+        };
+        self.looked(looked).await.unwrap_or(Next::Rest)
+    }
+
+    async fn looked(&mut self, looked: Looked) -> Option<Next> {
+        match looked {
+            Looked::Same => None,
+            Looked::Moved(view) => {
+                if let Records::Read(_) = view.records {
+                    self.anchor.clone_from(&view.tips.state);
+                }
+                if let Some(why) = view.main.why_unreadable() {
+                    tracing::warn!(why, "main cannot be read; its last good state stays");
+                }
+                if let Records::Unreadable(why) = &view.records {
+                    tracing::error!(why, "the record cannot be read: every rollout holds");
+                }
+                Some(Next::Again)
+            }
+            Looked::Away(why) => {
+                let known = self.source.view().is_some_and(|view| view.git != Git::Fresh);
+                if !known {
+                    tracing::warn!(why, "Git is away: only retreats run");
+                }
+                let anchor = self.anchor.clone();
+                self.source.offline(&why, anchor.as_ref()).await;
+                // What goes back needs no Git, and is looked at at once; after that there is nothing to do but wait.
+                Some(if known { Next::GitAway } else { Next::Again })
+            }
+        }
+    }
+
+    /// Records what changed, then does what the record allows, then asks people.
+    async fn commit(&mut self, view: &Arc<View>, plans: &Plans, now: Time) -> Next {
+        if faults::record_last() {
+            self.act_first(view, plans, now).await;
+        }
+        let entries: BTreeMap<RolloutId, Entry<'_>> = plans
+            .iter()
+            .filter(|(_, planned)| planned.plan.record != RecordChange::Keep)
+            .map(|(id, planned)| (id.clone(), planned.entry(view)))
+            .collect();
+        let mut recorded: BTreeSet<&RolloutId> = plans.keys().filter(|id| !entries.contains_key(id)).collect();
+        let mut next = Next::Rest;
+        let proof = if entries.is_empty() {
+            Recorded::verified(view)
+        } else {
+            match self.record(view, plans, &entries, now).await {
+                Ok(done) => {
+                    recorded.extend(entries.keys().filter(|id| done.written.contains(*id)));
+                    next = Next::Again;
+                    Some(done.proof)
+                }
+                Err(next) => return next,
+            }
+        };
+        let Some(proof) = proof else { return Next::GitAway };
+        let view = self.source.view().unwrap_or_else(|| Arc::clone(view));
+        let lists: Lists<'_> = recorded
+            .iter()
+            .filter_map(|id| Some((*id, plans.get(*id)?.advances().collect::<Vec<_>>())))
+            .filter(|(_, list)| !list.is_empty())
+            .collect();
+        let executor = self.shell.executor(now);
+        let ran = self.shell.during(&self.held, &view, self.gaps, executor.advance(&self.held, &proof, &lists)).await;
+        for ran in ran.values() {
+            next = next.min(match ran {
+                Ran::All(_) => Next::Again,
+                Ran::Stopped(_) => Next::Soon,
+                Ran::NotRecorded | Ran::Rests | Ran::Lost => Next::Rest,
+            });
+        }
+        if self.ask(&proof, plans, &recorded, now).await {
+            next = Next::Again;
+        }
+        next
+    }
+
+    /// Breaks the promise on purpose, for the test that shows that it would be noticed.
+    #[cfg(feature = "faults")]
+    async fn act_first(&self, view: &View, plans: &Plans, now: Time) {
+        let entries = plans.iter().map(|(id, planned)| (id.clone(), planned.entry(view))).collect();
+        let proof = Recorded::forged(view, &entries);
+        let lists: Lists<'_> = plans.iter().map(|(id, planned)| (id, planned.advances().collect())).collect();
+        self.shell.executor(now).advance(&self.held, &proof, &lists).await;
+    }
+
+    #[cfg(not(feature = "faults"))]
+    async fn act_first(&self, _: &View, _: &Plans, _: Time) {}
+
+    /// Pushes one commit for all that changed.
+    async fn record(
+        &mut self,
+        view: &Arc<View>,
+        plans: &Plans,
+        entries: &BTreeMap<RolloutId, Entry<'_>>,
+        now: Time,
+    ) -> Result<Done, Next> {
+        if !self.shell.lead.still(&self.held) {
+            return Err(Next::Rest);
+        }
+        let waiting = self.waiting(plans);
+        let recorder = Recorder {
+            store: self.source.store(),
+            branches: self.source.branches(),
+            instance: &self.shell.instance,
+            metrics: &self.shell.metrics,
+            waiting: &waiting,
+            now,
+        };
+        let written = self.shell.during(&self.held, view, self.gaps, recorder.record(view, entries)).await;
+        match written {
+            Written::Done { proof, tip, changes, left_out } => {
+                self.leave_out(&left_out, now);
+                let why = plans.iter().map(|(id, planned)| (id.clone(), planned.what())).collect();
+                let before = |id: &RolloutId| view.records.get(id).and_then(|record| record.state.as_ref().ok());
+                self.announcer.recorded(&changes, before, &why, now);
+                let written: BTreeSet<RolloutId> = changes.keys().cloned().collect();
+                written.iter().for_each(|id| self.table.rested(id));
+                *self.anchor = Some(tip.clone());
+                self.source.pushed(tip, changes);
+                Ok(Done { proof, written })
+            }
+            Written::Moved => Err(Next::Again),
+            Written::Refused(left_out) => {
+                self.leave_out(&left_out, now);
+                Err(Next::Rest)
+            }
+            Written::Away(why) => {
+                tracing::warn!(why, "it is not known whether the record was pushed; observes again");
+                Err(self.looked(Looked::Away(why)).await.unwrap_or(Next::GitAway))
+            }
+        }
+    }
+
+    fn leave_out(&mut self, left_out: &BTreeMap<RolloutId, String>, now: Time) {
+        for (id, why) in left_out {
+            tracing::warn!(rollout = %id, why, "cannot be recorded; the others go on");
+            self.table.rest(id, now);
+        }
+    }
+
+    /// Makes and withdraws requests; says whether any was made.
+    async fn ask(&mut self, proof: &Recorded, plans: &Plans, recorded: &BTreeSet<&RolloutId>, now: Time) -> bool {
+        let mut made = false;
+        let shell = self.shell;
+        let proposer = Proposer { instance: &shell.instance, main: &shell.main, metrics: &shell.metrics, now };
+        for (id, Planned { plan, .. }) in plans.iter().filter(|(id, _)| recorded.contains(id)) {
+            if (plan.proposals.is_empty() && plan.void.is_empty()) || !shell.lead.still(&self.held) {
+                continue;
+            }
+            let Some(view) = self.source.view() else { continue };
+            let asking = proposer.all(self.source, proof, id, &plan.proposals, &plan.void);
+            match shell.during(&self.held, &view, self.gaps, asking).await {
+                Came::Done => {
+                    made = true;
+                    self.table.rested(id);
+                }
+                Came::Later => self.table.rest(id, now),
+            }
+        }
+        made
+    }
+
+    /// What each rollout waits on, in words, beyond the conditions that its record holds.
+    fn waiting(&self, plans: &Plans) -> BTreeMap<RolloutId, Vec<String>> {
+        let mut waiting = BTreeMap::new();
+        for (id, waits) in self.table.waits() {
+            let after = plans.get(id).and_then(|planned| match &planned.plan.record {
+                RecordChange::Write { state, .. } => Some(&**state),
+                RecordChange::Keep | RecordChange::Remove { .. } => None,
+            });
+            let told = |reason: &str| after.is_some_and(|state| state.conditions.iter().any(|c| c.reason == reason));
+            let lines = waits.iter().filter(|wait| !told(wait.reason.as_str()));
+            let lines: Vec<String> = lines.map(|wait| format!("{}: {}", wait.reason.as_str(), wait.message)).collect();
+            waiting.insert(id.clone(), lines);
+        }
+        waiting
+    }
+
+    /// Whether there is anything to do that needs Git, or its leave.
+    fn wants_git(&self, planned: &Planned) -> bool {
+        let plan = &planned.plan;
+        let first = planned.advances().next();
+        plan.record != RecordChange::Keep
+            || first.is_some_and(|action| !self.shell.evidence.rests(action, planned.input.now))
+            || !plan.proposals.is_empty()
+            || !plan.void.is_empty()
+    }
+
+    fn show(&self, view: &View) {
+        let phases = view.records.states().map(|state| &state.phase);
+        self.shell.metrics.standing(phases, self.table.reasons());
+    }
+}
+
+/// What a push made possible.
+struct Done {
+    proof: Recorded,
+    written: BTreeSet<RolloutId>,
+}
+
+impl Planned {
+    fn retreats(&self) -> impl Iterator<Item = &Action> {
+        let lowered = self.plan.actions.iter().filter(|action| action.class == Class::Retreat);
+        self.plan.retreats.iter().chain(lowered)
+    }
+
+    fn advances(&self) -> impl Iterator<Item = &Action> {
+        self.plan.actions.iter().filter(|action| action.class != Class::Retreat)
+    }
+
+    fn entry<'a>(&'a self, view: &'a View) -> Entry<'a> {
+        let before = view.records.get(&self.input.id).and_then(|record| record.state.as_ref().ok());
+        Entry { before, change: &self.plan.record, sets: &self.input.sets }
+    }
+
+    fn what(&self) -> String {
+        match &self.plan.record {
+            RecordChange::Keep => String::new(),
+            RecordChange::Write { what, .. } | RecordChange::Remove { what } => what.clone(),
+        }
+    }
+}
+
+/// Whether a run of it has entered its first step.
+fn is_under_way(state: &RolloutState) -> bool {
+    state.run.is_some() && !matches!(state.phase, Phase::Waiting { at: None, .. })
+}

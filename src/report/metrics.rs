@@ -1,0 +1,229 @@
+//! Numbers for Prometheus. Each label has a closed list of values, none of them made from foreign text, so that the number
+//! of series is bounded whatever a repository or a cluster says.
+
+use crate::git::GitError;
+use crate::plan::action::Class;
+use crate::plan::report::Reason;
+use crate::record::state::Phase;
+use crate::target::live::Outcome;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What `/metrics` answers with.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+type One = [(&'static str, &'static str); 1];
+type Two = [(&'static str, &'static str); 2];
+
+/// What is asked of a Git server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GitOperation {
+    /// The tips of branches.
+    LookUp,
+    /// Objects.
+    Fetch,
+    /// A branch moved, made or deleted.
+    Push,
+}
+
+impl GitOperation {
+    fn label(self) -> &'static str {
+        match self {
+            Self::LookUp => "look-up",
+            Self::Fetch => "fetch",
+            Self::Push => "push",
+        }
+    }
+}
+
+/// What a request to a Git server came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GitOutcome {
+    /// As wanted.
+    Done,
+    /// A push met a branch that had moved.
+    Raced,
+    /// The server does not allow it.
+    Rejected,
+    /// No answer.
+    Away,
+    /// An answer that is no use.
+    Failed,
+}
+
+impl GitOutcome {
+    /// Sorts a failure.
+    #[must_use]
+    pub fn of(error: &GitError) -> Self {
+        match error {
+            GitError::Away { .. } => Self::Away,
+            GitError::Denied { .. } => Self::Rejected,
+            GitError::Config(_)
+            | GitError::Missing(_)
+            | GitError::Protocol { .. }
+            | GitError::Corrupt { .. }
+            | GitError::Malformed { .. }
+            | GitError::Limit { .. }
+            | GitError::BadTree { .. }
+            | GitError::Cache { .. } => Self::Failed,
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Raced => "raced",
+            Self::Rejected => "rejected",
+            Self::Away => "away",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+fn class_label(class: Class) -> &'static str {
+    match class {
+        Class::Retreat => "retreat",
+        Class::Upkeep => "upkeep",
+        Class::Advance => "advance",
+    }
+}
+
+/// An outcome in one word.
+#[must_use]
+pub fn outcome_label(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done(_) => "done",
+        Outcome::Stale(_) => "stale",
+        Outcome::Conflict { .. } => "conflict",
+        Outcome::Refused(_) => "refused",
+        Outcome::MissingKind(_) => "missing-kind",
+        Outcome::Forbidden(_) => "forbidden",
+        Outcome::Retriable(_) => "retriable",
+    }
+}
+
+/// All numbers. Clones count together.
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    rollouts: Family<One, Gauge>,
+    waiting: Family<One, Gauge>,
+    transitions: Family<One, Counter>,
+    actions: Family<Two, Counter>,
+    git: Family<Two, Counter>,
+    ticks: Counter,
+    leading: Gauge,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// Everything at zero.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("tidegate");
+        let mut metrics = Self {
+            registry: Arc::default(),
+            rollouts: Family::default(),
+            waiting: Family::default(),
+            transitions: Family::default(),
+            actions: Family::default(),
+            git: Family::default(),
+            ticks: Counter::default(),
+            leading: Gauge::default(),
+        };
+        registry.register("rollouts", "Rollouts by the phase that their record names", metrics.rollouts.clone());
+        registry.register("waiting", "Rollouts that wait, by reason", metrics.waiting.clone());
+        registry.register("transitions", "Phases entered, as recorded in Git", metrics.transitions.clone());
+        registry.register("actions", "Writes to the cluster", metrics.actions.clone());
+        registry.register("git_requests", "Requests to the Git server", metrics.git.clone());
+        registry.register("ticks", "Times that the world was looked at", metrics.ticks.clone());
+        registry.register("leading", "Whether this process holds the Lease", metrics.leading.clone());
+        metrics.registry = Arc::new(registry);
+        metrics
+    }
+
+    /// How many rollouts are in each phase, and how many wait for each reason.
+    pub fn standing<'a>(&self, phases: impl Iterator<Item = &'a Phase>, waits: impl Iterator<Item = Reason>) {
+        let mut counts: BTreeMap<&'static str, i64> = Phase::NAMES.iter().map(|name| (*name, 0)).collect();
+        phases.for_each(|phase| *counts.entry(phase.name()).or_default() += 1);
+        for (phase, count) in counts {
+            self.rollouts.get_or_create(&[("phase", phase)]).set(count);
+        }
+        let mut counts: BTreeMap<Reason, i64> = Reason::ALL.iter().map(|reason| (*reason, 0)).collect();
+        waits.for_each(|reason| *counts.entry(reason).or_default() += 1);
+        for (reason, count) in counts {
+            self.waiting.get_or_create(&[("reason", reason.as_str())]).set(count);
+        }
+    }
+
+    /// A phase was entered.
+    pub fn entered(&self, phase: &Phase) {
+        self.transitions.get_or_create(&[("phase", phase.name())]).inc();
+    }
+
+    /// A write to the cluster was tried.
+    pub fn acted(&self, class: Class, outcome: &Outcome) {
+        self.actions.get_or_create(&[("class", class_label(class)), ("outcome", outcome_label(outcome))]).inc();
+    }
+
+    /// The Git server was asked.
+    pub fn asked_git(&self, operation: GitOperation, outcome: GitOutcome) {
+        self.git.get_or_create(&[("operation", operation.label()), ("outcome", outcome.label())]).inc();
+    }
+
+    /// The world was looked at.
+    pub fn ticked(&self) {
+        self.ticks.inc();
+    }
+
+    /// Whether this process leads.
+    pub fn leads(&self, leading: bool) {
+        self.leading.set(i64::from(leading));
+    }
+
+    /// The text that Prometheus reads.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("a String, because writing to it cannot fail");
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_names_what_was_counted() {
+        let metrics = Metrics::new();
+        metrics.ticked();
+        metrics.leads(true);
+        metrics.acted(Class::Retreat, &Outcome::Stale("`x`{}\n".to_owned()));
+        metrics.asked_git(GitOperation::Push, GitOutcome::Raced);
+        metrics.standing([].into_iter(), [Reason::Approval, Reason::Approval].into_iter());
+        let text = metrics.text();
+        for line in [
+            "tidegate_ticks_total 1",
+            "tidegate_leading 1",
+            "tidegate_actions_total{class=\"retreat\",outcome=\"stale\"} 1",
+            "tidegate_git_requests_total{operation=\"push\",outcome=\"raced\"} 1",
+            "tidegate_waiting{reason=\"Approval\"} 2",
+            "tidegate_waiting{reason=\"Soak\"} 0",
+            "tidegate_rollouts{phase=\"Steady\"} 0",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+    }
+}
