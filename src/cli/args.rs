@@ -57,7 +57,8 @@ Serve:
 Options:
 {options}
 
-Exit codes: 0 done; 1 failed, or errors or differences found; 2 wrong use; 3 something waits (status --exit-code).
+Exit codes: 0 done; 1 failed, or errors or differences found; 2 wrong use; 3 something waits
+(status --exit-code, run --once).
 `tidegate COMMAND --help` says more, with examples.
 ";
 

@@ -203,7 +203,11 @@ fn person(text: &str) -> Result<Person, String> {
     let (name, rest) = text.split_once('<').ok_or_else(expected)?;
     let (name, email) = (name.trim(), rest.trim_end().strip_suffix('>').ok_or_else(expected)?.trim());
     let odd = |part: &str| part.is_empty() || part.contains(['<', '>']) || part.chars().any(char::is_control);
-    if odd(name) || odd(email) { Err(expected()) } else { Ok(Person { name: name.to_owned(), email: email.to_owned() }) }
+    if odd(name) || odd(email) {
+        Err(expected())
+    } else {
+        Ok(Person { name: name.to_owned(), email: email.to_owned() })
+    }
 }
 
 /// Writes a decision, or shows it.
@@ -245,7 +249,9 @@ pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failu
 }
 
 fn nobody() -> Failure {
-    Failure::usage("it is not known who decides: set user.name and user.email with `git config`, or use --author \"Name <mail>\"")
+    Failure::usage(
+        "it is not known who decides: set user.name and user.email with `git config`, or use --author \"Name <mail>\"",
+    )
 }
 
 /// Where a decision goes: its file, on top of which tip.

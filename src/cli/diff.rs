@@ -109,7 +109,8 @@ async fn wanted_files(args: &DiffArgs, repository: &Repository) -> Result<Files,
     if let Some(branch) = &args.branch {
         let name = named(branch)?;
         let tips = repository.store.ls_refs(&[name.as_str()]).await?;
-        let tip = tips.get(&name).ok_or_else(|| Failure::usage(format!("{} has no branch {branch:?}", repository.url)))?;
+        let tip =
+            tips.get(&name).ok_or_else(|| Failure::usage(format!("{} has no branch {branch:?}", repository.url)))?;
         repository.store.fetch(&BTreeMap::from([(name.clone(), tip.clone())])).await?;
         return Ok(repository.store.files(tip, None).await?);
     }
@@ -149,7 +150,9 @@ async fn compare(repository: &Repository, record: &Record, rollout: &Rollout) ->
 #[must_use]
 pub(super) fn file_diffs(old: &SetFiles, new: &SetFiles) -> Vec<FileDiff> {
     let paths: BTreeSet<&RepoPath> = old.keys().chain(new.keys()).collect();
-    let of = |files: &SetFiles, path: &RepoPath| files.get(path).map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned());
+    let of = |files: &SetFiles, path: &RepoPath| {
+        files.get(path).map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned())
+    };
     let one = |path: &RepoPath| {
         let (before, after) = (of(old, path), of(new, path));
         if before == after {
@@ -189,7 +192,10 @@ pub(super) fn text(diff: &DiffView, ink: Ink) -> String {
 
 fn coloured(line: &str, ink: Ink) -> String {
     // What a manifest contains may try to move the cursor; a diff is no place for that.
-    let line: String = line.chars().flat_map(|c| if c.is_control() && c != '\t' { c.escape_unicode().collect() } else { vec![c] }).collect();
+    let line: String = line
+        .chars()
+        .flat_map(|c| if c.is_control() && c != '\t' { c.escape_unicode().collect() } else { vec![c] })
+        .collect();
     match line.as_bytes() {
         [b'-', b'-', b'-', ..] | [b'+', b'+', b'+', ..] => ink.bold(&line),
         [b'@', ..] => ink.busy(&line),

@@ -39,10 +39,14 @@ impl Failure {
     /// What people see. Each line is shown without anything hidden in it, as servers' words may be among them.
     #[must_use]
     pub(super) fn text(&self) -> String {
-        self.to_string().lines().map(|line| {
-            let indent = line.len() - line.trim_start().len();
-            format!("{}{}", &line[..indent], plain(line))
-        }).collect::<Vec<_>>().join("\n")
+        self.to_string()
+            .lines()
+            .map(|line| {
+                let indent = line.len() - line.trim_start().len();
+                format!("{}{}", &line[..indent], plain(line))
+            })
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) enum Exit {
     Done,
     /// It worked, and found something: errors in files, differences.
     Findings,
-    /// Something waits (`status --exit-code`).
+    /// Something waits (`status --exit-code`, `run --once`).
     Waiting,
 }
 
@@ -75,7 +75,7 @@ pub fn main() -> ExitCode {
 async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
     use args::Command;
     match cli.command {
-        Command::Run(args) => run::command(args).await,
+        Command::Run(args) => run::command(args, screen).await,
         Command::Validate(args) => validate::command(&args, screen),
         Command::Plan(args) => plan::command(args, screen).await,
         Command::Diff(args) => diff::command(args, screen).await,

@@ -214,7 +214,11 @@ fn one(planned: &PlannedView, now: Time, ink: Ink) -> String {
     if !actions.is_empty() {
         let mut table = Table::new(&["CLASS", "DOES", "WHY"]);
         for ActionView { class, does, why } in actions {
-            table.row(vec![((*class).to_owned(), Some(Ink::busy)), (does.clone(), None), (why.clone(), Some(Ink::dim))]);
+            table.row(vec![
+                ((*class).to_owned(), Some(Ink::busy)),
+                (does.clone(), None),
+                (why.clone(), Some(Ink::dim)),
+            ]);
         }
         out.push_str(&indented(&table.print(ink)));
     }

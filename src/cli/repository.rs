@@ -156,7 +156,9 @@ impl Repository {
         let mut records = Records::new();
         for dir in self.store.directories(&tip, &root, 2).await?.into_keys() {
             // What is not named like a rollout is none.
-            let Some(id) = dir.below(Some(&root)).and_then(|path| path.as_str().parse::<RolloutId>().ok()) else { continue };
+            let Some(id) = dir.below(Some(&root)).and_then(|path| path.as_str().parse::<RolloutId>().ok()) else {
+                continue;
+            };
             let record = self.read(&tip, &id).await?;
             records.insert(id, record);
         }
@@ -198,11 +200,20 @@ impl Repository {
             };
             files.insert(path, (blob, bytes));
         }
-        Ok(if files.is_empty() { Err(format!("the set {} is not on the state branch", set.short())) } else { Ok(files) })
+        Ok(if files.is_empty() {
+            Err(format!("the set {} is not on the state branch", set.short()))
+        } else {
+            Ok(files)
+        })
     }
 
     /// A pinned set; the text says why it cannot be read.
-    pub(super) async fn pinned(&self, id: &RolloutId, set: &SetId, target: &Target) -> Result<Result<Set, String>, Failure> {
+    pub(super) async fn pinned(
+        &self,
+        id: &RolloutId,
+        set: &SetId,
+        target: &Target,
+    ) -> Result<Result<Set, String>, Failure> {
         Ok(self.pinned_files(id, set).await?.and_then(|files| {
             let lines = |found: Vec<Diagnostic>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             let read = set::of_files(files, &id.namespace, target).map_err(lines)?;
@@ -270,7 +281,10 @@ fn choose(asked: Option<&str>, tips: &BTreeMap<RefName, CommitId>, url: &str) ->
         (None, []) => Err(no_state(url, None)),
         (None, several) => {
             let names: Vec<&str> = several.iter().map(InstanceName::as_str).collect();
-            Err(Failure::usage(format!("several instances write to {url}: {}; name one with --instance", names.join(", "))))
+            Err(Failure::usage(format!(
+                "several instances write to {url}: {}; name one with --instance",
+                names.join(", ")
+            )))
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::args::{Colour, Format, Global};
 use super::failure::Failure;
 use super::ui::Ink;
+use crate::reconcile::clock::Clock;
 use crate::record::state::Time;
 use anstream::ColorChoice;
 use serde::Serialize;
@@ -89,10 +90,8 @@ impl Screen {
     }
 }
 
-/// The time at which a command looks.
-#[expect(clippy::disallowed_methods, reason = "a command looks once, at its rim, and hands the time on as a value")]
+/// The time at which a command looks; it goes on as a value.
 #[must_use]
 pub(super) fn now() -> Time {
-    let now = chrono::Utc::now();
-    chrono::SubsecRound::trunc_subsecs(now, 0)
+    Clock::system().now()
 }

@@ -110,8 +110,7 @@ pub(super) fn table(status: &StatusView, now: Time, ink: Ink) -> String {
     if status.rollouts.is_empty() {
         return format!("No rollouts: the record of {} is empty.\n", status.instance);
     }
-    let mut table =
-        Table::new(&["ROLLOUT", "PHASE", "STEP", "EXPOSURE", "RUN", "REVISION", "SINCE", "WAITS ON"]);
+    let mut table = Table::new(&["ROLLOUT", "PHASE", "STEP", "EXPOSURE", "RUN", "REVISION", "SINCE", "WAITS ON"]);
     for view in &status.rollouts {
         table.row(row(view, now));
     }

@@ -139,8 +139,7 @@ pub(crate) fn blocked() -> Record {
     for cluster in state.clusters.values_mut() {
         cluster.posture.split = Split::stable();
     }
-    state.conditions =
-        vec![condition("AdoptionDiffers", "Deployment shop/podinfo: /spec/replicas is 2, not 3", None)];
+    state.conditions = vec![condition("AdoptionDiffers", "Deployment shop/podinfo: /spec/replicas is 2, not 3", None)];
     Record { state, plan: None }
 }
 

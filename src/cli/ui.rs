@@ -156,7 +156,8 @@ mod tests {
 
     #[test]
     fn spans_have_two_units_at_most() {
-        let cases = [(0, "0s"), (59, "59s"), (60, "1m"), (250, "4m10s"), (3_600, "1h"), (11_100, "3h5m"), (187_201, "2d4h")];
+        let cases =
+            [(0, "0s"), (59, "59s"), (60, "1m"), (250, "4m10s"), (3_600, "1h"), (11_100, "3h5m"), (187_201, "2d4h")];
         for (seconds, expected) in cases {
             assert_eq!(span(seconds), expected);
         }
@@ -177,6 +178,9 @@ mod tests {
         let mut table = Table::new(&["A", "LONG"]);
         table.row(vec![("x▏y".to_owned(), Some(Ink::good)), ("1".to_owned(), None)]);
         assert_eq!(table.print(Ink::Plain), "A    LONG\nx▏y  1\n");
-        assert_eq!(table.print(Ink::Colour), "\u{1b}[1mA\u{1b}[0m    \u{1b}[1mLONG\u{1b}[0m\n\u{1b}[32mx▏y\u{1b}[0m  1\n");
+        assert_eq!(
+            table.print(Ink::Colour),
+            "\u{1b}[1mA\u{1b}[0m    \u{1b}[1mLONG\u{1b}[0m\n\u{1b}[32mx▏y\u{1b}[0m  1\n"
+        );
     }
 }

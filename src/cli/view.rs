@@ -166,16 +166,15 @@ pub(super) fn rollout(record: &Record, now: Time) -> RolloutView {
     let Record { state, plan } = record;
     let steps = steps(state, plan.as_ref());
     let names: Vec<String> = steps.iter().map(|step| step.name.to_string()).collect();
-    let step = match &state.phase {
-        // Its promotion is what failed; it stands there.
-        Phase::Failed { standing: Standing::OnCandidate, .. } => Some("promote".to_owned()),
-        phase => phase.stop().map(|stop| stop.step.to_string()),
-    };
+    // A promotion that failed is where a run on its candidate stands.
+    let failed = matches!(state.phase, Phase::Failed { standing: Standing::OnCandidate, .. });
+    let step = state.phase.stop().map(|stop| stop.step.to_string()).or(failed.then(|| "promote".to_owned()));
     let at = step.as_ref().and_then(|step| names.iter().position(|name| name == step));
     let entered = (!names.is_empty()).then(|| at.map_or(0, |at| at + 1));
-    let next = match &state.phase {
-        Phase::Waiting { next, .. } => Some(next.to_string()),
-        _ => at.and_then(|at| names.get(at + 1).cloned()),
+    let next = if let Phase::Waiting { next, .. } = &state.phase {
+        Some(next.to_string())
+    } else {
+        at.and_then(|at| names.get(at + 1).cloned())
     };
     let promoted = state.promoted.as_ref().map(|promoted| promoted.revision.to_string());
     let brought = state.run.as_ref().map(|run| run.revision.to_string());
@@ -275,7 +274,9 @@ fn of_phase(state: &RolloutState, plan: Option<&Plan>) -> Option<WaitView> {
             let act = format!("tidegate retry {id}, or: tidegate abort {id}");
             Some(own(Reason::OnCandidate.as_str(), why, Reason::OnCandidate.owner(), *since, act))
         }
-        Phase::Reverting { stop, why, .. } => Some(own("GoingBack", why, "tidegate", stop.clock.entered, String::new())),
+        Phase::Reverting { stop, why, .. } => {
+            Some(own("GoingBack", why, "tidegate", stop.clock.entered, String::new()))
+        }
         Phase::Unknown(_) => {
             let why = format!("written by tidegate {}: this version cannot tell what it means", state.writer.version);
             Some(wait(Reason::UnknownPhase, &why, None))
@@ -303,7 +304,8 @@ fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Sto
     let need = soak(plan, run, step);
     let Some(exposed) = stop.clock.exposed else {
         let limit = plan.progress_deadline;
-        let message = format!("{}: not reached yet: pods become ready, the route comes into force; {limit} at most", step.name);
+        let message =
+            format!("{}: not reached yet: pods become ready, the route comes into force; {limit} at most", step.name);
         return Some(WaitView {
             reason: "NotReached".to_owned(),
             message,
@@ -318,7 +320,8 @@ fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Sto
         return None;
     }
     let what = if step.stage == Stage::Finalising { "requests in flight drain" } else { "it stays exposed" };
-    let mut wait = wait(Reason::Soak, &format!("{}: {what}, {} of {need}", step.name, Span::from_secs(done)), Some(exposed));
+    let mut wait =
+        wait(Reason::Soak, &format!("{}: {what}, {} of {need}", step.name, Span::from_secs(done)), Some(exposed));
     wait.until = Some(exposed + need.delta());
     wait.act = (step.stage != Stage::Finalising).then(|| format!("tidegate skip {}", state.metadata));
     Some(wait)

@@ -220,5 +220,10 @@ fn past(run: &PastRun, now: Time, ink: Ink) -> String {
     };
     let took = ui::span((*ended - *started).num_seconds());
     let why = if why.is_empty() { String::new() } else { format!(": {}", plain(why)) };
-    format!("{run}  {}  {}  {}, took {took}{why}", revision.short(), paint(ink, &format!("{outcome:?}")), ui::distance(*ended, now))
+    format!(
+        "{run}  {}  {}  {}, took {took}{why}",
+        revision.short(),
+        paint(ink, &format!("{outcome:?}")),
+        ui::distance(*ended, now)
+    )
 }

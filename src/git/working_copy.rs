@@ -26,10 +26,8 @@ impl WorkingCopy {
         let wrong = |error: git2::Error| GitError::Config(super::clean(error.message()));
         match Repository::discover(dir) {
             Ok(repository) => {
-                let place = Place {
-                    common: repository.commondir().to_owned(),
-                    work: repository.workdir().map(Path::to_owned),
-                };
+                let place =
+                    Place { common: repository.commondir().to_owned(), work: repository.workdir().map(Path::to_owned) };
                 Ok(Self { place: Some(place), config: repository.config().map_err(wrong)? })
             }
             Err(error) if error.code() == ErrorCode::NotFound => {

@@ -70,13 +70,18 @@ impl Asks<'_> {
             return Err(format!("{what}: run {} is on its way back already: {}", run.id, plain(why)));
         }
         if let Phase::Finalising(stop) = &self.state.phase {
-            return Err(format!("{what}: run {} is promoted but for its last steps; it stands on {}", run.id, stop.step));
+            return Err(format!(
+                "{what}: run {} is promoted but for its last steps; it stands on {}",
+                run.id, stop.step
+            ));
         }
         Ok(run)
     }
 
     fn plan(&self, run: &Run) -> Result<&Plan, String> {
-        self.plan.ok_or_else(|| format!("the plan of run {} is not on the state branch, so nothing can be said of its steps", run.id))
+        self.plan.ok_or_else(|| {
+            format!("the plan of run {} is not on the state branch, so nothing can be said of its steps", run.id)
+        })
     }
 
     fn approve(&self, through: Option<&str>) -> Found {
@@ -115,11 +120,13 @@ impl Asks<'_> {
         if !open.contains(&through) {
             return Err(format!("{through} of run {} is approved already", run.id));
         }
-        let mut next = format!(
-            "Once tidegate has counted this, {id} may go on to {through}{}.",
-            exposes(plan, through)
-        );
-        let later: Vec<String> = open.iter().filter(|gate| ***gate != *through && !approval::covers(plan, std::slice::from_ref(through), gate)).map(ToString::to_string).collect();
+        let mut next =
+            format!("Once tidegate has counted this, {id} may go on to {through}{}.", exposes(plan, through));
+        let later: Vec<String> = open
+            .iter()
+            .filter(|gate| ***gate != *through && !approval::covers(plan, std::slice::from_ref(through), gate))
+            .map(ToString::to_string)
+            .collect();
         if let Some(window) = window(plan, through) {
             next.push_str(&format!("\nIt still waits for the window {window}."));
         }
@@ -140,19 +147,20 @@ impl Asks<'_> {
             "prepare" => 0,
             _ => plan.phases.iter().position(|phase| phase.name == *step).unwrap_or(plan.phases.len()),
         };
-        match &self.state.phase {
-            Phase::Failed { .. } => false,
-            phase => phase.stop().is_none_or(|stop| place(gate) > place(&stop.step)),
-        }
+        // A run that failed on its candidate had its promotion approved.
+        let failed = matches!(self.state.phase, Phase::Failed { .. });
+        !failed && self.state.phase.stop().is_none_or(|stop| place(gate) > place(&stop.step))
     }
 
     /// The approval that the run waits for now.
     fn awaited<'p>(&self, plan: &'p Plan) -> Option<&'p StepName> {
         let run = self.state.run.as_ref()?;
-        let step = match &self.state.phase {
-            Phase::Waiting { next, .. } => approval::asked_as(plan, next)?,
-            Phase::WaitingPromotion { .. } => StepName::fixed("promotion"),
-            _ => return None,
+        let step = if let Phase::Waiting { next, .. } = &self.state.phase {
+            approval::asked_as(plan, next)?
+        } else if let Phase::WaitingPromotion { .. } = &self.state.phase {
+            StepName::fixed("promotion")
+        } else {
+            return None;
         };
         if approval::covers(plan, &run.approved, &step) {
             return None;
@@ -186,9 +194,8 @@ impl Asks<'_> {
         let run = self.open("there is nothing to skip")?;
         let plan = self.plan(run)?;
         let steps = crate::cli::view::steps(self.state, Some(plan));
-        let stop = match &self.state.phase {
-            Phase::Progressing(stop) | Phase::Promoting(stop) => stop,
-            _ => return Err(format!("there is nothing to skip: {}", self.stands())),
+        let (Phase::Progressing(stop) | Phase::Promoting(stop)) = &self.state.phase else {
+            return Err(format!("there is nothing to skip: {}", self.stands()));
         };
         let step = steps.iter().find(|step| step.name == stop.step && step.stage != Stage::Finalising);
         let soak = step.map_or(0, |step| step.soak.as_secs());
@@ -198,10 +205,8 @@ impl Asks<'_> {
         if run.skipped.as_ref() == Some(&stop.step) {
             return Err(format!("the soak of {} is skipped already", stop.step));
         }
-        let next = format!(
-            "The soak of {} ends at once; readiness and the gates of the next step still hold.",
-            stop.step
-        );
+        let next =
+            format!("The soak of {} ends at once; readiness and the gates of the next step still hold.", stop.step);
         Ok((run.id.clone(), DecisionAction::Skip, next))
     }
 

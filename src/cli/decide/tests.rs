@@ -76,7 +76,9 @@ fn every_word_in_every_state() {
         let _ = writeln!(out, "== {} ==", record.state.metadata);
         for (name, verb) in verbs() {
             let _ = match ask(verb, &record) {
-                Ok(Intent { decision, next }) => writeln!(out, "{name}: {} about {}\n{next}\n", decision.action.word(), decision.run),
+                Ok(Intent { decision, next }) => {
+                    writeln!(out, "{name}: {} about {}\n{next}\n", decision.action.word(), decision.run)
+                }
                 Err(why) => writeln!(out, "{name}: no: {why}\n"),
             };
         }
@@ -226,7 +228,12 @@ impl Origin {
         walk.push(tip).unwrap();
         let message = |id: Result<git2::Oid, git2::Error>| {
             let commit = repository.find_commit(id.unwrap()).unwrap();
-            format!("{} <{}>: {}", commit.author().name().unwrap(), commit.author().email().unwrap(), commit.message().unwrap())
+            format!(
+                "{} <{}>: {}",
+                commit.author().name().unwrap(),
+                commit.author().email().unwrap(),
+                commit.message().unwrap()
+            )
         };
         (files, walk.map(message).collect())
     }

@@ -6,12 +6,19 @@ use crate::manifest::oid;
 use crate::manifest::set::SetFiles;
 
 fn files(of: &[(&str, &str)]) -> SetFiles {
-    of.iter().map(|(path, text)| (path.parse().unwrap(), (oid::blob(text.as_bytes()), text.as_bytes().into()))).collect()
+    of.iter()
+        .map(|(path, text)| (path.parse().unwrap(), (oid::blob(text.as_bytes()), text.as_bytes().into())))
+        .collect()
 }
 
 fn view() -> DiffView {
-    let old = files(&[("a.yaml", "kind: A\nreplicas: 2\nimage: one\n"), ("gone.yaml", "kind: B\n"), ("same.yaml", "x\n")]);
-    let new = files(&[("a.yaml", "kind: A\nreplicas: 2\nimage: two\u{1b}[2J\n"), ("new.yaml", "kind: C"), ("same.yaml", "x\n")]);
+    let old =
+        files(&[("a.yaml", "kind: A\nreplicas: 2\nimage: one\n"), ("gone.yaml", "kind: B\n"), ("same.yaml", "x\n")]);
+    let new = files(&[
+        ("a.yaml", "kind: A\nreplicas: 2\nimage: two\u{1b}[2J\n"),
+        ("new.yaml", "kind: C"),
+        ("same.yaml", "x\n"),
+    ]);
     DiffView {
         rollout: "shop/podinfo".to_owned(),
         promoted: Some("v1:sha256:06".to_owned()),

@@ -41,7 +41,9 @@ pub(super) async fn add(
     let limit = loaded.policy.as_ref().map_or(0, |policy| policy.limits.max_concurrent_runs) as usize;
     let may_start = if open < limit { MayStart::Yes } else { MayStart::No { limit } };
     for planned in &mut plan.rollouts {
-        let Some((id, wanted)) = loaded.rollouts.iter().find(|(id, _)| id.to_string() == planned.rollout) else { continue };
+        let Some((id, wanted)) = loaded.rollouts.iter().find(|(id, _)| id.to_string() == planned.rollout) else {
+            continue;
+        };
         let scene = Scene { repository, sight: &sight, loaded, now };
         let input = scene.input(id, wanted, records.get(id), may_start).await?;
         let plan = decide(input, &sight).await;
@@ -68,9 +70,9 @@ impl Scene<'_> {
         let state = record.and_then(|record| record.as_ref().ok());
         let desired = match wanted {
             Ok(rollout) => Desired::Wanted(Arc::new(rollout.clone())),
-            Err(rejected) => Desired::Rejected(
-                rejected.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
-            ),
+            Err(rejected) => {
+                Desired::Rejected(rejected.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+            }
         };
         let path = match (wanted, state) {
             (Ok(rollout), _) => Some(rollout.path.clone()),
@@ -223,7 +225,8 @@ pub(super) fn show(planned: &mut PlannedView, plan: &RolloutPlan) {
         why: "it asks for nothing any more".to_owned(),
     }));
     if planned.change != Change::Rejected {
-        planned.waits = waits.iter().map(|wait| format!("{}: {}", wait.reason.as_str(), plain(&wait.message))).collect();
+        planned.waits =
+            waits.iter().map(|wait| format!("{}: {}", wait.reason.as_str(), plain(&wait.message))).collect();
     }
 }
 

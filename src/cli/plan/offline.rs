@@ -15,7 +15,7 @@ use crate::manifest::policy::{Policy, Schedule};
 use crate::plan::direct;
 use crate::plan::procedure::{self, Roles, Stage, Step};
 use crate::record::posture::{Role, Size};
-use crate::record::state::{Outcome, Phase, Promoted, Route, RolloutState, Stop, Time};
+use crate::record::state::{Outcome, Phase, Promoted, RolloutState, Route, Stop, Time};
 use crate::record::text::{exposure, place, plain};
 use std::collections::BTreeMap;
 
@@ -31,7 +31,9 @@ pub(super) async fn plan(loaded: &Loaded, repository: Option<&Repository>, now: 
     let mut promotions = Promotions::new();
     for (id, record) in &records {
         let (Ok(record), Some(Ok(rollout))) = (record, loaded.rollouts.get(id)) else { continue };
-        let Some(promoted) = record.state.promoted.as_ref().filter(|promoted| promoted.set != rollout.set.id) else { continue };
+        let Some(promoted) = record.state.promoted.as_ref().filter(|promoted| promoted.set != rollout.set.id) else {
+            continue;
+        };
         let set = repository.pinned(id, &promoted.set, &rollout.plan.target).await?;
         promotions.insert(id.clone(), set);
     }
@@ -42,7 +44,13 @@ pub(super) async fn plan(loaded: &Loaded, repository: Option<&Repository>, now: 
 
 /// The same from values.
 #[must_use]
-pub(super) fn planned(loaded: &Loaded, records: &Records, promotions: &Promotions, compared: &str, now: Time) -> PlanView {
+pub(super) fn planned(
+    loaded: &Loaded,
+    records: &Records,
+    promotions: &Promotions,
+    compared: &str,
+    now: Time,
+) -> PlanView {
     let policy = loaded.policy.as_ref().ok();
     let mut rollouts: Vec<PlannedView> = loaded
         .rollouts
@@ -90,7 +98,9 @@ fn removed(id: &RolloutId, record: &Record, loaded: &Loaded) -> Option<PlannedVi
         return None;
     }
     let message = match &record.state.run {
-        Some(run) => format!("Run {} is taken back first; then tidegate stops managing it, and its objects stay.", run.id),
+        Some(run) => {
+            format!("Run {} is taken back first; then tidegate stops managing it, and its objects stay.", run.id)
+        }
         None => "tidegate stops managing it, and its objects stay.".to_owned(),
     };
     Some(view(id, path, Change::Removed, message))
@@ -128,7 +138,10 @@ fn wanted(
         direct::Change::None => of(Change::None, "Same content in other files.".to_owned()),
         direct::Change::Direct => {
             let waits = suspended(rollout);
-            PlannedView { waits, ..of(Change::Direct, "Only sizes, labels or budgets differ: no run, no phases.".to_owned()) }
+            PlannedView {
+                waits,
+                ..of(Change::Direct, "Only sizes, labels or budgets differ: no run, no phases.".to_owned())
+            }
         }
         direct::Change::Version => new_run(rollout, state, current, old, policy, now),
     }
@@ -178,7 +191,8 @@ fn new_run(
         Route::Plain => "nothing splits its traffic, so it is promoted at once",
         Route::Phases | Route::Rollback => "through all phases",
     };
-    let message = format!("Run {} brings {} over {}: {how}.", state.next_run, revision.short(), current.revision.short());
+    let message =
+        format!("Run {} brings {} over {}: {how}.", state.next_run, revision.short(), current.revision.short());
     let steps = timeline(rollout, &rollout.plan, route, None, &current.set, policy, now);
     PlannedView { steps, waits: suspended(rollout), ..view(&rollout.id, &rollout.path, Change::Run, message) }
 }
@@ -206,20 +220,27 @@ fn against_run(
         let waits = suspended(rollout);
         return PlannedView { steps, waits, ..of(Change::UnderWay, message) };
     }
-    let late = match &state.phase {
-        Phase::Finalising(_) => true,
-        Phase::Promoting(stop) => stop.step.as_str() == "promote",
-        _ => false,
-    };
+    // From *promote* on a run ends as it is.
+    let late = ["promote", "return", "retire"];
+    let late = state.phase.stop().is_some_and(|stop| !back && late.contains(&stop.step.as_str()));
     let promoted = state.promoted.as_ref();
     let to_promoted = promoted.is_some_and(|promoted| promoted.revision == rollout.set.revision);
     let revision = rollout.set.revision.short();
     match (late, to_promoted) {
-        (true, _) => of(Change::Supersedes, format!("Run {} ends first ({}); then a run for {revision} starts.", run.id, place(&state.phase))),
-        (false, true) => of(Change::TakesBack, format!("Run {} goes back: main is again at what is promoted ({revision}).", run.id)),
+        (true, _) => of(
+            Change::Supersedes,
+            format!("Run {} ends first ({}); then a run for {revision} starts.", run.id, place(&state.phase)),
+        ),
+        (false, true) => {
+            of(Change::TakesBack, format!("Run {} goes back: main is again at what is promoted ({revision}).", run.id))
+        }
         (false, false) => of(
             Change::Supersedes,
-            format!("Traffic returns to the stable version, run {} ends {:?}, then a run for {revision} starts.", run.id, Outcome::Superseded),
+            format!(
+                "Traffic returns to the stable version, run {} ends {:?}, then a run for {revision} starts.",
+                run.id,
+                Outcome::Superseded
+            ),
         ),
     }
 }
@@ -270,7 +291,8 @@ fn gates(plan: &Plan, step: &Step) -> Vec<String> {
 
 /// When a step can be entered at the earliest, from `at` on: its window, and the freezes. None: never.
 fn opens(rollout: &Rollout, step: &Step, policy: Option<&Policy>, at: Time) -> Option<Time> {
-    let (Some(policy), true) = (policy, step.stage == Stage::Progressing || !step.before.is_empty() || step.name.as_str() == "shift")
+    let (Some(policy), true) =
+        (policy, step.stage == Stage::Progressing || !step.before.is_empty() || step.name.as_str() == "shift")
     else {
         return Some(at);
     };

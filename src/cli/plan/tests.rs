@@ -123,7 +123,12 @@ fn a_new_version_gets_a_run_with_its_timeline() {
 fn a_window_and_a_freeze_move_the_timeline() {
     let mut files = files();
     edit(&mut files, MANIFEST, "image: ", "image: example.org/");
-    edit(&mut files, "teams/shop/podinfo/rollout.yaml", "- name: half", "- name: half\n      before: {window: office-hours}");
+    edit(
+        &mut files,
+        "teams/shop/podinfo/rollout.yaml",
+        "- name: half",
+        "- name: half\n      before: {window: office-hours}",
+    );
     // It opens at 09:00 in Berlin; in the afternoon of 25 November the freeze begins that keeps the next day.
     edit(&mut files, "tidegate.yaml", "0 9 * * 1-5", "0 13 * * 1-5");
     edit(&mut files, "tidegate.yaml", "0 0 20 12 *", "0 12 25 11 *");
