@@ -3,6 +3,7 @@
 
 mod attacks;
 mod cluster;
+mod controller;
 mod git;
 mod manifest;
 mod support;
