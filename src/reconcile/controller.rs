@@ -181,7 +181,7 @@ impl Controller {
             return Err(RunError::NoNamespaces);
         }
         let instance = installation.instance.clone();
-        let (metrics, readiness, clock) = (Metrics::new(), Readiness::default(), Clock::system());
+        let (metrics, readiness, clock) = (Metrics::new(), Readiness::default(), Clock);
         let branches = Branches::new(&instance, &installation.repository.branch)?;
         let store = Store::open(&options.cache, remote(installation, &branches)?)?;
         let cluster = Cluster::connect(&source, &instance).await?;
@@ -200,10 +200,10 @@ impl Controller {
         let (notes, noted) = watch::channel(Notes::default());
         let timing = Timing::default();
         let lease = Lease::new(cluster.clone(), &options.identity, timing);
-        let (keeper, lead, begun) = Keeper::new(lease, timing, clock.clone(), noted);
+        let (keeper, lead, begun) = Keeper::new(lease, timing, clock, noted);
         keeping.spawn(keeper.keep(stop.clone()));
         let shell = Shell {
-            evidence: Collector::new(cluster.clone(), clock.clone(), Arc::clone(&woken)),
+            evidence: Collector::new(cluster.clone(), clock, Arc::clone(&woken)),
             main: installation.repository.branch.clone(),
             instance,
             cluster_name,

@@ -1,7 +1,8 @@
+use super::super::source::Looked;
 use super::super::testing::{DECISIONS, STATE, World, id, manifest, moved, steady};
 use super::*;
 use crate::record::fixture;
-use crate::record::state::{Outcome, Phase, Refused, RolloutState, Standing};
+use crate::record::state::{Outcome, PastRun, Phase, Refused, RolloutState, Standing};
 use crate::record::store::{print_plan, print_state};
 
 const MAIN_A: &str = "teams/shop/a/app.yaml";
@@ -86,12 +87,18 @@ async fn failed(world: &World, source: &mut Source) -> Proposal {
     let (mut state, _) = steady(&view, "a", 5);
     world.commit("main", &[(MAIN_A, Some(&manifest("a", "a:2")))]).await;
     let view = moved(source, None).await;
-    let revision = view.main.rollout(&id("a")).unwrap().set.revision.clone();
+    let brought = view.main.rollout(&id("a")).unwrap().set.clone();
+    let revision = brought.revision.clone();
+    let past = fixture::past(7, 6, 7, Outcome::Failed);
+    let from = state.promoted.as_ref().unwrap().set.clone();
+    state.history = vec![PastRun { from, to: brought.id.clone(), ..past }];
     let why = "not ready".to_owned();
     state.phase = Phase::Failed { why: why.clone(), since: fixture::time("11:00:00"), standing: Standing::Stable };
     let at = fixture::time("11:00:00");
     state.refused = vec![Refused { revision, run: fixture::run(7), outcome: Outcome::Failed, why: why.clone(), at }];
     put(world, &state).await;
+    let file = format!("rollouts/shop/a/sets/{}/app.yaml", brought.id.short());
+    world.commit(STATE, &[(&file, Some(&manifest("a", "a:2")))]).await;
     moved(source, None).await;
     Proposal { rollout: id("a"), run: fixture::run(7), ask: Ask::Revert { why } }
 }
@@ -101,16 +108,28 @@ async fn x_5_a_revert_undoes_the_runs_own_change_and_keeps_what_others_changed_s
     let world = World::new().await;
     let mut source = world.source("c");
     let proposal = failed(&world, &mut source).await;
-    let readme = ("README.md", Some("new"));
-    world.commit("main", &[readme]).await;
+    let since = manifest("a", "a:2").replace("replicas: 2", "replicas: 2 # enough");
+    world.commit("main", &[("README.md", Some("new")), (MAIN_A, Some(&since))]).await;
     moved(&mut source, None).await;
     assert_eq!(propose(&mut source, &proposal).await, Came::Done);
     let branch = "tidegate/prod/propose/shop/a/7-07070707-revert";
     let files = world.files(branch).await;
-    assert_eq!(files[MAIN_A], manifest("a", "a:1"));
+    assert_eq!(files[MAIN_A], manifest("a", "a:1").replace("replicas: 2", "replicas: 2 # enough"));
     assert_eq!(files["README.md"], "new");
     assert_eq!(world.subjects(branch).await[0], "shop/a: revert run 7-07070707");
-    assert_eq!(world.files("main").await[MAIN_A], manifest("a", "a:2"), "main is people's");
+    assert_eq!(world.files("main").await[MAIN_A], since, "main is people's");
+}
+
+#[tokio::test]
+async fn a_revert_that_meets_other_changes_in_the_same_lines_changes_nothing() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let proposal = failed(&world, &mut source).await;
+    let since = manifest("a", "a:2 # reviewed");
+    world.commit("main", &[(MAIN_A, Some(&since))]).await;
+    moved(&mut source, None).await;
+    assert_eq!(propose(&mut source, &proposal).await, Came::Later);
+    assert!(matches!(source.look_up(None).await, Looked::Same) && source.view().unwrap().tips.proposals.is_empty());
 }
 
 #[tokio::test]
