@@ -50,16 +50,18 @@ fn c_21_traffic_goes_first_then_the_record_then_the_pods() {
 }
 
 #[test]
-fn n_4_a_known_bad_revision_is_not_started_again() {
+fn n_4_c_11_a_known_bad_revision_is_not_started_again_and_another_is_once() {
     let mut world = World::failed();
     world.pass(86_400);
     assert_eq!((world.waits(), world.record().next_run), (vec!["Refused"], 2));
     world.want(QUICK, set("3"));
+    let lost = world.plan_now();
+    assert_eq!(lost.record, world.plan_now().record, "a lost push starts the same run again");
     world.settle();
     assert_eq!(
         (world.phase().as_str(), world.record().next_run),
         ("Progressing(tenth)", 3),
-        "other content lifts it (C-11)"
+        "one run for other content"
     );
 }
 
