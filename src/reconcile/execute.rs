@@ -12,7 +12,7 @@ use crate::plan::action::{Action, Class, Expects, Verb};
 use crate::record::state::Time;
 use crate::report::metrics::{Metrics, outcome_label};
 use crate::target::live::Outcome;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use std::collections::BTreeMap;
 
 /// How many rollouts are written to at once.
@@ -52,35 +52,48 @@ pub struct Executor<'a> {
 /// Actions by rollout, each list in its order.
 pub type Lists<'a> = BTreeMap<&'a RolloutId, Vec<&'a Action>>;
 
+/// By whose leave something is done.
+#[derive(Clone, Copy)]
+enum Leave<'a> {
+    /// It only lowers what the new version reaches.
+    Retreat,
+    /// Git says so.
+    Recorded(&'a Recorded),
+}
+
+impl Leave<'_> {
+    fn covers(self, action: &Action) -> bool {
+        match self {
+            Self::Retreat => action.class == Class::Retreat,
+            Self::Recorded(proof) => proof.allows(action),
+        }
+    }
+}
+
 impl Executor<'_> {
     /// Does what only lowers what the new version reaches. Needs nothing but to lead.
     pub async fn retreats(&self, held: &LeaseHeld, lists: &Lists<'_>) -> BTreeMap<RolloutId, Ran> {
-        debug_assert!(lists.values().flatten().all(|action| action.class == Class::Retreat), "only retreats");
-        self.all(held, lists, |_| true).await
+        self.all(held, lists, Leave::Retreat).await
     }
 
     /// Does what the record allows.
     pub async fn advance(&self, held: &LeaseHeld, proof: &Recorded, lists: &Lists<'_>) -> BTreeMap<RolloutId, Ran> {
-        self.all(held, lists, |action| proof.allows(action)).await
+        self.all(held, lists, Leave::Recorded(proof)).await
     }
 
     /// Rollouts side by side, the actions of one in their order up to the first that is not done.
-    async fn all(
-        &self,
-        held: &LeaseHeld,
-        lists: &Lists<'_>,
-        allowed: impl Fn(&Action) -> bool,
-    ) -> BTreeMap<RolloutId, Ran> {
-        let allowed = &allowed;
-        let runs = lists
-            .iter()
-            .map(|(rollout, actions)| async move { ((*rollout).clone(), self.one(held, actions, allowed).await) });
+    async fn all(&self, held: &LeaseHeld, lists: &Lists<'_>, leave: Leave<'_>) -> BTreeMap<RolloutId, Ran> {
+        let mut runs = Vec::with_capacity(lists.len());
+        for (rollout, actions) in lists {
+            let rollout: &RolloutId = rollout;
+            runs.push(async move { (rollout.clone(), self.one(held, actions, leave).await) }.boxed());
+        }
         futures::stream::iter(runs).buffer_unordered(AT_ONCE).collect().await
     }
 
-    async fn one(&self, held: &LeaseHeld, actions: &[&Action], allowed: &impl Fn(&Action) -> bool) -> Ran {
+    async fn one(&self, held: &LeaseHeld, actions: &[&Action], leave: Leave<'_>) -> Ran {
         for action in actions {
-            if !allowed(action) {
+            if !leave.covers(action) {
                 tracing::debug!(rollout = %action.rollout, why = action.why, "the record does not say so");
                 return Ran::NotRecorded;
             }

@@ -5,6 +5,7 @@ mod architecture;
 mod attacks;
 mod cluster;
 mod code;
+mod controller;
 mod docs;
 mod git;
 mod manifest;
