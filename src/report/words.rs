@@ -37,11 +37,11 @@ mod tests {
         let (before, mut after) = (open(), open());
         assert_eq!(told(Some(&before), &after, "a wobble"), None);
         after.phase = Phase::Progressing(stop("half"));
-        let message = "Progressing(tenth) → Progressing(half) (run 7-07070707): weight 50".to_owned();
+        let message = "tenth → half (run 7-07070707): weight 50".to_owned();
         let wanted = Told { reason: "Progressing", warning: false, message };
         assert_eq!(told(Some(&before), &after, "weight 50"), Some(wanted));
         let first = told(None, &steady(), "initialized").unwrap();
-        assert_eq!((first.reason, first.message.as_str()), ("Steady", "Steady(Succeeded): initialized"));
+        assert_eq!((first.reason, first.message.as_str()), ("Steady", "steady (succeeded): initialized"));
         let then = crate::record::state::Then::Failed;
         after.phase = Phase::Reverting { stop: stop("split"), why: "not ready".to_owned(), then };
         assert!(told(Some(&before), &after, "goes back").is_some_and(|told| told.warning));
