@@ -4,6 +4,7 @@ use crate::record::state::Time;
 use chrono::{DateTime, SubsecRound};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// Where the time comes from. Clones tell the same time.
@@ -45,6 +46,17 @@ impl Clock {
             Reading::System => chrono::Utc::now().trunc_subsecs(0),
             Reading::Stepped(at) => DateTime::from_timestamp(at.load(Ordering::SeqCst), 0).unwrap_or_default(),
         }
+    }
+
+    /// How long it takes until [`Self::now`] says `at`; nothing if it does already.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the time")]
+    pub fn until(&self, at: Time) -> Duration {
+        let now = match &self.0 {
+            Reading::System => chrono::Utc::now(),
+            Reading::Stepped(_) => self.now(),
+        };
+        (at - now).to_std().unwrap_or(Duration::ZERO)
     }
 
     /// This process's own clock, for deadlines: it never goes back.

@@ -196,3 +196,6 @@ impl Proposer<'_> {
         came
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,8 @@ use super::world::{CANARY, Gateway, Pods, QUICK, REPLICAS, World, set};
 use crate::gate::BrakeWord;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::Kind;
+use crate::plan::action::Verb;
+use crate::plan::context::seq_of;
 use crate::plan::draft::RecordChange;
 use crate::record::state::Outcome;
 use crate::target::live;
@@ -153,6 +155,21 @@ fn an_abort_on_the_candidate_restores_stable_before_traffic_goes_back() {
     world.pass(31);
     assert_eq!((world.phase().as_str(), world.image("podinfo-canary")), ("Steady", None));
     assert_eq!(world.waits(), vec!["Refused"], "an aborted revision is refused");
+}
+
+#[test]
+fn a_retreat_names_the_record_that_was_read_not_the_one_that_may_never_be_written() {
+    let mut world = World::at_shift();
+    world.only_stable_stuck = true;
+    world.pass(66);
+    world.say(DecisionAction::Abort);
+    // The word changes the record in the same plan; the retreat goes out before that is pushed, and it may not be.
+    let (plan, seq) = (world.plan_now(), world.record().seq);
+    assert!(matches!(plan.record, RecordChange::Write { .. }) && !plan.retreats.is_empty());
+    for action in &plan.retreats {
+        let Verb::Apply { object, .. } = &action.verb else { panic!("{action:?}") };
+        assert!(seq_of(object) <= seq, "{}: {} after {seq}", action.why, seq_of(object));
+    }
 }
 
 #[test]
