@@ -386,6 +386,23 @@ fn a_brake_works_without_git() {
 }
 
 #[test]
+fn by_pods_the_deadline_judges_pods_that_are_on_their_way() {
+    let mut world = World::new(REPLICAS, "1");
+    world.settle();
+    world.behave("app:2", Pods::Stuck);
+    world.want(REPLICAS, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(fifth)", vec!["CandidateNotReady"]));
+    let mut slow = world.clone();
+    slow.behave("app:2", Pods::Ready);
+    slow.settle();
+    assert_eq!((slow.phase().as_str(), slow.waits()), ("Progressing(fifth)", vec!["Soak"]));
+    world.pass(601);
+    world.pass(31);
+    assert_eq!(world.phase(), "Failed", "{:#?}", world.log);
+}
+
+#[test]
 fn by_pods_a_run_goes_back_from_every_step() {
     for step in ["Progressing(fifth)", "Progressing(half)", "Promoting(shift)"] {
         let mut world = World::new(REPLICAS, "1");
