@@ -1,6 +1,7 @@
 //! What goes wrong, and how a rollout comes back from it.
 
-use super::world::{CANARY, Gateway, Pods, QUICK, REPLICAS, World, set};
+use super::manifests::{CANARY, QUICK, REPLICAS, set};
+use super::world::{Gateway, Pods, World};
 use crate::gate::BrakeWord;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::Kind;
@@ -323,7 +324,7 @@ fn a_retreat_that_was_never_recorded_still_ends_its_run() {
     world.controllers();
     let plan = world.plan_now();
     for action in &plan.retreats {
-        world.perform(action);
+        world.write(action);
     }
     world.behave("app:2", Pods::Ready);
     world.settle();

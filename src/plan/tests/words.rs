@@ -1,6 +1,7 @@
 //! People's words, gates, and hands in the cluster.
 
-use super::world::{CANARY, MANAGER, QUICK, WINDOWED, World, id, set, set_with};
+use super::manifests::{CANARY, QUICK, WINDOWED, id, set, set_with};
+use super::world::{MANAGER, World};
 use crate::gate::schedule::{Freeze, Window};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Suspend;
