@@ -1,6 +1,7 @@
 //! What goes wrong, and how a rollout comes back from it.
 
-use super::world::{CANARY, Gateway, Pods, QUICK, REPLICAS, World, set};
+use super::manifests::{CANARY, QUICK, REPLICAS, set};
+use super::world::{Gateway, Pods, World};
 use crate::gate::BrakeWord;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::Kind;
@@ -52,16 +53,18 @@ fn c_21_traffic_goes_first_then_the_record_then_the_pods() {
 }
 
 #[test]
-fn n_4_a_known_bad_revision_is_not_started_again() {
+fn n_4_c_11_a_known_bad_revision_is_not_started_again_and_another_is_once() {
     let mut world = World::failed();
     world.pass(86_400);
     assert_eq!((world.waits(), world.record().next_run), (vec!["Refused"], 2));
     world.want(QUICK, set("3"));
+    let lost = world.plan_now();
+    assert_eq!(lost.record, world.plan_now().record, "a lost push starts the same run again");
     world.settle();
     assert_eq!(
         (world.phase().as_str(), world.record().next_run),
         ("Progressing(tenth)", 3),
-        "other content lifts it (C-11)"
+        "one run for other content"
     );
 }
 
@@ -321,7 +324,7 @@ fn a_retreat_that_was_never_recorded_still_ends_its_run() {
     world.controllers();
     let plan = world.plan_now();
     for action in &plan.retreats {
-        world.perform(action);
+        world.write(action);
     }
     world.behave("app:2", Pods::Ready);
     world.settle();
@@ -381,6 +384,23 @@ fn a_brake_works_without_git() {
     world.brake = Some(BrakeWord::Revert);
     world.settle();
     assert_eq!(world.weight(), 0);
+}
+
+#[test]
+fn by_pods_the_deadline_judges_pods_that_are_on_their_way() {
+    let mut world = World::new(REPLICAS, "1");
+    world.settle();
+    world.behave("app:2", Pods::Stuck);
+    world.want(REPLICAS, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(fifth)", vec!["CandidateNotReady"]));
+    let mut slow = world.clone();
+    slow.behave("app:2", Pods::Ready);
+    slow.settle();
+    assert_eq!((slow.phase().as_str(), slow.waits()), ("Progressing(fifth)", vec!["Soak"]));
+    world.pass(601);
+    world.pass(31);
+    assert_eq!(world.phase(), "Failed", "{:#?}", world.log);
 }
 
 #[test]

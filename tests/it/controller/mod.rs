@@ -1,5 +1,6 @@
 //! The controller against a real API server and a real Git server.
 
+mod process;
 mod world;
 
 use crate::support::cluster::eventually;
