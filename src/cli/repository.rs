@@ -1,6 +1,7 @@
 //! The repository that a command looks at: found, let in, and read. Only `decide` writes to it.
 
 use super::args::RepositoryArgs;
+use super::cache::Cache;
 use super::failure::Failure;
 use crate::forge::branch;
 use crate::git::{GitError, Login, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
@@ -14,7 +15,7 @@ use crate::record::store;
 use crate::record::text::plain;
 use anyhow::Context;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use url::Url;
 
 /// What all our branches begin with.
@@ -30,7 +31,7 @@ pub(super) struct Repository {
     pub instance: InstanceName,
     copy: WorkingCopy,
     tips: BTreeMap<RefName, CommitId>,
-    _cache: Option<TemporaryDirectory>,
+    _cache: Cache,
 }
 
 /// What a command needs of the remote.
@@ -58,13 +59,7 @@ impl Repository {
     /// Finds the repository, looks up the branches of all instances, and chooses one.
     pub(super) async fn open(args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
         let place = Place::find(args)?;
-        let (cache, temporary) = match place.copy.git_dir() {
-            Some(git_dir) => (git_dir.join("tidegate-cache"), None),
-            None => {
-                let directory = TemporaryDirectory::new().context("cannot make a directory for the Git cache")?;
-                (directory.0.clone(), Some(directory))
-            }
-        };
+        let cache = Cache::of(place.copy.git_dir()).context("cannot make a directory for the Git cache")?;
         let mut config = RemoteConfig::new(place.url.clone());
         config.credentials_file.clone_from(&args.credentials_file);
         config.ca_file.clone_from(&args.ca_file);
@@ -73,7 +68,7 @@ impl Repository {
         if access == Access::Write && !knows {
             config.login = place.ask();
         }
-        let mut store = Store::open(&cache, config.clone())?;
+        let mut store = Store::open(&cache.path, config.clone())?;
         let mut tips = store.ls_refs(&[OURS]).await;
         // Hosts hide what is private behind "not found" as well.
         if let Err(GitError::Denied { .. } | GitError::Missing(_)) = tips
@@ -82,13 +77,13 @@ impl Repository {
             && let Some(login) = place.ask()
         {
             config.login = Some(login);
-            store = Store::open(&cache, config)?;
+            store = Store::open(&cache.path, config)?;
             tips = store.ls_refs(&[OURS]).await;
         }
         let tips = tips?;
         let url = place.url.to_string();
         let instance = choose(args.instance.as_deref(), &tips, &url)?;
-        Ok(Self { store, url, instance, copy: place.copy, tips, _cache: temporary })
+        Ok(Self { store, url, instance, copy: place.copy, tips, _cache: cache })
     }
 
     /// Looks the branches up again.
@@ -395,32 +390,6 @@ fn no_repository(copy: &WorkingCopy, remote: &str) -> Failure {
         Some(_) => format!("this clone has no remote {remote:?}; choose another with --remote, or use --repo URL"),
         None => "this directory is in no Git clone; go to the clone of your deployments, or use --repo URL".to_owned(),
     })
-}
-
-/// A directory of our own that goes when the command ends.
-struct TemporaryDirectory(PathBuf);
-
-impl TemporaryDirectory {
-    fn new() -> std::io::Result<Self> {
-        use std::os::unix::fs::DirBuilderExt;
-        let base = std::env::temp_dir();
-        let mut number = 0_u32;
-        loop {
-            let path = base.join(format!("tidegate-{}-{number}", std::process::id()));
-            // Nobody else may have made it, or look into it.
-            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 1_000 => number += 1,
-                result => return result.map(|()| Self(path)),
-            }
-        }
-    }
-}
-
-impl Drop for TemporaryDirectory {
-    fn drop(&mut self) {
-        // What cannot be removed is left to whoever cleans the machine's temporary files.
-        std::fs::remove_dir_all(&self.0).ok();
-    }
 }
 
 #[cfg(test)]
