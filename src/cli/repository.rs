@@ -15,7 +15,7 @@ use crate::record::store;
 use crate::record::text::plain;
 use anyhow::Context;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use url::Url;
 
 /// What all our branches begin with.
@@ -59,7 +59,7 @@ impl Repository {
     /// Finds the repository, looks up the branches of all instances, and chooses one.
     pub(super) async fn open(args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
         let place = Place::find(args)?;
-        let cache = Cache::of(place.copy.git_dir()).context("cannot make a directory for the Git cache")?;
+        let cache = Cache::of(place.clone.as_deref()).context("cannot make a directory for the Git cache")?;
         let mut config = RemoteConfig::new(place.url.clone());
         config.credentials_file.clone_from(&args.credentials_file);
         config.ca_file.clone_from(&args.ca_file);
@@ -301,6 +301,8 @@ struct Place {
     /// What the address itself says.
     login: Option<Login>,
     user: Option<String>,
+    /// The Git directory of the clone, if it is one: the repository itself gets no cache of ours.
+    clone: Option<PathBuf>,
 }
 
 impl Place {
@@ -313,7 +315,9 @@ impl Place {
                 let base = copy.root().or(copy.git_dir()).unwrap_or(&here).to_owned();
                 (copy, address, base)
             }
-            Some(repo) if repo.contains("://") => (WorkingCopy::discover(&here)?, repo.clone(), here),
+            Some(repo) if repo.contains("://") || instead_of_ssh(repo).is_some() => {
+                (WorkingCopy::discover(&here)?, repo.clone(), here)
+            }
             Some(repo) => {
                 let dir = here.join(repo);
                 let copy = WorkingCopy::discover(&dir)?;
@@ -323,10 +327,11 @@ impl Place {
                 (copy, address, base)
             }
         };
+        let clone = copy.git_dir().filter(|_| address != ".").map(Path::to_owned);
         let (address, user, password) = without_login(&address);
         let url = url_of(&address, &base)?;
         let login = user.clone().zip(password).map(|(user, password)| Login { user, password: password.into() });
-        Ok(Self { url, copy, login, user })
+        Ok(Self { url, copy, login, user, clone })
     }
 
     fn ask(&self) -> Option<Login> {
@@ -364,7 +369,7 @@ fn url_of(address: &str, base: &Path) -> Result<RemoteUrl, Failure> {
     let address = match local {
         None => address.to_owned(),
         Some(path) => {
-            let path = base.join(path);
+            let path = if path == "." { base.to_owned() } else { base.join(path) };
             let path = path.canonicalize().with_context(|| format!("there is no repository at {}", path.display()))?;
             path.to_str().map(ToOwned::to_owned).ok_or_else(|| Failure::usage("the repository's path is not UTF-8"))?
         }
@@ -386,7 +391,7 @@ fn instead_of_ssh(address: &str) -> Option<String> {
 }
 
 fn no_repository(copy: &WorkingCopy, remote: &str) -> Failure {
-    Failure::usage(match copy.git_dir() {
+    Failure::NoRepository(match copy.git_dir() {
         Some(_) => format!("this clone has no remote {remote:?}; choose another with --remote, or use --repo URL"),
         None => "this directory is in no Git clone; go to the clone of your deployments, or use --repo URL".to_owned(),
     })
