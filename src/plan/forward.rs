@@ -1,6 +1,7 @@
 //! An open run on its way: where it stands, whether it goes on, waits or goes back.
 
 use super::back::{self, Turn};
+use super::context::Context;
 use super::converge::{Converged, Drift, StableFirst};
 use super::draft::{Draft, Manner};
 use super::entry;
@@ -8,7 +9,7 @@ use super::exposure;
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use super::retreat;
-use crate::manifest::desired::Plan;
+use crate::manifest::desired::{Plan, Router};
 use crate::manifest::ids::{Percent, StepName};
 use crate::record::history;
 use crate::record::posture::Posture;
@@ -93,8 +94,7 @@ fn turn_back(
         return Some(Judgement::Back(Turn::failed(why.clone())));
     }
     let ready = exposure::ready(&context);
-    let exposed = exposure::live_split(&context).is_ok_and(|split| !split.is_stable());
-    if exposed && ready.candidate == 0 && step.posture.candidate.is_some() {
+    if ready.candidate == 0 && step.posture.candidate.is_some() && relies_on_candidate(&context, stop) {
         let why = format!("{}: the candidate has no ready endpoint left", stop.step);
         return Some(Judgement::Back(Turn::failed(why)));
     }
@@ -104,6 +104,14 @@ fn turn_back(
         return Some(Judgement::StayOnCandidate(why));
     }
     Some(Judgement::Back(Turn::failed(why)))
+}
+
+/// Whether requests are sent to the candidate. By pods they are sent to ready ones only, so that new pods may take their
+/// time; but once the step was reached, or the Service asks for nobody else, some have to be there.
+fn relies_on_candidate(context: &Context<'_>, stop: &Stop) -> bool {
+    let Ok(split) = exposure::live_split(context) else { return false };
+    let by_pods = matches!(context.router(), Some(Router::Replicas { .. })) && split.weight != Percent::ALL;
+    !split.is_stable() && (!by_pods || stop.clock.exposed.is_some())
 }
 
 /// A workload that is not ready by the deadline (design §13.1): counted from the later of the step's entry and the

@@ -361,7 +361,7 @@ impl World {
     /// Ticks until nothing happens.
     pub(super) fn settle(&mut self) {
         for _ in 0..60 {
-            if !self.tick() {
+            if !(self.tick() || self.slow && self.tick()) {
                 self.controllers();
                 let plan = self.plan_now();
                 assert_eq!(plan.record, RecordChange::Keep, "the second plan is empty: {:?}", self.log);
@@ -444,7 +444,7 @@ impl World {
         }
     }
 
-    fn image_of(&self, set: &SetId) -> Option<&str> {
+    pub(super) fn image_of(&self, set: &SetId) -> Option<&str> {
         let deployment = self.sets.get(set)?.get(Kind::Deployment, &"podinfo".parse().expect("a name"))?;
         deployment.text("/spec/template/spec/containers/0/image")
     }
