@@ -80,6 +80,8 @@ pub(super) struct World {
     pub(super) epoch: u64,
     /// Pods take a turn of the controllers to become ready.
     pub(super) slow: bool,
+    /// So many of the candidate's pods are not ready.
+    pub(super) lost: i64,
     pub(super) main: u32,
     pub(super) versions: u64,
     pub(super) log: Vec<String>,
@@ -190,6 +192,7 @@ impl World {
             outage: None,
             epoch: 1,
             slow: false,
+            lost: 0,
             main: 0,
             versions: 100,
             log: Vec::new(),
