@@ -1,6 +1,8 @@
 //! Corners: what comes at the wrong moment, and what lasts longer than anybody thought.
 
+use super::manifests::{QUICK, set};
 use super::world::World;
+use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::Kind;
 use serde_json::json;
 
@@ -37,4 +39,41 @@ fn a_candidate_that_stays_unavailable_fails_after_the_deadline_at_any_step() {
     world.pass(1);
     world.pass(31);
     assert_eq!(world.phase(), "Failed");
+}
+
+#[test]
+fn n_5_retry_asks_the_api_server_again() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.refused_images.insert("app:2".to_owned());
+    world.want(QUICK, set("2"));
+    world.settle();
+    assert_eq!(world.phase(), "Failed");
+    world.refused_images.clear();
+    world.now += chrono::TimeDelta::seconds(60);
+    world.say(DecisionAction::Retry);
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)", "an answer to another run counts for nothing: {:#?}", world.log);
+}
+
+#[test]
+fn n_5_retry_writes_again_what_was_refused_before() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.want(QUICK, set("2"));
+    let mut before = world.clone();
+    while world.phase() != "Progressing(prepare)" {
+        before = world.clone();
+        world.tick();
+    }
+    // The webhook did not mind the dry run.
+    let mut world = before;
+    world.refused_images.insert("app:2".to_owned());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.image("podinfo-canary")), ("Failed", None), "{:#?}", world.log);
+    world.refused_images.clear();
+    world.now += chrono::TimeDelta::seconds(60);
+    world.say(DecisionAction::Retry);
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)", "{:#?}", world.log);
 }
