@@ -204,7 +204,17 @@ impl<'a> Draft<'a> {
             read: self.before.as_ref().map_or(0, |before| before.seq),
             mark,
             fence,
+            since: self.began(),
             inventory: cluster.map(|c| c.inventory.as_slice()).unwrap_or_default(),
+        }
+    }
+
+    /// When the open run, or first sight, was recorded to begin.
+    fn began(&self) -> Time {
+        match (&self.state.run, self.before.as_ref().map(|before| &before.phase)) {
+            (Some(run), _) => run.started,
+            (None, Some(Phase::Initializing(clock))) => clock.entered,
+            (None, _) => Time::MIN_UTC,
         }
     }
 
