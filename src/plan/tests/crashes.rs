@@ -47,6 +47,14 @@ fn go_on(world: &mut World) -> bool {
         world.say(DecisionAction::Approve { through: through.parse().unwrap() });
         return false;
     }
+    for (reason, word) in
+        [("OnCandidate", DecisionAction::Retry), ("Held", DecisionAction::Resume), ("Denied", DecisionAction::Resume)]
+    {
+        if world.waits().contains(&reason) {
+            world.say(word);
+            return false;
+        }
+    }
     world.now += TimeDelta::seconds(100);
     matches!(world.record().phase, Phase::Steady { .. } | Phase::Failed { .. }) && world.record().run.is_none()
 }
@@ -186,7 +194,7 @@ fn event(world: &mut World, dice: &mut Dice, plan: &str) {
             world.say(action);
         }
     };
-    match dice.below(24) {
+    match dice.below(27) {
         0 => world.behave("app:2", Pods::Stuck),
         1 => world.behave("app:3", Pods::Stuck),
         2..=4 => world.behaviour.clear(),
@@ -201,7 +209,10 @@ fn event(world: &mut World, dice: &mut Dice, plan: &str) {
         18 => say(world, DecisionAction::Abort),
         19 => say(world, DecisionAction::Skip),
         20 | 21 => say(world, DecisionAction::Approve { through: "promotion".parse().unwrap() }),
-        22 => world.only_stable_stuck = !world.only_stable_stuck,
+        22 => say(world, DecisionAction::Hold),
+        23 => say(world, DecisionAction::Deny),
+        24 => say(world, DecisionAction::Resume),
+        25 => world.only_stable_stuck = !world.only_stable_stuck,
         _ => world.now += TimeDelta::seconds(600),
     }
 }
