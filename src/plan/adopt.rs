@@ -155,7 +155,8 @@ pub fn ask(context: &Context<'_>, object: &Object, role: RoleName) -> Reply {
         content: compare::applied_digest(object),
         over: live.and_then(Object::resource_version).map(str::to_owned),
     };
-    let Some(answer) = context.input.evidence.dry_runs.get(&question) else {
+    let answer = context.input.evidence.dry_runs.get(&question);
+    let Some(answer) = answer.filter(|answer| answer.at >= context.since) else {
         return Reply::Asked(Need { question, object: Box::new(context.marked(object, role)) });
     };
     let reference = object.reference();

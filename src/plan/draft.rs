@@ -171,10 +171,8 @@ impl<'a> Draft<'a> {
     /// The roles of the open run.
     #[must_use]
     pub fn roles(&self, run: &Run) -> Roles {
-        let label = self.state.promoted.as_ref().filter(|p| p.set == run.from).and_then(|p| p.label.as_ref());
-        // After `promoted` has moved on, the old role's label matters to nobody.
         let baseline = run.baseline.get(&self.input.me.cluster).copied().unwrap_or(0);
-        Roles::of(run, label, baseline)
+        Roles::of(run, self.state.promoted.as_ref(), baseline)
     }
 
     /// The plan that is in force: the run's, else main's.
@@ -204,7 +202,17 @@ impl<'a> Draft<'a> {
             read: self.before.as_ref().map_or(0, |before| before.seq),
             mark,
             fence,
+            since: self.began(),
             inventory: cluster.map(|c| c.inventory.as_slice()).unwrap_or_default(),
+        }
+    }
+
+    /// When the open run, or first sight, was recorded to begin.
+    fn began(&self) -> Time {
+        match (&self.state.run, self.before.as_ref().map(|before| &before.phase)) {
+            (Some(run), _) => run.started,
+            (None, Some(Phase::Initializing(clock))) => clock.entered,
+            (None, _) => Time::MIN_UTC,
         }
     }
 

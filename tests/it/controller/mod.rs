@@ -14,11 +14,6 @@ const STEPS: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\
     - name: tenth\n    before: {approval: pullRequest}\n    expose: {weight: 10}\n    soak: 1s\n  \
     - name: half\n    expose: {weight: 50}\n    soak: 1s\n  progressDeadline: 1m\n";
 
-/// Half, then all, as fast as it goes.
-#[cfg(feature = "faults")]
-const QUICK: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    settle: 1s\n    drain: 1s\n  phases:\n  \
-    - name: half\n    expose: {weight: 50}\n  progressDeadline: 2m\n";
-
 /// A tenth for a day.
 const LONG: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    settle: 1s\n    drain: 1s\n  phases:\n  \
     - name: tenth\n    expose: {weight: 10}\n    soak: 24h\n  progressDeadline: 1m\n";
@@ -134,66 +129,4 @@ async fn attack_25_traffic_goes_back_while_the_git_server_keeps_us_waiting() {
     eventually("all traffic on stable", async || (world.weight().await == 0).then_some(())).await;
     world.kill().await;
     world.assert_kept();
-}
-
-#[cfg(feature = "faults")]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_11_killed_after_every_single_side_effect_a_run_comes_to_the_same_end() {
-    let world = World::new("every", QUICK).await;
-    world.until_killed(|record| is_steady(record, Rest::Initialized)).await;
-    world.release(2);
-    let lives = world.until_killed(|record| is_steady(record, Rest::Succeeded)).await;
-    let record = world.record().unwrap();
-    assert_eq!((record.next_run, record.history.len()), (2, 1), "one run, whatever happened");
-    assert!(lives > 20, "a whole run in {lives} lives is too few to believe");
-    let checked = world.assert_kept();
-    assert_eq!(checked.highest_weight.get(), 100);
-    assert_eq!(world.weight().await, 0, "the route is plain again");
-    assert!(world.once(Duration::from_secs(60)).await.is_empty());
-}
-
-#[cfg(feature = "faults")]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_promise_checker_notices_a_controller_that_acts_before_it_records() {
-    let world = World::new("liar", QUICK).await;
-    let mut liar = world.spawn("liar", Some("record-last"));
-    world.until("first sight", |record| is_steady(record, Rest::Initialized)).await;
-    world.release(2);
-    world.until("promotion", |record| is_steady(record, Rest::Succeeded)).await;
-    liar.kill().await.unwrap();
-    let kept = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.assert_kept()));
-    assert!(kept.is_err(), "a checker that is satisfied with this proves nothing");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn attack_97_a_paused_leader_that_wakes_up_writes_nothing() {
-    let world = World::new("paused", LONG).await;
-    let mut paused = world.spawn("first", None);
-    world.until("first sight", |record| is_steady(record, Rest::Initialized)).await;
-    world.release(2);
-    world.until("a tenth", is_exposed).await;
-    signal(&paused, "STOP").await;
-    let mut next = world.spawn("second", None);
-    // Main goes back while the first sleeps.
-    world.release(1);
-    let record = world.until("the way back", |record| is_steady(record, Rest::Reverted)).await;
-    assert_eq!(record.writer.epoch, 2);
-    let mark = world.bed.mark().await;
-    let tip = world.origin.tip(world::STATE);
-    signal(&paused, "CONT").await;
-    world.polls(5).await;
-    next.kill().await.unwrap();
-    paused.kill().await.unwrap();
-    let requests = world.bed.requests_since(mark).await;
-    let writes: Vec<_> = requests.iter().filter(|r| r.is_write() && r.user == world.space.user).collect();
-    let writes: Vec<_> = writes.iter().filter(|r| r.resource != "leases").collect();
-    assert!(writes.is_empty(), "{writes:#?}");
-    assert_eq!(world.origin.tip(world::STATE), tip);
-    world.assert_kept();
-}
-
-async fn signal(process: &tokio::process::Child, name: &str) {
-    let id = process.id().expect("it runs").to_string();
-    let sent = tokio::process::Command::new("kill").args(["-s", name, &id]).status().await.unwrap();
-    assert!(sent.success());
 }

@@ -9,12 +9,10 @@ use kube::Api;
 use kube::api::DynamicObject;
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 use tidegate::manifest::installation;
 use tidegate::reconcile::controller::{self, Once, Options, Waiting};
 use tidegate::record::state::RolloutState;
-use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 /// The branches of the instance `it`.
@@ -80,44 +78,6 @@ impl World {
             running.abort();
             running.await.expect_err("it only ends by being aborted");
         }
-    }
-
-    /// Starts the binary, as a process of its own; it is killed with this value.
-    pub(super) fn spawn(&self, identity: &str, fault: Option<&str>) -> Child {
-        let config = self.dir.path().join("installation.yaml");
-        std::fs::write(&config, self.installation_text()).unwrap();
-        let cache = self.dir.path().join(format!("cache-{identity}"));
-        std::fs::create_dir_all(&cache).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-        command.arg("run").arg("--config").arg(config).arg("--cache").arg(cache);
-        command.args(["--identity", identity, "--listen", "127.0.0.1:0"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-        if let Some(fault) = fault {
-            command.env("TIDEGATE_FAULT", fault);
-        }
-        command.spawn().unwrap()
-    }
-
-    /// Starts the binary again and again, each time killed after its first side effect, until the record is like that;
-    /// returns how many lives it took.
-    #[cfg(feature = "faults")]
-    pub(super) async fn until_killed(&self, like: impl Fn(&RolloutState) -> bool) -> usize {
-        for lives in 1..200 {
-            let mut life = self.spawn("phoenix", Some("abort-after:1"));
-            let deadline = tokio::time::Instant::now() + PATIENCE;
-            loop {
-                if self.record().is_some_and(|record| like(&record)) {
-                    life.kill().await.unwrap();
-                    return lives;
-                }
-                if life.try_wait().unwrap().is_some() {
-                    break;
-                }
-                assert!(tokio::time::Instant::now() < deadline, "life {lives} does nothing: {:#?}", self.record());
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        }
-        panic!("200 lives were not enough: {:#?}", self.record());
     }
 
     /// Runs it until nothing is left to do.
