@@ -79,6 +79,8 @@ impl Advance<'_> {
              Source:   {}\n\n\
              To approve with plain git:\n\n    \
              git fetch origin\n    \
+             git push origin origin/{branch}:refs/heads/{decisions}\n\n\
+             If that is refused because another decision came first, merge the two:\n\n    \
              git switch --detach origin/{decisions}\n    \
              git merge --no-edit origin/{branch}\n    \
              git push origin HEAD:refs/heads/{decisions}\n\n\

@@ -1,5 +1,6 @@
 //! The way back: why a run takes it, and its steps.
 
+use super::action::Verb;
 use super::converge::{Drift, StableFirst};
 use super::draft::{Draft, Manner};
 use super::forward::outcome_of;
@@ -10,8 +11,10 @@ use super::retreat;
 use crate::gate::BrakeWord;
 use crate::manifest::desired::Plan;
 use crate::manifest::ids::StepName;
+use crate::manifest::object::APPLIED;
 use crate::record::history;
 use crate::record::state::{Clock, Phase, Rest, Run, Standing, Stop, Then};
+use crate::target::live::Outcome;
 
 /// Why a run goes back, and where that ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,9 +120,25 @@ fn go_back(draft: &mut Draft<'_>, run: &Run, turn: &Turn) -> bool {
         let context = draft.context(&plan, None, None);
         retreat::retreat(&context, run, &roles.old, &turn.as_mark())
     };
+    let blocked: Vec<Wait> = retreat.actions.iter().filter_map(|action| failed_before(draft, &action.verb)).collect();
     draft.retreats = retreat.actions;
+    draft.waits.extend(blocked);
     draft.waits.extend(retreat.waits);
     retreat.seen
+}
+
+/// What the cluster said against a retreat that is due still. It is tried again at each look.
+fn failed_before(draft: &Draft<'_>, verb: &Verb) -> Option<Wait> {
+    let Verb::Apply { object, .. } = verb else { return None };
+    let digest = object.annotation(APPLIED)?.to_owned();
+    let answer = draft.input.evidence.writes.get(&(object.reference().clone(), digest))?;
+    let why = match &answer.outcome {
+        Outcome::Done(_) | Outcome::Stale(_) => return None,
+        Outcome::Conflict { manager, fields } => format!("{manager} owns {}", fields.join(", ")),
+        Outcome::MissingKind(kind) => format!("the cluster does not serve {kind}"),
+        Outcome::Refused(why) | Outcome::Forbidden(why) | Outcome::Retriable(why) => why.clone(),
+    };
+    Some(Wait::new(Reason::RetreatBlocked, format!("{}: {why}", object.reference())).since(answer.at))
 }
 
 /// A run on its way back.

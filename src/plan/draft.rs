@@ -354,6 +354,7 @@ fn lasting(reason: Reason) -> bool {
             | Reason::StateLost
             | Reason::SelectorOverlap
             | Reason::LoweredByHand
+            | Reason::RetreatBlocked
             | Reason::Drifted
             | Reason::TooManyDeletions
             | Reason::RouteUnknown

@@ -7,6 +7,7 @@ use super::input::{Desired, Input};
 use super::report::{Reason, Wait};
 use crate::manifest::desired::Rollout;
 use crate::manifest::ids::RunId;
+use crate::manifest::object::{Kind, PODS};
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Clock, Phase, Promoted, Rest, RolloutState, Source, Standing};
 use crate::record::unknown::Unknown;
@@ -42,8 +43,12 @@ pub fn blank(input: &Input, rollout: &Rollout) -> RolloutState {
     }
 }
 
-fn posture_of(rollout: &Rollout) -> Posture {
-    let stable = Role { set: rollout.set.id.clone(), size: Size::Declared, pods: None };
+/// Stable as main wants it. Pods that carry the label of an earlier promotion keep it: adoption restarts none.
+fn posture_of(draft: &Draft<'_>, rollout: &Rollout) -> Posture {
+    let target = draft.live.find(Kind::Deployment, &draft.input.id.namespace, &rollout.plan.target.name);
+    let label =
+        target.and_then(|target| target.at("/spec/template/metadata/labels")?.get(PODS)?.as_str()?.parse().ok());
+    let stable = Role { set: rollout.set.id.clone(), size: Size::Declared, pods: label };
     Posture { stable, candidate: None, split: Split::stable() }
 }
 
@@ -55,7 +60,7 @@ pub fn initialize(draft: &mut Draft<'_>, clock: Clock) {
         }
         return;
     };
-    let posture = posture_of(rollout);
+    let posture = posture_of(draft, rollout);
     match draft.posture() {
         Some(recorded) if *recorded == posture => bring_up(draft, rollout, &posture),
         Some(_) => {
@@ -118,7 +123,7 @@ fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {
         set: rollout.set.id.clone(),
         revision: rollout.set.revision.clone(),
         pods: rollout.set.pods.clone(),
-        label: None,
+        label: posture.stable.pods.clone(),
         run: RunId::zero(),
         at: draft.now(),
     });
@@ -128,7 +133,7 @@ fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {
 /// Failed at first sight: tried again when main says something else.
 pub fn again(draft: &mut Draft<'_>, rollout: &Rollout) {
     let tried = draft.state.source.commit == draft.input.main
-        || draft.posture().is_some_and(|posture| *posture == posture_of(rollout));
+        || draft.posture().is_some_and(|posture| *posture == posture_of(draft, rollout));
     if tried {
         let why = if let Phase::Failed { why, .. } = &draft.state.phase { why.clone() } else { String::new() };
         draft.waits.push(Wait::new(Reason::Refused, why));

@@ -17,17 +17,9 @@ use crate::traffic::gateway_api;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The manifest is gone: objects stay, our marks go, then the record (design §13.10).
+/// The manifest is gone: objects stay, our marks go, then the record (design §13.10). A file that comes back meanwhile is
+/// met by a first sight once the record is gone.
 pub fn terminate(draft: &mut Draft<'_>) {
-    if let Some(rollout) = draft.wanted().cloned() {
-        // It came back before it was gone: its objects are looked at as at first sight.
-        draft.state.promoted = None;
-        draft.state.clusters.clear();
-        draft.state.phase =
-            crate::record::state::Phase::Initializing(crate::record::state::Clock::entered(draft.now()));
-        draft.note(format!("{} is back on main", rollout.path));
-        return;
-    }
     let owner = format!("{}/{}", draft.input.me.instance, draft.input.id);
     if !draft.live.objects.values().any(|o| o.annotation(OWNER) == Some(owner.as_str())) {
         draft.removed = Some("released: removed from main, its objects stay".to_owned());

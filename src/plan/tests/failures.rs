@@ -365,6 +365,20 @@ fn a_plan_from_an_older_record_than_live_names_is_dropped_whole() {
 }
 
 #[test]
+fn a_retreat_that_the_cluster_does_not_take_is_told() {
+    let mut world = World::at_tenth();
+    world.behave("app:2", Pods::Stuck);
+    world.outage = Some(live::Outcome::Forbidden("cannot patch httproutes".to_owned()));
+    for _ in 0..3 {
+        world.tick();
+    }
+    assert!(world.waits().contains(&"RetreatBlocked"), "{:?}", world.plan_now().waits);
+    world.outage = None;
+    world.settle();
+    assert_eq!(world.weight(), 0);
+}
+
+#[test]
 fn the_brake_holds_and_takes_back() {
     let mut world = World::at_tenth();
     world.brake = Some(BrakeWord::Hold);

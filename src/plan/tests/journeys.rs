@@ -283,6 +283,28 @@ fn a_rollout_that_leaves_main_leaves_its_objects_without_our_marks() {
 }
 
 #[test]
+fn a_promoted_rollout_that_comes_back_keeps_its_pods() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.want(QUICK, set("2"));
+    world.settle();
+    world.pass(61);
+    world.pass(61);
+    world.pass(1);
+    let generation = |w: &World| w.get(Kind::Deployment, "podinfo").and_then(|d| d.generation());
+    let before = generation(&world);
+    world.gone();
+    world.tick();
+    world.tick();
+    world.want(QUICK, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), generation(&world)), ("Steady", before), "{:#?}", world.log);
+    world.want(QUICK, set("3"));
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+#[test]
 fn a_rollout_that_leaves_main_mid_run_goes_back_first() {
     let mut world = World::at_tenth();
     world.gone();
