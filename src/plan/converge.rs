@@ -325,7 +325,8 @@ impl Pass<'_> {
         if self.failed_before(reference, &compare::applied_digest(&object)) {
             return;
         }
-        let object = self.context.marked(&object, rendered.role);
+        let seq = if class == Class::Retreat { self.context.read } else { self.context.seq };
+        let object = Context { seq, ..*self.context }.marked(&object, rendered.role);
         let verb = Verb::Apply { object: Box::new(object), expects: self.context.expects(class, live) };
         let posture = if class == Class::Retreat { None } else { Some(self.posture.digest()) };
         self.out.actions.push(self.context.action(class, posture, verb, format!("{reference}: {why}")));

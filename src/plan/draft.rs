@@ -201,6 +201,7 @@ impl<'a> Draft<'a> {
             manager: &self.manager,
             owner: &self.owner,
             seq: self.next_seq(),
+            read: self.before.as_ref().map_or(0, |before| before.seq),
             mark,
             fence,
             since: self.began(),

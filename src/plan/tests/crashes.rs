@@ -47,11 +47,9 @@ fn go_on(world: &mut World) -> bool {
         world.say(DecisionAction::Approve { through: through.parse().unwrap() });
         return false;
     }
-    for (reason, word) in [
-        ("OnCandidate", DecisionAction::Retry),
-        ("Held", DecisionAction::Resume),
-        ("Denied", DecisionAction::Resume),
-    ] {
+    for (reason, word) in
+        [("OnCandidate", DecisionAction::Retry), ("Held", DecisionAction::Resume), ("Denied", DecisionAction::Resume)]
+    {
         if world.waits().contains(&reason) {
             world.say(word);
             return false;

@@ -231,16 +231,6 @@ fn by_pods_the_weight_is_a_share_of_pods() {
 }
 
 #[test]
-fn by_pods_new_pods_may_take_their_time() {
-    let mut world = World::new(REPLICAS, "1");
-    world.settle();
-    world.slow = true;
-    world.want(REPLICAS, set("2"));
-    world.settle();
-    assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(fifth)", 20), "{:#?}", world.log);
-}
-
-#[test]
 fn a_second_run_starts_from_the_first_ones_version() {
     let mut world = World::new(QUICK, "1");
     world.settle();

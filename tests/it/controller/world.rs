@@ -1,15 +1,20 @@
 //! One rollout in a namespace of its own, a Git server, and the controller in this process.
 
 use crate::support::cluster::{Bed, PATIENCE, Space, eventually};
+use crate::support::gateway::http_route;
 use crate::support::git_server::GitServer;
 use crate::support::origin::Origin;
 use crate::support::promise::{Checked, StateBranch, Watched};
+use kube::Api;
+use kube::api::DynamicObject;
 use serde_json::Value;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::time::Duration;
 use tidegate::manifest::installation;
 use tidegate::reconcile::controller::{self, Once, Options, Waiting};
 use tidegate::record::state::RolloutState;
+use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 
 /// The branches of the instance `it`.
@@ -60,7 +65,7 @@ impl World {
 
     /// Starts the controller.
     pub(super) fn start(&mut self) {
-        let filter = tracing_subscriber::EnvFilter::new("tidegate=debug");
+        let filter = tracing_subscriber::EnvFilter::new("tidegate=info");
         tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init().ok();
         let (installation, options) = (self.installation(), self.options(Once::No));
         self.running = Some(tokio::spawn(async move {
@@ -77,6 +82,44 @@ impl World {
         }
     }
 
+    /// Starts the binary, as a process of its own; it is killed with this value.
+    pub(super) fn spawn(&self, identity: &str, fault: Option<&str>) -> Child {
+        let config = self.dir.path().join("installation.yaml");
+        std::fs::write(&config, self.installation_text()).unwrap();
+        let cache = self.dir.path().join(format!("cache-{identity}"));
+        std::fs::create_dir_all(&cache).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command.arg("run").arg("--config").arg(config).arg("--cache").arg(cache);
+        command.args(["--identity", identity, "--listen", "127.0.0.1:0"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+        if let Some(fault) = fault {
+            command.env("TIDEGATE_FAULT", fault);
+        }
+        command.spawn().unwrap()
+    }
+
+    /// Starts the binary again and again, each time killed after its first side effect, until the record is like that;
+    /// returns how many lives it took.
+    #[cfg(feature = "faults")]
+    pub(super) async fn until_killed(&self, like: impl Fn(&RolloutState) -> bool) -> usize {
+        for lives in 1..200 {
+            let mut life = self.spawn("phoenix", Some("abort-after:1"));
+            let deadline = tokio::time::Instant::now() + PATIENCE;
+            loop {
+                if self.record().is_some_and(|record| like(&record)) {
+                    life.kill().await.unwrap();
+                    return lives;
+                }
+                if life.try_wait().unwrap().is_some() {
+                    break;
+                }
+                assert!(tokio::time::Instant::now() < deadline, "life {lives} does nothing: {:#?}", self.record());
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        panic!("200 lives were not enough: {:#?}", self.record());
+    }
+
     /// Runs it until nothing is left to do.
     pub(super) async fn once(&self, timeout: Duration) -> Waiting {
         controller::run(self.installation(), self.options(Once::Yes { timeout })).await.unwrap()
@@ -88,14 +131,18 @@ impl World {
     }
 
     fn installation(&self) -> installation::Installation {
-        let text = format!(
+        let text = self.installation_text();
+        installation::parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).unwrap()
+    }
+
+    fn installation_text(&self) -> String {
+        format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  \
              repository: {{url: \"{}\", poll: 1s}}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n  caps: {{namespaces: [{}]}}\n",
             self.git.url("it"),
             self.kubeconfig().display(),
             self.space.name,
-        );
-        installation::parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).unwrap()
+        )
     }
 
     /// The controller's kubeconfig, at home in the test's namespace.
@@ -110,10 +157,15 @@ impl World {
 
     /// The record, if there is one.
     pub(super) fn record(&self) -> Option<RolloutState> {
+        self.record_of("web")
+    }
+
+    /// The record of a rollout, if there is one.
+    pub(super) fn record_of(&self, name: &str) -> Option<RolloutState> {
         let tip = self.origin.tip(STATE)?;
-        let path = format!("rollouts/{}/web/state.yaml", self.space.name);
+        let path = format!("rollouts/{}/{name}/state.yaml", self.space.name);
         let bytes = self.origin.files(&tip).remove(&path)?;
-        let id = format!("{}/web", self.space.name).parse().unwrap();
+        let id = format!("{}/{name}", self.space.name).parse().unwrap();
         Some(tidegate::record::store::parse_state(&id, &bytes).unwrap())
     }
 
@@ -130,14 +182,45 @@ impl World {
         }
     }
 
+    /// The branch of a request.
+    pub(super) fn request(&self, step: &str) -> Option<String> {
+        let refs = self.origin.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/tidegate/it/propose"]);
+        refs.lines().find(|name| name.ends_with(&format!("-{step}"))).map(str::to_owned)
+    }
+
+    /// Adds the rollout `api` beside `web`; its name.
+    pub(super) fn second_rollout(&self) -> String {
+        let namespace = &self.space.name;
+        let rollout = format!(
+            "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: api, namespace: {namespace}}}\nspec:\n  \
+             manifests: [api.yaml]\n  target: {{kind: Deployment, name: api}}\n"
+        );
+        let deployment = manifests(1, "").split("---\n").next().unwrap().replace("web", "api");
+        self.commit(&[("it/api/rollout.yaml", &rollout), ("it/api/api.yaml", &deployment)]);
+        "api".to_owned()
+    }
+
+    /// Waits until the Git server was asked so many times more.
+    pub(super) async fn polls(&self, times: usize) {
+        let asked = || self.git.requests().into_values().sum::<usize>();
+        let before = asked();
+        eventually("polls", async || (asked() >= before + times).then_some(())).await;
+    }
+
+    /// The share of requests that the route sends to the candidate.
+    pub(super) async fn weight(&self) -> i64 {
+        let routes = Api::<DynamicObject>::namespaced_with(self.space.client.clone(), &self.space.name, &http_route());
+        let route = routes.get("web").await.unwrap();
+        let refs = route.data["spec"]["rules"][0]["backendRefs"].as_array().cloned().unwrap_or_default();
+        let weight =
+            |name: &str| refs.iter().find(|r| r["name"] == name).map_or(0, |r| r["weight"].as_i64().unwrap_or(1));
+        let (stable, candidate) = (weight("web"), weight("web-canary"));
+        candidate * 100 / (stable + candidate).max(1)
+    }
+
     /// Waits for the request to enter a step, and merges it.
     pub(super) async fn approve(&self, step: &str) {
-        let branches = async || {
-            let refs =
-                self.origin.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/tidegate/it/propose"]);
-            refs.lines().find(|name| name.ends_with(&format!("-{step}"))).map(str::to_owned)
-        };
-        let branch = eventually(&format!("a request for {step}"), branches).await;
+        let branch = eventually(&format!("a request for {step}"), async || self.request(step)).await;
         let head = self.origin.tip(&branch).unwrap();
         self.origin.git(&["update-ref", &format!("refs/heads/{DECISIONS}"), &head]);
     }
