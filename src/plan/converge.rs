@@ -3,7 +3,7 @@
 //! behind.
 
 use super::action::{Action, Class, Expects, Verb};
-use super::context::{Context, seq_of};
+use super::context::{Context, exactly, seq_of};
 use super::exposure;
 use super::report::{Reason, Wait};
 use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
@@ -239,8 +239,8 @@ impl Pass<'_> {
                 self.out.unlisted = true;
                 continue;
             }
-            let verb =
-                Verb::Delete { target: live.reference().clone(), expects: context.expects(Class::Upkeep, Some(live)) };
+            let expects = Expects::Uid(live.uid().unwrap_or_default().to_owned());
+            let verb = Verb::Delete { target: live.reference().clone(), expects };
             let posture = Some(self.posture.digest());
             self.out.actions.push(context.action(
                 Class::Advance,
@@ -327,7 +327,7 @@ impl Pass<'_> {
         }
         let seq = if class == Class::Retreat { self.context.read } else { self.context.seq };
         let object = Context { seq, ..*self.context }.marked(&object, rendered.role);
-        let verb = Verb::Apply { object: Box::new(object), expects: self.context.expects(class, live) };
+        let verb = Verb::Apply { object: Box::new(object), expects: exactly(live) };
         let posture = if class == Class::Retreat { None } else { Some(self.posture.digest()) };
         self.out.actions.push(self.context.action(class, posture, verb, format!("{reference}: {why}")));
         if let Some(live) = live.filter(|live| super::adopt::client_side_managed(live, self.context.manager)) {
