@@ -39,6 +39,22 @@ fn x_12_a_paused_leaders_upkeep_is_stale_after_a_rollback() {
 }
 
 #[test]
+fn x_12_a_route_that_a_paused_leader_makes_late_exposes_nothing() {
+    let mut world = World::at_shift();
+    world.remove(Kind::HttpRoute, "podinfo");
+    let late: Vec<Action> = world.plan_now().actions;
+    assert!(late.iter().any(|action| action.verb.target().kind == Kind::HttpRoute), "it is made again");
+    world.say(DecisionAction::Abort);
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Steady", 0));
+    for action in &late {
+        world.try_late(action);
+    }
+    assert_eq!(world.weight(), 0);
+}
+
+#[test]
 fn a_route_that_was_deleted_comes_back_and_the_run_goes_on() {
     let mut world = World::at_shift();
     world.remove(Kind::HttpRoute, "podinfo");
