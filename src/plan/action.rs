@@ -65,9 +65,9 @@ pub enum Verb {
 pub enum Expects {
     /// Nothing there (not enforceable by server-side apply: what is created exposes nothing).
     Absent,
-    /// This object, whatever was written to it meanwhile (upkeep).
+    /// This object, whatever was written to it meanwhile (a delete, a change of field managers).
     Uid(String),
-    /// This object, exactly as it was read (advance, retreat).
+    /// This object, exactly as it was read (every apply).
     Version {
         /// Its uid.
         uid: String,

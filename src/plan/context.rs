@@ -157,19 +157,15 @@ impl<'a> Context<'a> {
             why: why.into(),
         }
     }
+}
 
-    /// What a write of that class expects to find where `live` was read.
-    #[must_use]
-    pub fn expects(&self, class: Class, live: Option<&Object>) -> Expects {
-        let Some(live) = live else { return Expects::Absent };
-        let uid = live.uid().unwrap_or_default().to_owned();
-        match class {
-            Class::Upkeep => Expects::Uid(uid),
-            Class::Retreat | Class::Advance => {
-                Expects::Version { uid, resource_version: live.resource_version().unwrap_or_default().to_owned() }
-            }
-        }
-    }
+/// What a write expects to find where `live` was read. Upkeep too writes whole objects, and with them a version: a paused
+/// leader's must not undo what was written since.
+#[must_use]
+pub fn exactly(live: Option<&Object>) -> Expects {
+    let Some(live) = live else { return Expects::Absent };
+    let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
+    Expects::Version { uid: text(live.uid()), resource_version: text(live.resource_version()) }
 }
 
 /// The sequence number that a live object's last write relied on.

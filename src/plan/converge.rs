@@ -3,11 +3,11 @@
 //! behind.
 
 use super::action::{Action, Class, Expects, Verb};
-use super::context::{Context, seq_of};
+use super::context::{Context, exactly, seq_of};
 use super::exposure;
 use super::report::{Reason, Wait};
 use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
-use crate::record::posture::Posture;
+use crate::record::posture::{Posture, Split};
 use crate::record::state::RoleName;
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
@@ -239,8 +239,8 @@ impl Pass<'_> {
                 self.out.unlisted = true;
                 continue;
             }
-            let verb =
-                Verb::Delete { target: live.reference().clone(), expects: context.expects(Class::Upkeep, Some(live)) };
+            let expects = Expects::Uid(live.uid().unwrap_or_default().to_owned());
+            let verb = Verb::Delete { target: live.reference().clone(), expects };
             let posture = Some(self.posture.digest());
             self.out.actions.push(context.action(
                 Class::Advance,
@@ -317,17 +317,13 @@ impl Pass<'_> {
     fn apply(&mut self, reference: &ObjectRef, class: Class, why: &str) {
         let Some(rendered) = self.rendered.get(reference) else { return };
         let live = self.context.live.get(reference);
-        let object = match (rendered.role, live, reference.kind) {
-            // A late create by a paused leader must expose nothing: the size comes with a later tick.
-            (RoleName::Candidate, None, Kind::Deployment) => layout::with_replicas(rendered.object.clone(), Some(0)),
-            _ => rendered.object.clone(),
-        };
+        let object = if live.is_some() { rendered.object.clone() } else { self.at_first(rendered) };
         if self.failed_before(reference, &compare::applied_digest(&object)) {
             return;
         }
         let seq = if class == Class::Retreat { self.context.read } else { self.context.seq };
         let object = Context { seq, ..*self.context }.marked(&object, rendered.role);
-        let verb = Verb::Apply { object: Box::new(object), expects: self.context.expects(class, live) };
+        let verb = Verb::Apply { object: Box::new(object), expects: exactly(live) };
         let posture = if class == Class::Retreat { None } else { Some(self.posture.digest()) };
         self.out.actions.push(self.context.action(class, posture, verb, format!("{reference}: {why}")));
         if let Some(live) = live.filter(|live| super::adopt::client_side_managed(live, self.context.manager)) {
@@ -336,6 +332,24 @@ impl Pass<'_> {
             let posture = Some(self.posture.digest());
             let why = format!("{reference}: field managers of client-side apply become ours");
             self.out.actions.push(self.context.action(Class::Upkeep, posture, verb, why));
+        }
+    }
+
+    /// What is created: server-side apply cannot ask for absence, so that a late create by a paused leader may meet the
+    /// object of another run. It must expose nothing: size and split come with a later tick.
+    fn at_first(&self, rendered: &Rendered) -> Object {
+        let reference = rendered.object.reference();
+        match rendered.role {
+            RoleName::Candidate if reference.kind == Kind::Deployment => {
+                layout::with_replicas(rendered.object.clone(), Some(0))
+            }
+            RoleName::Candidate => rendered.object.clone(),
+            RoleName::Stable => {
+                let lowered = Posture { split: Split::stable(), ..self.posture.clone() };
+                let object =
+                    inplace::render(&lowered, &self.context.facts()).ok().and_then(|mut all| all.remove(reference));
+                object.map_or_else(|| rendered.object.clone(), |rendered| rendered.object)
+            }
         }
     }
 

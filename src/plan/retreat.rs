@@ -1,7 +1,7 @@
 //! Going back: the part that waits for nothing. It is rendered from live alone and leaves a mark (design §1).
 
 use super::action::{Action, Class, Verb};
-use super::context::{Context, Stable};
+use super::context::{Context, Stable, exactly};
 use super::exposure::{self, Ready};
 use super::report::{Reason, Wait};
 use crate::manifest::object::{Kind, Object, ObjectRef, RETREATED};
@@ -115,7 +115,7 @@ fn restore(
         } else {
             exposure::retreated(context, live, mark)
         };
-        let verb = Verb::Apply { object: Box::new(object), expects: context.expects(Class::Retreat, Some(live)) };
+        let verb = Verb::Apply { object: Box::new(object), expects: exactly(Some(live)) };
         let why = if differs { format!("{reference}: back to the old version") } else { format!("{reference}: mark") };
         out.actions.push(context.action(Class::Retreat, None, verb, why));
     }
@@ -162,7 +162,7 @@ fn lower(context: &Context<'_>, run: &Run, mark: &str, serves: bool, out: &mut R
             continue;
         }
         let object = Box::new(object);
-        let verb = Verb::Apply { object, expects: context.expects(Class::Retreat, Some(live)) };
+        let verb = Verb::Apply { object, expects: exactly(Some(live)) };
         let why = format!("{carrier}: all traffic to stable");
         out.actions.push(context.action(Class::Retreat, None, verb, why));
         if !back && carrier.kind == Kind::Service {

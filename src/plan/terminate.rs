@@ -1,6 +1,7 @@
 //! Ends: a rollout that left main, a record that cannot be read, branches that ask for nothing any more.
 
-use super::action::{Action, Class, Expects, Verb};
+use super::action::{Action, Class, Verb};
+use super::context::exactly;
 use super::draft::{Draft, RolloutPlan};
 use super::input::Input;
 use super::planner;
@@ -41,19 +42,12 @@ pub fn strip(draft: &Draft<'_>) -> Vec<Action> {
             cluster: draft.input.me.cluster.clone(),
             cluster_uid: draft.live.cluster_uid.clone(),
             posture: draft.posture().map(Posture::digest),
-            verb: Verb::Apply { object: Box::new(object), expects: exactly(live) },
+            verb: Verb::Apply { object: Box::new(object), expects: exactly(Some(live)) },
             why: format!("{}: marks removed", live.reference()),
         };
         Some(action)
     })
     .collect()
-}
-
-fn exactly(live: &Object) -> Expects {
-    Expects::Version {
-        uid: live.uid().unwrap_or_default().to_owned(),
-        resource_version: live.resource_version().unwrap_or_default().to_owned(),
-    }
 }
 
 fn unmark(object: &mut Object) {
@@ -97,7 +91,7 @@ pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
                 cluster: input.me.cluster.clone(),
                 cluster_uid: live.cluster_uid.clone(),
                 posture: None,
-                verb: Verb::Apply { object: Box::new(object), expects: exactly(route) },
+                verb: Verb::Apply { object: Box::new(object), expects: exactly(Some(route)) },
                 why: format!("{}: all traffic to stable", route.reference()),
             });
         }

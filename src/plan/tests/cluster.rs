@@ -19,6 +19,12 @@ impl World {
         self.put(object);
     }
 
+    /// A hand deletes a live object.
+    pub(super) fn remove(&mut self, kind: Kind, name: &str) {
+        let reference = ObjectRef { kind, namespace: id().namespace, name: name.parse().expect("a name") };
+        self.live.objects.remove(&reference).expect("there");
+    }
+
     pub(super) fn put(&mut self, mut object: Object) {
         self.versions += 1;
         let reference = object.reference().clone();

@@ -6,5 +6,6 @@ mod crashes;
 mod failures;
 mod journeys;
 mod manifests;
+mod promise;
 mod words;
 mod world;

@@ -1,0 +1,75 @@
+//! Ways in which live could get ahead of Git, or users could be left without pods.
+
+use super::manifests::{QUICK, REPLICAS, set};
+use super::world::World;
+use crate::manifest::decision::DecisionAction;
+use crate::manifest::object::Kind;
+use crate::plan::action::Action;
+use serde_json::json;
+
+fn promoted_twice() -> World {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.want(QUICK, set("2"));
+    for _ in 0..4 {
+        world.pass(61);
+    }
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:2")));
+    world
+}
+
+#[test]
+fn x_12_a_paused_leaders_upkeep_is_stale_after_a_rollback() {
+    let mut world = promoted_twice();
+    world.edit(Kind::Deployment, "podinfo", |d| d["spec"]["minReadySeconds"] = 3.into());
+    world.edit(Kind::Deployment, "podinfo", |d| {
+        d["spec"]["template"]["spec"]["containers"][0]["image"] = json!("app:0")
+    });
+    let late: Vec<Action> = world.plan_now().actions;
+    assert!(!late.is_empty(), "drift is put back");
+    world.settle();
+    world.say_of(DecisionAction::Rollback, "0".parse().unwrap());
+    world.settle();
+    world.pass(1);
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:1")), "{:#?}", world.log);
+    for action in &late {
+        world.try_late(action);
+    }
+    assert_eq!(world.image("podinfo"), Some("app:1"), "the version that was left does not come back");
+}
+
+#[test]
+fn x_12_a_route_that_a_paused_leader_makes_late_exposes_nothing() {
+    let mut world = World::at_shift();
+    world.remove(Kind::HttpRoute, "podinfo");
+    let late: Vec<Action> = world.plan_now().actions;
+    assert!(late.iter().any(|action| action.verb.target().kind == Kind::HttpRoute), "it is made again");
+    world.say(DecisionAction::Abort);
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Steady", 0));
+    for action in &late {
+        world.try_late(action);
+    }
+    assert_eq!(world.weight(), 0);
+}
+
+#[test]
+fn a_route_that_was_deleted_comes_back_and_the_run_goes_on() {
+    let mut world = World::at_shift();
+    world.remove(Kind::HttpRoute, "podinfo");
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.weight()), ("Promoting(shift)", 100));
+}
+
+#[test]
+fn by_pods_a_hand_that_adds_pods_is_brought_down() {
+    let mut world = World::new(REPLICAS, "1");
+    world.settle();
+    world.want(REPLICAS, set("2"));
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(fifth)");
+    world.edit(Kind::Deployment, "podinfo-canary", |d| d["spec"]["replicas"] = 4.into());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(fifth)", 20));
+}
