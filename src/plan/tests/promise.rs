@@ -1,7 +1,7 @@
 //! Ways in which live could get ahead of Git, or users could be left without pods.
 
 use super::manifests::{QUICK, REPLICAS, set};
-use super::world::{Gateway, World};
+use super::world::{Gateway, Pods, World};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::Kind;
 use crate::plan::action::Action;
@@ -94,6 +94,38 @@ fn a_hand_that_raises_is_brought_down_although_something_else_is_in_the_way_or_g
         world.settle();
         assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(tenth)", 10));
     }
+}
+
+#[test]
+fn a_way_back_restores_a_stable_that_somebody_deleted() {
+    let mut world = World::at_shift();
+    world.remove(Kind::Deployment, "podinfo");
+    world.remove(Kind::ConfigMap, "settings");
+    world.behave("app:2", Pods::Ready);
+    world.say(DecisionAction::Abort);
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.image("podinfo"), world.weight()), ("Steady", Some("app:1"), 0));
+    assert!(world.get(Kind::ConfigMap, "settings").is_some());
+}
+
+#[test]
+fn without_the_stable_set_nothing_is_said_to_be_back() {
+    let mut world = World::at_shift();
+    world.only_stable_stuck = true;
+    world.pass(66);
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Promoting(promote)", Some("app:2")));
+    let old = world.record().run.unwrap().from;
+    let kept = world.sets.remove(&old).unwrap();
+    world.say(DecisionAction::Abort);
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.weight()), ("Reverting(split)", 100), "{:#?}", world.log);
+    assert!(world.waits().contains(&"RecordUnreadable"), "{:?}", world.waits());
+    world.sets.insert(old, kept);
+    world.only_stable_stuck = false;
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:1")));
 }
 
 #[test]
