@@ -129,6 +129,21 @@ fn without_the_stable_set_nothing_is_said_to_be_back() {
 }
 
 #[test]
+fn a_candidate_that_dies_while_it_alone_serves_is_left() {
+    let mut world = World::at_shift();
+    world.only_stable_stuck = true;
+    world.pass(66);
+    world.pass(601);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Failed", 100));
+    world.only_stable_stuck = false;
+    world.behave("app:2", Pods::Stuck);
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.image("podinfo"), world.weight()), ("Failed", Some("app:1"), 0));
+    assert!(world.record().run.is_none());
+}
+
+#[test]
 fn by_pods_a_hand_that_adds_pods_is_brought_down() {
     let mut world = World::new(REPLICAS, "1");
     world.settle();
