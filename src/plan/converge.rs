@@ -67,7 +67,7 @@ pub fn converge(
 ) -> Result<Converged, RenderError> {
     let rendered = inplace::render(posture, &context.facts())?;
     let mut pass = Pass { context, posture, drift, rendered: &rendered, out: Converged::default() };
-    if pass.blocked() || pass.lower() || pass.build() || pass.await_ready(stable_first) || pass.front() {
+    if pass.lower() || pass.blocked() || pass.build() || pass.await_ready(stable_first) || pass.front() {
         return Ok(pass.out);
     }
     if pass.await_route() || pass.delete() {
@@ -115,14 +115,16 @@ impl Pass<'_> {
     /// A hand raised the exposure: it is lowered to the record. Not in *return*, where the share goes to the same version.
     fn lower(&mut self) -> bool {
         let handing_back = self.posture.candidate.as_ref().is_some_and(|c| c.set == self.posture.stable.set);
-        let Ok(live) = exposure::live_split(self.context) else { return false };
-        if handing_back || live.within(&self.posture.split) || self.drift == Drift::Restore {
+        // What we never write is more than the record says, whatever it is.
+        let within = exposure::live_split(self.context).is_ok_and(|live| live.within(&self.posture.split));
+        if handing_back || within || self.drift == Drift::Restore {
             return false;
         }
         for carrier in exposure::carriers(self.context) {
             let Some(rendered) = self.rendered.get(&carrier) else { continue };
             if let Some(live) = self.context.live.get(&carrier) {
-                if compare::differs(&rendered.object, live).is_empty() {
+                let claimed = super::adopt::claimed_by_others(self.context, live).is_some();
+                if claimed || compare::differs(&rendered.object, live).is_empty() {
                     continue;
                 }
                 self.apply(&carrier, Class::Retreat, "exposure back to the record");

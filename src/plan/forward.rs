@@ -1,6 +1,6 @@
 //! An open run on its way: where it stands, whether it goes on, waits or goes back.
 
-use super::back::{self, Turn};
+use super::back::{self, Superseding, Turn};
 use super::context::Context;
 use super::converge::{Converged, Drift, StableFirst};
 use super::draft::{Draft, Manner};
@@ -63,6 +63,9 @@ pub fn manner(step: &Step, stop: &Stop) -> Manner<'static> {
     }
 }
 
+/// Why a run goes back at once.
+const NO_ENDPOINT: &str = "the candidate has no ready endpoint left";
+
 /// What evidence against going on comes to.
 enum Judgement {
     Back(Turn),
@@ -88,7 +91,7 @@ fn turn_back(
     if step.name.as_str() == "return" {
         return None;
     }
-    if let Some(turn) = back::asked_for(draft, run, back::Superseding::at(step)) {
+    if let Some(turn) = back::asked_for(draft, run, Superseding::at(step)) {
         return Some(Judgement::Back(turn));
     }
     if let Some(why) = &converged.refused {
@@ -96,7 +99,7 @@ fn turn_back(
     }
     let ready = exposure::ready(&context);
     if ready.candidate == 0 && step.posture.candidate.is_some() && relies_on_candidate(&context, stop) {
-        let why = format!("{}: the candidate has no ready endpoint left", stop.step);
+        let why = format!("{}: {NO_ENDPOINT}", stop.step);
         return Some(Judgement::Back(Turn::failed(why)));
     }
     let (role, why) = overdue(draft, plan, stop, converged)?;
@@ -296,8 +299,9 @@ fn finish(draft: &mut Draft<'_>, run: &Run) {
 pub fn on_candidate(draft: &mut Draft<'_>, why: &str) {
     let (Some(run), Some(plan)) = (draft.state.run.clone(), draft.plan.clone()) else { return };
     let context = draft.context(&plan, None, None);
-    let turn = retreat::mark_seen(&context, &run).map(Turn::from_mark);
-    if let Some(turn) = turn.or_else(|| back::asked_for(draft, &run, back::Superseding::Interrupts)) {
+    let marked = retreat::mark_seen(&context, &run).map(Turn::from_mark);
+    let dead = || (exposure::ready(&context).candidate == 0).then(|| Turn::failed(format!("{why}; {NO_ENDPOINT}")));
+    if let Some(turn) = marked.or_else(|| back::asked_for(draft, &run, Superseding::Interrupts)).or_else(dead) {
         back::turn(draft, &run, turn);
         return;
     }

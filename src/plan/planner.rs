@@ -1,6 +1,6 @@
 //! The planner: a pure function of what was observed (design §1). It reads as a list of steps.
 
-use super::action::Action;
+use super::action::{Action, Class};
 use super::back;
 use super::context::seq_of;
 use super::converge::Drift;
@@ -112,7 +112,9 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
     }
     if let Git::Away(why) = &draft.input.git {
         // Nothing is queued: one later commit says what live and marks show.
+        let lowered: Vec<Action> = due(&draft).into_iter().filter(|action| action.class == Class::Retreat).collect();
         let Draft { retreats, waits, .. } = draft;
+        let retreats = [retreats, lowered].concat();
         let away = Wait::new(Reason::GitAway, why.clone());
         return RolloutPlan { retreats, waits: [vec![away], waits].concat(), ..hold(Wait::new(Reason::GitAway, "")) };
     }

@@ -8,7 +8,7 @@ use crate::manifest::object::{Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::{Posture, Role, Split};
 use crate::record::state::Run;
 use crate::target::compare;
-use crate::target::inplace::{self, Rendered};
+use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::workload;
 use std::collections::BTreeMap;
 
@@ -54,12 +54,20 @@ pub fn mark_seen<'a>(context: &Context<'a>, run: &Run) -> Option<&'a str> {
 pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retreat {
     let mark = mark(run, why);
     let mut out = Retreat::default();
-    let stable = stable_objects(context, old);
+    let (stable, known) = match stable_objects(context, old) {
+        Ok(stable) => (stable, true),
+        Err(error) => {
+            out.waits.push(Wait::new(Reason::RecordUnreadable, error.to_string()));
+            (BTreeMap::new(), false)
+        }
+    };
     let to_mark = overwritten(context, &stable, run);
-    let restored = restore(context, &stable, &to_mark, &mark, &mut out);
+    // Where the old version is not known, what the run has overwritten cannot be put back.
+    let restored =
+        restore(context, &stable, &to_mark, &mark, &mut out) && (known || context.stable == Stable::Untouched);
     let serves = restored && stable_serves(context, context.live.get(&context.target()), exposure::ready(context));
     let lowered = lower(context, run, &mark, serves, &mut out);
-    out.seen = lowered && restored && to_mark.iter().all(|r| is_marked(context, r, run));
+    out.seen = lowered && restored && known && to_mark.iter().all(|r| is_marked(context, r, run));
     if out.actions.is_empty() && !out.seen && out.waits.is_empty() {
         let why = "traffic stays on the candidate until stable is back and ready";
         out.waits.push(Wait::new(Reason::StableNotReady, why));
@@ -67,23 +75,23 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     out
 }
 
-/// Stable's objects at rest, as the old version has them. Empty when its set is not at hand: then only the split goes back.
-fn stable_objects(context: &Context<'_>, old: &Role) -> BTreeMap<ObjectRef, Rendered> {
+/// Stable's objects at rest, as the old version has them.
+fn stable_objects(context: &Context<'_>, old: &Role) -> Result<BTreeMap<ObjectRef, Rendered>, RenderError> {
     let posture = Posture { stable: old.clone(), candidate: None, split: Split::stable() };
-    inplace::render(&posture, &context.facts()).unwrap_or_default()
+    inplace::render(&posture, &context.facts())
 }
 
-/// The live stable objects that the run's promote would overwrite, or has.
+/// The stable objects that the run's promote would overwrite, or has; and those that somebody deleted meanwhile.
 fn overwritten(context: &Context<'_>, stable: &BTreeMap<ObjectRef, Rendered>, run: &Run) -> Vec<ObjectRef> {
     let carriers = exposure::carriers(context);
     let new = Role { set: run.to.clone(), size: crate::record::posture::Size::Declared, pods: Some(run.pods.clone()) };
-    let new = stable_objects(context, &new);
+    let new = stable_objects(context, &new).unwrap_or_default();
     stable
         .iter()
-        .filter(|(reference, _)| !carriers.contains(reference) && context.live.get(reference).is_some())
+        .filter(|(reference, _)| !carriers.contains(reference) && !context.live.missing.contains(&reference.kind))
         .filter(|(reference, old)| {
             let differs = new.get(reference).is_none_or(|new| new.object != old.object);
-            differs || **reference == context.target()
+            differs || **reference == context.target() || context.live.get(reference).is_none()
         })
         .map(|(reference, _)| reference.clone())
         .collect()
@@ -100,7 +108,13 @@ fn restore(
     let marking = Context { mark: Some(mark), seq: context.read, ..*context };
     let mut back = true;
     for reference in to_mark {
-        let (Some(old), Some(live)) = (stable.get(reference), context.live.get(reference)) else { continue };
+        let Some(old) = stable.get(reference) else { continue };
+        let Some(live) = context.live.get(reference) else {
+            back = false;
+            let verb = Verb::Apply { object: Box::new(marking.marked(&old.object, old.role)), expects: exactly(None) };
+            out.actions.push(context.action(Class::Retreat, None, verb, format!("{reference}: made again")));
+            continue;
+        };
         // A hand's change to a stable that the run never touched is drift, and waits until the run has ended.
         let differs = context.stable == Stable::Overwritten && !differs_beyond_size(&old.object, live).is_empty();
         let unmarked = live.annotation(RETREATED).is_none_or(|m| m.split('/').next() != mark.split('/').next());

@@ -4,7 +4,7 @@
 
 use super::quantity;
 use crate::manifest::object::{APPLIED, EPOCH, Kind, OWNER, Object, RETREATED, SEQ};
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
 
@@ -13,7 +13,7 @@ use std::fmt::{self, Write};
 pub struct Difference {
     /// Where, as a JSON pointer into the rendered object.
     pub pointer: String,
-    /// What was rendered; `null` where a list should end.
+    /// What was rendered; `null` where a list should end, and where a field should not be.
     pub wanted: Value,
     /// What the live object has there; none if nothing.
     pub found: Option<Value>,
@@ -79,7 +79,8 @@ const ALLOCATED: [&str; 3] = ["clusterIP", "healthCheckNodePort", "nodePort"];
 /// Every rendered field that the live object does not have with an equal value. Empty: nothing to write.
 ///
 /// `null` in `rendered` asks for nothing. Quantities compare by value. Lists that Kubernetes merges by key are matched
-/// by key, whatever else live has in them; other lists must agree in length and order.
+/// by key, whatever else live has in them; other lists must agree in length and order. The rules of a route are ours as
+/// a whole: there a field that was not rendered is a difference too.
 #[must_use]
 pub fn differs(rendered: &Object, live: &Object) -> Vec<Difference> {
     let mut walk = Walk { kind: rendered.reference().kind, path: Vec::new(), found: Vec::new() };
@@ -135,6 +136,13 @@ impl Walk {
                 for (key, value) in wanted {
                     self.inside(key.clone(), value, found.get(key));
                 }
+                for (key, extra) in found {
+                    if self.is_added(wanted, key, extra) {
+                        self.path.push(key.clone());
+                        self.report(Value::Null, Some(extra));
+                        self.path.pop();
+                    }
+                }
             }
             (Value::Array(wanted), Some(Value::Array(found))) => self.list(wanted, found),
             (_, found) => {
@@ -143,6 +151,23 @@ impl Walk {
                 }
             }
         }
+    }
+
+    /// Whether a hand added a field to what is ours as a whole: the rules of a route are one atomic list. What the API
+    /// server fills in there is none (Gateway API v1: defaults of `matches`, `path`, and of a backend reference).
+    fn is_added(&self, wanted: &Map<String, Value>, key: &str, found: &Value) -> bool {
+        let everything = || json!({"type": "PathPrefix", "value": "/"});
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        let default = match path[..] {
+            ["spec", "rules", _] if key == "matches" => json!([{"path": everything()}]),
+            ["spec", "rules", _, "matches", _] if key == "path" => everything(),
+            ["spec", "rules", _, "backendRefs", _] if key == "group" => json!(""),
+            ["spec", "rules", _, "backendRefs", _] if key == "kind" => json!("Service"),
+            ["spec", "rules", _, "backendRefs", _] if key == "weight" => json!(1),
+            ["spec", "rules", _] | ["spec", "rules", _, "matches" | "backendRefs", _] => Value::Null,
+            _ => return false,
+        };
+        self.kind == Kind::HttpRoute && !wanted.contains_key(key) && *found != default
     }
 
     fn inside(&mut self, key: String, wanted: &Value, found: Option<&Value>) {

@@ -1,7 +1,7 @@
 //! Ways in which live could get ahead of Git, or users could be left without pods.
 
 use super::manifests::{QUICK, REPLICAS, set};
-use super::world::World;
+use super::world::{Gateway, Pods, World};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::Kind;
 use crate::plan::action::Action;
@@ -60,6 +60,87 @@ fn a_route_that_was_deleted_comes_back_and_the_run_goes_on() {
     world.remove(Kind::HttpRoute, "podinfo");
     world.settle();
     assert_eq!((world.phase().as_str(), world.weight()), ("Promoting(shift)", 100));
+}
+
+#[test]
+fn a_hand_that_exposes_in_a_way_of_its_own_is_brought_down_to_the_record() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.gateway = Gateway::Off;
+    world.want(QUICK, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(prepare)", 0));
+    world.edit(Kind::HttpRoute, "podinfo", |route| {
+        let mirror =
+            json!({"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "podinfo-canary", "port": 80}}});
+        route["spec"]["rules"][0]["filters"] = json!([mirror]);
+    });
+    world.settle();
+    assert_eq!(world.get(Kind::HttpRoute, "podinfo").and_then(|r| r.at("/spec/rules/0/filters")), None);
+}
+
+#[test]
+fn a_hand_that_raises_is_brought_down_although_something_else_is_in_the_way_or_git_is_away() {
+    let mut blocked = World::at_tenth();
+    blocked.exists_value(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "all"},
+        "spec": {"selector": {"app": "podinfo-canary"}}}));
+    let mut away = World::at_tenth();
+    away.without_git();
+    for mut world in [blocked, away] {
+        world.edit(Kind::HttpRoute, "podinfo", |route| {
+            route["spec"]["rules"][0]["backendRefs"][0]["weight"] = 50.into();
+            route["spec"]["rules"][0]["backendRefs"][1]["weight"] = 50.into();
+        });
+        world.settle();
+        assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(tenth)", 10));
+    }
+}
+
+#[test]
+fn a_way_back_restores_a_stable_that_somebody_deleted() {
+    let mut world = World::at_shift();
+    world.remove(Kind::Deployment, "podinfo");
+    world.remove(Kind::ConfigMap, "settings");
+    world.behave("app:2", Pods::Ready);
+    world.say(DecisionAction::Abort);
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.image("podinfo"), world.weight()), ("Steady", Some("app:1"), 0));
+    assert!(world.get(Kind::ConfigMap, "settings").is_some());
+}
+
+#[test]
+fn without_the_stable_set_nothing_is_said_to_be_back() {
+    let mut world = World::at_shift();
+    world.only_stable_stuck = true;
+    world.pass(66);
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Promoting(promote)", Some("app:2")));
+    let old = world.record().run.unwrap().from;
+    let kept = world.sets.remove(&old).unwrap();
+    world.say(DecisionAction::Abort);
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.weight()), ("Reverting(split)", 100), "{:#?}", world.log);
+    assert!(world.waits().contains(&"RecordUnreadable"), "{:?}", world.waits());
+    world.sets.insert(old, kept);
+    world.only_stable_stuck = false;
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:1")));
+}
+
+#[test]
+fn a_candidate_that_dies_while_it_alone_serves_is_left() {
+    let mut world = World::at_shift();
+    world.only_stable_stuck = true;
+    world.pass(66);
+    world.pass(601);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Failed", 100));
+    world.only_stable_stuck = false;
+    world.behave("app:2", Pods::Stuck);
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.image("podinfo"), world.weight()), ("Failed", Some("app:1"), 0));
+    assert!(world.record().run.is_none());
 }
 
 #[test]

@@ -191,6 +191,14 @@ fn a_routes_rules_agree_in_length_order_and_zero_weights() {
     let mut longer = defaulted(0);
     longer["spec"]["rules"].as_array_mut().unwrap().push(json!({}));
     assert_eq!(pointers(Kind::HttpRoute, rules(json!(0)), longer), ["/spec/rules/1"]);
+    // Rules are ours as a whole: what a hand adds to one is a difference.
+    let mut mirrored = defaulted(0);
+    mirrored["spec"]["rules"][0]["filters"] = json!([{"type": "RequestMirror"}]);
+    mirrored["spec"]["rules"][0]["backendRefs"][0]["filters"] = json!([]);
+    assert_eq!(
+        pointers(Kind::HttpRoute, rules(json!(0)), mirrored),
+        ["/spec/rules/0/backendRefs/0/filters", "/spec/rules/0/filters"]
+    );
 }
 
 #[test]
