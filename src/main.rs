@@ -1,3 +1,5 @@
 //! The binary: hands the command line to the library.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    tidegate::cli::main()
+}

@@ -2,34 +2,41 @@
 //!
 //! Exit codes: 0 nothing is wrong, 1 there are findings, 2 the directory cannot be read.
 
+use super::Exit;
+use super::failure::Failure;
+use super::screen::Screen;
+use super::ui::Ink;
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Loaded};
 use crate::manifest::{oid, yaml};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use anstream::ColorChoice;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
-/// What `tidegate validate` takes.
+/// Check all files of a repository
 #[derive(Debug, Clone, clap::Args)]
-pub struct Args {
-    /// The directory to check: the root of a working copy.
+#[command(
+    long_about = "Checks all files of a repository, without a cluster and without a network: every error at once, with its \
+                  line, what was expected and how to mend it.",
+    after_help = "Examples:
+  tidegate validate
+  tidegate validate . -o json   # for CI
+"
+)]
+pub struct ValidateArgs {
+    /// The directory to check: the root of a working copy
     #[arg(value_name = "DIR", default_value = ".")]
-    pub dir: PathBuf,
-    /// How to print the findings.
-    #[arg(short, long, value_enum, default_value = "text")]
-    pub output: Output,
+    dir: PathBuf,
 }
 
 /// How findings are printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     /// For people, with the source lines; in colour on a terminal.
     Text,
@@ -55,22 +62,20 @@ pub enum Colour {
     Always,
 }
 
-/// Validates and prints. Errors of usage go to the standard error.
-#[must_use]
-pub fn run(args: &Args) -> ExitCode {
-    let colour = match anstream::AutoStream::choice(&io::stdout()) {
-        ColorChoice::Never => Colour::Never,
-        ColorChoice::Auto | ColorChoice::Always | ColorChoice::AlwaysAnsi => Colour::Always,
+/// Validates and prints.
+///
+/// # Errors
+/// When the directory cannot be read.
+pub(super) fn command(args: &ValidateArgs, screen: &Screen) -> Result<Exit, Failure> {
+    let unreadable = |error: io::Error| Failure::usage(format!("cannot read {}: {error}", args.dir.display()));
+    let loaded = load::load(&read(&args.dir).map_err(unreadable)?, &Caps::default());
+    let errors = loaded.errors();
+    let colour = match screen.ink {
+        Ink::Colour => Colour::Always,
+        Ink::Plain => Colour::Never,
     };
-    let report = validate(&args.dir, args.output, colour);
-    let text = report.text.as_bytes();
-    let written =
-        if report.code == 2 { anstream::stderr().write_all(text) } else { anstream::stdout().write_all(text) };
-    // A closed pipe (`| head`) is no finding.
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(2),
-        Ok(()) | Err(_) => ExitCode::from(report.code),
-    }
+    screen.show(&as_json(&loaded, &errors), |_, _| report(&loaded, Output::Text, colour).text)?;
+    Ok(if errors.is_empty() { Exit::Done } else { Exit::Findings })
 }
 
 /// Validates the directory.

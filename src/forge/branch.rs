@@ -3,15 +3,14 @@
 //!
 //! Merging approves; on a host without pull requests, deleting the branch unmerged denies (X-4).
 
-use crate::manifest::desired::{Plan, Set};
+use crate::manifest::desired::Plan;
 use crate::manifest::duration::Span;
-use crate::manifest::files::{InvalidPath, RepoPath};
+use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{InstanceName, Percent, Revision, RolloutId, RunId, StepName};
 use crate::record::posture::Split;
 use crate::record::state::Run;
 use crate::record::text::{exposure, unlinked};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 pub use crate::record::branches::{Asks, Head, decisions_branch, propose_prefix, state_branch};
 
@@ -126,9 +125,6 @@ pub struct Revert<'a> {
     pub stable: &'a Revision,
     /// Why it went back; foreign text is welcome.
     pub why: &'a str,
-    /// The files that the change cannot be undone in, because others have changed the same lines since. If there is one,
-    /// the request changes nothing and says so.
-    pub conflicts: &'a [RepoPath],
 }
 
 impl Revert<'_> {
@@ -141,94 +137,28 @@ impl Revert<'_> {
     /// What a person reads before merging it.
     #[must_use]
     pub fn message(&self) -> String {
-        let Self { instance, main, rollout, run, revision, stable, why, conflicts } = self;
+        let Self { instance, main, rollout, run, revision, stable, why } = self;
         let branch = self.head().branch(instance);
-        let does = if conflicts.is_empty() {
-            format!(
-                "Merging this into {main} undoes what run {run} changed in the manifests, file by file;\n\
-                 what others changed since stays. Without it the revision stays refused until {main}\n\
-                 changes or a decision says retry.\n\n\
-                 To merge with plain git:\n\n    \
-                 git fetch origin\n    \
-                 git switch {main}\n    \
-                 git merge --no-edit origin/{branch}\n    \
-                 git push origin {main}\n"
-            )
-        } else {
-            // Paths are foreign text as well, and stand one to a line.
-            let files: String = conflicts.iter().map(|path| format!("    {}\n", unlinked(path.as_str()))).collect();
-            format!(
-                "This changes nothing: the change of run {run} cannot be undone by itself, because\n\
-                 these files have been changed since in the same places:\n\n{files}\n\
-                 Please mend them by hand on {main}. Until then the revision stays refused.\n"
-            )
-        };
         format!(
             "{rollout}: revert run {run}\n\n\
              Run {run} went back: {}\n\n\
              All traffic is on the stable version already; nothing waits for this request.\n\n\
              Refused:  {revision}\n\
              Stable:   {stable}\n\n\
-             {does}\n\
+             Merging this into {main} undoes what run {run} changed in the manifests, file by file;\n\
+             what others changed since stays. Without it the revision stays refused until {main}\n\
+             changes or a decision says retry.\n\n\
+             To merge with plain git:\n\n    \
+             git fetch origin\n    \
+             git switch {main}\n    \
+             git merge --no-edit origin/{branch}\n    \
+             git push origin {main}\n\n\
              To leave {main} as it is:\n\n    \
              git push origin --delete {branch}\n\n\
              Tidegate-Rollout: {rollout}\nTidegate-Run: {run}\n",
             unlinked(why),
         )
     }
-}
-
-/// Files by their path on main.
-pub type Contents = BTreeMap<RepoPath, Arc<[u8]>>;
-
-/// The files of a set, by the paths that they have on main beside the rollout's file.
-///
-/// # Errors
-/// When a path would leave the repository.
-pub fn on_main(rollout_file: &RepoPath, set: &Set) -> Result<Contents, InvalidPath> {
-    set.files.iter().map(|(path, (_, bytes))| Ok((rollout_file.beside(path.as_str())?, bytes.clone()))).collect()
-}
-
-/// How a run's change of one file is undone on main.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Undo {
-    /// The file gets this content.
-    Write(Arc<[u8]>),
-    /// The run had added the file; it goes.
-    Remove,
-    /// Others have changed it since: a three-way merge decides.
-    Merge {
-        /// As the run brought it.
-        base: Arc<[u8]>,
-        /// As it is on main now.
-        ours: Arc<[u8]>,
-        /// As it was promoted.
-        theirs: Arc<[u8]>,
-    },
-    /// One side has removed the file and the other has changed it.
-    Conflict,
-}
-
-/// What undoing a run's own change means for each file: base = the run's set, theirs = the promoted set, ours = main
-/// now. Files that the run did not change, and files that are back already, are left out.
-#[must_use]
-pub fn revert_edits(base: &Contents, theirs: &Contents, ours: &Contents) -> BTreeMap<RepoPath, Undo> {
-    let paths: BTreeSet<&RepoPath> = base.keys().chain(theirs.keys()).collect();
-    let undo = |path: &RepoPath| {
-        let (base, theirs, ours) = (base.get(path), theirs.get(path), ours.get(path));
-        if base == theirs || ours == theirs {
-            return None;
-        }
-        Some(match (base, theirs, ours) {
-            (_, Some(theirs), _) if ours == base => Undo::Write(theirs.clone()),
-            (_, None, _) if ours == base => Undo::Remove,
-            (Some(base), Some(theirs), Some(ours)) => {
-                Undo::Merge { base: base.clone(), ours: ours.clone(), theirs: theirs.clone() }
-            }
-            _ => Undo::Conflict,
-        })
-    };
-    paths.into_iter().filter_map(|path| Some((path.clone(), undo(path)?))).collect()
 }
 
 #[cfg(test)]

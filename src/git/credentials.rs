@@ -1,15 +1,9 @@
 //! Who we are to the server: read from a file at each request, so that a rotated token works at once.
 
 use super::GitError;
-use secrecy::SecretString;
+use super::remote::Login;
 use std::path::Path;
 use url::Url;
-
-/// A user and a password; it has no Debug, so that it is never shown.
-pub(super) struct Credentials {
-    pub(super) user: String,
-    pub(super) password: SecretString,
-}
 
 /// Reads the credentials for `url` from `file`.
 ///
@@ -18,7 +12,7 @@ pub(super) struct Credentials {
 ///
 /// # Errors
 /// `Config` when the file cannot be read or has nothing for this URL.
-pub(super) fn read(file: &Path, url: &Url) -> Result<Credentials, GitError> {
+pub(super) fn read(file: &Path, url: &Url) -> Result<Login, GitError> {
     let text = std::fs::read_to_string(file)
         .map_err(|e| GitError::Config(format!("cannot read the credentials file {}: {e}", file.display())))?;
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -31,19 +25,19 @@ pub(super) fn read(file: &Path, url: &Url) -> Result<Credentials, GitError> {
     })
 }
 
-fn parse(line: &str, url: &Url) -> Option<Credentials> {
+fn parse(line: &str, url: &Url) -> Option<Login> {
     if line.contains("://") {
         let found = Url::parse(line).ok()?;
         let path = found.path().trim_end_matches('/');
         let within = url.path().strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-        return (found.origin() == url.origin() && within).then(|| Credentials {
+        return (found.origin() == url.origin() && within).then(|| Login {
             user: decode(found.username()),
             password: decode(found.password().unwrap_or_default()).into(),
         });
     }
     // The user that GitHub wants for the tokens of its apps; GitLab, Gitea and Forgejo take any.
     let (user, password) = line.split_once(':').unwrap_or(("x-access-token", line));
-    Some(Credentials { user: user.to_owned(), password: password.into() })
+    Some(Login { user: user.to_owned(), password: password.into() })
 }
 
 /// Undoes percent-encoding; what is no valid escape stays.

@@ -1,6 +1,6 @@
 //! Requests to a smart HTTP server: one client, no redirects, every byte counted, every failure sorted.
 
-use super::remote::{RemoteConfig, Timeouts};
+use super::remote::{Login, RemoteConfig, Timeouts};
 use super::{GitError, clean, credentials};
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
@@ -62,6 +62,7 @@ pub(super) struct Http {
     client: Client,
     url: Url,
     credentials_file: Option<PathBuf>,
+    login: Option<Login>,
     total: Duration,
 }
 
@@ -84,7 +85,8 @@ impl Http {
             client = client.tls_certs_merge(found);
         }
         let client = client.build().map_err(|e| GitError::Config(format!("the HTTP client: {}", chain(&e))))?;
-        Ok(Self { client, url, credentials_file: config.credentials_file.clone(), total })
+        let (credentials_file, login) = (config.credentials_file.clone(), config.login.clone());
+        Ok(Self { client, url, credentials_file, login, total })
     }
 
     /// What an operation that starts now may take.
@@ -120,9 +122,9 @@ impl Http {
         if version == Version::V2 {
             request = request.header("git-protocol", "version=2");
         }
-        if let Some(file) = &self.credentials_file {
-            let found = credentials::read(file, &self.url)?;
-            request = request.basic_auth(found.user, Some(found.password.expose_secret()));
+        let from_file = self.credentials_file.as_ref().map(|file| credentials::read(file, &self.url)).transpose()?;
+        if let Some(found) = from_file.as_ref().or(self.login.as_ref()) {
+            request = request.basic_auth(&found.user, Some(found.password.expose_secret()));
         }
         let response = match timeout_at(budget.deadline, request.send()).await {
             Err(_) => return Err(late(&doing, self.total)),
@@ -161,9 +163,10 @@ impl Http {
     }
 
     fn hint(&self) -> String {
-        match &self.credentials_file {
-            Some(file) => format!("check the credentials in {} and what they allow", file.display()),
-            None => "no credentials file is set".to_owned(),
+        match (&self.credentials_file, &self.login) {
+            (Some(file), _) => format!("check the credentials in {} and what they allow", file.display()),
+            (None, Some(login)) => format!("check what {:?} of the credential helper may do", login.user),
+            (None, None) => "no credentials file is set".to_owned(),
         }
     }
 }

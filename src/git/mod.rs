@@ -21,14 +21,16 @@ mod remote;
 mod repo;
 mod transport;
 mod tree;
+mod working_copy;
 
 pub use commit::{Draft, Edit, Person};
 pub use history::{Ancestry, Change, Logged};
 pub use merge::{Merge, merge_files};
 pub use push::Pushed;
 pub use refs::RefName;
-pub use remote::{InvalidUrl, Limits, RemoteConfig, RemoteUrl, Timeouts};
+pub use remote::{InvalidUrl, Limits, Login, RemoteConfig, RemoteUrl, Timeouts};
 pub use repo::Store;
+pub use working_copy::WorkingCopy;
 
 use crate::manifest::ids::CommitId;
 

@@ -1,6 +1,7 @@
 //! Where the repository is, how to get in, and how much of it is taken.
 
 use super::refs::RefName;
+use secrecy::SecretString;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -73,6 +74,8 @@ pub struct RemoteConfig {
     pub shallow: Option<RefName>,
     /// A file with `USER:PASSWORD`, a bare token, or lines of git-credentials. Read anew for every request.
     pub credentials_file: Option<PathBuf>,
+    /// Who to be instead, where no file says it: what a person's credential helper answered.
+    pub login: Option<Login>,
     /// Certificates (PEM) that are trusted besides the system's.
     pub ca_file: Option<PathBuf>,
     /// How long to wait.
@@ -89,11 +92,21 @@ impl RemoteConfig {
             url,
             shallow: None,
             credentials_file: None,
+            login: None,
             ca_file: None,
             timeouts: Timeouts::default(),
             limits: Limits::default(),
         }
     }
+}
+
+/// A user and a password. The password is never shown.
+#[derive(Debug, Clone)]
+pub struct Login {
+    /// The user.
+    pub user: String,
+    /// The password, or a token.
+    pub password: SecretString,
 }
 
 /// How long to wait for a server.

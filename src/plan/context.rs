@@ -37,6 +37,8 @@ pub struct Context<'a> {
     pub owner: &'a str,
     /// The sequence number of the record that writes rely on.
     pub seq: u64,
+    /// The sequence number of the record that was read: retreats rely on it alone, as they do not wait for the next one.
+    pub read: u64,
     /// The mark that this run's objects carry while it goes back.
     pub mark: Option<&'a str>,
     /// Objects have to be written under a record at least this new.

@@ -326,7 +326,8 @@ impl Pass<'_> {
             (RoleName::Candidate, None, Kind::Deployment) => layout::with_replicas(rendered.object.clone(), Some(0)),
             _ => rendered.object.clone(),
         };
-        let object = self.context.marked(&object, rendered.role);
+        let seq = if class == Class::Retreat { self.context.read } else { self.context.seq };
+        let object = Context { seq, ..*self.context }.marked(&object, rendered.role);
         let verb = Verb::Apply { object: Box::new(object), expects: self.context.expects(class, live) };
         let posture = if class == Class::Retreat { None } else { Some(self.posture.digest()) };
         self.out.actions.push(self.context.action(class, posture, verb, format!("{reference}: {why}")));

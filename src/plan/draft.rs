@@ -201,6 +201,7 @@ impl<'a> Draft<'a> {
             manager: &self.manager,
             owner: &self.owner,
             seq: self.next_seq(),
+            read: self.before.as_ref().map_or(0, |before| before.seq),
             mark,
             fence,
             inventory: cluster.map(|c| c.inventory.as_slice()).unwrap_or_default(),

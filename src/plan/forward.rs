@@ -8,7 +8,7 @@ use super::exposure;
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use super::retreat;
-use crate::manifest::desired::Plan;
+use crate::manifest::desired::{Plan, Router};
 use crate::manifest::ids::{Percent, StepName};
 use crate::record::history;
 use crate::record::posture::Posture;
@@ -93,8 +93,12 @@ fn turn_back(
         return Some(Judgement::Back(Turn::failed(why.clone())));
     }
     let ready = exposure::ready(&context);
-    let exposed = exposure::live_split(&context).is_ok_and(|split| !split.is_stable());
-    if exposed && ready.candidate == 0 && step.posture.candidate.is_some() {
+    let named = exposure::live_split(&context).is_ok_and(|split| match context.router() {
+        // Behind one Service only ready pods are met: those that were never ready harm nobody, and the deadline judges them.
+        Some(Router::Replicas { .. }) => split.weight == Percent::ALL || stop.clock.exposed.is_some(),
+        Some(Router::GatewayApi { .. }) | None => !split.is_stable(),
+    });
+    if named && ready.candidate == 0 && step.posture.candidate.is_some() {
         let why = format!("{}: the candidate has no ready endpoint left", stop.step);
         return Some(Judgement::Back(Turn::failed(why)));
     }

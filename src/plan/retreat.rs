@@ -97,7 +97,7 @@ fn restore(
     mark: &str,
     out: &mut Retreat,
 ) -> bool {
-    let marking = Context { mark: Some(mark), ..*context };
+    let marking = Context { mark: Some(mark), seq: context.read, ..*context };
     let mut back = true;
     for reference in to_mark {
         let (Some(old), Some(live)) = (stable.get(reference), context.live.get(reference)) else { continue };

@@ -181,7 +181,7 @@ impl Controller {
             return Err(RunError::NoNamespaces);
         }
         let instance = installation.instance.clone();
-        let (metrics, readiness, clock) = (Metrics::new(), Readiness::default(), Clock::system());
+        let (metrics, readiness, clock) = (Metrics::new(), Readiness::default(), Clock);
         let branches = Branches::new(&instance, &installation.repository.branch)?;
         let store = Store::open(&options.cache, remote(installation, &branches)?)?;
         let cluster = Cluster::connect(&source, &instance).await?;
@@ -200,10 +200,10 @@ impl Controller {
         let (notes, noted) = watch::channel(Notes::default());
         let timing = Timing::default();
         let lease = Lease::new(cluster.clone(), &options.identity, timing);
-        let (keeper, lead, begun) = Keeper::new(lease, timing, clock.clone(), noted);
+        let (keeper, lead, begun) = Keeper::new(lease, timing, clock, noted);
         keeping.spawn(keeper.keep(stop.clone()));
         let shell = Shell {
-            evidence: Collector::new(cluster.clone(), clock.clone(), Arc::clone(&woken)),
+            evidence: Collector::new(cluster.clone(), clock, Arc::clone(&woken)),
             main: installation.repository.branch.clone(),
             instance,
             cluster_name,
@@ -304,7 +304,7 @@ impl Controller {
             }
             if next <= Next::Soon {
                 next = term.tick().await;
-                pace.ticked(&term.git(), next);
+                pace.ticked(&term, next);
             }
             self.notes.send_if_modified(|notes| note(notes, &term, &held));
             see(&self.readiness, &shell, term.source.view().as_deref());
@@ -314,13 +314,12 @@ impl Controller {
                     return Over::Settled;
                 }
             }
-            let (wake, poll) = (pace.wake(next, &term), pace.poll_at);
             tokio::select! {
                 () = self.stop.cancelled() => {}
                 () = lead.changed() => {}
                 () = shell.woken.notified() => next = Next::Again,
-                () = sleep_until(wake) => next = Next::Again,
-                () = sleep_until(poll) => next = Next::Rest,
+                () = sleep_until(pace.wake_at) => next = Next::Again,
+                () = sleep_until(pace.poll_at) => next = Next::Rest,
             }
         }
     }
@@ -392,6 +391,7 @@ fn waiting(table: &Table) -> Waiting {
 struct Pace {
     poll: Duration,
     poll_at: Instant,
+    wake_at: Instant,
     /// How often in a row Git was away.
     tries: u32,
     /// How many ticks followed each other at once.
@@ -402,10 +402,11 @@ impl Pace {
     /// How many ticks may follow each other at once: somebody who undoes what we do must not keep us busy.
     const STREAK: u32 = 50;
     /// Far beyond any timer that is needed.
-    const DAY: u64 = 86_400;
+    const DAY: Duration = Duration::from_secs(86_400);
 
     fn new(poll: Duration) -> Self {
-        Self { poll, poll_at: Instant::now(), tries: 0, streak: 0 }
+        let now = Instant::now();
+        Self { poll, poll_at: now, wake_at: now, tries: 0, streak: 0 }
     }
 
     fn poll_is_due(&self) -> bool {
@@ -427,24 +428,24 @@ impl Pace {
         self.poll_at = Instant::now() + pause;
     }
 
-    fn ticked(&mut self, git: &Git, next: Next) {
-        if *git != Git::Fresh && self.tries == 0 {
-            self.looked(git);
+    /// A tick was made: the next one comes at once, in a moment, or when something is due.
+    fn ticked(&mut self, term: &Term<'_>, next: Next) {
+        let git = term.git();
+        if git != Git::Fresh && self.tries == 0 {
+            self.looked(&git);
         }
         self.streak = if next == Next::Again { self.streak + 1 } else { 0 };
-    }
-
-    fn wake(&self, next: Next, term: &Term<'_>) -> Instant {
-        let (instant, now) = (Instant::now(), term.shell.clock.now());
-        let after = |seconds| instant + Duration::from_secs(seconds);
-        match next {
-            Next::Again if self.streak < Self::STREAK => instant,
-            Next::Again | Next::Soon => after(1),
+        let clock = &term.shell.clock;
+        let moment = Duration::from_secs(1);
+        let pause = match next {
+            Next::Again if self.streak < Self::STREAK => Duration::ZERO,
+            Next::Again | Next::Soon => moment,
             Next::GitAway | Next::Rest => {
-                let at = term.wake_at(now).map(|at| u64::try_from((at - now).num_seconds()).unwrap_or(0));
-                after(at.map_or(Self::DAY, |seconds| seconds.clamp(1, Self::DAY)))
+                let due = term.wake_at(clock.now()).map(|at| clock.until(at));
+                due.map_or(Self::DAY, |pause| pause.clamp(moment, Self::DAY))
             }
-        }
+        };
+        self.wake_at = Instant::now() + pause;
     }
 }
 

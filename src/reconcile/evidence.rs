@@ -105,7 +105,7 @@ impl Collector {
         if !self.known().asked.insert(need.question.clone()) {
             return;
         }
-        let (cluster, clock, shared) = (self.cluster.clone(), self.clock.clone(), Arc::clone(&self.shared));
+        let (cluster, clock, shared) = (self.cluster.clone(), self.clock, Arc::clone(&self.shared));
         let (rollout, need, expects) = (rollout.clone(), need.clone(), expects.clone());
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}

@@ -22,3 +22,6 @@ pub mod shell;
 pub mod source;
 pub mod table;
 pub mod tick;
+
+#[cfg(test)]
+mod testing;

@@ -8,6 +8,7 @@ use crate::forge::request::{self, Asked, RequestError, Signature};
 use crate::git::Pushed;
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
 use crate::plan::action::{Ask, Proposal};
+use crate::record::history::went_back;
 use crate::record::state::Time;
 use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
 
@@ -132,6 +133,10 @@ impl Proposer<'_> {
         };
         let Some(promoted) = &state.promoted else { return Ok(None) };
         let Some(theirs) = record.sets.get(&promoted.set) else { return Ok(None) };
+        // What the run brought. After a rollback it is what main still wants.
+        let past = state.history.last().filter(|past| past.run == proposal.run && went_back(past));
+        let brought = past.map(|past| &past.to);
+        let base = brought.and_then(|set| record.sets.get(set)).unwrap_or(&wanted.set);
         let request = Revert {
             instance: self.instance,
             main: self.main,
@@ -140,9 +145,8 @@ impl Proposer<'_> {
             revision: &wanted.set.revision,
             stable: &promoted.revision,
             why,
-            conflicts: &[],
         };
-        let sets = [&*wanted.set, &**theirs];
+        let sets = [&**base, &**theirs];
         request::revert(source.store(), main, &wanted.path, sets, &request, self.signature()).await.map(Some)
     }
 
@@ -196,3 +200,6 @@ impl Proposer<'_> {
         came
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -377,3 +377,6 @@ fn failed(error: &GitError) -> Try {
         | GitError::Cache { .. } => Try::Away(why),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -118,8 +118,8 @@ pub fn replaced<'a>(state: &'a RolloutState, run: &RunId) -> Option<Replaced<'a>
     next.map(|past| Replaced { set: &past.from, at: past.ended })
 }
 
-/// The sets that the state branch must hold for this record: stable, candidate, whatever a posture names, and the last
-/// [`PINNED`] that were replaced.
+/// The sets that the state branch must hold for this record: stable, candidate, whatever a posture names, the last
+/// [`PINNED`] that were replaced, and what the last run brought if it went back: undoing its change on main needs it.
 #[must_use]
 pub fn pinned(state: &RolloutState) -> BTreeSet<&SetId> {
     let mut sets: BTreeSet<&SetId> = BTreeSet::new();
@@ -130,11 +130,18 @@ pub fn pinned(state: &RolloutState) -> BTreeSet<&SetId> {
     }
     sets.extend(state.promoted.iter().map(|promoted| &promoted.set));
     sets.extend(state.run.iter().flat_map(|run| [&run.from, &run.to]));
+    sets.extend(state.history.last().filter(|past| went_back(past)).map(|past| &past.to));
     for cluster in state.clusters.values() {
         sets.insert(&cluster.posture.stable.set);
         sets.extend(cluster.posture.candidate.iter().map(|candidate| &candidate.set));
     }
     sets
+}
+
+/// Whether a run was taken back and its revision refused.
+#[must_use]
+pub fn went_back(past: &PastRun) -> bool {
+    matches!(past.outcome, Outcome::Failed | Outcome::Aborted)
 }
 
 #[cfg(test)]
@@ -235,7 +242,7 @@ mod tests {
         assert_eq!(pinned(&state), [set(4), set(5), set(6), set(7)].iter().collect());
         state.history = (10..20).map(|n| past(n, n, n + 1, Outcome::Promoted)).collect();
         state.history.push(past(30, 30, 31, Outcome::Failed));
-        let expected: BTreeSet<SetId> = [6, 7, 15, 16, 17, 18, 19].map(set).into();
+        let expected: BTreeSet<SetId> = [6, 7, 15, 16, 17, 18, 19, 31].map(set).into();
         assert_eq!(pinned(&state), expected.iter().collect());
     }
 }

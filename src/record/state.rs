@@ -544,3 +544,50 @@ impl Owned {
         self.reference.kind
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{stop, time};
+    use super::*;
+
+    fn phases() -> Vec<Phase> {
+        let (since, why) = (time("10:00:00"), String::new());
+        let stop = stop("tenth");
+        vec![
+            Phase::Initializing(Clock::entered(since)),
+            Phase::Steady { how: Rest::Succeeded, since },
+            Phase::Waiting { at: None, next: stop.step.clone(), since },
+            Phase::Progressing(stop.clone()),
+            Phase::WaitingPromotion { at: stop.clone(), since },
+            Phase::Promoting(stop.clone()),
+            Phase::Finalising(stop.clone()),
+            Phase::Reverting { stop, why: why.clone(), then: Then::Failed },
+            Phase::Failed { why, since, standing: Standing::Stable },
+            Phase::Terminating { since },
+        ]
+    }
+
+    #[test]
+    fn c_12_phases_follow_each_other_as_one_table_says() {
+        // One row for each phase, one column for what it may become, both in the order of `Phase::NAMES`.
+        let table = [
+            "x x . . . . . . x x",
+            ". x x x . x . . . x",
+            ". x x x . x . x x x",
+            ". . x x x x . x . .",
+            ". . . . x x . x . .",
+            ". . . . . x x x x .",
+            ". x . . . . x x . .",
+            ". x x . . . . x x x",
+            "x x x x . x . x x x",
+            ". . . . . . . . . x",
+        ];
+        assert_eq!(phases().iter().map(Phase::name).collect::<Vec<_>>(), Phase::NAMES);
+        for (from, row) in phases().iter().zip(table) {
+            let found: Vec<&str> = phases().iter().map(|to| if from.may_become(to) { "x" } else { "." }).collect();
+            assert_eq!(found.join(" "), row, "{}", from.name());
+        }
+        let unknown = Phase::Unknown(Value::Null);
+        assert!(phases().iter().all(|phase| !unknown.may_become(phase) && !phase.may_become(&unknown)));
+    }
+}

@@ -26,3 +26,24 @@ pub fn told(before: Option<&RolloutState>, after: &RolloutState, what: &str) -> 
     let from = then.map(|then| format!("{then} → ")).unwrap_or_default();
     Some(Told { reason: after.phase.name(), warning, message: format!("{from}{now}{run}: {what}") })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::{open, steady, stop};
+
+    #[test]
+    fn x_17_a_transition_is_told_with_its_run_and_reason_and_nothing_else_is() {
+        let (before, mut after) = (open(), open());
+        assert_eq!(told(Some(&before), &after, "a wobble"), None);
+        after.phase = Phase::Progressing(stop("half"));
+        let message = "tenth → half (run 7-07070707): weight 50".to_owned();
+        let wanted = Told { reason: "Progressing", warning: false, message };
+        assert_eq!(told(Some(&before), &after, "weight 50"), Some(wanted));
+        let first = told(None, &steady(), "initialized").unwrap();
+        assert_eq!((first.reason, first.message.as_str()), ("Steady", "steady (succeeded): initialized"));
+        let then = crate::record::state::Then::Failed;
+        after.phase = Phase::Reverting { stop: stop("split"), why: "not ready".to_owned(), then };
+        assert!(told(Some(&before), &after, "goes back").is_some_and(|told| told.warning));
+    }
+}

@@ -1,9 +1,12 @@
 //! The integration tests: against a real API server, real Git servers and the real binary.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod architecture;
 mod attacks;
 mod cluster;
+mod code;
 mod controller;
+mod docs;
 mod git;
 mod manifest;
 mod support;

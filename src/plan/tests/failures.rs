@@ -1,9 +1,12 @@
 //! What goes wrong, and how a rollout comes back from it.
 
-use super::world::{CANARY, Gateway, Pods, QUICK, REPLICAS, World, set};
+use super::manifests::{CANARY, QUICK, REPLICAS, set};
+use super::world::{Gateway, Pods, World};
 use crate::gate::BrakeWord;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::Kind;
+use crate::plan::action::Verb;
+use crate::plan::context::seq_of;
 use crate::plan::draft::RecordChange;
 use crate::record::state::Outcome;
 use crate::target::live;
@@ -50,16 +53,18 @@ fn c_21_traffic_goes_first_then_the_record_then_the_pods() {
 }
 
 #[test]
-fn n_4_a_known_bad_revision_is_not_started_again() {
+fn n_4_c_11_a_known_bad_revision_is_not_started_again_and_another_is_once() {
     let mut world = World::failed();
     world.pass(86_400);
     assert_eq!((world.waits(), world.record().next_run), (vec!["Refused"], 2));
     world.want(QUICK, set("3"));
+    let lost = world.plan_now();
+    assert_eq!(lost.record, world.plan_now().record, "a lost push starts the same run again");
     world.settle();
     assert_eq!(
         (world.phase().as_str(), world.record().next_run),
         ("Progressing(tenth)", 3),
-        "other content lifts it (C-11)"
+        "one run for other content"
     );
 }
 
@@ -151,6 +156,21 @@ fn an_abort_on_the_candidate_restores_stable_before_traffic_goes_back() {
     world.pass(31);
     assert_eq!((world.phase().as_str(), world.image("podinfo-canary")), ("Steady", None));
     assert_eq!(world.waits(), vec!["Refused"], "an aborted revision is refused");
+}
+
+#[test]
+fn a_retreat_names_the_record_that_was_read_not_the_one_that_may_never_be_written() {
+    let mut world = World::at_shift();
+    world.only_stable_stuck = true;
+    world.pass(66);
+    world.say(DecisionAction::Abort);
+    // The word changes the record in the same plan; the retreat goes out before that is pushed, and it may not be.
+    let (plan, seq) = (world.plan_now(), world.record().seq);
+    assert!(matches!(plan.record, RecordChange::Write { .. }) && !plan.retreats.is_empty());
+    for action in &plan.retreats {
+        let Verb::Apply { object, .. } = &action.verb else { panic!("{action:?}") };
+        assert!(seq_of(object) <= seq, "{}: {} after {seq}", action.why, seq_of(object));
+    }
 }
 
 #[test]
@@ -304,7 +324,7 @@ fn a_retreat_that_was_never_recorded_still_ends_its_run() {
     world.controllers();
     let plan = world.plan_now();
     for action in &plan.retreats {
-        world.perform(action);
+        world.write(action);
     }
     world.behave("app:2", Pods::Ready);
     world.settle();
@@ -364,6 +384,23 @@ fn a_brake_works_without_git() {
     world.brake = Some(BrakeWord::Revert);
     world.settle();
     assert_eq!(world.weight(), 0);
+}
+
+#[test]
+fn by_pods_the_deadline_judges_pods_that_are_on_their_way() {
+    let mut world = World::new(REPLICAS, "1");
+    world.settle();
+    world.behave("app:2", Pods::Stuck);
+    world.want(REPLICAS, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(fifth)", vec!["CandidateNotReady"]));
+    let mut slow = world.clone();
+    slow.behave("app:2", Pods::Ready);
+    slow.settle();
+    assert_eq!((slow.phase().as_str(), slow.waits()), ("Progressing(fifth)", vec!["Soak"]));
+    world.pass(601);
+    world.pass(31);
+    assert_eq!(world.phase(), "Failed", "{:#?}", world.log);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The ways that a rollout goes when nothing goes wrong.
 
-use super::world::{CANARY, HEADERS, PLAIN, Pods, QUICK, REPLICAS, World, set, set_with};
+use super::manifests::{CANARY, HEADERS, PLAIN, QUICK, REPLICAS, set, set_with};
+use super::world::{Pods, World};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Suspend;
 use crate::manifest::object::Kind;

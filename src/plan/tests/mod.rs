@@ -1,6 +1,8 @@
 //! The planner's tests: stories in a small world. Each ends settled, with an empty second plan.
 
+mod cluster;
 mod failures;
 mod journeys;
+mod manifests;
 mod words;
 mod world;

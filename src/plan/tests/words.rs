@@ -1,6 +1,7 @@
 //! People's words, gates, and hands in the cluster.
 
-use super::world::{CANARY, MANAGER, QUICK, WINDOWED, World, id, set, set_with};
+use super::manifests::{CANARY, QUICK, WINDOWED, id, set, set_with};
+use super::world::{MANAGER, World};
 use crate::gate::schedule::{Freeze, Window};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Suspend;
@@ -274,7 +275,7 @@ fn deletions_beyond_the_policys_limit_wait_for_a_person() {
 }
 
 #[test]
-fn a_lost_push_leaves_nothing_behind_but_retreats() {
+fn c_23_a_lost_push_leaves_nothing_behind_but_retreats() {
     let mut world = World::new(QUICK, "1");
     world.settle();
     world.want(QUICK, set("2"));
@@ -287,7 +288,7 @@ fn a_lost_push_leaves_nothing_behind_but_retreats() {
     };
     assert!(plan.retreats.is_empty());
     let again = world.plan_now();
-    assert_eq!(plan.record, again.record, "C-23: observed again, the same is planned");
+    assert_eq!(plan.record, again.record, "observed again, the same is planned");
 }
 
 #[test]

@@ -1,37 +1,30 @@
 //! A small world for planner tests: one namespace, controllers that answer at once, a state branch that is a value.
 
-use super::super::action::{Action, Ask, Class, Expects, Proposal, Verb};
+use super::super::action::{Action, Ask, Class, Proposal};
 use super::super::draft::{RecordChange, RolloutPlan};
-use super::super::evidence::{Answer, Evidence};
+use super::super::evidence::{Answer, Evidence, Need};
 use super::super::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use super::super::planner;
+use super::manifests::{CANARY, QUICK, hex, id, object, plan, set};
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::manifest::decision::{Decision, DecisionAction};
 use crate::manifest::desired::{Plan, Rollout, Set, Suspend};
 use crate::manifest::duration::Span;
-use crate::manifest::ids::{RolloutId, SetId};
-use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED};
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{BlobId, CommitId, RunId, SetId};
+use crate::manifest::object::{Kind, OWNER, Object, RETREATED};
 use crate::record::branches::{Asks, Head};
+use crate::record::posture::{PostureDigest, Split};
 use crate::record::state::{RolloutState, Time, Writer};
 use crate::target::live::{LiveState, Outcome};
-use crate::target::owned::owned_by;
 use crate::traffic::{self, Seen, View};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 pub(super) const MANAGER: &str = "tidegate-prod";
-
-fn hex(text: &str, bytes: usize) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(bytes).fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
-}
 
 /// How the pods of an image behave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +41,21 @@ pub(super) enum Gateway {
     Refuse,
 }
 
+/// One thing that a tick does to the outside.
+#[derive(Debug, Clone)]
+pub(super) enum Effect {
+    /// Evidence is collected.
+    Ask(Box<Need>),
+    /// A commit is pushed, if the record is still the one planned from.
+    Record {
+        base: Option<u64>,
+        change: Box<RecordChange>,
+    },
+    Act(Box<Action>),
+    Propose(Proposal),
+    Withdraw(String),
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct World {
     pub(super) now: Time,
@@ -57,8 +65,8 @@ pub(super) struct World {
     pub(super) sets: BTreeMap<SetId, Arc<Set>>,
     pub(super) live: LiveState,
     pub(super) files: Vec<DecisionFile>,
-    pub(super) at_start: BTreeSet<(crate::manifest::files::RepoPath, crate::manifest::ids::BlobId)>,
-    pub(super) proposals: BTreeMap<String, crate::manifest::ids::CommitId>,
+    pub(super) at_start: BTreeSet<(RepoPath, BlobId)>,
+    pub(super) proposals: BTreeMap<String, CommitId>,
     pub(super) policy: PolicyView,
     pub(super) brake: Option<BrakeWord>,
     pub(super) evidence: Evidence,
@@ -70,126 +78,13 @@ pub(super) struct World {
     pub(super) only_stable_stuck: bool,
     pub(super) outage: Option<Outcome>,
     pub(super) epoch: u64,
-    versions: u64,
+    /// Pods take a turn of the controllers to become ready.
+    pub(super) slow: bool,
+    pub(super) main: u32,
+    pub(super) versions: u64,
     pub(super) log: Vec<String>,
     pub(super) weights: Vec<u8>,
 }
-
-pub(super) fn id() -> RolloutId {
-    "shop/podinfo".parse().expect("a rollout")
-}
-
-/// The manifests of a version: image `app:<version>`, one ConfigMap, a Service, a route.
-pub(super) fn set(version: &str) -> Arc<Set> {
-    set_with(version, |_| {})
-}
-
-pub(super) fn set_with(version: &str, change: impl FnOnce(&mut Vec<Value>)) -> Arc<Set> {
-    let mut all = vec![
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"motd": version}}),
-        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "podinfo"}, "spec": {
-            "replicas": 4,
-            "selector": {"matchLabels": {"app": "podinfo"}},
-            "template": {"metadata": {"labels": {"app": "podinfo"}}, "spec": {
-                "containers": [{"name": "app", "image": format!("app:{version}"), "envFrom": [{"configMapRef": {"name": "settings"}}]}],
-            }},
-        }}),
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "podinfo"}, "spec": {
-            "selector": {"app": "podinfo"}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}],
-        }}),
-        json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "podinfo"}, "spec": {
-            "parentRefs": [{"name": "public"}],
-            "rules": [{"backendRefs": [{"name": "podinfo", "port": 80}]}],
-        }}),
-    ];
-    change(&mut all);
-    let objects: BTreeMap<ObjectRef, Object> =
-        all.into_iter().map(object).map(|o| (o.reference().clone(), o)).collect();
-    let text = |keep: &dyn Fn(&Object) -> bool| {
-        objects.values().filter(|o| keep(o)).map(|o| o.value().to_string()).collect::<String>()
-    };
-    let pods = text(&|o| matches!(o.reference().kind, Kind::Deployment | Kind::ConfigMap));
-    let pods = pods.replace("\"replicas\":4,", "").replace("\"replicas\":6,", "");
-    Arc::new(Set {
-        id: hex(&text(&|_| true), 20).parse().expect("a set"),
-        files: BTreeMap::new(),
-        revision: format!("v1:sha256:{}", hex(&text(&|_| true), 32)).parse().expect("a revision"),
-        pods: hex(&pods, 8).parse().expect("a digest"),
-        objects,
-    })
-}
-
-fn object(value: Value) -> Object {
-    let text = |p: &str| value.pointer(p).and_then(Value::as_str).expect(p);
-    let kind = Kind::find(text("/apiVersion"), text("/kind")).expect("a known kind");
-    let name = text("/metadata/name").parse().expect("a name");
-    Object::new(ObjectRef { kind, namespace: id().namespace, name }, value)
-}
-
-pub(super) fn plan(yaml: &str) -> Plan {
-    let spec = yaml.replace('\n', "\n  ");
-    let text = format!("apiVersion: tidegate.io/v1alpha1\nkind: RunPlan\nspec:{spec}");
-    crate::record::store::parse_plan(text.as_bytes()).expect("a plan")
-}
-
-/// 10 % after a word, half, then a word for the promotion.
-pub(super) const CANARY: &str = "
-target: {kind: Deployment, name: podinfo, layout: inPlace}
-traffic: {router: {gatewayApi: {httpRoute: podinfo, service: podinfo}}, settle: 5s, drain: 30s}
-phases:
-- {name: tenth, before: {approval: pullRequest}, expose: {weight: 10}, soak: 5m}
-- {name: half, expose: {weight: 50}, soak: 5m}
-promotion: {before: {approval: pullRequest}, bake: 1m}
-progressDeadline: 10m
-";
-
-/// Without gates and without waiting.
-pub(super) const QUICK: &str = "
-target: {kind: Deployment, name: podinfo, layout: inPlace}
-traffic: {router: {gatewayApi: {httpRoute: podinfo, service: podinfo}}, settle: 0s, drain: 0s}
-phases:
-- {name: tenth, expose: {weight: 10}, soak: 1m}
-- {name: half, expose: {weight: 50}, soak: 1m}
-progressDeadline: 10m
-";
-
-/// Testers first.
-pub(super) const HEADERS: &str = "
-target: {kind: Deployment, name: podinfo, layout: inPlace}
-traffic: {router: {gatewayApi: {httpRoute: podinfo, service: podinfo}}, settle: 0s, drain: 0s}
-phases:
-- {name: testers, expose: {headers: [{x-canary: always}]}, soak: 1m}
-- {name: tenth, expose: {weight: 10}, soak: 1m}
-progressDeadline: 10m
-";
-
-/// A window before half.
-pub(super) const WINDOWED: &str = "
-target: {kind: Deployment, name: podinfo, layout: inPlace}
-traffic: {router: {gatewayApi: {httpRoute: podinfo, service: podinfo}}, settle: 0s, drain: 0s}
-phases:
-- {name: tenth, expose: {weight: 10}, soak: 1m}
-- {name: half, before: {window: night}, expose: {weight: 50}, soak: 1m}
-progressDeadline: 10m
-";
-
-/// By pods.
-pub(super) const REPLICAS: &str = "
-target: {kind: Deployment, name: podinfo, layout: inPlace}
-traffic: {router: {replicas: {service: podinfo}}, settle: 0s, drain: 30s}
-phases:
-- {name: fifth, expose: {weight: 20}, soak: 1m}
-- {name: half, expose: {weight: 50}, soak: 1m}
-promotion: {bake: 1s}
-progressDeadline: 10m
-";
-
-/// Without a router.
-pub(super) const PLAIN: &str = "
-target: {kind: Deployment, name: podinfo, layout: inPlace}
-promotion: {before: {approval: pullRequest}}
-progressDeadline: 10m
-";
 
 impl World {
     pub(super) fn at_tenth() -> Self {
@@ -238,6 +133,7 @@ impl World {
     }
 
     pub(super) fn gone(&mut self) {
+        self.main += 1;
         self.desired = Desired::Gone;
     }
 
@@ -265,19 +161,9 @@ impl World {
         self.put(object(value));
     }
 
-    /// An action of a plan that was made earlier, carried out now: what it expects must not be there any more.
+    /// An action of a plan that was made earlier, carried out now.
     pub(super) fn try_late(&mut self, action: &Action) {
-        let live = self.live.get(action.verb.target());
-        let found = (live.and_then(Object::uid), live.and_then(Object::resource_version));
-        let fits = match action.verb.expects() {
-            Expects::Absent => live.is_none(),
-            Expects::Uid(uid) => found.0 == Some(uid),
-            Expects::Version { uid, resource_version } => found == (Some(uid), Some(resource_version)),
-        };
-        if let (true, Verb::Apply { object, .. }) = (fits, &action.verb) {
-            let merged = self.merged(object);
-            self.put(merged);
-        }
+        self.write(action);
         self.check_promise();
     }
 
@@ -303,6 +189,8 @@ impl World {
             only_stable_stuck: false,
             outage: None,
             epoch: 1,
+            slow: false,
+            main: 0,
             versions: 100,
             log: Vec::new(),
             weights: Vec::new(),
@@ -313,6 +201,7 @@ impl World {
 
     /// Main wants this set.
     pub(super) fn want(&mut self, yaml: &str, set: Arc<Set>) {
+        self.main += 1;
         self.sets.insert(set.id.clone(), set.clone());
         self.desired = Desired::Wanted(Arc::new(Rollout {
             id: id(),
@@ -338,7 +227,7 @@ impl World {
                 epoch: self.epoch,
             },
             desired: self.desired.clone(),
-            main: "a".repeat(40).parse().expect("a commit"),
+            main: hex(&self.main.to_string(), 20).parse().expect("a commit"),
             recorded: self.record.clone().map_or(Recorded::None, |r| Recorded::State(Box::new(r), self.plan.clone())),
             sets: self.sets.clone(),
             decisions: Decisions { tip: None, filed: self.files.clone(), at_start: self.at_start.clone() },
@@ -358,21 +247,86 @@ impl World {
 
     /// One tick, in the order of the protocol; says whether anything happened.
     pub(super) fn tick(&mut self) -> bool {
+        self.tick_until(usize::MAX)
+    }
+
+    /// One tick that ends after so many effects: a crash.
+    pub(super) fn tick_until(&mut self, effects: usize) -> bool {
         self.controllers();
-        let plan = self.plan_now();
-        let mut busy = !plan.needs.is_empty();
-        for need in &plan.needs {
-            let outcome = self.dry_run(&need.object);
-            self.evidence.dry_runs.insert(need.question.clone(), Answer { outcome, at: self.now });
+        let mut due = self.effects(self.plan_now());
+        due.truncate(effects);
+        let busy = !due.is_empty();
+        let mut proof = self.proof();
+        for effect in due {
+            let before = self.log.len();
+            self.carry_out(&effect, &mut proof);
+            // One copy alone plans only what its own record allows.
+            assert!(!self.log[before..].iter().any(|line| line.starts_with("not recorded")), "{:?}", self.log.last());
         }
-        for action in &plan.retreats {
-            assert_eq!(action.class, Class::Retreat, "{action:?}");
-            busy |= self.perform(action);
-        }
+        busy
+    }
+
+    /// All that a plan does to the outside, in the order of the protocol.
+    pub(super) fn effects(&self, plan: RolloutPlan) -> Vec<Effect> {
+        let base = self.record.as_ref().map(|r| r.seq);
+        let RolloutPlan { retreats, record, actions, proposals, void, waits: _, needs, wake_at: _ } = plan;
+        let (lowered, actions): (Vec<_>, Vec<_>) = actions.into_iter().partition(|a| a.class == Class::Retreat);
+        assert!(retreats.iter().all(|a| a.class == Class::Retreat), "{retreats:?}");
+        let mut effects: Vec<Effect> = needs.into_iter().map(|need| Effect::Ask(Box::new(need))).collect();
+        effects.extend(retreats.into_iter().chain(lowered).map(|a| Effect::Act(Box::new(a))));
         if self.git != Git::Fresh {
-            return busy;
+            return effects;
         }
-        match &plan.record {
+        if record != RecordChange::Keep {
+            effects.push(Effect::Record { base, change: Box::new(record) });
+        }
+        effects.extend(actions.into_iter().map(|a| Effect::Act(Box::new(a))));
+        effects.extend(proposals.into_iter().map(Effect::Propose));
+        effects.extend(void.into_iter().map(|(name, _)| Effect::Withdraw(name)));
+        effects
+    }
+
+    /// What the record allows now.
+    pub(super) fn proof(&self) -> Option<PostureDigest> {
+        self.record.as_ref().and_then(|r| r.clusters.values().next()).map(|c| c.posture.digest())
+    }
+
+    /// Carries out one effect with what its tick knows to be recorded; says whether its tick may go on.
+    pub(super) fn carry_out(&mut self, effect: &Effect, proof: &mut Option<PostureDigest>) -> bool {
+        let goes_on = match effect {
+            Effect::Ask(need) => {
+                let outcome = self.dry_run(&need.object);
+                self.evidence.dry_runs.insert(need.question.clone(), Answer { outcome, at: self.now });
+                true
+            }
+            Effect::Record { base, change } => {
+                let won = self.git == Git::Fresh && self.record.as_ref().map(|r| r.seq) == *base;
+                if won {
+                    self.push(change);
+                    *proof = self.proof();
+                }
+                won
+            }
+            Effect::Act(action) if action.class != Class::Retreat && action.posture != *proof => {
+                self.log.push(format!("not recorded: {}", action.why));
+                false
+            }
+            Effect::Act(action) => self.write(action),
+            Effect::Propose(proposal) => {
+                self.propose(proposal);
+                true
+            }
+            Effect::Withdraw(name) => {
+                self.proposals.remove(name);
+                true
+            }
+        };
+        self.check_promise();
+        goes_on
+    }
+
+    fn push(&mut self, change: &RecordChange) {
+        match change {
             RecordChange::Keep => {}
             RecordChange::Write { state, plan, what } => {
                 let before = self.record.as_ref().map_or("nothing", |r| r.phase.name());
@@ -385,26 +339,12 @@ impl World {
                 }
                 self.record = Some((**state).clone());
                 self.plan = plan.clone();
-                busy = true;
             }
             RecordChange::Remove { what } => {
                 self.log.push(format!("removed: {what}"));
-                (self.record, self.plan, busy) = (None, None, true);
+                (self.record, self.plan) = (None, None);
             }
         }
-        for action in &plan.actions {
-            busy |= self.perform(action);
-        }
-        for proposal in &plan.proposals {
-            self.propose(proposal);
-            busy = true;
-        }
-        for (name, _) in &plan.void {
-            self.proposals.remove(name);
-            busy = true;
-        }
-        self.check_promise();
-        busy
     }
 
     fn propose(&mut self, proposal: &Proposal) {
@@ -443,7 +383,7 @@ impl World {
         self.say_of(action, run.expect("a run"));
     }
 
-    pub(super) fn say_of(&mut self, action: DecisionAction, run: crate::manifest::ids::RunId) {
+    pub(super) fn say_of(&mut self, action: DecisionAction, run: RunId) {
         let n = self.files.len();
         self.files.push(DecisionFile {
             path: format!("shop/podinfo/{run}-{n}.yaml").parse().expect("a path"),
@@ -479,13 +419,17 @@ impl World {
     }
 
     pub(super) fn weight(&self) -> u8 {
-        let Some(plan) = self.plan.clone().or_else(|| match &self.desired {
+        self.split().weight.get()
+    }
+
+    /// What of the users' requests reaches the candidate.
+    pub(super) fn split(&self) -> Split {
+        let wanted = || match &self.desired {
             Desired::Wanted(r) => Some(Arc::new(r.plan.clone())),
             Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => None,
-        }) else {
-            return 0;
         };
-        let Some(traffic) = &plan.traffic else { return 0 };
+        let Some(plan) = self.plan.clone().or_else(wanted) else { return Split::stable() };
+        let Some(traffic) = &plan.traffic else { return Split::stable() };
         let baseline =
             self.record.as_ref().and_then(|r| r.run.as_ref()).and_then(|r| r.baseline.values().next().copied());
         let view = View {
@@ -495,179 +439,42 @@ impl World {
             baseline: baseline.unwrap_or(4),
         };
         match traffic::read(&traffic.router, &view) {
-            Seen::Split(split) => split.weight.get(),
-            Seen::Foreign(why) => panic!("{why}"),
+            Seen::Split(split) => split,
+            Seen::Foreign(why) => panic!("{why}: {:?}", self.log),
         }
     }
 
-    /// Live is never ahead of the record.
+    fn image_of(&self, set: &SetId) -> Option<&str> {
+        let deployment = self.sets.get(set)?.get(Kind::Deployment, &"podinfo".parse().expect("a name"))?;
+        deployment.text("/spec/template/spec/containers/0/image")
+    }
+
+    /// Live is never ahead of the record, and users are served.
     fn check_promise(&mut self) {
-        let weight = self.weight();
-        if self.weights.last() != Some(&weight) {
-            self.weights.push(weight);
+        let split = self.split();
+        if self.weights.last() != Some(&split.weight.get()) {
+            self.weights.push(split.weight.get());
         }
         let posture = self.record.as_ref().and_then(|r| r.clusters.values().next()).map(|c| c.posture.clone());
-        // In *return* both roles are the new version.
-        let same = posture.as_ref().is_some_and(|p| p.candidate.as_ref().is_some_and(|c| c.set == p.stable.set));
-        let allowed = posture.map_or(0, |p| if same { 100 } else { p.split.weight.get() });
-        assert!(weight <= allowed, "live {weight} above record {allowed}: {:?}", self.log);
-        // Pods of a real Deployment roll; here they turn all at once, which users see only while stable serves.
-        assert!(
-            weight == 100
-                || self.ready_behind("podinfo") > 0
-                || self.record.as_ref().is_none_or(|r| r.promoted.is_none()),
-            "C-1"
-        );
-    }
-
-    /// A hand changes a live object.
-    pub(super) fn edit(&mut self, kind: Kind, name: &str, change: impl FnOnce(&mut Value)) {
-        let reference = ObjectRef { kind, namespace: id().namespace, name: name.parse().expect("a name") };
-        let mut object = (**self.live.objects.get(&reference).expect("there")).clone();
-        change(object.value_mut());
-        self.put(object);
-    }
-
-    fn put(&mut self, mut object: Object) {
-        self.versions += 1;
-        let reference = object.reference().clone();
-        let old = self.live.get(&reference);
-        let generation = match old {
-            Some(old) if old.value()["spec"] == object.value()["spec"] => old.generation().unwrap_or(1),
-            Some(old) => old.generation().unwrap_or(1) + 1,
-            None => 1,
-        };
-        let uid = old.and_then(Object::uid).map_or_else(|| format!("uid-{}", self.versions), str::to_owned);
-        let metadata = &mut object.value_mut()["metadata"];
-        metadata["generation"] = generation.into();
-        metadata["uid"] = uid.into();
-        metadata["resourceVersion"] = self.versions.to_string().into();
-        self.live.objects.insert(reference, Arc::new(object));
-    }
-
-    fn dry_run(&self, object: &Object) -> Outcome {
-        if let Some(outcome) = &self.outage {
-            return outcome.clone();
+        let promoted = self.record.as_ref().is_some_and(|r| r.promoted.is_some());
+        if let Some(posture) = &posture {
+            // From *promote* on the candidate is of the version that may be stable.
+            let same = self.image("podinfo-canary") == self.image_of(&posture.stable.set);
+            assert!(same || split.within(&posture.split), "live {split:?} above {:?}: {:#?}", posture.split, self.log);
+            // What is stable may be behind the record, never ahead.
+            let run = self.record.as_ref().and_then(|r| r.run.as_ref()).map(|r| &r.from);
+            let allowed: Vec<_> =
+                [Some(&posture.stable.set), run].into_iter().flatten().map(|s| self.image_of(s)).collect();
+            let stable = self.image("podinfo");
+            assert!(
+                stable.is_none() || !promoted || allowed.contains(&stable),
+                "stable is {stable:?}, not of {allowed:?}: {:#?}",
+                self.log
+            );
         }
-        let image = object.text("/spec/template/spec/containers/0/image").unwrap_or_default();
-        if self.refused_images.contains(image) {
-            return Outcome::Refused(format!("admission webhook denied the request: {image}"));
-        }
-        Outcome::Done(Some(Box::new(self.merged(object))))
-    }
-
-    fn merged(&self, object: &Object) -> Object {
-        let Some(live) = self.live.get(object.reference()) else { return with_fields(object.clone(), object) };
-        let mut merged = live.value().clone();
-        if let Some(owned) = owned_by(live, MANAGER) {
-            remove(&mut merged, owned.value(), object.value());
-        }
-        merge(&mut merged, object.value());
-        with_fields(Object::new(object.reference().clone(), merged), object)
-    }
-
-    /// Server-side apply and deletes, with their preconditions; says whether anything was done.
-    pub(super) fn perform(&mut self, action: &Action) -> bool {
-        if let Some(posture) = &action.posture {
-            let recorded = self.record.as_ref().and_then(|r| r.clusters.values().next()).map(|c| c.posture.digest());
-            assert_eq!(Some(posture), recorded.as_ref(), "rendered from what is recorded: {}", action.why);
-        }
-        let live = self.live.get(action.verb.target());
-        let found = (live.and_then(Object::uid), live.and_then(Object::resource_version));
-        let stale = match action.verb.expects() {
-            Expects::Absent => live.is_some(),
-            Expects::Uid(uid) => found.0 != Some(uid),
-            Expects::Version { uid, resource_version } => found != (Some(uid), Some(resource_version)),
-        };
-        if stale {
-            self.log.push(format!("stale: {}", action.why));
-            return true;
-        }
-        match &action.verb {
-            Verb::Apply { object, .. } => match self.dry_run(object) {
-                Outcome::Done(Some(merged)) => self.put(*merged),
-                outcome @ (Outcome::Done(None)
-                | Outcome::Stale(_)
-                | Outcome::Conflict { .. }
-                | Outcome::Refused(_)
-                | Outcome::MissingKind(_)
-                | Outcome::Forbidden(_)
-                | Outcome::Retriable(_)) => {
-                    let digest = object.annotation(crate::manifest::object::APPLIED).unwrap_or_default().to_owned();
-                    let key = (object.reference().clone(), digest);
-                    self.evidence.writes.insert(key, Answer { outcome, at: self.now });
-                }
-            },
-            Verb::Migrate { .. } => {}
-            Verb::Delete { target, .. } => {
-                self.live.objects.remove(target);
-            }
-        }
-        true
-    }
-
-    /// Deployment, endpoint and gateway controllers catch up.
-    pub(super) fn controllers(&mut self) {
-        let deployments: Vec<Object> = self.live.of_kind(Kind::Deployment).cloned().collect();
-        for mut deployment in deployments {
-            let image = deployment.text("/spec/template/spec/containers/0/image").unwrap_or_default().to_owned();
-            let stable = deployment.reference().name.as_str() == "podinfo";
-            let stuck = self.behaviour.get(&image) == Some(&Pods::Stuck) || (stable && self.only_stable_stuck);
-            let replicas = deployment.int("/spec/replicas").unwrap_or(1);
-            let ready = if stuck { 0 } else { replicas };
-            let status = json!({
-                "observedGeneration": deployment.generation(), "replicas": replicas, "updatedReplicas": replicas,
-                "readyReplicas": ready, "availableReplicas": ready,
-            });
-            if deployment.at("/status") != Some(&status) {
-                deployment.value_mut()["status"] = status;
-                self.put(deployment);
-            }
-        }
-        let services: Vec<Object> = self.live.of_kind(Kind::Service).cloned().collect();
-        self.live.objects.retain(|r, _| r.kind != Kind::EndpointSlice);
-        for service in services {
-            let name = service.reference().name.clone();
-            let address = |i| json!({"addresses": [format!("10.0.0.{i}")], "conditions": {"ready": true}});
-            let endpoints: Vec<Value> = (0..self.ready_behind(name.as_str())).map(address).collect();
-            let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-                "metadata": {"name": format!("{name}-x"), "labels": {"kubernetes.io/service-name": name.as_str()}},
-                "endpoints": endpoints});
-            let slice = object(slice);
-            self.live.objects.insert(slice.reference().clone(), Arc::new(slice));
-        }
-        self.gateway();
-    }
-
-    /// The ready pods that a Service selects.
-    pub(super) fn ready_behind(&self, service: &str) -> usize {
-        let Some(service) = self.get(Kind::Service, service) else { return 0 };
-        let selector = service.at("/spec/selector").and_then(Value::as_object).cloned().unwrap_or_default();
-        let matching = self.live.of_kind(Kind::Deployment).filter(|deployment| {
-            let labels = deployment.at("/spec/template/metadata/labels");
-            selector.iter().all(|(k, v)| labels.and_then(|l| l.get(k)) == Some(v))
-        });
-        matching.map(|d| usize::try_from(d.int("/status/readyReplicas").unwrap_or(0)).expect("a count")).sum()
-    }
-
-    fn gateway(&mut self) {
-        let routes: Vec<Object> = self.live.of_kind(Kind::HttpRoute).cloned().collect();
-        for mut route in routes {
-            let accepted = match self.gateway {
-                Gateway::Off => continue,
-                Gateway::On => "True",
-                Gateway::Refuse => "False",
-            };
-            let condition = |kind: &str| {
-                json!({"type": kind, "status": accepted, "reason": if accepted == "True" { kind } else { "UnsupportedValue" },
-                "message": "", "observedGeneration": route.generation()})
-            };
-            let status = json!({"parents": [{"parentRef": {"name": "public"}, "controllerName": "test",
-                "conditions": [condition("Accepted"), condition("ResolvedRefs")]}]});
-            if route.at("/status") != Some(&status) {
-                route.value_mut()["status"] = status;
-                self.put(route);
-            }
+        if promoted && !self.only_stable_stuck && self.behaviour.values().all(|pods| *pods == Pods::Ready) {
+            // Pods of a real Deployment roll; here they turn all at once.
+            assert!(split.weight.get() == 100 || self.ready_behind("podinfo") > 0, "C-1: {:#?}", self.log);
         }
     }
 
@@ -682,57 +489,5 @@ impl World {
 
     pub(super) fn without_git(&mut self) {
         self.git = Git::Away("connection refused".to_owned());
-    }
-}
-
-fn merge(into: &mut Value, from: &Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (key, value) in from {
-                merge(into.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (into, from) => *into = from.clone(),
-    }
-}
-
-fn remove(from: &mut Value, owned: &Value, wanted: &Value) {
-    let (Some(from), Some(owned)) = (from.as_object_mut(), owned.as_object()) else { return };
-    for (key, value) in owned {
-        match wanted.get(key) {
-            None => {
-                from.remove(key);
-            }
-            Some(wanted) => {
-                if let Some(inner) = from.get_mut(key) {
-                    remove(inner, value, wanted);
-                }
-            }
-        }
-    }
-}
-
-/// Records the fields of an apply as ours: maps by key, lists as a whole.
-fn with_fields(mut merged: Object, applied: &Object) -> Object {
-    let mut fields = fields_of(applied.value());
-    for key in ["f:apiVersion", "f:kind"] {
-        fields.as_object_mut().expect("a map").remove(key);
-    }
-    if let Some(metadata) = fields.get_mut("f:metadata").and_then(Value::as_object_mut) {
-        for key in ["f:name", "f:namespace"] {
-            metadata.remove(key);
-        }
-    }
-    merged.value_mut()["metadata"]["managedFields"] = json!([{"manager": MANAGER, "operation": "Apply",
-        "apiVersion": applied.reference().kind.api_version(), "fieldsType": "FieldsV1", "fieldsV1": fields}]);
-    merged
-}
-
-fn fields_of(value: &Value) -> Value {
-    match value.as_object() {
-        Some(map) => {
-            map.iter().map(|(k, v)| (format!("f:{k}"), fields_of(v))).collect::<serde_json::Map<_, _>>().into()
-        }
-        None => json!({}),
     }
 }

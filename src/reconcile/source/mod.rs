@@ -311,3 +311,6 @@ impl View {
         ids
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,7 +75,9 @@ fn needed(state: &RolloutState) -> BTreeSet<&SetId> {
         [Some(&cluster.posture.stable.set), candidate].into_iter().flatten()
     });
     let run = state.run.iter().flat_map(|run| [&run.from, &run.to]);
-    postures.chain(run).chain(state.promoted.iter().map(|promoted| &promoted.set)).collect()
+    // What a run brought that went back: a request to undo its change on main starts from it.
+    let undone = state.history.last().filter(|past| history::went_back(past)).map(|past| &past.to);
+    postures.chain(run).chain(state.promoted.iter().map(|promoted| &promoted.set)).chain(undone).collect()
 }
 
 /// What is kept between two looks at the state branch.

@@ -187,7 +187,7 @@ fn a_new_run_brings_its_plan_and_its_set() {
 #[test]
 fn the_end_of_a_run_takes_its_plan_and_its_set_away() {
     let mut after = open();
-    super::super::history::end_run(&mut after, Outcome::Aborted, "no", time("11:00:00"));
+    super::super::history::end_run(&mut after, Outcome::Superseded, "no", time("11:00:00"));
     after.clusters = steady().clusters;
     let made = edits(Some(&open()), Some(&after), &BTreeMap::new(), None).unwrap();
     insta::assert_snapshot!(shown(&made), @r"
@@ -195,6 +195,12 @@ fn the_end_of_a_run_takes_its_plan_and_its_set_away() {
     rmdir  rollouts/shop/podinfo/sets/070707070707
     write  rollouts/shop/podinfo/state.yaml
     ");
+    // To undo the change of a run that was taken back, its set is needed.
+    let mut back = open();
+    super::super::history::end_run(&mut back, Outcome::Aborted, "no", time("11:00:00"));
+    back.clusters = steady().clusters;
+    let made = edits(Some(&open()), Some(&back), &BTreeMap::new(), None).unwrap();
+    assert!(!shown(&made).contains("sets/"), "{}", shown(&made));
     // As long as a cluster still runs it, the set stays.
     after.clusters = open().clusters;
     let made = edits(Some(&open()), Some(&after), &BTreeMap::new(), None).unwrap();

@@ -5,5 +5,6 @@
 
 mod app;
 mod journeys;
+mod process;
 mod served;
 mod world;

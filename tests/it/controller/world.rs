@@ -132,7 +132,7 @@ impl World {
 
     /// Starts the controller.
     pub(super) fn start(&mut self) {
-        let filter = tracing_subscriber::EnvFilter::new("tidegate=debug");
+        let filter = tracing_subscriber::EnvFilter::new("tidegate=info");
         tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init().ok();
         let (installation, options) = (self.installation(), self.options(Once::No));
         self.running = Some(tokio::spawn(async move {
@@ -178,15 +178,20 @@ impl World {
         Options { once, cache: self.dir.path().join("cache"), listen: None, identity }
     }
 
-    fn installation(&self) -> installation::Installation {
-        let text = format!(
+    /// The controller's own file.
+    pub(super) fn installation_file(&self) -> String {
+        format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  \
              repository: {{url: \"{}\", poll: 1s}}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n  caps: {{namespaces: [{}]}}\n",
             self.git.url("it"),
             self.kubeconfig().display(),
             self.namespaces.join(", "),
-        );
-        installation::parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).unwrap()
+        )
+    }
+
+    fn installation(&self) -> installation::Installation {
+        let name = "installation.yaml".parse().unwrap();
+        installation::parse(&name, self.installation_file().as_bytes()).unwrap()
     }
 
     /// The controller's kubeconfig, at home in the test's namespace.
@@ -327,12 +332,22 @@ impl World {
         Api::namespaced_with(self.space.client.clone(), &self.space.name, &resource)
     }
 
-    /// What the route sends to the new version, in hundred of a rule: the weights of the last rule.
-    pub(super) async fn weights(&self) -> Vec<(String, Option<i64>)> {
+    /// The share of requests that the route of `web` sends to the new version, in percent.
+    pub(super) async fn weight(&self) -> i64 {
         let route = self.get("HTTPRoute", "web").await.unwrap();
         let rule = route["spec"]["rules"].as_array().unwrap().last().unwrap().clone();
-        let backends = rule["backendRefs"].as_array().unwrap().clone();
-        backends.iter().map(|b| (b["name"].as_str().unwrap().to_owned(), b["weight"].as_i64())).collect()
+        let refs = rule["backendRefs"].as_array().cloned().unwrap_or_default();
+        let weight =
+            |name: &str| refs.iter().find(|r| r["name"] == name).map_or(0, |r| r["weight"].as_i64().unwrap_or(1));
+        let (stable, candidate) = (weight("web"), weight("web-canary"));
+        candidate * 100 / (stable + candidate).max(1)
+    }
+
+    /// Waits until the Git server was asked so many times more.
+    pub(super) async fn polls(&self, times: usize) {
+        let asked = || self.git.requests().into_values().sum::<usize>();
+        let before = asked();
+        eventually("polls", async || (asked() >= before + times).then_some(())).await;
     }
 
     /// The names of all objects of these kinds that are the new version's, or carry a mark of a run.
@@ -376,6 +391,11 @@ impl World {
         let check = |watched: &Watched| watched.assert_kept(&self.bed.audit_log(), branch);
         self.watched.values().map(check).last().unwrap_or_default()
     }
+}
+
+/// On the step `tenth`, seen in force.
+pub(super) fn is_exposed(record: &RolloutState) -> bool {
+    matches!(&record.phase, Phase::Progressing(stop) if stop.step.as_str() == "tenth" && stop.clock.exposed.is_some())
 }
 
 /// Whether a rollout rests like that.

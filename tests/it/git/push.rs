@@ -68,7 +68,7 @@ async fn a_propose_branch_grows_from_shallow_main() {
 }
 
 #[tokio::test]
-async fn only_one_of_two_wins() {
+async fn c_23_only_one_of_two_wins() {
     let bed = Bed::new().await;
     let other = bed.other("cache2");
     let state = branch("state");
@@ -105,7 +105,7 @@ async fn a_race_after_the_advertisement_is_seen_by_the_server() {
 }
 
 #[tokio::test]
-async fn a_push_waits_for_its_source() {
+async fn c_24_a_push_waits_for_its_source() {
     let bed = Bed::new().await;
     let main = id(bed.origin.tip("main").unwrap());
     bed.sync().await;
@@ -141,7 +141,7 @@ async fn refusals_are_told_from_races() {
 }
 
 #[tokio::test]
-async fn nothing_is_forced() {
+async fn c_23_nothing_is_forced() {
     let bed = Bed::new().await;
     let first = id(bed.origin.commit("state", &[("a", Some(b"1"))], "first"));
     bed.sync().await;

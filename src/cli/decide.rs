@@ -1,0 +1,354 @@
+//! The verbs that decide: `approve`, `deny`, `skip`, `hold`, `resume`, `abort`, `retry`, `rollback`.
+//!
+//! Each reads the record, checks that the word makes sense now, and adds one file to the decisions branch: on top of its
+//! tip, compare-and-swap, as the person whose clone it is. Nothing is ever forced.
+
+mod check;
+
+pub(super) use check::{Intent, intent};
+
+use super::Exit;
+use super::args::RepositoryArgs;
+use super::failure::Failure;
+use super::repository::{Access, Repository};
+use super::screen::{Screen, now};
+use super::words;
+use crate::git::{Draft, Edit, Person, Pushed};
+use crate::manifest::decision::{self, Decision, DecisionAction};
+use crate::manifest::files::{Files, RepoPath};
+use crate::manifest::ids::{CommitId, RunId};
+use crate::record::state::Time;
+use crate::record::text::plain;
+use clap::Args;
+use std::collections::BTreeMap;
+
+/// How often a decision is put on top of a branch that moved meanwhile.
+const ATTEMPTS: usize = 3;
+
+/// What is decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Verb {
+    /// Let the run go on.
+    Approve {
+        /// Up to and with this step; else with the one that it waits for.
+        through: Option<String>,
+    },
+    /// Say no.
+    Deny,
+    /// End the soak.
+    Skip,
+    /// Enter nothing.
+    Hold,
+    /// Lift hold and deny.
+    Resume,
+    /// Take it back.
+    Abort,
+    /// Lift a refusal.
+    Retry {
+        /// Of this run; else the newest.
+        run: Option<RunId>,
+    },
+    /// Go back.
+    Rollback {
+        /// To this run; else to the one before.
+        to: Option<RunId>,
+    },
+}
+
+/// What all words take.
+#[derive(Debug, Clone, Args)]
+pub(super) struct WordArgs {
+    /// NAMESPACE/NAME, or the name alone if no other rollout has it
+    rollout: String,
+    /// Why, for those who read the history
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Who decides, as "Name <mail>". Default: user.name and user.email of the clone
+    #[arg(long, value_name = "PERSON", env = "TIDEGATE_AUTHOR", value_parser = person)]
+    author: Option<Person>,
+    /// Prints the file and pushes nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    repository: RepositoryArgs,
+}
+
+/// Take a run back and refuse its revision
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Takes a run back: all traffic returns to the stable version, the candidate goes, and its revision is not \
+                  started again before `tidegate retry` or a change of its manifests. Asks first on a terminal.",
+    after_help = "Example:
+  tidegate abort shop/podinfo --reason \"checkout is slow\" --yes"
+)]
+pub(super) struct AbortArgs {
+    /// Does not ask first
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    word: WordArgs,
+}
+
+/// Let a run go on
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Lets a run go on: opens its approval gates up to and with a step. It counts for this run alone; other \
+                  content makes another run. Windows, freezes and soaks hold as before.",
+    after_help = "Examples:
+  tidegate approve shop/podinfo
+  tidegate approve shop/podinfo --through promotion --reason \"errors flat for 10 m\"
+  tidegate approve shop/podinfo --dry-run"
+)]
+pub(super) struct ApproveArgs {
+    /// Up to and with this phase, or `promotion`. Default: the step that it waits for
+    #[arg(long, value_name = "STEP")]
+    through: Option<String>,
+    #[command(flatten)]
+    word: WordArgs,
+}
+
+/// Let a refused revision try again
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Lets a revision that was refused (it failed, was aborted, or was rolled back from) start again.",
+    after_help = "Examples:
+  tidegate retry shop/podinfo
+  tidegate retry shop/podinfo --run 7-9ac41f02"
+)]
+pub(super) struct RetryArgs {
+    /// The run that met the refusal. Default: the newest
+    #[arg(long, value_name = "ID")]
+    run: Option<RunId>,
+    #[command(flatten)]
+    word: WordArgs,
+}
+
+/// Go back to a version promoted before
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Goes back to a version that was promoted before, within its rollback window: prepared, then all traffic \
+                  at once, without phases, approvals, windows or freezes. The version left is refused. Asks first on a \
+                  terminal.",
+    after_help = "Examples:
+  tidegate rollback shop/podinfo --yes
+  tidegate rollback shop/podinfo --to 5-1b2c3d4e --reason \"cart is empty for some\""
+)]
+pub(super) struct RollbackArgs {
+    /// The promoted run to go back to. Default: the one before
+    #[arg(long, value_name = "RUN")]
+    to: Option<RunId>,
+    /// Does not ask first
+    #[arg(short, long)]
+    yes: bool,
+    #[command(flatten)]
+    word: WordArgs,
+}
+
+/// A word and all that came with it.
+#[derive(Debug)]
+pub(super) struct Asked {
+    verb: Verb,
+    args: WordArgs,
+    ask: Ask,
+}
+
+/// Whether a person at a terminal is asked first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    Yes,
+    No,
+}
+
+impl Ask {
+    fn unless(yes: bool) -> Self {
+        if yes { Self::No } else { Self::Yes }
+    }
+}
+
+impl Asked {
+    /// A word without options of its own.
+    #[must_use]
+    pub(super) fn new(verb: Verb, args: WordArgs) -> Self {
+        Self { verb, args, ask: Ask::No }
+    }
+}
+
+impl From<ApproveArgs> for Asked {
+    fn from(ApproveArgs { through, word }: ApproveArgs) -> Self {
+        Self::new(Verb::Approve { through }, word)
+    }
+}
+
+impl From<RetryArgs> for Asked {
+    fn from(RetryArgs { run, word }: RetryArgs) -> Self {
+        Self::new(Verb::Retry { run }, word)
+    }
+}
+
+impl From<RollbackArgs> for Asked {
+    fn from(RollbackArgs { to, yes, word }: RollbackArgs) -> Self {
+        Self { ask: Ask::unless(yes), ..Self::new(Verb::Rollback { to }, word) }
+    }
+}
+
+impl From<AbortArgs> for Asked {
+    fn from(AbortArgs { yes, word }: AbortArgs) -> Self {
+        Self { ask: Ask::unless(yes), ..Self::new(Verb::Abort, word) }
+    }
+}
+
+/// Reads `Name <mail>`.
+fn person(text: &str) -> Result<Person, String> {
+    let expected = || format!("{text:?} names nobody; expected \"Name <mail>\"");
+    let (name, rest) = text.split_once('<').ok_or_else(expected)?;
+    let (name, email) = (name.trim(), rest.trim_end().strip_suffix('>').ok_or_else(expected)?.trim());
+    let odd = |part: &str| part.is_empty() || part.contains(['<', '>']) || part.chars().any(char::is_control);
+    if odd(name) || odd(email) {
+        Err(expected())
+    } else {
+        Ok(Person { name: name.to_owned(), email: email.to_owned() })
+    }
+}
+
+/// Writes a decision, or shows it.
+pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failure> {
+    let Asked { verb, args, ask } = asked;
+    let access = if args.dry_run { Access::Read } else { Access::Write };
+    let mut repository = Repository::open(&args.repository, access).await?;
+    let author = args.author.clone().or_else(|| repository.person());
+    for _ in 0..ATTEMPTS {
+        // Read anew each time: what moved the branch may have changed what makes sense.
+        let (id, record) = repository.record(&args.rollout).await?;
+        let now = now();
+        let intent = intent(&verb, &record, args.reason.as_deref(), now).map_err(Failure::failed)?;
+        let place = Place::find(&repository, &intent.decision).await?;
+        if args.dry_run {
+            screen.print(&place.preview(&intent))?;
+            return Ok(Exit::Done);
+        }
+        let author = author.clone().ok_or_else(nobody)?;
+        if ask == Ask::Yes {
+            let question = format!("{}\n{} {id}?", intent.next, intent.decision.action.word());
+            if !screen.agreed(&question)? {
+                return Err(Failure::failed("nothing was decided"));
+            }
+        }
+        match place.push(&repository, &intent.decision, author, now).await? {
+            Some(commit) => {
+                screen.print(&place.done(&commit, &intent))?;
+                return Ok(Exit::Done);
+            }
+            None => repository.refresh().await?,
+        }
+    }
+    let branch = repository.decisions_branch()?;
+    Err(Failure::failed(format!(
+        "{} moved {ATTEMPTS} times while this was written; nothing was decided. Try again.",
+        branch.short()
+    )))
+}
+
+fn nobody() -> Failure {
+    Failure::usage(
+        "it is not known who decides: set user.name and user.email with `git config`, or use --author \"Name <mail>\"",
+    )
+}
+
+/// Where a decision goes: its file, on top of which tip.
+#[derive(Debug)]
+struct Place {
+    tip: Option<CommitId>,
+    branch: String,
+    path: RepoPath,
+    text: String,
+}
+
+impl Place {
+    async fn find(repository: &Repository, decision: &Decision) -> Result<Self, Failure> {
+        let branch = repository.decisions_branch()?;
+        let tip = repository.tip(&branch).cloned();
+        let files = match &tip {
+            Some(tip) => repository.files(&branch, tip, &words::directory(&decision.rollout)?).await?,
+            None => Files::new(),
+        };
+        let (path, text) = file(decision, &files).map_err(Failure::failed)?;
+        Ok(Self { tip, branch: branch.short().to_owned(), path, text })
+    }
+
+    /// Makes the commit and pushes it; `None` when the branch moved meanwhile.
+    async fn push(
+        &self,
+        repository: &Repository,
+        decision: &Decision,
+        author: Person,
+        now: Time,
+    ) -> Result<Option<CommitId>, Failure> {
+        let draft = Draft {
+            parent: self.tip.clone(),
+            edits: BTreeMap::from([(self.path.clone(), Edit::Write(self.text.as_bytes().into()))]),
+            subject: subject(decision),
+            body: body(decision),
+            author,
+            time: now,
+        };
+        let commit = repository.store.commit(draft).await?;
+        let branch = repository.decisions_branch()?;
+        match repository.store.push(&branch, self.tip.as_ref(), &commit, None).await? {
+            Pushed::Done { .. } => Ok(Some(commit)),
+            Pushed::Raced { .. } | Pushed::SourceMoved { .. } => Ok(None),
+            Pushed::Rejected { why } => Err(Failure::failed(format!(
+                "{} takes no push from you: {why}\n\
+                 Add the file by a pull request into {} instead; --dry-run prints it.",
+                self.branch, self.branch
+            ))),
+        }
+    }
+
+    fn preview(&self, intent: &Intent) -> String {
+        format!("# {} on {}\n{}\n# {}\n", self.path, self.branch, self.text, intent.next.replace('\n', "\n# "))
+    }
+
+    fn done(&self, commit: &CommitId, intent: &Intent) -> String {
+        let short: String = commit.as_str().chars().take(8).collect();
+        format!("{} on {} ({short})\n{}\n", self.path, self.branch, intent.next)
+    }
+}
+
+/// The file of a decision: the first free number, if it was said before. An approval counts once.
+fn file(decision: &Decision, files: &Files) -> Result<(RepoPath, String), String> {
+    let numbers = std::iter::once(None).chain((2..).map(Some));
+    for number in numbers {
+        let (path, text) = decision::print(decision, number);
+        if !files.contains_key(&path) {
+            return Ok((path, text));
+        }
+        if matches!(decision.action, DecisionAction::Approve { .. }) {
+            return Err(format!("{path} is on the decisions branch already; tidegate counts it at its next look"));
+        }
+    }
+    unreachable!("the numbers never end")
+}
+
+/// `shop/podinfo: approve through tenth`.
+fn subject(decision: &Decision) -> String {
+    let Decision { rollout, run, action, reason: _ } = decision;
+    match action {
+        DecisionAction::Approve { through } => format!("{rollout}: approve run {run} through {through}"),
+        DecisionAction::Rollback => format!("{rollout}: rollback to run {run}"),
+        DecisionAction::Deny
+        | DecisionAction::Skip
+        | DecisionAction::Hold
+        | DecisionAction::Resume
+        | DecisionAction::Abort
+        | DecisionAction::Retry => format!("{rollout}: {} run {run}", action.word()),
+    }
+}
+
+fn body(decision: &Decision) -> String {
+    let reason = decision.reason.as_deref().map(plain).filter(|reason| !reason.is_empty());
+    let reason = reason.map_or(String::new(), |reason| format!("{reason}\n\n"));
+    format!("{reason}Tidegate-Rollout: {}\nTidegate-Run: {}", decision.rollout, decision.run)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! What is live in a cluster, read once: for `plan` and `diff` with a kubeconfig. Nothing is written.
+
+use super::failure::Failure;
+use crate::cluster::brake::BrakeSight;
+use crate::cluster::client::{Cluster, ClusterSource};
+use crate::cluster::store::Observed;
+use crate::cluster::watch::Watches;
+use crate::manifest::ids::{InstanceName, Namespace};
+use crate::record::text::plain;
+use crate::target::live::LiveState;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+/// How long all lists may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A cluster, as it was read.
+pub(super) struct Sight {
+    /// The way to it.
+    pub cluster: Cluster,
+    /// What is there, by namespace.
+    pub spaces: BTreeMap<Namespace, Arc<LiveState>>,
+    /// The brake, if it lies in the namespace of the kubeconfig's context.
+    pub brake: BrakeSight,
+}
+
+/// Reads these namespaces of a cluster.
+pub(super) async fn look(
+    kubeconfig: &Path,
+    instance: &InstanceName,
+    namespaces: BTreeSet<Namespace>,
+) -> Result<Sight, Failure> {
+    let source = ClusterSource::KubeconfigFile(kubeconfig.to_owned());
+    let cluster = Cluster::connect(&source, instance).await.map_err(anyhow::Error::new)?;
+    let namespaces: Vec<Namespace> = namespaces.into_iter().collect();
+    let notify = Arc::new(Notify::new());
+    let watches = Watches::start(&cluster, &namespaces, &notify);
+    let deadline = Instant::now() + PATIENCE;
+    let mut spaces = BTreeMap::new();
+    for namespace in namespaces {
+        let live = loop {
+            match watches.snapshot(&namespace) {
+                Observed::Ready(live) => break live,
+                Observed::NotYet { why } | Observed::Lost { why, .. } => {
+                    if timeout_at(deadline, notify.notified()).await.is_err() {
+                        let why = plain(&why);
+                        return Err(Failure::failed(format!("the namespace {namespace} cannot be read: {why}")));
+                    }
+                }
+            }
+        };
+        spaces.insert(namespace, live);
+    }
+    Ok(Sight { brake: watches.brake(), cluster, spaces })
+}

@@ -1,0 +1,249 @@
+//! `tidegate plan [DIR]`.
+
+mod live;
+mod offline;
+
+use super::Exit;
+use super::args::RepositoryArgs;
+use super::failure::Failure;
+use super::repository::{Access, Repository};
+use super::screen::{Screen, now};
+use super::ui::{self, Ink, Paint, Table};
+use super::validate;
+use crate::manifest::installation::Caps;
+use crate::manifest::load::{self, Loaded};
+use crate::record::state::Time;
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Show what tidegate would do with these files
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Shows what tidegate would do if the files of a directory were merged: for each rollout whether a run \
+                  starts, and its steps with their gates and the earliest times. It changes nothing. With a kubeconfig the \
+                  real planner is asked, against what is live (server-side dry runs included).",
+    after_help = "Examples:
+  tidegate plan
+  tidegate plan . --all
+  tidegate plan --without-record           # as if nothing had ever run
+  tidegate plan --kubeconfig ~/.kube/config"
+)]
+pub(super) struct PlanArgs {
+    /// The root of a working copy
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Also lists rollouts that nothing happens to
+    #[arg(long)]
+    all: bool,
+    /// Looks at the files alone, as if nothing had ever run
+    #[arg(long, conflicts_with = "kubeconfig")]
+    without_record: bool,
+    /// Asks the planner itself, with what is live in this cluster
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    #[command(flatten)]
+    repository: RepositoryArgs,
+}
+
+/// What would happen.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PlanView {
+    /// What the files were compared with.
+    pub compared: String,
+    /// The rollouts, by name.
+    pub rollouts: Vec<PlannedView>,
+    /// What is wrong with files that name no rollout, and with the policy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<String>,
+}
+
+/// What would happen to one rollout.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PlannedView {
+    /// `namespace/name`.
+    pub rollout: String,
+    /// Its file.
+    pub path: String,
+    /// In a word.
+    pub change: Change,
+    /// In a sentence.
+    pub message: String,
+    /// The steps to come.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepView>,
+    /// What the planner wants done now (with a kubeconfig).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<ActionView>,
+    /// What it waits on: all with a kubeconfig, else the mistakes in its files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<String>,
+}
+
+/// What would happen, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum Change {
+    /// Nothing.
+    None,
+    /// Its first version is created, or adopted.
+    FirstSight,
+    /// Applied without a run.
+    Direct,
+    /// A run starts.
+    Run,
+    /// This is what the open run brings.
+    UnderWay,
+    /// The open run goes back, and a run for this starts.
+    Supersedes,
+    /// The open run goes back: this is what is promoted.
+    TakesBack,
+    /// This revision was refused.
+    Refused,
+    /// Its files have errors; nothing happens to it.
+    Rejected,
+    /// It is no longer among the files.
+    Removed,
+    /// Its record cannot be used: nothing happens to it.
+    Held,
+}
+
+/// A step to come.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StepView {
+    /// Its name.
+    pub step: String,
+    /// What reaches the new version, in words; empty: nothing.
+    pub exposes: String,
+    /// What must be open to enter it.
+    pub gates: Vec<String>,
+    /// How long it lasts at least.
+    pub lasts: String,
+    /// When it can be entered at the earliest, if pods were ready and people agreed at once; none: its window never opens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earliest: Option<Time>,
+}
+
+/// One thing that the planner wants done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ActionView {
+    /// `retreat`, `record`, `upkeep` or `advance`.
+    pub class: &'static str,
+    /// What it does to which object.
+    pub does: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Shows what would happen.
+pub(super) async fn command(args: PlanArgs, screen: &Screen) -> Result<Exit, Failure> {
+    let dir = &args.dir;
+    let files = validate::read(dir).with_context(|| format!("cannot read {}", dir.display()))?;
+    let loaded = load::load(&files, &Caps::default());
+    let repository = match args.without_record {
+        true => None,
+        false => match Repository::open(&args.repository, Access::Read).await {
+            Ok(repository) => Some(repository),
+            Err(Failure::NoRecord(_)) if args.kubeconfig.is_none() => None,
+            Err(failure) => return Err(failure),
+        },
+    };
+    let now = now();
+    let mut plan = offline::plan(&loaded, repository.as_ref(), now).await?;
+    if let (Some(kubeconfig), Some(repository)) = (&args.kubeconfig, &repository) {
+        live::add(&mut plan, &loaded, repository, kubeconfig, now).await?;
+    }
+    if !args.all {
+        plan.rollouts.retain(|planned| planned.change != Change::None || !planned.actions.is_empty());
+    }
+    screen.show(&plan, |plan, ink| text(plan, now, ink))?;
+    Ok(if loaded.errors().is_empty() { Exit::Done } else { Exit::Findings })
+}
+
+/// What is wrong with files that name no rollout, and with the policy.
+fn general_errors(loaded: &Loaded) -> Vec<String> {
+    let policy = loaded.policy.as_ref().err().into_iter().flatten();
+    policy.chain(&loaded.unnamed).map(ToString::to_string).collect()
+}
+
+/// The plan for people.
+#[must_use]
+pub(super) fn text(plan: &PlanView, now: Time, ink: Ink) -> String {
+    let mut out = format!("{}\n", ink.dim(&format!("Compared with {}.", plan.compared)));
+    for error in &plan.errors {
+        let _ = writeln!(out, "\n{} {error}", ink.bad("error:"));
+    }
+    for planned in &plan.rollouts {
+        out.push('\n');
+        out.push_str(&one(planned, now, ink));
+    }
+    if plan.rollouts.is_empty() {
+        let _ = writeln!(out, "\nNothing would happen.");
+    }
+    out
+}
+
+fn one(planned: &PlannedView, now: Time, ink: Ink) -> String {
+    let PlannedView { rollout, path, change, message, steps, actions, waits } = planned;
+    let (word, paint) = head(*change);
+    let mut out = format!("{}  {}  {}\n  {message}\n", ink.bold(rollout), paint(ink, word), ink.dim(path));
+    for wait in waits {
+        let _ = writeln!(out, "  {} {wait}", ink.warn("!"));
+    }
+    if !steps.is_empty() {
+        let mut table = Table::new(&["STEP", "EXPOSES", "GATES", "LASTS", "EARLIEST"]);
+        for StepView { step, exposes, gates, lasts, earliest } in steps {
+            let or_dash = |text: String| if text.is_empty() { "–".to_owned() } else { text };
+            table.row(vec![
+                (step.clone(), None),
+                (or_dash(exposes.clone()), None),
+                (or_dash(gates.join(", ")), Some(if gates.is_empty() { Ink::dim } else { Ink::warn })),
+                (or_dash(lasts.clone()), None),
+                (earliest.map_or("never".to_owned(), |at| ui::distance(at, now)), Some(Ink::dim)),
+            ]);
+        }
+        out.push_str(&indented(&table.print(ink)));
+        let _ = writeln!(out, "  {}", ink.dim("Earliest: if pods are ready and people agree at once."));
+    }
+    if !actions.is_empty() {
+        let mut table = Table::new(&["CLASS", "DOES", "WHY"]);
+        for ActionView { class, does, why } in actions {
+            table.row(vec![
+                ((*class).to_owned(), Some(Ink::busy)),
+                (does.clone(), None),
+                (why.clone(), Some(Ink::dim)),
+            ]);
+        }
+        out.push_str(&indented(&table.print(ink)));
+    }
+    out
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+fn head(change: Change) -> (&'static str, Paint) {
+    match change {
+        Change::None => ("nothing", Ink::dim),
+        Change::FirstSight => ("first sight", Ink::busy),
+        Change::Direct => ("applied directly", Ink::busy),
+        Change::Run => ("a run starts", Ink::busy),
+        Change::UnderWay => ("under way", Ink::busy),
+        Change::Supersedes => ("supersedes the open run", Ink::warn),
+        Change::TakesBack => ("takes the open run back", Ink::warn),
+        Change::Refused => ("refused", Ink::bad),
+        Change::Rejected => ("rejected", Ink::bad),
+        Change::Removed => ("removed", Ink::warn),
+        Change::Held => ("held", Ink::bad),
+    }
+}
+
+#[cfg(test)]
+mod tests;

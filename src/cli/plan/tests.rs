@@ -1,0 +1,221 @@
+//! What would happen to the example repository, in every relation to its record.
+
+use super::offline::{Promotions, planned};
+use super::{Change, PlanView, text};
+use crate::cli::repository::{Record, Records};
+use crate::cli::tests as states;
+use crate::cli::ui::Ink;
+use crate::cli::validate;
+use crate::manifest::desired::{Rollout, Set};
+use crate::manifest::files::{Entry, Files};
+use crate::manifest::ids::RolloutId;
+use crate::manifest::installation::Caps;
+use crate::manifest::load::{Loaded, load};
+use crate::manifest::oid;
+use crate::plan::draft::{RecordChange, RolloutPlan};
+use crate::plan::report::{Reason, Wait};
+use crate::record::fixture::{self, time};
+use crate::record::state::{Outcome, Phase, Promoted, Refused, RolloutState, Run};
+use std::path::Path;
+
+fn files() -> Files {
+    validate::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples-repo")).unwrap()
+}
+
+/// Replaces text in a file that has it.
+fn edit(files: &mut Files, path: &str, from: &str, to: &str) {
+    let path = path.parse().unwrap();
+    let Some(Entry::File { bytes, .. }) = files.get(&path) else { panic!("{path} is a file") };
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    assert!(text.contains(from), "{path} has no {from:?}");
+    let text = text.replace(from, to);
+    files.insert(path, Entry::File { blob: oid::blob(text.as_bytes()), bytes: text.into_bytes().into() });
+}
+
+fn edited(path: &str, from: &str, to: &str) -> Loaded {
+    let mut files = files();
+    edit(&mut files, path, from, to);
+    load(&files, &Caps::default())
+}
+
+const MANIFEST: &str = "teams/shop/podinfo/podinfo.yaml";
+
+fn podinfo() -> RolloutId {
+    "shop/podinfo".parse().unwrap()
+}
+
+fn rollout(loaded: &Loaded) -> Rollout {
+    loaded.rollouts[&podinfo()].clone().unwrap()
+}
+
+/// The record of a rollout at rest on what the example repository says.
+fn at_rest() -> (RolloutState, Set) {
+    let rollout = rollout(&load(&files(), &Caps::default()));
+    let mut state = fixture::steady();
+    state.refused.clear();
+    state.promoted = Some(Promoted {
+        set: rollout.set.id.clone(),
+        revision: rollout.set.revision.clone(),
+        pods: rollout.set.pods.clone(),
+        ..state.promoted.unwrap()
+    });
+    (state, (*rollout.set).clone())
+}
+
+/// That record with a run that brings what `loaded` says, on this step.
+fn open(loaded: &Loaded, step: &str) -> Record {
+    let (state, set) = at_rest();
+    let rollout = rollout(loaded);
+    let run = Run {
+        from: set.id.clone(),
+        to: rollout.set.id.clone(),
+        revision: rollout.set.revision.clone(),
+        pods: rollout.set.pods.clone(),
+        ..fixture::open().run.unwrap()
+    };
+    let phase = Phase::Progressing(fixture::stop(step));
+    Record { state: RolloutState { phase, run: Some(run), ..state }, plan: Some(rollout.plan) }
+}
+
+fn plan(loaded: &Loaded, record: Record) -> PlanView {
+    let (_, set) = at_rest();
+    let records = Records::from([(podinfo(), Ok(record))]);
+    let promotions = Promotions::from([(podinfo(), Ok(set))]);
+    let mut plan = planned(loaded, &records, &promotions, "the record of prod at cdcdcdcd", states::now());
+    plan.rollouts.retain(|planned| planned.rollout == "shop/podinfo");
+    plan
+}
+
+fn shown(loaded: &Loaded, record: Record) -> (Change, String) {
+    let plan = plan(loaded, record);
+    (plan.rollouts[0].change, text(&plan, states::now(), Ink::Plain))
+}
+
+fn rest() -> Record {
+    Record { state: at_rest().0, plan: None }
+}
+
+fn new_version() -> Loaded {
+    edited(MANIFEST, "image: ", "image: example.org/")
+}
+
+#[test]
+fn without_a_record_all_is_seen_for_the_first_time() {
+    let loaded = load(&files(), &Caps::default());
+    let plan = planned(&loaded, &Records::new(), &Promotions::new(), "no record", states::now());
+    assert!(plan.rollouts.iter().all(|planned| planned.change == Change::FirstSight));
+    insta::assert_snapshot!(text(&plan, states::now(), Ink::Plain));
+}
+
+#[test]
+fn what_is_promoted_changes_nothing() {
+    assert_eq!(shown(&load(&files(), &Caps::default()), rest()).0, Change::None);
+}
+
+#[test]
+fn a_new_version_gets_a_run_with_its_timeline() {
+    let (change, text) = shown(&new_version(), rest());
+    assert_eq!(change, Change::Run);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_window_and_a_freeze_move_the_timeline() {
+    let mut files = files();
+    edit(&mut files, MANIFEST, "image: ", "image: example.org/");
+    edit(
+        &mut files,
+        "teams/shop/podinfo/rollout.yaml",
+        "- name: half",
+        "- name: half\n      before: {window: office-hours}",
+    );
+    // It opens at 09:00 in Berlin; in the afternoon of 25 November the freeze begins that keeps the next day.
+    edit(&mut files, "tidegate.yaml", "0 9 * * 1-5", "0 13 * * 1-5");
+    edit(&mut files, "tidegate.yaml", "0 0 20 12 *", "0 12 25 11 *");
+    edit(&mut files, "tidegate.yaml", "336h", "4h");
+    let (change, text) = shown(&load(&files, &Caps::default()), rest());
+    assert_eq!(change, Change::Run);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_change_of_size_is_applied_directly() {
+    let (change, text) = shown(&edited(MANIFEST, "replicas: ", "replicas: 1"), rest());
+    assert_eq!(change, Change::Direct, "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_refused_revision_is_not_started() {
+    let loaded = new_version();
+    let mut record = rest();
+    let revision = rollout(&loaded).set.revision.clone();
+    let (run, outcome, at) = (fixture::run(7), Outcome::Failed, time("09:00:00"));
+    record.state.refused = vec![Refused { revision, run, outcome, why: "error-rate".to_owned(), at }];
+    let (change, text) = shown(&loaded, record);
+    assert_eq!(change, Change::Refused);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn an_open_run_goes_on_is_taken_back_or_superseded() {
+    let loaded = new_version();
+    let (change, text) = shown(&loaded, open(&loaded, "tenth"));
+    assert_eq!(change, Change::UnderWay);
+    insta::assert_snapshot!("under_way", text);
+    let (change, text) = shown(&load(&files(), &Caps::default()), open(&loaded, "tenth"));
+    assert_eq!(change, Change::TakesBack);
+    insta::assert_snapshot!("taken_back", text);
+    let third = edited(MANIFEST, "image: ", "image: example.net/");
+    let (change, text) = shown(&third, open(&loaded, "tenth"));
+    assert_eq!(change, Change::Supersedes);
+    insta::assert_snapshot!("superseded", text);
+    let mut late = open(&loaded, "tenth");
+    late.state.phase = Phase::Finalising(fixture::stop("return"));
+    insta::assert_snapshot!("superseded_late", shown(&third, late).1);
+}
+
+#[test]
+fn errors_reject_one_rollout_and_say_all() {
+    let (change, text) = shown(&edited("teams/shop/podinfo/rollout.yaml", "weight: 10", "weight: 101"), rest());
+    assert_eq!(change, Change::Rejected);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_removed_rollout_keeps_its_objects() {
+    let mut files = files();
+    files.retain(|path, _| !path.as_str().starts_with("teams/shop/podinfo/"));
+    let (change, text) = shown(&load(&files, &Caps::default()), rest());
+    assert_eq!(change, Change::Removed);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn what_the_planner_says_is_put_into_words() {
+    let loaded = new_version();
+    let mut plan = plan(&loaded, rest());
+    let decided = RolloutPlan {
+        retreats: Vec::new(),
+        record: RecordChange::Write {
+            state: Box::new(at_rest().0),
+            plan: None,
+            what: "run 7-07070707 brings 07070707".to_owned(),
+        },
+        actions: Vec::new(),
+        proposals: Vec::new(),
+        void: Vec::new(),
+        waits: vec![Wait::new(Reason::Approval, "tenth waits for a person's word")],
+        needs: Vec::new(),
+        wake_at: None,
+    };
+    super::live::show(&mut plan.rollouts[0], &decided);
+    insta::assert_snapshot!(text(&plan, states::now(), Ink::Plain));
+    insta::assert_snapshot!("plan_json", serde_json::to_string_pretty(&plan).unwrap());
+}
+
+#[test]
+fn nothing_is_said_plainly() {
+    let plan = PlanView { compared: "the record".to_owned(), rollouts: Vec::new(), errors: vec!["x".to_owned()] };
+    insta::assert_snapshot!(text(&plan, states::now(), Ink::Plain));
+}

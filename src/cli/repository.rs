@@ -1,0 +1,470 @@
+//! The repository that a command looks at: found, let in, and read. Only `decide` writes to it.
+
+use super::args::RepositoryArgs;
+use super::failure::Failure;
+use crate::forge::branch;
+use crate::git::{GitError, Login, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
+use crate::manifest::desired::{Plan, Set, Target};
+use crate::manifest::diagnostic::Diagnostic;
+use crate::manifest::files::{Entry, Files, RepoPath};
+use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
+use crate::manifest::set::{self, SetFiles};
+use crate::record::state::RolloutState;
+use crate::record::store;
+use crate::record::text::plain;
+use anyhow::Context;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use url::Url;
+
+/// What all our branches begin with.
+const OURS: &str = "refs/heads/tidegate/";
+
+/// A repository as one command sees it.
+pub(super) struct Repository {
+    /// Its cache and its remote.
+    pub store: Store,
+    /// Its address, for people.
+    pub url: String,
+    /// The instance whose branches are read.
+    pub instance: InstanceName,
+    copy: WorkingCopy,
+    tips: BTreeMap<RefName, CommitId>,
+    _cache: Option<TemporaryDirectory>,
+}
+
+/// What a command needs of the remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    /// To read: credentials are asked for when the server wants some.
+    Read,
+    /// To push as well: credentials are asked for first.
+    Write,
+}
+
+/// The record of one rollout, with the plan of its open run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Record {
+    /// The record.
+    pub state: RolloutState,
+    /// The plan of its open run.
+    pub plan: Option<Plan>,
+}
+
+/// All records, by rollout; those that cannot be read with the reason.
+pub(super) type Records = BTreeMap<RolloutId, Result<Record, String>>;
+
+impl Repository {
+    /// Finds the repository, looks up the branches of all instances, and chooses one.
+    pub(super) async fn open(args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
+        let place = Place::find(args)?;
+        let (cache, temporary) = match place.copy.git_dir() {
+            Some(git_dir) => (git_dir.join("tidegate-cache"), None),
+            None => {
+                let directory = TemporaryDirectory::new().context("cannot make a directory for the Git cache")?;
+                (directory.0.clone(), Some(directory))
+            }
+        };
+        let mut config = RemoteConfig::new(place.url.clone());
+        config.credentials_file.clone_from(&args.credentials_file);
+        config.ca_file.clone_from(&args.ca_file);
+        config.login.clone_from(&place.login);
+        let knows = config.credentials_file.is_some() || config.login.is_some();
+        if access == Access::Write && !knows {
+            config.login = place.ask();
+        }
+        let mut store = Store::open(&cache, config.clone())?;
+        let mut tips = store.ls_refs(&[OURS]).await;
+        // Hosts hide what is private behind "not found" as well.
+        if let Err(GitError::Denied { .. } | GitError::Missing(_)) = tips
+            && !knows
+            && config.login.is_none()
+            && let Some(login) = place.ask()
+        {
+            config.login = Some(login);
+            store = Store::open(&cache, config)?;
+            tips = store.ls_refs(&[OURS]).await;
+        }
+        let tips = tips?;
+        let url = place.url.to_string();
+        let instance = choose(args.instance.as_deref(), &tips, &url)?;
+        Ok(Self { store, url, instance, copy: place.copy, tips, _cache: temporary })
+    }
+
+    /// Looks the branches up again.
+    pub(super) async fn refresh(&mut self) -> Result<(), Failure> {
+        self.tips = self.store.ls_refs(&[OURS]).await?;
+        Ok(())
+    }
+
+    /// The tip of one of our branches.
+    #[must_use]
+    pub(super) fn tip(&self, branch: &RefName) -> Option<&CommitId> {
+        self.tips.get(branch)
+    }
+
+    /// The tip of the state branch.
+    pub(super) fn state_tip(&self) -> Result<&CommitId, Failure> {
+        let branch = named(&branch::state_branch(&self.instance))?;
+        self.tips.get(&branch).ok_or_else(|| no_state(&self.url, Some(&self.instance)))
+    }
+
+    /// The decisions branch.
+    pub(super) fn decisions_branch(&self) -> Result<RefName, Failure> {
+        named(&branch::decisions_branch(&self.instance))
+    }
+
+    /// The heads of the requests about a rollout, by the names of their branches.
+    #[must_use]
+    pub(super) fn proposals(&self, id: &RolloutId) -> BTreeMap<String, CommitId> {
+        let prefix = format!("{}{id}/", branch::propose_prefix(&self.instance));
+        let ours = self.tips.iter().filter(|(name, _)| name.short().starts_with(&prefix));
+        ours.map(|(name, head)| (name.short().to_owned(), head.clone())).collect()
+    }
+
+    /// The root of the working copy that the command runs in.
+    #[must_use]
+    pub(super) fn root(&self) -> Option<&Path> {
+        self.copy.root()
+    }
+
+    /// Who the working copy says that commits here.
+    #[must_use]
+    pub(super) fn person(&self) -> Option<Person> {
+        self.copy.person()
+    }
+
+    /// The files below `dir` of a branch's tip; none if there is neither.
+    pub(super) async fn files(&self, branch: &RefName, tip: &CommitId, dir: &RepoPath) -> Result<Files, Failure> {
+        self.store.fetch(&BTreeMap::from([(branch.clone(), tip.clone())])).await?;
+        self.files_at(tip, dir).await
+    }
+
+    /// The files below `dir` of a commit that was fetched; none if there is no such directory.
+    pub(super) async fn files_at(&self, tip: &CommitId, dir: &RepoPath) -> Result<Files, Failure> {
+        match self.store.tree_id(tip, Some(dir)).await? {
+            Some(_) => Ok(self.store.files(tip, Some(dir)).await?),
+            None => Ok(Files::new()),
+        }
+    }
+
+    /// All records. Pinned sets are not read, so the cost grows with the number of rollouts alone.
+    pub(super) async fn records(&self) -> Result<Records, Failure> {
+        let tip = self.state_tip()?.clone();
+        self.store.fetch(&BTreeMap::from([(named(&branch::state_branch(&self.instance))?, tip.clone())])).await?;
+        let root: RepoPath = "rollouts".parse().map_err(anyhow::Error::new)?;
+        let mut records = Records::new();
+        for dir in self.store.directories(&tip, &root, 2).await?.into_keys() {
+            // What is not named like a rollout is none.
+            let Some(id) = dir.below(Some(&root)).and_then(|path| path.as_str().parse::<RolloutId>().ok()) else {
+                continue;
+            };
+            let record = self.read(&tip, &id).await?;
+            records.insert(id, record);
+        }
+        Ok(records)
+    }
+
+    async fn read(&self, tip: &CommitId, id: &RolloutId) -> Result<Result<Record, String>, Failure> {
+        let paths = store::paths(id);
+        let Some(bytes) = self.store.file(tip, &paths.state).await? else {
+            return Ok(Err(format!("{} is not on the state branch", paths.state)));
+        };
+        let state = match store::parse_state(id, &bytes) {
+            Ok(state) => state,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let plan = match &state.run {
+            Some(run) => self.store.file(tip, &paths.plan(&run.id)).await?,
+            None => None,
+        };
+        Ok(match plan.map(|bytes| store::parse_plan(&bytes)).transpose() {
+            Ok(plan) => Ok(Record { state, plan }),
+            Err(error) => Err(error.to_string()),
+        })
+    }
+
+    /// All files of the state branch below `dir`.
+    pub(super) async fn state_files(&self, dir: &RepoPath) -> Result<Files, Failure> {
+        let tip = self.state_tip()?.clone();
+        self.files(&named(&branch::state_branch(&self.instance))?, &tip, dir).await
+    }
+
+    /// The files of a pinned set, by their paths beside the rollout's file; the text says why they cannot be read.
+    pub(super) async fn pinned_files(&self, id: &RolloutId, set: &SetId) -> Result<Result<SetFiles, String>, Failure> {
+        let dir = store::paths(id).set(set);
+        let mut files = SetFiles::new();
+        for (path, entry) in self.state_files(&dir).await? {
+            let (Some(path), Entry::File { blob, bytes }) = (path.below(Some(&dir)), entry) else {
+                return Ok(Err(format!("{path} is not a plain file")));
+            };
+            files.insert(path, (blob, bytes));
+        }
+        Ok(if files.is_empty() {
+            Err(format!("the set {} is not on the state branch", set.short()))
+        } else {
+            Ok(files)
+        })
+    }
+
+    /// A pinned set; the text says why it cannot be read.
+    pub(super) async fn pinned(
+        &self,
+        id: &RolloutId,
+        set: &SetId,
+        target: &Target,
+    ) -> Result<Result<Set, String>, Failure> {
+        Ok(self.pinned_files(id, set).await?.and_then(|files| {
+            let lines = |found: Vec<Diagnostic>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+            let read = set::of_files(files, &id.namespace, target).map_err(lines)?;
+            if read.id == *set { Ok(read) } else { Err(format!("the directory of set {} holds another", set.short())) }
+        }))
+    }
+
+    /// The record of the rollout that a person named, by `NAMESPACE/NAME` or, if no other has it, by name.
+    pub(super) async fn record(&self, name: &str) -> Result<(RolloutId, Record), Failure> {
+        let records = self.records().await?;
+        let id = find(name, records.keys())?;
+        match records.get(&id) {
+            Some(Ok(record)) => Ok((id, record.clone())),
+            Some(Err(why)) => Err(Failure::failed(format!("the record of {id} cannot be read: {why}"))),
+            None => Err(unknown(name, records.keys())),
+        }
+    }
+}
+
+/// The name of a branch as a ref.
+pub(super) fn named(branch: &str) -> Result<RefName, Failure> {
+    Ok(RefName::branch(branch).map_err(anyhow::Error::new)?)
+}
+
+/// The rollout that a person named.
+pub(super) fn find<'a>(name: &str, ids: impl Iterator<Item = &'a RolloutId> + Clone) -> Result<RolloutId, Failure> {
+    if name.contains('/') {
+        let id: RolloutId = name.parse().map_err(|error| Failure::usage(format!("{error}")))?;
+        return ids.clone().find(|known| **known == id).cloned().ok_or_else(|| unknown(name, ids));
+    }
+    let found: Vec<&RolloutId> = ids.clone().filter(|id| id.name.as_str() == name).collect();
+    match found[..] {
+        [one] => Ok(one.clone()),
+        [] => Err(unknown(name, ids)),
+        _ => {
+            let names: Vec<String> = found.iter().map(ToString::to_string).collect();
+            Err(Failure::usage(format!("{name:?} may mean {}; name the namespace too", names.join(" or "))))
+        }
+    }
+}
+
+fn unknown<'a>(name: &str, ids: impl Iterator<Item = &'a RolloutId> + Clone) -> Failure {
+    let known: Vec<String> = ids.map(ToString::to_string).collect();
+    let near: Vec<&str> = known.iter().map(String::as_str).collect();
+    let hint = match similar::get_close_matches(name, &near, 1, 0.6).first() {
+        Some(near) => format!("did you mean {near}?"),
+        None if known.is_empty() => "the state branch has no record at all yet".to_owned(),
+        None => "`tidegate status` lists all".to_owned(),
+    };
+    Failure::usage(format!("there is no record of a rollout {name:?}: {hint}"))
+}
+
+/// The instance that a person means.
+fn choose(asked: Option<&str>, tips: &BTreeMap<RefName, CommitId>, url: &str) -> Result<InstanceName, Failure> {
+    let names: Vec<InstanceName> = tips
+        .keys()
+        .filter_map(|name| name.short().strip_prefix("tidegate/")?.strip_suffix("/state")?.parse().ok())
+        .collect();
+    match (asked, &names[..]) {
+        (Some(asked), _) => {
+            let asked: InstanceName = asked.parse().map_err(|error| Failure::usage(format!("{error}")))?;
+            if names.contains(&asked) { Ok(asked) } else { Err(no_state(url, Some(&asked))) }
+        }
+        (None, [one]) => Ok(one.clone()),
+        (None, []) => Err(no_state(url, None)),
+        (None, several) => {
+            let names: Vec<&str> = several.iter().map(InstanceName::as_str).collect();
+            Err(Failure::usage(format!(
+                "several instances write to {url}: {}; name one with --instance",
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+fn no_state(url: &str, instance: Option<&InstanceName>) -> Failure {
+    let branch = instance.map_or("tidegate/<instance>/state".to_owned(), branch::state_branch);
+    Failure::NoRecord(format!(
+        "{url} has no branch {branch}: no controller has written a record there yet\n\
+         Its first tick makes the branch. Start a controller with `tidegate run --config FILE`, or name the right \
+         repository with --repo.\n\
+         `tidegate validate` and `tidegate plan` work without a record."
+    ))
+}
+
+/// Where the repository is, before anybody has talked to it.
+struct Place {
+    url: RemoteUrl,
+    copy: WorkingCopy,
+    /// What the address itself says.
+    login: Option<Login>,
+    user: Option<String>,
+}
+
+impl Place {
+    fn find(args: &RepositoryArgs) -> Result<Self, Failure> {
+        let here = std::env::current_dir().context("cannot tell the current directory")?;
+        let (copy, address, base) = match &args.repo {
+            None => {
+                let copy = WorkingCopy::discover(&here)?;
+                let address = copy.remote(&args.remote).ok_or_else(|| no_repository(&copy, &args.remote))?;
+                let base = copy.root().or(copy.git_dir()).unwrap_or(&here).to_owned();
+                (copy, address, base)
+            }
+            Some(repo) if repo.contains("://") => (WorkingCopy::discover(&here)?, repo.clone(), here),
+            Some(repo) => {
+                let dir = here.join(repo);
+                let copy = WorkingCopy::discover(&dir)?;
+                // A clone stands for its remote; a repository without one is the repository itself.
+                let address = copy.remote(&args.remote).unwrap_or_else(|| ".".to_owned());
+                let base = copy.root().or(copy.git_dir()).unwrap_or(&dir).to_owned();
+                (copy, address, base)
+            }
+        };
+        let (address, user, password) = without_login(&address);
+        let url = url_of(&address, &base)?;
+        let login = user.clone().zip(password).map(|(user, password)| Login { user, password: password.into() });
+        Ok(Self { url, copy, login, user })
+    }
+
+    fn ask(&self) -> Option<Login> {
+        match &self.url {
+            RemoteUrl::Http(url) => self.copy.login(url.as_str().trim_end_matches('/'), self.user.as_deref()),
+            RemoteUrl::Local(_) => None,
+        }
+    }
+}
+
+/// An address without the user and the password in it, and those two.
+fn without_login(address: &str) -> (String, Option<String>, Option<String>) {
+    let Ok(mut url) = Url::parse(address) else { return (address.to_owned(), None, None) };
+    if !matches!(url.scheme(), "http" | "https") || (url.username().is_empty() && url.password().is_none()) {
+        return (address.to_owned(), None, None);
+    }
+    let user = Some(url.username().to_owned()).filter(|user| !user.is_empty());
+    let password = url.password().map(ToOwned::to_owned);
+    let cleared = url.set_username("").and_then(|()| url.set_password(None));
+    if cleared.is_err() {
+        return (address.to_owned(), None, None);
+    }
+    (url.to_string(), user, password)
+}
+
+/// The address that our own Git takes: http(s) as it is, a path made absolute.
+fn url_of(address: &str, base: &Path) -> Result<RemoteUrl, Failure> {
+    if let Some(https) = instead_of_ssh(address) {
+        return Err(Failure::usage(format!(
+            "the repository's address is for ssh, which these commands do not speak; name the same repository by its https \
+             address, perhaps --repo {https}"
+        )));
+    }
+    let local = address.strip_prefix("file://").or((!address.contains("://")).then_some(address));
+    let address = match local {
+        None => address.to_owned(),
+        Some(path) => {
+            let path = base.join(path);
+            let path = path.canonicalize().with_context(|| format!("there is no repository at {}", path.display()))?;
+            path.to_str().map(ToOwned::to_owned).ok_or_else(|| Failure::usage("the repository's path is not UTF-8"))?
+        }
+    };
+    address.parse().map_err(|error| Failure::usage(format!("{error}")))
+}
+
+/// The https address that most hosts give the same repository: of `ssh://git@HOST/PATH` and `git@HOST:PATH`.
+fn instead_of_ssh(address: &str) -> Option<String> {
+    let (host, path) = match address.strip_prefix("ssh://") {
+        Some(rest) => rest.split_once('/')?,
+        None if address.contains("://") => return None,
+        None => address.split_once(':')?,
+    };
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let host = host.split(':').next().unwrap_or(host);
+    let name = !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
+    (name && !path.starts_with(':')).then(|| format!("https://{host}/{}", plain(path.trim_start_matches('/'))))
+}
+
+fn no_repository(copy: &WorkingCopy, remote: &str) -> Failure {
+    Failure::usage(match copy.git_dir() {
+        Some(_) => format!("this clone has no remote {remote:?}; choose another with --remote, or use --repo URL"),
+        None => "this directory is in no Git clone; go to the clone of your deployments, or use --repo URL".to_owned(),
+    })
+}
+
+/// A directory of our own that goes when the command ends.
+struct TemporaryDirectory(PathBuf);
+
+impl TemporaryDirectory {
+    fn new() -> std::io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        let base = std::env::temp_dir();
+        let mut number = 0_u32;
+        loop {
+            let path = base.join(format!("tidegate-{}-{number}", std::process::id()));
+            // Nobody else may have made it, or look into it.
+            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 1_000 => number += 1,
+                result => return result.map(|()| Self(path)),
+            }
+        }
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        // What cannot be removed is left to whoever cleans the machine's temporary files.
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(names: &[&str]) -> Vec<RolloutId> {
+        names.iter().map(|name| name.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn people_may_leave_the_namespace_out() {
+        let known = ids(&["shop/podinfo", "shop/cart", "blog/cart"]);
+        let find = |name: &str| find(name, known.iter()).map(|id| id.to_string()).map_err(|failure| failure.text());
+        assert_eq!(find("podinfo"), Ok("shop/podinfo".to_owned()));
+        assert_eq!(find("blog/cart"), Ok("blog/cart".to_owned()));
+        insta::assert_snapshot!(
+            ["cart", "shop/podinf", "nothing", "shop/", "Shop/x"].map(|name| find(name).unwrap_err()).join("\n")
+        );
+    }
+
+    #[test]
+    fn instances_are_told_by_their_branches() {
+        let tips = |names: &[&str]| {
+            let id: CommitId = "a".repeat(40).parse().unwrap();
+            names.iter().map(|name| (RefName::branch(name).unwrap(), id.clone())).collect::<BTreeMap<_, _>>()
+        };
+        let choose = |asked, names: &[&str]| {
+            choose(asked, &tips(names), "https://h/x").map(|i| i.to_string()).map_err(|failure| failure.text())
+        };
+        let two = ["tidegate/prod/state", "tidegate/prod/decisions", "tidegate/test/state"];
+        assert_eq!(choose(None, &two[..2]), Ok("prod".to_owned()));
+        assert_eq!(choose(Some("test"), &two), Ok("test".to_owned()));
+        let errors = [choose(None, &two), choose(None, &[]), choose(Some("dev"), &two), choose(Some("a/b"), &two)];
+        insta::assert_snapshot!(errors.map(Result::unwrap_err).join("\n\n"));
+    }
+
+    #[test]
+    fn attack_addresses_never_keep_a_password() {
+        let (url, user, password) = without_login("https://ana:s3cret@h/x");
+        assert_eq!((url.as_str(), user.as_deref(), password.as_deref()), ("https://h/x", Some("ana"), Some("s3cret")));
+        let refused = ["git@h:x", "ssh://h/x", "ext::sh -c x", "https://h/x?y", "ftp://ana:s3cret@h/x"];
+        let errors = refused.map(|address| url_of(address, Path::new("/")).unwrap_err().text());
+        assert!(errors.iter().all(|error| !error.contains("s3cret")));
+        insta::assert_snapshot!(errors.join("\n"));
+    }
+}

@@ -1,0 +1,185 @@
+//! `tidegate status`.
+
+use super::Exit;
+use super::args::RepositoryArgs;
+use super::failure::Failure;
+use super::repository::{Access, Repository};
+use super::screen::{Screen, now};
+use super::ui::{self, Ink, Paint, Table};
+use super::view::{self, RolloutView, StatusView, Urgency, WaitView};
+use crate::manifest::ids::{Namespace, RolloutId};
+use crate::record::state::Time;
+use clap::Args;
+use std::time::Duration;
+
+/// How often `--watch` looks.
+const EVERY: Duration = Duration::from_secs(2);
+
+/// Show where each rollout stands
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Shows where each rollout stands, from the record in Git alone: no cluster is asked. What needs a person \
+                  comes first.",
+    after_help = "Examples:
+  tidegate status
+  tidegate status shop --watch
+  tidegate status shop/podinfo -o json
+  tidegate status shop/podinfo --exit-code   # 3 while it waits or moves, 1 if it failed"
+)]
+pub(super) struct StatusArgs {
+    /// Only this rollout (NAMESPACE/NAME, or its name alone), or all of this namespace
+    #[arg(value_name = "ROLLOUT|NAMESPACE")]
+    which: Option<String>,
+    /// Looks again every 2 s until interrupted
+    #[arg(short, long)]
+    watch: bool,
+    /// Ends with 3 while something waits or moves, with 1 if something failed
+    #[arg(long)]
+    exit_code: bool,
+    #[command(flatten)]
+    repository: RepositoryArgs,
+}
+
+/// Shows where rollouts stand.
+pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, Failure> {
+    let mut repository = Repository::open(&args.repository, Access::Read).await?;
+    loop {
+        let status = look(&repository, args.which.as_deref()).await?;
+        let now = now();
+        if args.watch {
+            // Home, then clear to the end: no flicker, and what was printed before stays above.
+            screen.print("\u{1b}[H\u{1b}[2J")?;
+        }
+        screen.show(&status, |status, ink| table(status, now, ink))?;
+        if !args.watch {
+            return Ok(if args.exit_code { verdict(&status) } else { Exit::Done });
+        }
+        tokio::time::sleep(EVERY).await;
+        repository.refresh().await?;
+    }
+}
+
+async fn look(repository: &Repository, which: Option<&str>) -> Result<StatusView, Failure> {
+    let mut records = repository.records().await?;
+    if let Some(which) = which {
+        let chosen = choose(which, records.keys())?;
+        records.retain(|id, _| chosen.contains(id));
+    }
+    Ok(StatusView {
+        instance: repository.instance.clone(),
+        tip: repository.state_tip()?.to_string(),
+        rollouts: view::rollouts(&records, now()),
+    })
+}
+
+/// The rollouts that a person means: one, or those of a namespace.
+fn choose<'a>(which: &str, ids: impl Iterator<Item = &'a RolloutId> + Clone) -> Result<Vec<RolloutId>, Failure> {
+    if let Ok(namespace) = which.parse::<Namespace>() {
+        let found: Vec<RolloutId> = ids.clone().filter(|id| id.namespace == namespace).cloned().collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(vec![super::repository::find(which, ids)?])
+}
+
+/// How `--exit-code` ends.
+#[must_use]
+pub(super) fn verdict(status: &StatusView) -> Exit {
+    match status.rollouts.iter().map(RolloutView::urgency).min() {
+        Some(Urgency::Wrong) => Exit::Findings,
+        Some(Urgency::Back | Urgency::Waiting | Urgency::Moving) => Exit::Waiting,
+        Some(Urgency::Rest) | None => Exit::Done,
+    }
+}
+
+/// The paint of a phase.
+#[must_use]
+pub(super) fn paint(urgency: Urgency) -> Paint {
+    match urgency {
+        Urgency::Wrong | Urgency::Back => Ink::bad,
+        Urgency::Waiting => Ink::warn,
+        Urgency::Moving => Ink::busy,
+        Urgency::Rest => Ink::good,
+    }
+}
+
+/// The table, and one line that sums it up.
+#[must_use]
+pub(super) fn table(status: &StatusView, now: Time, ink: Ink) -> String {
+    if status.rollouts.is_empty() {
+        return format!("No rollouts: the record of {} is empty.\n", status.instance);
+    }
+    let mut table = Table::new(&["ROLLOUT", "PHASE", "STEP", "EXPOSURE", "RUN", "REVISION", "SINCE", "WAITS ON"]);
+    for view in &status.rollouts {
+        table.row(row(view, now));
+    }
+    format!("{}\n{}\n", table.print(ink), ink.dim(&summary(status)))
+}
+
+fn row(view: &RolloutView, now: Time) -> Vec<(String, Option<Paint>)> {
+    let or_dash = |text: Option<String>| text.filter(|text| !text.is_empty()).unwrap_or_else(|| "–".to_owned());
+    let waits: Vec<String> = view.waits.iter().map(|wait| waiting(wait, now)).collect();
+    vec![
+        (view.rollout.to_string(), None),
+        (view.phase.clone(), Some(paint(view.urgency()))),
+        (progress(view), Some(if view.run.is_some() { Ink::busy } else { Ink::dim })),
+        (or_dash(exposure(view)), None),
+        (or_dash(view.run.clone()), Some(Ink::dim)),
+        (or_dash(view.revision.as_deref().map(short)), Some(Ink::dim)),
+        (or_dash(view.since.map(|since| ui::span((now - since).num_seconds()))), None),
+        (or_dash(Some(waits.join(", "))), Some(if waits.is_empty() { Ink::dim } else { Ink::warn })),
+    ]
+}
+
+/// A reason, with the time that is left of it if it ends by itself.
+fn waiting(wait: &WaitView, now: Time) -> String {
+    match wait.until {
+        Some(until) if until > now => format!("{} {}", wait.reason, ui::span((until - now).num_seconds())),
+        Some(_) | None => wait.reason.clone(),
+    }
+}
+
+/// How far the open run is: `▕██░░░▏ 3/8 tenth`.
+#[must_use]
+pub(super) fn progress(view: &RolloutView) -> String {
+    match (view.entered, &view.step) {
+        (Some(at), step) => {
+            let of = view.steps.len();
+            let name = step.as_ref().map_or(String::new(), |step| format!(" {step}"));
+            format!("{} {at}/{of}{name}", ui::bar(at, of, 5))
+        }
+        (None, Some(step)) => step.clone(),
+        (None, None) => "–".to_owned(),
+    }
+}
+
+/// What is exposed, short enough for a column.
+fn exposure(view: &RolloutView) -> Option<String> {
+    let words: Vec<String> = match &view.exposure[..] {
+        [one] => vec![one.words.clone()],
+        several => several.iter().map(|one| format!("{}: {}", one.cluster, one.words)).collect(),
+    };
+    let text = words.join("; ");
+    let short: String = text.chars().take(40).collect();
+    Some(if short.len() < text.len() { format!("{short}…") } else { short })
+}
+
+/// The first digits of a revision.
+#[must_use]
+pub(super) fn short(revision: &str) -> String {
+    revision.rsplit(':').next().unwrap_or(revision).chars().take(8).collect()
+}
+
+fn summary(status: &StatusView) -> String {
+    let mut phases: Vec<(&str, usize)> = Vec::new();
+    for view in &status.rollouts {
+        match phases.iter_mut().find(|(phase, _)| *phase == view.phase) {
+            Some((_, count)) => *count += 1,
+            None => phases.push((&view.phase, 1)),
+        }
+    }
+    let phases: Vec<String> = phases.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
+    let short: String = status.tip.chars().take(8).collect();
+    format!("{}: {} · {} at {short}", ui::count(status.rollouts.len(), "rollout"), phases.join(", "), status.instance)
+}

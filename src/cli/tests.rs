@@ -1,0 +1,262 @@
+//! What people see: every help text, and records in all the states that matter.
+
+use super::repository::{Record, Records};
+use super::status::{table, verdict};
+use super::ui::Ink;
+use super::view::{StatusView, rollouts};
+use super::why::{text, why};
+use super::{Cli, Exit};
+use crate::gate::decisions::Ignored;
+use crate::manifest::desired::Plan;
+use crate::record::fixture::{self, past, stop, time};
+use crate::record::posture::Split;
+use crate::record::state::{Clock, Condition, Outcome, Phase, RolloutState, Route, Standing, Stop, Then, Time};
+use clap::CommandFactory;
+
+/// Three phases: testers by header, a tenth after approval, half inside a window; promotion after approval.
+pub(crate) fn plan() -> Plan {
+    serde_json::from_value(serde_json::json!({
+        "target": {"kind": "Deployment", "name": "podinfo", "layout": "inPlace"},
+        "traffic": {
+            "router": {"gatewayApi": {"httpRoute": "podinfo", "service": "podinfo"}},
+            "settle": "5s", "drain": "30s",
+        },
+        "phases": [
+            {"name": "testers", "expose": {"headers": [{"x-canary": "always"}]}, "soak": "5m"},
+            {"name": "tenth", "before": {"approval": "pullRequest"}, "expose": {"weight": 10}, "soak": "10m"},
+            {"name": "half", "before": {"window": "office-hours"}, "expose": {"weight": 50}, "soak": "10m"},
+        ],
+        "promotion": {"before": {"approval": "pullRequest"}, "bake": "30m"},
+        "progressDeadline": "10m",
+    }))
+    .unwrap()
+}
+
+/// The moment at which everything here is looked at.
+pub(crate) fn now() -> Time {
+    time("10:05:00")
+}
+
+fn named(mut state: RolloutState, name: &str) -> RolloutState {
+    state.metadata = format!("shop/{name}").parse().unwrap();
+    state
+}
+
+fn condition(reason: &str, message: &str, act: Option<&str>) -> Condition {
+    let (since, act) = (time("09:50:00"), act.map(ToOwned::to_owned));
+    Condition { reason: reason.to_owned(), message: message.to_owned(), since, until: None, act }
+}
+
+/// At rest.
+pub(crate) fn steady() -> Record {
+    Record { state: named(fixture::steady(), "steady"), plan: None }
+}
+
+/// Run 7 soaks on `tenth`.
+pub(crate) fn soaking() -> Record {
+    let mut state = named(fixture::open(), "soaking");
+    state.conditions.clear();
+    Record { state, plan: Some(plan()) }
+}
+
+/// Run 7 is on `tenth`, whose pods are not ready.
+pub(crate) fn unreached() -> Record {
+    let Record { mut state, plan } = soaking();
+    let clock = Clock::entered(time("10:01:00"));
+    state.phase = Phase::Progressing(Stop { clock, ..stop("tenth") });
+    Record { state: named(state, "unreached"), plan }
+}
+
+/// Run 7 is on `testers` and waits for the approval of `tenth`.
+pub(crate) fn waiting() -> Record {
+    let Record { mut state, plan } = soaking();
+    let next = "tenth".parse().unwrap();
+    state.phase = Phase::Waiting { at: Some(stop("testers")), next, since: time("09:50:00") };
+    let act = "merge tidegate/prod/propose/shop/waiting/7-07070707-tenth into the decisions branch, or: tidegate approve \
+               shop/waiting";
+    state.conditions = vec![condition("Approval", "tenth waits for a person's word", Some(act))];
+    let run = state.run.as_mut().unwrap();
+    run.approved.clear();
+    let posture = &mut state.clusters.values_mut().next().unwrap().posture;
+    posture.split.weight = 0.try_into().unwrap();
+    Record { state: named(state, "waiting"), plan }
+}
+
+/// Run 7 waits for its promotion.
+pub(crate) fn promotion() -> Record {
+    let Record { mut state, plan } = soaking();
+    state.phase = Phase::WaitingPromotion { at: stop("half"), since: time("10:00:00") };
+    state.conditions = vec![condition("Approval", "promotion waits for a person's word", None)];
+    Record { state: named(state, "promotion"), plan }
+}
+
+/// Run 7 goes back.
+pub(crate) fn reverting() -> Record {
+    let Record { mut state, plan } = soaking();
+    let why = "tenth: error-rate 0.2 > 0.01 \u{202e}evil".to_owned();
+    state.phase = Phase::Reverting { stop: stop("return"), why, then: Then::Failed };
+    Record { state: named(state, "reverting"), plan }
+}
+
+/// Run 7 is past its promotion.
+pub(crate) fn finalising() -> Record {
+    let Record { mut state, plan } = soaking();
+    state.phase = Phase::Finalising(stop("return"));
+    Record { state: named(state, "finalising"), plan }
+}
+
+/// Run 7 failed.
+pub(crate) fn failed() -> Record {
+    let mut state = named(fixture::steady(), "failed");
+    let why = "tenth: not ready after 10m: ImagePullBackOff".to_owned();
+    state.phase = Phase::Failed { why: why.clone(), since: time("09:55:00"), standing: Standing::Stable };
+    let mut run = past(7, 6, 7, Outcome::Failed);
+    run.why = why.clone();
+    state.history.push(run);
+    let revision = fixture::revision(7);
+    let (run, outcome, at) = (fixture::run(7), Outcome::Failed, time("09:55:00"));
+    state.refused.push(crate::record::state::Refused { revision, run, outcome, why, at });
+    state.conditions = vec![condition("Refused", "revision 07070707 met its end in run 7-07070707", None)];
+    Record { state, plan: None }
+}
+
+/// Run 7 could not be promoted: its candidate serves.
+pub(crate) fn on_candidate() -> Record {
+    let Record { mut state, plan } = soaking();
+    let why = "promote: not ready after 10m".to_owned();
+    state.phase = Phase::Failed { why, since: time("09:55:00"), standing: Standing::OnCandidate };
+    Record { state: named(state, "stuck"), plan }
+}
+
+/// Live objects differ at first sight.
+pub(crate) fn blocked() -> Record {
+    let mut state = named(fixture::steady(), "blocked");
+    state.promoted = None;
+    state.history.clear();
+    state.refused.clear();
+    state.last_run = None;
+    state.phase = Phase::Initializing(Clock::entered(time("09:00:00")));
+    for cluster in state.clusters.values_mut() {
+        cluster.posture.split = Split::stable();
+    }
+    state.conditions = vec![condition("AdoptionDiffers", "Deployment shop/podinfo: /spec/replicas is 2, not 3", None)];
+    Record { state, plan: None }
+}
+
+fn all() -> Records {
+    let records = [
+        steady(),
+        soaking(),
+        unreached(),
+        waiting(),
+        promotion(),
+        reverting(),
+        finalising(),
+        failed(),
+        on_candidate(),
+        blocked(),
+    ];
+    let mut records: Records = records.into_iter().map(|record| (record.state.metadata.clone(), Ok(record))).collect();
+    records.insert("shop/broken".parse().unwrap(), Err("the file is not YAML".to_owned()));
+    records
+}
+
+fn status() -> StatusView {
+    StatusView {
+        instance: "prod".parse().unwrap(),
+        tip: fixture::commit(0xcd).to_string(),
+        rollouts: rollouts(&all(), now()),
+    }
+}
+
+#[test]
+fn help_of_every_command() {
+    let mut command = Cli::command().term_width(100);
+    command.build();
+    insta::assert_snapshot!("help", command.render_help());
+    let names: Vec<String> = command.get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    let help = command.render_help().to_string();
+    for name in names {
+        assert!(help.contains(&format!("\n  {name} ")), "the groups of --help leave {name} out");
+        let command = command.find_subcommand_mut(&name).unwrap().clone().term_width(100);
+        insta::assert_snapshot!(format!("help_{name}"), { command }.render_long_help());
+    }
+}
+
+#[test]
+fn the_command_line_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn status_for_people() {
+    insta::assert_snapshot!(table(&status(), now(), Ink::Plain));
+    let empty = StatusView { rollouts: Vec::new(), ..status() };
+    insta::assert_snapshot!("status_empty", table(&empty, now(), Ink::Plain));
+}
+
+#[test]
+fn status_in_colour_differs_by_its_colours_alone() {
+    let plain = anstream::adapter::strip_str(&table(&status(), now(), Ink::Colour)).to_string();
+    assert_eq!(plain, table(&status(), now(), Ink::Plain));
+}
+
+#[test]
+fn status_for_programs() {
+    let mut status = status();
+    status.rollouts.retain(|view| view.rollout.name.as_str() == "soaking" || view.rollout.name.as_str() == "broken");
+    insta::assert_snapshot!(serde_json::to_string_pretty(&status).unwrap());
+}
+
+#[test]
+fn exit_codes_of_status_say_what_is_worst() {
+    let of = |record: Record| {
+        let records = Records::from([(record.state.metadata.clone(), Ok(record))]);
+        verdict(&StatusView { rollouts: rollouts(&records, now()), ..status() })
+    };
+    assert_eq!(of(steady()), Exit::Done);
+    assert_eq!(of(failed()), Exit::Findings);
+    assert_eq!([of(waiting()), of(soaking()), of(reverting()), of(blocked())], [Exit::Waiting; 4]);
+    assert_eq!(verdict(&status()), Exit::Findings);
+    assert_eq!(verdict(&StatusView { rollouts: Vec::new(), ..status() }), Exit::Done);
+}
+
+#[test]
+fn why_of_each_state() {
+    let ignored = || {
+        vec![Ignored {
+            path: "shop/waiting/6-06060606-tenth.yaml".parse().unwrap(),
+            why: "it names run 6-06060606; run 7-07070707 is meant now".to_owned(),
+        }]
+    };
+    for (name, record) in [
+        ("steady", steady()),
+        ("soaking", soaking()),
+        ("unreached", unreached()),
+        ("waiting", waiting()),
+        ("reverting", reverting()),
+        ("failed", failed()),
+        ("on_candidate", on_candidate()),
+        ("blocked", blocked()),
+    ] {
+        let ignored = if name == "waiting" { ignored() } else { Vec::new() };
+        insta::assert_snapshot!(format!("why_{name}"), text(&why(&record, ignored, now()), now(), Ink::Plain));
+    }
+    insta::assert_snapshot!("why_json", serde_json::to_string_pretty(&why(&waiting(), ignored(), now())).unwrap());
+}
+
+#[test]
+fn attack_35_what_is_foreign_stays_on_its_line() {
+    let shown = text(&why(&reverting(), Vec::new(), now()), now(), Ink::Plain);
+    assert!(!shown.contains('\u{202e}') && shown.contains("\\u{202e}"), "{shown}");
+}
+
+#[test]
+fn a_plain_run_has_no_candidate_steps() {
+    let Record { mut state, plan } = soaking();
+    state.run.as_mut().unwrap().route = Route::Plain;
+    state.phase = Phase::Promoting(stop("promote"));
+    let view = super::view::rollout(&Record { state, plan }, now());
+    assert_eq!(view.steps, ["promote", "return", "retire"]);
+    assert_eq!(view.entered, Some(1));
+}

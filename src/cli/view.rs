@@ -1,0 +1,349 @@
+//! What a record says, as `-o json` prints it: names and meanings of these fields are stable.
+//!
+//! Everything here follows from the record, the plan of its open run and the time; nothing is asked of a cluster.
+
+use super::repository::{Record, Records};
+use crate::manifest::desired::Plan;
+use crate::manifest::duration::Span;
+use crate::manifest::ids::{InstanceName, RolloutId};
+use crate::plan::procedure::{self, Roles, Stage, Step};
+use crate::plan::report::Reason;
+use crate::record::state::{Phase, RolloutState, Run, Standing, Stop, Time};
+use crate::record::text::{exposure, plain, since};
+use serde::Serialize;
+
+/// All rollouts of an instance.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StatusView {
+    /// The instance.
+    pub instance: InstanceName,
+    /// The tip of its state branch.
+    pub tip: String,
+    /// The rollouts: first those that went wrong, then those under way, then those at rest; by name.
+    pub rollouts: Vec<RolloutView>,
+}
+
+/// Where a rollout stands.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RolloutView {
+    /// `namespace/name`.
+    pub rollout: RolloutId,
+    /// The phase; `Unreadable` when the record is.
+    pub phase: String,
+    /// The step that it stands on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The step that it would enter next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// The steps of the open run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<String>,
+    /// How many of `steps` were entered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entered: Option<usize>,
+    /// The most that the new version may be reached by, per cluster, in words; empty: not at all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exposure: Vec<Exposure>,
+    /// The open run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// What the open run brings, else what is promoted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// What is promoted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub promoted: Option<String>,
+    /// Since when it stands there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    /// All that it waits on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<WaitView>,
+}
+
+/// What the record lets one cluster expose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Exposure {
+    /// The cluster.
+    pub cluster: String,
+    /// The share of requests, in percent.
+    pub weight: u8,
+    /// Weight and headers, in words.
+    pub words: String,
+}
+
+/// One thing that a rollout waits on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WaitView {
+    /// One word.
+    pub reason: String,
+    /// What it means here.
+    pub message: String,
+    /// Who can change it.
+    pub owner: String,
+    /// Since when.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
+    /// The earliest moment at which it ends by itself, which is also when it is looked at next. Without one it is looked
+    /// at with each push, each change in the cluster and each poll.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Time>,
+    /// What a person can do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub act: Option<String>,
+}
+
+/// How much a rollout needs a person: what went wrong first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Urgency {
+    /// It went wrong, or cannot be read.
+    Wrong,
+    /// It is on its way back.
+    Back,
+    /// A person or a window is awaited.
+    Waiting,
+    /// It goes on by itself.
+    Moving,
+    /// It is at rest.
+    Rest,
+}
+
+impl RolloutView {
+    /// How much it needs a person.
+    #[must_use]
+    pub(super) fn urgency(&self) -> Urgency {
+        match self.phase.as_str() {
+            "Failed" | "Unknown" | "Unreadable" => Urgency::Wrong,
+            "Reverting" => Urgency::Back,
+            "Waiting" | "WaitingPromotion" => Urgency::Waiting,
+            "Steady" if self.waits.is_empty() => Urgency::Rest,
+            // At rest and yet in want of something: a rejected file, drift.
+            "Steady" => Urgency::Waiting,
+            _ => Urgency::Moving,
+        }
+    }
+}
+
+/// All records as views, what needs a person first.
+#[must_use]
+pub(super) fn rollouts(records: &Records, now: Time) -> Vec<RolloutView> {
+    let mut views: Vec<RolloutView> = records
+        .iter()
+        .map(|(id, record)| match record {
+            Ok(record) => rollout(record, now),
+            Err(why) => unreadable(id, why),
+        })
+        .collect();
+    views.sort_by(|a, b| (a.urgency(), &a.rollout).cmp(&(b.urgency(), &b.rollout)));
+    views
+}
+
+fn unreadable(id: &RolloutId, why: &str) -> RolloutView {
+    let wait = wait(Reason::RecordUnreadable, why, None);
+    RolloutView {
+        rollout: id.clone(),
+        phase: "Unreadable".to_owned(),
+        step: None,
+        next: None,
+        steps: Vec::new(),
+        entered: None,
+        exposure: Vec::new(),
+        run: None,
+        revision: None,
+        promoted: None,
+        since: None,
+        waits: vec![wait],
+    }
+}
+
+/// A record as a view.
+#[must_use]
+pub(super) fn rollout(record: &Record, now: Time) -> RolloutView {
+    let Record { state, plan } = record;
+    let steps = steps(state, plan.as_ref());
+    let names: Vec<String> = steps.iter().map(|step| step.name.to_string()).collect();
+    // A promotion that failed is where a run on its candidate stands.
+    let failed = matches!(state.phase, Phase::Failed { standing: Standing::OnCandidate, .. });
+    let step = state.phase.stop().map(|stop| stop.step.to_string()).or(failed.then(|| "promote".to_owned()));
+    let at = step.as_ref().and_then(|step| names.iter().position(|name| name == step));
+    let entered = (!names.is_empty()).then(|| at.map_or(0, |at| at + 1));
+    let next = if let Phase::Waiting { next, .. } = &state.phase {
+        Some(next.to_string())
+    } else {
+        at.and_then(|at| names.get(at + 1).cloned())
+    };
+    let promoted = state.promoted.as_ref().map(|promoted| promoted.revision.to_string());
+    let brought = state.run.as_ref().map(|run| run.revision.to_string());
+    RolloutView {
+        rollout: state.metadata.clone(),
+        phase: state.phase.name().to_owned(),
+        step,
+        next,
+        steps: names,
+        entered,
+        exposure: exposures(state),
+        run: state.run.as_ref().map(|run| run.id.to_string()),
+        revision: brought.or_else(|| promoted.clone()),
+        promoted,
+        since: since(&state.phase),
+        waits: waits(record, &steps, now),
+    }
+}
+
+fn exposures(state: &RolloutState) -> Vec<Exposure> {
+    let one = |(cluster, state): (&crate::manifest::ids::ClusterName, &crate::record::state::ClusterState)| {
+        let split = &state.posture.split;
+        let words = exposure(split)?;
+        Some(Exposure { cluster: cluster.to_string(), weight: split.weight.get(), words })
+    };
+    state.clusters.iter().filter_map(one).collect()
+}
+
+/// The steps of the open run; none if no run is open, it is on its way back, or its plan is not there.
+#[must_use]
+pub(super) fn steps(state: &RolloutState, plan: Option<&Plan>) -> Vec<Step> {
+    let (Some(run), Some(plan)) = (&state.run, plan) else { return Vec::new() };
+    if let Phase::Reverting { .. } = state.phase {
+        return Vec::new();
+    }
+    // Labels and sizes differ from the controller's; names, gates and soaks do not depend on them.
+    procedure::forward(plan, run.route, &Roles::of(run, None, 0))
+}
+
+/// All that a rollout waits on, as far as the repository tells.
+fn waits(record: &Record, steps: &[Step], now: Time) -> Vec<WaitView> {
+    let Record { state, plan } = record;
+    let mut waits = Vec::new();
+    waits.extend(of_phase(state, plan.as_ref()));
+    if let (Some(run), Some(stop)) = (&state.run, state.phase.stop()) {
+        waits.extend(steps.iter().find(|step| step.name == stop.step).and_then(|step| {
+            let plan = plan.as_ref()?;
+            of_step(state, plan, run, step, stop, now)
+        }));
+    }
+    for condition in &state.conditions {
+        let owner = owner(&condition.reason);
+        waits.push(WaitView {
+            reason: plain(&condition.reason),
+            message: plain(&condition.message),
+            owner: owner.to_owned(),
+            since: Some(condition.since),
+            until: condition.until,
+            act: condition.act.as_deref().map(plain),
+        });
+    }
+    waits
+}
+
+fn owner(reason: &str) -> &'static str {
+    Reason::ALL.iter().find(|known| known.as_str() == reason).map_or("unknown", |known| known.owner())
+}
+
+fn wait(reason: Reason, message: &str, since: Option<Time>) -> WaitView {
+    WaitView {
+        reason: reason.as_str().to_owned(),
+        message: plain(message),
+        owner: reason.owner().to_owned(),
+        since,
+        until: None,
+        act: None,
+    }
+}
+
+/// What the phase itself says.
+fn of_phase(state: &RolloutState, plan: Option<&Plan>) -> Option<WaitView> {
+    let id = &state.metadata;
+    let own = |reason: &str, message: &str, owner: &str, since: Time, act: String| WaitView {
+        reason: reason.to_owned(),
+        message: plain(message),
+        owner: owner.to_owned(),
+        since: Some(since),
+        until: None,
+        act: Some(act).filter(|act| !act.is_empty()),
+    };
+    match &state.phase {
+        Phase::Failed { why, since, standing: Standing::Stable } => {
+            let act = format!("change the manifests, or: tidegate retry {id}");
+            Some(own("Failed", why, "the team", *since, act))
+        }
+        Phase::Failed { why, since, standing: Standing::OnCandidate } => {
+            let act = format!("tidegate retry {id}, or: tidegate abort {id}");
+            Some(own(Reason::OnCandidate.as_str(), why, Reason::OnCandidate.owner(), *since, act))
+        }
+        Phase::Reverting { stop, why, .. } => {
+            Some(own("GoingBack", why, "tidegate", stop.clock.entered, String::new()))
+        }
+        Phase::Unknown(_) => {
+            let why = format!("written by tidegate {}: this version cannot tell what it means", state.writer.version);
+            Some(wait(Reason::UnknownPhase, &why, None))
+        }
+        Phase::Initializing(_)
+        | Phase::Steady { .. }
+        | Phase::Waiting { .. }
+        | Phase::Progressing(_)
+        | Phase::WaitingPromotion { .. }
+        | Phase::Promoting(_)
+        | Phase::Finalising(_)
+        | Phase::Terminating { .. } => {
+            let run = state.run.as_ref().filter(|_| plan.is_none())?;
+            let why = format!("the plan of run {} is not on the state branch", run.id);
+            Some(wait(Reason::RecordUnreadable, &why, None))
+        }
+    }
+}
+
+/// What the step that is entered still needs: to be reached, then to soak.
+fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Stop, now: Time) -> Option<WaitView> {
+    if matches!(state.phase, Phase::Waiting { .. } | Phase::WaitingPromotion { .. } | Phase::Reverting { .. }) {
+        return None;
+    }
+    let need = soak(plan, run, step);
+    let Some(exposed) = stop.clock.exposed else {
+        let limit = plan.progress_deadline;
+        let message =
+            format!("{}: not reached yet: pods become ready, the route comes into force; {limit} at most", step.name);
+        return Some(WaitView {
+            reason: "NotReached".to_owned(),
+            message,
+            owner: "the team".to_owned(),
+            since: Some(stop.clock.entered),
+            until: None,
+            act: None,
+        });
+    };
+    let done = u64::try_from((now - exposed).num_seconds()).unwrap_or(0);
+    if done >= need.as_secs() {
+        return None;
+    }
+    let what = if step.stage == Stage::Finalising { "requests in flight drain" } else { "it stays exposed" };
+    let mut wait =
+        wait(Reason::Soak, &format!("{}: {what}, {} of {need}", step.name, Span::from_secs(done)), Some(exposed));
+    wait.until = Some(exposed + need.delta());
+    wait.act = (step.stage != Stage::Finalising).then(|| format!("tidegate skip {}", state.metadata));
+    Some(wait)
+}
+
+/// How long a step has to stay reached: its soak, after the route has settled (design §13.1).
+#[must_use]
+pub(super) fn soak(plan: &Plan, run: &Run, step: &Step) -> Span {
+    let drains = step.stage == Stage::Finalising;
+    if run.skipped.as_ref() == Some(&step.name) && !drains {
+        return Span::ZERO;
+    }
+    Span::from_secs(step.soak.as_secs() + settle(plan, step))
+}
+
+/// The seconds that a route has to be in force before a step's clocks run.
+#[must_use]
+pub(super) fn settle(plan: &Plan, step: &Step) -> u64 {
+    match &plan.traffic {
+        Some(traffic) if step.stage != Stage::Finalising && !matches!(step.name.as_str(), "prepare" | "promote") => {
+            traffic.settle.as_secs()
+        }
+        Some(_) | None => 0,
+    }
+}

@@ -1,0 +1,229 @@
+//! `tidegate why ROLLOUT`.
+
+use super::Exit;
+use super::args::RepositoryArgs;
+use super::failure::Failure;
+use super::repository::{Access, Record, Repository};
+use super::screen::{Screen, now};
+use super::status::{paint, short};
+use super::ui::{self, Ink};
+use super::view::{self, RolloutView, WaitView};
+use super::words;
+use crate::gate::decisions::Ignored;
+use crate::record::state::{Outcome, PastRun, Refused, Time};
+use crate::record::text::plain;
+use clap::Args;
+use serde::Serialize;
+use std::fmt::Write;
+
+/// How many runs of the history are shown.
+const RUNS: usize = 5;
+
+/// Say all that one rollout waits on
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Says all that one rollout waits on: who can change it, since when, when it is looked at next, what to \
+                  do. Works from the repository alone.",
+    after_help = "Examples:
+  tidegate why shop/podinfo
+  tidegate why podinfo -o json | jq '.waits[].reason'"
+)]
+pub(super) struct WhyArgs {
+    /// NAMESPACE/NAME, or the name alone if no other rollout has it
+    rollout: String,
+    #[command(flatten)]
+    repository: RepositoryArgs,
+}
+
+/// All that is known of one rollout.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WhyView {
+    /// Where it stands and what it waits on.
+    #[serde(flatten)]
+    pub rollout: RolloutView,
+    /// When the open run started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started: Option<Time>,
+    /// The last run that failed, was aborted or rolled back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<PastRun>,
+    /// Revisions that are not started again.
+    pub refused: Vec<Refused>,
+    /// Decisions that were counted for the open run, else for the last.
+    pub counted: Vec<WordView>,
+    /// Decisions that do not count, and why.
+    pub ignored: Vec<WordView>,
+    /// Ended runs, the newest first.
+    pub history: Vec<PastRun>,
+}
+
+/// A decision as people see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WordView {
+    /// Its file on the decisions branch.
+    pub path: String,
+    /// Who said it; for one that does not count: why not.
+    pub words: String,
+    /// When it was counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Time>,
+}
+
+/// Says what a rollout waits on.
+pub(super) async fn command(args: WhyArgs, screen: &Screen) -> Result<Exit, Failure> {
+    let repository = Repository::open(&args.repository, Access::Read).await?;
+    let (_, record) = repository.record(&args.rollout).await?;
+    let now = now();
+    let ignored = words::ignored(&repository, &record, now).await?;
+    let why = why(&record, ignored, now);
+    screen.show(&why, |why, ink| text(why, now, ink))?;
+    Ok(Exit::Done)
+}
+
+/// All that the record tells, and the decisions that do not count.
+#[must_use]
+pub(super) fn why(record: &Record, ignored: Vec<Ignored>, now: Time) -> WhyView {
+    let state = &record.state;
+    let current = state.run.as_ref().map(|run| &run.id).or(state.last_run.as_ref().map(|run| &run.id));
+    let counted = state.consumed.iter().filter(|word| Some(&word.run) == current).map(|word| WordView {
+        path: word.path.to_string(),
+        words: format!("{} by {}", plain(&word.action), plain(&word.by)),
+        at: Some(word.at),
+    });
+    let ended_badly = |run: &&PastRun| match run.outcome {
+        Outcome::Failed | Outcome::Aborted | Outcome::RolledBack => true,
+        Outcome::Promoted | Outcome::Reverted | Outcome::Superseded => false,
+    };
+    WhyView {
+        rollout: view::rollout(record, now),
+        started: state.run.as_ref().map(|run| run.started),
+        last_failure: state.history.iter().rev().find(ended_badly).cloned(),
+        refused: state.refused.iter().rev().cloned().collect(),
+        counted: counted.collect(),
+        ignored: ignored
+            .into_iter()
+            .map(|word| WordView { path: word.path.to_string(), words: word.why, at: None })
+            .collect(),
+        history: state.history.iter().rev().cloned().collect(),
+    }
+}
+
+/// The same for people.
+#[must_use]
+pub(super) fn text(why: &WhyView, now: Time, ink: Ink) -> String {
+    let mut out = head(why, now, ink);
+    let heading = |out: &mut String, text: &str| {
+        let _ = writeln!(out, "\n{}", ink.bold(text));
+    };
+    if why.rollout.waits.is_empty() {
+        let _ = writeln!(out, "\nIt waits on nothing.");
+    } else {
+        heading(&mut out, "Waits on");
+        why.rollout.waits.iter().for_each(|wait| out.push_str(&waiting(wait, now, ink)));
+    }
+    if let Some(run) = &why.last_failure {
+        heading(&mut out, "Last failure");
+        let _ = writeln!(out, "  {}", past(run, now, ink));
+    }
+    if !why.refused.is_empty() {
+        heading(&mut out, "Refused revisions");
+        for Refused { revision, run, outcome, why: because, at } in &why.refused {
+            let when = ui::distance(*at, now);
+            let _ = writeln!(out, "  {}  {outcome:?} in run {run}, {when}: {}", revision.short(), plain(because));
+            let _ = writeln!(out, "    {} tidegate retry {} --run {run}", ink.dim("do:"), why.rollout.rollout);
+        }
+    }
+    if !why.counted.is_empty() || !why.ignored.is_empty() {
+        heading(&mut out, "Decisions");
+        for WordView { path, words, at } in &why.counted {
+            let when = at.map(|at| ui::distance(at, now)).unwrap_or_default();
+            let _ = writeln!(out, "  {} {words}, {when}  {}", ink.good("counted"), ink.dim(path));
+        }
+        for WordView { path, words, at: _ } in &why.ignored {
+            let _ = writeln!(out, "  {} {words}  {}", ink.warn("ignored"), ink.dim(path));
+        }
+    }
+    if !why.history.is_empty() {
+        heading(&mut out, "Last runs");
+        why.history.iter().take(RUNS).for_each(|run| {
+            let _ = writeln!(out, "  {}", past(run, now, ink));
+        });
+    }
+    out
+}
+
+fn head(why: &WhyView, now: Time, ink: Ink) -> String {
+    let WhyView { rollout: view, started, .. } = why;
+    let mut out = format!("{}  {}", ink.bold(&view.rollout.to_string()), paint(view.urgency())(ink, &view.phase));
+    if let Some(step) = &view.step {
+        let _ = write!(out, " on {step}");
+    }
+    if let Some(since) = view.since {
+        let _ = write!(out, ", since {}", ui::distance(since, now));
+    }
+    out.push('\n');
+    for one in &view.exposure {
+        let _ = writeln!(out, "  exposed in {}: {}", one.cluster, one.words);
+    }
+    let promoted = view.promoted.as_deref().map_or("nothing".to_owned(), short);
+    match (&view.run, started) {
+        (Some(run), Some(started)) => {
+            let brings = view.revision.as_deref().map_or("?".to_owned(), short);
+            let when = ui::distance(*started, now);
+            let _ = writeln!(out, "  run {run} brings {brings} (promoted: {promoted}), started {when}");
+        }
+        _ => {
+            let _ = writeln!(out, "  promoted: {promoted}");
+        }
+    }
+    if !view.steps.is_empty() {
+        let _ = writeln!(out, "  {}", steps(view, ink));
+    }
+    out
+}
+
+/// The steps of the open run: those done, the one that it stands on, those to come.
+fn steps(view: &RolloutView, ink: Ink) -> String {
+    let at = view.entered.unwrap_or(0);
+    let step = |(i, name): (usize, &String)| match () {
+        () if i + 1 < at => ink.good(&format!("✓ {name}")),
+        () if i + 1 == at => ink.busy(&format!("● {name}")),
+        () => ink.dim(&format!("○ {name}")),
+    };
+    view.steps.iter().enumerate().map(step).collect::<Vec<_>>().join("  ")
+}
+
+fn waiting(wait: &WaitView, now: Time, ink: Ink) -> String {
+    let WaitView { reason, message, owner, since, until, act } = wait;
+    let mut out = format!("  {}  {message}\n", ink.warn(reason));
+    let mut facts = vec![format!("who: {owner}")];
+    facts.extend(since.map(|since| format!("since {}", ui::distance(since, now))));
+    facts.push(match until {
+        Some(until) => format!("ends, and is looked at again, {}", ui::distance(*until, now)),
+        None => "looked at again at each push, change in the cluster and poll".to_owned(),
+    });
+    let _ = writeln!(out, "    {}", ink.dim(&facts.join(" · ")));
+    if let Some(act) = act {
+        let _ = writeln!(out, "    {} {act}", ink.dim("do:"));
+    }
+    out
+}
+
+fn past(run: &PastRun, now: Time, ink: Ink) -> String {
+    let PastRun { run, revision, outcome, why, started, ended, from: _, to: _ } = run;
+    let paint: ui::Paint = match outcome {
+        Outcome::Promoted => Ink::good,
+        Outcome::Failed | Outcome::Aborted | Outcome::RolledBack => Ink::bad,
+        Outcome::Reverted | Outcome::Superseded => Ink::warn,
+    };
+    let took = ui::span((*ended - *started).num_seconds());
+    let why = if why.is_empty() { String::new() } else { format!(": {}", plain(why)) };
+    format!(
+        "{run}  {}  {}  {}, took {took}{why}",
+        revision.short(),
+        paint(ink, &format!("{outcome:?}")),
+        ui::distance(*ended, now)
+    )
+}

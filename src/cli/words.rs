@@ -1,0 +1,74 @@
+//! The decisions about one rollout, as the controller would hear them.
+
+use super::failure::Failure;
+use super::repository::{Record, Repository};
+use crate::gate::decisions::{DecisionFile, Hearing, Ignored, hear};
+use crate::manifest::decision;
+use crate::manifest::diagnostic::Diagnostic;
+use crate::manifest::duration::Span;
+use crate::manifest::files::{Entry, Files, RepoPath};
+use crate::manifest::ids::{CommitId, RolloutId};
+use crate::plan::input::Decisions;
+use crate::record::state::Time;
+
+/// The directory of a rollout on the decisions branch.
+pub(super) fn directory(id: &RolloutId) -> Result<RepoPath, Failure> {
+    Ok(id.to_string().parse().map_err(anyhow::Error::new)?)
+}
+
+/// The decisions about a rollout that do not count now, and why.
+pub(super) async fn ignored(repository: &Repository, record: &Record, now: Time) -> Result<Vec<Ignored>, Failure> {
+    Ok(judge(record, &about(repository, record).await?, now))
+}
+
+/// The decisions about a rollout.
+pub(super) async fn about(repository: &Repository, record: &Record) -> Result<Decisions, Failure> {
+    let branch = repository.decisions_branch()?;
+    let Some(tip) = repository.tip(&branch).cloned() else { return Ok(Decisions::default()) };
+    let dir = directory(&record.state.metadata)?;
+    let files = repository.files(&branch, &tip, &dir).await?;
+    let at_start = match started_at(record) {
+        Some(start) if start == tip => files.clone(),
+        // A start that is not there any more was rewritten away: nobody can tell what is new, so nothing counts.
+        Some(start) => repository.files_at(&start, &dir).await.unwrap_or_else(|_| files.clone()),
+        None => Files::new(),
+    };
+    let at_start = filed(&at_start).into_iter().map(|file| (file.path, file.blob)).collect();
+    Ok(Decisions { tip: Some(tip), filed: filed(&files), at_start })
+}
+
+fn started_at(record: &Record) -> Option<CommitId> {
+    let state = &record.state;
+    match (&state.run, &state.last_run) {
+        (Some(run), _) => run.decisions_at.clone(),
+        (None, Some(last)) => last.decisions_at.clone(),
+        (None, None) => None,
+    }
+}
+
+/// What the controller would not count of these.
+#[must_use]
+pub(super) fn judge(record: &Record, decisions: &Decisions, now: Time) -> Vec<Ignored> {
+    let hearing = Hearing {
+        record: &record.state,
+        plan: record.plan.as_ref(),
+        files: &decisions.filed,
+        at_start: &decisions.at_start,
+        // The window stands on main, which is not read here: what is too old for it is not told.
+        rollback_window: Span::from_secs(u64::MAX),
+        now,
+    };
+    hear(&hearing).ignored
+}
+
+/// Decision files as values.
+#[must_use]
+pub(super) fn filed(files: &Files) -> Vec<DecisionFile> {
+    let read = |(path, entry): (&RepoPath, &Entry)| {
+        let Entry::File { blob, bytes } = entry else { return None };
+        let words = |found: Vec<Diagnostic>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        let decision = decision::parse(path, bytes).map_err(words);
+        Some(DecisionFile { path: path.clone(), blob: blob.clone(), by: String::new(), decision })
+    };
+    files.iter().filter_map(read).collect()
+}

@@ -1,0 +1,220 @@
+//! The small world's cluster: an API server with server-side apply, and controllers that answer at once.
+
+use super::super::action::{Action, Expects, Verb};
+use super::super::evidence::Answer;
+use super::manifests::{id, object};
+use super::world::{Gateway, MANAGER, Pods, World};
+use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::target::live::Outcome;
+use crate::target::owned::owned_by;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+impl World {
+    /// A hand changes a live object.
+    pub(super) fn edit(&mut self, kind: Kind, name: &str, change: impl FnOnce(&mut Value)) {
+        let reference = ObjectRef { kind, namespace: id().namespace, name: name.parse().expect("a name") };
+        let mut object = (**self.live.objects.get(&reference).expect("there")).clone();
+        change(object.value_mut());
+        self.put(object);
+    }
+
+    pub(super) fn put(&mut self, mut object: Object) {
+        self.versions += 1;
+        let reference = object.reference().clone();
+        let old = self.live.get(&reference);
+        let generation = match old {
+            Some(old) if old.value()["spec"] == object.value()["spec"] => old.generation().unwrap_or(1),
+            Some(old) => old.generation().unwrap_or(1) + 1,
+            None => 1,
+        };
+        let uid = old.and_then(Object::uid).map_or_else(|| format!("uid-{}", self.versions), str::to_owned);
+        let metadata = &mut object.value_mut()["metadata"];
+        metadata["generation"] = generation.into();
+        metadata["uid"] = uid.into();
+        metadata["resourceVersion"] = self.versions.to_string().into();
+        self.live.objects.insert(reference, Arc::new(object));
+    }
+
+    pub(super) fn dry_run(&self, object: &Object) -> Outcome {
+        if let Some(outcome) = &self.outage {
+            return outcome.clone();
+        }
+        let image = object.text("/spec/template/spec/containers/0/image").unwrap_or_default();
+        if self.refused_images.contains(image) {
+            return Outcome::Refused(format!("admission webhook denied the request: {image}"));
+        }
+        Outcome::Done(Some(Box::new(self.merged(object))))
+    }
+
+    fn merged(&self, object: &Object) -> Object {
+        let Some(live) = self.live.get(object.reference()) else { return with_fields(object.clone(), object) };
+        let mut merged = live.value().clone();
+        if let Some(owned) = owned_by(live, MANAGER) {
+            remove(&mut merged, owned.value(), object.value());
+        }
+        merge(&mut merged, object.value());
+        with_fields(Object::new(object.reference().clone(), merged), object)
+    }
+
+    /// Server-side apply and deletes, with their preconditions; says whether it was done.
+    pub(super) fn write(&mut self, action: &Action) -> bool {
+        let live = self.live.get(action.verb.target());
+        let found = (live.and_then(Object::uid), live.and_then(Object::resource_version));
+        let stale = match action.verb.expects() {
+            // Server-side apply cannot ask for absence.
+            Expects::Absent => false,
+            Expects::Uid(uid) => found.0 != Some(uid),
+            Expects::Version { uid, resource_version } => found != (Some(uid), Some(resource_version)),
+        };
+        if stale {
+            self.log.push(format!("stale: {}", action.why));
+            return false;
+        }
+        match &action.verb {
+            Verb::Apply { object, .. } => match self.dry_run(object) {
+                Outcome::Done(Some(merged)) => self.put(*merged),
+                outcome @ (Outcome::Done(None)
+                | Outcome::Stale(_)
+                | Outcome::Conflict { .. }
+                | Outcome::Refused(_)
+                | Outcome::MissingKind(_)
+                | Outcome::Forbidden(_)
+                | Outcome::Retriable(_)) => {
+                    let digest = object.annotation(crate::manifest::object::APPLIED).unwrap_or_default().to_owned();
+                    let key = (object.reference().clone(), digest);
+                    self.evidence.writes.insert(key, Answer { outcome, at: self.now });
+                    return false;
+                }
+            },
+            Verb::Migrate { .. } => {}
+            Verb::Delete { target, .. } => {
+                self.live.objects.remove(target);
+            }
+        }
+        self.evidence.writes.retain(|(object, _), _| object != action.verb.target());
+        true
+    }
+
+    /// Deployment, endpoint and gateway controllers catch up.
+    pub(super) fn controllers(&mut self) {
+        let deployments: Vec<Object> = self.live.of_kind(Kind::Deployment).cloned().collect();
+        for mut deployment in deployments {
+            let image = deployment.text("/spec/template/spec/containers/0/image").unwrap_or_default().to_owned();
+            let stable = deployment.reference().name.as_str() == "podinfo";
+            let stuck = self.behaviour.get(&image) == Some(&Pods::Stuck) || (stable && self.only_stable_stuck);
+            let replicas = deployment.int("/spec/replicas").unwrap_or(1);
+            let seen = deployment.int("/status/observedGeneration") == deployment.generation();
+            let (updated, ready) = match (stuck, self.slow && !seen) {
+                (true, _) => (replicas, 0),
+                (false, true) => (0, replicas.min(deployment.int("/status/readyReplicas").unwrap_or(0))),
+                (false, false) => (replicas, replicas),
+            };
+            let status = json!({
+                "observedGeneration": deployment.generation(), "replicas": replicas, "updatedReplicas": updated,
+                "readyReplicas": ready, "availableReplicas": ready,
+            });
+            if deployment.at("/status") != Some(&status) {
+                deployment.value_mut()["status"] = status;
+                self.put(deployment);
+            }
+        }
+        let services: Vec<Object> = self.live.of_kind(Kind::Service).cloned().collect();
+        self.live.objects.retain(|r, _| r.kind != Kind::EndpointSlice);
+        for service in services {
+            let name = service.reference().name.clone();
+            let address = |i| json!({"addresses": [format!("10.0.0.{i}")], "conditions": {"ready": true}});
+            let endpoints: Vec<Value> = (0..self.ready_behind(name.as_str())).map(address).collect();
+            let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+                "metadata": {"name": format!("{name}-x"), "labels": {"kubernetes.io/service-name": name.as_str()}},
+                "endpoints": endpoints});
+            let slice = object(slice);
+            self.live.objects.insert(slice.reference().clone(), Arc::new(slice));
+        }
+        self.gateway();
+    }
+
+    /// The ready pods that a Service selects.
+    pub(super) fn ready_behind(&self, service: &str) -> usize {
+        let Some(service) = self.get(Kind::Service, service) else { return 0 };
+        let selector = service.at("/spec/selector").and_then(Value::as_object).cloned().unwrap_or_default();
+        let matching = self.live.of_kind(Kind::Deployment).filter(|deployment| {
+            let labels = deployment.at("/spec/template/metadata/labels");
+            selector.iter().all(|(k, v)| labels.and_then(|l| l.get(k)) == Some(v))
+        });
+        matching.map(|d| usize::try_from(d.int("/status/readyReplicas").unwrap_or(0)).expect("a count")).sum()
+    }
+
+    fn gateway(&mut self) {
+        let routes: Vec<Object> = self.live.of_kind(Kind::HttpRoute).cloned().collect();
+        for mut route in routes {
+            let accepted = match self.gateway {
+                Gateway::Off => continue,
+                Gateway::On => "True",
+                Gateway::Refuse => "False",
+            };
+            let condition = |kind: &str| {
+                json!({"type": kind, "status": accepted, "reason": if accepted == "True" { kind } else { "UnsupportedValue" },
+                "message": "", "observedGeneration": route.generation()})
+            };
+            let status = json!({"parents": [{"parentRef": {"name": "public"}, "controllerName": "test",
+                "conditions": [condition("Accepted"), condition("ResolvedRefs")]}]});
+            if route.at("/status") != Some(&status) {
+                route.value_mut()["status"] = status;
+                self.put(route);
+            }
+        }
+    }
+}
+
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from.clone(),
+    }
+}
+
+fn remove(from: &mut Value, owned: &Value, wanted: &Value) {
+    let (Some(from), Some(owned)) = (from.as_object_mut(), owned.as_object()) else { return };
+    for (key, value) in owned {
+        match wanted.get(key) {
+            None => {
+                from.remove(key);
+            }
+            Some(wanted) => {
+                if let Some(inner) = from.get_mut(key) {
+                    remove(inner, value, wanted);
+                }
+            }
+        }
+    }
+}
+
+/// Records the fields of an apply as ours: maps by key, lists as a whole.
+fn with_fields(mut merged: Object, applied: &Object) -> Object {
+    let mut fields = fields_of(applied.value());
+    for key in ["f:apiVersion", "f:kind"] {
+        fields.as_object_mut().expect("a map").remove(key);
+    }
+    if let Some(metadata) = fields.get_mut("f:metadata").and_then(Value::as_object_mut) {
+        for key in ["f:name", "f:namespace"] {
+            metadata.remove(key);
+        }
+    }
+    merged.value_mut()["metadata"]["managedFields"] = json!([{"manager": MANAGER, "operation": "Apply",
+        "apiVersion": applied.reference().kind.api_version(), "fieldsType": "FieldsV1", "fieldsV1": fields}]);
+    merged
+}
+
+fn fields_of(value: &Value) -> Value {
+    match value.as_object() {
+        Some(map) => {
+            map.iter().map(|(k, v)| (format!("f:{k}"), fields_of(v))).collect::<serde_json::Map<_, _>>().into()
+        }
+        None => json!({}),
+    }
+}

@@ -1,0 +1,143 @@
+use super::super::source::Looked;
+use super::super::testing::{DECISIONS, STATE, World, id, manifest, moved, steady};
+use super::*;
+use crate::record::fixture;
+use crate::record::state::{Outcome, PastRun, Phase, Refused, RolloutState, Standing};
+use crate::record::store::{print_plan, print_state};
+
+const MAIN_A: &str = "teams/shop/a/app.yaml";
+
+fn proposer<'a>(instance: &'a InstanceName, metrics: &'a Metrics) -> Proposer<'a> {
+    Proposer { instance, main: "main", metrics, now: fixture::time("12:00:00") }
+}
+
+/// Proposes what the record of `shop/a` allows.
+async fn propose(source: &mut Source, proposal: &Proposal) -> Came {
+    let view = source.view().unwrap();
+    let proof = Recorded::verified(&view).unwrap();
+    let (instance, metrics) = ("prod".parse().unwrap(), Metrics::new());
+    proposer(&instance, &metrics).propose(source, &proof, proposal).await
+}
+
+async fn put(world: &World, state: &RolloutState) {
+    let root = format!("rollouts/{}", state.metadata);
+    let set = state.promoted.as_ref().unwrap().set.short();
+    let (record, file) = (format!("{root}/state.yaml"), format!("{root}/sets/{set}/app.yaml"));
+    let mut files = vec![(record, print_state(state)), (file, manifest("a", "a:1"))];
+    if let Some(run) = &state.run {
+        files.push((format!("{root}/runs/{}.yaml", run.id), print_plan(&fixture::plan())));
+    }
+    let files: Vec<(&str, Option<&str>)> =
+        files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    world.commit(STATE, &files).await;
+}
+
+#[tokio::test]
+async fn x_3_a_request_adds_exactly_one_file_is_made_once_and_withdrawn_from_the_head_that_was_seen() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let view = moved(&mut source, None).await;
+    let (mut state, _) = steady(&view, "a", 5);
+    state.run = fixture::open().run.map(|run| crate::record::state::Run {
+        from: state.promoted.as_ref().unwrap().set.clone(),
+        to: state.promoted.as_ref().unwrap().set.clone(),
+        approved: Vec::new(),
+        ..run
+    });
+    put(&world, &state).await;
+    moved(&mut source, None).await;
+    let through = "half".parse().unwrap();
+    let proposal = Proposal { rollout: id("a"), run: fixture::run(7), ask: Ask::Advance { through } };
+    let branch = "tidegate/prod/propose/shop/a/7-07070707-half";
+
+    // Without a decisions branch the request is its first commit.
+    assert_eq!(propose(&mut source, &proposal).await, Came::Done);
+    let head = world.tip(branch).await.unwrap();
+    assert_eq!(source.view().unwrap().tips.proposals.get(branch), Some(&head));
+    assert_eq!(world.files(branch).await.keys().collect::<Vec<_>>(), ["shop/a/7-07070707-half.yaml"]);
+    assert_eq!(world.subjects(branch).await.len(), 1);
+    assert_eq!(world.tip(DECISIONS).await, None, "nothing is ever pushed there");
+
+    // Made again, by a process that does not know of it: the one that is there is found.
+    let mut other = world.source("d");
+    moved(&mut other, None).await;
+    other.proposed(branch, None);
+    assert_eq!(propose(&mut other, &proposal).await, Came::Done);
+    assert_eq!(world.tip(branch).await, Some(head.clone()));
+
+    let (instance, metrics) = ("prod".parse().unwrap(), Metrics::new());
+    let proposer = proposer(&instance, &metrics);
+    let wrong = fixture::commit(0x11);
+    assert_eq!(proposer.withdraw(&mut source, &id("a"), branch, &wrong).await, Came::Later);
+    assert_eq!(world.tip(branch).await, Some(head.clone()));
+    assert_eq!(proposer.withdraw(&mut source, &id("a"), branch, &head).await, Came::Done);
+    assert_eq!(world.tip(branch).await, None);
+
+    // With one, it lies on top of it.
+    world.commit(DECISIONS, &[("shop/b/0-hold.yaml", Some("x"))]).await;
+    moved(&mut source, None).await;
+    assert_eq!(propose(&mut source, &proposal).await, Came::Done);
+    assert_eq!(world.files(branch).await.len(), 2);
+    assert_eq!(world.subjects(branch).await, ["shop/a: go on to half (weight 50, header x-canary: always)", "change"]);
+}
+
+/// Run 7 brought `a:2` and failed.
+async fn failed(world: &World, source: &mut Source) -> Proposal {
+    let view = moved(source, None).await;
+    let (mut state, _) = steady(&view, "a", 5);
+    world.commit("main", &[(MAIN_A, Some(&manifest("a", "a:2")))]).await;
+    let view = moved(source, None).await;
+    let brought = view.main.rollout(&id("a")).unwrap().set.clone();
+    let revision = brought.revision.clone();
+    let past = fixture::past(7, 6, 7, Outcome::Failed);
+    let from = state.promoted.as_ref().unwrap().set.clone();
+    state.history = vec![PastRun { from, to: brought.id.clone(), ..past }];
+    let why = "not ready".to_owned();
+    state.phase = Phase::Failed { why: why.clone(), since: fixture::time("11:00:00"), standing: Standing::Stable };
+    let at = fixture::time("11:00:00");
+    state.refused = vec![Refused { revision, run: fixture::run(7), outcome: Outcome::Failed, why: why.clone(), at }];
+    put(world, &state).await;
+    let file = format!("rollouts/shop/a/sets/{}/app.yaml", brought.id.short());
+    world.commit(STATE, &[(&file, Some(&manifest("a", "a:2")))]).await;
+    moved(source, None).await;
+    Proposal { rollout: id("a"), run: fixture::run(7), ask: Ask::Revert { why } }
+}
+
+#[tokio::test]
+async fn x_5_a_revert_undoes_the_runs_own_change_and_keeps_what_others_changed_since() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let proposal = failed(&world, &mut source).await;
+    let since = manifest("a", "a:2").replace("replicas: 2", "replicas: 2 # enough");
+    world.commit("main", &[("README.md", Some("new")), (MAIN_A, Some(&since))]).await;
+    moved(&mut source, None).await;
+    assert_eq!(propose(&mut source, &proposal).await, Came::Done);
+    let branch = "tidegate/prod/propose/shop/a/7-07070707-revert";
+    let files = world.files(branch).await;
+    assert_eq!(files[MAIN_A], manifest("a", "a:1").replace("replicas: 2", "replicas: 2 # enough"));
+    assert_eq!(files["README.md"], "new");
+    assert_eq!(world.subjects(branch).await[0], "shop/a: revert run 7-07070707");
+    assert_eq!(world.files("main").await[MAIN_A], since, "main is people's");
+}
+
+#[tokio::test]
+async fn a_revert_that_meets_other_changes_in_the_same_lines_changes_nothing() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let proposal = failed(&world, &mut source).await;
+    let since = manifest("a", "a:2 # reviewed");
+    world.commit("main", &[(MAIN_A, Some(&since))]).await;
+    moved(&mut source, None).await;
+    assert_eq!(propose(&mut source, &proposal).await, Came::Later);
+    assert!(matches!(source.look_up(None).await, Looked::Same) && source.view().unwrap().tips.proposals.is_empty());
+}
+
+#[tokio::test]
+async fn nothing_is_asked_that_the_record_has_no_reason_for() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let proposal = failed(&world, &mut source).await;
+    let other = Proposal { run: fixture::run(9), ..proposal };
+    assert_eq!(propose(&mut source, &other).await, Came::Later);
+    assert!(source.view().unwrap().tips.proposals.is_empty());
+}

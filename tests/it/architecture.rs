@@ -1,0 +1,194 @@
+//! The rules that hold the rooms of the crate apart (`ARCHITECTURE.md`): who may import whom, what pure rooms never
+//! touch, and how long a file may be. Each rule is shown to bite on a made-up source.
+
+use crate::code::{Source, has_name, names_after, read, sources};
+use crate::tree::source_dir;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Each room with all that it imports, as the code does now: an import that is not here is an error, and so is an entry
+/// that nothing needs.
+const IMPORTS: &[(&str, &[&str])] = &[
+    // `manifest::schema` also makes the schema of the record.
+    ("manifest", &["record"]),
+    ("record", &["manifest"]),
+    // How a posture looks (`target`) takes in how its split looks (`traffic`), which starts from the layout's names.
+    ("target", &["manifest", "record", "traffic"]),
+    ("traffic", &["manifest", "record", "target"]),
+    ("gate", &["manifest", "record"]),
+    ("plan", &["gate", "manifest", "record", "target", "traffic"]),
+    ("git", &["manifest"]),
+    ("forge", &["git", "manifest", "record"]),
+    // Actions and live objects are the values that this room takes and gives; the brake is one that it reads.
+    ("cluster", &["gate", "manifest", "plan", "record", "target"]),
+    ("report", &["git", "plan", "record", "target"]),
+    ("reconcile", &["cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "target"]),
+    ("cli", &["cluster", "forge", "gate", "git", "manifest", "plan", "reconcile", "record", "target"]),
+];
+
+/// Rooms that take values and return values.
+const PURE: &[&str] = &["manifest", "record", "target", "traffic", "gate", "plan"];
+
+/// What a pure room never names.
+const IMPURE: &[&str] = &[
+    "async",
+    "await",
+    "tokio",
+    "futures",
+    "kube",
+    "git2",
+    "reqwest",
+    "axum",
+    "std::fs",
+    "std::env",
+    "std::net",
+    "std::process",
+    "std::thread",
+    "thread::sleep",
+    "SystemTime",
+    "Instant::now",
+    "Utc::now",
+    "Local::now",
+    // Groups would hide what they hold; a `use` for each keeps this list true.
+    "std::{",
+    "crate::{",
+];
+
+/// The most lines of code in a file, tests, comments and blank lines aside.
+const LONGEST: usize = 500;
+
+/// The room that a file belongs to; none for those at the root.
+fn room(path: &str) -> Option<&str> {
+    path.split_once('/').map(|(room, _)| room)
+}
+
+/// The rooms that a file names: by `crate::`, or by so many `super::` that they leave its own.
+fn imports(source: &Source) -> BTreeSet<String> {
+    let code = &source.shipped;
+    let mut found: BTreeSet<String> = names_after(code, "crate::").map(str::to_owned).collect();
+    let modules = source.path.trim_end_matches(".rs").trim_end_matches("/mod").split('/').count();
+    let climb = "super::".repeat(modules);
+    found.extend(names_after(code, &climb).map(str::to_owned));
+    if let Some(own) = room(&source.path) {
+        found.remove(own);
+    }
+    found
+}
+
+/// Every breach of the table of imports.
+fn arrows(all: &[Source], table: &[(&str, &[&str])]) -> Vec<String> {
+    let table: BTreeMap<&str, BTreeSet<&str>> =
+        table.iter().map(|(r, of)| (*r, of.iter().copied().collect())).collect();
+    let mut breaches = Vec::new();
+    let mut seen: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for source in all {
+        let Some(room) = room(&source.path) else {
+            let named = imports(source);
+            if !named.is_empty() {
+                breaches.push(format!("{}: names {named:?}; the root only lists the rooms", source.path));
+            }
+            continue;
+        };
+        let Some(allowed) = table.get(room) else {
+            breaches.push(format!("{}: {room} is not a room of the table", source.path));
+            continue;
+        };
+        let named = imports(source);
+        for other in named.iter().filter(|other| !allowed.contains(other.as_str())) {
+            breaches.push(format!("{}: {room} must not import {other:?}", source.path));
+        }
+        seen.entry(room).or_default().extend(named);
+    }
+    for (room, allowed) in &table {
+        let seen = seen.get(room).cloned().unwrap_or_default();
+        let unused = allowed.iter().filter(|other| !seen.contains(**other));
+        breaches.extend(unused.map(|other| format!("the table lets {room} import {other}, which it does not")));
+    }
+    breaches
+}
+
+/// Every impure word in a pure room.
+fn impurities(all: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in all.iter().filter(|source| room(&source.path).is_some_and(|room| PURE.contains(&room))) {
+        for (n, line) in source.shipped.lines().enumerate() {
+            for word in IMPURE.iter().filter(|word| has_name(line, word)) {
+                found.push(format!("{}:{}: {word} in a pure room", source.path, n + 1));
+            }
+        }
+    }
+    found
+}
+
+/// Every file that is too long.
+fn too_long(all: &[Source], most: usize) -> Vec<String> {
+    let lines = |source: &Source| source.shipped.lines().filter(|line| !line.trim().is_empty()).count();
+    let long = all.iter().map(|source| (source, lines(source))).filter(|(_, n)| *n > most);
+    long.map(|(source, n)| format!("{}: {n} lines of code, at most {most}", source.path)).collect()
+}
+
+#[test]
+fn rooms_import_what_the_table_says() {
+    assert_eq!(arrows(&read(&source_dir().join("src")), IMPORTS), Vec::<String>::new());
+}
+
+#[test]
+fn pure_rooms_take_values_and_return_values() {
+    assert_eq!(impurities(&read(&source_dir().join("src"))), Vec::<String>::new());
+}
+
+#[test]
+fn files_stay_short() {
+    assert_eq!(too_long(&read(&source_dir().join("src")), LONGEST), Vec::<String>::new());
+}
+
+fn made_up(files: &[(&str, &str)]) -> Vec<Source> {
+    sources(files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
+}
+
+#[test]
+fn the_table_of_imports_bites() {
+    let all = made_up(&[
+        ("lib.rs", "pub mod plan;"),
+        ("plan/mod.rs", "use crate::record::state;\nuse super::git;"),
+        ("plan/deep/er.rs", "use super::super::super::cluster::Client; use super::super::words;"),
+        ("plan/fine.rs", "// crate::git\nfn a() { \"crate::git\" }\n#[cfg(test)]\nmod tests { use crate::git; }"),
+        ("record/mod.rs", "use crate::record::state; use super::plan;"),
+        ("extra/mod.rs", ""),
+    ]);
+    let table: &[(&str, &[&str])] = &[("plan", &["record", "gate"]), ("record", &[])];
+    assert_eq!(
+        arrows(&all, table),
+        [
+            "plan/mod.rs: plan must not import \"git\"",
+            "plan/deep/er.rs: plan must not import \"cluster\"",
+            "record/mod.rs: record must not import \"plan\"",
+            "extra/mod.rs: extra is not a room of the table",
+            "the table lets plan import gate, which it does not",
+        ]
+    );
+}
+
+#[test]
+fn the_rule_of_purity_bites() {
+    let impure = "use kube::Api;\nlet t = chrono::Utc::now();\nuse std::{fs, io};\nasync fn a() {}\nstd::fs::read(x)\n";
+    let fine = "// async kube\nlet a = \"tokio\"; let kubectl = asynchronous;\n#[cfg(test)]\nmod t { use std::fs; }";
+    let found = impurities(&made_up(&[("plan/a.rs", impure), ("gate/b.rs", fine), ("git/c.rs", impure)]));
+    let lines: Vec<&str> = found.iter().map(|breach| breach.split(" in ").next().unwrap()).collect();
+    assert_eq!(
+        lines,
+        [
+            "plan/a.rs:1: kube",
+            "plan/a.rs:2: Utc::now",
+            "plan/a.rs:3: std::{",
+            "plan/a.rs:4: async",
+            "plan/a.rs:5: std::fs"
+        ]
+    );
+}
+
+#[test]
+fn the_rule_of_length_bites() {
+    let all = made_up(&[("a.rs", "a\n\n// b\n/* c\n d */\ne\n#[cfg(test)]\nmod t {\n f\n}\n")]);
+    assert_eq!(too_long(&all, 2), Vec::<String>::new());
+    assert_eq!(too_long(&all, 1), ["a.rs: 2 lines of code, at most 1"]);
+}

@@ -1,0 +1,182 @@
+//! The documents say what is so: requirement ids are those of the tests, lists are those of the code, links lead
+//! somewhere, and examples are read without an error.
+
+use crate::code::{Source, read};
+use crate::tree::{Tree, source_dir};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tidegate::cluster::rbac::{self, Rule};
+use tidegate::manifest::files::RepoPath;
+use tidegate::manifest::{decision, installation, policy};
+use tidegate::plan::report::Reason;
+
+/// The requirements that have to be held by a test.
+const HELD: &str = "X-1 X-2 X-3 X-4 X-5 X-6 X-7 X-8 X-9 X-10 X-11 X-13 X-14 X-15 X-16 X-17 C-1 C-2 C-3 C-4 C-5 C-6 C-8 C-9 \
+                    C-10 C-11 C-12 C-14 C-15 C-16 C-19 C-20 C-21 C-22 C-23 C-24 C-31 C-32 C-33 N-4 N-7 N-8 N-18";
+
+fn document(path: &str) -> String {
+    fs::read_to_string(source_dir().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Every Markdown file that people read, by its path.
+fn documents() -> BTreeMap<PathBuf, String> {
+    let root = source_dir();
+    let pages = [root.clone(), root.join("docs")].into_iter().flat_map(|dir| fs::read_dir(dir).unwrap());
+    let pages = pages.map(|entry| entry.unwrap().path());
+    let pages = pages.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    pages.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+/// The ids that the name of a test begins with: `c_9_n_18_back_again` holds C-9 and N-18.
+fn ids_of(test: &str) -> Vec<String> {
+    let mut parts = test.split('_');
+    let mut ids = Vec::new();
+    while let (Some(letter @ ("x" | "c" | "n")), Some(number)) = (parts.next(), parts.next()) {
+        if number.is_empty() || !number.bytes().all(|digit| digit.is_ascii_digit()) {
+            break;
+        }
+        ids.push(format!("{}-{number}", letter.to_uppercase()));
+    }
+    ids
+}
+
+/// The ids that tests hold.
+fn held(all: &[Source]) -> BTreeSet<String> {
+    let lines = all.iter().flat_map(|source| source.all.lines());
+    let names = lines.filter_map(|line| {
+        let line = line.trim_start().trim_start_matches("async ");
+        line.strip_prefix("fn ")?.split(['(', '<']).next()
+    });
+    names.flat_map(ids_of).collect()
+}
+
+/// The ids that the document gives a text.
+fn told(text: &str) -> BTreeSet<String> {
+    text.lines().filter_map(|line| Some(line.strip_prefix("- **")?.split_once("** ")?.0.to_owned())).collect()
+}
+
+fn missing(wanted: &BTreeSet<String>, found: &BTreeSet<String>) -> Vec<String> {
+    wanted.difference(found).cloned().collect()
+}
+
+#[test]
+fn requirements_are_told_and_held() {
+    let mut sources = read(&source_dir().join("src"));
+    sources.extend(read(&source_dir().join("tests")));
+    let (held, told) = (held(&sources), told(&document("docs/requirements.md")));
+    let wanted: BTreeSet<String> = HELD.split_whitespace().map(str::to_owned).collect();
+    assert_eq!(missing(&held, &told), Vec::<String>::new(), "tests name what docs/requirements.md does not tell");
+    assert_eq!(missing(&told, &held), Vec::<String>::new(), "docs/requirements.md tells what no test holds");
+    assert_eq!(missing(&wanted, &told), Vec::<String>::new(), "docs/requirements.md lacks a text");
+}
+
+#[test]
+fn the_rule_of_requirements_bites() {
+    let text = "fn c_9_n_18_back() {}\n    async fn x_7_a_b<T>() {}\n// fn x_1_no() {}\nfn c_x_5() {}\nfn n_a_4() {}\nfn nothing() {}";
+    let sources = crate::code::sources(vec![("a.rs".to_owned(), text.to_owned())]);
+    let (held, told) = (held(&sources), told("- **C-9** a\n- **X-7** b\n- **X-8** c\ntext **X-9** d\n"));
+    assert_eq!(missing(&held, &told), ["N-18"]);
+    assert_eq!(missing(&told, &held), ["X-8"]);
+}
+
+/// Compares a document's part between its markers with what it shall be; `UPDATE_DOCS=1` writes it.
+fn generated(path: &str, name: &str, wanted: &str) {
+    let (start, end) = (format!("<!-- generated: {name} -->\n"), format!("<!-- end: {name} -->"));
+    let text = document(path);
+    let (before, rest) = text.split_once(&start).unwrap_or_else(|| panic!("{path} has no {start}"));
+    let (found, after) = rest.split_once(&end).unwrap_or_else(|| panic!("{path} has no {end}"));
+    if found != wanted && std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(source_dir().join(path), format!("{before}{start}{wanted}{end}{after}")).unwrap();
+        return;
+    }
+    assert!(found == wanted, "{path} is stale: run the tests once with UPDATE_DOCS=1\n{wanted}");
+}
+
+#[test]
+fn the_reasons_are_those_of_the_planner() {
+    let mut table = "| reason | what it means | who can change it |\n|---|---|---|\n".to_owned();
+    for reason in Reason::ALL {
+        let _ = writeln!(table, "| `{}` | {} | {} |", reason.as_str(), reason.meaning(), reason.owner());
+    }
+    generated("docs/reasons.md", "reasons", &table);
+}
+
+#[test]
+fn the_rights_are_those_of_the_cluster_room() {
+    let mut table = "| where | API group | resources | verbs |\n|---|---|---|---|\n".to_owned();
+    let instance = "prod".parse().unwrap();
+    for (place, rules) in [
+        ("each namespace that is served", rbac::namespace_rules()),
+        ("its own namespace", rbac::home_rules(&instance)),
+        ("the cluster", rbac::cluster_rules()),
+    ] {
+        for Rule { group, resources, names, verbs } in rules {
+            let group = if group.is_empty() { "core" } else { group };
+            let only = if names.is_empty() { String::new() } else { format!(" named `{}`", names.join("`, `")) };
+            let _ = writeln!(table, "| {place} | {group} | {}{only} | {} |", resources.join(", "), verbs.join(", "));
+        }
+    }
+    generated("docs/security.md", "rights", &table);
+}
+
+/// Where the relative links of a page lead.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target);
+    targets.filter(|target| !target.contains("://") && !target.starts_with('#'))
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut broken = Vec::new();
+    for (path, text) in documents() {
+        for link in links(&text) {
+            let file = link.split('#').next().unwrap_or(link);
+            if !path.parent().unwrap_or(Path::new("")).join(file).exists() {
+                broken.push(format!("{}: {link}", path.display()));
+            }
+        }
+    }
+    assert_eq!(broken, Vec::<String>::new());
+}
+
+/// The YAML of a page that is one of our files, with its kind.
+fn examples(text: &str) -> Vec<(&str, &str)> {
+    let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(yaml, _)| yaml);
+    let kind = |yaml: &str| {
+        ["Rollout", "Policy", "Decision", "Installation"]
+            .into_iter()
+            .find(|kind| yaml.contains("apiVersion: tidegate.io") && yaml.contains(&format!("kind: {kind}\n")))
+    };
+    blocks.filter_map(|yaml| Some((kind(yaml)?, yaml))).collect()
+}
+
+/// What is wrong with an example; a Rollout stands in for that of podinfo.
+fn mistakes(kind: &str, yaml: &str) -> Vec<String> {
+    let path = |text: &str| -> RepoPath { text.parse().unwrap() };
+    let found = match kind {
+        "Policy" => policy::parse(&path("tidegate.yaml"), yaml.as_bytes()).err(),
+        "Installation" => installation::parse(&path("installation.yaml"), yaml.as_bytes()).err(),
+        "Decision" => decision::parse(&path("shop/podinfo/7-9ac41f02-tenth.yaml"), yaml.as_bytes()).err(),
+        _ => {
+            let mut tree = Tree::example();
+            let loaded = tree.put("teams/shop/podinfo/rollout.yaml", yaml).load();
+            let rejected = loaded.rollouts.into_values().filter_map(Result::err);
+            Some(rejected.flat_map(|r| r.diagnostics).chain(loaded.unnamed).collect())
+        }
+    };
+    found.unwrap_or_default().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn examples_are_read_without_an_error() {
+    let mut kinds = BTreeSet::new();
+    for (path, text) in documents() {
+        for (kind, yaml) in examples(&text) {
+            assert_eq!(mistakes(kind, yaml), Vec::<String>::new(), "{}\n{yaml}", path.display());
+            kinds.insert(kind.to_owned());
+        }
+    }
+    assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), "Decision Installation Policy Rollout");
+}
