@@ -171,10 +171,8 @@ impl<'a> Draft<'a> {
     /// The roles of the open run.
     #[must_use]
     pub fn roles(&self, run: &Run) -> Roles {
-        let label = self.state.promoted.as_ref().filter(|p| p.set == run.from).and_then(|p| p.label.as_ref());
-        // After `promoted` has moved on, the old role's label matters to nobody.
         let baseline = run.baseline.get(&self.input.me.cluster).copied().unwrap_or(0);
-        Roles::of(run, label, baseline)
+        Roles::of(run, self.state.promoted.as_ref(), baseline)
     }
 
     /// The plan that is in force: the run's, else main's.

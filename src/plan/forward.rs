@@ -255,10 +255,7 @@ fn with_baseline(draft: &mut Draft<'_>, run: &Run, name: &StepName) -> Option<Po
 
 /// `promoted` changes in the commit that enters *retire*.
 fn promote(draft: &mut Draft<'_>, run: &Run) {
-    let label = match run.route {
-        Route::Plain => draft.state.promoted.as_ref().and_then(|p| p.label.clone()),
-        Route::Phases | Route::Rollback => Some(run.pods.clone()),
-    };
+    let label = draft.roles(run).new.pods;
     draft.state.promoted = Some(Promoted {
         set: run.to.clone(),
         revision: run.revision.clone(),

@@ -5,7 +5,7 @@ use crate::manifest::desired::{Gates, Plan, Router};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, StepName};
 use crate::record::posture::{Posture, Role, Size, Split};
-use crate::record::state::{Phase, Route, Run, Stop, Time};
+use crate::record::state::{Phase, Promoted, Route, Run, Stop, Time};
 
 /// One stop on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,16 +57,16 @@ pub struct Roles {
 }
 
 impl Roles {
-    /// Both roles of an open run, as its postures name them.
+    /// Both roles of an open run, as its postures name them. `promoted` is what the record calls promoted: the old version,
+    /// and from *retire* on the new one.
     #[must_use]
-    pub fn of(run: &Run, old_label: Option<&crate::manifest::ids::PodsDigest>, baseline: u32) -> Self {
-        let new = match run.route {
-            // Equal pods keep the label that they have, so that no pod restarts.
-            Route::Plain => old_label.cloned(),
-            Route::Phases | Route::Rollback => Some(run.pods.clone()),
-        };
+    pub fn of(run: &Run, promoted: Option<&Promoted>, baseline: u32) -> Self {
+        let old = promoted.filter(|p| p.set == run.from).and_then(|p| p.label.clone());
+        // Equal pods keep the label that they have, so that no pod restarts.
+        let same = promoted.filter(|p| run.route == Route::Plain && p.pods == run.pods);
+        let new = same.map_or_else(|| Some(run.pods.clone()), |p| p.label.clone());
         Self {
-            old: Role { set: run.from.clone(), size: Size::Declared, pods: old_label.cloned() },
+            old: Role { set: run.from.clone(), size: Size::Declared, pods: old },
             new: Role { set: run.to.clone(), size: Size::Declared, pods: new },
             baseline,
         }
