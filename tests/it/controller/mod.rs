@@ -4,7 +4,11 @@
 //! to do.
 
 mod app;
+mod failures;
+mod hands;
 mod journeys;
+mod outages;
 mod process;
+mod rest;
 mod served;
 mod world;

@@ -99,6 +99,17 @@ impl World {
         self.commit(&[(&format!("it/{name}.rollout.yaml"), &rollout), (&format!("it/{name}.yaml"), &app.text())])
     }
 
+    /// Lets the controller serve a second namespace.
+    pub(super) async fn serve(&mut self, other: &Space) {
+        let binding = serde_json::json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "also"},
+            "subjects": [{"kind": "ServiceAccount", "name": "tidegate", "namespace": self.space.name}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "tidegate-namespace"},
+        });
+        self.bed.kubectl(&["--namespace", &other.name, "apply", "-f", "-"], &binding.to_string()).await;
+        self.namespaces.push(other.name.clone());
+    }
+
     /// From now on [`World::assert_kept`] looks at that rollout.
     pub(super) fn watch(&mut self, rollout: &str, router: Option<Router>) {
         let id: tidegate::manifest::ids::RolloutId = rollout.parse().unwrap();
@@ -212,6 +223,17 @@ impl World {
         below.map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap())).collect()
     }
 
+    /// Where `web` stood in each commit of the state branch, oldest first: phase and step.
+    pub(super) fn story(&self) -> Vec<String> {
+        let commits = self.origin.git(&["rev-list", "--reverse", &format!("refs/heads/{STATE}")]);
+        let at = |commit: &str| {
+            let record = self.record_in(commit, &format!("{}/web", self.space.name))?;
+            let step = record.phase.stop().map(|stop| format!(" {}", stop.step)).unwrap_or_default();
+            Some(format!("{}{step}", record.phase.name()))
+        };
+        commits.lines().filter_map(at).collect()
+    }
+
     /// The dashboard.
     pub(super) fn readme(&self) -> String {
         self.origin.git(&["cat-file", "blob", &format!("{STATE}:README.md")])
@@ -229,10 +251,13 @@ impl World {
 
     /// The record of a rollout in any namespace, if there is one.
     pub(super) fn record_at(&self, rollout: &str) -> Option<RolloutState> {
-        let tip = self.origin.tip(STATE)?;
+        self.record_in(&self.origin.tip(STATE)?, rollout)
+    }
+
+    fn record_in(&self, commit: &str, rollout: &str) -> Option<RolloutState> {
         let path = format!("rollouts/{rollout}/state.yaml");
-        self.origin.git(&["ls-tree", &tip, &path]).strip_suffix(&path)?;
-        let bytes = self.origin.git_with(&["cat-file", "blob", &format!("{tip}:{path}")], b"");
+        self.origin.git(&["ls-tree", commit, &path]).strip_suffix(&path)?;
+        let bytes = self.origin.git_with(&["cat-file", "blob", &format!("{commit}:{path}")], b"");
         Some(tidegate::record::store::parse_state(&rollout.parse().unwrap(), &bytes).unwrap())
     }
 
@@ -271,7 +296,7 @@ impl World {
 
     /// Waits until the record of `web` stands on that step.
     pub(super) async fn until_on(&self, step: &str) -> RolloutState {
-        self.until(step, |record| record.phase.stop().is_some_and(|stop| stop.step.as_str() == step)).await
+        self.until(step, |record| is_on(record, step)).await
     }
 
     /// Waits until the record of `web` has that condition, and returns its message.
@@ -391,6 +416,11 @@ impl World {
         let check = |watched: &Watched| watched.assert_kept(&self.bed.audit_log(), branch);
         self.watched.values().map(check).last().unwrap_or_default()
     }
+}
+
+/// Whether a rollout stands on that step.
+pub(super) fn is_on(record: &RolloutState, step: &str) -> bool {
+    record.phase.stop().is_some_and(|stop| stop.step.as_str() == step)
 }
 
 /// On the step `tenth`, seen in force.
