@@ -8,6 +8,9 @@ pub(super) enum Failure {
     /// It was asked for something that makes no sense: exit code 2, as for a wrong option.
     #[error("{0}")]
     Usage(String),
+    /// There is no repository to look at: exit code 2.
+    #[error("{0}")]
+    NoRepository(String),
     /// The repository has no record yet: exit code 1.
     #[error("{0}")]
     NoRecord(String),
@@ -31,7 +34,7 @@ impl Failure {
     #[must_use]
     pub(super) fn code(&self) -> u8 {
         match self {
-            Self::Usage(_) => 2,
+            Self::Usage(_) | Self::NoRepository(_) => 2,
             Self::NoRecord(_) | Self::Failed(_) => 1,
         }
     }

@@ -4,6 +4,7 @@
 //! `main.rs` calls this room. It may import every other room; nobody imports it.
 
 mod args;
+mod cache;
 mod completions;
 mod decide;
 mod diff;

@@ -150,7 +150,7 @@ pub(super) async fn command(args: PlanArgs, screen: &Screen) -> Result<Exit, Fai
         true => None,
         false => match Repository::open(&args.repository, Access::Read).await {
             Ok(repository) => Some(repository),
-            Err(Failure::NoRecord(_)) if args.kubeconfig.is_none() => None,
+            Err(Failure::NoRecord(_) | Failure::NoRepository(_)) if args.kubeconfig.is_none() => None,
             Err(failure) => return Err(failure),
         },
     };

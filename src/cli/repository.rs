@@ -1,6 +1,7 @@
 //! The repository that a command looks at: found, let in, and read. Only `decide` writes to it.
 
 use super::args::RepositoryArgs;
+use super::cache::Cache;
 use super::failure::Failure;
 use crate::forge::branch;
 use crate::git::{GitError, Login, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
@@ -30,7 +31,7 @@ pub(super) struct Repository {
     pub instance: InstanceName,
     copy: WorkingCopy,
     tips: BTreeMap<RefName, CommitId>,
-    _cache: Option<TemporaryDirectory>,
+    _cache: Cache,
 }
 
 /// What a command needs of the remote.
@@ -58,13 +59,7 @@ impl Repository {
     /// Finds the repository, looks up the branches of all instances, and chooses one.
     pub(super) async fn open(args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
         let place = Place::find(args)?;
-        let (cache, temporary) = match place.copy.git_dir() {
-            Some(git_dir) => (git_dir.join("tidegate-cache"), None),
-            None => {
-                let directory = TemporaryDirectory::new().context("cannot make a directory for the Git cache")?;
-                (directory.0.clone(), Some(directory))
-            }
-        };
+        let cache = Cache::of(place.clone.as_deref()).context("cannot make a directory for the Git cache")?;
         let mut config = RemoteConfig::new(place.url.clone());
         config.credentials_file.clone_from(&args.credentials_file);
         config.ca_file.clone_from(&args.ca_file);
@@ -73,7 +68,7 @@ impl Repository {
         if access == Access::Write && !knows {
             config.login = place.ask();
         }
-        let mut store = Store::open(&cache, config.clone())?;
+        let mut store = Store::open(&cache.path, config.clone())?;
         let mut tips = store.ls_refs(&[OURS]).await;
         // Hosts hide what is private behind "not found" as well.
         if let Err(GitError::Denied { .. } | GitError::Missing(_)) = tips
@@ -82,13 +77,13 @@ impl Repository {
             && let Some(login) = place.ask()
         {
             config.login = Some(login);
-            store = Store::open(&cache, config)?;
+            store = Store::open(&cache.path, config)?;
             tips = store.ls_refs(&[OURS]).await;
         }
         let tips = tips?;
         let url = place.url.to_string();
         let instance = choose(args.instance.as_deref(), &tips, &url)?;
-        Ok(Self { store, url, instance, copy: place.copy, tips, _cache: temporary })
+        Ok(Self { store, url, instance, copy: place.copy, tips, _cache: cache })
     }
 
     /// Looks the branches up again.
@@ -306,6 +301,8 @@ struct Place {
     /// What the address itself says.
     login: Option<Login>,
     user: Option<String>,
+    /// The Git directory of the clone, if it is one: the repository itself gets no cache of ours.
+    clone: Option<PathBuf>,
 }
 
 impl Place {
@@ -318,7 +315,9 @@ impl Place {
                 let base = copy.root().or(copy.git_dir()).unwrap_or(&here).to_owned();
                 (copy, address, base)
             }
-            Some(repo) if repo.contains("://") => (WorkingCopy::discover(&here)?, repo.clone(), here),
+            Some(repo) if repo.contains("://") || instead_of_ssh(repo).is_some() => {
+                (WorkingCopy::discover(&here)?, repo.clone(), here)
+            }
             Some(repo) => {
                 let dir = here.join(repo);
                 let copy = WorkingCopy::discover(&dir)?;
@@ -328,10 +327,11 @@ impl Place {
                 (copy, address, base)
             }
         };
+        let clone = copy.git_dir().filter(|_| address != ".").map(Path::to_owned);
         let (address, user, password) = without_login(&address);
         let url = url_of(&address, &base)?;
         let login = user.clone().zip(password).map(|(user, password)| Login { user, password: password.into() });
-        Ok(Self { url, copy, login, user })
+        Ok(Self { url, copy, login, user, clone })
     }
 
     fn ask(&self) -> Option<Login> {
@@ -369,7 +369,7 @@ fn url_of(address: &str, base: &Path) -> Result<RemoteUrl, Failure> {
     let address = match local {
         None => address.to_owned(),
         Some(path) => {
-            let path = base.join(path);
+            let path = if path == "." { base.to_owned() } else { base.join(path) };
             let path = path.canonicalize().with_context(|| format!("there is no repository at {}", path.display()))?;
             path.to_str().map(ToOwned::to_owned).ok_or_else(|| Failure::usage("the repository's path is not UTF-8"))?
         }
@@ -391,36 +391,10 @@ fn instead_of_ssh(address: &str) -> Option<String> {
 }
 
 fn no_repository(copy: &WorkingCopy, remote: &str) -> Failure {
-    Failure::usage(match copy.git_dir() {
+    Failure::NoRepository(match copy.git_dir() {
         Some(_) => format!("this clone has no remote {remote:?}; choose another with --remote, or use --repo URL"),
         None => "this directory is in no Git clone; go to the clone of your deployments, or use --repo URL".to_owned(),
     })
-}
-
-/// A directory of our own that goes when the command ends.
-struct TemporaryDirectory(PathBuf);
-
-impl TemporaryDirectory {
-    fn new() -> std::io::Result<Self> {
-        use std::os::unix::fs::DirBuilderExt;
-        let base = std::env::temp_dir();
-        let mut number = 0_u32;
-        loop {
-            let path = base.join(format!("tidegate-{}-{number}", std::process::id()));
-            // Nobody else may have made it, or look into it.
-            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && number < 1_000 => number += 1,
-                result => return result.map(|()| Self(path)),
-            }
-        }
-    }
-}
-
-impl Drop for TemporaryDirectory {
-    fn drop(&mut self) {
-        // What cannot be removed is left to whoever cleans the machine's temporary files.
-        std::fs::remove_dir_all(&self.0).ok();
-    }
 }
 
 #[cfg(test)]

@@ -79,3 +79,20 @@ fn write_all(dir: &Path, all: &BTreeMap<&str, Value>) -> Result<String, Failure>
     }
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_listed_found_and_written() {
+        let all = schemas();
+        insta::assert_snapshot!(list(&all));
+        assert!(find(&all, "rollout").is_ok());
+        insta::assert_snapshot!("schema_unknown", find(&all, "Deployment").unwrap_err().text());
+        let dir = tempfile::tempdir().unwrap();
+        write_all(&dir.path().join("new"), &all).unwrap();
+        let written = std::fs::read_to_string(dir.path().join("new/Rollout.schema.json")).unwrap();
+        assert_eq!(written, text(find(&all, "Rollout").unwrap()).unwrap());
+    }
+}

@@ -1,7 +1,7 @@
 //! `tidegate status`.
 
 use super::Exit;
-use super::args::RepositoryArgs;
+use super::args::{Format, RepositoryArgs};
 use super::failure::Failure;
 use super::repository::{Access, Repository};
 use super::screen::{Screen, now};
@@ -43,19 +43,30 @@ pub(super) struct StatusArgs {
 /// Shows where rollouts stand.
 pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, Failure> {
     let mut repository = Repository::open(&args.repository, Access::Read).await?;
+    let which = args.which.as_deref();
+    let status = look(&repository, which).await?;
+    if !args.watch {
+        screen.show(&status, |status, ink| table(status, now(), ink))?;
+        return Ok(if args.exit_code { verdict(&status) } else { Exit::Done });
+    }
+    let mut seen: Result<StatusView, Failure> = Ok(status);
     loop {
-        let status = look(&repository, args.which.as_deref()).await?;
-        let now = now();
-        if args.watch {
-            // Home, then clear to the end: no flicker, and what was printed before stays above.
-            screen.print("\u{1b}[H\u{1b}[2J")?;
-        }
-        screen.show(&status, |status, ink| table(status, now, ink))?;
-        if !args.watch {
-            return Ok(if args.exit_code { verdict(&status) } else { Exit::Done });
+        match &seen {
+            Ok(status) => {
+                if screen.format == Format::Table {
+                    // Home, then clear to the end.
+                    screen.print("\u{1b}[H\u{1b}[2J")?;
+                }
+                screen.show(status, |status, ink| table(status, now(), ink))?;
+            }
+            // A server that is away for a while ends no watch.
+            Err(failure) => screen.print(&format!("{} {}\n", screen.ink.bad("error:"), failure.text()))?,
         }
         tokio::time::sleep(EVERY).await;
-        repository.refresh().await?;
+        seen = match repository.refresh().await {
+            Ok(()) => look(&repository, which).await,
+            Err(failure) => Err(failure),
+        };
     }
 }
 

@@ -260,3 +260,15 @@ fn a_plain_run_has_no_candidate_steps() {
     assert_eq!(view.steps, ["promote", "return", "retire"]);
     assert_eq!(view.entered, Some(1));
 }
+
+#[test]
+fn every_shell_gets_completions_for_every_command() {
+    for shell in <clap_complete::Shell as clap::ValueEnum>::value_variants() {
+        let mut script = Vec::new();
+        clap_complete::generate(*shell, &mut Cli::command(), "tidegate", &mut script);
+        let script = String::from_utf8(script).unwrap();
+        for command in ["approve", "rollback", "status"] {
+            assert!(script.contains(command), "{shell}: {command}");
+        }
+    }
+}

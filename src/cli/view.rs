@@ -10,7 +10,7 @@ use crate::plan::procedure::{self, Roles, Stage, Step};
 use crate::plan::report::Reason;
 use crate::record::state::{Phase, RolloutState, Run, Standing, Stop, Time};
 use crate::record::text::{exposure, plain, since};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 /// All rollouts of an instance.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,6 +29,7 @@ pub(super) struct StatusView {
 #[serde(rename_all = "camelCase")]
 pub(super) struct RolloutView {
     /// `namespace/name`.
+    #[serde(serialize_with = "as_text")]
     pub rollout: RolloutId,
     /// The phase; `Unreadable` when the record is.
     pub phase: String,
@@ -62,6 +63,10 @@ pub(super) struct RolloutView {
     /// All that it waits on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<WaitView>,
+}
+
+fn as_text<S: Serializer>(id: &RolloutId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(id)
 }
 
 /// What the record lets one cluster expose.

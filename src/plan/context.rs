@@ -6,7 +6,7 @@ use crate::manifest::desired::{Plan, Router, Set};
 use crate::manifest::ids::{ClusterName, Namespace, ObjectName, SetId};
 use crate::manifest::object::{EPOCH, Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
 use crate::record::posture::{Posture, PostureDigest, Split};
-use crate::record::state::{Owned, RoleName};
+use crate::record::state::{Owned, RoleName, Time};
 use crate::target::compare;
 use crate::target::inplace::Facts;
 use crate::target::layout;
@@ -43,6 +43,8 @@ pub struct Context<'a> {
     pub mark: Option<&'a str>,
     /// Objects have to be written under a record at least this new.
     pub fence: Option<u64>,
+    /// Evidence from before then is about something else: when the run, or first sight, began.
+    pub since: Time,
     /// What the record says is ours.
     pub inventory: &'a [Owned],
 }

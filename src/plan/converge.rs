@@ -317,15 +317,14 @@ impl Pass<'_> {
     fn apply(&mut self, reference: &ObjectRef, class: Class, why: &str) {
         let Some(rendered) = self.rendered.get(reference) else { return };
         let live = self.context.live.get(reference);
-        let digest = compare::applied_digest(&rendered.object);
-        if self.failed_before(reference, &digest) {
-            return;
-        }
         let object = match (rendered.role, live, reference.kind) {
             // A late create by a paused leader must expose nothing: the size comes with a later tick.
             (RoleName::Candidate, None, Kind::Deployment) => layout::with_replicas(rendered.object.clone(), Some(0)),
             _ => rendered.object.clone(),
         };
+        if self.failed_before(reference, &compare::applied_digest(&object)) {
+            return;
+        }
         let seq = if class == Class::Retreat { self.context.read } else { self.context.seq };
         let object = Context { seq, ..*self.context }.marked(&object, rendered.role);
         let verb = Verb::Apply { object: Box::new(object), expects: self.context.expects(class, live) };
@@ -343,7 +342,8 @@ impl Pass<'_> {
     /// The last write of the same content failed: tell why, and try again after a while.
     fn failed_before(&mut self, reference: &ObjectRef, digest: &str) -> bool {
         let key = (reference.clone(), digest.to_owned());
-        let Some(answer) = self.context.input.evidence.writes.get(&key) else { return false };
+        let answer = self.context.input.evidence.writes.get(&key);
+        let Some(answer) = answer.filter(|answer| answer.at >= self.context.since) else { return false };
         let (reason, message, pause) = match &answer.outcome {
             Outcome::Done(_) | Outcome::Stale(_) => return false,
             Outcome::Refused(why) => {

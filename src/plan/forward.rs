@@ -1,6 +1,7 @@
 //! An open run on its way: where it stands, whether it goes on, waits or goes back.
 
 use super::back::{self, Turn};
+use super::context::Context;
 use super::converge::{Converged, Drift, StableFirst};
 use super::draft::{Draft, Manner};
 use super::entry;
@@ -9,6 +10,7 @@ use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use super::retreat;
 use crate::manifest::desired::{Plan, Router};
+use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, StepName};
 use crate::record::history;
 use crate::record::posture::Posture;
@@ -93,12 +95,7 @@ fn turn_back(
         return Some(Judgement::Back(Turn::failed(why.clone())));
     }
     let ready = exposure::ready(&context);
-    let named = exposure::live_split(&context).is_ok_and(|split| match context.router() {
-        // Behind one Service only ready pods are met: those that were never ready harm nobody, and the deadline judges them.
-        Some(Router::Replicas { .. }) => split.weight == Percent::ALL || stop.clock.exposed.is_some(),
-        Some(Router::GatewayApi { .. }) | None => !split.is_stable(),
-    });
-    if named && ready.candidate == 0 && step.posture.candidate.is_some() {
+    if ready.candidate == 0 && step.posture.candidate.is_some() && relies_on_candidate(&context, stop) {
         let why = format!("{}: the candidate has no ready endpoint left", stop.step);
         return Some(Judgement::Back(Turn::failed(why)));
     }
@@ -110,16 +107,39 @@ fn turn_back(
     Some(Judgement::Back(Turn::failed(why)))
 }
 
-/// A workload that is not ready by the deadline (design §13.1): counted from the later of the step's entry and the
-/// moment it stopped being available, while somebody observed.
+/// Whether requests are sent to the candidate. By pods they are sent to ready ones only, so that new pods may take their
+/// time; but once the step was reached, or the Service asks for nobody else, some have to be there.
+fn relies_on_candidate(context: &Context<'_>, stop: &Stop) -> bool {
+    let Ok(split) = exposure::live_split(context) else { return false };
+    let by_pods = matches!(context.router(), Some(Router::Replicas { .. })) && split.weight != Percent::ALL;
+    !split.is_stable() && (!by_pods || stop.clock.exposed.is_some())
+}
+
+/// A workload that is not ready by the deadline.
 fn overdue(draft: &Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) -> Option<(RoleName, String)> {
-    let (role, Readiness::NotReady { why, unavailable_since }) = converged.not_ready.as_ref()? else { return None };
-    let from = unavailable_since.map_or(stop.clock.entered, |since| since.max(stop.clock.entered));
+    let (role, readiness) = converged.not_ready.as_ref()?;
+    let (why, left) = until_deadline(draft, plan, stop, readiness)?;
+    (left == Span::ZERO).then(|| (*role, format!("{}: not ready after {}: {why}", stop.step, plan.progress_deadline)))
+}
+
+/// What is missing, and how long it may still be (design §13.1): counted from the later of the step's entry and the moment
+/// the workload stopped being available, while somebody observed. Once the step was reached only the latter counts: a
+/// pod that is moved to another node leaves the workload available.
+fn until_deadline<'r>(
+    draft: &Draft<'_>,
+    plan: &Plan,
+    stop: &Stop,
+    readiness: &'r Readiness,
+) -> Option<(&'r str, Span)> {
+    let Readiness::NotReady { why, unavailable_since } = readiness else { return None };
+    let waiting = matches!(draft.state.phase, Phase::Waiting { .. } | Phase::WaitingPromotion { .. });
+    let from = match unavailable_since {
+        Some(since) => (*since).max(stop.clock.entered),
+        None if waiting || stop.clock.exposed.is_some() => return None,
+        None => stop.clock.entered,
+    };
     let waited = observed(from, draft.now(), &draft.input.gaps);
-    if waited < plan.progress_deadline {
-        return None;
-    }
-    Some((*role, format!("{}: not ready after {}: {why}", stop.step, plan.progress_deadline)))
+    Some((why, seconds(plan.progress_deadline.as_secs().saturating_sub(waited.as_secs()))))
 }
 
 /// Sets `exposed`, lets the soak run, enters the next step.
@@ -188,16 +208,14 @@ fn soaking(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
     Some(Wait::new(Reason::Soak, message).since(exposed).until(until))
 }
 
-fn seconds(n: u64) -> crate::manifest::duration::Span {
-    crate::manifest::duration::Span::from_secs(n)
+fn seconds(n: u64) -> Span {
+    Span::from_secs(n)
 }
 
 fn wake_at_deadline(draft: &mut Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) {
-    if let Some((_, Readiness::NotReady { unavailable_since, .. })) = &converged.not_ready {
-        let from = unavailable_since.map_or(stop.clock.entered, |since| since.max(stop.clock.entered));
-        let waited = observed(from, draft.now(), &draft.input.gaps).as_secs();
-        let left = plan.progress_deadline.as_secs().saturating_sub(waited);
-        draft.wake(draft.now() + seconds(left).delta());
+    let readiness = converged.not_ready.as_ref().map(|(_, readiness)| readiness);
+    if let Some((_, left)) = readiness.and_then(|readiness| until_deadline(draft, plan, stop, readiness)) {
+        draft.wake(draft.now() + left.delta());
     }
     for at in converged.waits.iter().filter_map(|w| w.until) {
         draft.wake(at);

@@ -5,7 +5,7 @@ use crate::cluster::client::Cluster;
 use crate::cluster::events::{Event, Level};
 use crate::manifest::ids::RolloutId;
 use crate::manifest::object::{Kind, ObjectRef};
-use crate::plan::action::Action;
+use crate::plan::action::{Action, Expects};
 use crate::record::state::{RoleName, RolloutState, Time};
 use crate::report::metrics::Metrics;
 use crate::report::words::told;
@@ -65,7 +65,11 @@ impl Announcer {
     /// Tells at once that traffic was taken back.
     pub fn retreated(&mut self, action: &Action, now: Time) {
         let about = action.verb.target().clone();
-        self.post(about, None, Level::Warning, "Retreated", action.why.clone(), now);
+        let uid = match action.verb.expects() {
+            Expects::Uid(uid) | Expects::Version { uid, .. } => Some(uid.clone()),
+            Expects::Absent => None,
+        };
+        self.post(about, uid, Level::Warning, "Retreated", action.why.clone(), now);
     }
 
     fn post(

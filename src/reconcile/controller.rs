@@ -94,6 +94,9 @@ pub enum RunError {
     /// The process cannot be told to stop.
     #[error("failed to listen for signals: {0}")]
     Signals(#[source] std::io::Error),
+    /// The time of `--once` is over, and this process never led.
+    #[error("never led within the time given: {0}")]
+    NeverLed(String),
     /// A task ended that never should.
     #[error("a background task ended: {0}")]
     Task(String),
@@ -125,7 +128,7 @@ pub async fn run(installation: Installation, options: Options) -> Result<Waiting
         }
     };
     let result = tokio::select! {
-        waiting = controller.terms(deadline) => Ok(waiting),
+        result = controller.terms(deadline) => result,
         why = background => Err(RunError::Task(why)),
     };
     stop.cancel();
@@ -232,7 +235,7 @@ impl Controller {
     }
 
     /// Leads whenever it can, until told to stop or, for `--once`, until nothing is left to do.
-    async fn terms(&mut self, deadline: Option<Instant>) -> Waiting {
+    async fn terms(&mut self, deadline: Option<Instant>) -> Result<Waiting, RunError> {
         let mut lead = self.shell.lead.clone();
         let late = async move {
             match deadline {
@@ -241,32 +244,44 @@ impl Controller {
             }
         };
         tokio::pin!(late);
+        let mut led = false;
         loop {
-            match lead.standing() {
-                Standing::Unknown(why) => tracing::debug!(why, "does not know who leads"),
+            let why = match lead.standing() {
+                Standing::Unknown(why) => why,
                 Standing::Standby(holder) => {
                     self.readiness.lease_known();
                     // Main is read by who leads: a stand-by is ready without.
                     self.readiness.source_read();
-                    tracing::info!(holder = holder.as_deref().unwrap_or("somebody"), "stands by");
+                    let holder = holder.unwrap_or_else(|| "somebody".to_owned());
+                    tracing::info!(holder, "stands by");
+                    format!("{holder} leads")
                 }
                 Standing::Leading(_) => {
                     self.readiness.lease_known();
+                    led = true;
                     tokio::select! {
-                        over = self.term(&mut lead) => if over == Over::Settled { return std::mem::take(&mut self.waiting) },
-                        () = &mut late => return std::mem::take(&mut self.waiting),
+                        over = self.term(&mut lead) => if over == Over::Settled { break },
+                        () = &mut late => break,
                     }
+                    "the Lease was lost".to_owned()
                 }
-            }
+            };
             self.shell.metrics.leads(false);
-            see(&self.readiness, &self.shell, None);
             tokio::select! {
-                () = self.stop.cancelled() => return std::mem::take(&mut self.waiting),
-                () = &mut late => return std::mem::take(&mut self.waiting),
+                () = self.stop.cancelled() => break,
+                () = &mut late => if led { break } else { return Err(RunError::NeverLed(why)) },
                 () = lead.changed() => {}
-                // The watches may have become ready meanwhile.
-                () = self.shell.woken.notified() => {}
+                () = self.watch() => {}
             }
+        }
+        Ok(std::mem::take(&mut self.waiting))
+    }
+
+    /// Takes note of what the watches have listed, for as long as nobody ticks.
+    async fn watch(&self) {
+        loop {
+            see(&self.readiness, &self.shell, None);
+            self.shell.woken.notified().await;
         }
     }
 

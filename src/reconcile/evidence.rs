@@ -257,3 +257,63 @@ fn key_of(action: &Action) -> (ObjectRef, String) {
     };
     (action.verb.target().clone(), what.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::object::Kind;
+    use serde_json::Value;
+
+    fn rollout() -> RolloutId {
+        "shop/a".parse().unwrap()
+    }
+
+    fn need(name: &str, over: Option<&str>) -> Need {
+        let target = ObjectRef { kind: Kind::Service, namespace: "shop".parse().unwrap(), name: name.parse().unwrap() };
+        let object = Box::new(Object::new(target.clone(), Value::Null));
+        let over = over.map(str::to_owned);
+        Need { question: Question { cluster: "home".parse().unwrap(), target, content: "c".to_owned(), over }, object }
+    }
+
+    fn take(known: &mut Known, need: &Need, outcome: Outcome) {
+        let answer = Answer { outcome, at: Time::from_timestamp(0, 0).unwrap() };
+        known.take(rollout(), need.clone(), Expects::Absent, answer);
+    }
+
+    fn answers(known: &Known) -> usize {
+        known.by_rollout[&rollout()].dry_runs.len()
+    }
+
+    #[test]
+    fn an_answer_about_an_older_object_goes_when_a_newer_one_comes() {
+        let mut known = Known::default();
+        take(&mut known, &need("x", Some("1")), Outcome::Done(None));
+        take(&mut known, &need("y", None), Outcome::Done(None));
+        take(&mut known, &need("x", Some("2")), Outcome::Forbidden("no".to_owned()));
+        assert_eq!((answers(&known), known.again.len()), (2, 1));
+        assert_eq!(known.news, [rollout()].into());
+        take(&mut known, &need("x", Some("3")), Outcome::Done(None));
+        assert_eq!((answers(&known), known.again.len()), (2, 0), "what is asked no more is not asked again either");
+    }
+
+    #[test]
+    fn the_number_of_answers_is_bounded() {
+        let mut known = Known::default();
+        for n in 0..(KEPT + 40) {
+            take(&mut known, &need(&format!("x{n}"), None), Outcome::Forbidden("no".to_owned()));
+        }
+        assert_eq!((answers(&known), known.again.len()), (KEPT, KEPT));
+    }
+
+    #[test]
+    fn what_says_nothing_about_the_content_does_not_hold_for_good() {
+        let lasts = |outcome: Outcome| {
+            let answer = Answer { outcome, at: Time::from_timestamp(0, 0).unwrap() };
+            [4, 5, 59, 60, 1_000_000].map(|second| expired(&answer, Time::from_timestamp(second, 0).unwrap()))
+        };
+        assert_eq!(lasts(Outcome::Done(None)), [false; 5]);
+        assert_eq!(lasts(Outcome::Refused(String::new())), [false; 5]);
+        assert_eq!(lasts(Outcome::Retriable(String::new())), [false, true, true, true, true]);
+        assert_eq!(lasts(Outcome::Forbidden(String::new())), [false, false, false, true, true]);
+    }
+}

@@ -120,3 +120,30 @@ impl Table {
         wakes.chain(self.resting.values().map(|(until, _)| *until).filter(|until| *until > now)).min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(name: &str) -> RolloutId {
+        format!("shop/{name}").parse().unwrap()
+    }
+
+    fn at(second: i64) -> Time {
+        Time::from_timestamp(second, 0).unwrap()
+    }
+
+    #[test]
+    fn who_is_refused_rests_longer_each_time_and_at_most_five_minutes() {
+        let mut table = Table::default();
+        let mut rests = Vec::new();
+        for _ in 0..9 {
+            table.rest(&id("a"), at(0));
+            rests.push((table.wake_at(at(0)).unwrap() - at(0)).num_seconds());
+        }
+        assert_eq!(rests, [5, 10, 20, 40, 80, 160, 300, 300, 300]);
+        assert!(table.rests(&id("a"), at(299)) && !table.rests(&id("a"), at(300)) && !table.rests(&id("b"), at(0)));
+        table.rested(&id("a"));
+        assert!(!table.rests(&id("a"), at(0)) && table.wake_at(at(0)).is_none());
+    }
+}

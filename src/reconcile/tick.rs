@@ -291,7 +291,7 @@ impl Term<'_> {
         if !self.shell.lead.still(&self.held) {
             return Err(Next::Rest);
         }
-        let waiting = self.waiting(plans);
+        let waiting = self.waiting(view, plans);
         let recorder = Recorder {
             store: self.source.store(),
             branches: self.source.branches(),
@@ -355,13 +355,14 @@ impl Term<'_> {
     }
 
     /// What each rollout waits on, in words, beyond the conditions that its record holds.
-    fn waiting(&self, plans: &Plans) -> BTreeMap<RolloutId, Vec<String>> {
+    fn waiting(&self, view: &View, plans: &Plans) -> BTreeMap<RolloutId, Vec<String>> {
         let mut waiting = BTreeMap::new();
         for (id, waits) in self.table.waits() {
-            let after = plans.get(id).and_then(|planned| match &planned.plan.record {
-                RecordChange::Write { state, .. } => Some(&**state),
-                RecordChange::Keep | RecordChange::Remove { .. } => None,
-            });
+            let before = view.records.get(id).and_then(|record| record.state.as_ref().ok());
+            let after = match plans.get(id).map(|planned| &planned.plan.record) {
+                Some(RecordChange::Write { state, .. }) => Some(&**state),
+                Some(RecordChange::Keep | RecordChange::Remove { .. }) | None => before,
+            };
             let told = |reason: &str| after.is_some_and(|state| state.conditions.iter().any(|c| c.reason == reason));
             let lines = waits.iter().filter(|wait| !told(wait.reason.as_str()));
             let lines: Vec<String> = lines.map(|wait| format!("{}: {}", wait.reason.as_str(), wait.message)).collect();

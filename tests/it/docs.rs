@@ -180,3 +180,27 @@ fn examples_are_read_without_an_error() {
     }
     assert_eq!(kinds.into_iter().collect::<Vec<_>>().join(" "), "Decision Installation Policy Rollout");
 }
+
+/// The subcommands that the shell lines of a page call.
+fn commands(text: &str) -> BTreeSet<&str> {
+    let lines = text.lines().filter(|line| line.trim_start().starts_with("$ "));
+    let calls = lines.flat_map(|line| line.split("tidegate ").skip(1));
+    let words = calls.map(|rest| rest.split([' ', ';', '`']).next().unwrap_or(rest));
+    words.filter(|word| word.chars().all(|c| c.is_ascii_lowercase()) && !word.is_empty()).collect()
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the program is asked what it can do")]
+fn commands_that_pages_show_exist() {
+    for (path, text) in documents() {
+        for command in commands(&text) {
+            // `kubectl --namespace tidegate create …` is no call of ours.
+            if ["create", "annotate", "delete"].contains(&command) {
+                continue;
+            }
+            let help = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate")).args([command, "--help"]).output();
+            assert!(help.unwrap().status.success(), "{}: tidegate {command}", path.display());
+        }
+    }
+    assert!(commands(&document("docs/decisions.md")).len() >= 7);
+}

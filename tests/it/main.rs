@@ -3,6 +3,7 @@
 
 mod architecture;
 mod attacks;
+mod cli;
 mod cluster;
 mod code;
 mod controller;

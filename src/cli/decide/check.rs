@@ -92,52 +92,55 @@ impl Asks<'_> {
             return Err(format!("a person said no to run {}; lift that first: tidegate resume {id}", run.id));
         }
         let gates = approvals(plan, run);
-        let names = gates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        if gates.is_empty() {
-            return Err(format!("no step of run {} asks for approval", run.id));
-        }
-        let ahead: Vec<&StepName> = gates.iter().filter(|gate| self.is_ahead(plan, gate)).collect();
-        let open: Vec<&StepName> =
-            ahead.iter().filter(|gate| !approval::covers(plan, &run.approved, gate)).copied().collect();
-        let through = match through {
-            Some(named) => gates
-                .iter()
-                .find(|gate| gate.as_str() == named)
-                .ok_or_else(|| format!("{named:?} asks for no approval; run {} asks before: {names}", run.id))?,
-            None => self.awaited(plan).ok_or_else(|| match open.first() {
-                Some(gate) => format!(
-                    "run {} waits for no approval yet: {}\nThe next that it will ask for is {gate}; to give it already: \
-                     tidegate approve {id} --through {gate}",
-                    run.id,
-                    self.stands()
-                ),
-                None => format!("run {} asks for no further approval: {}", run.id, self.stands()),
-            })?,
-        };
-        if !ahead.contains(&through) {
-            return Err(format!("run {} has gone past the approval of {through}: {}", run.id, self.stands()));
-        }
-        if !open.contains(&through) {
-            return Err(format!("{through} of run {} is approved already", run.id));
-        }
+        let through = self.chosen(through, &gates, plan, run)?;
         let mut next =
-            format!("Once tidegate has counted this, {id} may go on to {through}{}.", exposes(plan, through));
-        let later: Vec<String> = open
-            .iter()
-            .filter(|gate| ***gate != *through && !approval::covers(plan, std::slice::from_ref(through), gate))
-            .map(ToString::to_string)
-            .collect();
-        if let Some(window) = window(plan, through) {
+            format!("Once tidegate has counted this, {id} may go on to {through}{}.", exposes(plan, &through));
+        if let Some(window) = window(plan, &through) {
             next.push_str(&format!("\nIt still waits for the window {window}."));
         }
+        let reached = [run.approved.as_slice(), std::slice::from_ref(&through)].concat();
+        let later: Vec<&str> =
+            gates.iter().filter(|gate| !approval::covers(plan, &reached, gate)).map(StepName::as_str).collect();
         if !later.is_empty() {
             next.push_str(&format!("\nLater it asks before: {}.", later.join(", ")));
         }
         if run.held {
             next.push_str(&format!("\nThe run is held: nothing is entered before tidegate resume {id}."));
         }
-        let action = DecisionAction::Approve { through: through.clone() };
-        Ok((run.id.clone(), action, next))
+        Ok((run.id.clone(), DecisionAction::Approve { through }, next))
+    }
+
+    /// The approval that is meant: the one named, else the one that the run waits for.
+    fn chosen(&self, named: Option<&str>, gates: &[StepName], plan: &Plan, run: &Run) -> Result<StepName, String> {
+        let (id, names) = (&self.state.metadata, gates.iter().map(StepName::as_str).collect::<Vec<_>>().join(", "));
+        if gates.is_empty() {
+            return Err(format!("no step of run {} asks for approval", run.id));
+        }
+        let approved = |gate: &StepName| approval::covers(plan, &run.approved, gate);
+        let gate = match named {
+            Some(named) => gates
+                .iter()
+                .find(|gate| gate.as_str() == named)
+                .ok_or_else(|| format!("{named:?} asks for no approval; run {} asks before: {names}", run.id))?,
+            None => self.awaited(plan).ok_or_else(|| {
+                match gates.iter().find(|gate| self.is_ahead(plan, gate) && !approved(gate)) {
+                    Some(gate) => format!(
+                        "run {} waits for no approval yet: {}\nThe next that it will ask for is {gate}; to give it \
+                         already: tidegate approve {id} --through {gate}",
+                        run.id,
+                        self.stands()
+                    ),
+                    None => format!("run {} asks for no further approval: {}", run.id, self.stands()),
+                }
+            })?,
+        };
+        if !self.is_ahead(plan, gate) {
+            Err(format!("run {} has gone past the approval of {gate}: {}", run.id, self.stands()))
+        } else if approved(gate) {
+            Err(format!("{gate} of run {} is approved already", run.id))
+        } else {
+            Ok(gate.clone())
+        }
     }
 
     /// Whether the run has yet to pass the approval that is asked for under this name.
@@ -307,8 +310,13 @@ impl Asks<'_> {
             None => *reachable.first().ok_or_else(|| format!("{id} has no earlier version to go back to"))?,
         };
         let from = self.state.promoted.as_ref().map_or("?", |promoted| promoted.revision.short());
+        let version = if *run == zero {
+            "what served before the first run".to_owned()
+        } else {
+            format!("the version of run {run}")
+        };
         let next = format!(
-            "If rollback.window still allows it, the version of run {run} comes back: prepared, then all traffic at once, \
+            "If rollback.window still allows it, {version} comes back: prepared, then all traffic at once, \
              without phases or approvals. Revision {from} is refused until tidegate retry {id} or other manifests.",
         );
         Ok((run.clone(), DecisionAction::Rollback, next))

@@ -110,10 +110,14 @@ impl World {
                 (false, true) => (0, replicas.min(deployment.int("/status/readyReplicas").unwrap_or(0))),
                 (false, false) => (replicas, replicas),
             };
-            let status = json!({
+            let ready = if stable { ready } else { (ready - self.lost).max(0) };
+            let mut status = json!({
                 "observedGeneration": deployment.generation(), "replicas": replicas, "updatedReplicas": updated,
                 "readyReplicas": ready, "availableReplicas": ready,
             });
+            if let Some(conditions) = deployment.at("/status/conditions") {
+                status["conditions"] = conditions.clone();
+            }
             if deployment.at("/status") != Some(&status) {
                 deployment.value_mut()["status"] = status;
                 self.put(deployment);

@@ -1,6 +1,8 @@
 //! The planner's tests: stories in a small world. Each ends settled, with an empty second plan.
 
 mod cluster;
+mod corners;
+mod crashes;
 mod failures;
 mod journeys;
 mod manifests;

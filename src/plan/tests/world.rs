@@ -80,6 +80,8 @@ pub(super) struct World {
     pub(super) epoch: u64,
     /// Pods take a turn of the controllers to become ready.
     pub(super) slow: bool,
+    /// So many of the candidate's pods are not ready.
+    pub(super) lost: i64,
     pub(super) main: u32,
     pub(super) versions: u64,
     pub(super) log: Vec<String>,
@@ -190,6 +192,7 @@ impl World {
             outage: None,
             epoch: 1,
             slow: false,
+            lost: 0,
             main: 0,
             versions: 100,
             log: Vec::new(),
@@ -361,7 +364,7 @@ impl World {
     /// Ticks until nothing happens.
     pub(super) fn settle(&mut self) {
         for _ in 0..60 {
-            if !self.tick() {
+            if !(self.tick() || self.slow && self.tick()) {
                 self.controllers();
                 let plan = self.plan_now();
                 assert_eq!(plan.record, RecordChange::Keep, "the second plan is empty: {:?}", self.log);
@@ -444,7 +447,7 @@ impl World {
         }
     }
 
-    fn image_of(&self, set: &SetId) -> Option<&str> {
+    pub(super) fn image_of(&self, set: &SetId) -> Option<&str> {
         let deployment = self.sets.get(set)?.get(Kind::Deployment, &"podinfo".parse().expect("a name"))?;
         deployment.text("/spec/template/spec/containers/0/image")
     }

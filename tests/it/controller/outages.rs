@@ -57,6 +57,25 @@ async fn x_5_traffic_goes_back_while_git_keeps_everybody_waiting() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_11_a_run_goes_on_after_the_controller_was_killed_and_nothing_is_done_twice() {
+    let mut world = World::new("killed", GATED).await;
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.release(&App::new("web", 2));
+    world.request("tenth").await;
+    world.kill().await;
+    world.approve("tenth").await;
+    world.start();
+    world.until_on("tenth").await;
+    world.kill().await;
+    world.start();
+    let record = world.until_steady(Rest::Succeeded).await;
+    assert_eq!(record.next_run, 2);
+    assert!(record.writer.epoch >= 3, "each process has an epoch of its own");
+    world.settled(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_6_nothing_advances_on_answers_that_are_cut_or_older_than_the_newest() {
     let mut world = World::new("stale", GATED).await;
     world.start();

@@ -29,7 +29,7 @@ struct Binary {
 impl Binary {
     fn new(world: &World) -> Self {
         let binary = Self { dir: tempfile::tempdir().unwrap() };
-        std::fs::write(binary.path("installation.yaml"), world.installation_file()).unwrap();
+        std::fs::write(binary.path("installation.yaml"), world.installation_text()).unwrap();
         binary
     }
 

@@ -190,7 +190,7 @@ impl World {
     }
 
     /// The controller's own file.
-    pub(super) fn installation_file(&self) -> String {
+    pub(super) fn installation_text(&self) -> String {
         format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  \
              repository: {{url: \"{}\", poll: 1s}}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n  caps: {{namespaces: [{}]}}\n",
@@ -202,7 +202,7 @@ impl World {
 
     fn installation(&self) -> installation::Installation {
         let name = "installation.yaml".parse().unwrap();
-        installation::parse(&name, self.installation_file().as_bytes()).unwrap()
+        installation::parse(&name, self.installation_text().as_bytes()).unwrap()
     }
 
     /// The controller's kubeconfig, at home in the test's namespace.

@@ -1,0 +1,79 @@
+//! Corners: what comes at the wrong moment, and what lasts longer than anybody thought.
+
+use super::manifests::{QUICK, set};
+use super::world::World;
+use crate::manifest::decision::DecisionAction;
+use crate::manifest::object::Kind;
+use serde_json::json;
+
+#[test]
+fn a_pod_that_is_moved_late_in_a_step_fails_no_version() {
+    let mut world = World::at_tenth();
+    world.pass(3_600);
+    assert_eq!(world.phase(), "Progressing(half)");
+    world.pass(1_000);
+    assert_eq!(world.phase(), "WaitingPromotion(half)", "waits for a word, longer than the deadline");
+    // One of four pods is evicted: the Deployment stays available.
+    world.lost = 1;
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.weight()), ("WaitingPromotion(half)", 50), "{:#?}", world.log);
+    assert_eq!(world.waits(), vec!["CandidateNotReady"]);
+    world.lost = 0;
+    world.approve("promotion");
+    assert_eq!(world.phase(), "Promoting(shift)");
+}
+
+#[test]
+fn a_candidate_that_stays_unavailable_fails_after_the_deadline_at_any_step() {
+    let mut world = World::at_tenth();
+    world.lost = 3;
+    world.settle();
+    let since = world.now;
+    world.edit(Kind::Deployment, "podinfo-canary", |d| {
+        d["status"]["conditions"] =
+            json!([{"type": "Available", "status": "False", "lastTransitionTime": since.to_rfc3339()}]);
+    });
+    world.pass(599);
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    assert_eq!(world.plan_now().wake_at, Some(since + chrono::TimeDelta::seconds(600)));
+    world.pass(1);
+    world.pass(31);
+    assert_eq!(world.phase(), "Failed");
+}
+
+#[test]
+fn n_5_retry_asks_the_api_server_again() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.refused_images.insert("app:2".to_owned());
+    world.want(QUICK, set("2"));
+    world.settle();
+    assert_eq!(world.phase(), "Failed");
+    world.refused_images.clear();
+    world.now += chrono::TimeDelta::seconds(60);
+    world.say(DecisionAction::Retry);
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)", "an answer to another run counts for nothing: {:#?}", world.log);
+}
+
+#[test]
+fn n_5_retry_writes_again_what_was_refused_before() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.want(QUICK, set("2"));
+    let mut before = world.clone();
+    while world.phase() != "Progressing(prepare)" {
+        before = world.clone();
+        world.tick();
+    }
+    // The webhook did not mind the dry run.
+    let mut world = before;
+    world.refused_images.insert("app:2".to_owned());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.image("podinfo-canary")), ("Failed", None), "{:#?}", world.log);
+    world.refused_images.clear();
+    world.now += chrono::TimeDelta::seconds(60);
+    world.say(DecisionAction::Retry);
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)", "{:#?}", world.log);
+}
