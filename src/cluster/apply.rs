@@ -4,6 +4,7 @@ use super::client::Cluster;
 use super::{migrate, request};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef};
 use crate::plan::action::{Action, Expects, Verb};
+use crate::plan::adopt::CLIENT_SIDE;
 use crate::target::live::Outcome;
 use serde_json::{Value, json};
 
@@ -37,28 +38,28 @@ impl Cluster {
             ));
         }
         match &action.verb {
-            Verb::Apply { object, expects } => self.apply(object, expects).await,
+            Verb::Apply { object, expects } => self.apply(object, expects, DryRun::No).await,
             Verb::Migrate { target, expects } => self.migrate(target, expects).await,
             Verb::Delete { target, expects } => self.delete(target, expects).await,
         }
     }
 
-    /// What applying `object` would come to: `Done` with the object as it would be. Changes nothing, forces nothing.
+    /// What applying `object` would come to: `Done` with the object as it would be. Changes nothing.
     pub async fn dry_run(&self, object: &Object, expects: &Expects) -> Outcome {
-        self.send_apply(object, expects, Force::No, DryRun::All).await
+        self.apply(object, expects, DryRun::All).await
     }
 
-    async fn apply(&self, object: &Object, expects: &Expects) -> Outcome {
-        let outcome = self.send_apply(object, expects, Force::No, DryRun::No).await;
-        let Outcome::Conflict { fields, .. } = &outcome else { return outcome };
+    async fn apply(&self, object: &Object, expects: &Expects, dry_run: DryRun) -> Outcome {
+        let outcome = self.send_apply(object, expects, Force::No, dry_run).await;
+        let Outcome::Conflict { manager, fields } = &outcome else { return outcome };
         if *expects == Expects::Absent {
             return Outcome::Stale(format!("{} was expected to be absent, but is there", object.reference()));
         }
-        if !may_force(object, fields) {
+        if !may_force(object, manager, fields) {
             return outcome;
         }
         match self.pinned(object, expects).await {
-            Ok(pinned) => self.send_apply(object, &pinned, Force::Yes, DryRun::No).await,
+            Ok(pinned) => self.send_apply(object, &pinned, Force::Yes, dry_run).await,
             Err(outcome) => outcome,
         }
     }
@@ -170,10 +171,14 @@ fn held_by_finalizers(target: &ObjectRef, answer: Value) -> Option<Box<Object>> 
     held.then(|| Box::new(Object::new(target.clone(), answer)))
 }
 
-/// Whether fields that another manager owns may be taken from it: only if each of them is one that a posture is made
-/// of, since there what Git says is the most that may be (design §6). Anything else is a `FieldConflict` for people.
+/// Whether fields that another manager owns may be taken from it: if it stands for a person's client-side tool, whose
+/// fields become ours anyway; else only if each is one that a posture is made of, since there what Git says is the most
+/// that may be (design §6). Anything else is a `FieldConflict` for people.
 #[must_use]
-pub fn may_force(object: &Object, fields: &[String]) -> bool {
+pub fn may_force(object: &Object, manager: &str, fields: &[String]) -> bool {
+    if manager.split(", ").all(|manager| CLIENT_SIDE.contains(&manager)) {
+        return true;
+    }
     let posture = match object.reference().kind {
         Kind::HttpRoute => ".spec.rules",
         Kind::Deployment => ".spec.replicas",
@@ -253,14 +258,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dry_run_says_so_and_never_forces() {
-        let fake = Fake::answering([conflict(".spec.replicas")]);
-        let outcome = fake.cluster().await.dry_run(&deployment(), &Expects::Absent).await;
+    async fn a_dry_run_says_so_and_answers_as_the_write_would() {
+        let fake = Fake::answering([conflict(".spec.replicas"), (200, json!({}))]);
+        let outcome = fake.cluster().await.dry_run(&deployment(), &version()).await;
+        assert!(matches!(outcome, Outcome::Done(Some(_))), "{outcome:?}");
+        let forced: Vec<_> =
+            fake.asked().iter().map(|r| (r.line.contains("dryRun=All"), r.line.contains("force=true"))).collect();
+        assert_eq!(forced, [(true, false), (true, true)]);
+        let fake = Fake::answering([conflict(".spec.paused")]);
+        let outcome = fake.cluster().await.dry_run(&deployment(), &version()).await;
         assert!(matches!(outcome, Outcome::Conflict { .. }), "{outcome:?}");
-        let asked = fake.asked();
-        assert_eq!(asked.len(), 1);
-        assert!(asked[0].line.ends_with("force=false&dryRun=All"), "{}", asked[0].line);
-        assert_eq!(asked[0].body["metadata"], json!({"name": "podinfo", "namespace": "shop"}));
     }
 
     #[tokio::test]
@@ -303,20 +310,23 @@ mod tests {
     }
 
     #[test]
-    fn only_the_posture_is_forced() {
-        let rows: [(Kind, &[&str], bool); 8] = [
-            (Kind::HttpRoute, &[".spec.rules"], true),
-            (Kind::Deployment, &[".spec.replicas"], true),
-            (Kind::Service, &[".spec.selector"], true),
-            (Kind::Service, &[".spec.replicas"], false),
-            (Kind::Deployment, &[".spec.replicas", ".spec.paused"], false),
-            (Kind::Deployment, &[".spec.replicasX"], false),
-            (Kind::ConfigMap, &[".data.a"], false),
-            (Kind::Deployment, &[], false),
+    fn only_the_posture_is_forced_and_what_a_persons_tool_owns() {
+        let rows: [(Kind, &str, &[&str], bool); 11] = [
+            (Kind::HttpRoute, "hand", &[".spec.rules"], true),
+            (Kind::Deployment, "hand", &[".spec.replicas"], true),
+            (Kind::Service, "hand", &[".spec.selector"], true),
+            (Kind::Service, "hand", &[".spec.replicas"], false),
+            (Kind::Deployment, "hand", &[".spec.replicas", ".spec.paused"], false),
+            (Kind::Deployment, "hand", &[".spec.replicasX"], false),
+            (Kind::ConfigMap, "hand", &[".data.a"], false),
+            (Kind::Deployment, "hand", &[], false),
+            (Kind::ConfigMap, "kubectl-edit", &[".data.a"], true),
+            (Kind::HttpRoute, "kubectl-client-side-apply, kubectl-edit", &[".spec.parentRefs", ".spec.rules"], true),
+            (Kind::ConfigMap, "kubectl-edit, hand", &[".data.a"], false),
         ];
-        for (kind, fields, may) in rows {
+        for (kind, manager, fields, may) in rows {
             let fields: Vec<_> = fields.iter().map(|&field| field.to_owned()).collect();
-            assert_eq!(may_force(&object(kind, json!({})), &fields), may, "{kind} {fields:?}");
+            assert_eq!(may_force(&object(kind, json!({})), manager, &fields), may, "{kind} {manager} {fields:?}");
         }
     }
 

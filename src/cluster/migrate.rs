@@ -3,19 +3,9 @@
 //!
 //! Without this a field that Git stops declaring would stay for ever, since its old owner never gives it up.
 
+use crate::plan::adopt::CLIENT_SIDE;
 use crate::target::owned::union;
 use serde_json::{Value, json};
-
-/// The managers that stand for a person's client-side tool. Controllers are never taken over.
-const CLIENT_SIDE: [&str; 6] = [
-    "kubectl-client-side-apply",
-    "kubectl-create",
-    "kubectl-edit",
-    "kubectl-replace",
-    "kubectl",
-    // What the API server calls everything that was there before managed fields were.
-    "before-first-apply",
-];
 
 /// The managed fields of an object once `manager` has taken over; `None` if there is nothing to take.
 pub(super) fn migrated(managed: &[Value], manager: &str) -> Option<Vec<Value>> {

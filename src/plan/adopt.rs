@@ -3,17 +3,30 @@
 use super::context::Context;
 use super::evidence::{Need, Question};
 use super::report::{Reason, Wait};
+use crate::manifest::canonical::canonical;
 use crate::manifest::object::{DOMAIN, OWNER, Object, ObjectRef};
 use crate::record::posture::Posture;
 use crate::record::state::RoleName;
 use crate::target::compare;
 use crate::target::inplace::{self, RenderError};
 use crate::target::live::Outcome;
+use crate::target::owned;
 use serde_json::Value;
 
-/// Field managers of client-side apply and its kin: taking an object over makes their fields ours.
-const CLIENT_SIDE: [&str; 6] =
-    ["kubectl-client-side-apply", "kubectl-create", "kubectl-edit", "kubectl-replace", "kubectl", "before-first-apply"];
+/// Field managers that stand for a person's client-side tool: taking an object over makes their fields ours. Controllers
+/// are never taken over.
+pub const CLIENT_SIDE: [&str; 6] = [
+    "kubectl-client-side-apply",
+    "kubectl-create",
+    "kubectl-edit",
+    "kubectl-replace",
+    "kubectl",
+    // What the API server calls everything that was there before managed fields were.
+    "before-first-apply",
+];
+
+/// Fields whose default depends on others, so that no table has it: a tool's update owns them although nobody set them.
+const DERIVED: [&str; 2] = ["imagePullPolicy", "serviceAccount"];
 
 /// Annotations by which other appliers claim an object, with who that is and how to hand over.
 const APPLIER_ANNOTATIONS: [(&str, &str, &str); 3] = [
@@ -118,11 +131,15 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, Re
             (Reply::Asked(need), _) => needs.push(need),
             (Reply::Wait(wait), _) => waits.push(wait),
             (Reply::Refused(why), _) => return Ok(Sight::Refused(why)),
-            (Reply::Allowed(result), Some(live)) => differing.extend(changes(&result, live)),
+            (Reply::Allowed(result), Some(live)) => {
+                differing.extend(changes(&result, live));
+                differing.extend(surplus(&rendered.object, live));
+            }
             (Reply::Allowed(_), None) => {}
         }
     }
-    if !differing.is_empty() {
+    // Only once all is known: what is shown would change with each answer.
+    if !differing.is_empty() && needs.is_empty() {
         let shown = differing.iter().take(20).cloned().collect::<Vec<_>>().join("; ");
         waits.push(Wait::new(Reason::AdoptionDiffers, shown));
     }
@@ -188,6 +205,18 @@ fn changes(result: &Object, live: &Object) -> Vec<String> {
         compare::differs(&live, &result).iter().filter(|d| d.found.is_none()).map(|d| format!("{reference}: {d}")),
     );
     all
+}
+
+/// What a person's tool has set of a live object and the manifests do not name: taking it over would remove it.
+fn surplus(rendered: &Object, live: &Object) -> Vec<String> {
+    let Some(theirs) = owned::updated_by(live, &CLIENT_SIDE) else { return Vec::new() };
+    let theirs = Object::new(live.reference().clone(), canonical(&comparable(&theirs)));
+    let derived = |pointer: &str| DERIVED.iter().any(|field| pointer.ends_with(&format!("/{field}")));
+    compare::differs(&theirs, rendered)
+        .iter()
+        .filter(|difference| difference.found.is_none() && !derived(&difference.pointer))
+        .map(|d| format!("{}: {} is {}, and the manifests do not have it", live.reference(), d.pointer, d.wanted))
+        .collect()
 }
 
 fn comparable(object: &Object) -> Object {

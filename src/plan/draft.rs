@@ -255,9 +255,12 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Keeps those waits that people have to know of as conditions; `since` stays while a reason stays.
-    pub fn keep_conditions(&mut self) {
-        let mut conditions: Vec<Condition> = Vec::new();
+    /// Keeps those waits that people have to know of as conditions; `since` stays while a reason stays. What the API server
+    /// said stays until it says something else: as long as an answer is awaited, or a write is `due`.
+    fn keep_conditions(&mut self, due: bool) {
+        let awaited = due || !self.needs.is_empty();
+        let answered = |c: &&Condition| awaited && ANSWERS.iter().any(|reason| reason.as_str() == c.reason);
+        let mut conditions: Vec<Condition> = self.state.conditions.iter().filter(answered).cloned().collect();
         for wait in self.waits.iter().filter(|w| lasting(w.reason)) {
             let reason = wait.reason.as_str().to_owned();
             let old = self.state.conditions.iter().find(|c| c.reason == reason);
@@ -266,7 +269,9 @@ impl<'a> Draft<'a> {
             }
             let message: String = wait.message.chars().take(1_000).collect();
             let since = old.map_or(self.now(), |c| c.since);
-            conditions.push(Condition { reason, message, since, until: wait.until, act: wait.act.clone() });
+            // When something is tried again is no end.
+            let until = wait.until.filter(|_| matches!(wait.reason, Reason::Window | Reason::Freeze));
+            conditions.push(Condition { reason, message, since, until, act: wait.act.clone() });
         }
         conditions.sort_by(|a, b| a.reason.cmp(&b.reason));
         if conditions != self.state.conditions {
@@ -282,8 +287,10 @@ impl<'a> Draft<'a> {
 
     /// The finished plan. `actions` gets the record that they rely on.
     #[must_use]
-    pub fn finish(mut self, actions: impl FnOnce(&Self) -> Vec<Action>) -> RolloutPlan {
-        self.keep_conditions();
+    pub fn finish(mut self, actions: impl Fn(&Self) -> Vec<Action>) -> RolloutPlan {
+        let told = self.state.conditions.iter().any(|c| ANSWERS.iter().any(|reason| reason.as_str() == c.reason));
+        let due = told && !actions(&self).is_empty();
+        self.keep_conditions(due);
         let mut record = RecordChange::Keep;
         if self.changes() {
             self.take_inventory();
@@ -338,6 +345,9 @@ fn fallback_set<'b>(draft: &'b Draft<'_>) -> &'b SetId {
         std::sync::LazyLock::new(|| "0".repeat(40).parse().expect("40 zeros are a set id because they are hex digits"));
     draft.wanted().map_or(&NONE, |rollout| &rollout.set.id)
 }
+
+/// Reasons that are learned from what the API server answers.
+const ANSWERS: [Reason; 4] = [Reason::AdoptionDiffers, Reason::FieldConflict, Reason::Forbidden, Reason::CrdMissing];
 
 /// Reasons that belong in the record: they last, and people have to do something.
 fn lasting(reason: Reason) -> bool {

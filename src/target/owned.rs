@@ -23,16 +23,25 @@ const DEFAULTED_KEYS: [(&str, &str); 1] = [("protocol", "TCP")];
 /// or map) is taken as a whole.
 #[must_use]
 pub fn owned_by(object: &Object, manager: &str) -> Option<Object> {
+    owned(object, |name, operation| name == manager && operation == "Apply")
+}
+
+/// The part of `object` that one of `managers` owns by an update, in the same form.
+#[must_use]
+pub fn updated_by(object: &Object, managers: &[&str]) -> Option<Object> {
+    owned(object, |name, operation| managers.contains(&name) && operation == "Update")
+}
+
+fn owned(object: &Object, by: impl Fn(&str, &str) -> bool) -> Option<Object> {
     let mut owned: Option<Value> = None;
     for entry in object.at("/metadata/managedFields")?.as_array()? {
-        let text = |key| entry.get(key).and_then(Value::as_str);
-        let subresource = text("subresource").is_some_and(|s| !s.is_empty());
-        if text("manager") != Some(manager) || text("operation") != Some("Apply") || subresource {
+        let text = |key| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+        if !text("subresource").is_empty() || !by(text("manager"), text("operation")) {
             continue;
         }
         if let Some(fields) = entry.get("fieldsV1") {
             owned = Some(match owned.take() {
-                // Another version of the same API: the fields of both are ours.
+                // Of several managers, or versions of the same API, the fields of all count.
                 Some(others) => union(&others, fields),
                 None => fields.clone(),
             });

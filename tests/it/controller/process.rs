@@ -1,7 +1,7 @@
 //! The real binary, killed, stopped and doubled (requirements X-11, X-12).
 
-use super::world::{World, manifests};
-use super::{is_exposed, is_steady};
+use super::app::App;
+use super::world::{World, is_exposed, is_steady};
 use crate::support::cluster::eventually;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
@@ -29,19 +29,7 @@ struct Binary {
 impl Binary {
     fn new(world: &World) -> Self {
         let binary = Self { dir: tempfile::tempdir().unwrap() };
-        let kubeconfig = binary.path("kubeconfig");
-        let text = std::fs::read_to_string(&world.space.kubeconfig).unwrap();
-        let mut config: serde_json::Value = serde_yaml::from_str(&text).unwrap();
-        config["contexts"][0]["context"]["namespace"] = world.space.name.as_str().into();
-        std::fs::write(&kubeconfig, serde_yaml::to_string(&config).unwrap()).unwrap();
-        let installation = format!(
-            "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  \
-             repository: {{url: \"{}\", poll: 1s}}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n  caps: {{namespaces: [{}]}}\n",
-            world.git.url("it"),
-            kubeconfig.display(),
-            world.space.name,
-        );
-        std::fs::write(binary.path("installation.yaml"), installation).unwrap();
+        std::fs::write(binary.path("installation.yaml"), world.installation_text()).unwrap();
         binary
     }
 
@@ -121,7 +109,7 @@ async fn abort_everywhere(name: &str, fault: &str) {
     let mut version = 1;
     for n in 1_u8.. {
         version += 1;
-        world.release(version);
+        world.release(&App::new("web", version));
         let ended = binary.once(&format!("{fault}:{n}")).await;
         if ended == Ended::Aborted {
             assert_eq!(binary.once("").await, Ended::Settled, "{}", binary.log("one"));
@@ -154,7 +142,7 @@ async fn the_checker_of_the_promise_sees_a_build_that_records_last() {
     let binary = Binary::new(&world);
     assert_eq!(binary.once("").await, Ended::Settled);
     world.assert_kept();
-    world.release(2);
+    world.release(&App::new("web", 2));
     assert_eq!(binary.once("record-last").await, Ended::Settled);
     let seen = std::panic::catch_unwind(AssertUnwindSafe(|| world.assert_kept()));
     assert!(seen.is_err(), "a promise that was broken passed for kept");
@@ -166,12 +154,12 @@ async fn x_12_a_leader_paused_across_a_hand_over_raises_nothing_afterwards() {
     let binary = Binary::new(&world);
     let first = binary.start("first", "", &[]);
     world.until("first sight", |record| is_steady(record, Rest::Initialized)).await;
-    world.release(2);
+    world.release(&App::new("web", 2));
     world.until("a tenth", is_exposed).await;
     signal(&first, "-STOP").await;
     let second = binary.start("second", "", &[]);
     // The second leads once the Lease has run out; meanwhile main goes back.
-    world.commit(&[("it/web.yaml", &manifests(1, ""))]);
+    world.release(&App::new("web", 1));
     let record = world.until("the second took it back", |record| is_steady(record, Rest::Reverted)).await;
     signal(&first, "-CONT").await;
     world.polls(10).await;
@@ -188,7 +176,7 @@ async fn x_12_of_two_controllers_one_writes() {
     let binary = Binary::new(&world);
     let controllers = [binary.start("first", "", &[]), binary.start("second", "", &[])];
     world.until("first sight", |record| is_steady(record, Rest::Initialized)).await;
-    world.release(2);
+    world.release(&App::new("web", 2));
     world.until("promotion", succeeded).await;
     let standing = |name: &str| binary.log(name).contains("stands by");
     eventually("one stands by", async || (standing("first") != standing("second")).then_some(())).await;
@@ -205,7 +193,7 @@ async fn told_to_stop_it_gives_the_lease_back() {
     signal(&first, "-TERM").await;
     let status = tokio::time::timeout(Duration::from_secs(30), first.wait()).await.unwrap().unwrap();
     assert_eq!(status.code(), Some(0), "{}", binary.log("first"));
-    world.release(2);
+    world.release(&App::new("web", 2));
     let second = binary.start("second", "", &[]);
     world.until("promotion", succeeded).await;
     drop(second);

@@ -1,52 +1,125 @@
-//! One rollout in a namespace of its own, a Git server, and the controller in this process.
+//! Rollouts in a namespace of their own, a Git server, and the controller in this process.
 
+use super::app::App;
+use crate::support::audit::Request;
 use crate::support::cluster::{Bed, PATIENCE, Space, eventually};
-use crate::support::gateway::http_route;
 use crate::support::git_server::GitServer;
 use crate::support::origin::Origin;
 use crate::support::promise::{Checked, StateBranch, Watched};
-use kube::Api;
-use kube::api::DynamicObject;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
+use tidegate::manifest::desired::Router;
 use tidegate::manifest::installation;
+use tidegate::plan::report::Reason;
 use tidegate::reconcile::controller::{self, Once, Options, Waiting};
-use tidegate::record::state::RolloutState;
+use tidegate::record::state::{Phase, Rest, RolloutState};
 use tokio::task::JoinHandle;
 
 /// The branches of the instance `it`.
 pub(super) const STATE: &str = "tidegate/it/state";
 pub(super) const DECISIONS: &str = "tidegate/it/decisions";
 
+/// The bed of all tests, or one that a test may break.
+pub(super) enum Held {
+    Shared(&'static Bed),
+    Own(Box<Bed>),
+}
+
+impl Deref for Held {
+    type Target = Bed;
+
+    fn deref(&self) -> &Bed {
+        match self {
+            Self::Shared(bed) => bed,
+            Self::Own(bed) => bed,
+        }
+    }
+}
+
 pub(super) struct World {
-    pub(super) bed: &'static Bed,
+    pub(super) bed: Held,
     pub(super) space: Space,
     pub(super) git: GitServer,
     pub(super) origin: Origin,
+    /// The namespaces that the controller serves; its own is the first.
+    pub(super) namespaces: Vec<String>,
+    watched: BTreeMap<String, Watched>,
     dir: tempfile::TempDir,
     running: Option<JoinHandle<()>>,
 }
 
 impl World {
     /// A repository with a policy and the rollout `web` at version 1, and nothing in the cluster.
-    pub(super) async fn new(name: &str, phases: &str) -> Self {
-        let bed = Bed::shared().await;
+    pub(super) async fn new(name: &str, spec: &str) -> Self {
+        let mut world = Self::empty(Held::Shared(Bed::shared().await), name).await;
+        world.add(spec, &App::new("web", 1));
+        world
+    }
+
+    /// A repository with a policy and no rollout.
+    pub(super) async fn empty(bed: Held, name: &str) -> Self {
         let space = bed.space(name).await;
         let git = GitServer::start().await;
         let origin = git.init("it");
         let dir = tempfile::tempdir().unwrap();
-        let world = Self { bed, space, git, origin, dir, running: None };
-        let namespace = &world.space.name;
+        let namespaces = vec![space.name.clone()];
+        let world = Self { bed, space, git, origin, namespaces, watched: BTreeMap::new(), dir, running: None };
         let policy = format!(
-            "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    it: {{path: it, namespaces: [{namespace}], clusters: [home]}}\n"
+            "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    \
+             it: {{path: it, namespaces: [{}], clusters: [home]}}\n",
+            world.space.name
         );
-        let rollout = format!(
-            "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: web, namespace: {namespace}}}\nspec:\n  \
-             manifests: [web.yaml]\n  target: {{kind: Deployment, name: web}}\n{phases}"
-        );
-        world.commit(&[("tidegate.yaml", &policy), ("it/rollout.yaml", &rollout), ("it/web.yaml", &manifests(1, ""))]);
+        world.commit(&[("tidegate.yaml", &policy)]);
         world
+    }
+
+    /// Adds a rollout of that app to main, with everything of its spec below `target`.
+    pub(super) fn add(&mut self, spec: &str, app: &App<'_>) -> String {
+        let (name, namespace) = (app.name, &self.space.name);
+        let rollout = format!(
+            "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec:\n  \
+             manifests: [{name}.yaml]\n  target: {{kind: Deployment, name: {name}}}\n{spec}"
+        );
+        let object = |name: &str| name.parse().unwrap();
+        let router = if spec.contains("gatewayAPI:") {
+            Some(Router::GatewayApi { http_route: object(name), service: object(name) })
+        } else if spec.contains("replicas:") {
+            Some(Router::Replicas { service: object(name) })
+        } else {
+            None
+        };
+        self.watch(&format!("{namespace}/{name}"), router);
+        self.commit(&[(&format!("it/{name}.rollout.yaml"), &rollout), (&format!("it/{name}.yaml"), &app.text())])
+    }
+
+    /// Lets the controller serve a second namespace.
+    pub(super) async fn serve(&mut self, other: &Space) {
+        let binding = serde_json::json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "also"},
+            "subjects": [{"kind": "ServiceAccount", "name": "tidegate", "namespace": self.space.name}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "tidegate-namespace"},
+        });
+        self.bed.kubectl(&["--namespace", &other.name, "apply", "-f", "-"], &binding.to_string()).await;
+        self.namespaces.push(other.name.clone());
+    }
+
+    /// From now on [`World::assert_kept`] looks at that rollout.
+    pub(super) fn watch(&mut self, rollout: &str, router: Option<Router>) {
+        let id: tidegate::manifest::ids::RolloutId = rollout.parse().unwrap();
+        let watched = Watched {
+            target: id.name.as_str().parse().unwrap(),
+            rollout: id,
+            cluster: "home".parse().unwrap(),
+            router,
+            user: self.space.user.clone(),
+        };
+        self.watched.insert(rollout.to_owned(), watched);
     }
 
     /// Commits files to main; the new tip.
@@ -56,9 +129,15 @@ impl World {
         self.origin.commit("main", &files, "change")
     }
 
-    /// Version `n` of the manifests.
-    pub(super) fn release(&self, n: u8) -> String {
-        self.commit(&[("it/web.yaml", &manifests(n, ""))])
+    /// Takes files off main; the new tip.
+    pub(super) fn remove(&self, files: &[&str]) -> String {
+        let files: Vec<(&str, Option<&[u8]>)> = files.iter().map(|path| (*path, None)).collect();
+        self.origin.commit("main", &files, "removed")
+    }
+
+    /// Commits the manifests of a version.
+    pub(super) fn release(&self, app: &App<'_>) -> String {
+        self.commit(&[(&format!("it/{}.yaml", app.name), &app.text())])
     }
 
     /// Starts the controller.
@@ -76,13 +155,32 @@ impl World {
     pub(super) async fn kill(&mut self) {
         if let Some(running) = self.running.take() {
             running.abort();
-            running.await.expect_err("it only ends by being aborted");
+            let ended = running.await.expect_err("it only ends by being aborted");
+            assert!(ended.is_cancelled(), "{ended}");
         }
     }
 
     /// Runs it until nothing is left to do.
-    pub(super) async fn once(&self, timeout: Duration) -> Waiting {
+    pub(super) async fn once(&self) -> Waiting {
+        let timeout = Duration::from_secs(60);
         controller::run(self.installation(), self.options(Once::Yes { timeout })).await.unwrap()
+    }
+
+    /// The end of every story: the promise was kept, a new process finds nothing to do, and waits on nothing but this.
+    /// Returns what is known of the promise, of `web` if there are several.
+    pub(super) async fn settled(&mut self, waits: &[Reason]) -> Checked {
+        self.kill().await;
+        // What the killed process had begun is brought to its end by the next.
+        self.once().await;
+        let (start, tip) = (self.bed.mark().await, self.origin.tip(STATE));
+        let waiting = self.once().await;
+        let reasons: BTreeSet<Reason> = waiting.values().flatten().map(|wait| wait.reason).collect();
+        assert_eq!(reasons, waits.iter().copied().collect(), "{waiting:#?}");
+        let writes: Vec<Request> = self.requests_since(start).await.into_iter().filter(Request::is_write).collect();
+        let writes: Vec<_> = writes.iter().filter(|r| r.resource != "leases").collect();
+        assert!(writes.is_empty(), "writes although all is settled: {writes:#?}");
+        assert_eq!(self.origin.tip(STATE), tip, "a commit although all is settled");
+        self.assert_kept()
     }
 
     fn options(&self, once: Once) -> Options {
@@ -90,19 +188,20 @@ impl World {
         Options { once, cache: self.dir.path().join("cache"), listen: None, identity }
     }
 
-    fn installation(&self) -> installation::Installation {
-        let text = self.installation_text();
-        installation::parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).unwrap()
-    }
-
-    fn installation_text(&self) -> String {
+    /// The controller's own file.
+    pub(super) fn installation_text(&self) -> String {
         format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  \
              repository: {{url: \"{}\", poll: 1s}}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n  caps: {{namespaces: [{}]}}\n",
             self.git.url("it"),
             self.kubeconfig().display(),
-            self.space.name,
+            self.namespaces.join(", "),
         )
+    }
+
+    fn installation(&self) -> installation::Installation {
+        let name = "installation.yaml".parse().unwrap();
+        installation::parse(&name, self.installation_text().as_bytes()).unwrap()
     }
 
     /// The controller's kubeconfig, at home in the test's namespace.
@@ -115,25 +214,63 @@ impl World {
         path
     }
 
-    /// The record, if there is one.
+    /// The files of the state branch below the directory of `web`.
+    pub(super) fn state_files(&self) -> BTreeMap<String, String> {
+        let prefix = format!("rollouts/{}/web/", self.space.name);
+        let files = self.origin.tip(STATE).map(|tip| self.origin.files(&tip)).unwrap_or_default();
+        let below = files.into_iter().filter_map(|(path, bytes)| Some((path.strip_prefix(&prefix)?.to_owned(), bytes)));
+        below.map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap())).collect()
+    }
+
+    /// Where `web` stood in each commit of the state branch, oldest first: phase and step.
+    pub(super) fn story(&self) -> Vec<String> {
+        let commits = self.origin.git(&["rev-list", "--reverse", &format!("refs/heads/{STATE}")]);
+        let at = |commit: &str| {
+            let record = self.record_in(commit, &format!("{}/web", self.space.name))?;
+            let step = record.phase.stop().map(|stop| format!(" {}", stop.step)).unwrap_or_default();
+            Some(format!("{}{step}", record.phase.name()))
+        };
+        commits.lines().filter_map(at).collect()
+    }
+
+    /// The dashboard.
+    pub(super) fn readme(&self) -> String {
+        self.origin.git(&["cat-file", "blob", &format!("{STATE}:README.md")])
+    }
+
+    /// The record of `web`, if there is one.
     pub(super) fn record(&self) -> Option<RolloutState> {
         self.record_of("web")
     }
 
     /// The record of a rollout, if there is one.
     pub(super) fn record_of(&self, name: &str) -> Option<RolloutState> {
-        let tip = self.origin.tip(STATE)?;
-        let path = format!("rollouts/{}/{name}/state.yaml", self.space.name);
-        let bytes = self.origin.files(&tip).remove(&path)?;
-        let id = format!("{}/{name}", self.space.name).parse().unwrap();
-        Some(tidegate::record::store::parse_state(&id, &bytes).unwrap())
+        self.record_at(&format!("{}/{name}", self.space.name))
     }
 
-    /// Waits until the record is like that.
+    /// The record of a rollout in any namespace, if there is one.
+    pub(super) fn record_at(&self, rollout: &str) -> Option<RolloutState> {
+        self.record_in(&self.origin.tip(STATE)?, rollout)
+    }
+
+    fn record_in(&self, commit: &str, rollout: &str) -> Option<RolloutState> {
+        let path = format!("rollouts/{rollout}/state.yaml");
+        self.origin.git(&["ls-tree", commit, &path]).strip_suffix(&path)?;
+        let bytes = self.origin.git_with(&["cat-file", "blob", &format!("{commit}:{path}")], b"");
+        Some(tidegate::record::store::parse_state(&rollout.parse().unwrap(), &bytes).unwrap())
+    }
+
+    /// Waits until the record of `web` is like that.
     pub(super) async fn until(&self, what: &str, like: impl Fn(&RolloutState) -> bool) -> RolloutState {
+        self.until_of("web", what, like).await
+    }
+
+    /// Waits until the record of a rollout is like that.
+    pub(super) async fn until_of(&self, name: &str, what: &str, like: impl Fn(&RolloutState) -> bool) -> RolloutState {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
-            let record = self.record();
+            self.assert_running();
+            let record = self.record_of(name);
             if let Some(found) = record.clone().filter(|record| like(record)) {
                 return found;
             }
@@ -142,22 +279,87 @@ impl World {
         }
     }
 
-    /// The branch of a request.
-    pub(super) fn request(&self, step: &str) -> Option<String> {
-        let refs = self.origin.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/tidegate/it/propose"]);
-        refs.lines().find(|name| name.ends_with(&format!("-{step}"))).map(str::to_owned)
+    fn assert_running(&self) {
+        assert!(self.running.as_ref().is_none_or(|task| !task.is_finished()), "the controller has ended");
     }
 
-    /// Adds the rollout `api` beside `web`; its name.
-    pub(super) fn second_rollout(&self) -> String {
+    /// Waits until `web` rests like that.
+    pub(super) async fn until_steady(&self, how: Rest) -> RolloutState {
+        self.until(&format!("Steady {how:?}"), |record| is_steady(record, how)).await
+    }
+
+    /// Waits until the record of `web` stands on that step.
+    pub(super) async fn until_on(&self, step: &str) -> RolloutState {
+        self.until(step, |record| is_on(record, step)).await
+    }
+
+    /// Waits until the record of `web` has that condition, and returns its message.
+    pub(super) async fn until_condition(&self, reason: Reason) -> String {
+        let message = |record: &RolloutState| {
+            record.conditions.iter().find(|c| c.reason == reason.as_str()).map(|c| c.message.clone())
+        };
+        let record = self.until(reason.as_str(), |record| message(record).is_some()).await;
+        message(&record).unwrap()
+    }
+
+    /// Waits for the request of `web` that ends like that; its branch.
+    pub(super) async fn request(&self, end: &str) -> String {
+        self.request_of("web", end).await
+    }
+
+    /// Waits for the request of a rollout that ends like that; its branch.
+    pub(super) async fn request_of(&self, name: &str, end: &str) -> String {
+        let prefix = format!("refs/heads/tidegate/it/propose/*/{name}/*-{end}");
+        let branches = async || {
+            self.assert_running();
+            let refs = self.origin.git(&["for-each-ref", "--format=%(refname:short)", &prefix]);
+            refs.lines().next().map(str::to_owned)
+        };
+        eventually(&format!("a request for {end} of {name}"), branches).await
+    }
+
+    /// Waits for the request to let `web` enter a step, and merges it.
+    pub(super) async fn approve(&self, step: &str) {
+        self.origin.merge(&self.request(step).await, DECISIONS);
+    }
+
+    /// Files a decision about `web` on the decisions branch.
+    pub(super) fn decide(&self, run: &str, action: &str) {
         let namespace = &self.space.name;
-        let rollout = format!(
-            "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: api, namespace: {namespace}}}\nspec:\n  \
-             manifests: [api.yaml]\n  target: {{kind: Deployment, name: api}}\n"
+        let text = format!(
+            "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {{name: web, namespace: {namespace}}}\n\
+             spec: {{run: \"{run}\", action: {action}}}\n"
         );
-        let deployment = manifests(1, "").split("---\n").next().unwrap().replace("web", "api");
-        self.commit(&[("it/api/rollout.yaml", &rollout), ("it/api/api.yaml", &deployment)]);
-        "api".to_owned()
+        let path = format!("{namespace}/web/{run}-{action}.yaml");
+        self.origin.commit(DECISIONS, &[(&path, Some(text.as_bytes()))], action);
+    }
+
+    /// An object as it is.
+    pub(super) async fn get(&self, kind: &str, name: &str) -> Option<Value> {
+        let found = self.objects(kind).get_opt(name).await.unwrap();
+        found.map(|object| serde_json::to_value(object).unwrap())
+    }
+
+    /// The API of a kind.
+    pub(super) fn objects(&self, kind: &str) -> Api<DynamicObject> {
+        let (group, version) = match kind {
+            "Deployment" => ("apps", "v1"),
+            "HTTPRoute" => ("gateway.networking.k8s.io", "v1"),
+            _ => ("", "v1"),
+        };
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::namespaced_with(self.space.client.clone(), &self.space.name, &resource)
+    }
+
+    /// The share of requests that the route of `web` sends to the new version, in percent.
+    pub(super) async fn weight(&self) -> i64 {
+        let route = self.get("HTTPRoute", "web").await.unwrap();
+        let rule = route["spec"]["rules"].as_array().unwrap().last().unwrap().clone();
+        let refs = rule["backendRefs"].as_array().cloned().unwrap_or_default();
+        let weight =
+            |name: &str| refs.iter().find(|r| r["name"] == name).map_or(0, |r| r["weight"].as_i64().unwrap_or(1));
+        let (stable, candidate) = (weight("web"), weight("web-canary"));
+        candidate * 100 / (stable + candidate).max(1)
     }
 
     /// Waits until the Git server was asked so many times more.
@@ -167,51 +369,60 @@ impl World {
         eventually("polls", async || (asked() >= before + times).then_some(())).await;
     }
 
-    /// The share of requests that the route sends to the candidate.
-    pub(super) async fn weight(&self) -> i64 {
-        let routes = Api::<DynamicObject>::namespaced_with(self.space.client.clone(), &self.space.name, &http_route());
-        let route = routes.get("web").await.unwrap();
-        let refs = route.data["spec"]["rules"][0]["backendRefs"].as_array().cloned().unwrap_or_default();
-        let weight =
-            |name: &str| refs.iter().find(|r| r["name"] == name).map_or(0, |r| r["weight"].as_i64().unwrap_or(1));
-        let (stable, candidate) = (weight("web"), weight("web-canary"));
-        candidate * 100 / (stable + candidate).max(1)
+    /// The names of all objects of these kinds that are the new version's, or carry a mark of a run.
+    pub(super) async fn traces(&self) -> Vec<String> {
+        let mut traces = Vec::new();
+        for kind in ["Deployment", "Service", "ConfigMap", "HTTPRoute"] {
+            for object in self.objects(kind).list(&ListParams::default()).await.unwrap() {
+                let marked = object.annotations().contains_key("tidegate.io/retreated");
+                if marked || object.name_any().ends_with("-canary") {
+                    traces.push(format!("{kind}/{}", object.name_any()));
+                }
+            }
+        }
+        traces
     }
 
-    /// Waits for the request to enter a step, and merges it.
-    pub(super) async fn approve(&self, step: &str) {
-        let branch = eventually(&format!("a request for {step}"), async || self.request(step)).await;
-        let head = self.origin.tip(&branch).unwrap();
-        self.origin.git(&["update-ref", &format!("refs/heads/{DECISIONS}"), &head]);
+    /// The uids of the pods of an app.
+    pub(super) async fn pods(&self, app: &str) -> BTreeSet<String> {
+        let pods: Api<Pod> = self.space.api();
+        let pods = pods.list(&ListParams::default().labels(&format!("app={app}"))).await.unwrap();
+        pods.into_iter().filter_map(|pod| pod.metadata.uid).collect()
     }
 
-    /// Checks every instant so far.
+    /// Runs kubectl as a person in the test's namespace.
+    pub(super) async fn kubectl(&self, args: &[&str], stdin: &str) -> String {
+        self.bed.kubectl(&[&["--namespace", &self.space.name], args].concat(), stdin).await
+    }
+
+    /// What the controller has asked the API server since then.
+    pub(super) async fn requests_since(&self, start: crate::support::audit::Mark) -> Vec<Request> {
+        let mut requests = self.bed.requests_since(start).await;
+        requests.retain(|request| request.user == self.space.user);
+        requests
+    }
+
+    /// Checks every instant so far of every rollout; what is known of `web` if there are several.
     pub(super) fn assert_kept(&self) -> Checked {
-        let watched = Watched {
-            rollout: format!("{}/web", self.space.name).parse().unwrap(),
-            cluster: "home".parse().unwrap(),
-            target: "web".parse().unwrap(),
-            router: Some(tidegate::manifest::desired::Router::GatewayApi {
-                http_route: "web".parse().unwrap(),
-                service: "web".parse().unwrap(),
-            }),
-            user: self.space.user.clone(),
-        };
         let moves = self.origin.path().join("stamps");
         let reference = format!("refs/heads/{STATE}");
         let branch = StateBranch { repository: self.origin.path(), moves: &moves, reference: &reference };
-        watched.assert_kept(&self.bed.audit_log(), branch)
+        let check = |watched: &Watched| watched.assert_kept(&self.bed.audit_log(), branch);
+        self.watched.values().map(check).last().unwrap_or_default()
     }
 }
 
-/// Deployment, Service and HTTPRoute; `annotations` of the pods tell the test bed what they do.
-pub(super) fn manifests(version: u8, annotations: &str) -> String {
-    format!(
-        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web, labels: {{app: web}}}}\nspec:\n  replicas: 2\n  \
-         selector: {{matchLabels: {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}, annotations: {{{annotations}}}}}\n    \
-         spec: {{containers: [{{name: web, image: \"example.test/web:{version}\"}}]}}\n---\n\
-         apiVersion: v1\nkind: Service\nmetadata: {{name: web}}\nspec:\n  selector: {{app: web}}\n  ports: [{{name: http, port: 80}}]\n---\n\
-         apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {{name: web}}\nspec:\n  \
-         parentRefs: [{{name: public}}]\n  rules:\n  - backendRefs: [{{name: web, port: 80}}]\n"
-    )
+/// Whether a rollout stands on that step.
+pub(super) fn is_on(record: &RolloutState, step: &str) -> bool {
+    record.phase.stop().is_some_and(|stop| stop.step.as_str() == step)
+}
+
+/// On the step `tenth`, seen in force.
+pub(super) fn is_exposed(record: &RolloutState) -> bool {
+    matches!(&record.phase, Phase::Progressing(stop) if stop.step.as_str() == "tenth" && stop.clock.exposed.is_some())
+}
+
+/// Whether a rollout rests like that.
+pub(super) fn is_steady(record: &RolloutState, wanted: Rest) -> bool {
+    matches!(record.phase, Phase::Steady { how, .. } if how == wanted)
 }

@@ -64,9 +64,14 @@ impl Bed {
 
     /// Runs kubectl as the cluster admin and returns what it printed; panics with its complaint if it fails.
     pub(crate) async fn kubectl(&self, args: &[&str], stdin: &str) -> String {
+        self.try_kubectl(args, stdin).await.unwrap_or_else(|why| panic!("kubectl {}: {why}", args.join(" ")))
+    }
+
+    /// The same; its complaint if it fails.
+    pub(crate) async fn try_kubectl(&self, args: &[&str], stdin: &str) -> Result<String, String> {
         let mut command = Command::new(program("kubectl"));
         command.arg("--kubeconfig").arg(self.kubeconfig()).args(args);
-        run(command, stdin.to_owned()).await.unwrap_or_else(|why| panic!("kubectl {}: {why}", args.join(" ")))
+        run(command, stdin.to_owned()).await
     }
 
     /// Injects a fault; the kinds are listed in `tests/testbed/fault`.
