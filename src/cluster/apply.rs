@@ -262,7 +262,8 @@ mod tests {
         let fake = Fake::answering([conflict(".spec.replicas"), (200, json!({}))]);
         let outcome = fake.cluster().await.dry_run(&deployment(), &version()).await;
         assert!(matches!(outcome, Outcome::Done(Some(_))), "{outcome:?}");
-        let forced: Vec<_> = fake.asked().iter().map(|r| (r.line.contains("dryRun=All"), r.line.contains("force=true"))).collect();
+        let forced: Vec<_> =
+            fake.asked().iter().map(|r| (r.line.contains("dryRun=All"), r.line.contains("force=true"))).collect();
         assert_eq!(forced, [(true, false), (true, true)]);
         let fake = Fake::answering([conflict(".spec.paused")]);
         let outcome = fake.cluster().await.dry_run(&deployment(), &version()).await;

@@ -45,7 +45,8 @@ impl<'a> App<'a> {
     /// The file.
     pub(super) fn text(&self) -> String {
         let Self { name, version, replicas, pods, config, service, host } = *self;
-        let env = if config.is_some() { format!(", envFrom: [{{configMapRef: {{name: {name}}}}}]") } else { String::new() };
+        let env =
+            if config.is_some() { format!(", envFrom: [{{configMapRef: {{name: {name}}}}}]") } else { String::new() };
         let mut text = format!(
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}, labels: {{app: {name}}}}}\nspec:\n  \
              replicas: {replicas}\n  selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    \

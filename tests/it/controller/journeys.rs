@@ -68,11 +68,15 @@ async fn c_20_the_old_way_stays_open_for_requests_in_flight(world: &World) {
     let gone = gone.expect("the candidate was deleted").received;
     let returned = |r: &&&Request| {
         let rules = r.answer.as_ref().map(|answer| answer["spec"]["rules"].to_string()).unwrap_or_default();
-        r.resource == "httproutes" && r.answered < gone && rules.contains("\"weight\":100") && rules.contains("\"weight\":0")
+        r.resource == "httproutes"
+            && r.answered < gone
+            && rules.contains("\"weight\":100")
+            && rules.contains("\"weight\":0")
     };
     let returned = writes.iter().rfind(returned).expect("the traffic was given back before").answered;
     let drained = (gone - returned).to_std().unwrap();
-    assert!(drained >= Duration::from_secs(2), "drained for {drained:?}");
+    // Times are kept to the second, so that two seconds may be little more than one.
+    assert!(drained > Duration::from_secs(1), "drained for {drained:?}");
 }
 
 const PROMOTION_GATE: &str = "  promotion: {before: {approval: pullRequest}, bake: 1s}\n";
@@ -168,9 +172,8 @@ async fn c_5_a_change_of_the_route_alone_restarts_no_pod() {
         let before = world.pods("web").await;
         let commit = world.release(&App { host: Some(host), ..App::new("web", version) });
         world.approve("promotion").await;
-        let record = world
-            .until("promotion", |r| is_steady(r, Rest::Succeeded) && r.source.commit.as_str() == commit)
-            .await;
+        let record =
+            world.until("promotion", |r| is_steady(r, Rest::Succeeded) && r.source.commit.as_str() == commit).await;
         assert!(record.run.is_none());
         let route = world.get("HTTPRoute", "web").await.unwrap();
         assert_eq!(route["spec"]["hostnames"], json!([host]));
@@ -188,10 +191,7 @@ async fn c_6_another_number_of_replicas_is_applied_without_a_run() {
     let before = world.pods("web").await;
     let commit = world.release(&App { replicas: 3, ..App::new("web", 1) });
     world.until("the change in the record", |record| record.source.commit.as_str() == commit).await;
-    let pods = eventually("three pods", async || {
-        Some(world.pods("web").await).filter(|pods| pods.len() == 3)
-    })
-    .await;
+    let pods = eventually("three pods", async || Some(world.pods("web").await).filter(|pods| pods.len() == 3)).await;
     assert!(pods.is_superset(&before));
     let record = world.record().unwrap();
     assert!(record.run.is_none() && record.history.is_empty(), "{record:#?}");

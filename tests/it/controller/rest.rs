@@ -48,7 +48,8 @@ fn example(shop: &str, blog: &str) -> Vec<(String, String)> {
         let text = text.replace("namespace: blog}", &format!("namespace: {blog}}}"));
         let text = text.replace("namespaces: [shop]", &format!("namespaces: [{shop}]"));
         let text = text.replace("namespaces: [blog]", &format!("namespaces: [{blog}]"));
-        let text = text.replace("soak: 10s", "soak: 1s").replace("bake: 10s", "bake: 1s").replace("drain: 5s", "drain: 1s");
+        let text =
+            text.replace("soak: 10s", "soak: 1s").replace("bake: 10s", "bake: 1s").replace("drain: 5s", "drain: 1s");
         (path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), text)
     };
     found.iter().map(moved).collect()

@@ -69,8 +69,7 @@ impl World {
         let origin = git.init("it");
         let dir = tempfile::tempdir().unwrap();
         let namespaces = vec![space.name.clone()];
-        let world =
-            Self { bed, space, git, origin, namespaces, watched: BTreeMap::new(), dir, running: None };
+        let world = Self { bed, space, git, origin, namespaces, watched: BTreeMap::new(), dir, running: None };
         let policy = format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    \
              it: {{path: it, namespaces: [{}], clusters: [home]}}\n",
@@ -267,12 +266,7 @@ impl World {
     }
 
     /// Waits until the record of a rollout is like that.
-    pub(super) async fn until_of(
-        &self,
-        name: &str,
-        what: &str,
-        like: impl Fn(&RolloutState) -> bool,
-    ) -> RolloutState {
+    pub(super) async fn until_of(&self, name: &str, what: &str, like: impl Fn(&RolloutState) -> bool) -> RolloutState {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             self.assert_running();
