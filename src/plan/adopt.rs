@@ -7,7 +7,7 @@ use crate::manifest::canonical::canonical;
 use crate::manifest::object::{DOMAIN, OWNER, Object, ObjectRef};
 use crate::record::posture::Posture;
 use crate::record::state::RoleName;
-use crate::target::compare;
+use crate::target::compare::{self, Difference};
 use crate::target::inplace::{self, RenderError};
 use crate::target::live::Outcome;
 use crate::target::owned;
@@ -24,9 +24,6 @@ pub const CLIENT_SIDE: [&str; 6] = [
     // What the API server calls everything that was there before managed fields were.
     "before-first-apply",
 ];
-
-/// Fields whose default depends on others, so that no table has it: a tool's update owns them although nobody set them.
-const DERIVED: [&str; 2] = ["imagePullPolicy", "serviceAccount"];
 
 /// Annotations by which other appliers claim an object, with who that is and how to hand over.
 const APPLIER_ANNOTATIONS: [(&str, &str, &str); 3] = [
@@ -211,12 +208,29 @@ fn changes(result: &Object, live: &Object) -> Vec<String> {
 fn surplus(rendered: &Object, live: &Object) -> Vec<String> {
     let Some(theirs) = owned::updated_by(live, &CLIENT_SIDE) else { return Vec::new() };
     let theirs = Object::new(live.reference().clone(), canonical(&comparable(&theirs)));
-    let derived = |pointer: &str| DERIVED.iter().any(|field| pointer.ends_with(&format!("/{field}")));
     compare::differs(&theirs, rendered)
         .iter()
-        .filter(|difference| difference.found.is_none() && !derived(&difference.pointer))
+        .filter(|difference| difference.found.is_none() && !is_derived(&theirs, difference))
         .map(|d| format!("{}: {} is {}, and the manifests do not have it", live.reference(), d.pointer, d.wanted))
         .collect()
+}
+
+/// Whether a field has the default that follows from its neighbours, so that no table has it: a tool's update owns it
+/// although nobody set it (`SetDefaults_Container` and `SetDefaults_Service` in `pkg/apis/core/v1`).
+fn is_derived(object: &Object, Difference { pointer, wanted, .. }: &Difference) -> bool {
+    let Some((parent, field)) = pointer.rsplit_once('/') else { return false };
+    let neighbour = |name| object.at(parent).and_then(|parent| parent.get(name));
+    match field {
+        "targetPort" => neighbour("port") == Some(wanted),
+        "serviceAccount" => neighbour("serviceAccountName") == Some(wanted),
+        "imagePullPolicy" => {
+            let image = neighbour("image").and_then(Value::as_str).unwrap_or_default();
+            let name = image.rsplit('/').next().unwrap_or_default();
+            let moving = !name.contains('@') && name.split_once(':').is_none_or(|(_, tag)| tag == "latest");
+            wanted == if moving { "Always" } else { "IfNotPresent" }
+        }
+        _ => false,
+    }
 }
 
 fn comparable(object: &Object) -> Object {

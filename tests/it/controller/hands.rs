@@ -87,6 +87,18 @@ async fn what_differs_at_first_sight_is_shown_and_left_alone_until_git_agrees() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_persons_tool_set_and_git_does_not_have_is_a_difference_too() {
+    let mut world = World::new("surplus", GATED).await;
+    let more = App::new("web", 1).text().replace("name: main,", "name: main, env: [{name: LEVEL, value: debug}],");
+    world.kubectl(&["apply", "-f", "-"], &more).await;
+    world.start();
+    let shown = world.until_condition(Reason::AdoptionDiffers).await;
+    assert!(shown.contains("/env") && shown.contains("debug"), "{shown}");
+    world.settled(&[Reason::AdoptionDiffers]).await;
+    assert_eq!(writes(&world).await, [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_helm_applies_is_left_to_helm_until_it_is_handed_over() {
     let mut world = World::new("helm", GATED).await;
     applied_by_hand(&world, &App::new("web", 1)).await;

@@ -11,4 +11,5 @@ mod outages;
 mod process;
 mod rest;
 mod served;
+mod words;
 mod world;

@@ -129,7 +129,8 @@ async fn x_13_n_7_a_run_goes_on_after_the_api_server_was_away() {
     world.release(&App::new("web", 2));
     world.until("a tenth", is_exposed).await;
     world.bed.fault(&["kill", "kube-apiserver"]).await;
-    world.polls(8).await;
+    let away = tokio::time::Instant::now();
+    eventually("longer than the soak", async || (away.elapsed().as_secs() > 5).then_some(())).await;
     assert!(is_exposed(&world.record().unwrap()), "no clock runs while nobody observes");
     world.bed.revive().await;
     let record = world.until_steady(Rest::Succeeded).await;
@@ -144,6 +145,13 @@ async fn x_8_a_state_branch_that_is_gone_or_set_back_is_no_record_and_nothing_is
     world.until_steady(Rest::Initialized).await;
     let tip = world.origin.tip(STATE).unwrap();
     let name = format!("refs/heads/{STATE}");
+    // Renewed every few seconds, the Lease names the newest record that was seen.
+    eventually("the anchor", async || {
+        let lease = world.kubectl(&["get", "lease", "tidegate-it", "-o", "yaml"], "").await;
+        lease.contains(&tip).then_some(())
+    })
+    .await;
+    world.kill().await;
     world.release(&App::new("web", 2));
     for lost in [vec!["update-ref", "-d", &name], vec!["update-ref", &name, "refs/heads/main"]] {
         world.origin.git(&lost);
@@ -215,11 +223,11 @@ async fn x_9_n_24_a_broken_file_stops_its_rollout_and_no_other() {
     world.until_steady(Rest::Initialized).await;
     world.until_of("api", "first sight", |record| is_steady(record, Rest::Initialized)).await;
     let before = world.pods("web").await;
-    let broken = App::new("web", 2).text().replace("replicas: 2", "replicas: two");
+    let broken = App::new("web", 2).text().replace("replicas: 2", "replicas: [2");
     world.commit(&[("it/web.yaml", &broken), ("it/api.yaml", &worker(2))]);
     world.until_of("api", "promotion", |record| is_steady(record, Rest::Succeeded)).await;
     let shown = world.until_condition(Reason::Rejected).await;
-    assert!(shown.contains("it/web.yaml:5") && shown.contains("two"), "{shown}");
+    assert!(shown.contains("it/web.yaml:"), "{shown}");
     assert_eq!(world.pods("web").await, before);
     world.settled(&[Reason::Rejected]).await;
     world.start();
