@@ -77,3 +77,40 @@ fn n_5_retry_writes_again_what_was_refused_before() {
     world.settle();
     assert_eq!(world.phase(), "Progressing(tenth)", "{:#?}", world.log);
 }
+
+#[test]
+fn a_first_sight_that_was_refused_half_way_is_tried_again_with_other_content() {
+    let mut world = World::new(QUICK, "1");
+    let mut before = world.clone();
+    while world.record.is_none() {
+        before = world.clone();
+        world.tick();
+    }
+    // The webhook did not mind the dry run; other objects are written by then.
+    let mut world = before;
+    world.refused_images.insert("app:1".to_owned());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Failed", vec!["Refused"]), "{:#?}", world.log);
+    assert!(world.owned() > 0);
+    world.pass(3_600);
+    assert_eq!(world.phase(), "Failed", "not by itself");
+    world.want(QUICK, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:2")), "{:#?}", world.log);
+}
+
+#[test]
+fn n_5_a_first_sight_that_was_refused_is_tried_again_by_retry() {
+    let mut world = World::new(QUICK, "1");
+    world.refused_images.insert("app:1".to_owned());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Failed", vec!["Refused"]));
+    // A commit that changes nothing of it is no reason.
+    world.main += 1;
+    world.refused_images.clear();
+    world.pass(60);
+    assert_eq!(world.phase(), "Failed");
+    world.say_of(DecisionAction::Retry, "0".parse().unwrap());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Steady", vec![]), "{:#?}", world.log);
+}
