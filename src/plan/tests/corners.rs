@@ -114,3 +114,16 @@ fn n_5_a_first_sight_that_was_refused_is_tried_again_by_retry() {
     world.settle();
     assert_eq!((world.phase().as_str(), world.waits()), ("Steady", vec![]), "{:#?}", world.log);
 }
+
+#[test]
+fn a_rollout_that_comes_back_before_it_was_gone_is_released_and_taken_over() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.gone();
+    while world.phase() != "Terminating" {
+        world.tick();
+    }
+    world.want(QUICK, set("1"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits(), world.owned()), ("Steady", vec![], 4), "{:#?}", world.log);
+}
