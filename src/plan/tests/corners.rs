@@ -2,7 +2,9 @@
 
 use super::manifests::{QUICK, set};
 use super::world::World;
+use crate::gate::schedule::{Freeze, Window};
 use crate::manifest::decision::DecisionAction;
+use crate::manifest::duration::Span;
 use crate::manifest::object::Kind;
 use serde_json::json;
 
@@ -126,4 +128,19 @@ fn a_rollout_that_comes_back_before_it_was_gone_is_released_and_taken_over() {
     world.want(QUICK, set("1"));
     world.settle();
     assert_eq!((world.phase().as_str(), world.waits(), world.owned()), ("Steady", vec![], 4), "{:#?}", world.log);
+}
+
+#[test]
+fn a_rollback_waits_for_no_freeze() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.want(QUICK, set("2"));
+    for _ in 0..4 {
+        world.pass(61);
+    }
+    let all = Window::new("* * * * *", Span::from_secs(3_600), chrono_tz::UTC).unwrap();
+    world.policy.freezes.insert("now".parse().unwrap(), Freeze { window: all, tenants: [].into() });
+    world.say_of(DecisionAction::Rollback, "0".parse().unwrap());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:1")), "{:#?}", world.log);
 }
