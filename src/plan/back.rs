@@ -164,7 +164,6 @@ fn drained(draft: &mut Draft<'_>, step: &Step, stop: &Stop) -> bool {
         return true;
     }
     let until = draft.now() + step.soak.delta() - done.delta();
-    draft.wake(until);
     let message = format!("requests in flight on the candidate drain, {done} of {}", step.soak);
     draft.waits.push(Wait::new(Reason::Soak, message).since(stop.clock.entered).until(until));
     false
@@ -183,9 +182,6 @@ fn retiring(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, turn: &T
     if converged.reached {
         end(draft, run, turn);
         return;
-    }
-    for at in converged.waits.iter().filter_map(|w| w.until) {
-        draft.wake(at);
     }
     draft.waits.extend(converged.waits);
 }

@@ -136,6 +136,13 @@ impl<'a> Draft<'a> {
         self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
     }
 
+    /// When it wants to be looked at again: also when something that it waits on ends by itself.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<Time> {
+        let ends = self.waits.iter().filter_map(|wait| wait.until).filter(|at| *at > self.now());
+        ends.chain(self.wake_at).min()
+    }
+
     /// Changes the phase.
     pub fn enter(&mut self, phase: Phase, what: impl Into<String>) {
         debug_assert!(self.state.phase.may_become(&phase), "{:?} → {phase:?}", self.state.phase);
@@ -285,6 +292,7 @@ impl<'a> Draft<'a> {
     /// The finished plan. `actions` gets the record that they rely on.
     #[must_use]
     pub fn finish(mut self, actions: impl FnOnce(&Self) -> Vec<Action>) -> RolloutPlan {
+        let wake_at = self.wake_at();
         self.keep_conditions();
         let mut record = RecordChange::Keep;
         if self.changes() {
@@ -311,7 +319,7 @@ impl<'a> Draft<'a> {
             void: self.void,
             waits: self.waits,
             needs: self.needs,
-            wake_at: self.wake_at,
+            wake_at,
         }
     }
 }

@@ -151,9 +151,6 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
         let through = approval::asked_as(plan, &step.name).unwrap_or_else(|| StepName::fixed("promotion"));
         waits.extend(approved(draft, plan, run, &through));
     }
-    for at in waits.iter().filter_map(|w| w.until) {
-        draft.wake(at);
-    }
     waits
 }
 

@@ -99,9 +99,6 @@ fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {
         && !converged.waits.is_empty()
         && converged.waits.iter().all(|w| matches!(w.reason, Reason::RouteNotEffective | Reason::RouteUnknown));
     if !(converged.reached || route_only) {
-        for at in converged.waits.iter().filter_map(|w| w.until) {
-            draft.wake(at);
-        }
         draft.waits.extend(converged.waits);
         return;
     }

@@ -38,9 +38,6 @@ pub fn upkeep(draft: &mut Draft<'_>) {
     }
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return };
     let converged = draft.converge(&plan, &posture, Manner::AT_REST);
-    for at in converged.waits.iter().filter_map(|w| w.until) {
-        draft.wake(at);
-    }
     draft.waits.extend(converged.waits.into_iter().filter(|w| w.reason != Reason::Writing));
     if converged.unlisted {
         draft.take_inventory();

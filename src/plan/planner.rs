@@ -88,7 +88,9 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
             let lost = draft.waits.iter().any(|w| w.reason == Reason::StateLost);
             let asking = !draft.waits.is_empty() && draft.waits.iter().all(|w| w.reason == Reason::Evidence);
             if lost || asking {
-                return RolloutPlan { waits: draft.waits, needs: draft.needs, ..hold(Wait::new(Reason::Evidence, "")) };
+                let wake_at = draft.wake_at();
+                let Draft { waits, needs, .. } = draft;
+                return RolloutPlan { waits, needs, wake_at, ..hold(Wait::new(Reason::Evidence, "")) };
             }
             draft.finish(due)
         }
@@ -112,10 +114,13 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
     if let Git::Away(why) = &draft.input.git {
         // Nothing is queued: one later commit says what live and marks show.
         let lowered: Vec<Action> = due(&draft).into_iter().filter(|action| action.class == Class::Retreat).collect();
+        // What would be recorded is not: that is no reason to look again at once.
+        let wake_at = draft.wake_at().filter(|at| *at > draft.now());
         let Draft { retreats, waits, .. } = draft;
         let retreats = [retreats, lowered].concat();
         let away = Wait::new(Reason::GitAway, why.clone());
-        return RolloutPlan { retreats, waits: [vec![away], waits].concat(), ..hold(Wait::new(Reason::GitAway, "")) };
+        let waits = [vec![away], waits].concat();
+        return RolloutPlan { retreats, waits, wake_at, ..hold(Wait::new(Reason::GitAway, "")) };
     }
     terminate::void_proposals(&mut draft);
     draft.finish(due)

@@ -1,6 +1,6 @@
 //! Corners: what comes at the wrong moment, and what lasts longer than anybody thought.
 
-use super::manifests::{QUICK, set};
+use super::manifests::{QUICK, set, set_with};
 use super::world::World;
 use crate::gate::schedule::{Freeze, Window};
 use crate::manifest::decision::DecisionAction;
@@ -143,4 +143,28 @@ fn a_rollback_waits_for_no_freeze() {
     world.say_of(DecisionAction::Rollback, "0".parse().unwrap());
     world.settle();
     assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:1")), "{:#?}", world.log);
+}
+
+#[test]
+fn a_direct_change_wakes_when_its_freeze_ends() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    let night = Window::new("0 9 * * *", Span::from_secs(7_200), chrono_tz::UTC).unwrap();
+    world.policy.freezes.insert("night".parse().unwrap(), Freeze { window: night, tenants: [].into() });
+    world.want(QUICK, set_with("1", |all| all[1]["spec"]["replicas"] = 6.into()));
+    world.settle();
+    assert_eq!(world.waits(), vec!["Freeze"]);
+    assert_eq!(world.plan_now().wake_at, Some("2026-03-02T11:00:00Z".parse().unwrap()));
+    world.pass(3_600);
+    assert!(world.waits().is_empty());
+}
+
+#[test]
+fn a_deadline_wakes_also_without_git() {
+    let mut world = World::at_tenth();
+    world.without_git();
+    world.settle();
+    assert!(world.plan_now().wake_at.is_some_and(|at| at > world.now), "the soak ends some time");
+    world.pass(3_600);
+    assert_eq!(world.plan_now().wake_at, None, "nothing but Git is waited for");
 }
