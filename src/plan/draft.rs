@@ -277,8 +277,13 @@ impl<'a> Draft<'a> {
             let since = old.map_or(self.now(), |c| c.since);
             conditions.push(Condition { reason, message, since, until: wait.until, act: wait.act.clone() });
         }
+        // While an answer is on its way, nobody knows that what it was about is over.
+        if self.waits.iter().any(|wait| wait.reason == Reason::Evidence) {
+            let kept = self.state.conditions.iter().filter(|old| conditions.iter().all(|c| c.reason != old.reason));
+            conditions.extend(kept.cloned().collect::<Vec<_>>());
+        }
         conditions.sort_by(|a, b| a.reason.cmp(&b.reason));
-        if conditions != self.state.conditions {
+        if !conditions.iter().map(news).eq(self.state.conditions.iter().map(news)) {
             let gone = self.state.conditions.iter().filter(|old| conditions.iter().all(|c| c.reason != old.reason));
             let mut words: Vec<String> = gone.map(|c| format!("no longer {}", c.reason)).collect();
             words.extend(conditions.iter().map(|c| c.reason.clone()));
@@ -347,6 +352,13 @@ fn fallback_set<'b>(draft: &'b Draft<'_>) -> &'b SetId {
     static NONE: std::sync::LazyLock<SetId> =
         std::sync::LazyLock::new(|| "0".repeat(40).parse().expect("40 zeros are a set id because they are hex digits"));
     draft.wanted().map_or(&NONE, |rollout| &rollout.set.id)
+}
+
+/// What of a condition is worth a commit: not the values that live objects have at the moment, nor an end that moves.
+fn news(condition: &Condition) -> (&str, Option<&str>, Option<&str>) {
+    let of_live = [Reason::AdoptionDiffers, Reason::Drifted, Reason::LoweredByHand].map(Reason::as_str);
+    let message = (!of_live.contains(&condition.reason.as_str())).then_some(condition.message.as_str());
+    (&condition.reason, message, condition.act.as_deref())
 }
 
 /// Reasons that belong in the record: they last, and people have to do something.

@@ -160,6 +160,37 @@ fn a_direct_change_wakes_when_its_freeze_ends() {
 }
 
 #[test]
+fn conditions_do_not_flap() {
+    // A freeze that goes on and on ends at another time each minute.
+    let mut frozen = World::new(QUICK, "1");
+    frozen.settle();
+    let all = Window::new("0 * * * *", Span::from_secs(3_601), chrono_tz::UTC).unwrap();
+    frozen.policy.freezes.insert("now".parse().unwrap(), Freeze { window: all, tenants: [].into() });
+    frozen.want(QUICK, set("2"));
+    // What differs at first sight is not looked at for a moment each time when a status changes.
+    let mut differing = World::new(QUICK, "1");
+    differing.exists(&set("0"));
+    // A hand that is a scaler.
+    let mut drifting = World::at_tenth();
+    drifting.edit(Kind::Deployment, "podinfo", |d| d["spec"]["replicas"] = 5.into());
+    for mut world in [frozen, differing, drifting] {
+        world.settle();
+        let (commits, waits) = (world.log.len(), world.waits());
+        for n in 0..5 {
+            world.edit(Kind::Deployment, "podinfo", |d| {
+                d["status"]["restarts"] = n.into();
+                if d["spec"]["replicas"] != 4 {
+                    d["spec"]["replicas"] = (6 + n).into();
+                }
+            });
+            world.pass(20);
+        }
+        assert_eq!(world.waits(), waits);
+        assert_eq!(world.log[commits..], [] as [String; 0], "nothing new was said to Git");
+    }
+}
+
+#[test]
 fn a_deadline_wakes_also_without_git() {
     let mut world = World::at_tenth();
     world.without_git();
