@@ -6,7 +6,7 @@ use super::action::{Action, Class, Expects, Verb};
 use super::context::{Context, exactly, seq_of};
 use super::exposure;
 use super::report::{Reason, Wait};
-use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
+use crate::manifest::object::{APPLIED, DOMAIN, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::{Posture, Split};
 use crate::record::state::RoleName;
 use crate::target::inplace::{self, RenderError, Rendered};
@@ -211,14 +211,17 @@ impl Pass<'_> {
     fn delete(&mut self) -> bool {
         let context = self.context;
         let ours = |live: &&Object| context.is_ours(live) && !self.rendered.contains_key(live.reference());
-        let mut surplus: Vec<&Object> = context
-            .live
-            .objects
-            .values()
-            .map(AsRef::as_ref)
-            .filter(|o| Kind::MANIFEST.contains(&o.reference().kind))
-            .filter(ours)
-            .collect();
+        let objects = context.live.objects.values().map(AsRef::as_ref);
+        let marked = objects.filter(|o| Kind::MANIFEST.contains(&o.reference().kind)).filter(ours);
+        let (mut surplus, copied): (Vec<&Object>, Vec<&Object>) =
+            marked.partition(|live| context.lists(live) || context.makes(live.reference()));
+        for live in copied {
+            let why = format!(
+                "{} carries our marks, but we did not make it; remove its annotations {DOMAIN}/*",
+                live.reference()
+            );
+            self.out.drifted.push(Wait::new(Reason::Drifted, why));
+        }
         let of_stable = surplus.iter().filter(|o| role_of(o) == RoleName::Stable).count();
         if of_stable > context.input.policy.max_deletions {
             let why = format!(
@@ -233,11 +236,7 @@ impl Pass<'_> {
             if live.at("/metadata/deletionTimestamp").is_some() {
                 continue;
             }
-            let listed = context
-                .inventory
-                .iter()
-                .any(|o| o.reference == *live.reference() && Some(o.uid.as_str()) == live.uid());
-            if !listed {
+            if !context.lists(live) {
                 self.out.unlisted = true;
                 continue;
             }

@@ -9,8 +9,10 @@ use super::procedure::Roles;
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{Plan, Rollout};
 use crate::manifest::ids::{CommitId, SetId};
+use crate::manifest::object::{OWNER, Object};
 use crate::record::posture::Posture;
 use crate::record::state::{ClusterState, Condition, Owned, Phase, RolloutState, Run, Time};
+use crate::target::layout;
 use crate::target::live::LiveState;
 use std::sync::Arc;
 
@@ -245,23 +247,22 @@ impl<'a> Draft<'a> {
         self.before.as_ref() != Some(&self.state)
     }
 
-    /// Lists in the record what is ours in the cluster now.
+    /// Lists in the record what is ours in the cluster now: what carries our mark, and was listed before or has a name
+    /// that one of the pinned sets gives. Marks alone are copied too easily.
     pub fn take_inventory(&mut self) {
-        let owner = self.owner.clone();
-        let mut inventory: Vec<Owned> = self
-            .live
-            .objects
-            .values()
-            .filter(|o| o.annotation(crate::manifest::object::OWNER) == Some(owner.as_str()))
+        let Some(cluster) = self.state.clusters.get_mut(&self.input.me.cluster) else { return };
+        let listed = |object: &Object| cluster.inventory.iter().any(|owned| owned.is(object));
+        let made = |object: &Object| self.input.sets.values().any(|set| layout::makes(set, object.reference()));
+        let ours = self.live.objects.values().filter(|o| o.annotation(OWNER) == Some(self.owner.as_str()));
+        let mut inventory: Vec<Owned> = ours
+            .filter(|object| listed(object) || made(object))
             .filter_map(|o| {
                 let uid = o.uid()?.to_owned();
                 Some(Owned { reference: o.reference().clone(), uid, role: converge::role_of(o) })
             })
             .collect();
         inventory.sort();
-        if let Some(cluster) = self.state.clusters.get_mut(&self.input.me.cluster) {
-            cluster.inventory = inventory;
-        }
+        cluster.inventory = inventory;
     }
 
     /// Keeps those waits that people have to know of as conditions; `since` stays while a reason stays.

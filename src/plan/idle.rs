@@ -38,6 +38,7 @@ pub fn upkeep(draft: &mut Draft<'_>) {
     }
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return };
     let converged = draft.converge(&plan, &posture, Manner::AT_REST);
+    draft.waits.extend(converged.drifted);
     draft.waits.extend(converged.waits.into_iter().filter(|w| w.reason != Reason::Writing));
     if converged.unlisted {
         draft.take_inventory();
