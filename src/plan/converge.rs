@@ -194,17 +194,12 @@ impl Pass<'_> {
         if self.drift == Drift::Restore {
             return false;
         }
-        let wait = match exposure::standing(self.context) {
-            Standing::Effective => return false,
-            Standing::NotYet { why } => Wait::new(Reason::RouteNotEffective, why),
-            Standing::Unknown { why } => Wait::new(Reason::RouteUnknown, why),
-            Standing::Refused { why } => {
-                self.out.refused = Some(format!("the route was refused: {why}"));
-                Wait::new(Reason::RouteNotEffective, why)
-            }
-        };
-        self.out.waits.push(wait);
-        true
+        if let Standing::Refused { why } = exposure::standing(self.context) {
+            self.out.refused = Some(format!("the route was refused: {why}"));
+        }
+        let wait = not_in_force(self.context);
+        self.out.waits.extend(wait);
+        !self.out.waits.is_empty()
     }
 
     /// Removes what is ours and no longer rendered: referrers before referents.
@@ -375,6 +370,16 @@ impl Pass<'_> {
         let again = answer.at + TimeDelta::seconds(pause);
         self.out.waits.push(Wait::new(reason, message).since(answer.at).until(again));
         self.context.input.now < again
+    }
+}
+
+/// Why the route is not in force, if it is not.
+#[must_use]
+pub fn not_in_force(context: &Context<'_>) -> Option<Wait> {
+    match exposure::standing(context) {
+        Standing::Effective => None,
+        Standing::NotYet { why } | Standing::Refused { why } => Some(Wait::new(Reason::RouteNotEffective, why)),
+        Standing::Unknown { why } => Some(Wait::new(Reason::RouteUnknown, why)),
     }
 }
 
