@@ -101,11 +101,20 @@ pub enum Sight {
     Refused(String),
 }
 
+/// What objects with our marks mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ours {
+    /// The record knows of them.
+    Known,
+    /// There is no record of them.
+    Lost,
+}
+
 /// Looks at every object that the first posture would write: absent, equal, or different (design §6).
 ///
 /// # Errors
 /// When the posture cannot be rendered.
-pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, RenderError> {
+pub fn first_sight(context: &Context<'_>, posture: &Posture, ours: Ours) -> Result<Sight, RenderError> {
     let (mut waits, mut needs, mut differing) = (Vec::new(), Vec::new(), Vec::new());
     for (reference, rendered) in inplace::render(posture, &context.facts())? {
         if context.live.missing.contains(&reference.kind) {
@@ -115,6 +124,9 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, Re
         let live = context.live.get(&reference);
         if let Some(live) = live {
             if context.is_ours(live) {
+                if ours == Ours::Known {
+                    continue;
+                }
                 let why = format!("{reference} carries our marks, but the state branch has no record of this rollout");
                 waits.push(Wait::new(Reason::StateLost, why));
                 continue;

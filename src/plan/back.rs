@@ -1,15 +1,17 @@
 //! The way back: why a run takes it, and its steps.
 
 use super::action::Verb;
-use super::converge::{Drift, StableFirst};
+use super::converge::{self, Drift, StableFirst};
 use super::draft::{Draft, Manner};
-use super::forward::outcome_of;
+use super::exposure;
+use super::forward::{outcome_of, with_clock};
 use super::input::Desired;
 use super::procedure::{self, Step, observed};
 use super::report::{Reason, Wait};
 use super::retreat;
 use crate::gate::BrakeWord;
 use crate::manifest::desired::Plan;
+use crate::manifest::duration::Span;
 use crate::manifest::ids::StepName;
 use crate::manifest::object::APPLIED;
 use crate::record::history;
@@ -154,7 +156,7 @@ pub fn reverting(draft: &mut Draft<'_>, stop: &Stop, why: &str, then: Then) {
     match stop.step.as_str() {
         "retire" => retiring(draft, &plan, &run, &retire, &turn),
         "return" => {
-            if go_back(draft, &run, &turn) && drained(draft, &drain, stop) {
+            if go_back(draft, &run, &turn) && drained(draft, &plan, &drain, stop) {
                 next(draft, &retire, &turn);
             }
         }
@@ -176,16 +178,32 @@ fn next(draft: &mut Draft<'_>, step: &Step, turn: &Turn) {
     draft.enter(Phase::Reverting { stop, why: turn.why.clone(), then: turn.then }, what);
 }
 
-/// Requests in flight on the candidate have had their time.
-fn drained(draft: &mut Draft<'_>, step: &Step, stop: &Stop) -> bool {
-    let done = observed(stop.clock.entered, draft.now(), &draft.input.gaps);
+/// Requests in flight on the candidate have had their time, counted from when the route is in force: until then more come.
+fn drained(draft: &mut Draft<'_>, plan: &Plan, step: &Step, stop: &Stop) -> bool {
+    if step.soak == Span::ZERO {
+        return true;
+    }
+    let Some(exposed) = stop.clock.exposed else {
+        let context = draft.context(plan, None, None);
+        // A route that somebody deleted sends nobody anywhere; *retire* makes it again.
+        let there = exposure::carriers(&context).first().is_some_and(|carrier| context.live.get(carrier).is_some());
+        if let Some(wait) = converge::not_in_force(&context).filter(|_| there) {
+            draft.waits.push(wait);
+            return false;
+        }
+        let clock = Clock { exposed: Some(draft.now()), ..stop.clock };
+        draft.state.phase = with_clock(&draft.state.phase, clock);
+        draft.note("the route back is in force");
+        draft.wake(draft.now());
+        return false;
+    };
+    let done = observed(exposed, draft.now(), &draft.input.gaps);
     if done >= step.soak {
         return true;
     }
     let until = draft.now() + step.soak.delta() - done.delta();
-    draft.wake(until);
     let message = format!("requests in flight on the candidate drain, {done} of {}", step.soak);
-    draft.waits.push(Wait::new(Reason::Soak, message).since(stop.clock.entered).until(until));
+    draft.waits.push(Wait::new(Reason::Soak, message).since(exposed).until(until));
     false
 }
 
@@ -202,9 +220,6 @@ fn retiring(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, turn: &T
     if converged.reached {
         end(draft, run, turn);
         return;
-    }
-    for at in converged.waits.iter().filter_map(|w| w.until) {
-        draft.wake(at);
     }
     draft.waits.extend(converged.waits);
 }

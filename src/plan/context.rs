@@ -133,6 +133,18 @@ impl<'a> Context<'a> {
         live.annotation(OWNER) == Some(self.owner)
     }
 
+    /// Whether the record lists that live object as ours.
+    #[must_use]
+    pub fn lists(&self, live: &Object) -> bool {
+        self.inventory.iter().any(|owned| owned.is(live))
+    }
+
+    /// Whether one of the pinned sets gives something that name.
+    #[must_use]
+    pub fn makes(&self, reference: &ObjectRef) -> bool {
+        self.input.sets.values().any(|set| layout::makes(set, reference))
+    }
+
     /// A rendered object with all our marks.
     #[must_use]
     pub fn marked(&self, object: &Object, role: RoleName) -> Object {

@@ -6,7 +6,7 @@ use super::action::{Action, Class, Expects, Verb};
 use super::context::{Context, exactly, seq_of};
 use super::exposure;
 use super::report::{Reason, Wait};
-use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
+use crate::manifest::object::{APPLIED, DOMAIN, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::{Posture, Split};
 use crate::record::state::RoleName;
 use crate::target::inplace::{self, RenderError, Rendered};
@@ -194,31 +194,29 @@ impl Pass<'_> {
         if self.drift == Drift::Restore {
             return false;
         }
-        let wait = match exposure::standing(self.context) {
-            Standing::Effective => return false,
-            Standing::NotYet { why } => Wait::new(Reason::RouteNotEffective, why),
-            Standing::Unknown { why } => Wait::new(Reason::RouteUnknown, why),
-            Standing::Refused { why } => {
-                self.out.refused = Some(format!("the route was refused: {why}"));
-                Wait::new(Reason::RouteNotEffective, why)
-            }
-        };
-        self.out.waits.push(wait);
-        true
+        if let Standing::Refused { why } = exposure::standing(self.context) {
+            self.out.refused = Some(format!("the route was refused: {why}"));
+        }
+        let wait = not_in_force(self.context);
+        self.out.waits.extend(wait);
+        !self.out.waits.is_empty()
     }
 
     /// Removes what is ours and no longer rendered: referrers before referents.
     fn delete(&mut self) -> bool {
         let context = self.context;
         let ours = |live: &&Object| context.is_ours(live) && !self.rendered.contains_key(live.reference());
-        let mut surplus: Vec<&Object> = context
-            .live
-            .objects
-            .values()
-            .map(AsRef::as_ref)
-            .filter(|o| Kind::MANIFEST.contains(&o.reference().kind))
-            .filter(ours)
-            .collect();
+        let objects = context.live.objects.values().map(AsRef::as_ref);
+        let marked = objects.filter(|o| Kind::MANIFEST.contains(&o.reference().kind)).filter(ours);
+        let (mut surplus, copied): (Vec<&Object>, Vec<&Object>) =
+            marked.partition(|live| context.lists(live) || context.makes(live.reference()));
+        for live in copied {
+            let why = format!(
+                "{} carries our marks, but we did not make it; remove its annotations {DOMAIN}/*",
+                live.reference()
+            );
+            self.out.drifted.push(Wait::new(Reason::Drifted, why));
+        }
         let of_stable = surplus.iter().filter(|o| role_of(o) == RoleName::Stable).count();
         if of_stable > context.input.policy.max_deletions {
             let why = format!(
@@ -233,11 +231,7 @@ impl Pass<'_> {
             if live.at("/metadata/deletionTimestamp").is_some() {
                 continue;
             }
-            let listed = context
-                .inventory
-                .iter()
-                .any(|o| o.reference == *live.reference() && Some(o.uid.as_str()) == live.uid());
-            if !listed {
+            if !context.lists(live) {
                 self.out.unlisted = true;
                 continue;
             }
@@ -376,6 +370,16 @@ impl Pass<'_> {
         let again = answer.at + TimeDelta::seconds(pause);
         self.out.waits.push(Wait::new(reason, message).since(answer.at).until(again));
         self.context.input.now < again
+    }
+}
+
+/// Why the route is not in force, if it is not.
+#[must_use]
+pub fn not_in_force(context: &Context<'_>) -> Option<Wait> {
+    match exposure::standing(context) {
+        Standing::Effective => None,
+        Standing::NotYet { why } | Standing::Refused { why } => Some(Wait::new(Reason::RouteNotEffective, why)),
+        Standing::Unknown { why } => Some(Wait::new(Reason::RouteUnknown, why)),
     }
 }
 

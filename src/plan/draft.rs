@@ -9,8 +9,10 @@ use super::procedure::Roles;
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{Plan, Rollout};
 use crate::manifest::ids::{CommitId, SetId};
+use crate::manifest::object::{OWNER, Object};
 use crate::record::posture::Posture;
 use crate::record::state::{ClusterState, Condition, Owned, Phase, RolloutState, Run, Time};
+use crate::target::layout;
 use crate::target::live::LiveState;
 use std::sync::Arc;
 
@@ -136,6 +138,13 @@ impl<'a> Draft<'a> {
         self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
     }
 
+    /// When it wants to be looked at again: also when something that it waits on ends by itself.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<Time> {
+        let ends = self.waits.iter().filter_map(|wait| wait.until).filter(|at| *at > self.now());
+        ends.chain(self.wake_at).min()
+    }
+
     /// Changes the phase.
     pub fn enter(&mut self, phase: Phase, what: impl Into<String>) {
         debug_assert!(self.state.phase.may_become(&phase), "{:?} → {phase:?}", self.state.phase);
@@ -236,31 +245,28 @@ impl<'a> Draft<'a> {
         self.before.as_ref() != Some(&self.state)
     }
 
-    /// Lists in the record what is ours in the cluster now.
+    /// Lists in the record what is ours in the cluster now: what carries our mark, and was listed before or has a name
+    /// that one of the pinned sets gives. Marks alone are copied too easily.
     pub fn take_inventory(&mut self) {
-        let owner = self.owner.clone();
-        let mut inventory: Vec<Owned> = self
-            .live
-            .objects
-            .values()
-            .filter(|o| o.annotation(crate::manifest::object::OWNER) == Some(owner.as_str()))
+        let Some(cluster) = self.state.clusters.get_mut(&self.input.me.cluster) else { return };
+        let listed = |object: &Object| cluster.inventory.iter().any(|owned| owned.is(object));
+        let made = |object: &Object| self.input.sets.values().any(|set| layout::makes(set, object.reference()));
+        let ours = self.live.objects.values().filter(|o| o.annotation(OWNER) == Some(self.owner.as_str()));
+        let mut inventory: Vec<Owned> = ours
+            .filter(|object| listed(object) || made(object))
             .filter_map(|o| {
                 let uid = o.uid()?.to_owned();
                 Some(Owned { reference: o.reference().clone(), uid, role: converge::role_of(o) })
             })
             .collect();
         inventory.sort();
-        if let Some(cluster) = self.state.clusters.get_mut(&self.input.me.cluster) {
-            cluster.inventory = inventory;
-        }
+        cluster.inventory = inventory;
     }
 
     /// Keeps those waits that people have to know of as conditions; `since` stays while a reason stays. What the API server
     /// said stays until it says something else: as long as an answer is awaited, or a write is `due`.
     fn keep_conditions(&mut self, due: bool) {
-        let awaited = due || !self.needs.is_empty();
-        let answered = |c: &&Condition| awaited && ANSWERS.iter().any(|reason| reason.as_str() == c.reason);
-        let mut conditions: Vec<Condition> = self.state.conditions.iter().filter(answered).cloned().collect();
+        let mut conditions: Vec<Condition> = Vec::new();
         for wait in self.waits.iter().filter(|w| lasting(w.reason)) {
             let reason = wait.reason.as_str().to_owned();
             let old = self.state.conditions.iter().find(|c| c.reason == reason);
@@ -273,8 +279,13 @@ impl<'a> Draft<'a> {
             let until = wait.until.filter(|_| matches!(wait.reason, Reason::Window | Reason::Freeze));
             conditions.push(Condition { reason, message, since, until, act: wait.act.clone() });
         }
+        let awaited = due || !self.needs.is_empty() || self.waits.iter().any(|wait| wait.reason == Reason::Evidence);
+        let answers =
+            self.state.conditions.iter().filter(|c| awaited && ANSWERS.iter().any(|r| r.as_str() == c.reason));
+        let kept: Vec<_> = answers.filter(|old| conditions.iter().all(|c| c.reason != old.reason)).cloned().collect();
+        conditions.extend(kept);
         conditions.sort_by(|a, b| a.reason.cmp(&b.reason));
-        if conditions != self.state.conditions {
+        if !conditions.iter().map(news).eq(self.state.conditions.iter().map(news)) {
             let gone = self.state.conditions.iter().filter(|old| conditions.iter().all(|c| c.reason != old.reason));
             let mut words: Vec<String> = gone.map(|c| format!("no longer {}", c.reason)).collect();
             words.extend(conditions.iter().map(|c| c.reason.clone()));
@@ -288,6 +299,7 @@ impl<'a> Draft<'a> {
     /// The finished plan. `actions` gets the record that they rely on.
     #[must_use]
     pub fn finish(mut self, actions: impl Fn(&Self) -> Vec<Action>) -> RolloutPlan {
+        let wake_at = self.wake_at();
         let told = self.state.conditions.iter().any(|c| ANSWERS.iter().any(|reason| reason.as_str() == c.reason));
         let due = told && !actions(&self).is_empty();
         self.keep_conditions(due);
@@ -316,7 +328,7 @@ impl<'a> Draft<'a> {
             void: self.void,
             waits: self.waits,
             needs: self.needs,
-            wake_at: self.wake_at,
+            wake_at,
         }
     }
 }
@@ -348,6 +360,12 @@ fn fallback_set<'b>(draft: &'b Draft<'_>) -> &'b SetId {
 
 /// Reasons that are learned from what the API server answers.
 const ANSWERS: [Reason; 4] = [Reason::AdoptionDiffers, Reason::FieldConflict, Reason::Forbidden, Reason::CrdMissing];
+/// What of a condition is worth a commit: not the values that live objects have at the moment, nor an end that moves.
+fn news(condition: &Condition) -> (&str, Option<&str>, Option<&str>) {
+    let of_live = [Reason::AdoptionDiffers, Reason::Drifted, Reason::LoweredByHand].map(Reason::as_str);
+    let message = (!of_live.contains(&condition.reason.as_str())).then_some(condition.message.as_str());
+    (&condition.reason, message, condition.act.as_deref())
+}
 
 /// Reasons that belong in the record: they last, and people have to do something.
 fn lasting(reason: Reason) -> bool {

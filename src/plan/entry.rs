@@ -128,6 +128,9 @@ fn exposure(step: &Step) -> String {
 /// All that bars entry to a step now. Every unmet condition is listed.
 fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait> {
     let mut waits = barred(draft);
+    if run.route == Route::Rollback {
+        waits.retain(|wait| wait.reason != Reason::Freeze);
+    }
     if run.held {
         let act = format!("tidegate resume {}", draft.input.id);
         waits.push(Wait::new(Reason::Held, format!("run {} is held by a person's word", run.id)).act(act));
@@ -147,9 +150,6 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
     if step.before.approval.is_some() {
         let through = approval::asked_as(plan, &step.name).unwrap_or_else(|| StepName::fixed("promotion"));
         waits.extend(approved(draft, plan, run, &through));
-    }
-    for at in waits.iter().filter_map(|w| w.until) {
-        draft.wake(at);
     }
     waits
 }

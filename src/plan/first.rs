@@ -1,6 +1,6 @@
 //! First sight: from nothing to Steady(Initialized).
 
-use super::adopt::{self, Sight};
+use super::adopt::{self, Ours, Sight};
 use super::converge::{Drift, StableFirst};
 use super::draft::{Draft, Manner};
 use super::input::{Desired, Input};
@@ -8,8 +8,9 @@ use super::report::{Reason, Wait};
 use crate::manifest::desired::Rollout;
 use crate::manifest::ids::RunId;
 use crate::manifest::object::{Kind, PODS};
+use crate::record::history;
 use crate::record::posture::{Posture, Role, Size, Split};
-use crate::record::state::{Clock, Phase, Promoted, Rest, RolloutState, Source, Standing};
+use crate::record::state::{Clock, Outcome, Phase, Promoted, Rest, RolloutState, Source, Standing};
 use crate::record::unknown::Unknown;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ fn posture_of(draft: &Draft<'_>, rollout: &Rollout) -> Posture {
 }
 
 /// Brings stable up; no gates but freeze, suspend and brake.
-pub fn initialize(draft: &mut Draft<'_>, clock: Clock) {
+pub fn initialize(draft: &mut Draft<'_>) {
     let Desired::Wanted(rollout) = &draft.input.desired else {
         if let Desired::Gone = draft.input.desired {
             draft.enter(Phase::Terminating { since: draft.now() }, "removed from main");
@@ -63,35 +64,26 @@ pub fn initialize(draft: &mut Draft<'_>, clock: Clock) {
     let posture = posture_of(draft, rollout);
     match draft.posture() {
         Some(recorded) if *recorded == posture => bring_up(draft, rollout, &posture),
-        Some(_) => {
-            // Main moved on before the first version was up: nothing of it has to be gone back to.
-            draft.allow(posture);
-            draft.state.phase = Phase::Initializing(Clock::entered(draft.now()));
-            draft.note("main moved on before first sight ended");
-            draft.wake(draft.now());
-        }
-        None => look(draft, rollout, posture, clock),
+        // Main moved on before the first version was up: nothing of it has to be gone back to.
+        Some(_) => look(draft, rollout, posture, Ours::Known),
+        None => look(draft, rollout, posture, Ours::Lost),
     }
 }
 
-fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, _clock: Clock) {
+fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: Ours) {
     let waits = super::entry::barred(draft);
     if !waits.is_empty() {
         draft.waits.extend(waits);
         return;
     }
-    let sight = adopt::first_sight(&draft.context(&rollout.plan, None, None), &posture);
+    let sight = adopt::first_sight(&draft.context(&rollout.plan, None, None), &posture, ours);
     match sight {
         Err(error) => draft.waits.push(Wait::new(Reason::Rejected, error.to_string())),
         Ok(Sight::Wait(waits, needs)) => {
             draft.waits.extend(waits);
             draft.needs.extend(needs);
         }
-        Ok(Sight::Refused(why)) => {
-            let phase = Phase::Failed { why: why.clone(), since: draft.now(), standing: Standing::Stable };
-            draft.enter(phase, format!("refused at first sight: {why}"));
-            draft.state.source.commit = draft.input.main.clone();
-        }
+        Ok(Sight::Refused(why)) => refuse(draft, rollout, why),
         Ok(Sight::Clear) => {
             draft.allow(posture);
             draft.state.phase = Phase::Initializing(Clock::entered(draft.now()));
@@ -104,8 +96,7 @@ fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, _clock:
 fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {
     let converged = draft.converge(&rollout.plan, posture, BRINGING_UP);
     if let Some(why) = converged.refused {
-        let phase = Phase::Failed { why: why.clone(), since: draft.now(), standing: Standing::Stable };
-        draft.enter(phase, format!("refused at first sight: {why}"));
+        refuse(draft, rollout, why);
         return;
     }
     // Nobody may run a gateway for the route yet: that keeps no version from being stable.
@@ -113,9 +104,6 @@ fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {
         && !converged.waits.is_empty()
         && converged.waits.iter().all(|w| matches!(w.reason, Reason::RouteNotEffective | Reason::RouteUnknown));
     if !(converged.reached || route_only) {
-        for at in converged.waits.iter().filter_map(|w| w.until) {
-            draft.wake(at);
-        }
         draft.waits.extend(converged.waits);
         return;
     }
@@ -130,15 +118,19 @@ fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {
     draft.enter(Phase::Steady { how: Rest::Initialized, since: draft.now() }, "initialized");
 }
 
-/// Failed at first sight: tried again when main says something else.
+/// The API server refuses what main wants: nothing is written any more until main says something else, or `retry 0`.
+fn refuse(draft: &mut Draft<'_>, rollout: &Rollout, why: String) {
+    let (revision, now) = (rollout.set.revision.clone(), draft.now());
+    history::refuse(&mut draft.state, revision, RunId::zero(), Outcome::Failed, &why, now);
+    let what = format!("refused at first sight: {why}");
+    draft.enter(Phase::Failed { why, since: now, standing: Standing::Stable }, what);
+}
+
+/// Failed at first sight.
 pub fn again(draft: &mut Draft<'_>, rollout: &Rollout) {
-    let tried = draft.state.source.commit == draft.input.main
-        || draft.posture().is_some_and(|posture| *posture == posture_of(draft, rollout));
-    if tried {
-        let why = if let Phase::Failed { why, .. } = &draft.state.phase { why.clone() } else { String::new() };
-        draft.waits.push(Wait::new(Reason::Refused, why));
+    if let Some(wait) = super::idle::refused(draft, rollout) {
+        draft.waits.push(wait);
         return;
     }
-    draft.state.clusters.clear();
     draft.enter(Phase::Initializing(Clock::entered(draft.now())), "first sight again");
 }

@@ -197,7 +197,7 @@ fn soak_of(plan: &Plan, run: &Run, step: &Step) -> u64 {
 }
 
 /// The soak, counted from `exposed` while observed.
-fn soaking(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &Stop) -> Option<Wait> {
+fn soaking(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &Stop) -> Option<Wait> {
     let need = soak_of(plan, run, step);
     let exposed = stop.clock.exposed.unwrap_or(draft.now());
     let done = observed(exposed, draft.now(), &draft.input.gaps).as_secs();
@@ -205,7 +205,6 @@ fn soaking(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         return None;
     }
     let until = draft.now() + seconds(need - done).delta();
-    draft.wake(until);
     let what = if step.stage == Stage::Finalising { "requests in flight drain" } else { "it stays exposed" };
     let message = format!("{}: {what}, {} of {}", step.name, seconds(done), seconds(need));
     Some(Wait::new(Reason::Soak, message).since(exposed).until(until))
@@ -219,9 +218,6 @@ fn wake_at_deadline(draft: &mut Draft<'_>, plan: &Plan, stop: &Stop, converged: 
     let readiness = converged.not_ready.as_ref().map(|(_, readiness)| readiness);
     if let Some((_, left)) = readiness.and_then(|readiness| until_deadline(draft, plan, stop, readiness)) {
         draft.wake(draft.now() + left.delta());
-    }
-    for at in converged.waits.iter().filter_map(|w| w.until) {
-        draft.wake(at);
     }
 }
 

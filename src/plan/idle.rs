@@ -12,7 +12,7 @@ use crate::manifest::ids::RunId;
 use crate::record::branches::{Asks, Head};
 use crate::record::history::{self, RunOf};
 use crate::record::posture::{Posture, Role, Size, Split};
-use crate::record::state::{Outcome, Phase, Promoted, Pull, Route, Run};
+use crate::record::state::{Outcome, Phase, Promoted, Pull, Refused, Route, Run};
 use std::sync::Arc;
 
 /// Steady, or failed with stable serving.
@@ -33,13 +33,12 @@ pub fn idle(draft: &mut Draft<'_>, asked: &Asked) {
 
 /// What keeps the objects at rest from being as they should.
 pub fn upkeep(draft: &mut Draft<'_>) {
-    let (None, Some(plan), Some(posture)) = (&draft.state.run, draft.plan_in_force(), draft.posture().cloned()) else {
+    if draft.state.run.is_some() || draft.state.promoted.is_none() {
         return;
-    };
-    let converged = draft.converge(&plan, &posture, Manner::AT_REST);
-    for at in converged.waits.iter().filter_map(|w| w.until) {
-        draft.wake(at);
     }
+    let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return };
+    let converged = draft.converge(&plan, &posture, Manner::AT_REST);
+    draft.waits.extend(converged.drifted);
     draft.waits.extend(converged.waits.into_iter().filter(|w| w.reason != Reason::Writing));
     if converged.unlisted {
         draft.take_inventory();
@@ -100,21 +99,23 @@ fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &s
 }
 
 fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, old: &Set) {
-    if let Some(refused) = draft.state.refused.iter().find(|r| r.revision == rollout.set.revision).cloned() {
-        let message = format!(
-            "revision {} met its end in run {} ({:?}): {}",
-            refused.revision.short(),
-            refused.run,
-            refused.outcome,
-            refused.why
-        );
-        let act = format!("tidegate retry {} --run {}", draft.input.id, refused.run);
-        draft.waits.push(Wait::new(Reason::Refused, message).since(refused.at).act(act));
+    if let Some(wait) = refused(draft, rollout) {
+        draft.waits.push(wait);
         return;
     }
     let route =
         if rollout.plan.traffic.is_none() || rollout.set.pods == old.pods { Route::Plain } else { Route::Phases };
     open(draft, &rollout.plan, &rollout.set, route);
+}
+
+/// Why what main wants is not tried again.
+#[must_use]
+pub fn refused(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
+    let Refused { revision, run, outcome, why, at } =
+        draft.state.refused.iter().find(|r| r.revision == rollout.set.revision)?;
+    let message = format!("revision {} met its end in run {run} ({outcome:?}): {why}", revision.short());
+    let act = format!("tidegate retry {} --run {run}", draft.input.id);
+    Some(Wait::new(Reason::Refused, message).since(*at).act(act))
 }
 
 /// Opens a run: recorded before anything is asked or made.

@@ -83,13 +83,14 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
     match &input.desired {
         Desired::Wanted(rollout) => {
             let mut draft = Draft::new(input, live, None, first::blank(input, rollout), None);
-            if let Phase::Initializing(clock) = draft.state.phase.clone() {
-                first::initialize(&mut draft, clock);
-            }
+            first::initialize(&mut draft);
             // Evidence on its way is no news for Git, and a new record must not hide a lost one.
             let lost = draft.waits.iter().any(|w| w.reason == Reason::StateLost);
-            if draft.posture().is_none() && (lost || draft.waits.iter().all(|w| w.reason == Reason::Evidence)) {
-                return RolloutPlan { waits: draft.waits, needs: draft.needs, ..hold(Wait::new(Reason::Evidence, "")) };
+            let asking = !draft.waits.is_empty() && draft.waits.iter().all(|w| w.reason == Reason::Evidence);
+            if lost || asking {
+                let wake_at = draft.wake_at();
+                let Draft { waits, needs, .. } = draft;
+                return RolloutPlan { waits, needs, wake_at, ..hold(Wait::new(Reason::Evidence, "")) };
             }
             draft.finish(due)
         }
@@ -113,10 +114,13 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
     if let Git::Away(why) = &draft.input.git {
         // Nothing is queued: one later commit says what live and marks show.
         let lowered: Vec<Action> = due(&draft).into_iter().filter(|action| action.class == Class::Retreat).collect();
+        // What would be recorded is not: that is no reason to look again at once.
+        let wake_at = draft.wake_at().filter(|at| *at > draft.now());
         let Draft { retreats, waits, .. } = draft;
         let retreats = [retreats, lowered].concat();
         let away = Wait::new(Reason::GitAway, why.clone());
-        return RolloutPlan { retreats, waits: [vec![away], waits].concat(), ..hold(Wait::new(Reason::GitAway, "")) };
+        let waits = [vec![away], waits].concat();
+        return RolloutPlan { retreats, waits, wake_at, ..hold(Wait::new(Reason::GitAway, "")) };
     }
     terminate::void_proposals(&mut draft);
     draft.finish(due)
@@ -125,7 +129,7 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
 /// One step of the phase machine.
 fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: &words::Asked) {
     match phase {
-        Phase::Initializing(clock) => first::initialize(draft, *clock),
+        Phase::Initializing(_) => first::initialize(draft),
         Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. } => {
             idle::idle(draft, asked);
             idle::upkeep(draft);
@@ -150,6 +154,8 @@ fn due(draft: &Draft<'_>) -> Vec<Action> {
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return Vec::new() };
     let how = match &draft.state.phase {
         Phase::Initializing(_) => first::BRINGING_UP,
+        // Refused at first sight: nothing of it is stable.
+        Phase::Failed { .. } if draft.state.promoted.is_none() => return Vec::new(),
         Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. } => Manner::AT_REST,
         Phase::Failed { standing: Standing::OnCandidate, .. } => Manner { drift: Drift::Report, ..Manner::AT_REST },
         Phase::Reverting { stop, .. } if stop.step.as_str() == "retire" => back::RETIRING,

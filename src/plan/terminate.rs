@@ -5,7 +5,7 @@ use super::context::exactly;
 use super::draft::{Draft, RolloutPlan};
 use super::input::Input;
 use super::planner;
-use super::report::Wait;
+use super::report::{Reason, Wait};
 use crate::gate::{BrakeWord, approval};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
@@ -18,25 +18,31 @@ use crate::traffic::gateway_api;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The manifest is gone: objects stay, our marks go, then the record (design §13.10). A file that comes back meanwhile is
-/// met by a first sight once the record is gone.
+/// The manifest is gone: objects stay, our marks go, then the record (design §13.10). A rollout that comes back meanwhile is
+/// taken over after that, as at first sight.
 pub fn terminate(draft: &mut Draft<'_>) {
-    let owner = format!("{}/{}", draft.input.me.instance, draft.input.id);
-    if !draft.live.objects.values().any(|o| o.annotation(OWNER) == Some(owner.as_str())) {
+    if released(draft).next().is_none() {
         draft.removed = Some("released: removed from main, its objects stay".to_owned());
+    } else {
+        draft.waits.push(Wait::new(Reason::Writing, "our marks are being taken off its objects"));
     }
+}
+
+/// What carries our marks by our own writes, cut down to what we own of it. A mark that others own as well stays with them.
+fn released<'a>(draft: &'a Draft<'_>) -> impl Iterator<Item = (&'a Object, Object)> {
+    let manager = format!("tidegate-{}", draft.input.me.instance);
+    let owner = format!("{}/{}", draft.input.me.instance, draft.input.id);
+    let marked = draft.live.objects.values().filter(move |o| o.annotation(OWNER) == Some(owner.as_str()));
+    let owned = marked.filter_map(move |live| Some((&**live, owned::owned_by(live, &manager)?)));
+    owned.filter(|(_, ours)| ours.annotation(OWNER).is_some())
 }
 
 /// Takes our marks off everything that is ours.
 #[must_use]
 pub fn strip(draft: &Draft<'_>) -> Vec<Action> {
-    let manager = format!("tidegate-{}", draft.input.me.instance);
-    let owner = format!("{}/{}", draft.input.me.instance, draft.input.id);
-    let ours = draft.live.objects.values().filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
-    ours.filter_map(|live| {
-        let mut object = owned::owned_by(live, &manager)?;
+    let one = |(live, mut object): (&Object, Object)| {
         unmark(&mut object);
-        let action = Action {
+        Action {
             class: Class::Advance,
             rollout: draft.input.id.clone(),
             cluster: draft.input.me.cluster.clone(),
@@ -44,10 +50,9 @@ pub fn strip(draft: &Draft<'_>) -> Vec<Action> {
             posture: draft.posture().map(Posture::digest),
             verb: Verb::Apply { object: Box::new(object), expects: exactly(Some(live)) },
             why: format!("{}: marks removed", live.reference()),
-        };
-        Some(action)
-    })
-    .collect()
+        }
+    };
+    released(draft).map(one).collect()
 }
 
 fn unmark(object: &mut Object) {

@@ -102,6 +102,7 @@ impl Announcer {
 /// The stable Deployment, as the record lists it.
 fn target(state: &RolloutState) -> Option<(ObjectRef, String)> {
     let owned = state.clusters.values().flat_map(|cluster| &cluster.inventory);
-    let mut deployments = owned.filter(|owned| owned.kind() == Kind::Deployment && owned.role == RoleName::Stable);
+    let mut deployments =
+        owned.filter(|owned| owned.reference.kind == Kind::Deployment && owned.role == RoleName::Stable);
     deployments.next().map(|owned| (owned.reference.clone(), owned.uid.clone()))
 }

@@ -8,7 +8,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{
     BlobId, ClusterName, CommitId, InstanceName, PodsDigest, Revision, RolloutId, RunId, SetId, StepName,
 };
-use crate::manifest::object::{Kind, ObjectRef};
+use crate::manifest::object::{Object, ObjectRef};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -538,10 +538,10 @@ impl Phase {
 }
 
 impl Owned {
-    /// Its kind.
+    /// Whether it is that live object, and not a later one of the same name.
     #[must_use]
-    pub fn kind(&self) -> Kind {
-        self.reference.kind
+    pub fn is(&self, live: &Object) -> bool {
+        self.reference == *live.reference() && Some(self.uid.as_str()) == live.uid()
     }
 }
 

@@ -228,6 +228,14 @@ pub fn hpa_of<'a>(set: &'a Set, plan: &Plan) -> Option<&'a Object> {
     })
 }
 
+/// Whether an object of that name is one that a rollout of this set makes: one of the set's own, or a copy of one.
+#[must_use]
+pub fn makes(set: &Set, reference: &ObjectRef) -> bool {
+    let original = || reference.name.as_str().strip_suffix(SUFFIX)?.parse().ok();
+    let copied = || original().is_some_and(|name| set.get(reference.kind, &name).is_some());
+    set.objects.contains_key(reference) || copied()
+}
+
 /// Whether a label or annotation is the mark of another applier (Helm, Argo CD, Flux, client-side kubectl). Copies drop
 /// these, or that applier would take the copy for its own and remove it.
 #[must_use]

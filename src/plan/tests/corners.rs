@@ -1,8 +1,10 @@
 //! Corners: what comes at the wrong moment, and what lasts longer than anybody thought.
 
-use super::manifests::{QUICK, set};
+use super::manifests::{QUICK, set, set_with};
 use super::world::World;
+use crate::gate::schedule::{Freeze, Window};
 use crate::manifest::decision::DecisionAction;
+use crate::manifest::duration::Span;
 use crate::manifest::object::Kind;
 use serde_json::json;
 
@@ -76,4 +78,124 @@ fn n_5_retry_writes_again_what_was_refused_before() {
     world.say(DecisionAction::Retry);
     world.settle();
     assert_eq!(world.phase(), "Progressing(tenth)", "{:#?}", world.log);
+}
+
+#[test]
+fn a_first_sight_that_was_refused_half_way_is_tried_again_with_other_content() {
+    let mut world = World::new(QUICK, "1");
+    let mut before = world.clone();
+    while world.record.is_none() {
+        before = world.clone();
+        world.tick();
+    }
+    // The webhook did not mind the dry run; other objects are written by then.
+    let mut world = before;
+    world.refused_images.insert("app:1".to_owned());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Failed", vec!["Refused"]), "{:#?}", world.log);
+    assert!(world.owned() > 0);
+    world.pass(3_600);
+    assert_eq!(world.phase(), "Failed", "not by itself");
+    world.want(QUICK, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:2")), "{:#?}", world.log);
+}
+
+#[test]
+fn n_5_a_first_sight_that_was_refused_is_tried_again_by_retry() {
+    let mut world = World::new(QUICK, "1");
+    world.refused_images.insert("app:1".to_owned());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Failed", vec!["Refused"]));
+    // A commit that changes nothing of it is no reason.
+    world.main += 1;
+    world.refused_images.clear();
+    world.pass(60);
+    assert_eq!(world.phase(), "Failed");
+    world.say_of(DecisionAction::Retry, "0".parse().unwrap());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Steady", vec![]), "{:#?}", world.log);
+}
+
+#[test]
+fn a_rollout_that_comes_back_before_it_was_gone_is_released_and_taken_over() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.gone();
+    while world.phase() != "Terminating" {
+        world.tick();
+    }
+    world.want(QUICK, set("1"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits(), world.owned()), ("Steady", vec![], 4), "{:#?}", world.log);
+}
+
+#[test]
+fn a_rollback_waits_for_no_freeze() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.want(QUICK, set("2"));
+    for _ in 0..4 {
+        world.pass(61);
+    }
+    let all = Window::new("* * * * *", Span::from_secs(3_600), chrono_tz::UTC).unwrap();
+    world.policy.freezes.insert("now".parse().unwrap(), Freeze { window: all, tenants: [].into() });
+    world.say_of(DecisionAction::Rollback, "0".parse().unwrap());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:1")), "{:#?}", world.log);
+}
+
+#[test]
+fn a_direct_change_wakes_when_its_freeze_ends() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    let night = Window::new("0 9 * * *", Span::from_secs(7_200), chrono_tz::UTC).unwrap();
+    world.policy.freezes.insert("night".parse().unwrap(), Freeze { window: night, tenants: [].into() });
+    world.want(QUICK, set_with("1", |all| all[1]["spec"]["replicas"] = 6.into()));
+    world.settle();
+    assert_eq!(world.waits(), vec!["Freeze"]);
+    assert_eq!(world.plan_now().wake_at, Some("2026-03-02T11:00:00Z".parse().unwrap()));
+    world.pass(3_600);
+    assert!(world.waits().is_empty());
+}
+
+#[test]
+fn conditions_do_not_flap() {
+    // A freeze that goes on and on ends at another time each minute.
+    let mut frozen = World::new(QUICK, "1");
+    frozen.settle();
+    let all = Window::new("0 * * * *", Span::from_secs(3_601), chrono_tz::UTC).unwrap();
+    frozen.policy.freezes.insert("now".parse().unwrap(), Freeze { window: all, tenants: [].into() });
+    frozen.want(QUICK, set("2"));
+    // What differs at first sight is not looked at for a moment each time when a status changes.
+    let mut differing = World::new(QUICK, "1");
+    differing.exists(&set("0"));
+    // A hand that is a scaler.
+    let mut drifting = World::at_tenth();
+    drifting.edit(Kind::Deployment, "podinfo", |d| d["spec"]["replicas"] = 5.into());
+    for mut world in [frozen, differing, drifting] {
+        world.settle();
+        let (commits, waits) = (world.log.len(), world.waits());
+        for n in 0..5 {
+            world.edit(Kind::Deployment, "podinfo", |d| {
+                d["status"]["restarts"] = n.into();
+                if d["spec"]["replicas"] != 4 {
+                    d["spec"]["replicas"] = (6 + n).into();
+                }
+            });
+            world.pass(20);
+        }
+        assert_eq!(world.waits(), waits);
+        assert_eq!(world.log[commits..], [] as [String; 0], "nothing new was said to Git");
+    }
+}
+
+#[test]
+fn a_deadline_wakes_also_without_git() {
+    let mut world = World::at_tenth();
+    world.without_git();
+    world.settle();
+    assert!(world.plan_now().wake_at.is_some_and(|at| at > world.now), "the soak ends some time");
+    world.pass(3_600);
+    assert_eq!(world.plan_now().wake_at, None, "nothing but Git is waited for");
 }

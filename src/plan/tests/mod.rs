@@ -5,6 +5,7 @@ mod corners;
 mod crashes;
 mod failures;
 mod journeys;
+mod late;
 mod manifests;
 mod promise;
 mod words;

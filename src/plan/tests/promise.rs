@@ -23,7 +23,7 @@ fn x_12_a_paused_leaders_upkeep_is_stale_after_a_rollback() {
     let mut world = promoted_twice();
     world.edit(Kind::Deployment, "podinfo", |d| d["spec"]["minReadySeconds"] = 3.into());
     world.edit(Kind::Deployment, "podinfo", |d| {
-        d["spec"]["template"]["spec"]["containers"][0]["image"] = json!("app:0")
+        d["spec"]["template"]["spec"]["containers"][0]["image"] = json!("app:0");
     });
     let late: Vec<Action> = world.plan_now().actions;
     assert!(!late.is_empty(), "drift is put back");

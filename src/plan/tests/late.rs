@@ -1,0 +1,48 @@
+//! Words, sets and objects that nobody reckons with.
+
+use super::manifests::{QUICK, set};
+use super::world::{Gateway, Pods, World};
+use crate::manifest::object::Kind;
+use serde_json::json;
+
+fn promote(world: &mut World) {
+    for _ in 0..4 {
+        world.pass(61);
+    }
+    assert_eq!(world.phase(), "Steady");
+}
+
+#[test]
+fn c_20_on_the_way_back_too_the_drain_counts_from_when_the_route_is_in_force() {
+    let mut world = World::at_tenth();
+    world.gateway = Gateway::Off;
+    world.behave("app:2", Pods::Stuck);
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.weight()), ("Reverting(return)", 0));
+    // The gateway takes its time: requests still reach the candidate.
+    world.pass(3_600);
+    assert!(world.image("podinfo-canary").is_some());
+    world.gateway = Gateway::On;
+    world.pass(29);
+    assert!(world.image("podinfo-canary").is_some(), "requests in flight drain first");
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.image("podinfo-canary")), ("Failed", None));
+}
+
+#[test]
+fn what_somebody_copied_with_our_marks_is_never_deleted() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    let mut copy = world.get(Kind::ConfigMap, "settings").unwrap().value().clone();
+    for (key, value) in [("apiVersion", json!("v1")), ("kind", json!("ConfigMap"))] {
+        copy[key] = value;
+    }
+    copy["metadata"]["name"] = json!("settings-debug");
+    world.exists_value(copy);
+    world.settle();
+    world.want(QUICK, set("2"));
+    world.settle();
+    promote(&mut world);
+    assert!(world.get(Kind::ConfigMap, "settings-debug").is_some(), "{:#?}", world.log);
+    assert_eq!(world.image("podinfo-canary"), None);
+}
