@@ -126,7 +126,7 @@ pub fn evaluate(seen: Option<&Seen>, me: &Contender<'_>, now: Instant) -> Step {
 /// The span in which nobody renewed, from the last renewal until `wall`; none where clocks disagree.
 #[must_use]
 pub fn gap(view: &LeaseView, wall: Time) -> Option<Gap> {
-    let from = view.renewed?.trunc_subsecs(0);
+    let from = view.renewed?.trunc_subsecs(3);
     (from < wall).then_some(Gap { from, to: wall, of: None })
 }
 

@@ -184,10 +184,27 @@ fn drain(plan: &Plan, route: Route) -> Span {
     }
 }
 
-/// The time since `from` in which somebody observed: gaps do not count (requirement X-14).
+/// The whole seconds since `from` in which somebody observed: gaps do not count (requirement X-14).
 #[must_use]
 pub fn observed(from: Time, now: Time, gaps: &[(Time, Time)]) -> Span {
-    let lost: i64 = gaps.iter().map(|(start, end)| (*end.min(&now) - *start.max(&from)).num_seconds().max(0)).sum();
-    let total = (now - from).num_seconds();
-    Span::from_secs(u64::try_from((total - lost).max(0)).unwrap_or(0))
+    let lost: i64 =
+        gaps.iter().map(|(start, end)| (*end.min(&now) - *start.max(&from)).num_milliseconds().max(0)).sum();
+    let total = (now - from).num_milliseconds();
+    Span::from_secs(u64::try_from((total - lost) / 1_000).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::observed;
+    use crate::manifest::duration::Span;
+    use crate::record::state::Time;
+
+    #[test]
+    fn c_20_a_part_of_a_second_is_no_second() {
+        let at = |millis| Time::from_timestamp_millis(millis).unwrap();
+        assert_eq!(observed(at(900), at(2_800), &[]), Span::from_secs(1));
+        assert_eq!(observed(at(900), at(2_900), &[]), Span::from_secs(2));
+        assert_eq!(observed(at(900), at(3_900), &[(at(1_000), at(1_001))]), Span::from_secs(2));
+        assert_eq!(observed(at(900), at(100), &[]), Span::ZERO);
+    }
 }

@@ -10,11 +10,11 @@ use tokio::time::Instant;
 pub struct Clock;
 
 impl Clock {
-    /// The time of day, to the second, as Kubernetes and our records write it.
+    /// The time of day, to the millisecond: in whole seconds, a soak could be a second short.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the time")]
     pub fn now(self) -> Time {
-        chrono::Utc::now().trunc_subsecs(0)
+        chrono::Utc::now().trunc_subsecs(3)
     }
 
     /// How long it takes until [`Self::now`] says `at`; nothing if it does already.

@@ -112,7 +112,7 @@ async fn c_21_a_route_that_the_gateway_refuses_goes_back() {
     world.bed.gateway.modes.set(&world.space.name, Mode::Refuse);
     world.origin.merge(&request, DECISIONS);
     // The gateway may still do what it took last: the candidate stays until it takes the way back.
-    let record = world.until("retire", |r| matches!(r.phase, Phase::Reverting { .. }) && is_on(r, "retire")).await;
+    let record = world.until("return", |r| matches!(r.phase, Phase::Reverting { .. }) && is_on(r, "return")).await;
     assert!(record.refused.is_empty());
     world.polls(3).await;
     assert!(world.get("Deployment", "web-canary").await.is_some());

@@ -215,7 +215,7 @@ async fn x_8_f_6_an_empty_main_deletes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_9_n_24_a_broken_file_stops_its_rollout_and_no_other() {
+async fn x_9_a_broken_file_stops_its_rollout_and_no_other() {
     let mut world = World::new("broken", &ungated()).await;
     let worker = |version| App::worker("api", version).text();
     world.add("  progressDeadline: 10s\n", &App::worker("api", 1));
