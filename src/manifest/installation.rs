@@ -232,7 +232,7 @@ spec:
     }
 
     #[test]
-    fn attacks_18_and_19_urls_that_start_programs_or_carry_secrets() {
+    fn attack_18_19_urls_that_start_programs_or_carry_secrets() {
         for bad in [
             "ssh://-oProxyCommand=touch%20x/repo",
             "ssh://-x@host/repo",

@@ -112,6 +112,11 @@ const ATTACKS: &[Attack] = &[
     attack("42", "another rollout's target", |t| { let (set, text) = (t.text(WORKER_SET), t.text(WORKER).replace("name: worker,", "name: thief,")); t.put("teams/shop/thief/rollout.yaml", text).put("teams/shop/thief/worker.yaml", set); }, "shop/thief", Code::Conflict),
 ];
 
+/// The numbers of the table.
+pub(crate) fn numbers() -> impl Iterator<Item = u8> {
+    ATTACKS.iter().map(|attack| attack.number.parse().unwrap())
+}
+
 #[test]
 fn each_attack_rejects_one_rollout_and_touches_no_other() {
     let example = Tree::example();
@@ -164,7 +169,7 @@ fn attack_3_links_in_a_directory_are_passed_over_and_named() {
 }
 
 #[test]
-fn attack_35_and_49_what_is_shown_holds_no_secret_and_no_control_character() {
+fn attack_35_49_what_is_shown_holds_no_secret_and_no_control_character() {
     use tidegate::cli::validate::{Colour, Output, report};
     let mut tree = Tree::example();
     tree.append(PODINFO_SET, SECRET).append(PODINFO_SET, "\n---\nstringData: {a: &canary-5f3a x}\n");
@@ -175,6 +180,14 @@ fn attack_35_and_49_what_is_shown_holds_no_secret_and_no_control_character() {
         assert!(!text.contains('\u{202e}'), "{text}");
         assert!(text.contains("SecretData"), "{text}");
     }
+}
+
+#[test]
+fn attack_39_a_schema_in_the_repository_is_never_read() {
+    let mut tree = Tree::example();
+    let schema = format!("{}{{}}{}", "{\"items\":".repeat(50_000), "}".repeat(50_000));
+    tree.put("schemas/rollout.schema.json", schema.clone()).put("teams/shop/podinfo/rollout.schema.json", schema);
+    assert_eq!(tree.load().rollouts, Tree::example().load().rollouts);
 }
 
 #[test]

@@ -42,14 +42,17 @@ fn ids_of(test: &str) -> Vec<String> {
     ids
 }
 
-/// The ids that tests hold.
-fn held(all: &[Source]) -> BTreeSet<String> {
-    let lines = all.iter().flat_map(|source| source.all.lines());
-    let names = lines.filter_map(|line| {
+/// The names of all functions.
+fn tests(all: &[Source]) -> impl Iterator<Item = &str> {
+    all.iter().flat_map(|source| source.all.lines()).filter_map(|line| {
         let line = line.trim_start().trim_start_matches("async ");
         line.strip_prefix("fn ")?.split(['(', '<']).next()
-    });
-    names.flat_map(ids_of).collect()
+    })
+}
+
+/// The ids that tests hold.
+fn held(all: &[Source]) -> BTreeSet<String> {
+    tests(all).flat_map(ids_of).collect()
 }
 
 /// The ids that the document gives a text.
@@ -79,6 +82,25 @@ fn the_rule_of_requirements_bites() {
     let (held, told) = (held(&sources), told("- **C-9** a\n- **X-7** b\n- **X-8** c\ntext **X-9** d\n"));
     assert_eq!(missing(&held, &told), ["N-18"]);
     assert_eq!(missing(&told, &held), ["X-8"]);
+}
+
+/// The numbers that the name of a test begins with: `attack_3_4_links` holds 3 and 4.
+fn numbers_of(test: &str) -> Vec<u8> {
+    let numbers = test.strip_prefix("attack_").into_iter().flat_map(|rest| rest.split('_'));
+    numbers.map_while(|part| part.parse().ok()).collect()
+}
+
+#[test]
+fn attacks_are_told_and_held() {
+    let mut sources = read(&source_dir().join("src"));
+    sources.extend(read(&source_dir().join("tests")));
+    let mut held: BTreeSet<u8> = tests(&sources).flat_map(numbers_of).collect();
+    held.extend(crate::attacks::numbers());
+    let page = document("docs/attacks.md");
+    let told: Vec<u8> =
+        page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |")?.0.parse().ok()).collect();
+    assert!(told.len() > 40 && told.is_sorted(), "{told:?}");
+    assert_eq!(told.iter().filter(|number| !held.contains(number)).collect::<Vec<_>>(), Vec::<&u8>::new());
 }
 
 /// Compares a document's part between its markers with what it shall be; `UPDATE_DOCS=1` writes it.

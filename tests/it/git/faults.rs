@@ -43,7 +43,7 @@ async fn away_and_back() {
 }
 
 #[tokio::test]
-async fn a_slow_server_is_given_up() {
+async fn attack_25_a_slow_server_is_given_up() {
     let bed = Bed::new().await;
     let short = Duration::from_millis(200);
     bed.server.fault("", Fault::Slow);
@@ -76,7 +76,7 @@ async fn a_stale_answer_is_only_an_older_tip() {
 }
 
 #[tokio::test]
-async fn a_damaged_pack_leaves_the_cache_as_it_was() {
+async fn attack_14_a_damaged_pack_leaves_the_cache_as_it_was() {
     let bed = Bed::new().await;
     let old = bed.sync().await;
     let moved = id(bed.origin.commit("main", &[("b", Some(b"2"))], "moved"));
@@ -116,7 +116,7 @@ async fn what_is_no_git_server_is_named() {
 }
 
 #[tokio::test]
-async fn long_answers_stop_at_their_limits() {
+async fn attack_13_24_long_answers_stop_at_their_limits() {
     let bed = Bed::with(|config| config.limits.refs = 5).await;
     for n in 0..10 {
         bed.origin.git(&["update-ref", &format!("refs/heads/b/{n}"), "main"]);
@@ -143,7 +143,7 @@ async fn long_answers_stop_at_their_limits() {
 }
 
 #[tokio::test]
-async fn hostile_names_of_branches_are_not_ours() {
+async fn attack_17_hostile_names_of_branches_are_not_ours() {
     let bed = Bed::new().await;
     let tip = bed.origin.tip("main").unwrap();
     let line = |name: &str| format!("{:04x}{tip} {name}\n", name.len() + 46);
@@ -209,7 +209,7 @@ async fn credentials_are_sent_read_anew_and_never_shown() {
 }
 
 #[tokio::test]
-async fn redirects_are_refused_and_carry_nothing_away() {
+async fn attack_23_redirects_are_refused_and_carry_nothing_away() {
     let bed = Bed::new().await;
     let other = GitServer::start().await;
     other.init("fleet");

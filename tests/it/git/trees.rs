@@ -48,7 +48,7 @@ async fn read_within(
 const BLOB: &[u8] = b"kind: Service\n";
 
 #[tokio::test]
-async fn names_that_leave_the_tree_are_refused() {
+async fn attack_6_7_names_that_leave_the_tree_are_refused() {
     let names: [&[u8]; 9] =
         [b".", b"..", b".git", b".GIT", b"git~1", b".g\xe2\x80\x8cit", b"a/b", b"../../etc/passwd", b".git. ."];
     let cache = Cache::new();
@@ -82,7 +82,7 @@ async fn a_bad_tree_that_a_server_sends_is_refused_and_the_last_good_one_stays()
 }
 
 #[tokio::test]
-async fn a_name_that_comes_twice_is_refused() {
+async fn attack_5_a_name_that_comes_twice_is_refused() {
     let make = |origin: &Origin| {
         let (blob, target) = (origin.object("blob", BLOB), origin.object("blob", b"/etc"));
         origin.tree(&[("100644", b"a", &blob), ("120000", b"a", &target)])
@@ -109,7 +109,7 @@ async fn malformed_trees_are_refused() {
 }
 
 #[tokio::test]
-async fn links_and_submodules_are_entries_and_never_followed() {
+async fn attack_3_4_9_links_and_submodules_are_entries_and_never_followed() {
     let make = |origin: &Origin| {
         let (blob, target) = (origin.object("blob", BLOB), origin.object("blob", b"/var/run/secrets/token"));
         let absent = "1".repeat(40);
@@ -157,7 +157,7 @@ async fn odd_names_stand_under_a_safe_path() {
 }
 
 #[tokio::test]
-async fn bytes_are_taken_as_they_are() {
+async fn attack_10_bytes_are_taken_as_they_are() {
     let attributes = b"* filter=lfs eol=crlf\n";
     let make = |origin: &Origin| {
         let (crlf, rules) = (origin.object("blob", b"a: 1\r\n\0"), origin.object("blob", attributes));
@@ -168,7 +168,7 @@ async fn bytes_are_taken_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_large_file_is_an_error_of_its_own() {
+async fn attack_13_a_large_file_is_an_error_of_its_own() {
     let make = |origin: &Origin| {
         let (small, large) = (origin.object("blob", b"123"), origin.object("blob", b"12345"));
         origin.tree(&[("100644", b"large", &large), ("100644", b"small", &small)])
@@ -179,7 +179,7 @@ async fn a_large_file_is_an_error_of_its_own() {
 }
 
 #[tokio::test]
-async fn large_trees_stop_at_their_limits() {
+async fn attack_12_large_trees_stop_at_their_limits() {
     let many = |origin: &Origin| {
         let blob = origin.object("blob", b"");
         let names: Vec<String> = (0..100).map(|n| format!("{n:03}")).collect();
