@@ -11,6 +11,7 @@
 mod commit;
 mod compact;
 mod credentials;
+mod gauge;
 mod history;
 mod http;
 mod look;

@@ -3,6 +3,7 @@
 //! libgit2 knows one transport of ours, `tidegate://`, for the whole process. Which server that is, with which limits, says
 //! the [`Operation`] that runs on the current thread: libgit2 makes a connection on the thread that asks for it.
 
+use super::gauge::Gauge;
 use super::http::{Answer, Ask, Budget, Http, Service, Version};
 use super::{GitError, clean};
 use bytes::{Buf, Bytes};
@@ -122,7 +123,8 @@ impl SmartSubtransport for Carrier {
             Call::ReceivePackLs => (Service::ReceivePack, Next::Advertise),
             Call::ReceivePack => (Service::ReceivePack, Next::Command(Vec::new())),
         };
-        Ok(Box::new(Stream { operation: Arc::clone(&self.0), service, next, chunk: Bytes::new() }))
+        let gauge = matches!(call, Call::UploadPack).then(|| Gauge::new(self.0.pack.bytes));
+        Ok(Box::new(Stream { operation: Arc::clone(&self.0), service, next, chunk: Bytes::new(), gauge }))
     }
 
     fn close(&self) -> Result<(), git2::Error> {
@@ -136,6 +138,8 @@ struct Stream {
     service: Service,
     next: Next,
     chunk: Bytes,
+    /// For what libgit2 will unpack.
+    gauge: Option<Gauge>,
 }
 
 enum Next {
@@ -153,6 +157,7 @@ impl Stream {
             Next::Command(body) => (Ask::Command(self.service, body), *pack),
             Next::Read(mut answer) => {
                 if let Some(chunk) = Handle::current().block_on(answer.chunk())? {
+                    self.gauge.as_mut().map_or(Ok(()), |gauge| gauge.pass(&chunk))?;
                     self.chunk = chunk;
                     self.next = Next::Read(answer);
                 }

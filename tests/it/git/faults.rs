@@ -143,6 +143,21 @@ async fn attack_13_24_long_answers_stop_at_their_limits() {
 }
 
 #[tokio::test]
+async fn attack_13_a_pack_that_unpacks_to_a_terabyte_is_stopped() {
+    let bed = Bed::new().await;
+    let tips = bed.store.ls_refs(&["refs/heads/"]).await.unwrap();
+    // One object that says so: its type and four bits of its size, then seven bits at a time.
+    let pack = b"PACK\0\0\0\x02\0\0\0\x01\xb0\x80\x80\x80\x80\x80\x01";
+    let packet = format!("{:04x}\x01", pack.len() + 5);
+    let page = [b"0008NAK\n", packet.as_bytes(), pack, b"0000"].concat();
+    bed.server.fault("POST", Fault::Page("application/x-git-upload-pack-result", page));
+    let error = bed.store.fetch(&tips).await.unwrap_err();
+    assert!(matches!(error, GitError::Limit { .. }), "{error:?}");
+    bed.server.heal();
+    bed.store.fetch(&tips).await.unwrap();
+}
+
+#[tokio::test]
 async fn attack_17_hostile_names_of_branches_are_not_ours() {
     let bed = Bed::new().await;
     let tip = bed.origin.tip("main").unwrap();
