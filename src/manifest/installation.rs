@@ -140,8 +140,7 @@ fn git_url(text: &str) -> Result<Url, String> {
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(refuse("no blanks, no control characters"));
     }
-    let url = Url::parse(text)
-        .map_err(|_| refuse("https://HOST/PATH or http://HOST/PATH, not HOST:PATH"))?;
+    let url = Url::parse(text).map_err(|_| refuse("https://HOST/PATH or http://HOST/PATH, not HOST:PATH"))?;
     if !matches!(url.scheme(), "https" | "http") {
         return Err(refuse("https:// or http://; ssh and every other transport is not supported"));
     }
@@ -248,7 +247,8 @@ spec:
             let error = check_url(bad).expect_err(bad);
             assert!(!error.contains("secret") && !error.contains("token@"), "{error}");
         }
-        for ssh in ["ssh://git@host:22/a.git", "ssh://git:secret@host/a.git", "git+ssh://host/a.git", "git@host:a.git"] {
+        for ssh in ["ssh://git@host:22/a.git", "ssh://git:secret@host/a.git", "git+ssh://host/a.git", "git@host:a.git"]
+        {
             let error = check_url(ssh).expect_err(ssh);
             assert!(error.contains("http://") && !error.contains("secret"), "{error}");
         }
