@@ -4,9 +4,8 @@ use super::manifests::{CANARY, QUICK, REPLICAS, set};
 use super::world::{Gateway, Pods, World};
 use crate::gate::BrakeWord;
 use crate::manifest::decision::DecisionAction;
-use crate::manifest::object::Kind;
+use crate::manifest::object::{Kind, SEQ};
 use crate::plan::action::Verb;
-use crate::plan::context::seq_of;
 use crate::plan::draft::RecordChange;
 use crate::plan::evidence::Entangled;
 use crate::plan::input::Desired;
@@ -203,7 +202,8 @@ fn a_retreat_names_the_record_that_was_read_not_the_one_that_may_never_be_writte
     assert!(matches!(plan.record, RecordChange::Write { .. }) && !plan.retreats.is_empty());
     for action in &plan.retreats {
         let Verb::Apply { object, .. } = &action.verb else { panic!("{action:?}") };
-        assert!(seq_of(object) <= seq, "{}: {} after {seq}", action.why, seq_of(object));
+        let relied_on: u64 = object.annotation(SEQ).unwrap().parse().unwrap();
+        assert!(relied_on <= seq, "{}: {relied_on} after {seq}", action.why);
     }
 }
 
