@@ -2,8 +2,8 @@
 
 use super::client::Cluster;
 use super::{migrate, request};
-use crate::manifest::object::{Kind, OWNER, Object, ObjectRef};
-use crate::plan::action::{Action, Expects, Verb};
+use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef};
+use crate::plan::action::{Action, Class, Expects, Verb};
 use crate::plan::adopt::CLIENT_SIDE;
 use crate::target::live::Outcome;
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ impl Cluster {
             ));
         }
         match &action.verb {
-            Verb::Apply { object, expects } => self.apply(object, expects, DryRun::No).await,
+            Verb::Apply { object, expects } => self.apply(action.class, object, expects, DryRun::No).await,
             Verb::Migrate { target, expects } => self.migrate(target, expects).await,
             Verb::Delete { target, expects } => self.delete(target, expects).await,
         }
@@ -46,16 +46,16 @@ impl Cluster {
 
     /// What applying `object` would come to: `Done` with the object as it would be. Changes nothing.
     pub async fn dry_run(&self, object: &Object, expects: &Expects) -> Outcome {
-        self.apply(object, expects, DryRun::All).await
+        self.apply(Class::Advance, object, expects, DryRun::All).await
     }
 
-    async fn apply(&self, object: &Object, expects: &Expects, dry_run: DryRun) -> Outcome {
+    async fn apply(&self, class: Class, object: &Object, expects: &Expects, dry_run: DryRun) -> Outcome {
         let outcome = self.send_apply(object, expects, Force::No, dry_run).await;
         let Outcome::Conflict { manager, fields } = &outcome else { return outcome };
         if *expects == Expects::Absent {
             return Outcome::Stale(format!("{} was expected to be absent, but is there", object.reference()));
         }
-        if !may_force(object, manager, fields) {
+        if !may_force(class, object, manager, fields) {
             return outcome;
         }
         match self.pinned(object, expects).await {
@@ -172,26 +172,34 @@ fn held_by_finalizers(target: &ObjectRef, answer: Value) -> Option<Box<Object>> 
 }
 
 /// Whether fields that another manager owns may be taken from it: if it stands for a person's client-side tool, whose
-/// fields become ours anyway; else only if each is one that a posture is made of, since there what Git says is the most
-/// that may be (design §6). Anything else is a `FieldConflict` for people.
+/// fields become ours anyway; on the way back, where nothing that a hand did may be in the way; else only if each is a
+/// mark of ours or one that a posture is made of, since there what Git says is the most that may be (design §6). Anything
+/// else is a `FieldConflict` for people.
 #[must_use]
-pub fn may_force(object: &Object, manager: &str, fields: &[String]) -> bool {
+pub fn may_force(class: Class, object: &Object, manager: &str, fields: &[String]) -> bool {
     if manager.split(", ").all(|manager| CLIENT_SIDE.contains(&manager)) {
         return true;
     }
-    let posture = match object.reference().kind {
-        Kind::HttpRoute => ".spec.rules",
-        Kind::Deployment => ".spec.replicas",
-        Kind::Service => ".spec.selector",
+    let posture: &[&str] = match object.reference().kind {
+        Kind::HttpRoute => &[".spec.rules"],
+        Kind::Deployment => &[".spec.replicas"],
+        Kind::Service => &[".spec.selector"],
+        // The size rule of what an autoscaler scales is in its bounds.
+        Kind::HorizontalPodAutoscaler => &[".spec.maxReplicas", ".spec.minReplicas"],
         Kind::ConfigMap
         | Kind::ServiceAccount
-        | Kind::HorizontalPodAutoscaler
         | Kind::PodDisruptionBudget
         | Kind::EndpointSlice
         | Kind::Pod
-        | Kind::NetworkPolicy => return false,
+        | Kind::NetworkPolicy => &[],
     };
-    !fields.is_empty() && fields.iter().all(|field| field == posture)
+    let ours = |field: &String| class == Class::Retreat || posture.contains(&field.as_str()) || is_mark(field);
+    !fields.is_empty() && fields.iter().all(ours)
+}
+
+/// Whether a field is a mark of ours. That of the owner is not: who writes another one claims the object.
+fn is_mark(field: &str) -> bool {
+    field.contains(&format!(".{DOMAIN}/")) && !field.ends_with(&format!(".{OWNER}"))
 }
 
 #[cfg(test)]
@@ -310,8 +318,8 @@ mod tests {
     }
 
     #[test]
-    fn only_the_posture_is_forced_and_what_a_persons_tool_owns() {
-        let rows: [(Kind, &str, &[&str], bool); 11] = [
+    fn only_the_posture_and_our_marks_are_forced_and_what_a_persons_tool_owns() {
+        let rows: [(Kind, &str, &[&str], bool); 17] = [
             (Kind::HttpRoute, "hand", &[".spec.rules"], true),
             (Kind::Deployment, "hand", &[".spec.replicas"], true),
             (Kind::Service, "hand", &[".spec.selector"], true),
@@ -320,13 +328,24 @@ mod tests {
             (Kind::Deployment, "hand", &[".spec.replicasX"], false),
             (Kind::ConfigMap, "hand", &[".data.a"], false),
             (Kind::Deployment, "hand", &[], false),
+            (Kind::HorizontalPodAutoscaler, "hand", &[".spec.maxReplicas", ".spec.minReplicas"], true),
+            (Kind::HorizontalPodAutoscaler, "hand", &[".spec.minReplicas", ".spec.metrics"], false),
+            (Kind::ConfigMap, "hand", &[".metadata.annotations.tidegate.io/applied"], true),
+            (Kind::Deployment, "hand", &[".metadata.annotations.tidegate.io/retreated", ".spec.replicas"], true),
+            (Kind::ConfigMap, "hand", &[".metadata.annotations.tidegate.io/owner"], false),
+            (Kind::ConfigMap, "hand", &[".metadata.annotations.not-tidegate.io/seq"], false),
             (Kind::ConfigMap, "kubectl-edit", &[".data.a"], true),
             (Kind::HttpRoute, "kubectl-client-side-apply, kubectl-edit", &[".spec.parentRefs", ".spec.rules"], true),
             (Kind::ConfigMap, "kubectl-edit, hand", &[".data.a"], false),
         ];
         for (kind, manager, fields, may) in rows {
             let fields: Vec<_> = fields.iter().map(|&field| field.to_owned()).collect();
-            assert_eq!(may_force(&object(kind, json!({})), manager, &fields), may, "{kind} {manager} {fields:?}");
+            let object = object(kind, json!({}));
+            for class in [Class::Upkeep, Class::Advance] {
+                assert_eq!(may_force(class, &object, manager, &fields), may, "{kind} {manager} {fields:?}");
+            }
+            let back = may_force(Class::Retreat, &object, manager, &fields);
+            assert_eq!(back, !fields.is_empty(), "nothing is in the way back: {kind} {manager} {fields:?}");
         }
     }
 

@@ -77,13 +77,13 @@ impl Advance<'_> {
              Run:      {} (started {})\n\
              Version:  {}\n\
              Source:   {}\n\n\
-             To approve with plain git:\n\n    \
+             To approve with plain git (a merge commit says who approved, a fast-forward does not):\n\n    \
              git fetch origin\n    \
-             git push origin origin/{branch}:refs/heads/{decisions}\n\n\
-             If that is refused because another decision came first, merge the two:\n\n    \
              git switch --detach origin/{decisions}\n    \
-             git merge --no-edit origin/{branch}\n    \
+             git merge --no-ff --no-edit origin/{branch}\n    \
              git push origin HEAD:refs/heads/{decisions}\n\n\
+             If there is no {decisions} yet, this becomes its beginning:\n\n    \
+             git push origin origin/{branch}:refs/heads/{decisions}\n\n\
              To deny (traffic stays where it is, and nothing is asked again before a resume), close\n\
              the pull request unmerged if there is one, or:\n\n    \
              git push origin --delete {branch}\n\n\

@@ -22,7 +22,7 @@ pub struct DecisionFile {
     pub path: RepoPath,
     /// Its content.
     pub blob: BlobId,
-    /// Who committed it, as Git says.
+    /// Who brought it to the decisions branch, as Git says; where Git does not say it, that.
     pub by: String,
     /// What it says, or why it cannot be read.
     pub decision: Result<Decision, String>,

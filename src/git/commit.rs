@@ -6,6 +6,7 @@ use crate::manifest::ids::{BlobId, CommitId};
 use chrono::{DateTime, Utc};
 use git2::{FileMode, ObjectType, Oid, Repository, Signature, Time, Tree};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// A commit to be made.
@@ -32,6 +33,12 @@ pub struct Person {
     pub name: String,
     /// The address.
     pub email: String,
+}
+
+impl fmt::Display for Person {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} <{}>", self.name, self.email)
+    }
 }
 
 /// What happens to one path.

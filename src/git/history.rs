@@ -1,11 +1,11 @@
-//! Questions about the past: what descends from what, who changed a file last, the latest commits.
+//! Questions about the past: what descends from what, who brought a file to a branch, the latest commits.
 
 use super::commit::{Person, commit_id};
 use super::{GitError, Store, clean, oid, tree};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::CommitId;
 use chrono::{DateTime, Utc};
-use git2::{Commit, Oid, Repository};
+use git2::{Commit, Oid, Repository, Signature};
 use std::collections::BTreeSet;
 
 /// How an older commit stands to a newer one.
@@ -21,15 +21,15 @@ pub enum Ancestry {
     Unknown,
 }
 
-/// The last change of a file.
+/// How a file came to a branch. The people are who the commit claims them to be; nothing of it is proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// The commit that made it.
+pub struct Brought {
+    /// The commit of the branch's own line that brought it.
     pub commit: CommitId,
-    /// The committer, as the commit claims; not proven.
+    /// Its author: of a merge made on a Git host, the person who merged.
+    pub author: Person,
+    /// Its committer: of a merge made on a Git host, often the host itself.
     pub committer: Person,
-    /// When it was committed.
-    pub time: DateTime<Utc>,
 }
 
 /// One commit of a history.
@@ -73,12 +73,14 @@ impl Store {
         .await
     }
 
-    /// Who committed the last change of `path` on the branch that ends at `tip`. A merge that took the file over unchanged
-    /// from one side is passed by (as `git log -1 -- PATH` does). `None` when there is no such file.
+    /// Who brought `path`, as it is at `tip`, to the branch that ends there: on the line of first parents, the commit with
+    /// which it appeared (as `git log --first-parent -m -1 -- PATH` tells). Where the file came by a merge, that is the
+    /// merge and not the commit that it merged; a fast-forward leaves no commit of its own, so there it is that commit.
+    /// `None` when there is no such file.
     ///
     /// # Errors
     /// `Missing` when the tip, or the past that would tell, is not in the cache.
-    pub async fn committer_of(&self, tip: &CommitId, path: &RepoPath) -> Result<Option<Change>, GitError> {
+    pub async fn brought(&self, tip: &CommitId, path: &RepoPath) -> Result<Option<Brought>, GitError> {
         let (tip, path) = (tip.clone(), path.clone());
         self.on_cache(move |inner, repository| {
             let mut commit =
@@ -89,12 +91,12 @@ impl Store {
                 if cut.contains(&commit.id()) {
                     return Err(GitError::Missing(format!("the past of {path} before {} in the cache", commit.id())));
                 }
-                match unchanged_parent(repository, &commit, &path, content)? {
-                    Some(parent) => commit = parent,
-                    None => return Ok(Some(change(&commit))),
+                match commit.parents().next() {
+                    Some(parent) if at(repository, &parent, &path)? == Some(content) => commit = parent,
+                    Some(_) | None => return Ok(Some(brought(&commit))),
                 }
             }
-            let what = format!("the number of commits since the last change of {path}");
+            let what = format!("the number of commits since {path} came");
             Err(GitError::Limit { what, limit: inner.config.limits.entries.to_string() })
         })
         .await
@@ -139,28 +141,10 @@ fn at(repository: &Repository, commit: &Commit<'_>, path: &RepoPath) -> Result<O
     Ok(tree::entry(&root, path)?.map(|entry| entry.id()))
 }
 
-fn unchanged_parent<'r>(
-    repository: &'r Repository,
-    commit: &Commit<'r>,
-    path: &RepoPath,
-    content: Oid,
-) -> Result<Option<Commit<'r>>, GitError> {
-    for parent in commit.parents() {
-        if at(repository, &parent, path)? == Some(content) {
-            return Ok(Some(parent));
-        }
-    }
-    Ok(None)
-}
-
-fn change(commit: &Commit<'_>) -> Change {
-    let committer = commit.committer();
+fn brought(commit: &Commit<'_>) -> Brought {
     let text = |bytes: &[u8]| clean(&String::from_utf8_lossy(bytes));
-    Change {
-        commit: commit_id(commit.id()),
-        committer: Person { name: text(committer.name_bytes()), email: text(committer.email_bytes()) },
-        time: time(commit),
-    }
+    let person = |who: &Signature<'_>| Person { name: text(who.name_bytes()), email: text(who.email_bytes()) };
+    Brought { commit: commit_id(commit.id()), author: person(&commit.author()), committer: person(&commit.committer()) }
 }
 
 /// When a commit was committed; a time that no calendar has counts as 1970.

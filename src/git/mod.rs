@@ -25,7 +25,7 @@ mod tree;
 mod working_copy;
 
 pub use commit::{Draft, Edit, Person};
-pub use history::{Ancestry, Change, Logged};
+pub use history::{Ancestry, Brought, Logged};
 pub use merge::{Merge, merge_files};
 pub use push::Pushed;
 pub use refs::RefName;

@@ -30,7 +30,7 @@ pub struct Installation {
 /// Where desired state and the record are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// http, https or ssh, without a password.
+    /// http or https, without a user or password.
     pub url: Url,
     /// The branch that people write desired state to.
     pub branch: String,
@@ -38,8 +38,6 @@ pub struct Repository {
     pub poll: Span,
     /// The file with the credentials.
     pub credentials_file: Option<PathBuf>,
-    /// The file with the host keys that ssh accepts.
-    pub known_hosts_file: Option<PathBuf>,
     /// What the Git host can do.
     pub forge: raw::ForgeKind,
 }
@@ -117,7 +115,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
     let url = match git_url(&repository.url) {
         Ok(url) => url,
         Err(why) => {
-            at("/spec/repository/url", Code::Url, &why, "https, http or ssh");
+            at("/spec/repository/url", Code::Url, &why, "https://HOST/PATH or http://HOST/PATH");
             return Err(found);
         }
     };
@@ -129,35 +127,33 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         branch: repository.branch,
         poll: repository.poll,
         credentials_file: repository.credentials_file.map(PathBuf::from),
-        known_hosts_file: repository.known_hosts_file.map(PathBuf::from),
         forge: repository.forge.kind,
     };
     Ok(Installation { instance, repository, clusters: reached, caps: Caps::new(caps.namespaces, caps.kinds) })
 }
 
-/// A URL that libgit2 and OpenSSH cannot take for anything else (CVE-2017-1000117 and its kin).
+/// A URL that libgit2 cannot take for anything else (CVE-2017-1000117 and its kin).
 fn git_url(text: &str) -> Result<Url, String> {
     // What stands before an '@' may be a secret, so such a text is not shown.
-    let shown = if text.contains('@') && !text.starts_with("ssh:") { "this".to_owned() } else { quoted(text) };
+    let shown = if text.contains('@') { "this".to_owned() } else { quoted(text) };
     let refuse = |why: &str| format!("{shown} is not a repository's URL: {why}");
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(refuse("no blanks, no control characters"));
     }
-    let url = Url::parse(text)
-        .map_err(|_| refuse("https://host/path, http://host/path or ssh://user@host/path, not host:path"))?;
-    if !matches!(url.scheme(), "https" | "http" | "ssh") {
-        return Err(refuse("https, http or ssh; every other transport is off"));
+    let url = Url::parse(text).map_err(|_| refuse("https://HOST/PATH or http://HOST/PATH, not HOST:PATH"))?;
+    if !matches!(url.scheme(), "https" | "http") {
+        return Err(refuse("https:// or http://; ssh and every other transport is not supported"));
     }
     if url.host_str().is_none_or(|host| host.is_empty() || host.starts_with('-') || host.contains('%')) {
         return Err(refuse("a host name that starts with a letter or a digit"));
     }
-    if url.password().is_some() || (url.scheme() != "ssh" && !url.username().is_empty()) {
+    if url.password().is_some() || !url.username().is_empty() {
         return Err(
             "this is not a plain URL: no user and no password; name a file in credentialsFile instead".to_owned()
         );
     }
-    if url.username().starts_with('-') || url.path().starts_with("/-") || url.path().len() < 2 {
-        return Err(refuse("a user and a path that start with a letter or a digit"));
+    if url.path().starts_with("/-") || url.path().len() < 2 {
+        return Err(refuse("a path that starts with a letter or a digit"));
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err(refuse("no '?' and no '#'"));
@@ -246,12 +242,17 @@ spec:
             "https://token@host/repo",
             "https://host",
             "https://host/a b",
-            "ssh://host/-x",
+            "https://host/-x",
         ] {
             let error = check_url(bad).expect_err(bad);
             assert!(!error.contains("secret") && !error.contains("token@"), "{error}");
         }
-        for good in ["https://host/a.git", "http://127.0.0.1:3000/a/b", "ssh://git@host:22/a.git"] {
+        for ssh in ["ssh://git@host:22/a.git", "ssh://git:secret@host/a.git", "git+ssh://host/a.git", "git@host:a.git"]
+        {
+            let error = check_url(ssh).expect_err(ssh);
+            assert!(error.contains("http://") && !error.contains("secret"), "{error}");
+        }
+        for good in ["https://host/a.git", "http://127.0.0.1:3000/a/b"] {
             assert!(check_url(good).is_ok(), "{good}");
         }
     }

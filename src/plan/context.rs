@@ -4,13 +4,14 @@ use super::action::{Action, Class, Expects, Verb};
 use super::input::Input;
 use crate::manifest::desired::{Plan, Router, Set};
 use crate::manifest::ids::{ClusterName, Namespace, ObjectName, SetId};
-use crate::manifest::object::{EPOCH, Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
+use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
 use crate::record::posture::{Posture, PostureDigest, Split};
 use crate::record::state::{Owned, RoleName, Time};
 use crate::target::compare;
 use crate::target::inplace::Facts;
 use crate::target::layout;
 use crate::target::live::LiveState;
+use crate::target::owned;
 use crate::traffic::{View, replicas};
 use std::sync::Arc;
 
@@ -180,14 +181,9 @@ pub fn exactly(live: Option<&Object>) -> Expects {
     Expects::Version { uid: text(live.uid()), resource_version: text(live.resource_version()) }
 }
 
-/// The sequence number that a live object's last write relied on.
+/// The sequence number that our last write of a live object relied on; 0 where somebody else has written that mark since.
 #[must_use]
-pub fn seq_of(live: &Object) -> u64 {
-    live.annotation(SEQ).and_then(|text| text.parse().ok()).unwrap_or(0)
-}
-
-/// The epoch of a live object's last write.
-#[must_use]
-pub fn epoch_of(live: &Object) -> u64 {
-    live.annotation(EPOCH).and_then(|text| text.parse().ok()).unwrap_or(0)
+pub fn seq_of(live: &Object, manager: &str) -> u64 {
+    let ours = owned::annotators(live, SEQ).contains(&manager);
+    live.annotation(SEQ).filter(|_| ours).and_then(|text| text.parse().ok()).unwrap_or(0)
 }

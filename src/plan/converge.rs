@@ -13,7 +13,7 @@ use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
 use crate::target::overlap::{self, Overlap};
 use crate::target::workload::{self, Readiness};
-use crate::target::{compare, layout};
+use crate::target::{compare, layout, owned};
 use crate::traffic::Standing;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
@@ -281,7 +281,7 @@ impl Pass<'_> {
         let digest = compare::applied_digest(&rendered.object);
         let applied = self.context.is_ours(live) && live.annotation(APPLIED) == Some(digest.as_str());
         let mark_changes = live.annotation(RETREATED) != self.context.mark;
-        let fenced = self.context.fence.is_some_and(|fence| seq_of(live) < fence);
+        let fenced = self.context.fence.is_some_and(|fence| seq_of(live, self.context.manager) < fence);
         let differences = compare::differs(&rendered.object, live);
         if !applied || mark_changes || fenced {
             // Marks are lifted, and fences written, over exactly what was read; so is the candidate's size raised.
@@ -318,7 +318,12 @@ impl Pass<'_> {
             return;
         }
         let seq = if class == Class::Retreat { self.context.read } else { self.context.seq };
-        let object = Context { seq, ..*self.context }.marked(&object, rendered.role);
+        let mut object = Context { seq, ..*self.context }.marked(&object, rendered.role);
+        let theirs = live.and_then(|live| mark_of_others(live, self.context.manager));
+        if let (None, Some(theirs)) = (self.context.mark, theirs) {
+            // An apply removes only what is ours alone, and takes only what it changes: the next one removes the mark.
+            object.annotate(RETREATED, if theirs.is_empty() { "-" } else { "" });
+        }
         let verb = Verb::Apply { object: Box::new(object), expects: exactly(live) };
         let posture = if class == Class::Retreat { None } else { Some(self.posture.digest()) };
         self.out.actions.push(self.context.action(class, posture, verb, format!("{reference}: {why}")));
@@ -391,6 +396,12 @@ pub fn role_of(live: &Object) -> RoleName {
     } else {
         RoleName::Stable
     }
+}
+
+/// A mark of going back that is also, or only, another manager's.
+fn mark_of_others<'a>(live: &'a Object, manager: &str) -> Option<&'a str> {
+    let theirs = owned::annotators(live, RETREATED).iter().any(|by| *by != manager);
+    live.annotation(RETREATED).filter(|_| theirs)
 }
 
 fn order_of(kind: Kind) -> usize {

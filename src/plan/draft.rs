@@ -1,6 +1,6 @@
 //! A plan in the making: the record as it will be, and what was found on the way.
 
-use super::action::{Action, Proposal};
+use super::action::{Action, Ask, Proposal};
 use super::context::{Context, Stable};
 use super::converge::{self, Converged, Drift, StableFirst};
 use super::evidence::Need;
@@ -264,7 +264,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Keeps those waits that people have to know of as conditions; `since` stays while a reason stays. What the API server
-    /// said stays until it says something else: as long as an answer is awaited, or a write is `due`.
+    /// said stays until it says something else: as long as an answer is awaited, or a write is `due`. So does what came of
+    /// undoing a change on main, as long as that is tried.
     fn keep_conditions(&mut self, due: bool) {
         let mut conditions: Vec<Condition> = Vec::new();
         for wait in self.waits.iter().filter(|w| lasting(w.reason)) {
@@ -280,8 +281,11 @@ impl<'a> Draft<'a> {
             conditions.push(Condition { reason, message, since, until, act: wait.act.clone() });
         }
         let awaited = due || !self.needs.is_empty() || self.waits.iter().any(|wait| wait.reason == Reason::Evidence);
-        let answers =
-            self.state.conditions.iter().filter(|c| awaited && ANSWERS.iter().any(|r| r.as_str() == c.reason));
+        let undoes = self.proposals.iter().any(|proposal| matches!(proposal.ask, Ask::Revert { .. }));
+        let answers = self.state.conditions.iter().filter(|c| {
+            awaited && ANSWERS.iter().any(|r| r.as_str() == c.reason)
+                || undoes && c.reason == Reason::RevertConflict.as_str()
+        });
         let kept: Vec<_> = answers.filter(|old| conditions.iter().all(|c| c.reason != old.reason)).cloned().collect();
         conditions.extend(kept);
         conditions.sort_by(|a, b| a.reason.cmp(&b.reason));
@@ -384,6 +388,7 @@ fn lasting(reason: Reason) -> bool {
             | Reason::LoweredByHand
             | Reason::RetreatBlocked
             | Reason::Drifted
+            | Reason::RevertConflict
             | Reason::TooManyDeletions
             | Reason::RouteUnknown
             | Reason::Approval

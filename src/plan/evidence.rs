@@ -1,10 +1,11 @@
 //! Evidence: what collectors brought, kept with the exact question, so that an old answer is never taken for a new one.
 
-use crate::manifest::ids::ClusterName;
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{ClusterName, RunId, SetId};
 use crate::manifest::object::{Object, ObjectRef};
 use crate::record::state::Time;
 use crate::target::live::Outcome;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A question to the API server: "what would this apply come to?"
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,6 +38,17 @@ pub struct Need {
     pub object: Box<Object>,
 }
 
+/// A run's change on main that could not be undone: others have changed the same lines since.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entangled {
+    /// The run.
+    pub run: RunId,
+    /// What main wanted when it was tried.
+    pub wanted: SetId,
+    /// The files, as main has them.
+    pub files: BTreeSet<RepoPath>,
+}
+
 /// What is known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
@@ -44,4 +56,6 @@ pub struct Evidence {
     pub dry_runs: BTreeMap<Question, Answer>,
     /// The last outcome of each write that did not succeed, by object and digest of what was to be applied.
     pub writes: BTreeMap<(ObjectRef, String), Answer>,
+    /// The request to undo a run's change on main that could not be made.
+    pub entangled: Option<Entangled>,
 }

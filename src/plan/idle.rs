@@ -4,6 +4,7 @@ use super::action::{Ask, Proposal};
 use super::direct::{self, Change};
 use super::draft::{Draft, Manner};
 use super::entry;
+use super::evidence::Entangled;
 use super::input::Desired;
 use super::report::{Reason, Wait};
 use super::words::Asked;
@@ -191,11 +192,27 @@ fn propose_revert(draft: &mut Draft<'_>, rollout: &Rollout) {
         (Some(refused), None)
             if draft.state.revert.is_none() && rollout.plan.on_failure.revert == Revert::PullRequest =>
         {
-            let ask = Ask::Revert { why: refused.why };
-            draft.proposals.push(Proposal { rollout: draft.input.id.clone(), run: last.id, ask });
+            match entangled(draft, rollout, &last.id) {
+                Some(wait) => draft.waits.push(wait),
+                None => {
+                    let ask = Ask::Revert { why: refused.why };
+                    draft.proposals.push(Proposal { rollout: draft.input.id.clone(), run: last.id, ask });
+                }
+            }
         }
         (Some(_), None) => {}
         (None, Some(head)) => draft.void.push((name, head)),
         (None, None) => {}
     }
+}
+
+/// Why a run's change on main is not undone by a branch: that was tried with what main has now.
+fn entangled(draft: &Draft<'_>, rollout: &Rollout, undone: &RunId) -> Option<Wait> {
+    let Entangled { run, wanted, files } = draft.input.evidence.entangled.as_ref()?;
+    if run != undone || *wanted != rollout.set.id {
+        return None;
+    }
+    let files = files.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let message = format!("main has other changes in the lines that run {run} changed: {files}");
+    Some(Wait::new(Reason::RevertConflict, message).act("undo the run's change in these files by hand"))
 }

@@ -65,18 +65,11 @@ fn distrust(input: &Input, live: &LiveState, state: &RolloutState) -> Option<Wai
         return Some(Wait::new(Reason::ForeignState, why));
     }
     let owner = format!("{}/{}", input.me.instance, input.id);
-    let newest =
-        live.objects.values().filter(|o| o.annotation(OWNER) == Some(owner.as_str())).max_by_key(|o| seq_of(o))?;
-    if seq_of(newest) > state.seq {
-        let why = format!(
-            "{} was written under record {}, the one read is {}",
-            newest.reference(),
-            seq_of(newest),
-            state.seq
-        );
-        return Some(Wait::new(Reason::StaleRead, why));
-    }
-    None
+    let manager = format!("tidegate-{}", input.me.instance);
+    let ours = live.objects.values().filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
+    let (seq, newest) = ours.map(|o| (seq_of(o, &manager), o.reference())).max()?;
+    let why = || format!("{newest} was written under record {seq}, the one read is {}", state.seq);
+    (seq > state.seq).then(|| Wait::new(Reason::StaleRead, why()))
 }
 
 fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {

@@ -91,6 +91,7 @@ reasons! {
     Rejected: "the team", "The rollout's file has errors; its last good state stays.";
     SourceUnreadable: "operations", "Main cannot be read, or what it shows cannot be trusted.";
     Refused: "the team", "This revision failed before; `tidegate retry` or other content lifts it.";
+    RevertConflict: "the team", "What a run changed on main cannot be undone by itself, since others changed the same lines.";
     TooManyDeletions: "operations", "More objects would be deleted than the policy allows.";
     OnCandidate: "the team", "Stable was not ready at promotion; the healthy candidate serves. Retry or abort.";
     Retrying: "tidegate", "A request failed for a reason that says nothing about the version; it is tried again.";

@@ -1,4 +1,5 @@
-//! Evidence: dry runs asked of the API server in tasks of their own, and what came of writes that did not succeed.
+//! Evidence: dry runs asked of the API server in tasks of their own, and what came of writes and of requests to people that
+//! did not succeed.
 //!
 //! A tick never waits for any of it. An answer is kept with its exact question, by rollout, until that rollout is settled.
 
@@ -7,7 +8,7 @@ use crate::cluster::client::Cluster;
 use crate::manifest::ids::RolloutId;
 use crate::manifest::object::{APPLIED, Object, ObjectRef};
 use crate::plan::action::{Action, Expects, Verb};
-use crate::plan::evidence::{Answer, Evidence, Need, Question};
+use crate::plan::evidence::{Answer, Entangled, Evidence, Need, Question};
 use crate::record::state::Time;
 use crate::report::metrics::outcome_label;
 use crate::target::live::{LiveState, Outcome};
@@ -182,6 +183,13 @@ impl Collector {
                 }
             }
         }
+    }
+
+    /// Takes note of a run's change on main that cannot be undone by itself.
+    pub fn entangled(&self, rollout: &RolloutId, entangled: Entangled) {
+        let mut known = self.known();
+        known.by_rollout.entry(rollout.clone()).or_default().entangled = Some(entangled);
+        known.news.insert(rollout.clone());
     }
 
     /// Whether a write that no digest tells apart (a delete, a migration) failed so recently that it is left alone now.

@@ -6,11 +6,14 @@ use super::source::{Source, View};
 use crate::forge::branch::{Advance, Asks, Head, Revert};
 use crate::forge::request::{self, Asked, RequestError, Signature};
 use crate::git::Pushed;
+use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
 use crate::plan::action::{Ask, Proposal};
+use crate::plan::evidence::Entangled;
 use crate::record::history::went_back;
 use crate::record::state::Time;
 use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
+use std::collections::BTreeSet;
 
 /// Asks people.
 pub struct Proposer<'a> {
@@ -24,13 +27,15 @@ pub struct Proposer<'a> {
     pub now: Time,
 }
 
-/// What came of one request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What came of requests; of several, what comes last here is told.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Came {
     /// As wanted: the next plan sees it.
     Done,
     /// Not this time.
     Later,
+    /// Not with what main has now: people have to do it.
+    Entangled(Entangled),
 }
 
 impl Proposer<'_> {
@@ -50,8 +55,14 @@ impl Proposer<'_> {
             Ok(Some(Asked::Open(_))) => GitOutcome::Done,
             Ok(Some(Asked::Raced)) => GitOutcome::Raced,
             Ok(Some(Asked::Rejected(_))) => GitOutcome::Rejected,
-            Ok(Some(Asked::Nothing | Asked::Conflict(_)) | None) => {
-                return self.unasked(rollout, &name, asked.ok().flatten());
+            Ok(Some(Asked::Conflict(files))) => return entangled(&view, proposal, files),
+            Ok(Some(Asked::Nothing)) => {
+                tracing::debug!(%rollout, branch = name, "main has undone the change already");
+                return Came::Later;
+            }
+            Ok(None) => {
+                tracing::debug!(%rollout, branch = name, "what the request is about is not at hand");
+                return Came::Later;
             }
             Err(RequestError::Git(error)) => GitOutcome::of(error),
             Err(RequestError::Branch(_) | RequestError::Path(_)) => GitOutcome::Failed,
@@ -73,23 +84,6 @@ impl Proposer<'_> {
                 Came::Later
             }
         }
-    }
-
-    fn unasked(&self, rollout: &RolloutId, name: &str, asked: Option<Asked>) -> Came {
-        match asked {
-            Some(Asked::Conflict(paths)) => {
-                let files = paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                tracing::warn!(
-                    %rollout, branch = name, files,
-                    "the run's change on main cannot be undone by itself: these files were changed since; mend them by hand"
-                );
-            }
-            Some(Asked::Nothing) => tracing::debug!(%rollout, branch = name, "main has undone the change already"),
-            Some(Asked::Open(_) | Asked::Raced | Asked::Rejected(_)) | None => {
-                tracing::debug!(%rollout, branch = name, "what the request is about is not at hand");
-            }
-        }
-        Came::Later
     }
 
     fn head(&self, proposal: &Proposal) -> Head {
@@ -177,7 +171,7 @@ impl Proposer<'_> {
         }
     }
 
-    /// All requests of one rollout; `Later` if any has to be tried again.
+    /// All requests of one rollout.
     pub async fn all(
         &self,
         source: &mut Source,
@@ -188,17 +182,21 @@ impl Proposer<'_> {
     ) -> Came {
         let mut came = Came::Done;
         for proposal in proposals {
-            if self.propose(source, proof, proposal).await == Came::Later {
-                came = Came::Later;
-            }
+            came = came.max(self.propose(source, proof, proposal).await);
         }
         for (name, head) in void {
-            if self.withdraw(source, rollout, name, head).await == Came::Later {
-                came = Came::Later;
-            }
+            came = came.max(self.withdraw(source, rollout, name, head).await);
         }
         came
     }
+}
+
+/// What a plan has to know so that it does not ask for the same again.
+fn entangled(view: &View, Proposal { rollout, run, ask: _ }: &Proposal, files: &BTreeSet<RepoPath>) -> Came {
+    let Some(wanted) = view.main.rollout(rollout) else { return Came::Later };
+    let all = files.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    tracing::warn!(%rollout, %run, files = all, "the run's change on main cannot be undone by itself");
+    Came::Entangled(Entangled { run: run.clone(), wanted: wanted.set.id.clone(), files: files.clone() })
 }
 
 #[cfg(test)]

@@ -332,7 +332,7 @@ impl Term<'_> {
         }
     }
 
-    /// Makes and withdraws requests; says whether any was made.
+    /// Makes and withdraws requests; says whether anything came of it that the next plan has to see.
     async fn ask(&mut self, proof: &Recorded, plans: &Plans, recorded: &BTreeSet<&RolloutId>, now: Time) -> bool {
         let mut made = false;
         let shell = self.shell;
@@ -349,6 +349,10 @@ impl Term<'_> {
                     self.table.rested(id);
                 }
                 Came::Later => self.table.rest(id, now),
+                Came::Entangled(entangled) => {
+                    made = true;
+                    shell.evidence.entangled(id, entangled);
+                }
             }
         }
         made

@@ -391,7 +391,7 @@ pub struct Consumed {
     pub run: RunId,
     /// How it was proved: `none` where the Git host alone vouches.
     pub proof: String,
-    /// Who committed it.
+    /// Who brought it to the decisions branch, as Git says; where Git does not say it, that.
     pub by: String,
     /// When it was counted.
     pub at: Time,

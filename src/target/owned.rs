@@ -32,6 +32,18 @@ pub fn updated_by(object: &Object, managers: &[&str]) -> Option<Object> {
     owned(object, |name, operation| managers.contains(&name) && operation == "Update")
 }
 
+/// The managers that own an annotation, whatever they wrote it with.
+#[must_use]
+pub fn annotators<'a>(object: &'a Object, key: &str) -> Vec<&'a str> {
+    let path = format!("f:{key}");
+    let owns = |entry: &&Value| {
+        let annotations = entry.pointer("/fieldsV1/f:metadata/f:annotations");
+        annotations.is_some_and(|annotations| annotations.get(&path).is_some())
+    };
+    let entries = object.at("/metadata/managedFields").and_then(Value::as_array);
+    entries.into_iter().flatten().filter(owns).filter_map(|entry| entry.get("manager")?.as_str()).collect()
+}
+
 fn owned(object: &Object, by: impl Fn(&str, &str) -> bool) -> Option<Object> {
     let mut owned: Option<Value> = None;
     for entry in object.at("/metadata/managedFields")?.as_array()? {

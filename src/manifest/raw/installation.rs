@@ -27,7 +27,7 @@ pub struct InstallationSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Repository {
-    /// `https://…`, `http://…` or `ssh://…`, without a password.
+    /// `https://…` or `http://…`, without a user or password.
     #[schemars(extend("format" = "git-url"))]
     pub url: String,
     /// The branch that people write desired state to.
@@ -37,14 +37,10 @@ pub struct Repository {
     /// How often the repository is looked at.
     #[serde(default = "default_poll")]
     pub poll: Span,
-    /// The file with the credentials: `user:password` or a token for http(s), a private key for ssh.
+    /// The file with the credentials: `user:password` or a token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "file-path"))]
     pub credentials_file: Option<String>,
-    /// The file with the host keys that ssh accepts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("format" = "file-path"))]
-    pub known_hosts_file: Option<String>,
     /// The Git host.
     #[serde(default)]
     pub forge: Forge,

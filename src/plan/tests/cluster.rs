@@ -19,6 +19,22 @@ impl World {
         self.put(object);
     }
 
+    /// A hand sets an annotation under a field manager of its own, and owns it from then on.
+    pub(super) fn annotate(&mut self, kind: Kind, name: &str, key: &str, to: &str) {
+        self.edit(kind, name, |object| {
+            object["metadata"]["annotations"][key] = to.into();
+            let managed = object["metadata"]["managedFields"].as_array_mut().expect("managed fields");
+            let field = format!("f:{key}");
+            for entry in managed.iter_mut() {
+                if let Some(owned) = entry.pointer_mut("/fieldsV1/f:metadata/f:annotations") {
+                    owned.as_object_mut().expect("a map").remove(&field);
+                }
+            }
+            let fields = json!({"f:metadata": {"f:annotations": {field: {}}}});
+            managed.push(json!({"manager": "hand", "operation": "Update", "fieldsV1": fields}));
+        });
+    }
+
     /// A hand deletes a live object.
     pub(super) fn remove(&mut self, kind: Kind, name: &str) {
         let reference = ObjectRef { kind, namespace: id().namespace, name: name.parse().expect("a name") };

@@ -5,7 +5,7 @@ use super::world::World;
 use crate::gate::schedule::{Freeze, Window};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
-use crate::manifest::object::Kind;
+use crate::manifest::object::{APPLIED, EPOCH, Kind, RETREATED, SEQ};
 use serde_json::json;
 
 #[test]
@@ -198,4 +198,33 @@ fn a_deadline_wakes_also_without_git() {
     assert!(world.plan_now().wake_at.is_some_and(|at| at > world.now), "the soak ends some time");
     world.pass(3_600);
     assert_eq!(world.plan_now().wake_at, None, "nothing but Git is waited for");
+}
+
+#[test]
+fn marks_that_a_hand_has_written_are_in_nobodys_way() {
+    for (key, value) in [
+        (SEQ, "999"),
+        (SEQ, "nonsense"),
+        (EPOCH, "999"),
+        (APPLIED, "0000000000000000"),
+        (RETREATED, ""),
+        (RETREATED, "nonsense"),
+        (RETREATED, "9-99999999/failed: not this run"),
+    ] {
+        let mut world = World::at_tenth();
+        for (kind, name) in
+            [(Kind::HttpRoute, "podinfo"), (Kind::Deployment, "podinfo"), (Kind::Deployment, "podinfo-canary")]
+        {
+            world.annotate(kind, name, key, value);
+        }
+        world.settle();
+        assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(tenth)", 10), "{key}: {value}");
+        world.say(DecisionAction::Abort);
+        world.settle();
+        world.annotate(Kind::HttpRoute, "podinfo", key, value);
+        world.pass(31);
+        assert_eq!((world.phase().as_str(), world.weight()), ("Steady", 0), "{key}: {value}: {:#?}", world.log);
+        assert_eq!(world.image("podinfo-canary"), None);
+        assert!(world.marked().is_empty(), "{key}: {value}: {:?}", world.marked());
+    }
 }

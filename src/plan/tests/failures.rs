@@ -4,12 +4,14 @@ use super::manifests::{CANARY, QUICK, REPLICAS, set};
 use super::world::{Gateway, Pods, World};
 use crate::gate::BrakeWord;
 use crate::manifest::decision::DecisionAction;
-use crate::manifest::object::Kind;
+use crate::manifest::object::{Kind, SEQ};
 use crate::plan::action::Verb;
-use crate::plan::context::seq_of;
 use crate::plan::draft::RecordChange;
+use crate::plan::evidence::Entangled;
+use crate::plan::input::Desired;
 use crate::record::state::Outcome;
 use crate::target::live;
+use std::collections::BTreeSet;
 
 #[test]
 fn c_21_a_candidate_that_never_gets_ready_goes_back() {
@@ -76,6 +78,37 @@ fn n_5_retry_lifts_a_refusal() {
     world.settle();
     assert_eq!(world.phase(), "Progressing(tenth)", "{:#?}", world.log);
     assert!(world.proposals.is_empty(), "the revert asks for nothing any more: {:?}", world.proposals);
+}
+
+#[test]
+fn x_5_a_change_on_main_that_cannot_be_undone_is_told_until_main_needs_it_no_more() {
+    let mut world = World::failed();
+    // As if the branch had met other changes.
+    world.proposals.clear();
+    let Desired::Wanted(rollout) = &world.desired else { panic!("it is wanted") };
+    let files = BTreeSet::from(["teams/shop/podinfo/app.yaml".parse().unwrap()]);
+    let run = world.record().last_run.unwrap().id;
+    let entangled = Entangled { run, wanted: rollout.set.id.clone(), files };
+    world.record.as_mut().unwrap().revert = None;
+    world.evidence.entangled = Some(entangled);
+    world.settle();
+    assert_eq!((world.waits(), world.proposals.len()), (vec!["RevertConflict", "Refused"], 0));
+    let told = |world: &World| {
+        let all = world.record().conditions;
+        all.into_iter().find(|condition| condition.reason == "RevertConflict").map(|condition| condition.message)
+    };
+    assert!(told(&world).unwrap().ends_with(": teams/shop/podinfo/app.yaml"));
+
+    // A new leader does not know: it tries again, and what is told stays meanwhile.
+    let known = world.evidence.entangled.take();
+    let plan = world.plan_now();
+    assert_eq!((&plan.record, plan.proposals.len()), (&RecordChange::Keep, 1));
+
+    // Main is put right.
+    world.evidence.entangled = known;
+    world.want(QUICK, set("1"));
+    world.settle();
+    assert_eq!((world.waits(), told(&world)), (vec![], None));
 }
 
 #[test]
@@ -169,7 +202,8 @@ fn a_retreat_names_the_record_that_was_read_not_the_one_that_may_never_be_writte
     assert!(matches!(plan.record, RecordChange::Write { .. }) && !plan.retreats.is_empty());
     for action in &plan.retreats {
         let Verb::Apply { object, .. } = &action.verb else { panic!("{action:?}") };
-        assert!(seq_of(object) <= seq, "{}: {} after {seq}", action.why, seq_of(object));
+        let relied_on: u64 = object.annotation(SEQ).unwrap().parse().unwrap();
+        assert!(relied_on <= seq, "{}: {relied_on} after {seq}", action.why);
     }
 }
 

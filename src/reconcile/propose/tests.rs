@@ -128,7 +128,9 @@ async fn a_revert_that_meets_other_changes_in_the_same_lines_changes_nothing() {
     let since = manifest("a", "a:2 # reviewed");
     world.commit("main", &[(MAIN_A, Some(&since))]).await;
     moved(&mut source, None).await;
-    assert_eq!(propose(&mut source, &proposal).await, Came::Later);
+    let wanted = source.view().unwrap().main.rollout(&id("a")).unwrap().set.id.clone();
+    let entangled = Entangled { run: fixture::run(7), wanted, files: BTreeSet::from([MAIN_A.parse().unwrap()]) };
+    assert_eq!(propose(&mut source, &proposal).await, Came::Entangled(entangled));
     assert!(matches!(source.look_up(None).await, Looked::Same) && source.view().unwrap().tips.proposals.is_empty());
 }
 

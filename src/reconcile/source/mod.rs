@@ -11,8 +11,9 @@ pub use main::{Policies, Wanted};
 pub use state::{Record, Records};
 pub use words::Words;
 
+use super::record::author;
 use crate::forge::branch;
-use crate::git::{Ancestry, GitError, RefName, Store};
+use crate::git::{Ancestry, GitError, Person, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName, InvalidId, RolloutId};
 use crate::manifest::installation::Caps;
 use crate::plan::input::Git;
@@ -33,6 +34,8 @@ pub struct Branches {
     propose: String,
     /// What the full names of all our branches begin with.
     ours: String,
+    /// Who signs what the instance commits.
+    author: Person,
 }
 
 impl Branches {
@@ -47,6 +50,7 @@ impl Branches {
             decisions: RefName::branch(&branch::decisions_branch(instance))?,
             propose: format!("refs/heads/{}", branch::propose_prefix(instance)),
             ours: format!("refs/heads/tidegate/{instance}/"),
+            author: author(instance),
         };
         Ok(branches)
     }
@@ -213,7 +217,7 @@ impl Source {
             Some(why) => Records::Unreadable(why),
         };
         let main = self.main.read(&self.store, tips.main.as_ref(), &self.caps, &records).await?;
-        let words = self.words.read(&self.store, tips.decisions.as_ref(), &records).await?;
+        let words = self.words.read(&self.store, tips.decisions.as_ref(), &records, &self.branches.author).await?;
         let records = self.state.with_sets(&self.store, records, &main, &words).await?;
         let view = Arc::new(View { tips, git, main, records, words: Arc::new(words) });
         self.view = Some(Arc::clone(&view));

@@ -2,7 +2,7 @@
 
 use super::state::Records;
 use crate::gate::decisions::DecisionFile;
-use crate::git::{GitError, Store};
+use crate::git::{Brought, GitError, Person, Store};
 use crate::manifest::decision::{self, DecisionAction};
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId, RolloutId, RunId};
@@ -63,10 +63,11 @@ impl Cache {
         store: &Store,
         tip: Option<&CommitId>,
         records: &Records,
+        ourselves: &Person,
     ) -> Result<Words, GitError> {
         if self.tip.as_ref() != tip {
             self.filed = match tip {
-                Some(tip) => self.filed_at(store, tip).await?,
+                Some(tip) => self.filed_at(store, tip, ourselves).await?,
                 None => BTreeMap::new(),
             };
             self.tip = tip.cloned();
@@ -93,6 +94,7 @@ impl Cache {
         &self,
         store: &Store,
         tip: &CommitId,
+        ourselves: &Person,
     ) -> Result<BTreeMap<RolloutId, Arc<Vec<DecisionFile>>>, GitError> {
         let files = match store.files(tip, None).await {
             Ok(files) => files,
@@ -110,8 +112,8 @@ impl Cache {
             let file = match known {
                 Some(known) => known.clone(),
                 None => {
-                    let by = match store.committer_of(tip, &path).await {
-                        Ok(change) => change.map(|c| format!("{} <{}>", c.committer.name, c.committer.email)),
+                    let by = match store.brought(tip, &path).await {
+                        Ok(brought) => brought.map(|brought| who(&brought, ourselves)),
                         Err(GitError::Missing(_) | GitError::Limit { .. }) => None,
                         Err(error) => return Err(error),
                     };
@@ -138,6 +140,17 @@ fn started_at(state: &RolloutState) -> Option<&CommitId> {
         (Some(run), _) => run.decisions_at.as_ref(),
         (None, Some(last)) => last.decisions_at.as_ref(),
         (None, None) => None,
+    }
+}
+
+/// Who decided, as far as Git tells: whoever made the commit that brought the file to the branch. We make the commits of
+/// requests, but never push one to the branch: one of ours at this place was pushed there as it is.
+fn who(Brought { commit: _, author, committer }: &Brought, ourselves: &Person) -> String {
+    let somebody = |person: &&Person| person.email != ourselves.email;
+    match (somebody(&author).then_some(author), somebody(&committer).then_some(committer)) {
+        (Some(author), Some(committer)) if author != committer => format!("{author} (committed by {committer})"),
+        (Some(person), _) | (None, Some(person)) => person.to_string(),
+        (None, None) => "fast-forward (who pushed it is not in Git)".to_owned(),
     }
 }
 
@@ -174,5 +187,29 @@ async fn there_at(
             Err(error) => Err(error),
         },
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::record::author;
+
+    #[test]
+    fn who_decided_is_whoever_is_not_us() {
+        let us = author(&"prod".parse().unwrap());
+        let person = |name: &str| Person { name: name.to_owned(), email: format!("{name}@example.com") };
+        let (ana, host) = (person("ana"), person("host"));
+        for (author, committer, said) in [
+            (&ana, &ana, "ana <ana@example.com>"),
+            (&us, &us, "fast-forward (who pushed it is not in Git)"),
+            (&ana, &host, "ana <ana@example.com> (committed by host <host@example.com>)"),
+            // Our commit, picked or rebased by somebody.
+            (&us, &ana, "ana <ana@example.com>"),
+        ] {
+            let commit = "1".repeat(40).parse().unwrap();
+            let brought = Brought { commit, author: author.clone(), committer: committer.clone() };
+            assert_eq!(who(&brought, &us), said);
+        }
     }
 }

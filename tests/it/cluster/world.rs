@@ -108,8 +108,12 @@ impl World {
 
     /// Does one action, as the instance.
     pub(super) async fn perform(&self, verb: Verb) -> Outcome {
+        self.perform_as(Class::Upkeep, verb).await
+    }
+
+    pub(super) async fn perform_as(&self, class: Class, verb: Verb) -> Outcome {
         let action = Action {
-            class: Class::Upkeep,
+            class,
             rollout: "shop/podinfo".parse().unwrap(),
             cluster: "home".parse().unwrap(),
             cluster_uid: self.cluster.uid().to_owned(),

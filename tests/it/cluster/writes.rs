@@ -9,10 +9,10 @@ use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tidegate::cluster::events::{Event, Level};
-use tidegate::manifest::object::Kind;
-use tidegate::plan::action::{Expects, Verb};
+use tidegate::manifest::object::{Kind, SEQ};
+use tidegate::plan::action::{Class, Expects, Verb};
 use tidegate::target::live::Outcome;
-use tidegate::target::owned::owned_by;
+use tidegate::target::owned::{annotators, owned_by};
 
 fn uid(object: &tidegate::manifest::object::Object) -> Expects {
     Expects::Uid(object.uid().unwrap().to_owned())
@@ -87,6 +87,32 @@ async fn a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_back() {
     assert!(matches!(world.apply(&wanted(0), Expects::Absent).await, Outcome::Stale(_)));
     let after = world.read(created.reference()).await.unwrap();
     assert_eq!(after.at("/spec"), live.at("/spec"));
+
+    // On the way back nothing that a hand did is in the way.
+    until("what Git says is put back", async || {
+        let live = world.read(created.reference()).await.unwrap();
+        let back = Verb::Apply { object: Box::new(wanted(0)), expects: version(&live) };
+        let outcome = world.perform_as(Class::Retreat, back).await;
+        !matches!(outcome, Outcome::Stale(_)) && done(outcome).int("/spec/minReadySeconds") == Some(1)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_mark_that_a_hand_has_written_is_ours_again_with_the_next_write() {
+    let world = World::new().await;
+    let marked = |seq: &str| {
+        let mut object = world.config_map("a", json!({"k": "1"}));
+        object.annotate(SEQ, seq);
+        object
+    };
+    let first = world.applied(&marked("4"), Expects::Absent).await;
+    assert_eq!(annotators(&first, SEQ), [world.cluster.manager()]);
+    world.by_hand(&marked("9")).await;
+    let theirs = world.read(first.reference()).await.unwrap();
+    assert!(!annotators(&theirs, SEQ).contains(&world.cluster.manager()), "so it says nothing of us");
+    let again = world.applied(&marked("5"), version(&theirs)).await;
+    assert_eq!((again.annotation(SEQ), annotators(&again, SEQ)), (Some("5"), vec![world.cluster.manager()]));
 }
 
 #[tokio::test]

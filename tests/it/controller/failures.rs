@@ -165,6 +165,27 @@ async fn c_9_main_back_at_the_promoted_version_cancels_the_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_5_what_cannot_be_undone_on_main_by_itself_is_told_until_people_have_undone_it() {
+    let spec = ungated().replace("weight: 10}, soak: 1s", "weight: 10}, soak: 1h");
+    let mut world = World::new("entangled", &spec).await;
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.release(&App::new("web", 2));
+    let run = world.until("a tenth", is_exposed).await.run.unwrap().id;
+    // The same version, but the line that the run changed is another by now.
+    let reviewed = App::new("web", 2).text().replace(":2\"}]}", ":2\"}]} # reviewed");
+    assert!(reviewed.contains("# reviewed"));
+    world.commit(&[("it/web.yaml", &reviewed)]);
+    world.decide(run.as_str(), "abort");
+    let told = world.until_condition(Reason::RevertConflict).await;
+    assert!(told.contains(run.as_str()) && told.ends_with(": it/web.yaml"), "{told}");
+    world.settled(&[Reason::Refused, Reason::RevertConflict]).await;
+    world.release(&App::new("web", 1));
+    world.settled(&[]).await;
+    assert_eq!(world.record().unwrap().conditions, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn n_4_c_11_what_failed_is_not_started_again_by_a_restart_but_by_a_word_or_other_content() {
     let mut world = World::new("known-bad", &ungated()).await;
     world.start();

@@ -5,7 +5,7 @@ use super::world::{World, is_exposed, is_steady};
 use crate::support::cluster::eventually;
 use serde_json::{Value, json};
 use tidegate::plan::report::Reason;
-use tidegate::record::state::Rest;
+use tidegate::record::state::{Phase, Rest};
 
 /// A tenth for a day.
 fn long() -> String {
@@ -189,4 +189,35 @@ async fn a_field_that_another_manager_owns_is_named_and_not_fought_over() {
     world.kubectl(&["set", "image", "deployment/web", "main=example.test/web:1"], "").await;
     world.until("no conflict", |record| record.conditions.is_empty()).await;
     world.settled(&[]).await;
+}
+
+/// Somebody else writes annotations, under a field manager of their own.
+async fn annotate(world: &World, kind: &str, annotations: &[&str]) {
+    let args = [&["annotate", kind, "web", "--overwrite", "--field-manager=hand"], annotations].concat();
+    world.kubectl(&args, "").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_that_a_hand_writes_bars_the_way_back() {
+    let mut world = World::new("marks", &long()).await;
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.release(&App::new("web", 2));
+    let run = world.until("a tenth", is_exposed).await.run.unwrap().id;
+    let marks = ["tidegate.io/seq=999", "tidegate.io/epoch=x", "tidegate.io/applied=x", "tidegate.io/retreated=9-9/x"];
+    for kind in ["httproute", "deployment", "service"] {
+        annotate(&world, kind, &marks).await;
+    }
+    eventually("a mark that is no run's is lifted", async || {
+        let route = world.get("HTTPRoute", "web").await?;
+        route["metadata"]["annotations"].get("tidegate.io/retreated").is_none().then_some(())
+    })
+    .await;
+    assert!(is_exposed(&world.record().unwrap()));
+    world.decide(run.as_str(), "abort");
+    world.until("the way back", |record| matches!(record.phase, Phase::Reverting { .. })).await;
+    annotate(&world, "httproute", &marks).await;
+    world.until_steady(Rest::Reverted).await;
+    world.settled(&[Reason::Refused]).await;
+    assert_eq!((world.weight().await, world.traces().await), (0, vec![]));
 }

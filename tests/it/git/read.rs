@@ -4,7 +4,7 @@ use super::{Bed, branch, config, draft, id, open, path, sync, write};
 use crate::support::git_server::Fault;
 use crate::support::origin::Origin;
 use std::collections::BTreeMap;
-use tidegate::git::{Ancestry, Edit, GitError, Person};
+use tidegate::git::{Ancestry, Brought, Edit, GitError, Person};
 use tidegate::manifest::files::{Entry, Files};
 
 fn texts(files: &Files) -> BTreeMap<String, String> {
@@ -151,7 +151,7 @@ async fn only_the_exact_tips_count() {
 }
 
 #[tokio::test]
-async fn who_changed_a_file_last() {
+async fn who_brought_a_file_to_a_branch() {
     let bed = Bed::new().await;
     let decision = "shop/podinfo/7-9ac41f02-tenth.yaml";
     bed.origin.commit("decisions", &[("README.md", Some(b"# decisions\n"))], "start");
@@ -159,22 +159,22 @@ async fn who_changed_a_file_last() {
     let approved = bed.origin.tip("decisions").unwrap();
     let tip = id(bed.origin.commit("decisions", &[("other.yaml", Some(b"1"))], "later"));
     bed.sync().await;
-    let change = bed.store.committer_of(&tip, &path(decision)).await.unwrap().unwrap();
+    let brought = bed.store.brought(&tip, &path(decision)).await.unwrap().unwrap();
     let ana = Person { name: "Ana".to_owned(), email: "ana@example.com".to_owned() };
-    assert_eq!((&change.commit, &change.committer), (&id(approved), &ana));
-    assert_eq!(change.time.timestamp(), 1_767_225_600 + 60);
-    assert_eq!(bed.store.committer_of(&tip, &path("absent")).await.unwrap(), None);
-    // A merge that only takes the file over is passed by.
-    let tree = bed.origin.git(&["rev-parse", "decisions^{tree}"]);
+    assert_eq!(brought, Brought { commit: id(approved), author: ana.clone(), committer: ana });
+    assert_eq!(bed.store.brought(&tip, &path("absent")).await.unwrap(), None);
+    // A file that comes by a merge is brought by the merge, whatever comes later and whoever wrote it.
     let base = bed.origin.git(&["rev-list", "--max-parents=0", "decisions"]);
-    let merge = bed.origin.git(&["commit-tree", &tree, "-p", &base, "-p", "decisions", "-m", "merge"]);
-    bed.origin.git(&["update-ref", "refs/heads/decisions", &merge]);
+    bed.origin.git(&["update-ref", "refs/heads/request", "decisions"]);
+    bed.origin.git(&["update-ref", "refs/heads/decisions", &base]);
+    bed.origin.commit("decisions", &[("elsewhere.yaml", Some(b"1"))], "meanwhile");
+    let merge = id(bed.origin.merge("request", "decisions"));
+    let tip = id(bed.origin.commit("decisions", &[("later.yaml", Some(b"1"))], "later"));
     bed.sync().await;
-    let merged = bed.store.committer_of(&id(&merge), &path(decision)).await.unwrap().unwrap();
-    assert_eq!(merged.commit, change.commit);
+    assert_eq!(bed.store.brought(&tip, &path(decision)).await.unwrap().unwrap().commit, merge);
     // Main's past was not fetched, so nobody can tell.
     let main = id(bed.origin.tip("main").unwrap());
-    let error = bed.store.committer_of(&main, &path("teams/shop/rollout.yaml")).await.unwrap_err();
+    let error = bed.store.brought(&main, &path("teams/shop/rollout.yaml")).await.unwrap_err();
     assert!(matches!(error, GitError::Missing(_)), "{error}");
 }
 
