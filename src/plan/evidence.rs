@@ -1,5 +1,6 @@
 //! Evidence: what collectors brought, kept with the exact question, so that an old answer is never taken for a new one.
 
+use crate::analysis::judge::{Range, Reading};
 use crate::manifest::ids::ClusterName;
 use crate::manifest::object::{Object, ObjectRef};
 use crate::record::state::Time;
@@ -37,6 +38,15 @@ pub struct Need {
     pub object: Box<Object>,
 }
 
+/// What a provider of metrics said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measurement {
+    /// What it said.
+    pub reading: Reading,
+    /// When.
+    pub at: Time,
+}
+
 /// What is known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
@@ -44,4 +54,6 @@ pub struct Evidence {
     pub dry_runs: BTreeMap<Question, Answer>,
     /// The last outcome of each write that did not succeed, by object and digest of what was to be applied.
     pub writes: BTreeMap<(ObjectRef, String), Answer>,
+    /// Measurements, by the exact question.
+    pub readings: BTreeMap<Range, Measurement>,
 }
