@@ -7,6 +7,7 @@
 //! The cluster is never ahead of Git: what live users reach of a new version is at most what the record in Git says.
 //! `ARCHITECTURE.md` tells how the rooms of this crate keep that promise.
 
+pub mod analysis;
 pub mod cli;
 pub mod cluster;
 pub mod forge;

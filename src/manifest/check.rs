@@ -2,6 +2,7 @@
 //!
 //! Each check takes the whole [`Case`] and returns all that it finds; none of them looks at another rollout.
 
+mod measured;
 mod phases;
 mod pods;
 mod route;
@@ -83,6 +84,8 @@ impl Case<'_> {
 pub(super) fn check(case: &Case<'_>, policy: Option<&Policy>) -> Findings {
     let mut findings = Findings::default();
     findings.errors.extend(phases::check(case));
+    findings.errors.extend(measured::check(case));
+    findings.warnings.extend(measured::idle(case));
     findings.errors.extend(windows(case, policy));
     findings.errors.extend(case.items.values().flat_map(protected));
     findings.errors.extend(case.items.values().flat_map(|item| cross_namespace(case, item)));

@@ -3,7 +3,8 @@
 use super::duration::Span;
 use super::files::RepoPath;
 use super::ids::{
-    BlobId, ClusterName, ObjectName, Percent, PodsDigest, Revision, RolloutId, ScheduleName, SetId, StepName,
+    BlobId, CheckName, ClusterName, ObjectName, Percent, PodsDigest, ProviderName, Revision, RolloutId, ScheduleName,
+    SetId, StepName,
 };
 use super::object::{Kind, Object, ObjectRef};
 use schemars::JsonSchema;
@@ -63,6 +64,9 @@ pub struct Plan {
     pub on_failure: OnFailure,
     /// How long a workload may take to become ready.
     pub progress_deadline: Span,
+    /// What measurements have to say, by the names that steps use.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub checks: BTreeMap<CheckName, Check>,
 }
 
 /// What is rolled out.
@@ -146,6 +150,9 @@ pub struct PhasePlan {
     /// Stay at least this long, counted while observed.
     #[serde(default)]
     pub soak: Span,
+    /// What has to hold while it stays.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckName>,
 }
 
 /// What a phase exposes; it adds to the phases before it.
@@ -198,6 +205,94 @@ pub struct Promotion {
     /// All traffic on the candidate, the old set still at full size, for this long.
     #[serde(default)]
     pub bake: Span,
+    /// What has to hold meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckName>,
+}
+
+/// A measurement that tells whether a version is good.
+///
+/// It is a range query over the whole exposure of the step, so that no counter has to be kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Check {
+    /// What is measured.
+    pub prometheus: PrometheusQuery,
+    /// The largest value that is good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<Bound>,
+    /// The smallest value that is good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<Bound>,
+    /// The time between two samples; the first is taken that long after the step was reached.
+    pub interval: Span,
+    /// How many samples there must be before the version counts as good.
+    pub min_samples: u32,
+    /// How many samples may be out of bounds.
+    pub failure_limit: u32,
+    /// What too few samples at the end of the soak mean.
+    pub on_no_data: OnNoData,
+}
+
+/// A query to a Prometheus: one series.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PrometheusQuery {
+    /// The provider, as the installation calls it.
+    pub provider: ProviderName,
+    /// PromQL that yields one series.
+    #[schemars(extend("minLength" = 1, "maxLength" = 4096))]
+    pub query: String,
+}
+
+/// What too few samples at the end of the soak mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum OnNoData {
+    /// Nothing: the step waits for more.
+    #[default]
+    Hold,
+    /// That the version is bad.
+    Fail,
+    /// That the version is good.
+    Pass,
+}
+
+/// A finite number that a sample is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "f64", into = "f64")]
+#[schemars(with = "f64")]
+pub struct Bound(f64);
+
+impl Bound {
+    /// Its value.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// It is finite, so it equals itself.
+impl Eq for Bound {}
+
+impl TryFrom<f64> for Bound {
+    type Error = &'static str;
+
+    fn try_from(value: f64) -> Result<Self, &'static str> {
+        value.is_finite().then_some(Self(value)).ok_or("a bound is a finite number")
+    }
+}
+
+impl From<Bound> for f64 {
+    fn from(bound: Bound) -> f64 {
+        bound.0
+    }
+}
+
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// What happens on main after a failure. Traffic goes back at once in any case.

@@ -66,6 +66,10 @@ codes! {
     PhasesGoDown,
     /// A phase whose name is reserved or used twice.
     PhaseName,
+    /// A check that a step names and nobody wrote, or the other way round.
+    CheckMissing,
+    /// A check that can never come to a result.
+    CheckUseless,
     /// Phases without a router.
     TrafficMissing,
     /// Something that the router cannot do.

@@ -136,6 +136,14 @@ id!(
     StepName, "step name", "lower-case letters, digits and '-', at most 40 characters", LABEL, |t| dns_label(t, 40)
 );
 id!(
+    /// The name of a check of a rollout.
+    CheckName, "check name", "lower-case letters, digits and '-', at most 40 characters", LABEL, |t| dns_label(t, 40)
+);
+id!(
+    /// The name of a provider of metrics, as the installation calls it.
+    ProviderName, "provider name", "lower-case letters, digits and '-', at most 63 characters", LABEL, |t| dns_label(t, 63)
+);
+id!(
     /// A Git commit, 40 hex digits.
     CommitId, "commit id", "40 hex digits", OBJECT_ID, |t| hex(t, 40)
 );

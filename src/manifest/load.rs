@@ -6,7 +6,9 @@
 mod conflict;
 
 use super::check::{self, Case, Findings, is_protected};
-use super::desired::{Expose, Gates, OnFailure, PhasePlan, Plan, Promotion, Rollout, Router, Suspend, Target, Traffic};
+use super::desired::{
+    Check, Expose, Gates, OnFailure, PhasePlan, Plan, Promotion, Rollout, Router, Suspend, Target, Traffic,
+};
 use super::diagnostic::{Code, Diagnostic, MOST};
 use super::files::{Entry, Files, RepoPath};
 use super::ids::{BlobId, ClusterName, RolloutId};
@@ -341,19 +343,27 @@ fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
         headers: headers.iter().filter_map(|headers| check::folded(headers).ok()).collect(),
         weight: *weight,
     };
-    let phase = |raw::Phase { name, before, expose: exposes, soak }: &raw::Phase| PhasePlan {
+    let phase = |raw::Phase { name, before, expose: exposes, soak, checks }: &raw::Phase| PhasePlan {
         name: name.clone(),
         before: gates(before),
         expose: expose(exposes),
         soak: *soak,
+        checks: checks.clone(),
     };
+    let raw::Promotion { before, bake, checks } = &spec.promotion;
     let raw::Target { kind, name, layout } = spec.target.clone();
     Some(Plan {
         target: Target { kind, name, layout },
         traffic,
         phases: spec.phases.iter().map(phase).collect(),
-        promotion: Promotion { before: gates(&spec.promotion.before), bake: spec.promotion.bake },
+        promotion: Promotion { before: gates(before), bake: *bake, checks: checks.clone() },
         on_failure: OnFailure { revert: spec.on_failure.revert },
         progress_deadline: spec.progress_deadline,
+        checks: spec.checks.iter().map(|(name, check)| (name.clone(), measured(check))).collect(),
     })
+}
+
+fn measured(check: &raw::Check) -> Check {
+    let raw::Check { prometheus, max, min, interval, min_samples, failure_limit, on_no_data } = check.clone();
+    Check { prometheus, max, min, interval, min_samples, failure_limit, on_no_data }
 }

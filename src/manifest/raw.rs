@@ -6,9 +6,9 @@
 mod installation;
 mod policy;
 
-use super::desired::{Approval, Layout, Revert, TargetKind};
+use super::desired::{Approval, Bound, Layout, OnNoData, PrometheusQuery, Revert, TargetKind};
 use super::duration::Span;
-use super::ids::{Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
+use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
 pub use installation::{Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Repository};
 pub use policy::{Freeze, Limits, Login, PolicySpec, Schedule, Tenant};
 use schemars::JsonSchema;
@@ -105,6 +105,10 @@ pub struct RolloutSpec {
     /// The way from the last phase to the new stable version.
     #[serde(default)]
     pub promotion: Promotion,
+    /// What measurements have to say, by names that phases and the promotion use.
+    #[serde(default)]
+    #[schemars(extend("maxProperties" = 50))]
+    pub checks: BTreeMap<CheckName, Check>,
     /// Going back to a version that was promoted before.
     #[serde(default)]
     pub rollback: Rollback,
@@ -196,6 +200,10 @@ pub struct Phase {
     /// Stay at least this long, counted while observed.
     #[serde(default)]
     pub soak: Span,
+    /// Names of checks that have to hold while it stays. One that fails takes the run back.
+    #[serde(default)]
+    #[schemars(extend("maxItems" = 20))]
+    pub checks: Vec<CheckName>,
 }
 
 /// What must be open to enter a step; all of it.
@@ -256,6 +264,50 @@ pub struct Promotion {
     /// All traffic on the candidate, the old set still at full size, for this long.
     #[serde(default)]
     pub bake: Span,
+    /// Names of checks that have to hold meanwhile. One that fails takes the run back.
+    #[serde(default)]
+    #[schemars(extend("maxItems" = 20))]
+    pub checks: Vec<CheckName>,
+}
+
+/// A measurement that tells whether a version is good: a query, and at least one of `max` and `min`.
+///
+/// It is asked over the whole time that the step has been in force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Check {
+    /// A query to a Prometheus.
+    pub prometheus: PrometheusQuery,
+    /// The largest value that is good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
+    pub max: Option<Bound>,
+    /// The smallest value that is good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
+    pub min: Option<Bound>,
+    /// The time between two samples; the first is taken that long after the step is in force.
+    #[serde(default = "default_interval")]
+    pub interval: Span,
+    /// How many samples there must be before the version counts as good.
+    #[serde(default = "default_min_samples")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub min_samples: u32,
+    /// How many samples may be out of bounds.
+    #[serde(default)]
+    #[schemars(range(max = 1000))]
+    pub failure_limit: u32,
+    /// What too few samples at the end of the soak mean.
+    #[serde(default)]
+    pub on_no_data: OnNoData,
+}
+
+fn default_interval() -> Span {
+    Span::from_secs(60)
+}
+
+fn default_min_samples() -> u32 {
+    1
 }
 
 /// Going back to a version that was promoted before.

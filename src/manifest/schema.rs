@@ -86,6 +86,8 @@ const FORMATS: &[(&str, Check)] = &[
     ("cluster-name", parses::<ids::ClusterName>),
     ("tenant-name", parses::<ids::TenantName>),
     ("schedule-name", parses::<ids::ScheduleName>),
+    ("check-name", parses::<ids::CheckName>),
+    ("provider-name", parses::<ids::ProviderName>),
     ("step-name", parses::<ids::StepName>),
     ("run-id", parses::<ids::RunId>),
     ("time-span", parses::<Span>),
@@ -341,7 +343,7 @@ mod tests {
             for format in text.split("\"format\":\"").skip(1).filter_map(|rest| rest.split('"').next()) {
                 let known = FORMATS.iter().any(|(name, _)| *name == format);
                 // Ids of the record and the plain numbers come from us alone.
-                let ours = kind == "RolloutState" || format.starts_with("uint");
+                let ours = kind == "RolloutState" || format.starts_with("uint") || format == "double";
                 assert!(known || ours, "{kind}: {format}");
             }
         }

@@ -7,6 +7,7 @@ use super::evidence::Need;
 use super::input::{Desired, Input};
 use super::procedure::Roles;
 use super::report::{Reason, Wait};
+use crate::analysis::judge::Range;
 use crate::manifest::desired::{Plan, Rollout};
 use crate::manifest::ids::{CommitId, SetId};
 use crate::manifest::object::{OWNER, Object};
@@ -52,8 +53,10 @@ pub struct RolloutPlan {
     pub void: Vec<(String, CommitId)>,
     /// What it waits on; empty when it is settled.
     pub waits: Vec<Wait>,
-    /// The questions that it wants answered.
+    /// The dry runs that it wants answered.
     pub needs: Vec<Need>,
+    /// The measurements that it wants.
+    pub questions: Vec<Range>,
     /// When it wants to be looked at again, if nothing happens before.
     pub wake_at: Option<Time>,
 }
@@ -85,8 +88,10 @@ pub struct Draft<'a> {
     pub void: Vec<(String, CommitId)>,
     /// What it waits on.
     pub waits: Vec<Wait>,
-    /// The questions that it wants answered.
+    /// The dry runs that it wants answered.
     pub needs: Vec<Need>,
+    /// The measurements that it wants.
+    pub questions: Vec<Range>,
     wake_at: Option<Time>,
     manager: String,
     owner: String,
@@ -116,6 +121,7 @@ impl<'a> Draft<'a> {
             void: Vec::new(),
             waits: Vec::new(),
             needs: Vec::new(),
+            questions: Vec::new(),
             wake_at: None,
             manager: format!("tidegate-{}", input.me.instance),
             owner: format!("{}/{}", input.me.instance, input.id),
@@ -332,6 +338,7 @@ impl<'a> Draft<'a> {
             void: self.void,
             waits: self.waits,
             needs: self.needs,
+            questions: self.questions,
             wake_at,
         }
     }
@@ -363,7 +370,8 @@ fn fallback_set<'b>(draft: &'b Draft<'_>) -> &'b SetId {
 }
 
 /// Reasons that are learned from what the API server answers.
-const ANSWERS: [Reason; 4] = [Reason::AdoptionDiffers, Reason::FieldConflict, Reason::Forbidden, Reason::CrdMissing];
+const ANSWERS: [Reason; 5] =
+    [Reason::AdoptionDiffers, Reason::FieldConflict, Reason::Forbidden, Reason::CrdMissing, Reason::Inconclusive];
 /// What of a condition is worth a commit: not the values that live objects have at the moment, nor an end that moves.
 fn news(condition: &Condition) -> (&str, Option<&str>, Option<&str>) {
     let of_live = [Reason::AdoptionDiffers, Reason::Drifted, Reason::LoweredByHand].map(Reason::as_str);
@@ -391,6 +399,7 @@ fn lasting(reason: Reason) -> bool {
             | Reason::RevertConflict
             | Reason::TooManyDeletions
             | Reason::RouteUnknown
+            | Reason::Inconclusive
             | Reason::Approval
             | Reason::Denied
             | Reason::Held

@@ -1,5 +1,6 @@
 //! Evidence: what collectors brought, kept with the exact question, so that an old answer is never taken for a new one.
 
+use crate::analysis::judge::{Range, Reading};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, RunId, SetId};
 use crate::manifest::object::{Object, ObjectRef};
@@ -49,6 +50,15 @@ pub struct Entangled {
     pub files: BTreeSet<RepoPath>,
 }
 
+/// What a provider of metrics said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measurement {
+    /// What it said.
+    pub reading: Reading,
+    /// When.
+    pub at: Time,
+}
+
 /// What is known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
@@ -58,4 +68,6 @@ pub struct Evidence {
     pub writes: BTreeMap<(ObjectRef, String), Answer>,
     /// The request to undo a run's change on main that could not be made.
     pub entangled: Option<Entangled>,
+    /// Measurements, by the exact question.
+    pub readings: BTreeMap<Range, Measurement>,
 }

@@ -1,6 +1,7 @@
 //! An open run on its way: where it stands, whether it goes on, waits or goes back.
 
 use super::back::{self, Superseding, Turn};
+use super::checks::{self, Measured, Soak};
 use super::context::Context;
 use super::converge::{Converged, Drift, StableFirst};
 use super::draft::{Draft, Manner};
@@ -37,8 +38,13 @@ pub fn forward(draft: &mut Draft<'_>) {
         return;
     };
     let step = &steps[at];
-    let converged = draft.converge(&plan, &step.posture, manner(step, &stop));
-    if let Some(turn) = turn_back(draft, &plan, &run, step, &stop, &converged) {
+    let soak = if soaking(draft, &plan, &run, step, &stop).is_some() { Soak::Running } else { Soak::Over };
+    let seen = Seen {
+        converged: draft.converge(&plan, &step.posture, manner(step, &stop)),
+        measured: checks::measure(draft, &plan, &run, step, &stop, soak),
+    };
+    draft.questions.extend(seen.measured.questions.iter().cloned());
+    if let Some(turn) = turn_back(draft, &plan, &run, step, &stop, &seen) {
         match turn {
             Judgement::Back(turn) => back::turn(draft, &run, turn),
             Judgement::StayOnCandidate(why) => {
@@ -48,7 +54,8 @@ pub fn forward(draft: &mut Draft<'_>) {
         }
         return;
     }
-    go_on(draft, &plan, &run, &steps, at, &stop, converged);
+    seen.measured.next.into_iter().for_each(|next| draft.wake(next));
+    go_on(draft, &plan, &run, &steps, at, &stop, seen);
 }
 
 /// How a step's posture is met.
@@ -66,6 +73,12 @@ pub fn manner(step: &Step, stop: &Stop) -> Manner<'static> {
 /// Why a run goes back at once.
 const NO_ENDPOINT: &str = "the candidate has no ready endpoint left";
 
+/// What is known of the step that a run stands on.
+struct Seen {
+    converged: Converged,
+    measured: Measured,
+}
+
 /// What evidence against going on comes to.
 enum Judgement {
     Back(Turn),
@@ -79,7 +92,7 @@ fn turn_back(
     run: &Run,
     step: &Step,
     stop: &Stop,
-    converged: &Converged,
+    Seen { converged, measured }: &Seen,
 ) -> Option<Judgement> {
     let context = draft.context(plan, None, None);
     if step.name.as_str() == "retire" {
@@ -101,6 +114,9 @@ fn turn_back(
     if ready.candidate == 0 && step.posture.candidate.is_some() && relies_on_candidate(&context, stop) {
         let why = format!("{}: {NO_ENDPOINT}", stop.step);
         return Some(Judgement::Back(Turn::failed(why)));
+    }
+    if let Some(why) = &measured.bad {
+        return Some(Judgement::Back(Turn::failed(why.clone())));
     }
     let (role, why) = overdue(draft, plan, stop, converged)?;
     // Never all traffic onto an unready stable: the healthy candidate keeps it (C-19).
@@ -153,7 +169,7 @@ fn go_on(
     steps: &[Step],
     at: usize,
     stop: &Stop,
-    converged: Converged,
+    Seen { converged, measured }: Seen,
 ) {
     let step = &steps[at];
     draft.waits.extend(converged.drifted.clone());
@@ -175,6 +191,10 @@ fn go_on(
     }
     if let Some(wait) = soaking(draft, plan, run, step, stop) {
         draft.waits.push(wait);
+        return;
+    }
+    if !measured.waits.is_empty() {
+        draft.waits.extend(measured.waits);
         return;
     }
     match steps.get(at + 1) {

@@ -3,6 +3,7 @@
 pub mod action;
 pub mod adopt;
 pub mod back;
+pub mod checks;
 pub mod context;
 pub mod converge;
 pub mod direct;

@@ -45,6 +45,7 @@ pub fn hold(wait: Wait) -> RolloutPlan {
         void: Vec::new(),
         waits: vec![wait],
         needs: Vec::new(),
+        questions: Vec::new(),
         wake_at: None,
     }
 }

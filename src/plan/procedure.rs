@@ -3,7 +3,7 @@
 use crate::gate::approval;
 use crate::manifest::desired::{Gates, Plan, Router};
 use crate::manifest::duration::Span;
-use crate::manifest::ids::{Percent, StepName};
+use crate::manifest::ids::{CheckName, Percent, StepName};
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Phase, Promoted, Route, Run, Stop, Time};
 
@@ -18,6 +18,8 @@ pub struct Step {
     pub before: Gates,
     /// How long it has to stay reached.
     pub soak: Span,
+    /// What has to hold meanwhile.
+    pub checks: Vec<CheckName>,
     /// Which phase it belongs to.
     pub stage: Stage,
 }
@@ -95,6 +97,7 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
         posture: Posture { stable: roles.stable(&roles.new), candidate: candidate(Percent::ALL), split: shifted },
         before: if route == Route::Plain { plan.promotion.before.clone() } else { Gates::default() },
         soak: Span::ZERO,
+        checks: Vec::new(),
         stage: Stage::Promoting,
     });
     steps.push(Step {
@@ -106,6 +109,7 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
         },
         before: Gates::default(),
         soak: drain(plan, route),
+        checks: Vec::new(),
         stage: Stage::Finalising,
     });
     steps.push(Step {
@@ -113,6 +117,7 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
         posture: Posture { stable: roles.new.clone(), candidate: None, split: Split::stable() },
         before: Gates::default(),
         soak: Span::ZERO,
+        checks: Vec::new(),
         stage: Stage::Finalising,
     });
     steps
@@ -121,11 +126,12 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
 /// *prepare*, the phases, *shift*.
 fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let phases = if route == Route::Rollback { &[][..] } else { &plan.phases[..] };
-    let step = |name, share: Percent, split: &Split, before: Gates, soak, stage| Step {
+    let step = |name, share: Percent, split: &Split, before: Gates, stay: (Span, &[CheckName]), stage| Step {
         name,
         posture: Posture { stable: roles.stable(&roles.old), candidate: roles.candidate(share), split: split.clone() },
         before,
-        soak,
+        soak: stay.0,
+        checks: stay.1.to_vec(),
         stage,
     };
     let mut split = Split::stable();
@@ -140,16 +146,25 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     };
     let prepare = StepName::fixed("prepare");
     let before = gates(&prepare);
-    let mut steps = vec![step(prepare, first, &split, before, Span::ZERO, Stage::Progressing)];
+    let mut steps = vec![step(prepare, first, &split, before, (Span::ZERO, &[]), Stage::Progressing)];
     for phase in phases {
         split.headers.extend(phase.expose.headers.iter().cloned());
         split.weight = phase.expose.weight.unwrap_or(split.weight);
         let before = gates(&phase.name);
-        steps.push(step(phase.name.clone(), split.weight, &split, before, phase.soak, Stage::Progressing));
+        steps.push(step(
+            phase.name.clone(),
+            split.weight,
+            &split,
+            before,
+            (phase.soak, &phase.checks),
+            Stage::Progressing,
+        ));
     }
     let shift = StepName::fixed("shift");
     let before = gates(&shift);
-    let bake = if route == Route::Rollback { Span::ZERO } else { plan.promotion.bake };
+    let promotion = &plan.promotion;
+    let bake: (Span, &[CheckName]) =
+        if route == Route::Rollback { (Span::ZERO, &[]) } else { (promotion.bake, &promotion.checks) };
     split.weight = Percent::ALL;
     steps.push(step(shift, Percent::ALL, &split, before, bake, Stage::Promoting));
     steps
@@ -165,6 +180,7 @@ pub fn back(plan: &Plan, route: Route, roles: &Roles) -> [Step; 2] {
             posture: Posture { stable: roles.stable(&roles.old), candidate, split: Split::stable() },
             before: Gates::default(),
             soak: drain(plan, route),
+            checks: Vec::new(),
             stage: Stage::Finalising,
         },
         Step {
@@ -172,6 +188,7 @@ pub fn back(plan: &Plan, route: Route, roles: &Roles) -> [Step; 2] {
             posture: Posture { stable: roles.old.clone(), candidate: None, split: Split::stable() },
             before: Gates::default(),
             soak: Span::ZERO,
+            checks: Vec::new(),
             stage: Stage::Finalising,
         },
     ]

@@ -66,7 +66,8 @@ reasons! {
     Brake: "operations", "The brake in the cluster holds this rollout.";
     Concurrency: "operations", "As many runs are open as the policy allows.";
     Soak: "time", "The step has to stay exposed for its soak time.";
-    Evidence: "tidegate", "Server-side dry runs are on their way.";
+    Evidence: "tidegate", "Answers are on their way: dry runs, measurements.";
+    Inconclusive: "the team", "A check has no result: too few samples, or its provider is away.";
     Writing: "tidegate", "Objects are being written.";
     CandidateNotReady: "the team", "The candidate's pods are not ready yet.";
     StableNotReady: "the team", "The stable version's pods are not ready.";

@@ -2,7 +2,7 @@
 
 use super::announce::Announcer;
 use super::clock::Clock;
-use super::evidence::Collector;
+use super::evidence::{Collector, Providers};
 use super::gaps::Gaps;
 use super::lead::{Keeper, Lead, Standing};
 use super::shell::Shell;
@@ -206,7 +206,7 @@ impl Controller {
         let (keeper, lead, begun) = Keeper::new(lease, timing, clock, noted);
         keeping.spawn(keeper.keep(stop.clone()));
         let shell = Shell {
-            evidence: Collector::new(cluster.clone(), clock, Arc::clone(&woken)),
+            evidence: Collector::new(cluster.clone(), Providers::new(), clock, Arc::clone(&woken)),
             main: installation.repository.branch.clone(),
             instance,
             cluster_name,

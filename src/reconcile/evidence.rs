@@ -1,25 +1,33 @@
-//! Evidence: dry runs asked of the API server in tasks of their own, and what came of writes and of requests to people that
-//! did not succeed.
+//! Evidence: dry runs asked of the API server and measurements asked of their providers, each in a task of its own, and what
+//! came of writes and of requests to people that did not succeed.
 //!
 //! A tick never waits for any of it. An answer is kept with its exact question, by rollout, until that rollout is settled.
 
 use super::clock::Clock;
+use crate::analysis::judge::{Range, Reading};
+use crate::analysis::provider::Provider;
 use crate::cluster::client::Cluster;
-use crate::manifest::ids::RolloutId;
+use crate::manifest::ids::{ProviderName, RolloutId};
 use crate::manifest::object::{APPLIED, Object, ObjectRef};
 use crate::plan::action::{Action, Expects, Verb};
-use crate::plan::evidence::{Answer, Entangled, Evidence, Need, Question};
+use crate::plan::evidence::{Answer, Entangled, Evidence, Measurement, Need, Question};
 use crate::record::state::Time;
 use crate::report::metrics::outcome_label;
 use crate::target::live::{LiveState, Outcome};
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
-/// How many dry runs may be under way at once.
+/// How many questions may be under way at once: to the API server, and to all providers together.
 const AT_ONCE: usize = 8;
+/// For how long a provider may think.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// For how long a measurement is not tried again that brought nothing.
+const AGAIN: TimeDelta = TimeDelta::seconds(5);
 /// How many answers of one rollout are kept; a set with more objects asks again for the oldest.
 const KEPT: usize = 256;
 
@@ -38,9 +46,13 @@ fn lifetime(outcome: &Outcome) -> Option<TimeDelta> {
     }
 }
 
+/// Who answers the questions of checks, by the name that the installation gives it.
+pub type Providers = BTreeMap<ProviderName, Arc<dyn Provider>>;
+
 /// What is known, and what is being asked.
 pub struct Collector {
     cluster: Cluster,
+    providers: Providers,
     clock: Clock,
     shared: Arc<Shared>,
     tasks: Mutex<JoinSet<()>>,
@@ -49,6 +61,8 @@ pub struct Collector {
 struct Shared {
     known: Mutex<Known>,
     turns: Semaphore,
+    /// A provider that hangs keeps no dry run waiting.
+    measuring: Semaphore,
     /// Told of each answer.
     woken: Arc<Notify>,
 }
@@ -57,6 +71,7 @@ struct Shared {
 struct Known {
     by_rollout: BTreeMap<RolloutId, Evidence>,
     asked: BTreeSet<Question>,
+    measured: BTreeSet<(RolloutId, Range)>,
     /// What was applied in a dry run whose answer does not hold for good.
     again: BTreeMap<Question, (RolloutId, Need, Expects)>,
     /// Rollouts with news since they were last looked at.
@@ -66,9 +81,10 @@ struct Known {
 impl Collector {
     /// Nothing known; `woken` is told of each answer.
     #[must_use]
-    pub fn new(cluster: Cluster, clock: Clock, woken: Arc<Notify>) -> Self {
-        let shared = Shared { known: Mutex::default(), turns: Semaphore::new(AT_ONCE), woken };
-        Self { cluster, clock, shared: Arc::new(shared), tasks: Mutex::default() }
+    pub fn new(cluster: Cluster, providers: Providers, clock: Clock, woken: Arc<Notify>) -> Self {
+        let (turns, measuring) = (Semaphore::new(AT_ONCE), Semaphore::new(AT_ONCE));
+        let shared = Shared { known: Mutex::default(), turns, measuring, woken };
+        Self { cluster, providers, clock, shared: Arc::new(shared), tasks: Mutex::default() }
     }
 
     /// What is known about a rollout.
@@ -108,15 +124,44 @@ impl Collector {
         }
         let (cluster, clock, shared) = (self.cluster.clone(), self.clock, Arc::clone(&self.shared));
         let (rollout, need, expects) = (rollout.clone(), need.clone(), expects.clone());
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(async move {
+        self.spawn(async move {
             let _turn = shared.turns.acquire().await;
             let outcome = cluster.dry_run(&need.object, &expects).await;
             tracing::debug!(%rollout, object = %need.question.target, ?expects, answer = outcome_label(&outcome), "dry run");
             shared.known().take(rollout, need, expects, Answer { outcome, at: clock.now() });
             shared.woken.notify_one();
         });
+    }
+
+    /// Asks the providers what a rollout's checks want to know, unless it is being asked already.
+    pub fn measure(&self, rollout: &RolloutId, questions: &[Range]) {
+        for question in questions {
+            let asked = (rollout.clone(), question.clone());
+            if !self.known().measured.insert(asked.clone()) {
+                continue;
+            }
+            let provider = self.providers.get(&question.query.provider).cloned();
+            let (clock, shared) = (self.clock, Arc::clone(&self.shared));
+            self.spawn(async move {
+                let reading = match provider {
+                    None => Reading::Away("the installation has no provider of that name".to_owned()),
+                    Some(provider) => {
+                        let _turn = shared.measuring.acquire().await;
+                        let read = timeout(PATIENCE, provider.read(&asked.1)).await;
+                        read.unwrap_or_else(|_| Reading::Away(format!("no answer within {} s", PATIENCE.as_secs())))
+                    }
+                };
+                tracing::debug!(rollout = %asked.0, question = ?asked.1, ?reading, "measured");
+                shared.known().keep(asked, Measurement { reading, at: clock.now() });
+                shared.woken.notify_one();
+            });
+        }
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(task);
     }
 
     /// Forgets or asks again what does not hold any more. Answers that people can change (a right, a field's owner) are
@@ -126,11 +171,12 @@ impl Collector {
             let mut known = self.known();
             let mut news = BTreeSet::new();
             for (rollout, evidence) in &mut known.by_rollout {
-                let before = evidence.dry_runs.len();
+                let before = evidence.dry_runs.len() + evidence.readings.len();
                 evidence.dry_runs.retain(|_, answer| {
                     !matches!(answer.outcome, Outcome::Retriable(_) | Outcome::Stale(_)) || !expired(answer, now)
                 });
-                if evidence.dry_runs.len() < before {
+                evidence.readings.retain(|_, measurement| !worn_out(measurement, now));
+                if evidence.dry_runs.len() + evidence.readings.len() < before {
                     news.insert(rollout.clone());
                 }
             }
@@ -153,10 +199,12 @@ impl Collector {
         let all = known.by_rollout.values();
         let answers = all.clone().flat_map(|evidence| evidence.dry_runs.values());
         let answers = answers.filter_map(|answer| Some(answer.at + lifetime(&answer.outcome)?));
-        let writes = all.flat_map(|evidence| evidence.writes.iter());
+        let writes = all.clone().flat_map(|evidence| evidence.writes.iter());
         let rests =
             writes.filter(|((_, what), _)| what == DELETE || what == MIGRATE).map(|(_, answer)| answer.at + REST);
-        answers.chain(rests).min()
+        let readings = all.flat_map(|evidence| evidence.readings.values());
+        let readings = readings.filter(|m| !matches!(m.reading, Reading::Samples(_))).map(|m| m.at + AGAIN);
+        answers.chain(rests).chain(readings).min()
     }
 
     /// Takes note of what came of a write.
@@ -224,6 +272,15 @@ impl Shared {
 }
 
 impl Known {
+    /// Keeps a measurement in place of older ones of the same query.
+    fn keep(&mut self, (rollout, question): (RolloutId, Range), measurement: Measurement) {
+        self.measured.remove(&(rollout.clone(), question.clone()));
+        self.news.insert(rollout.clone());
+        let readings = &mut self.by_rollout.entry(rollout).or_default().readings;
+        readings.retain(|old, _| old.query != question.query || old.interval != question.interval);
+        readings.insert(question, measurement);
+    }
+
     fn take(&mut self, rollout: RolloutId, need: Need, expects: Expects, answer: Answer) {
         let question = need.question.clone();
         self.asked.remove(&question);
@@ -245,6 +302,11 @@ impl Known {
             by_rollout.get(of).is_some_and(|evidence| evidence.dry_runs.contains_key(question))
         });
     }
+}
+
+/// Whether a measurement that brought nothing is old enough to be tried again.
+fn worn_out(measurement: &Measurement, now: Time) -> bool {
+    !matches!(measurement.reading, Reading::Samples(_)) && now >= measurement.at + AGAIN
 }
 
 fn expired(answer: &Answer, now: Time) -> bool {
@@ -269,6 +331,8 @@ fn key_of(action: &Action) -> (ObjectRef, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest::desired::PrometheusQuery;
+    use crate::manifest::duration::Span;
     use crate::manifest::object::Kind;
     use serde_json::Value;
 
@@ -302,6 +366,24 @@ mod tests {
         assert_eq!(known.news, [rollout()].into());
         take(&mut known, &need("x", Some("3")), Outcome::Done(None));
         assert_eq!((answers(&known), known.again.len()), (2, 0), "what is asked no more is not asked again either");
+    }
+
+    #[test]
+    fn a_newer_measurement_takes_the_place_of_the_older_and_one_that_brought_nothing_wears_out() {
+        let at = |seconds| Time::from_timestamp(seconds, 0).unwrap();
+        let query = PrometheusQuery { provider: "main".parse().unwrap(), query: "errors".to_owned() };
+        let range =
+            |until| Range { query: query.clone(), from: at(60), until: at(until), interval: Span::from_secs(60) };
+        let mut known = Known::default();
+        for (until, reading) in [(60, Reading::Samples(BTreeMap::new())), (120, Reading::Away("refused".to_owned()))] {
+            known.keep((rollout(), range(until)), Measurement { reading, at: at(until) });
+        }
+        let readings = &known.by_rollout[&rollout()].readings;
+        assert_eq!(readings.keys().collect::<Vec<_>>(), [&range(120)]);
+        let newest = &readings[&range(120)];
+        assert_eq!([124, 125].map(|now| worn_out(newest, at(now))), [false, true]);
+        let samples = Measurement { reading: Reading::Samples(BTreeMap::new()), at: at(0) };
+        assert!(!worn_out(&samples, at(1_000_000)));
     }
 
     #[test]

@@ -80,7 +80,9 @@ impl Shell {
         let scene = Scene { me: &me, view, snapshot: &snapshot, gaps: &gaps };
         let open = view.records.states().filter(|state| state.run.is_some()).map(|state| &state.metadata);
         let plans: Vec<RolloutPlan> = open
-            .map(|id| planner::plan(&scene.input(id, self.evidence.of(id), MayStart::Yes)))
+            .map(|id| (id, planner::plan(&scene.input(id, self.evidence.of(id), MayStart::Yes))))
+            .inspect(|(id, plan)| self.evidence.measure(id, &plan.questions))
+            .map(|(_, plan)| plan)
             .filter(|plan| !plan.retreats.is_empty())
             .collect();
         let mut lists = Lists::new();

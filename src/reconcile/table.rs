@@ -45,13 +45,14 @@ impl Table {
 
     /// Takes note of a plan.
     pub fn planned(&mut self, id: &RolloutId, seen: Fingerprint, plan: &RolloutPlan, now: Time) {
-        let RolloutPlan { retreats, record, actions, proposals, void, waits, needs, wake_at } = plan;
+        let RolloutPlan { retreats, record, actions, proposals, void, waits, needs, questions, wake_at } = plan;
         let nothing = retreats.is_empty()
             && *record == RecordChange::Keep
             && actions.is_empty()
             && proposals.is_empty()
             && void.is_empty()
-            && needs.is_empty();
+            && needs.is_empty()
+            && questions.is_empty();
         let settled = if nothing { Settled::Yes } else { Settled::No };
         // Whatever ends by itself is looked at when it does.
         let ends = waits.iter().filter_map(|wait| wait.until).filter(|until| *until > now).min();

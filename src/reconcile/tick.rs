@@ -75,6 +75,7 @@ impl Term<'_> {
         let (void, next) = self.retreat(&plans, now).await;
         plans.retain(|id, _| !void.contains(id));
         for (id, Planned { input, plan }) in &plans {
+            shell.evidence.measure(id, &plan.questions);
             if let Live::Seen(live) = &input.live {
                 shell.evidence.ask(id, &plan.needs, live);
             }
@@ -132,7 +133,7 @@ impl Term<'_> {
                 open += usize::from(is_under_way(state) && !before.is_some_and(is_under_way));
             }
             self.table.planned(&id, fingerprint, &plan, snapshot.now);
-            if plan.waits.is_empty() && plan.needs.is_empty() {
+            if plan.waits.is_empty() && plan.needs.is_empty() && plan.questions.is_empty() {
                 self.shell.evidence.settled(&id);
             }
             plans.insert(id, Planned { input, plan });

@@ -63,5 +63,6 @@ pub(crate) fn plan(router: Option<Router>) -> Plan {
         promotion: Promotion::default(),
         on_failure: OnFailure::default(),
         progress_deadline: second,
+        checks: std::collections::BTreeMap::new(),
     }
 }

@@ -315,7 +315,27 @@ const MISTAKES: &[Mistake] = &[
     mistake(PODINFO_SET, "    matchLabels: {app: podinfo}", "    matchLabels: {app: podinfo, tier: web}", "shop/podinfo", &[Code::TargetMissing]),
     mistake(PODINFO_SET, "  selector: {app: podinfo}\n", "  type: ExternalName\n  selector: {app: podinfo}\n", "shop/podinfo", &[Code::TargetMissing]),
     mistake(PODINFO_SET, "- {name: podinfo, port: 80}", "- {name: other, port: 80}", "shop/podinfo", &[Code::TargetMissing]),
+    mistake(PODINFO, "promotion: {bake: 10s}", "promotion: {bake: 10s, checks: [errors]}", "shop/podinfo", &[Code::CheckMissing]),
+    mistake(PODINFO, "promotion: {bake: 10s}", "promotion: {bake: 10s, checks: [errors]}\n  checks: {errors: {prometheus: {provider: main, query: q}, max: 1}}", "shop/podinfo", &[Code::CheckUseless]),
+    mistake(PODINFO, "promotion: {bake: 10s}", "promotion: {bake: 10s, checks: [errors, errors]}\n  checks: {errors: {prometheus: {provider: main, query: q}, max: 1, interval: 5s}}", "shop/podinfo", &[Code::Conflict]),
+    mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, interval: 1s}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::CheckUseless]),
+    mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, min: 2, max: 1}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::CheckUseless]),
+    mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, max: 1, interval: 0s}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::CheckUseless]),
+    mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, max: .inf}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::AmbiguousScalar]),
+    mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, max: ten}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::Schema]),
+    mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, max: 1, minSamples: 0}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::Schema]),
+    mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: ''}, max: 1}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::Schema]),
+    mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, max: 1, threshold: 3}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::UnknownField]),
 ];
+
+#[test]
+fn a_check_that_no_phase_names_is_a_warning() {
+    let mut tree = Tree::example();
+    let check = "  checks: {errors: {prometheus: {provider: main, query: q}, max: 1}}\n  progressDeadline: 2m";
+    let loaded = tree.edit(PODINFO, "  progressDeadline: 2m", check).load();
+    assert_eq!(codes(&loaded, "shop/podinfo"), []);
+    assert_eq!(loaded.warnings.iter().map(|d| d.code).collect::<Vec<_>>(), [Code::CheckMissing]);
+}
 
 #[test]
 fn each_mistake_has_its_name() {

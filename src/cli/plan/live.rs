@@ -204,7 +204,7 @@ fn rules(policy: Option<&Policy>) -> PolicyView {
 
 /// Puts a plan into words.
 pub(super) fn show(planned: &mut PlannedView, plan: &RolloutPlan) {
-    let RolloutPlan { retreats, record, actions, proposals, void, waits, needs: _, wake_at: _ } = plan;
+    let RolloutPlan { retreats, record, actions, proposals, void, waits, needs: _, questions: _, wake_at: _ } = plan;
     planned.actions.extend(retreats.iter().map(action));
     match record {
         RecordChange::Keep => {}

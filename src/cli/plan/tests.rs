@@ -206,6 +206,7 @@ fn what_the_planner_says_is_put_into_words() {
         proposals: Vec::new(),
         void: Vec::new(),
         waits: vec![Wait::new(Reason::Approval, "tenth waits for a person's word")],
+        questions: Vec::new(),
         needs: Vec::new(),
         wake_at: None,
     };

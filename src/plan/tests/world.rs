@@ -2,10 +2,11 @@
 
 use super::super::action::{Action, Ask, Class, Proposal};
 use super::super::draft::{RecordChange, RolloutPlan};
-use super::super::evidence::{Answer, Evidence, Need};
+use super::super::evidence::{Answer, Evidence, Measurement, Need};
 use super::super::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use super::super::planner;
 use super::manifests::{CANARY, QUICK, hex, id, object, plan, set};
+use crate::analysis::judge::{Range, Reading};
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::manifest::decision::{Decision, DecisionAction};
@@ -41,11 +42,34 @@ pub(super) enum Gateway {
     Refuse,
 }
 
+/// What is measured of the candidate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Metric {
+    Value(f64),
+    Silent,
+    Away,
+}
+
+impl Metric {
+    fn read(self, range: &Range) -> Reading {
+        match self {
+            Self::Value(value) => {
+                let count = (range.until - range.from).num_seconds() / range.interval.delta().num_seconds();
+                let at = |n: i64| range.until - range.interval.delta() * i32::try_from(n).expect("few");
+                Reading::Samples((0..=count).map(|n| (at(n), value)).collect())
+            }
+            Self::Silent => Reading::Samples(BTreeMap::new()),
+            Self::Away => Reading::Away("refused".to_owned()),
+        }
+    }
+}
+
 /// One thing that a tick does to the outside.
 #[derive(Debug, Clone)]
 pub(super) enum Effect {
     /// Evidence is collected.
     Ask(Box<Need>),
+    Measure(Range),
     /// A commit is pushed, if the record is still the one planned from.
     Record {
         base: Option<u64>,
@@ -75,6 +99,7 @@ pub(super) struct World {
     pub(super) behaviour: BTreeMap<String, Pods>,
     pub(super) refused_images: BTreeSet<String>,
     pub(super) gateway: Gateway,
+    pub(super) metric: Metric,
     pub(super) only_stable_stuck: bool,
     pub(super) outage: Option<Outcome>,
     pub(super) epoch: u64,
@@ -188,6 +213,7 @@ impl World {
             behaviour: BTreeMap::new(),
             refused_images: BTreeSet::new(),
             gateway: Gateway::On,
+            metric: Metric::Value(0.0),
             only_stable_stuck: false,
             outage: None,
             epoch: 1,
@@ -272,10 +298,11 @@ impl World {
     /// All that a plan does to the outside, in the order of the protocol.
     pub(super) fn effects(&self, plan: RolloutPlan) -> Vec<Effect> {
         let base = self.record.as_ref().map(|r| r.seq);
-        let RolloutPlan { retreats, record, actions, proposals, void, waits: _, needs, wake_at: _ } = plan;
+        let RolloutPlan { retreats, record, actions, proposals, void, waits: _, needs, questions, wake_at: _ } = plan;
         let (lowered, actions): (Vec<_>, Vec<_>) = actions.into_iter().partition(|a| a.class == Class::Retreat);
         assert!(retreats.iter().all(|a| a.class == Class::Retreat), "{retreats:?}");
         let mut effects: Vec<Effect> = needs.into_iter().map(|need| Effect::Ask(Box::new(need))).collect();
+        effects.extend(questions.into_iter().map(Effect::Measure));
         effects.extend(retreats.into_iter().chain(lowered).map(|a| Effect::Act(Box::new(a))));
         if self.git != Git::Fresh {
             return effects;
@@ -300,6 +327,11 @@ impl World {
             Effect::Ask(need) => {
                 let outcome = self.dry_run(&need.object);
                 self.evidence.dry_runs.insert(need.question.clone(), Answer { outcome, at: self.now });
+                true
+            }
+            Effect::Measure(range) => {
+                let reading = self.metric.read(range);
+                self.evidence.readings.insert(range.clone(), Measurement { reading, at: self.now });
                 true
             }
             Effect::Record { base, change } => {

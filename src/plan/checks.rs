@@ -1,0 +1,99 @@
+//! What the checks of a step say: evidence against the version at any time, and at the end of the soak enough for it.
+
+use super::draft::Draft;
+use super::procedure::Step;
+use super::report::{Reason, Wait};
+use crate::analysis::judge::{Range, Verdict, judge};
+use crate::manifest::desired::{Check, OnNoData, Plan};
+use crate::manifest::ids::CheckName;
+use crate::record::state::{Run, Stop, Time};
+use crate::record::text::plain;
+
+/// What is known of a step's checks.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// Why the version is bad.
+    pub bad: Option<String>,
+    /// What keeps the step from being done, once its soak is over.
+    pub waits: Vec<Wait>,
+    /// The questions whose answers are not there yet.
+    pub questions: Vec<Range>,
+    /// When the next question is due.
+    pub next: Option<Time>,
+}
+
+/// Whether a step has been in force for as long as it has to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Soak {
+    /// Not yet.
+    Running,
+    /// Yes: what is missing now holds the run.
+    Over,
+}
+
+/// Looks at the checks of a step that has been in force `since` then. A step that was skipped, and one that is not in force
+/// yet, has none.
+#[must_use]
+pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &Stop, soak: Soak) -> Measured {
+    let mut measured = Measured::default();
+    let Some(exposed) = stop.clock.exposed else { return measured };
+    if run.skipped.as_ref() == Some(&step.name) {
+        return measured;
+    }
+    let since = exposed + plan.traffic.as_ref().map_or_else(Default::default, |traffic| traffic.settle.delta());
+    for name in &step.checks {
+        // A plan that was pinned by a version that knew other checks: nothing says that the version is good.
+        let Some(check) = plan.checks.get(name) else {
+            measured
+                .waits
+                .push(Wait::new(Reason::Inconclusive, format!("{}: nobody wrote the check {name}", step.name)));
+            continue;
+        };
+        one(draft, &mut measured, step, name, check, since, soak);
+    }
+    measured
+}
+
+fn one(
+    draft: &Draft<'_>,
+    measured: &mut Measured,
+    step: &Step,
+    name: &CheckName,
+    check: &Check,
+    since: Time,
+    soak: Soak,
+) {
+    let next = Range::next(check, since, draft.now());
+    measured.next = Some(measured.next.map_or(next, |other| other.min(next)));
+    let verdict = match Range::of(check, since, draft.now()) {
+        None => Verdict::TooFew(0),
+        Some(range) => match draft.input.evidence.readings.get(&range) {
+            Some(reading) => judge(check, &range, &reading.reading),
+            None => {
+                let asked = format!("{}: {name} is being asked for", step.name);
+                measured.questions.push(range);
+                measured.waits.push(Wait::new(Reason::Evidence, asked));
+                return;
+            }
+        },
+    };
+    let why = match (verdict, check.on_no_data, soak) {
+        (Verdict::Good, _, _) | (Verdict::TooFew(_), OnNoData::Pass, _) => return,
+        (Verdict::Bad(why), _, _) => {
+            measured.bad.get_or_insert(format!("{}: {name}: {}", step.name, plain(&why)));
+            return;
+        }
+        (Verdict::TooFew(found), OnNoData::Fail, Soak::Over) => {
+            let why =
+                format!("{}: {name} has {found} of {} samples at the end of the soak", step.name, check.min_samples);
+            measured.bad.get_or_insert(why);
+            return;
+        }
+        (Verdict::TooFew(found), OnNoData::Hold | OnNoData::Fail, _) => {
+            format!("{}: {name} has {found} of {} samples", step.name, check.min_samples)
+        }
+        (Verdict::Unknown(why), _, _) => format!("{}: {name} has no result: {}", step.name, plain(&why)),
+    };
+    let act = format!("tidegate skip {0}, or tidegate abort {0}", draft.input.id);
+    measured.waits.push(Wait::new(Reason::Inconclusive, why).act(act));
+}

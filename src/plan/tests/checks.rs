@@ -1,0 +1,152 @@
+//! Checks: evidence against a version at any time, enough for it at the end of the soak, and holding while nobody knows.
+
+use super::manifests::set;
+use super::world::{Metric, World};
+use crate::manifest::decision::DecisionAction;
+
+/// A tenth and half, each measured every minute; the promotion waits for a person, and bakes measured.
+const MEASURED: &str = "
+target: {kind: Deployment, name: podinfo, layout: inPlace}
+traffic: {router: {gatewayApi: {httpRoute: podinfo, service: podinfo}}, settle: 5s, drain: 30s}
+phases:
+- {name: tenth, expose: {weight: 10}, soak: 5m, checks: [errors]}
+- {name: half, expose: {weight: 50}, soak: 5m, checks: [errors]}
+promotion: {before: {approval: pullRequest}, bake: 2m, checks: [errors]}
+progressDeadline: 10m
+checks:
+  errors:
+    prometheus: {provider: main, query: errors}
+    max: 0.01
+    interval: 1m
+    minSamples: 2
+    failureLimit: 0
+    onNoData: hold
+";
+
+fn at_tenth_with(plan: &str) -> World {
+    let mut world = World::new(plan, "1");
+    world.settle();
+    world.want(plan, set("2"));
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    world
+}
+
+fn at_tenth() -> World {
+    at_tenth_with(MEASURED)
+}
+
+#[test]
+fn a_version_that_measures_well_is_promoted() {
+    let mut world = at_tenth();
+    world.pass(306);
+    assert_eq!(world.phase(), "Progressing(half)");
+    world.pass(306);
+    world.approve("promotion");
+    assert_eq!(world.phase(), "Promoting(shift)");
+    world.pass(126);
+    assert_eq!(world.phase(), "Finalising(return)");
+    world.pass(31);
+    assert_eq!(world.phase(), "Steady");
+}
+
+#[test]
+fn a_sample_out_of_bounds_takes_the_run_back_at_once_and_says_why() {
+    let mut world = at_tenth();
+    world.pass(66);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(tenth)", 10));
+    world.metric = Metric::Value(0.25);
+    world.pass(60);
+    assert_eq!(world.weight(), 0);
+    world.pass(31);
+    assert_eq!(world.phase(), "Failed");
+    let why = &world.record().refused[0].why;
+    assert!(why.contains("tenth: errors: 0.25 at ") && why.ends_with("is above 0.01"), "{why}");
+}
+
+#[test]
+fn c_34_no_data_and_a_provider_that_is_away_hold() {
+    for nothing in [Metric::Silent, Metric::Away] {
+        let mut world = at_tenth();
+        world.metric = nothing;
+        world.pass(3_600);
+        assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(tenth)", 10));
+        assert_eq!(world.waits(), ["Inconclusive"]);
+        assert_eq!(world.record().conditions[0].reason, "Inconclusive", "people see it in Git");
+        world.metric = Metric::Value(0.0);
+        world.evidence.readings.clear();
+        world.pass(60);
+        assert_eq!(world.phase(), "Progressing(half)");
+        assert_eq!(world.record().conditions, []);
+    }
+}
+
+#[test]
+fn c_34_what_no_data_means_is_said_in_the_file() {
+    let mut world = at_tenth_with(&MEASURED.replace("onNoData: hold", "onNoData: pass"));
+    world.metric = Metric::Silent;
+    world.pass(306);
+    assert_eq!(world.phase(), "Progressing(half)");
+
+    let mut world = at_tenth_with(&MEASURED.replace("onNoData: hold", "onNoData: fail"));
+    world.metric = Metric::Silent;
+    world.pass(300);
+    assert_eq!(world.phase(), "Progressing(tenth)", "before the end of the soak there may be more");
+    world.pass(6);
+    assert_eq!(world.weight(), 0);
+
+    let mut world = at_tenth_with(&MEASURED.replace("onNoData: hold", "onNoData: fail"));
+    world.metric = Metric::Away;
+    world.pass(3_600);
+    assert_eq!(world.weight(), 10, "an outage never fails a version");
+}
+
+#[test]
+fn c_15_checks_go_on_while_the_promotion_waits_for_a_person() {
+    let mut world = at_tenth();
+    world.pass(306);
+    world.pass(306);
+    assert_eq!((world.phase().as_str(), world.weight()), ("WaitingPromotion(half)", 50));
+    world.pass(3_600);
+    world.metric = Metric::Value(1.0);
+    world.pass(60);
+    assert_eq!(world.weight(), 0);
+}
+
+#[test]
+fn a_bad_bake_goes_back() {
+    let mut world = at_tenth();
+    world.pass(306);
+    world.pass(306);
+    world.approve("promotion");
+    world.metric = Metric::Value(1.0);
+    world.pass(66);
+    assert_eq!(world.weight(), 0);
+    world.pass(31);
+    assert_eq!(world.phase(), "Failed");
+}
+
+#[test]
+fn x_11_a_restart_asks_the_same_question_again() {
+    let mut world = at_tenth();
+    world.metric = Metric::Value(0.0);
+    world.pass(200);
+    let before: Vec<_> = world.evidence.readings.keys().max().cloned().into_iter().collect();
+    world.evidence.readings.clear();
+    assert_eq!(world.plan_now().questions, before);
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+#[test]
+fn skip_ends_the_checks_of_its_step_alone() {
+    let mut world = at_tenth();
+    world.metric = Metric::Silent;
+    world.pass(400);
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    world.say(DecisionAction::Skip);
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(half)");
+    world.pass(400);
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(half)", vec!["Inconclusive"]));
+}
