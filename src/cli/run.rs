@@ -86,7 +86,8 @@ fn default_level(command: &Command, verbose: u8) -> &'static str {
 /// Runs the controller.
 pub(super) async fn command(args: RunArgs, screen: &Screen) -> Result<Exit, Failure> {
     let installation = installation(&args.config)?;
-    let waiting = controller::run(installation, options(args)).await.map_err(anyhow::Error::new)?;
+    let cache = args.cache.clone();
+    let waiting = controller::run(installation, options(args), &cache).await.map_err(anyhow::Error::new)?;
     let still = still(&waiting);
     screen.print(&still)?;
     Ok(if still.is_empty() { Exit::Done } else { Exit::Waiting })
@@ -108,7 +109,6 @@ fn options(args: RunArgs) -> Options {
     let timeout = Duration::from_secs(args.timeout.as_secs());
     Options {
         once: if args.once { Once::Yes { timeout } } else { Once::No },
-        cache: args.cache,
         listen: Some(args.listen),
         identity: args.identity.unwrap_or_else(anonymous),
     }

@@ -93,5 +93,5 @@ impl Screen {
 /// The time at which a command looks; it goes on as a value.
 #[must_use]
 pub(super) fn now() -> Time {
-    Clock.now()
+    Clock::default().now()
 }

@@ -1,21 +1,21 @@
 //! The process: its tasks, its terms of leadership, and when to tick.
 
 use super::announce::Announcer;
-use super::clock::Clock;
-use super::evidence::{Collector, Providers};
+use super::evidence::Collector;
 use super::gaps::Gaps;
 use super::lead::{Keeper, Lead, Standing};
 use super::shell::Shell;
 use super::source::{Branches, Source, View};
 use super::table::Table;
 use super::tick::{Next, Term};
-use crate::cluster::client::{Cluster, ClusterError, ClusterSource};
+use super::world::{self, World};
+use crate::cluster::client::ClusterError;
 use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing};
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
-use crate::git::{GitError, InvalidUrl, RemoteConfig, Store};
-use crate::manifest::ids::{ClusterName, CommitId, InvalidId, RolloutId};
-use crate::manifest::installation::{self, Installation};
+use crate::git::{GitError, InvalidUrl};
+use crate::manifest::ids::{CommitId, InvalidId, RolloutId};
+use crate::manifest::installation::Installation;
 use crate::plan::input::Git;
 use crate::plan::report::{Reason, Wait};
 use crate::report::metrics::Metrics;
@@ -24,7 +24,7 @@ use chrono::TimeDelta;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -38,8 +38,6 @@ use tokio_util::sync::CancellationToken;
 pub struct Options {
     /// Until when.
     pub once: Once,
-    /// Where the Git cache may be kept.
-    pub cache: PathBuf,
     /// Where health and metrics are served; nowhere if none.
     pub listen: Option<SocketAddr>,
     /// What tells this process from all others of the same instance: the name of the pod will do.
@@ -106,11 +104,33 @@ pub enum RunError {
 ///
 /// # Errors
 /// When the process cannot start, or one of its tasks ended. What Git or the cluster answer later is no error.
-pub async fn run(installation: Installation, options: Options) -> Result<Waiting, RunError> {
+pub async fn run(installation: Installation, options: Options, cache: &Path) -> Result<Waiting, RunError> {
     let stop = CancellationToken::new();
-    let (mut tasks, mut keeping) = (JoinSet::new(), JoinSet::new());
-    let mut controller = Controller::start(&installation, &options, &stop, &mut tasks, &mut keeping).await?;
     let signals = signalled(&stop)?;
+    let world = World::connect(&installation, cache).await?;
+    let signals = async {
+        signals.await;
+        std::future::pending().await
+    };
+    tokio::select! {
+        () = signals => Ok(Waiting::new()),
+        result = run_in(world, &installation, &options, &stop) => result,
+    }
+}
+
+/// The same in a world that is connected to, until `stop` is cancelled. Dropped before its end it leaves everything as a
+/// process does that is killed.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_in(
+    world: World,
+    installation: &Installation,
+    options: &Options,
+    stop: &CancellationToken,
+) -> Result<Waiting, RunError> {
+    let (mut tasks, mut keeping) = (JoinSet::new(), JoinSet::new());
+    let mut controller = Controller::start(world, installation, options, stop, &mut tasks, &mut keeping).await?;
     let deadline = match options.once {
         Once::No => None,
         Once::Yes { timeout } => Some(Instant::now() + timeout),
@@ -118,7 +138,6 @@ pub async fn run(installation: Installation, options: Options) -> Result<Waiting
     let shell = Arc::clone(&controller.shell);
     let background = async {
         tokio::select! {
-            () = signals => std::future::pending().await,
             broken = shell.watches.failed() => broken.to_string(),
             Some(ended) = tasks.join_next() => ended.unwrap_or_else(|error| error.to_string()),
             Some(ended) = keeping.join_next() => match ended {
@@ -172,22 +191,18 @@ struct Controller {
 
 impl Controller {
     async fn start(
+        World { cluster, store, providers, clock }: World,
         installation: &Installation,
         options: &Options,
         stop: &CancellationToken,
         tasks: &mut JoinSet<String>,
         keeping: &mut JoinSet<()>,
     ) -> Result<Self, RunError> {
-        let (cluster_name, source) = only_cluster(installation)?;
+        let (cluster_name, _) = world::served(installation)?;
         let namespaces = installation.caps.namespaces().clone();
-        if namespaces.is_empty() {
-            return Err(RunError::NoNamespaces);
-        }
         let instance = installation.instance.clone();
-        let (metrics, readiness, clock) = (Metrics::new(), Readiness::default(), Clock);
+        let (metrics, readiness) = (Metrics::new(), Readiness::default());
         let branches = Branches::new(&instance, &installation.repository.branch)?;
-        let store = Store::open(&options.cache, remote(installation, &branches)?)?;
-        let cluster = Cluster::connect(&source, &instance).await?;
         if let Some(address) = options.listen {
             let listening = TcpListener::bind(address).await;
             let listener = listening.map_err(|source| RunError::Listen { address, source })?;
@@ -206,7 +221,7 @@ impl Controller {
         let (keeper, lead, begun) = Keeper::new(lease, timing, clock, noted);
         keeping.spawn(keeper.keep(stop.clone()));
         let shell = Shell {
-            evidence: Collector::new(cluster.clone(), Providers::new(), clock, Arc::clone(&woken)),
+            evidence: Collector::new(cluster.clone(), providers, clock, Arc::clone(&woken)),
             main: installation.repository.branch.clone(),
             instance,
             cluster_name,
@@ -471,28 +486,4 @@ fn jittered(pause: Duration) -> Duration {
     let random = RandomState::new().build_hasher().finish();
     let nanos = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
     half + Duration::from_nanos(random % nanos)
-}
-
-/// The one cluster of an installation.
-fn only_cluster(installation: &Installation) -> Result<(ClusterName, ClusterSource), RunError> {
-    let mut clusters = installation.clusters.iter();
-    match (clusters.next(), clusters.next()) {
-        (Some((name, cluster)), None) => Ok((name.clone(), source_of(cluster))),
-        _ => Err(RunError::Clusters(installation.clusters.len())),
-    }
-}
-
-fn source_of(cluster: &installation::Cluster) -> ClusterSource {
-    match cluster {
-        installation::Cluster::InCluster => ClusterSource::InCluster,
-        installation::Cluster::Kubeconfig(path) => ClusterSource::KubeconfigFile(path.clone()),
-    }
-}
-
-fn remote(installation: &Installation, branches: &Branches) -> Result<RemoteConfig, RunError> {
-    let repository = &installation.repository;
-    let mut config = RemoteConfig::new(repository.url.as_str().parse()?);
-    config.shallow = Some(branches.main.clone());
-    config.credentials_file.clone_from(&repository.credentials_file);
-    Ok(config)
 }

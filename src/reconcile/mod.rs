@@ -22,6 +22,7 @@ pub mod shell;
 pub mod source;
 pub mod table;
 pub mod tick;
+pub mod world;
 
 #[cfg(test)]
 mod testing;

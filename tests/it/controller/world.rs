@@ -144,9 +144,9 @@ impl World {
     pub(super) fn start(&mut self) {
         let filter = tracing_subscriber::EnvFilter::new("tidegate=info");
         tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init().ok();
-        let (installation, options) = (self.installation(), self.options(Once::No));
+        let (installation, options, cache) = (self.installation(), self.options(Once::No), self.cache());
         self.running = Some(tokio::spawn(async move {
-            let ended = controller::run(installation, options).await;
+            let ended = controller::run(installation, options, &cache).await;
             panic!("the controller ended: {ended:?}");
         }));
     }
@@ -163,7 +163,7 @@ impl World {
     /// Runs it until nothing is left to do.
     pub(super) async fn once(&self) -> Waiting {
         let timeout = Duration::from_secs(60);
-        controller::run(self.installation(), self.options(Once::Yes { timeout })).await.unwrap()
+        controller::run(self.installation(), self.options(Once::Yes { timeout }), &self.cache()).await.unwrap()
     }
 
     /// The end of every story: the promise was kept, a new process finds nothing to do, and waits on nothing but this.
@@ -183,9 +183,13 @@ impl World {
         self.assert_kept()
     }
 
+    fn cache(&self) -> PathBuf {
+        self.dir.path().join("cache")
+    }
+
     fn options(&self, once: Once) -> Options {
         let identity = format!("it-{}", std::process::id());
-        Options { once, cache: self.dir.path().join("cache"), listen: None, identity }
+        Options { once, listen: None, identity }
     }
 
     /// The controller's own file.

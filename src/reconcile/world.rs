@@ -1,0 +1,70 @@
+//! The outside, as one process reaches it.
+
+use super::clock::Clock;
+use super::controller::RunError;
+use super::evidence::Providers;
+use super::source::Branches;
+use crate::cluster::client::{Cluster, ClusterSource};
+use crate::git::{RemoteConfig, Store};
+use crate::manifest::ids::ClusterName;
+use crate::manifest::installation::{self, Installation};
+use std::path::Path;
+
+/// Everything that a process works on.
+pub struct World {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// The repository.
+    pub store: Store,
+    /// Who answers the questions of checks.
+    pub providers: Providers,
+    /// The time.
+    pub clock: Clock,
+}
+
+impl World {
+    /// Connects to what the installation names.
+    ///
+    /// # Errors
+    /// When the Git cache cannot be opened or the cluster does not answer. The repository is not asked yet.
+    pub async fn connect(installation: &Installation, cache: &Path) -> Result<Self, RunError> {
+        let (_, source) = served(installation)?;
+        Ok(Self {
+            store: Store::open(cache, remote(installation)?)?,
+            cluster: Cluster::connect(&source, &installation.instance).await?,
+            providers: Providers::new(),
+            clock: Clock::default(),
+        })
+    }
+}
+
+/// The one cluster of an installation, in which it serves some namespaces.
+///
+/// # Errors
+/// When there is not exactly one cluster, or no namespace.
+pub(super) fn served(installation: &Installation) -> Result<(ClusterName, ClusterSource), RunError> {
+    if installation.caps.namespaces().is_empty() {
+        return Err(RunError::NoNamespaces);
+    }
+    let mut clusters = installation.clusters.iter();
+    match (clusters.next(), clusters.next()) {
+        (Some((name, cluster)), None) => Ok((name.clone(), source_of(cluster))),
+        _ => Err(RunError::Clusters(installation.clusters.len())),
+    }
+}
+
+fn source_of(cluster: &installation::Cluster) -> ClusterSource {
+    match cluster {
+        installation::Cluster::InCluster => ClusterSource::InCluster,
+        installation::Cluster::Kubeconfig(path) => ClusterSource::KubeconfigFile(path.clone()),
+    }
+}
+
+/// The repository, of which only main is fetched without its past.
+fn remote(installation: &Installation) -> Result<RemoteConfig, RunError> {
+    let repository = &installation.repository;
+    let mut config = RemoteConfig::new(repository.url.as_str().parse()?);
+    config.shallow = Some(Branches::new(&installation.instance, &repository.branch)?.main);
+    config.credentials_file.clone_from(&repository.credentials_file);
+    Ok(config)
+}
