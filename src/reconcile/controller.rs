@@ -227,7 +227,7 @@ impl Controller {
             notes,
             begun,
             readiness,
-            poll: Duration::from_secs(installation.repository.poll.as_secs().max(1)),
+            poll: installation.repository.poll,
             once: options.once,
             stop: stop.clone(),
             waiting: Waiting::new(),

@@ -48,6 +48,8 @@ pub(super) struct World {
     pub(super) origin: Origin,
     /// The namespaces that the controller serves; its own is the first.
     pub(super) namespaces: Vec<String>,
+    /// How often it looks at the repository.
+    pub(super) poll: Duration,
     watched: BTreeMap<String, Watched>,
     dir: tempfile::TempDir,
     running: Option<JoinHandle<()>>,
@@ -68,7 +70,8 @@ impl World {
         let origin = git.init("it");
         let dir = tempfile::tempdir().unwrap();
         let namespaces = vec![space.name.clone()];
-        let world = Self { bed, space, git, origin, namespaces, watched: BTreeMap::new(), dir, running: None };
+        let poll = Duration::from_secs(1);
+        let world = Self { bed, space, git, origin, namespaces, poll, watched: BTreeMap::new(), dir, running: None };
         let policy = format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    \
              it: {{path: it, namespaces: [{}], clusters: [home]}}\n",
@@ -195,7 +198,9 @@ impl World {
 
     fn installation(&self) -> installation::Installation {
         let name = "installation.yaml".parse().unwrap();
-        installation::parse(&name, self.installation_text().as_bytes()).unwrap()
+        let mut installation = installation::parse(&name, self.installation_text().as_bytes()).unwrap();
+        installation.repository.poll = self.poll;
+        installation
     }
 
     /// The files of the state branch below the directory of `web`.
