@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A point in time, to the second.
+/// A point in time, to the millisecond.
 pub type Time = DateTime<Utc>;
 
 /// The record of one rollout (`rollouts/<namespace>/<name>/state.yaml` on the state branch).
@@ -71,6 +71,17 @@ pub struct RolloutState {
     /// What a newer version wrote; `store` reads it and writes it back.
     #[serde(skip)]
     pub unknown: Unknown,
+}
+
+impl RolloutState {
+    /// The decisions tip when the open (else the last) run started: only later words are about it.
+    #[must_use]
+    pub fn decisions_at(&self) -> Option<&CommitId> {
+        match (&self.run, &self.last_run) {
+            (Some(run), _) => run.decisions_at.as_ref(),
+            (None, last) => last.as_ref()?.decisions_at.as_ref(),
+        }
+    }
 }
 
 /// Who wrote a record, where.

@@ -109,21 +109,13 @@ pub struct Clock {
     /// The first tick that saw it reached: soak counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposed: Option<Time>,
-    /// Seconds since `entered` in which nobody observed; they count for nothing.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub paused: u64,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 impl Clock {
     /// A step entered now.
     #[must_use]
     pub fn entered(now: Time) -> Self {
-        Self { entered: now, exposed: None, paused: 0 }
+        Self { entered: now, exposed: None }
     }
 }
 
