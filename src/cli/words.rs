@@ -7,7 +7,7 @@ use crate::manifest::decision;
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::duration::Span;
 use crate::manifest::files::{Entry, Files, RepoPath};
-use crate::manifest::ids::{CommitId, RolloutId};
+use crate::manifest::ids::RolloutId;
 use crate::plan::input::Decisions;
 use crate::record::state::Time;
 
@@ -27,23 +27,14 @@ pub(super) async fn about(repository: &Repository, record: &Record) -> Result<De
     let Some(tip) = repository.tip(&branch).cloned() else { return Ok(Decisions::default()) };
     let dir = directory(&record.state.metadata)?;
     let files = repository.files(&branch, &tip, &dir).await?;
-    let at_start = match started_at(record) {
-        Some(start) if start == tip => files.clone(),
+    let at_start = match record.state.decisions_at() {
+        Some(start) if *start == tip => files.clone(),
         // A start that is not there any more was rewritten away: nobody can tell what is new, so nothing counts.
-        Some(start) => repository.files_at(&start, &dir).await.unwrap_or_else(|_| files.clone()),
+        Some(start) => repository.files_at(start, &dir).await.unwrap_or_else(|_| files.clone()),
         None => Files::new(),
     };
     let at_start = filed(&at_start).into_iter().map(|file| (file.path, file.blob)).collect();
     Ok(Decisions { tip: Some(tip), filed: filed(&files), at_start })
-}
-
-fn started_at(record: &Record) -> Option<CommitId> {
-    let state = &record.state;
-    match (&state.run, &state.last_run) {
-        (Some(run), _) => run.decisions_at.clone(),
-        (None, Some(last)) => last.decisions_at.clone(),
-        (None, None) => None,
-    }
 }
 
 /// What the controller would not count of these.

@@ -133,7 +133,7 @@ impl Cluster {
         let found = send(&client, request, REQUEST_TIMEOUT).await.map_err(|e| ClusterError::Identity(e.to_string()))?;
         let uid = found.pointer("/metadata/uid").and_then(Value::as_str).filter(|uid| !uid.is_empty());
         let uid = uid.ok_or_else(|| ClusterError::Identity("the answer holds none".to_owned()))?.to_owned();
-        let (instance, manager) = (instance.clone(), format!("tidegate-{instance}"));
+        let (instance, manager) = (instance.clone(), instance.in_cluster());
         Ok(Self { inner: Arc::new(Inner { client, uid, home, instance, manager }) })
     }
 

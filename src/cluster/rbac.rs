@@ -56,7 +56,7 @@ pub fn home_rules(instance: &InstanceName) -> Vec<Rule> {
         Rule { group: "", resources: vec!["configmaps"], names: vec![BRAKE.to_owned()], verbs: READ },
         // What is to be created has no name yet that a rule could hold on to.
         lease(vec![], &["create"]),
-        lease(vec![role_name(instance)], &["get", "update"]),
+        lease(vec![instance.in_cluster()], &["get", "update"]),
     ]
 }
 
@@ -71,8 +71,8 @@ pub fn cluster_rules() -> Vec<Rule> {
 /// `subject` is bound to them: `{kind: ServiceAccount, name: …, namespace: …}` or a user.
 #[must_use]
 pub fn manifests(instance: &InstanceName, home: &Namespace, namespaces: &[Namespace], subject: &Value) -> String {
-    let served = format!("{}:rollouts", role_name(instance));
-    let own = role_name(instance);
+    let served = format!("{}:rollouts", instance.in_cluster());
+    let own = instance.in_cluster();
     let mut documents = bound("ClusterRole", &format!("{own}:identity"), None, &cluster_rules(), subject);
     documents.extend(bound("Role", &own, Some(home), &home_rules(instance), subject));
     for namespace in namespaces {
@@ -80,10 +80,6 @@ pub fn manifests(instance: &InstanceName, home: &Namespace, namespaces: &[Namesp
     }
     let yaml = |document: &Value| serde_yaml::to_string(document).expect("a JSON value with text keys is always YAML");
     documents.iter().map(yaml).collect::<Vec<_>>().join("---\n")
-}
-
-fn role_name(instance: &InstanceName) -> String {
-    format!("tidegate-{instance}")
 }
 
 /// A role and its binding.

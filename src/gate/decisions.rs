@@ -104,19 +104,6 @@ fn rank(decision: &Decision) -> u8 {
     }
 }
 
-fn name(action: &DecisionAction) -> &'static str {
-    match action {
-        DecisionAction::Approve { .. } => "approve",
-        DecisionAction::Deny => "deny",
-        DecisionAction::Skip => "skip",
-        DecisionAction::Hold => "hold",
-        DecisionAction::Resume => "resume",
-        DecisionAction::Abort => "abort",
-        DecisionAction::Retry => "retry",
-        DecisionAction::Rollback => "rollback",
-    }
-}
-
 impl Hearing<'_> {
     fn weigh(&self, file: &DecisionFile) -> Result<Word, String> {
         let decision = file.decision.clone()?;
@@ -131,7 +118,7 @@ impl Hearing<'_> {
         let consumed = Consumed {
             path: file.path.clone(),
             blob: file.blob.clone(),
-            action: name(&decision.action).to_owned(),
+            action: decision.action.word().to_owned(),
             run: decision.run.clone(),
             proof: "none".to_owned(),
             by: plain(&file.by),

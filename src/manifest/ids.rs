@@ -210,6 +210,28 @@ impl Revision {
     }
 }
 
+impl CommitId {
+    /// What stands for a commit that is not known: no commit has this id.
+    #[must_use]
+    pub fn none() -> Self {
+        Self("0".repeat(40))
+    }
+}
+
+impl InstanceName {
+    /// What stands for it in a cluster: its field manager, its Lease and its roles have this name.
+    #[must_use]
+    pub fn in_cluster(&self) -> String {
+        format!("tidegate-{self}")
+    }
+
+    /// The owner mark of a rollout's objects.
+    #[must_use]
+    pub fn owner_of(&self, rollout: &RolloutId) -> String {
+        format!("{self}/{rollout}")
+    }
+}
+
 /// A rollout's identity, for as long as it exists: namespace and name, wherever its file lies.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct RolloutId {

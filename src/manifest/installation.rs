@@ -4,7 +4,6 @@
 //! and never endpoints or identities (design §8). Secrets stand in files that it names.
 
 use super::diagnostic::{Code, Diagnostic, quoted};
-use super::duration::Span;
 use super::files::RepoPath;
 use super::ids::{ClusterName, InstanceName, Namespace};
 use super::object::Kind;
@@ -12,6 +11,7 @@ use super::yaml::{self, Dialect};
 use super::{raw, schema};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::time::Duration;
 use url::Url;
 
 /// One controller.
@@ -34,8 +34,8 @@ pub struct Repository {
     pub url: Url,
     /// The branch that people write desired state to.
     pub branch: String,
-    /// How often the repository is looked at.
-    pub poll: Span,
+    /// How often the repository is looked at; a file asks for a second at least.
+    pub poll: Duration,
     /// The file with the credentials.
     pub credentials_file: Option<PathBuf>,
     /// What the Git host can do.
@@ -125,7 +125,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
     let repository = Repository {
         url,
         branch: repository.branch,
-        poll: repository.poll,
+        poll: Duration::from_secs(repository.poll.as_secs().max(1)),
         credentials_file: repository.credentials_file.map(PathBuf::from),
         forge: repository.forge.kind,
     };

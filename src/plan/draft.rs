@@ -123,8 +123,8 @@ impl<'a> Draft<'a> {
             needs: Vec::new(),
             questions: Vec::new(),
             wake_at: None,
-            manager: format!("tidegate-{}", input.me.instance),
-            owner: format!("{}/{}", input.me.instance, input.id),
+            manager: input.me.instance.in_cluster(),
+            owner: input.me.instance.owner_of(&input.id),
         }
     }
 

@@ -65,8 +65,8 @@ fn distrust(input: &Input, live: &LiveState, state: &RolloutState) -> Option<Wai
             format!("the record is about the cluster with uid {}, this one has {}", cluster.uid, live.cluster_uid);
         return Some(Wait::new(Reason::ForeignState, why));
     }
-    let owner = format!("{}/{}", input.me.instance, input.id);
-    let manager = format!("tidegate-{}", input.me.instance);
+    let owner = input.me.instance.owner_of(&input.id);
+    let manager = input.me.instance.in_cluster();
     let ours = live.objects.values().filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
     let (seq, newest) = ours.map(|o| (seq_of(o, &manager), o.reference())).max()?;
     let why = || format!("{newest} was written under record {seq}, the one read is {}", state.seq);

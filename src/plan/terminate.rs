@@ -30,8 +30,8 @@ pub fn terminate(draft: &mut Draft<'_>) {
 
 /// What carries our marks by our own writes, cut down to what we own of it. A mark that others own as well stays with them.
 fn released<'a>(draft: &'a Draft<'_>) -> impl Iterator<Item = (&'a Object, Object)> {
-    let manager = format!("tidegate-{}", draft.input.me.instance);
-    let owner = format!("{}/{}", draft.input.me.instance, draft.input.id);
+    let manager = draft.input.me.instance.in_cluster();
+    let owner = draft.input.me.instance.owner_of(&draft.input.id);
     let marked = draft.live.objects.values().filter(move |o| o.annotation(OWNER) == Some(owner.as_str()));
     let owned = marked.filter_map(move |live| Some((&**live, owned::owned_by(live, &manager)?)));
     owned.filter(|(_, ours)| ours.annotation(OWNER).is_some())
@@ -68,8 +68,8 @@ fn unmark(object: &mut Object) {
 #[must_use]
 pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
     let mut plan = planner::hold(wait);
-    let owner = format!("{}/{}", input.me.instance, input.id);
-    let manager = format!("tidegate-{}", input.me.instance);
+    let owner = input.me.instance.owner_of(&input.id);
+    let manager = input.me.instance.in_cluster();
     let routes = live.of_kind(Kind::HttpRoute).filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
     for route in routes {
         let marked = route.annotation(RETREATED).is_some();

@@ -20,7 +20,6 @@ use crate::plan::input::Git;
 use crate::plan::report::{Reason, Wait};
 use crate::report::metrics::Metrics;
 use crate::report::server::{self, Readiness};
-use chrono::TimeDelta;
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
@@ -242,7 +241,7 @@ impl Controller {
             notes,
             begun,
             readiness,
-            poll: Duration::from_secs(installation.repository.poll.as_secs().max(1)),
+            poll: installation.repository.poll,
             once: options.once,
             stop: stop.clone(),
             waiting: Waiting::new(),
@@ -340,7 +339,7 @@ impl Controller {
             see(&self.readiness, &shell, term.source.view().as_deref());
             if let Once::Yes { .. } = self.once {
                 self.waiting = waiting(&term.table);
-                if next >= Next::GitAway && is_quiet(&term) {
+                if next >= Next::GitAway && is_quiet(&term, &pace) {
                     return Over::Settled;
                 }
             }
@@ -405,10 +404,9 @@ fn is_passing(reason: Reason) -> bool {
     )
 }
 
-/// Whether nothing is left that happens by itself in the next seconds.
-fn is_quiet(term: &Term<'_>) -> bool {
-    let now = term.shell.clock.now();
-    let soon = term.wake_at(now).is_some_and(|at| at <= now + TimeDelta::seconds(5));
+/// Whether nothing is left that happens by itself in the next seconds, be it that what did not succeed is tried again.
+fn is_quiet(term: &Term<'_>, pace: &Pace) -> bool {
+    let soon = pace.wake_at <= Instant::now() + Duration::from_secs(5);
     term.source.view().is_some() && !soon && !term.table.reasons().any(is_passing)
 }
 

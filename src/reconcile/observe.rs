@@ -116,7 +116,7 @@ impl Scene<'_> {
             id: id.clone(),
             me: self.me.clone(),
             desired,
-            main: self.view.main.commit.clone().unwrap_or_else(no_commit),
+            main: self.view.main.commit.clone().unwrap_or_else(CommitId::none),
             recorded: self.recorded(id),
             sets,
             decisions: self.view.words.about(id),
@@ -216,9 +216,4 @@ impl<T> PartialEq for Same<T> {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
-}
-
-/// Main was never read: no commit has this id.
-fn no_commit() -> CommitId {
-    "0".repeat(40).parse().expect("40 zeros are a commit id because they are hex digits")
 }

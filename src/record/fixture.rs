@@ -54,7 +54,7 @@ pub(crate) fn past(n: u8, from: u8, to: u8, outcome: Outcome) -> PastRun {
 }
 
 pub(crate) fn stop(step: &str) -> Stop {
-    let clock = Clock { exposed: Some(time("10:00:09")), paused: 40, ..Clock::entered(time("10:00:00")) };
+    let clock = Clock { exposed: Some(time("10:00:09")), ..Clock::entered(time("10:00:00")) };
     Stop { step: step.parse().expect(step), seq: 40, clock }
 }
 

@@ -20,13 +20,6 @@ pub fn candidate_replicas(baseline: u32, weight: Percent) -> u32 {
     pods.map_or(baseline, |pods| u32::try_from(pods).unwrap_or(u32::MAX))
 }
 
-/// The smallest weight that gives a pod at all (`WeightTooFine` names it); 100 where stable has none.
-#[must_use]
-pub fn smallest_weight(baseline: u32) -> Percent {
-    // baseline × w ≥ 100 − w, solved for w
-    percent(100_u64.div_ceil(u64::from(baseline) + 1))
-}
-
 /// The share of `candidate` pods among all, rounded up.
 #[must_use]
 pub fn weight_of(baseline: u32, candidate: u32) -> Percent {

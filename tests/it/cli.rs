@@ -45,10 +45,9 @@ impl Story {
             files.iter().map(|(path, text)| (path.as_str(), Some(text.as_bytes()))).collect();
         origin.commit("main", &files, "first");
         server.require("ana", "s3cret");
-        let mut config: Value = serde_yaml::from_str(&std::fs::read_to_string(&space.kubeconfig).unwrap()).unwrap();
-        config["contexts"][0]["context"]["namespace"] = space.name.as_str().into();
+        space.grant("prod", &[]).await;
         let write = |name: &str, text: &str| std::fs::write(home.path().join(name), text).unwrap();
-        write("kubeconfig", &serde_yaml::to_string(&config).unwrap());
+        write("kubeconfig", &std::fs::read_to_string(&space.kubeconfig).unwrap());
         write("password", "ana:s3cret\n");
         let at = home.path().display();
         write(

@@ -104,7 +104,7 @@ impl Scene<'_> {
             me: self.me(wanted.as_ref().ok(), state.map(|record| &record.state)),
             sets: self.sets(id, wanted.as_ref().ok(), state).await?,
             desired,
-            main: state.map_or_else(no_commit, |record| record.state.source.commit.clone()),
+            main: state.map_or_else(CommitId::none, |record| record.state.source.commit.clone()),
             recorded,
             decisions,
             proposals: self.repository.proposals(id),
@@ -246,9 +246,4 @@ fn action(action: &Action) -> ActionView {
         Verb::Delete { .. } => "deletes",
     };
     ActionView { class, does: format!("{verb} {}", action.verb.target()), why: plain(&action.why) }
-}
-
-/// Nothing is recorded yet, and main's tip is not known: no commit has this id.
-fn no_commit() -> CommitId {
-    "0".repeat(40).parse().expect("40 zeros are a commit id because they are hex digits")
 }

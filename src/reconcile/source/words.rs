@@ -7,7 +7,6 @@ use crate::manifest::decision::{self, DecisionAction};
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId, RolloutId, RunId};
 use crate::plan::input::Decisions;
-use crate::record::state::RolloutState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -76,7 +75,7 @@ impl Cache {
         let mut asked = BTreeSet::new();
         for (id, filed) in &self.filed {
             let Some(state) = records.get(id).and_then(|record| record.state.as_ref().ok()) else { continue };
-            let Some(commit) = started_at(state) else { continue };
+            let Some(commit) = state.decisions_at() else { continue };
             let key = (commit.clone(), id.clone());
             let there = match self.there.get(&key) {
                 Some(there) => Arc::clone(there),
@@ -131,15 +130,6 @@ impl Cache {
             (id, files)
         };
         Ok(filed.into_iter().map(same).collect())
-    }
-}
-
-/// The decisions tip when the open (else the last) run started.
-fn started_at(state: &RolloutState) -> Option<&CommitId> {
-    match (&state.run, &state.last_run) {
-        (Some(run), _) => run.decisions_at.as_ref(),
-        (None, Some(last)) => last.decisions_at.as_ref(),
-        (None, None) => None,
     }
 }
 

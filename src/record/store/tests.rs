@@ -27,7 +27,7 @@ fn phases() -> Vec<Phase> {
     let since = time("10:00:00");
     let step = |name: &str| name.parse().unwrap();
     let bare = |name: &str| super::super::state::Stop { step: step(name), seq: u64::MAX, clock: Clock::entered(since) };
-    let long = Clock { entered: since, exposed: Some(time("10:00:01")), paused: u64::MAX };
+    let long = Clock { entered: since, exposed: Some(time("10:00:01")) };
     let mut phases = vec![
         Phase::Initializing(Clock::entered(since)),
         Phase::Initializing(long),

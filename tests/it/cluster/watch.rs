@@ -1,8 +1,8 @@
 //! What is live, as watches know it: changes, our own writes, broken connections, missing kinds.
 
-use super::world::{PATIENCE, World, version};
+use super::world::{World, version};
 use crate::support::audit::{Mark, Request as Asked};
-use crate::support::cluster::Bed;
+use crate::support::cluster::{Bed, PATIENCE};
 use http::{Request, Uri};
 use kube::client::Body;
 use serde_json::json;

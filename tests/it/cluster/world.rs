@@ -1,25 +1,15 @@
 //! A namespace for each test, the cluster admin's client, and the cluster as an instance of tidegate reaches it.
 
-use crate::support::cluster::Bed;
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::{Namespace as CoreNamespace, ServiceAccount};
-use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::core::{ApiResource, GroupVersionKind};
-use kube::{Api, Client, Config};
+use crate::support::cluster::{Bed, Space, api_of, apply};
+use crate::support::kubeconfig;
+use kube::Client;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use tidegate::cluster::client::{Cluster, ClusterSource};
-use tidegate::cluster::rbac;
 use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::plan::action::{Action, Class, Expects, Verb};
 use tidegate::target::live::Outcome;
-
-/// How long a condition may take on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A namespace of its own, and two ways to it.
 pub(super) struct World {
@@ -28,9 +18,8 @@ pub(super) struct World {
     /// The instance `it`, in that namespace, with the rights that it documents.
     pub(super) cluster: Cluster,
     pub(super) namespace: Namespace,
-    /// The kubeconfig of the instance.
-    config: Value,
-    dir: tempfile::TempDir,
+    /// The instance's user.
+    space: Space,
 }
 
 impl World {
@@ -41,46 +30,34 @@ impl World {
 
     /// In this bed.
     pub(super) async fn on(bed: &Bed) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let admin = bed.client().await;
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let namespace: Namespace = format!("cluster-{}-{number}", std::process::id()).parse().unwrap();
-        let spaces = Api::<CoreNamespace>::all(admin.clone());
-        create(&spaces, json!({"metadata": {"name": namespace.as_str()}})).await;
-        let accounts = Api::<ServiceAccount>::namespaced(admin.clone(), namespace.as_str());
-        create(&accounts, json!({"metadata": {"name": "tidegate"}})).await;
-        let subject = json!({"kind": "ServiceAccount", "name": "tidegate", "namespace": namespace.as_str()});
-        // Tests share the cluster, so the roles of the whole cluster must differ between them.
-        let instance = format!("it-{number}").parse().unwrap();
-        let roles = rbac::manifests(&instance, &namespace, std::slice::from_ref(&namespace), &subject);
-        for document in roles.split("---\n") {
-            apply(&admin, &serde_yaml::from_str(document).unwrap()).await;
-        }
-        let mut config: Value = serde_yaml::from_str(&std::fs::read_to_string(bed.kubeconfig()).unwrap()).unwrap();
-        config["users"][0]["user"] = json!({"token": token(&accounts).await});
-        config["contexts"][0]["context"]["namespace"] = namespace.as_str().into();
-        let dir = tempfile::tempdir().unwrap();
-        let cluster = connect(&config, dir.path(), instance.as_str()).await;
-        Self { admin, cluster, namespace, config, dir }
+        let space = bed.space("cluster").await;
+        let cluster = connect(&space.kubeconfig).await;
+        Self { admin: space.client.clone(), cluster, namespace: space.name.parse().unwrap(), space }
     }
 
     /// Another connection of the same user, to another address.
     pub(super) async fn connect_to(&self, address: &str) -> Cluster {
-        let mut config = self.config.clone();
+        let mut config = self.config();
         config["clusters"][0]["cluster"]["server"] = format!("https://{address}").into();
-        connect(&config, self.dir.path(), self.cluster.instance().as_str()).await
+        let elsewhere = self.space.kubeconfig.with_extension("elsewhere");
+        std::fs::write(&elsewhere, serde_yaml::to_string(&config).unwrap()).unwrap();
+        connect(&elsewhere).await
     }
 
     /// A client of the instance's user.
     pub(super) async fn client(&self) -> Client {
-        let config: Kubeconfig = serde_json::from_value(self.config.clone()).unwrap();
-        client(config).await
+        kubeconfig::client(&self.space.kubeconfig).await
     }
 
     /// Where the API server listens.
     pub(super) fn address(&self) -> String {
-        let server = self.config["clusters"][0]["cluster"]["server"].as_str().unwrap();
+        let config = self.config();
+        let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap();
         server.strip_prefix("https://").unwrap().to_owned()
+    }
+
+    fn config(&self) -> Value {
+        serde_yaml::from_str(&std::fs::read_to_string(&self.space.kubeconfig).unwrap()).unwrap()
     }
 
     /// An object of this namespace.
@@ -141,7 +118,7 @@ impl World {
 
     /// What is there, for the cluster admin.
     pub(super) async fn read(&self, reference: &ObjectRef) -> Option<Object> {
-        let api = api(
+        let api = api_of(
             &self.admin,
             &json!({
                 "apiVersion": reference.kind.api_version(), "kind": reference.kind.as_str(),
@@ -165,47 +142,7 @@ pub(super) fn version(object: &Object) -> Expects {
     Expects::Version { uid: text(object.uid()), resource_version: text(object.resource_version()) }
 }
 
-async fn client(config: Kubeconfig) -> Client {
-    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await.unwrap();
-    Client::try_from(config).unwrap()
-}
-
-async fn connect(config: &Value, dir: &Path, instance: &str) -> Cluster {
-    let path = dir.join("kubeconfig");
-    std::fs::write(&path, serde_yaml::to_string(config).unwrap()).unwrap();
-    Cluster::connect(&ClusterSource::KubeconfigFile(path), &instance.parse().unwrap()).await.unwrap()
-}
-
-async fn token(accounts: &Api<ServiceAccount>) -> String {
-    let request = TokenRequest {
-        spec: Some(TokenRequestSpec { expiration_seconds: Some(24 * 3_600), ..TokenRequestSpec::default() }),
-        ..TokenRequest::default()
-    };
-    let token = accounts.create_token_request("tidegate", &PostParams::default(), &request).await.unwrap();
-    token.status.unwrap().token.unwrap()
-}
-
-async fn create<K>(api: &Api<K>, object: Value)
-where
-    K: kube::Resource + Clone + serde::Serialize + serde::de::DeserializeOwned + std::fmt::Debug,
-{
-    api.create(&PostParams::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
-}
-
-/// The API that an object belongs to.
-fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
-    let (group, version) = object["apiVersion"].as_str().unwrap().split_once('/').unwrap_or(("", "v1"));
-    let kind = GroupVersionKind::gvk(group, version, object["kind"].as_str().unwrap());
-    let resource = ApiResource::from_gvk(&kind);
-    match object["metadata"]["namespace"].as_str() {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
-        None => Api::all_with(client.clone(), &resource),
-    }
-}
-
-/// Applies an object as the manager `hand`, with force.
-pub(super) async fn apply(client: &Client, object: &Value) {
-    let name = object["metadata"]["name"].as_str().unwrap();
-    let params = PatchParams::apply("hand").force();
-    api(client, object).patch(name, &params, &Patch::Apply(object)).await.unwrap();
+async fn connect(kubeconfig: &Path) -> Cluster {
+    let source = ClusterSource::KubeconfigFile(kubeconfig.to_owned());
+    Cluster::connect(&source, &"it".parse().unwrap()).await.unwrap()
 }

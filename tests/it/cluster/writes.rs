@@ -1,7 +1,7 @@
 //! What actions come to: server-side apply, migration, deletion, and how refusals are told apart.
 
-use super::world::{PATIENCE, World, apply, done, version};
-use crate::support::cluster::Bed;
+use super::world::{World, done, version};
+use crate::support::cluster::{Bed, PATIENCE, apply};
 use k8s_openapi::api::core::v1::{ConfigMap, ResourceQuota};
 use k8s_openapi::api::events::v1::Event as CoreEvent;
 use kube::Api;

@@ -12,7 +12,6 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
-use std::path::PathBuf;
 use std::time::Duration;
 use tidegate::manifest::desired::Router;
 use tidegate::manifest::installation;
@@ -49,6 +48,8 @@ pub(super) struct World {
     pub(super) origin: Origin,
     /// The namespaces that the controller serves; its own is the first.
     pub(super) namespaces: Vec<String>,
+    /// How often it looks at the repository.
+    pub(super) poll: Duration,
     watched: BTreeMap<String, Watched>,
     dir: tempfile::TempDir,
     running: Option<JoinHandle<()>>,
@@ -69,7 +70,8 @@ impl World {
         let origin = git.init("it");
         let dir = tempfile::tempdir().unwrap();
         let namespaces = vec![space.name.clone()];
-        let world = Self { bed, space, git, origin, namespaces, watched: BTreeMap::new(), dir, running: None };
+        let poll = Duration::from_secs(1);
+        let world = Self { bed, space, git, origin, namespaces, poll, watched: BTreeMap::new(), dir, running: None };
         let policy = format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    \
              it: {{path: it, namespaces: [{}], clusters: [home]}}\n",
@@ -100,12 +102,7 @@ impl World {
 
     /// Lets the controller serve a second namespace.
     pub(super) async fn serve(&mut self, other: &Space) {
-        let binding = serde_json::json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "also"},
-            "subjects": [{"kind": "ServiceAccount", "name": "tidegate", "namespace": self.space.name}],
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "tidegate-namespace"},
-        });
-        self.bed.kubectl(&["--namespace", &other.name, "apply", "-f", "-"], &binding.to_string()).await;
+        self.space.grant("it", &[&other.name]).await;
         self.namespaces.push(other.name.clone());
     }
 
@@ -198,24 +195,16 @@ impl World {
             "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  \
              repository: {{url: \"{}\", poll: 1s}}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n  caps: {{namespaces: [{}]}}\n",
             self.git.url("it"),
-            self.kubeconfig().display(),
+            self.space.kubeconfig.display(),
             self.namespaces.join(", "),
         )
     }
 
     fn installation(&self) -> installation::Installation {
         let name = "installation.yaml".parse().unwrap();
-        installation::parse(&name, self.installation_text().as_bytes()).unwrap()
-    }
-
-    /// The controller's kubeconfig, at home in the test's namespace.
-    fn kubeconfig(&self) -> PathBuf {
-        let path = self.dir.path().join("kubeconfig");
-        let text = std::fs::read_to_string(&self.space.kubeconfig).unwrap();
-        let mut config: Value = serde_yaml::from_str(&text).unwrap();
-        config["contexts"][0]["context"]["namespace"] = self.space.name.as_str().into();
-        std::fs::write(&path, serde_yaml::to_string(&config).unwrap()).unwrap();
-        path
+        let mut installation = installation::parse(&name, self.installation_text().as_bytes()).unwrap();
+        installation.repository.poll = self.poll;
+        installation
     }
 
     /// The files of the state branch below the directory of `web`.

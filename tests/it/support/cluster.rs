@@ -8,8 +8,8 @@ use super::gateway::Gateway;
 use super::kubeconfig::client;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
-use kube::api::PostParams;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tidegate::cluster::rbac;
 use tokio::sync::OnceCell;
 
 /// How long a condition may take on a busy machine before a test gives up.
@@ -142,7 +143,8 @@ pub(crate) struct Space {
     pub(crate) name: String,
     /// A client of the cluster admin.
     pub(crate) client: Client,
-    /// The kubeconfig of the controller's user, which may do in this namespace what tidegate needs, and nothing else.
+    /// The kubeconfig of the controller's user, at home in this namespace, which may do there what the instance `it` needs,
+    /// and nothing else.
     pub(crate) kubeconfig: PathBuf,
     /// That user, as the audit log names it.
     pub(crate) user: String,
@@ -154,17 +156,6 @@ impl Space {
         create(&Api::<Namespace>::all(client.clone()), json!({"metadata": {"name": &name}})).await;
         let accounts = Api::<ServiceAccount>::namespaced(client.clone(), &name);
         create(&accounts, json!({"metadata": {"name": "tidegate"}})).await;
-        let subjects = json!([{"kind": "ServiceAccount", "name": "tidegate", "namespace": &name}]);
-        let role = |name| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name});
-        let binding = json!({
-            "metadata": {"name": "tidegate"}, "subjects": subjects, "roleRef": role("tidegate-namespace"),
-        });
-        create(&Api::<RoleBinding>::namespaced(client.clone(), &name), binding).await;
-        let binding = json!({
-            "metadata": {"name": format!("tidegate-{name}")}, "subjects": subjects, "roleRef": role("tidegate-cluster"),
-        });
-        create(&Api::<ClusterRoleBinding>::all(client.clone()), binding).await;
-
         let request = TokenRequest {
             spec: Some(TokenRequestSpec { expiration_seconds: Some(24 * 3600), ..TokenRequestSpec::default() }),
             ..TokenRequest::default()
@@ -173,9 +164,27 @@ impl Space {
         let kubeconfig = bed.run.join(format!("{name}.kubeconfig"));
         let admin = std::fs::read_to_string(bed.kubeconfig()).unwrap();
         let mut config: Value = serde_yaml::from_str(&admin).unwrap();
-        config["users"][0]["user"]["token"] = token.status.unwrap().token.into();
+        config["users"][0]["user"] = json!({"token": token.status.unwrap().token});
+        config["contexts"][0]["context"]["namespace"] = name.as_str().into();
         std::fs::write(&kubeconfig, serde_yaml::to_string(&config).unwrap()).unwrap();
-        Self { user: format!("system:serviceaccount:{name}:tidegate"), client, kubeconfig, name }
+        let space = Self { user: format!("system:serviceaccount:{name}:tidegate"), client, kubeconfig, name };
+        space.grant("it", &[]).await;
+        space
+    }
+
+    /// Lets the controller's user do what an instance of that name needs, at home here and serving these namespaces too,
+    /// and no more.
+    pub(crate) async fn grant(&self, instance: &str, others: &[&str]) {
+        let home: tidegate::manifest::ids::Namespace = self.name.parse().unwrap();
+        let served: Vec<_> =
+            std::iter::once(home.clone()).chain(others.iter().map(|other| other.parse().unwrap())).collect();
+        let subject = json!({"kind": "ServiceAccount", "name": "tidegate", "namespace": &self.name});
+        let roles = rbac::manifests(&instance.parse().unwrap(), &home, &served, &subject);
+        // Tests share the cluster: what belongs to all of it has another name for each.
+        let roles = roles.replace(&format!("tidegate-{instance}:identity"), &format!("tidegate-{instance}:{home}"));
+        for document in roles.split("---\n") {
+            apply(&self.client, &serde_yaml::from_str(document).unwrap()).await;
+        }
     }
 
     /// The API of a kind in this namespace.
@@ -206,6 +215,24 @@ where
 {
     let object = serde_json::from_value(object).unwrap();
     api.create(&PostParams::default(), &object).await.unwrap();
+}
+
+/// The API that an object belongs to.
+pub(crate) fn api_of(client: &Client, object: &Value) -> Api<DynamicObject> {
+    let (group, version) = object["apiVersion"].as_str().unwrap().split_once('/').unwrap_or(("", "v1"));
+    let kind = GroupVersionKind::gvk(group, version, object["kind"].as_str().unwrap());
+    let resource = ApiResource::from_gvk(&kind);
+    match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::all_with(client.clone(), &resource),
+    }
+}
+
+/// Applies an object as the manager `hand`, with force.
+pub(crate) async fn apply(client: &Client, object: &Value) {
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let params = PatchParams::apply("hand").force();
+    api_of(client, object).patch(name, &params, &Patch::Apply(object)).await.unwrap();
 }
 
 fn testbed() -> PathBuf {

@@ -1,0 +1,155 @@
+//! A run, from its start to its place in the history, and what people have decided about runs.
+
+use super::Time;
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{BlobId, ClusterName, CommitId, PodsDigest, Revision, RunId, SetId, StepName};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A run under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    /// Its id.
+    pub id: RunId,
+    /// How it goes.
+    pub route: Route,
+    /// The set that was stable when it started.
+    pub from: SetId,
+    /// The set that it brings.
+    pub to: SetId,
+    /// The revision of `to`.
+    pub revision: Revision,
+    /// The pods of `to`.
+    pub pods: PodsDigest,
+    /// The decisions tip when it started: only later words count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decisions_at: Option<CommitId>,
+    /// When it started.
+    pub started: Time,
+    /// Main's tip when it started.
+    pub source: CommitId,
+    /// Stable's pods per cluster when it entered *prepare*.
+    #[serde(default)]
+    pub baseline: BTreeMap<ClusterName, u32>,
+    /// The step whose soak and checks a person skipped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<StepName>,
+    /// Approval holds up to and with this step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approved: Vec<StepName>,
+    /// A person bars entry to the next step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub held: bool,
+    /// A person said no: nothing is asked again before `resume`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub denied: bool,
+    /// Its requests for approval, by step.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pulls: BTreeMap<StepName, Pull>,
+}
+
+/// What a run brings about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Route {
+    /// All phases, with a candidate.
+    Phases,
+    /// The pods are equal, or there is no router: promotion gate → promote.
+    Plain,
+    /// Back to a promoted set: prepare, shift, promote, return, retire.
+    Rollback,
+}
+
+/// A run that ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EndedRun {
+    /// Its id.
+    pub id: RunId,
+    /// The decisions tip when it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decisions_at: Option<CommitId>,
+}
+
+/// A request for a person's word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pull {
+    /// Its branch.
+    pub branch: String,
+    /// The head that was seen there.
+    pub head: CommitId,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Outcome {
+    /// It is the stable version now.
+    Promoted,
+    /// Main went back to the promoted version.
+    Reverted,
+    /// Main moved on to a third version.
+    Superseded,
+    /// Evidence was against it.
+    Failed,
+    /// A person stopped it.
+    Aborted,
+    /// A person went back from it after its promotion.
+    RolledBack,
+}
+
+/// A run in the history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PastRun {
+    /// Its id.
+    pub run: RunId,
+    /// From which set.
+    pub from: SetId,
+    /// To which set.
+    pub to: SetId,
+    /// The revision of `to`.
+    pub revision: Revision,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why.
+    pub why: String,
+    /// When it started.
+    pub started: Time,
+    /// When it ended.
+    pub ended: Time,
+}
+
+/// A revision that is not started again until `retry` or other content (N-4).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Refused {
+    /// The revision.
+    pub revision: Revision,
+    /// The run that met it.
+    pub run: RunId,
+    /// How that run ended.
+    pub outcome: Outcome,
+    /// Why.
+    pub why: String,
+    /// When.
+    pub at: Time,
+}
+
+/// A decision that was counted: by path and content, once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Consumed {
+    /// Its file on the decisions branch.
+    pub path: RepoPath,
+    /// Its content.
+    pub blob: BlobId,
+    /// What it said.
+    pub action: String,
+    /// The run that it spoke of.
+    pub run: RunId,
+    /// How it was proved: `none` where the Git host alone vouches.
+    pub proof: String,
+    /// Who brought it to the decisions branch, as Git says; where Git does not say it, that.
+    pub by: String,
+    /// When it was counted.
+    pub at: Time,
+}
