@@ -109,7 +109,7 @@ pub async fn run(installation: Installation, options: Options, cache: &Path) -> 
     let world = World::connect(&installation, cache).await?;
     let signals = async {
         signals.await;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     tokio::select! {
         () = signals => Ok(Waiting::new()),
