@@ -24,8 +24,8 @@ impl Span {
 
     /// That many seconds, capped at the longest span.
     #[must_use]
-    pub fn from_secs(seconds: u64) -> Self {
-        Self(seconds.min(Self::MAX))
+    pub const fn from_secs(seconds: u64) -> Self {
+        Self(if seconds < Self::MAX { seconds } else { Self::MAX })
     }
 
     /// Its length in seconds.

@@ -291,6 +291,20 @@ impl Pass<'_> {
             self.apply(reference, class, &why);
         } else if !differences.is_empty() {
             self.drifted(reference, live, &differences);
+        } else {
+            self.migrate(live);
+        }
+    }
+
+    /// Makes the field managers of client-side apply ours, so that fields can go. A status that is written meanwhile makes
+    /// it stale: then it is planned again.
+    fn migrate(&mut self, live: &Object) {
+        if super::adopt::client_side_managed(live, self.context.manager) {
+            let expects = Expects::Uid(live.uid().unwrap_or_default().to_owned());
+            let verb = Verb::Migrate { target: live.reference().clone(), expects };
+            let posture = Some(self.posture.digest());
+            let why = format!("{}: field managers of client-side apply become ours", live.reference());
+            self.out.actions.push(self.context.action(Class::Upkeep, posture, verb, why));
         }
     }
 
@@ -327,12 +341,8 @@ impl Pass<'_> {
         let verb = Verb::Apply { object: Box::new(object), expects: exactly(live) };
         let posture = if class == Class::Retreat { None } else { Some(self.posture.digest()) };
         self.out.actions.push(self.context.action(class, posture, verb, format!("{reference}: {why}")));
-        if let Some(live) = live.filter(|live| super::adopt::client_side_managed(live, self.context.manager)) {
-            let expects = Expects::Uid(live.uid().unwrap_or_default().to_owned());
-            let verb = Verb::Migrate { target: reference.clone(), expects };
-            let posture = Some(self.posture.digest());
-            let why = format!("{reference}: field managers of client-side apply become ours");
-            self.out.actions.push(self.context.action(Class::Upkeep, posture, verb, why));
+        if let Some(live) = live {
+            self.migrate(live);
         }
     }
 

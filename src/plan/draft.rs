@@ -1,6 +1,6 @@
 //! A plan in the making: the record as it will be, and what was found on the way.
 
-use super::action::{Action, Ask, Proposal};
+use super::action::{Action, Ask, Class, Proposal};
 use super::context::{Context, Stable};
 use super::converge::{self, Converged, Drift, StableFirst};
 use super::evidence::Need;
@@ -357,6 +357,14 @@ pub struct Manner<'a> {
     pub fence: Option<u64>,
 }
 
+impl RolloutPlan {
+    /// All that goes back, and so waits for nothing.
+    pub fn going_back(&self) -> impl Iterator<Item = &Action> {
+        let lowered = self.actions.iter().filter(|action| action.class == Class::Retreat);
+        self.retreats.iter().chain(lowered)
+    }
+}
+
 impl Manner<'_> {
     /// At rest.
     pub const AT_REST: Self = Self { drift: Drift::Restore, stable_first: StableFirst::No, mark: None, fence: None };
@@ -372,10 +380,23 @@ fn fallback_set<'b>(draft: &'b Draft<'_>) -> &'b SetId {
 /// Reasons that are learned from what the API server answers.
 const ANSWERS: [Reason; 5] =
     [Reason::AdoptionDiffers, Reason::FieldConflict, Reason::Forbidden, Reason::CrdMissing, Reason::Inconclusive];
-/// What of a condition is worth a commit: not the values that live objects have at the moment, nor an end that moves.
+/// Reasons whose messages hold what others said, or what is live at the moment: both may be new at each look.
+const TALKATIVE: [Reason; 9] = [
+    Reason::AdoptionDiffers,
+    Reason::Drifted,
+    Reason::LoweredByHand,
+    Reason::RetreatBlocked,
+    Reason::Forbidden,
+    Reason::FieldConflict,
+    Reason::CrdMissing,
+    Reason::RouteUnknown,
+    Reason::Inconclusive,
+];
+
+/// What of a condition is worth a commit: not what changes from look to look, nor an end that moves.
 fn news(condition: &Condition) -> (&str, Option<&str>, Option<&str>) {
-    let of_live = [Reason::AdoptionDiffers, Reason::Drifted, Reason::LoweredByHand].map(Reason::as_str);
-    let message = (!of_live.contains(&condition.reason.as_str())).then_some(condition.message.as_str());
+    let talks = TALKATIVE.iter().any(|reason| reason.as_str() == condition.reason);
+    let message = (!talks).then_some(condition.message.as_str());
     (&condition.reason, message, condition.act.as_deref())
 }
 
@@ -411,4 +432,25 @@ fn lasting(reason: Reason) -> bool {
             | Reason::Refused
             | Reason::OnCandidate
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_say_anew_at_each_try_is_no_news() {
+        let at = |second| Time::from_timestamp(second, 0).unwrap();
+        let condition = |reason: Reason, message: &str, since| Condition {
+            reason: reason.as_str().to_owned(),
+            message: message.to_owned(),
+            since: at(since),
+            until: None,
+            act: None,
+        };
+        let blocked = |message| condition(Reason::RetreatBlocked, message, 0);
+        assert_eq!(news(&blocked("denied at 12:00:01")), news(&blocked("denied at 12:00:02")));
+        let rejected = |message| condition(Reason::Rejected, message, 0);
+        assert_ne!(news(&rejected("line 1")), news(&rejected("line 2")));
+    }
 }

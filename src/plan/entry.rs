@@ -6,7 +6,7 @@ use super::adopt::{self, Reply};
 use super::back::{self, Superseding, Turn};
 use super::draft::Draft;
 use super::forward;
-use super::input::{Git, MayStart};
+use super::input::{Desired, Git, MayStart};
 use super::procedure::{Stage, Step};
 use super::report::{Reason, Wait};
 use crate::gate::schedule::WindowState;
@@ -95,7 +95,7 @@ fn dry_runs(draft: &mut Draft<'_>, plan: &Plan, run: &Run, steps: &[Step]) -> Re
 }
 
 /// From a step that is done to the next, if its gates are open; else the run waits where it is.
-pub fn advance(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, _steps: &[Step], next: &Step, at: &Stop) {
+pub fn advance(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: &Step, at: &Stop) {
     // Back, promote, return and retire are never barred.
     let barred = next.stage == Stage::Progressing || next.name.as_str() == "shift";
     let waits = if barred { gates(draft, plan, run, next) } else { Vec::new() };
@@ -154,12 +154,18 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
     waits
 }
 
-/// What bars entry to prepare, a phase, shift and a direct change alike: suspend, freeze, brake, Git away.
+/// What bars entry to prepare, a phase, shift and a direct change alike: suspend, freeze, brake, a file that cannot be read.
 #[must_use]
 pub fn barred(draft: &Draft<'_>) -> Vec<Wait> {
     let mut waits = Vec::new();
-    if draft.wanted().is_some_and(|r| r.suspend == Suspend::Yes) {
-        waits.push(Wait::new(Reason::Suspended, "the rollout's file says suspend: true"));
+    match &draft.input.desired {
+        Desired::Wanted(rollout) if rollout.suspend == Suspend::Yes => {
+            waits.push(Wait::new(Reason::Suspended, "the rollout's file says suspend: true"));
+        }
+        // It may say `suspend: true`, or a freeze may stand in it: nobody knows.
+        Desired::Rejected(why) => waits.push(Wait::new(Reason::Rejected, why.clone())),
+        Desired::Unreadable(why) => waits.push(Wait::new(Reason::SourceUnreadable, why.clone())),
+        Desired::Wanted(_) | Desired::Gone => {}
     }
     if let Some(word) = draft.input.brake {
         let word = if word == BrakeWord::Hold { "hold" } else { "revert" };

@@ -175,6 +175,13 @@ fn go_on(
     draft.waits.extend(converged.drifted.clone());
     if !converged.reached {
         wake_at_deadline(draft, plan, stop, &converged);
+        let gone =
+            converged.waits.iter().find(|w| matches!(w.reason, Reason::LoweredByHand | Reason::RouteNotEffective));
+        if let Some(gone) = gone.filter(|_| stop.clock.exposed.is_some()) {
+            // A soak is one stretch of time in force: what was counted before says nothing any more.
+            draft.note(format!("{} is not in force any more: {}", stop.step, gone.reason.as_str()));
+            draft.state.phase = with_clock(&draft.state.phase, Clock::entered(draft.now()));
+        }
         draft.waits.extend(converged.waits);
         if converged.unlisted {
             draft.take_inventory();
@@ -199,7 +206,7 @@ fn go_on(
     }
     match steps.get(at + 1) {
         None => finish(draft, run),
-        Some(next) => entry::advance(draft, plan, run, steps, next, stop),
+        Some(next) => entry::advance(draft, plan, run, next, stop),
     }
 }
 

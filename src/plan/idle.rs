@@ -7,6 +7,7 @@ use super::entry;
 use super::evidence::Entangled;
 use super::input::Desired;
 use super::report::{Reason, Wait};
+use super::retreat;
 use super::words::Asked;
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
 use crate::manifest::ids::RunId;
@@ -100,13 +101,20 @@ fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &s
 }
 
 fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, old: &Set) {
-    if let Some(wait) = refused(draft, rollout) {
+    if let Some(wait) = refused(draft, rollout).or_else(|| braked(draft, rollout)) {
         draft.waits.push(wait);
         return;
     }
     let route =
         if rollout.plan.traffic.is_none() || rollout.set.pods == old.pods { Route::Plain } else { Route::Phases };
     open(draft, &rollout.plan, &rollout.set, route);
+}
+
+/// A mark of the brake that no run answers for is taken off first: the next run has nothing to do with it.
+fn braked(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
+    let context = draft.context(&rollout.plan, None, None);
+    let marked = retreat::marked_blindly(&context)?;
+    Some(Wait::new(Reason::Writing, format!("the brake's mark is being taken off {marked}")))
 }
 
 /// Why what main wants is not tried again.
@@ -166,7 +174,11 @@ fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
 /// Back to a promoted set, within the window; says whether a run was opened.
 fn roll_back(draft: &mut Draft<'_>, named: &RunId) -> bool {
     let past = history::replaced(&draft.state, named).map(|past| past.set.clone());
-    let (Some(past), Some(rollout)) = (past, draft.wanted().cloned()) else { return false };
+    let Some(rollout) = draft.wanted().cloned() else {
+        draft.note("which was not done: the rollout's file on main cannot be read");
+        return false;
+    };
+    let Some(past) = past else { return false };
     let Some(set) = draft.input.sets.get(&past).cloned() else { return false };
     let Some(current) = draft.state.promoted.clone().filter(|p| p.set != past) else { return false };
     let why = format!("rolled back to run {named}");

@@ -95,15 +95,19 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
 }
 
 fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
-    match &draft.input.desired {
-        Desired::Rejected(why) => draft.waits.push(Wait::new(Reason::Rejected, why.clone())),
-        Desired::Unreadable(why) => draft.waits.push(Wait::new(Reason::SourceUnreadable, why.clone())),
-        Desired::Wanted(_) | Desired::Gone => {}
-    }
     let phase_before = draft.state.phase.clone();
     let asked = words::apply(&mut draft);
     if draft.state.phase == phase_before {
         judge(&mut draft, &phase_before, &asked);
+    }
+    // Also where nothing is to be entered, people have to know.
+    let untold = match &draft.input.desired {
+        Desired::Rejected(why) => Some(Wait::new(Reason::Rejected, why.clone())),
+        Desired::Unreadable(why) => Some(Wait::new(Reason::SourceUnreadable, why.clone())),
+        Desired::Wanted(_) | Desired::Gone => None,
+    };
+    if let Some(wait) = untold.filter(|untold| draft.waits.iter().all(|wait| wait.reason != untold.reason)) {
+        draft.waits.push(wait);
     }
     if let Git::Away(why) = &draft.input.git {
         // Nothing is queued: one later commit says what live and marks show.

@@ -31,10 +31,29 @@ pub fn mark(run: &Run, why: &str) -> String {
     format!("{}/{why}", run.id)
 }
 
-/// The mark that a live object carries for this run, if it does.
+/// The mark that a live object carries for this run, or for whichever run was open while nobody could read the record.
 #[must_use]
 pub fn marked_by<'a>(live: &'a Object, run: &Run) -> Option<&'a str> {
-    live.annotation(RETREATED)?.strip_prefix(run.id.as_str())?.strip_prefix('/')
+    let (of, why) = live.annotation(RETREATED)?.split_once('/')?;
+    (of == run.id.as_str() || of == BLIND).then_some(why)
+}
+
+/// In place of a run's id: the mark was made while nobody could read the record. No run is opened over it.
+pub const BLIND: &str = "0";
+
+/// An object of ours that carries such a mark.
+#[must_use]
+pub fn marked_blindly<'a>(context: &Context<'a>) -> Option<&'a ObjectRef> {
+    let marked =
+        |o: &&Object| o.annotation(RETREATED).and_then(|mark| mark.split_once('/')).is_some_and(|(of, _)| of == BLIND);
+    context
+        .live
+        .objects
+        .values()
+        .map(AsRef::as_ref)
+        .filter(|o: &&Object| context.is_ours(o))
+        .find(marked)
+        .map(Object::reference)
 }
 
 /// Why live says that this run went back: a mark on any object that the split or stable needs.

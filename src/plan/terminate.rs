@@ -6,15 +6,17 @@ use super::draft::{Draft, RolloutPlan};
 use super::input::Input;
 use super::planner;
 use super::report::{Reason, Wait};
+use super::retreat;
 use crate::gate::{BrakeWord, approval};
+use crate::manifest::desired::Router;
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::record::branches::{Asks, Head};
 use crate::record::posture::Posture;
 use crate::target::layout::SUFFIX;
 use crate::target::live::LiveState;
-use crate::target::{compare, owned};
-use crate::traffic::gateway_api;
+use crate::target::{compare, owned, workload};
+use crate::traffic::{self, View};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -64,30 +66,31 @@ fn unmark(object: &mut Object) {
     }
 }
 
-/// Without a readable record only marks and the brake act (design §1): routes of ours go back to stable, from live alone.
+/// Without a readable record only marks and the brake act (design §1): what is ours goes back to stable, from live alone,
+/// where stable has somebody to serve.
 #[must_use]
 pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
     let mut plan = planner::hold(wait);
-    let owner = input.me.instance.owner_of(&input.id);
     let manager = input.me.instance.in_cluster();
-    let routes = live.of_kind(Kind::HttpRoute).filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
-    for route in routes {
-        let marked = route.annotation(RETREATED).is_some();
-        if input.brake != Some(BrakeWord::Revert) && !marked {
-            continue;
-        }
-        for service in split_services(route) {
-            let mut object =
-                owned::owned_by(route, &manager).unwrap_or_else(|| Object::new(route.reference().clone(), Value::Null));
-            let lowered = gateway_api::retreat(route, &service);
-            let rules = lowered.at("/spec/rules").cloned().unwrap_or_default();
-            if route.at("/spec/rules") == Some(&rules) && marked {
+    for (router, target) in splits(input, live) {
+        let view = View { live, namespace: &input.id.namespace, target: &target, baseline: 0 };
+        for mut object in traffic::retreat(&router, &view, &manager) {
+            let Some(carrier) = live.get(object.reference()) else { continue };
+            let mark = carrier.annotation(RETREATED).filter(|mark| !mark.is_empty());
+            if input.brake != Some(BrakeWord::Revert) && mark.is_none() {
                 continue;
             }
-            object.value_mut()["spec"]["rules"] = rules;
-            let mark =
-                route.annotation(RETREATED).unwrap_or("0/aborted: the brake in the cluster says revert").to_owned();
-            object.annotate(RETREATED, &mark);
+            let lowers = !compare::differs(&object, carrier).is_empty();
+            if !lowers && mark.is_some() {
+                continue;
+            }
+            if lowers && ready(&router, &view, Who::Stable) == 0 && ready(&router, &view, Who::Candidate) > 0 {
+                let why = "traffic stays on the candidate: stable has no ready endpoint";
+                plan.waits.push(Wait::new(Reason::StableNotReady, why));
+                break;
+            }
+            let made = format!("{}/aborted: the brake in the cluster says revert", retreat::BLIND);
+            object.annotate(RETREATED, mark.unwrap_or(&made));
             let digest = compare::applied_digest(&object);
             object.annotate(APPLIED, &digest);
             plan.retreats.push(Action {
@@ -96,12 +99,71 @@ pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
                 cluster: input.me.cluster.clone(),
                 cluster_uid: live.cluster_uid.clone(),
                 posture: None,
-                verb: Verb::Apply { object: Box::new(object), expects: exactly(Some(route)) },
-                why: format!("{}: all traffic to stable", route.reference()),
+                verb: Verb::Apply { object: Box::new(object), expects: exactly(Some(carrier)) },
+                why: format!("{}: all traffic to stable", carrier.reference()),
             });
+            if lowers && carrier.reference().kind == Kind::Service {
+                // The candidate keeps its pods until the Service was read back.
+                break;
+            }
         }
     }
     plan
+}
+
+/// What splits requests to our objects, and between which: as far as live tells it.
+fn splits(input: &Input, live: &LiveState) -> Vec<(Router, ObjectName)> {
+    let owner = input.me.instance.owner_of(&input.id);
+    let ours = |kind| live.of_kind(kind).filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
+    let by_route = ours(Kind::HttpRoute).flat_map(|route| {
+        let http_route = &route.reference().name;
+        let router = move |service| Router::GatewayApi { http_route: http_route.clone(), service };
+        split_services(route).into_iter().map(move |service| (router(service), http_route.clone()))
+    });
+    let by_route: Vec<_> = by_route.collect();
+    if !by_route.is_empty() {
+        return by_route;
+    }
+    let candidates = ours(Kind::Deployment)
+        .filter_map(|d| Some((d, d.reference().name.as_str().strip_suffix(SUFFIX)?.parse::<ObjectName>().ok()?)));
+    let by_pods = candidates.flat_map(|(candidate, target)| {
+        let behind = ours(Kind::Service).filter(|service| selects(service, candidate));
+        let services: Vec<ObjectName> = behind.map(|service| service.reference().name.clone()).collect();
+        services.into_iter().map(move |service| (Router::Replicas { service }, target.clone()))
+    });
+    by_pods.collect()
+}
+
+/// Whether a Service selects the pods of a Deployment.
+fn selects(service: &Object, deployment: &Object) -> bool {
+    let labels = deployment.at("/spec/template/metadata/labels").and_then(Value::as_object);
+    let selector = service.at("/spec/selector").and_then(Value::as_object).filter(|selector| !selector.is_empty());
+    selector
+        .zip(labels)
+        .is_some_and(|(selector, labels)| selector.iter().all(|(key, value)| labels.get(key) == Some(value)))
+}
+
+/// Whose pods.
+#[derive(Clone, Copy)]
+enum Who {
+    Stable,
+    Candidate,
+}
+
+/// The ready endpoints, or pods, of one side of a split.
+fn ready(router: &Router, view: &View<'_>, who: Who) -> i64 {
+    let named = |name: &ObjectName| match who {
+        Who::Stable => Some(name.clone()),
+        Who::Candidate => format!("{name}{SUFFIX}").parse().ok(),
+    };
+    match router {
+        Router::GatewayApi { service, .. } => {
+            named(service).map_or(0, |name| workload::ready_endpoints(view.live, view.namespace, &name).into())
+        }
+        Router::Replicas { .. } => named(view.target)
+            .and_then(|name| view.live.find(Kind::Deployment, view.namespace, &name)?.int("/status/readyReplicas"))
+            .unwrap_or(0),
+    }
 }
 
 /// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2).

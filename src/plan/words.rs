@@ -9,6 +9,9 @@ use crate::manifest::ids::RunId;
 use crate::record::history;
 use crate::record::state::{Phase, Standing};
 
+/// How far back a word may go whose rollout's file cannot be read.
+const DAY: Span = Span::from_secs(86_400);
+
 /// What the words ask for beyond the record.
 #[derive(Debug, Default)]
 pub struct Asked {
@@ -24,7 +27,8 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         plan: draft.plan.as_deref(),
         files: &draft.input.decisions.filed,
         at_start: &draft.input.decisions.at_start,
-        rollback_window: draft.wanted().map_or(Span::ZERO, |rollout| rollout.rollback_window),
+        // One that cannot be followed now is counted all the same: it must not be followed when nobody thinks of it any more.
+        rollback_window: draft.wanted().map_or(DAY, |rollout| rollout.rollback_window),
         now: draft.now(),
     };
     let heard = decisions::hear(&hearing);

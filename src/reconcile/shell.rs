@@ -18,7 +18,12 @@ use crate::record::state::{Time, Writer};
 use crate::report::metrics::Metrics;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::time::sleep;
+
+/// How often open runs are looked at while Git keeps a tick waiting, if nothing happens.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// What a process has for its whole life.
 pub struct Shell {
@@ -83,10 +88,9 @@ impl Shell {
             .map(|id| (id, planner::plan(&scene.input(id, self.evidence.of(id), MayStart::Yes))))
             .inspect(|(id, plan)| self.evidence.measure(id, &plan.questions))
             .map(|(_, plan)| plan)
-            .filter(|plan| !plan.retreats.is_empty())
             .collect();
         let mut lists = Lists::new();
-        for action in plans.iter().flat_map(|plan| &plan.retreats) {
+        for action in plans.iter().flat_map(RolloutPlan::going_back) {
             lists.entry(&action.rollout).or_default().push(action);
         }
         if !lists.is_empty() {
@@ -106,6 +110,8 @@ impl Shell {
                     woken = true;
                     self.retreat_only(held, view, gaps).await;
                 }
+                // A deadline may pass meanwhile.
+                () = sleep(LOOK) => self.retreat_only(held, view, gaps).await,
             }
         };
         if woken {

@@ -400,8 +400,7 @@ struct Done {
 
 impl Planned {
     fn retreats(&self) -> impl Iterator<Item = &Action> {
-        let lowered = self.plan.actions.iter().filter(|action| action.class == Class::Retreat);
-        self.plan.retreats.iter().chain(lowered)
+        self.plan.going_back()
     }
 
     fn advances(&self) -> impl Iterator<Item = &Action> {

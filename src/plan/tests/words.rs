@@ -155,6 +155,16 @@ fn a_hand_that_lowers_the_weight_holds_the_run() {
         (world.phase().as_str(), world.weight(), world.waits()),
         ("Progressing(tenth)", 5, vec!["LoweredByHand"])
     );
+    world.edit(Kind::HttpRoute, "podinfo", |route| {
+        route["spec"]["rules"][0]["backendRefs"][0]["weight"] = 90.into();
+        route["spec"]["rules"][0]["backendRefs"][1]["weight"] = 10.into();
+    });
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(tenth)", vec!["Soak"]));
+    world.pass(300);
+    assert_eq!(world.phase(), "Progressing(tenth)", "the time in which it was not in force does not count");
+    world.pass(6);
+    assert_eq!(world.phase(), "Progressing(half)");
 }
 
 #[test]
@@ -219,16 +229,17 @@ fn our_marks_without_a_record_are_a_lost_state() {
 }
 
 #[test]
-fn x_9_a_broken_file_keeps_the_last_good_state() {
+fn x_9_a_broken_file_keeps_the_last_good_state_and_enters_nothing_new() {
     let mut world = World::at_tenth();
+    let good = world.desired.clone();
     world.desired = Desired::Rejected("teams/shop/podinfo/rollout.yaml:3:1: unknown field aproval".to_owned());
     world.pass(306);
-    assert_eq!(
-        (world.phase().as_str(), world.weight()),
-        ("Progressing(half)", 50),
-        "the run keeps the plan it began with"
-    );
+    assert_eq!((world.phase().as_str(), world.weight()), ("Waiting(tenth)", 10), "it may say suspend: true");
     assert_eq!(world.record().conditions[0].reason, "Rejected");
+    assert_eq!(world.waits(), ["Rejected"]);
+    world.desired = good;
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(half)", 50), "the run keeps its plan");
 }
 
 #[test]

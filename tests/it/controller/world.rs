@@ -12,6 +12,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::time::Duration;
 use tidegate::manifest::desired::Router;
 use tidegate::manifest::installation;

@@ -1,0 +1,104 @@
+//! What is done while a file, the policy or the record cannot be read, and what is left of it afterwards.
+
+use super::manifests::{CANARY, QUICK, REPLICAS, set};
+use super::world::World;
+use crate::gate::BrakeWord;
+use crate::manifest::decision::DecisionAction;
+use crate::manifest::desired::Suspend;
+use crate::manifest::object::Kind;
+use crate::plan::input::Desired;
+
+#[test]
+fn a_suspended_run_stays_suspended_when_its_file_or_the_policy_breaks() {
+    for broken in [Desired::Rejected("bad".to_owned()), Desired::Unreadable("tidegate.yaml is broken".to_owned())] {
+        let mut world = World::at_tenth();
+        world.suspend(Suspend::Yes);
+        world.pass(306);
+        assert_eq!(world.weight(), 10);
+        world.desired = broken;
+        world.pass(3_600);
+        assert_eq!(world.weight(), 10);
+    }
+}
+
+#[test]
+fn a_rollback_that_cannot_be_followed_is_not_followed_later() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.want(QUICK, set("2"));
+    for _ in 0..4 {
+        world.pass(61);
+    }
+    let good = world.desired.clone();
+    world.desired = Desired::Rejected("bad".to_owned());
+    world.say_of(DecisionAction::Rollback, "0".parse().unwrap());
+    world.settle();
+    let last = world.log.last().unwrap().clone();
+    assert!(last.contains("which was not done"), "{last}");
+    world.desired = good;
+    world.pass(60);
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:2")));
+}
+
+#[test]
+fn a_brake_that_was_pulled_while_nobody_could_read_the_record_is_not_forgotten() {
+    let mut world = World::at_tenth();
+    world.unreadable = true;
+    world.brake = Some(BrakeWord::Revert);
+    world.settle();
+    assert_eq!(world.weight(), 0);
+    (world.unreadable, world.brake) = (false, None);
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Steady", 0));
+    assert_eq!(world.record().refused.len(), 1);
+    // The next run has nothing to do with it.
+    world.want(CANARY, set("3"));
+    world.settle();
+    world.approve("tenth");
+    assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(tenth)", 10));
+}
+
+#[test]
+fn a_brake_that_met_no_run_does_not_end_the_next_one() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.unreadable = true;
+    world.brake = Some(BrakeWord::Revert);
+    world.settle();
+    (world.unreadable, world.brake) = (false, None);
+    world.want(QUICK, set("2"));
+    for _ in 0..4 {
+        world.pass(61);
+    }
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:2")), "{:#?}", world.log);
+}
+
+#[test]
+fn without_a_record_the_brake_works_by_pods_too() {
+    let mut world = World::new(REPLICAS, "1");
+    world.settle();
+    world.want(REPLICAS, set("2"));
+    world.settle();
+    let pods = |world: &World| world.get(Kind::Deployment, "podinfo-canary").and_then(|d| d.int("/spec/replicas"));
+    assert!(pods(&world) > Some(0), "{:?}", world.phase());
+    world.unreadable = true;
+    world.settle();
+    assert!(pods(&world) > Some(0), "without a word nothing moves");
+    world.brake = Some(BrakeWord::Revert);
+    world.settle();
+    assert_eq!(pods(&world), Some(0));
+}
+
+#[test]
+fn without_a_record_the_brake_leaves_traffic_where_pods_are() {
+    let mut world = World::at_shift();
+    world.only_stable_stuck = true;
+    world.pass(66);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Promoting(promote)", 100));
+    world.unreadable = true;
+    world.brake = Some(BrakeWord::Revert);
+    world.settle();
+    assert_eq!(world.weight(), 100);
+    assert!(world.waits().contains(&"StableNotReady"), "{:?}", world.waits());
+}
