@@ -193,6 +193,55 @@ async fn x_8_a_main_without_the_history_that_was_acted_upon_is_not_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_8_a_main_that_was_set_back_is_not_followed_and_a_merge_of_an_old_branch_is() {
+    let mut world = World::new("set-back", &ungated()).await;
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.origin.git(&["update-ref", "refs/heads/long", "main"]);
+    world.origin.grow("main", 5);
+    let old = world.release(&App { replicas: 3, ..App::new("web", 1) });
+    world.until("the change", |record| record.source.commit.as_str() == old).await;
+    let before = world.pods("web").await;
+    let tree = world.origin.git(&["rev-parse", "main^{tree}"]);
+    let amended = world.origin.git(&["commit-tree", "-m", "amended", "-p", "main~1", &tree]);
+    let back = |count: usize| world.origin.git(&["rev-parse", &format!("main~{count}")]);
+    for forced in [back(1), back(5), amended] {
+        for seen in [true, false] {
+            // Each time main comes without its past, before it is forced or after.
+            world.kill().await;
+            world.forget_cache();
+            if seen {
+                world.start();
+                world.polls(3).await;
+            }
+            world.origin.git(&["update-ref", "refs/heads/main", &forced]);
+            if !seen {
+                world.start();
+            }
+            let shown = world.until_condition(Reason::SourceUnreadable).await;
+            let expected = format!("git merge -s ours {old}");
+            assert!(shown.contains("history rewritten") && shown.contains(&expected), "{shown}");
+            assert_eq!(world.record().unwrap().source.commit.as_str(), old);
+            world.settled(&[Reason::SourceUnreadable]).await;
+            world.origin.git(&["update-ref", "refs/heads/main", &old]);
+            world.start();
+            world.until("no complaint", |record| record.conditions.is_empty()).await;
+        }
+    }
+    assert!(before.is_subset(&world.pods("web").await), "nothing was taken back");
+    world.kill().await;
+    world.forget_cache();
+    world.start();
+    world.polls(3).await;
+    world.origin.commit("long", &[("it/web.yaml", Some(App::new("web", 2).text().as_bytes()))], "change");
+    let merged = world.origin.git(&["commit-tree", "-m", "long", "-p", &old, "-p", "long", "long^{tree}"]);
+    world.origin.git(&["update-ref", "refs/heads/main", &merged]);
+    let record = world.until_steady(Rest::Succeeded).await;
+    assert_eq!(record.source.commit.as_str(), merged);
+    world.settled(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_8_f_6_an_empty_main_deletes_nothing() {
     let mut world = World::new("empty", &ungated()).await;
     world.start();
@@ -208,7 +257,8 @@ async fn x_8_f_6_an_empty_main_deletes_nothing() {
     world.origin.git(&["update-ref", "-d", "refs/heads/main"]);
     world.settled(&[Reason::SourceUnreadable]).await;
     assert_eq!(world.pods("web").await, before);
-    world.origin.git(&["update-ref", "refs/heads/main", &format!("{tip}~2")]);
+    let reverted = world.origin.git(&["commit-tree", "-m", "revert", "-p", &tip, &format!("{tip}~2^{{tree}}")]);
+    world.origin.git(&["update-ref", "refs/heads/main", &reverted]);
     world.start();
     world.until("no complaint", |record| record.conditions.is_empty()).await;
     world.settled(&[]).await;

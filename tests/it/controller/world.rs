@@ -12,6 +12,7 @@ use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::time::Duration;
 use tidegate::manifest::desired::Router;
 use tidegate::manifest::installation;
@@ -178,6 +179,11 @@ impl World {
         assert!(writes.is_empty(), "writes although all is settled: {writes:#?}");
         assert_eq!(self.origin.tip(STATE), tip, "a commit although all is settled");
         self.assert_kept()
+    }
+
+    /// Loses the Git cache, as a new pod does.
+    pub(super) fn forget_cache(&self) {
+        std::fs::remove_dir_all(self.cache()).unwrap();
     }
 
     fn cache(&self) -> PathBuf {
