@@ -121,6 +121,42 @@ async fn a_record_that_the_git_server_refuses_stops_only_its_rollout() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_the_git_server_refuses_is_told_where_the_record_cannot_tell() {
+    let mut world = World::new("protected", GATED).await;
+    let listen = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    world.listen = Some(listen);
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    let gauge = |value: usize| {
+        eventually("the gauge", move || async move {
+            let answer = reqwest::get(format!("http://{listen}/metrics")).await.ok()?;
+            let text = answer.text().await.unwrap();
+            text.lines().any(|line| line == format!("tidegate_record_rejected {value}")).then_some(())
+        })
+    };
+    gauge(0).await;
+    world.release(&App::new("web", 2));
+    let request = world.request("tenth").await;
+    let script = format!("#!/bin/sh\n[ \"$1\" = refs/heads/{STATE} ] || exit 0\necho 'protected branch' >&2\nexit 1\n");
+    world.origin.hook("update", Some(&script));
+    let tip = world.origin.tip(STATE);
+    world.origin.merge(&request, DECISIONS);
+    gauge(1).await;
+    let told = eventually("the Event", async || {
+        let events = world.kubectl(&["get", "events", "--field-selector", "reason=RecordRejected"], "").await;
+        events.contains("protected branch").then_some(events)
+    })
+    .await;
+    assert!(told.contains("deployment/web"), "{told}");
+    assert_eq!(world.origin.tip(STATE), tip);
+    assert_eq!(world.weight().await, 0, "what is not recorded is not done");
+    world.origin.hook("update", None);
+    world.until_steady(Rest::Succeeded).await;
+    gauge(0).await;
+    world.settled(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_13_n_7_a_run_goes_on_after_the_api_server_was_away() {
     let mut world = World::empty(Held::Own(Box::new(Bed::own().await)), "cluster").await;
     world.add(&ungated().replace("weight: 10}, soak: 1s", "weight: 10}, soak: 4s"), &App::new("web", 1));
