@@ -1,0 +1,4 @@
+//! The Kubernetes API of the world in a process.
+
+pub mod defaults;
+pub mod fields;

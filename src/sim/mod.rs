@@ -1,0 +1,3 @@
+//! A world in a process: a cluster that needs no network, for `tidegate demo` and for tests that repeat exactly.
+
+pub mod kube_api;
