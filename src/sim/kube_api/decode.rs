@@ -1,0 +1,150 @@
+//! What comes in the body of a request. Pure.
+
+use super::fields::Refusal;
+use super::resource::{Resource, Trait};
+use super::status::{self, Cause};
+use super::write::Change;
+use serde_json::{Value, json};
+
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+const JSON_PATCH: &str = "application/json-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+
+/// The body of a request with its media type.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sent<'a> {
+    pub(super) media: &'a str,
+    pub(super) body: &'a [u8],
+}
+
+impl Sent<'_> {
+    fn media(&self) -> &str {
+        self.media.split(';').next().unwrap_or_default().trim()
+    }
+
+    /// Whether it is a server-side apply.
+    pub(super) fn applies(&self) -> bool {
+        self.media() == APPLY
+    }
+
+    fn json(&self) -> Result<Value, String> {
+        serde_json::from_slice(self.body).map_err(|error| error.to_string())
+    }
+
+    /// A whole object, to be created or put in place.
+    pub(super) fn object(&self, resource: &Resource, strict: bool) -> Result<Value, Refusal> {
+        if !matches!(self.media(), JSON | "") {
+            let accepted = if resource.is(Trait::Custom) {
+                "application/json, application/yaml"
+            } else {
+                "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+            };
+            return Err(status::unknown_format(accepted));
+        }
+        let object = self.json().map_err(|error| self.unrecognized(resource, &error))?;
+        checked(resource, object, strict)
+    }
+
+    fn unrecognized(&self, resource: &Resource, why: &str) -> Refusal {
+        let text = String::from_utf8_lossy(self.body);
+        status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): couldn't get version/kind; json parse error: \
+             {why} ({text})",
+            resource.kind
+        ))
+    }
+
+    /// A patch of one of the kinds that are understood.
+    pub(super) fn patch(&self, resource: &Resource) -> Result<Change, Refusal> {
+        let broken = |why: String| status::bad_request(format!("error decoding patch: {why}"));
+        match self.media() {
+            MERGE => match self.json().map_err(broken)? {
+                patch @ Value::Object(_) => Ok(Change::Merge(patch)),
+                other => Err(broken(unfit(&other, "map[string]interface {}"))),
+            },
+            JSON_PATCH => match self.json().map_err(broken)? {
+                Value::Array(operations) => Ok(Change::Json(operations)),
+                other => Err(broken(unfit(&other, "[]handlers.jsonPatchOp"))),
+            },
+            APPLY => self.apply(resource).map(Change::Apply),
+            _ if resource.is(Trait::Custom) => Err(status::unknown_format(&[JSON_PATCH, MERGE, APPLY].join(", "))),
+            _ => Err(status::unsupported_media()),
+        }
+    }
+
+    fn apply(&self, resource: &Resource) -> Result<Value, Refusal> {
+        let broken = |error: String| status::bad_request(format!("error decoding YAML: {error}"));
+        let object: Value = serde_yaml::from_slice(self.body).map_err(|error| broken(error.to_string()))?;
+        let text = |key: &str| object[key].as_str().unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if (api_version, kind) != (resource.api_version, resource.kind) {
+            let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+            return Err(status::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")));
+        }
+        Ok(object)
+    }
+}
+
+/// What Go says of a value that is of another type.
+fn unfit(value: &Value, wanted: &str) -> String {
+    let found = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    format!("json: cannot unmarshal {found} into Go value of type {wanted}")
+}
+
+/// An object that has the kind of the resource, which those that are built in need not name.
+pub(super) fn checked(resource: &Resource, object: Value, _strict: bool) -> Result<Value, Refusal> {
+    let text = |key: &str| object[key].as_str().unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let unfit = |why: String| {
+        let (version, wanted) = (resource.version(), resource.kind);
+        let subject = if kind.is_empty() || api_version != resource.api_version { wanted } else { kind };
+        status::bad_request(format!("{subject} in version \"{version}\" cannot be handled as a {wanted}: {why}"))
+    };
+    if !object.is_object() {
+        return Err(unfit(self::unfit(&object, &format!("{}.{}", resource.version(), resource.kind))));
+    }
+    if resource.is(Trait::Custom) {
+        if kind.is_empty() {
+            let text = object.to_string();
+            let short = if text.len() > 30 {
+                format!("{} ...", text.chars().take(30).collect::<String>())
+            } else {
+                text.clone()
+            };
+            return Err(status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{text}' ({short})",
+                resource.kind
+            )));
+        }
+        if kind != resource.kind {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let cause = Cause::invalid("kind", &json!(kind), &format!("must be {}", resource.kind));
+            return Err(status::invalid_as(resource.group(), kind, name, &[cause]));
+        }
+    } else if !kind.is_empty() && kind != resource.kind {
+        return Err(unfit(format!(
+            "converting ({}.{kind}) to (core.{}): unknown conversion",
+            resource.version(),
+            resource.kind
+        )));
+    } else if !api_version.is_empty() && api_version != resource.api_version {
+        return Err(unfit(format!(
+            "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
+        )));
+    }
+    for member in ["metadata", "spec", "status"] {
+        if !matches!(object[member], Value::Null | Value::Object(_)) {
+            let why = format!("json: cannot unmarshal into Go struct field {}.{member}", resource.kind);
+            return Err(unfit(why));
+        }
+    }
+    Ok(object)
+}
