@@ -1,0 +1,3 @@
+//! The world in a process beside the real thing.
+
+mod schema;
