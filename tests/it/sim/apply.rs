@@ -1,0 +1,188 @@
+//! Field ownership as the real API server has it: stories written by hand, and generated ones.
+
+use super::twin::How::{Apply, Create, Force, Merge, Replace};
+use super::twin::{Place, Write};
+use serde_json::{Value, json};
+
+fn deployment(image: &str, more: Value) -> Value {
+    let container = json!({"name": "app", "image": image, "ports": [{"containerPort": 8080}]});
+    let mut spec = json!({
+        "selector": {"matchLabels": {"app": "a"}},
+        "template": {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container]}},
+    });
+    for (key, value) in more.as_object().unwrap() {
+        spec[key] = value.clone();
+    }
+    json!({"spec": spec})
+}
+
+async fn check(kind: (&str, &str, &str), stories: &[Vec<Write>]) {
+    let place = Place::new().await;
+    let mut differences = Vec::new();
+    for (number, story) in stories.iter().enumerate() {
+        let mut twin = place.twin(kind.0, kind.1, kind.2, &format!("o{number}"));
+        differences.extend(twin.run(story).await);
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+#[tokio::test]
+async fn config_maps_are_owned_as_on_the_real_api_server() {
+    let data = |pairs: Value| json!({"data": pairs});
+    let stories = [
+        vec![
+            Write::new("a", Apply, data(json!({"k": "1", "l": "1"}))),
+            Write::new("a", Apply, data(json!({"k": "1", "l": "1"}))),
+            Write::new("b", Apply, data(json!({"k": "2"}))),
+            Write::new("b", Apply, data(json!({"k": "1"}))),
+            Write::new("b", Apply, data(json!({"k": "2", "l": "2"}))),
+            Write::new("b", Force, data(json!({"k": "2", "m": "2"}))),
+            Write::new("a", Apply, data(json!({"l": "1"}))),
+            Write::new("a", Apply, data(json!({"k": "2"}))),
+            Write::new("c", Merge, data(json!({"k": "3"}))),
+            Write::new("c", Merge, data(json!({"k": "3"}))),
+            Write::new("a", Apply, data(json!({"k": "4", "m": "5"}))),
+            Write::new("b", Apply, json!({})),
+            Write::new("a", Apply, json!({})),
+            Write::new("a", Apply, json!({"data": null})),
+        ],
+        vec![
+            Write::new(
+                "a",
+                Create,
+                json!({"data": {"k": "1"}, "metadata": {"labels": {"x": "y"}, "finalizers": ["a/b", "c/d"]}}),
+            ),
+            Write::new(
+                "b",
+                Apply,
+                json!({"metadata": {"finalizers": ["e/f", "a/b"], "labels": {"z": "1"}, "annotations": {}}}),
+            ),
+            Write::new("b", Apply, json!({"metadata": {"finalizers": ["e/f"], "labels": {}}})),
+            Write::new("b", Apply, json!({"metadata": {"labels": {}}})),
+            Write::new("a", Replace, json!({"data": {"k": "2"}, "metadata": {"finalizers": null}})),
+            Write::new("a", Replace, json!({"metadata": {"managedFields": []}})),
+            Write::new("d", Merge, json!({"data": {"k": "7"}})),
+            Write::new("b", Apply, json!({"data": {"k": "5"}})),
+            Write::new("b", Force, json!({"data": {"k": "5"}})),
+        ],
+        vec![
+            Write::new("a", Apply, json!({"data": {"k": 5}})),
+            Write::new("a", Apply, json!({"dat": {"k": "5"}})),
+            Write::new("a", Apply, json!({"data": []})),
+            Write::new("a", Apply, json!({"metadata": {"finalizers": ["a/b", "a/b"]}})),
+            Write::new("a", Apply, json!({"metadata": {"managedFields": []}})),
+            Write::new("a", Apply, json!({"kind": "Secret"})),
+            Write::new("", Apply, json!({"immutable": "yes"})),
+        ],
+    ];
+    check(("v1", "ConfigMap", "configmaps"), &stories).await;
+}
+
+#[tokio::test]
+async fn deployments_are_owned_as_on_the_real_api_server() {
+    let env = |env: Value| {
+        let mut object = deployment("a:1", json!({}));
+        object["spec"]["template"]["spec"]["containers"][0]["env"] = env;
+        object
+    };
+    let stories = [
+        vec![
+            Write::new("a", Apply, deployment("a:1", json!({"replicas": 2}))),
+            Write::new("a", Apply, deployment("a:1", json!({"replicas": 2}))),
+            Write::new("hpa", Merge, json!({"spec": {"replicas": 3}})),
+            Write::new("a", Apply, deployment("a:2", json!({"replicas": 2}))),
+            Write::new("a", Apply, deployment("a:2", json!({}))),
+            Write::new("b", Apply, deployment("a:3", json!({"replicas": 3}))),
+            Write::new("b", Force, deployment("a:3", json!({"replicas": 3, "paused": true}))),
+            Write::new("a", Apply, json!({})),
+            Write::status("ctl", Merge, json!({"status": {"replicas": 3, "observedGeneration": 1}})),
+            Write::status("ctl", Apply, json!({"status": {"readyReplicas": 2}})),
+            Write::new("ctl", Apply, json!({"status": {"readyReplicas": 3}, "metadata": {"labels": {"x": "1"}}})),
+            Write::status(
+                "ctl",
+                Merge,
+                json!({"spec": {"replicas": 9}, "metadata": {"annotations": {"r": "1"}, "labels": {"q": "1"}}}),
+            ),
+        ],
+        vec![
+            Write::new("a", Create, deployment("a", json!({"strategy": {"type": "Recreate"}}))),
+            Write::new(
+                "a",
+                Replace,
+                json!({"spec": {"minReadySeconds": 0, "paused": false, "strategy": {"type": "RollingUpdate"}}}),
+            ),
+            Write::new("b", Apply, env(json!([{"name": "A", "value": "1"}, {"name": "B", "value": ""}]))),
+            Write::new("b", Force, env(json!([{"name": "A", "value": "1"}, {"name": "B", "value": ""}]))),
+            Write::new("c", Apply, env(json!([{"name": "C", "value": "1"}, {"name": "A", "value": "1"}]))),
+            Write::new("b", Apply, env(json!([{"name": "B", "value": "2"}, {"name": "D", "value": "2"}]))),
+            Write::new("b", Apply, env(json!([{"name": "B", "value": "2"}, {"name": "B", "value": "2"}]))),
+            Write::new("b", Apply, env(json!([{"value": "2"}]))),
+            Write::new("b", Apply, deployment("a:9", json!({"selector": {"matchLabels": {"app": "other"}}}))),
+        ],
+    ];
+    check(("apps/v1", "Deployment", "deployments"), &stories).await;
+}
+
+#[tokio::test]
+async fn other_kinds_are_owned_as_on_the_real_api_server() {
+    let spec = |spec: Value| json!({"spec": spec});
+    let service = [vec![
+        Write::new("a", Apply, spec(json!({"selector": {"app": "a"}, "ports": [{"port": 80, "name": "http"}]}))),
+        Write::new("a", Apply, spec(json!({"selector": {"app": "a"}, "ports": [{"port": 80, "name": "http"}]}))),
+        Write::new("b", Apply, spec(json!({"selector": {"app": "b"}}))),
+        Write::new(
+            "b",
+            Force,
+            spec(json!({"selector": {"app": "b"}, "ports": [{"port": 81, "name": "x", "targetPort": "y"}]})),
+        ),
+        Write::new("c", Merge, spec(json!({"sessionAffinity": "ClientIP"}))),
+        Write::new("b", Apply, spec(json!({"selector": {"app": "b"}}))),
+        Write::status("s", Merge, json!({"status": {"loadBalancer": {}}})),
+    ]];
+    check(("v1", "Service", "services"), &service).await;
+    let hpa = |more: Value| {
+        let mut spec =
+            json!({"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}, "maxReplicas": 3});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"spec": spec})
+    };
+    let scalers = [
+        vec![
+            Write::new("a", Apply, hpa(json!({}))),
+            Write::new(
+                "a",
+                Apply,
+                hpa(json!({"minReplicas": 2, "behavior": {"scaleUp": {"stabilizationWindowSeconds": 5}}})),
+            ),
+            Write::new("b", Create, hpa(json!({}))),
+            Write::new("b", Merge, spec(json!({"maxReplicas": 5}))),
+            Write::new("a", Apply, hpa(json!({}))),
+        ],
+        vec![Write::new("b", Create, hpa(json!({"behavior": {"scaleDown": {"selectPolicy": "Disabled"}}})))],
+    ];
+    check(("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"), &scalers).await;
+    let rules = |a: i32, b: i32| json!([{"backendRefs": [{"name": "a", "port": 80, "weight": a}, {"name": "b", "port": 80, "weight": b}]}]);
+    let routes = [
+        vec![
+            Write::new("a", Apply, spec(json!({"parentRefs": [{"name": "gw"}], "rules": rules(100, 0)}))),
+            Write::new("a", Apply, spec(json!({"parentRefs": [{"name": "gw"}], "rules": rules(100, 0)}))),
+            Write::new("a", Apply, spec(json!({"parentRefs": [{"name": "gw"}], "rules": rules(90, 10)}))),
+            Write::new("b", Apply, spec(json!({"rules": rules(80, 20), "hostnames": ["x"]}))),
+            Write::new("b", Force, spec(json!({"rules": rules(80, 20), "hostnames": ["x"]}))),
+            Write::new("a", Apply, spec(json!({"hostnames": ["x"]}))),
+            Write::status(
+                "gw",
+                Merge,
+                json!({"status": {"parents": [{"parentRef": {"name": "gw"}, "controllerName": "x/y"}]}}),
+            ),
+            Write::status("gw", Apply, json!({"status": {"parents": []}, "spec": {"hostnames": []}})),
+            Write::new("b", Apply, json!({"metadata": {"labels": {"a": "b"}}})),
+        ],
+        vec![
+            Write::new("a", Create, spec(json!({"parentRefs": [{"name": "gw"}], "unknown": 1}))),
+            Write::new("a", Merge, spec(json!({"hostnames": []}))),
+            Write::new("b", Apply, spec(json!({"unknown": 1}))),
+        ],
+    ];
+    check(("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"), &routes).await;
+}

@@ -1,0 +1,5 @@
+//! The world in a process beside the real thing.
+
+mod apply;
+mod schema;
+mod twin;
