@@ -59,14 +59,19 @@ impl Sent<'_> {
     pub(super) fn patch(&self, resource: &Resource) -> Result<Change, Refusal> {
         let broken = |why: String| status::bad_request(format!("error decoding patch: {why}"));
         match self.media() {
-            MERGE => match self.json().map_err(broken)? {
-                patch @ Value::Object(_) => Ok(Change::Merge(patch)),
-                other => Err(broken(unfit(&other, "map[string]interface {}"))),
-            },
-            JSON_PATCH => match self.json().map_err(broken)? {
-                Value::Array(operations) => Ok(Change::Json(operations)),
-                other => Err(broken(unfit(&other, "[]handlers.jsonPatchOp"))),
-            },
+            MERGE => {
+                let patch = self.json().map_err(broken)?;
+                if patch.is_object() {
+                    Ok(Change::Merge(patch))
+                } else {
+                    Err(broken(unfit(&patch, "map[string]interface {}")))
+                }
+            }
+            JSON_PATCH => {
+                let patch = self.json().map_err(broken)?;
+                let operations = patch.as_array().cloned();
+                operations.map(Change::Json).ok_or_else(|| broken(unfit(&patch, "[]handlers.jsonPatchOp")))
+            }
             APPLY => self.apply(resource).map(Change::Apply),
             _ if resource.is(Trait::Custom) => Err(status::unknown_format(&[JSON_PATCH, MERGE, APPLY].join(", "))),
             _ => Err(status::unsupported_media()),

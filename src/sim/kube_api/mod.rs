@@ -33,7 +33,6 @@ mod tests;
 pub use self::asked::Verb;
 pub use self::faults::{Fault, Seen, Verdict, What};
 pub use self::store::Happened;
-pub(in crate::sim) use self::validate::selects;
 pub use self::world::World;
 
 use self::asked::{Asked, Route};

@@ -71,7 +71,8 @@ impl World {
                 let gone = self.deleted(asked, &how, &delete_options(&sent)?)?;
                 let answer = delete::answer(asked, &gone);
                 let shown = matches!(gone, Gone::Later(_)) || answer["kind"] == asked.resource.kind;
-                Ok(Answer::object(200, &if shown { form.object(&answer) } else { answer }))
+                let answer = if shown { form.object(&answer) } else { answer };
+                Ok(Answer::object(200, &answer))
             }
             Verb::DeleteCollection => self.delete_collection(asked, envelope, form),
         }

@@ -203,10 +203,9 @@ fn check_workload(object: &Value, live: Option<&Value>, causes: &mut Vec<Cause>)
         causes.push(Cause::invalid("spec.template.metadata.labels", labels, why));
     }
     check_containers(&spec["template"]["spec"], "spec.template.spec", causes);
-    if let Some(live) = live.filter(|live| live["spec"]["selector"] != *selector) {
-        if !live["spec"]["selector"].is_null() {
-            causes.push(Cause::invalid("spec.selector", selector, "field is immutable"));
-        }
+    let before = live.map(|live| &live["spec"]["selector"]).filter(|before| !before.is_null());
+    if before.is_some_and(|before| before != selector) {
+        causes.push(Cause::invalid("spec.selector", selector, "field is immutable"));
     }
 }
 
@@ -260,11 +259,10 @@ fn check_service(object: &Value, live: Option<&Value>, causes: &mut Vec<Cause>) 
         }
     }
     let ip = |object: &Value| object["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
-    if let Some(live) = live.filter(|live| !ip(live).is_empty() && ip(live) != ip(object)) {
-        if live["spec"]["type"] != "ExternalName" && spec["type"] != "ExternalName" {
-            let value = json!([ip(object)]);
-            causes.push(Cause::invalid("spec.clusterIPs[0]", &value, "may not change once set"));
-        }
+    let moved = |live: &Value| !ip(live).is_empty() && ip(live) != ip(object);
+    let external = |object: &Value| object["spec"]["type"] == "ExternalName";
+    if live.is_some_and(|live| moved(live) && !external(live) && !external(object)) {
+        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!([ip(object)]), "may not change once set"));
     }
 }
 

@@ -93,11 +93,6 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// What it watches.
-    pub(super) fn asked(&self) -> &Asked {
-        &self.asked
-    }
-
     /// Tells of everything that is there as if it came just now.
     fn begin(&mut self, world: &World) {
         let found =

@@ -323,10 +323,8 @@ fn only_the_part(asked: &Asked, sent: &mut Value, live: &Value, operation: Opera
             part["status"] = status;
         }
         *sent = part;
-    } else if !applies {
-        if let Some(status) = live.get("status") {
-            sent["status"] = status.clone();
-        }
+    } else if let Some(status) = live.get("status").filter(|_| !applies) {
+        sent["status"] = status.clone();
     }
 }
 

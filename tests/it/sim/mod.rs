@@ -1,5 +1,6 @@
 //! The world in a process beside the real thing.
 
 mod apply;
+mod calls;
 mod schema;
 mod twin;
