@@ -2,4 +2,5 @@
 
 mod apply;
 mod schema;
+mod stories;
 mod twin;
