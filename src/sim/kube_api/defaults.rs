@@ -91,10 +91,8 @@ fn is_zero(value: &Value) -> bool {
 /// Puts a default where the way to it exists and nothing stands.
 fn set(value: &mut Value, path: &[&str], default: &Value) {
     match (path, value) {
-        ([last], Value::Object(fields)) => {
-            if fields.get(*last).is_none_or(Value::is_null) {
-                fields.insert((*last).to_owned(), default.clone());
-            }
+        ([last], Value::Object(fields)) if fields.get(*last).is_none_or(Value::is_null) => {
+            fields.insert((*last).to_owned(), default.clone());
         }
         (["*", rest @ ..], Value::Array(items)) => items.iter_mut().for_each(|item| set(item, rest, default)),
         ([first, rest @ ..], Value::Object(fields)) => {
@@ -126,6 +124,12 @@ fn pod_template(object: &mut Value) {
 }
 
 fn pod_spec(spec: &mut Value) {
+    // The older name of the field says the same, and counts only where the newer one says nothing.
+    let named = |field: &str| spec.get(field).filter(|name| !is_zero(name)).cloned();
+    if let Some(account) = named("serviceAccountName").or_else(|| named("serviceAccount")) {
+        spec["serviceAccountName"] = account.clone();
+        spec["serviceAccount"] = account;
+    }
     // A pod of its own has this default, a template has not.
     set_all(spec, Where::Pod, |path| path == ["enableServiceLinks"]);
     for volume in items_mut(spec, "volumes") {
@@ -164,7 +168,7 @@ fn service(object: &mut Value) {
             port["targetPort"] = number;
         }
     }
-    if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
+    if from_outside(spec) {
         set(spec, &["externalTrafficPolicy"], &json!("Cluster"));
     }
     if kind == "LoadBalancer" {
@@ -175,6 +179,28 @@ fn service(object: &mut Value) {
             set(spec, path, &json!({}));
         }
         set(spec, &["sessionAffinityConfig", "clientIP", "timeoutSeconds"], &json!(10_800));
+    } else if let Some(spec) = spec.as_object_mut() {
+        spec.shift_remove("sessionAffinityConfig");
+    }
+}
+
+/// Whether a Service can be reached from outside of the cluster.
+fn from_outside(spec: &Value) -> bool {
+    match spec.get("type").and_then(Value::as_str) {
+        Some("NodePort" | "LoadBalancer") => true,
+        Some("ClusterIP") | None => spec.get("externalIPs").is_some(),
+        Some(_) => false,
+    }
+}
+
+/// Takes out what has lost its meaning by a change of something else; whoever wrote that does not own this.
+pub(super) fn settle(schema: &Schema, object: &mut Value) {
+    if schema.kind() == "Service"
+        && let Some(spec) = object.get_mut("spec")
+        && !from_outside(spec)
+        && let Some(spec) = spec.as_object_mut()
+    {
+        spec.shift_remove("externalTrafficPolicy");
     }
 }
 

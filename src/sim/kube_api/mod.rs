@@ -23,6 +23,7 @@ mod serve;
 mod status;
 mod store;
 mod validate;
+pub mod validation;
 mod watch;
 mod world;
 mod write;

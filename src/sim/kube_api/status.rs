@@ -2,6 +2,7 @@
 
 use super::fields::Refusal;
 use super::resource::Resource;
+use super::validation::Fault;
 use serde_json::{Value, json};
 
 /// What is wrong with one field.
@@ -13,6 +14,12 @@ pub(super) struct Cause {
 }
 
 impl Cause {
+    /// What a rule of the kind found.
+    pub(super) fn of(fault: Fault) -> Self {
+        let Fault { field, reason, message } = fault;
+        Self { reason, message, field }
+    }
+
     /// A value that is not allowed.
     pub(super) fn invalid(field: &str, value: &Value, why: &str) -> Self {
         Self { reason: "FieldValueInvalid", message: format!("Invalid value: {value}: {why}"), field: field.to_owned() }

@@ -3,6 +3,7 @@
 
 use super::resource::{Resource, Trait};
 use super::status::Cause;
+use super::validation;
 use serde_json::{Value, json};
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and \
@@ -32,10 +33,12 @@ pub(super) fn check(resource: &Resource, object: &Value, live: Option<&Value>) -
         check_name(resource, object, &mut causes);
     }
     check_metadata(object, live, &mut causes);
+    if let Some(schema) = resource.schema() {
+        causes.extend(validation::faults(schema, live, object).into_iter().map(Cause::of));
+    }
     match resource.kind {
         "ConfigMap" => check_config_map(object, live, &mut causes),
-        "Deployment" | "ReplicaSet" => check_workload(object, live, &mut causes),
-        "Service" => check_service(object, live, &mut causes),
+        "Service" => check_address(object, live, &mut causes),
         "Lease" => check_lease(object, &mut causes),
         "HTTPRoute" => check_route(object, &mut causes),
         _ => {}
@@ -182,82 +185,8 @@ fn check_config_map(object: &Value, live: Option<&Value>, causes: &mut Vec<Cause
     }
 }
 
-fn check_workload(object: &Value, live: Option<&Value>, causes: &mut Vec<Cause>) {
-    let spec = &object["spec"];
-    for field in ["replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"] {
-        if spec[field].as_i64().is_some_and(|number| number < 0) {
-            let why = "must be greater than or equal to 0";
-            causes.push(Cause::invalid(&format!("spec.{field}"), &spec[field], why));
-        }
-    }
-    let selector = &spec["selector"];
-    let labels = &spec["template"]["metadata"]["labels"];
-    if selector.is_null() {
-        causes.push(Cause::required("spec.selector", ""));
-    } else if selector.as_object().is_some_and(serde_json::Map::is_empty) {
-        let why = "empty selector is invalid for deployment";
-        causes.push(Cause::invalid("spec.selector", selector, why));
-    }
-    if selector.is_null() || !selects(selector, labels) {
-        let why = "`selector` does not match template `labels`";
-        causes.push(Cause::invalid("spec.template.metadata.labels", labels, why));
-    }
-    check_containers(&spec["template"]["spec"], "spec.template.spec", causes);
-    let before = live.map(|live| &live["spec"]["selector"]).filter(|before| !before.is_null());
-    if before.is_some_and(|before| before != selector) {
-        causes.push(Cause::invalid("spec.selector", selector, "field is immutable"));
-    }
-}
-
-/// Whether a `matchLabels` and its expressions are met.
-pub(in crate::sim) fn selects(selector: &Value, labels: &Value) -> bool {
-    let label = |key: &str| labels.get(key).and_then(Value::as_str);
-    let equal = |(key, value): (&String, &Value)| label(key) == value.as_str();
-    let expression = |expression: &Value| {
-        let found = label(expression["key"].as_str().unwrap_or_default());
-        let listed = || expression["values"].as_array().into_iter().flatten().any(|value| value.as_str() == found);
-        match expression["operator"].as_str().unwrap_or_default() {
-            "In" => found.is_some() && listed(),
-            "NotIn" => found.is_none() || !listed(),
-            "Exists" => found.is_some(),
-            "DoesNotExist" => found.is_none(),
-            _ => false,
-        }
-    };
-    selector["matchLabels"].as_object().into_iter().flatten().all(equal)
-        && selector["matchExpressions"].as_array().into_iter().flatten().all(expression)
-}
-
-fn check_containers(spec: &Value, field: &str, causes: &mut Vec<Cause>) {
-    let containers = spec["containers"].as_array().map_or(&[][..], Vec::as_slice);
-    if containers.is_empty() {
-        causes.push(Cause::required(&format!("{field}.containers"), ""));
-    }
-    for (place, container) in containers.iter().enumerate() {
-        for key in ["name", "image"] {
-            if container[key].as_str().unwrap_or_default().is_empty() {
-                causes.push(Cause::required(&format!("{field}.containers[{place}].{key}"), ""));
-            }
-        }
-    }
-}
-
-fn check_service(object: &Value, live: Option<&Value>, causes: &mut Vec<Cause>) {
-    let spec = &object["spec"];
-    let headless = spec["clusterIP"] == "None" || spec["type"] == "ExternalName";
-    let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
-    if ports.is_empty() && !headless {
-        causes.push(Cause::required("spec.ports", ""));
-    }
-    for (place, port) in ports.iter().enumerate() {
-        if ports.len() > 1 && port["name"].as_str().unwrap_or_default().is_empty() {
-            causes.push(Cause::required(&format!("spec.ports[{place}].name"), ""));
-        }
-        if !port["port"].as_i64().is_some_and(|number| (1..=65_535).contains(&number)) {
-            let why = "must be between 1 and 65535, inclusive";
-            causes.push(Cause::invalid(&format!("spec.ports[{place}].port"), &port["port"], why));
-        }
-    }
+/// An address is given once.
+fn check_address(object: &Value, live: Option<&Value>, causes: &mut Vec<Cause>) {
     let ip = |object: &Value| object["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
     let moved = |live: &Value| !ip(live).is_empty() && ip(live) != ip(object);
     let external = |object: &Value| object["spec"]["type"] == "ExternalName";

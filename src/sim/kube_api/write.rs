@@ -216,7 +216,7 @@ impl World {
         let subresource = Some(asked.subresource.as_str()).filter(|subresource| !subresource.is_empty());
         let schema = asked.resource.schema().ok_or_else(status::no_such_resource)?;
         let writer = Writer { manager: &how.manager, operation, subresource, now: self.now };
-        fields::write(schema, live, sent, &writer).map(|written| written.object)
+        fields::unchecked(schema, live, sent, &writer).map(|written| written.object)
     }
 
     /// Puts what was sent into the namespace of the request.

@@ -3,4 +3,5 @@
 mod apply;
 mod calls;
 mod schema;
+mod stories;
 mod twin;

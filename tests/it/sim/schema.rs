@@ -64,8 +64,18 @@ const PLAIN: &str = "
     VolumeMountStatus.readOnly PodDisruptionBudgetStatus.observedGeneration Condition.observedGeneration
     ObjectMeta.generation";
 
-/// Lists and maps that are `null` when they are absent, because their types there have no `omitempty`.
+/// Numbers that are zero when they are absent, because they are structs there.
+const ZERO: [(&str, &str); 3] =
+    [("HTTPGetAction.port", " =0"), ("TCPSocketAction.port", " =0"), ("ResourceFieldSelector.divisor", " =\"0\"")];
+
+/// What is `null` when it is absent, because its type there knows no absence: lists without `omitempty`, times.
 const ALWAYS: &str = "
+    DeploymentCondition.lastUpdateTime DeploymentCondition.lastTransitionTime ReplicaSetCondition.lastTransitionTime
+    HorizontalPodAutoscalerCondition.lastTransitionTime ContainerStateRunning.startedAt
+    ContainerStateTerminated.startedAt ContainerStateTerminated.finishedAt Event.firstTimestamp Event.lastTimestamp
+    Event.eventTime EventSeries.lastObservedTime NamespaceCondition.lastTransitionTime NodeCondition.lastHeartbeatTime
+    NodeCondition.lastTransitionTime PodCondition.lastProbeTime PodCondition.lastTransitionTime
+    Condition.lastTransitionTime
     HorizontalPodAutoscalerStatus.currentMetrics CephFSVolumeSource.monitors ContainerImage.names
     NodeAllocatableResourceClaimStatus.resources NodeSelector.nodeSelectorTerms
     PodExtendedResourceClaimStatus.requestMappings PodSpec.containers ProjectedVolumeSource.sources
@@ -151,6 +161,9 @@ impl Writer<'_> {
     fn mark(&self, name: &str, field: &str, kind: &str) -> &'static str {
         let key = format!("{}.{field}", name.rsplit('.').next().unwrap());
         let listed = |list: &str| list.split_whitespace().any(|entry| entry == key);
+        if let Some((_, zero)) = ZERO.iter().find(|(field, _)| *field == key) {
+            return zero;
+        }
         match kind {
             _ if self.custom => "",
             _ if listed(ALWAYS) => " +",

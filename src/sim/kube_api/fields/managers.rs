@@ -202,7 +202,7 @@ fn write_entry(entry: &Entry) -> Value {
         written["time"] = time.to_rfc3339_opts(SecondsFormat::Secs, true).into();
     }
     written["fieldsType"] = "FieldsV1".into();
-    written["fieldsV1"] = fields.write();
+    written["fieldsV1"] = Value::Object(fields.write());
     if !manager.subresource.is_empty() {
         written["subresource"] = manager.subresource.as_str().into();
     }

@@ -16,7 +16,7 @@ use self::managers::{Manager, Managers};
 use self::own::{Change, Own};
 use self::schema::Schema;
 use self::typed::same;
-use super::defaults;
+use super::{defaults, validation};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
@@ -115,6 +115,21 @@ const KEPT: [&str; 7] = [
 /// # Errors
 /// What the API server refuses, in its words.
 pub fn write(schema: &Schema, live: Option<&Value>, sent: &Value, writer: &Writer<'_>) -> Result<Written, Refusal> {
+    let written = unchecked(schema, live, sent, writer)?;
+    if writer.subresource.is_none() {
+        validation::check(schema, live, &written.object)?;
+    }
+    Ok(written)
+}
+
+/// The same without looking at whether the new object is valid, which the API server does only after it has compared
+/// versions.
+pub(super) fn unchecked(
+    schema: &Schema,
+    live: Option<&Value>,
+    sent: &Value,
+    writer: &Writer<'_>,
+) -> Result<Written, Refusal> {
     let (object, owners) = match writer.operation {
         Operation::Apply { force } => apply(schema, live, sent, writer, force)?,
         Operation::Update => update(schema, live, sent, writer),
@@ -177,7 +192,7 @@ fn name_and_kind(object: &Value) -> String {
 /// The object as it is sent, and who owns what then.
 fn update(schema: &Schema, live: Option<&Value>, sent: &Value, writer: &Writer<'_>) -> (Value, Managers) {
     let mut object = sent.clone();
-    let mut owners = owners_of(live, &mut object, writer);
+    let mut owners = owners_of(schema, live, &mut object, writer);
     defaults::fill(schema, &mut object);
     // What was written before anybody kept track, or has been told to forget, is not tracked until somebody applies.
     if !(owners.is_empty() && live.is_some()) {
@@ -191,7 +206,7 @@ fn update(schema: &Schema, live: Option<&Value>, sent: &Value, writer: &Writer<'
 
 /// The owners that an update starts from: those that it sends, if it sends any; it may also tell to forget them all.
 /// They are taken out of the object.
-fn owners_of(live: Option<&Value>, object: &mut Value, writer: &Writer<'_>) -> Managers {
+fn owners_of(schema: &Schema, live: Option<&Value>, object: &mut Value, writer: &Writer<'_>) -> Managers {
     let sent = take_managed_fields(object);
     let live = || live.and_then(|live| Managers::read(live).ok()).unwrap_or_default();
     if writer.subresource.is_some() {
@@ -199,7 +214,8 @@ fn owners_of(live: Option<&Value>, object: &mut Value, writer: &Writer<'_>) -> M
     }
     let Some(Value::Array(entries)) = sent else { return live() };
     let forget = match &entries[..] {
-        [] => true,
+        // In custom resources the API server does not tell an empty list from none.
+        [] => !schema.is_custom(),
         [only] => only.as_object().is_some_and(Map::is_empty),
         _ => false,
     };
@@ -230,6 +246,7 @@ fn finish(schema: &Schema, live: Option<&Value>, mut object: Value, owners: &Man
         restore(live, &mut object, path);
     }
     defaults::fill(schema, &mut object);
+    defaults::settle(schema, &mut object);
     if !entries.is_empty() {
         object["metadata"]["managedFields"] = Value::Array(entries);
     }

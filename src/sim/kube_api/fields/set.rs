@@ -185,11 +185,6 @@ impl FieldSet {
         self.0.get(step).map(|node| &node.below).filter(|below| !below.is_empty())
     }
 
-    /// The steps with what they hold.
-    pub(super) fn steps(&self) -> impl Iterator<Item = Below<'_>> {
-        self.0.iter().map(|(step, node)| (step, node.member, &node.below))
-    }
-
     /// What is in either.
     pub(super) fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
@@ -259,14 +254,9 @@ impl FieldSet {
     }
 
     /// The set as `fieldsV1`.
-    pub(super) fn write(&self) -> Value {
-        Value::Object(
-            self.0
-                .iter()
-                .filter(|(_, node)| !node.is_empty())
-                .map(|(step, node)| (step.write(), node.write()))
-                .collect(),
-        )
+    pub(super) fn write(&self) -> Map<String, Value> {
+        let nodes = self.0.iter().filter(|(_, node)| !node.is_empty());
+        nodes.map(|(step, node)| (step.write(), Value::Object(node.write()))).collect()
     }
 
     /// Reads `fieldsV1`.
@@ -286,14 +276,8 @@ impl FieldSet {
 }
 
 impl Node {
-    fn write(&self) -> Value {
-        let below = self.below.write();
-        match below {
-            Value::Object(below) if self.member && !below.is_empty() => {
-                let itself = (".".to_owned(), Value::Object(Map::new()));
-                Value::Object([itself].into_iter().chain(below).collect())
-            }
-            below => below,
-        }
+    fn write(&self) -> Map<String, Value> {
+        let itself = (self.member && !self.below.is_empty()).then(|| (".".to_owned(), Value::Object(Map::new())));
+        itself.into_iter().chain(self.below.write()).collect()
     }
 }

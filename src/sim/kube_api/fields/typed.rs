@@ -19,7 +19,9 @@ pub(super) fn step_of(list: &List, item: &Value) -> Result<Step, String> {
             let fields = match item {
                 Value::Null => return Err("associative list with keys may not have a null element".to_owned()),
                 Value::Object(fields) => fields,
-                _ => return Err("associative list with keys may not have non-map elements".to_owned()),
+                Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                    return Err("associative list with keys may not have non-map elements".to_owned());
+                }
             };
             let value = |key: &&'static str| {
                 let value = fields.get(*key).or_else(|| list.key_default(key))?;
