@@ -1,6 +1,7 @@
 //! What comes in the body of a request. Pure.
 
 use super::fields::Refusal;
+use super::fields::schema::{Map, Scalar, Shape, Type};
 use super::resource::{Resource, Trait};
 use super::status::{self, Cause};
 use super::write::Change;
@@ -93,19 +94,23 @@ impl Sent<'_> {
 
 /// What Go says of a value that is of another type.
 fn unfit(value: &Value, wanted: &str) -> String {
-    let found = match value {
+    format!("json: cannot unmarshal {} into Go value of type {wanted}", sort_of(value))
+}
+
+/// What Go calls a JSON value.
+fn sort_of(value: &Value) -> &'static str {
+    match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",
         Value::Number(_) => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
-    };
-    format!("json: cannot unmarshal {found} into Go value of type {wanted}")
+    }
 }
 
 /// An object that has the kind of the resource, which those that are built in need not name.
-pub(super) fn checked(resource: &Resource, object: Value, _strict: bool) -> Result<Value, Refusal> {
+pub(super) fn checked(resource: &Resource, object: Value, strict: bool) -> Result<Value, Refusal> {
     let text = |key: &str| object[key].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let unfit = |why: String| {
@@ -145,11 +150,66 @@ pub(super) fn checked(resource: &Resource, object: Value, _strict: bool) -> Resu
             "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:111\""
         )));
     }
-    for member in ["metadata", "spec", "status"] {
-        if !matches!(object[member], Value::Null | Value::Object(_)) {
-            let why = format!("json: cannot unmarshal into Go struct field {}.{member}", resource.kind);
-            return Err(unfit(why));
-        }
+    let mut misfits = Misfits::default();
+    if let Some(schema) = resource.schema() {
+        misfits.walk(schema.root(), &object, "");
+    }
+    if let Some((path, found, wanted)) = misfits.types.first() {
+        let field = format!("{}.{path}", resource.kind);
+        return Err(unfit(format!("json: cannot unmarshal {found} into Go struct field {field} of type {wanted}")));
+    }
+    if strict && !misfits.unknown.is_empty() {
+        let fields: Vec<_> = misfits.unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
+        return Err(unfit(format!("strict decoding error: {}", fields.join(", "))));
     }
     Ok(object)
+}
+
+/// What of an object does not fit its schema.
+#[derive(Debug, Default)]
+struct Misfits {
+    /// Where, what was found, what was wanted.
+    types: Vec<(String, &'static str, &'static str)>,
+    unknown: Vec<String>,
+}
+
+impl Misfits {
+    fn walk(&mut self, of: &Type, value: &Value, path: &str) {
+        let shape = of.shape(Some(value));
+        let wanted = match shape {
+            _ if value.is_null() => return,
+            Shape::Map(map) if value.is_object() => return self.walk_fields(map, value, path),
+            Shape::List(list) if value.is_array() => {
+                for (place, item) in value.as_array().into_iter().flatten().enumerate() {
+                    self.walk(list.item.get(), item, &format!("{path}[{place}]"));
+                }
+                return;
+            }
+            Shape::Scalar(Scalar::Any) => return,
+            Shape::Scalar(Scalar::Text) if value.is_string() => return,
+            Shape::Scalar(Scalar::Number) if value.is_number() => return,
+            Shape::Scalar(Scalar::Truth) if value.is_boolean() => return,
+            Shape::Scalar(Scalar::Text) => "string",
+            Shape::Scalar(Scalar::Number) => "int32",
+            Shape::Scalar(Scalar::Truth) => "bool",
+            Shape::Map(_) => "map[string]interface {}",
+            Shape::List(_) => "[]interface {}",
+        };
+        self.types.push((path.to_owned(), sort_of(value), wanted));
+    }
+
+    fn walk_fields(&mut self, map: &Map, value: &Value, path: &str) {
+        for (key, value) in value.as_object().into_iter().flatten() {
+            let path = match (path.is_empty(), map.fields.contains_key(key.as_str())) {
+                (true, _) => key.clone(),
+                // Go names the field that holds a map, not the key in it.
+                (false, false) if map.item.is_some() => path.to_owned(),
+                (false, _) => format!("{path}.{key}"),
+            };
+            match map.at(key) {
+                Some(of) => self.walk(of, value, &path),
+                None => self.unknown.push(path),
+            }
+        }
+    }
 }

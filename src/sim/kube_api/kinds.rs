@@ -64,6 +64,12 @@ pub(super) fn asks_for_more(kind: &str, object: &Value, live: &Value) -> bool {
         "Deployment" => {
             object["spec"] != live["spec"] || object["metadata"]["annotations"] != live["metadata"]["annotations"]
         }
+        // Its own labels and annotations steer traffic as its endpoints do.
+        "EndpointSlice" => {
+            let marks = |object: &Value| ["labels", "annotations"].map(|key| object["metadata"][key].clone());
+            ["endpoints", "ports", "addressType"].iter().any(|key| object[key] != live[key])
+                || marks(object) != marks(live)
+        }
         _ => {
             let rest = |object: &Value| {
                 let mut rest = object.as_object().cloned().unwrap_or_default();

@@ -143,12 +143,14 @@ fn page(
         }
         None => Box::new(within(objects, &asked.namespace)),
     };
-    let mut rest = rest.filter(|(_, object)| selector.matches(object)).peekable();
+    let mut rest = rest.peekable();
     let mut items = Vec::new();
     let mut last = None;
     while limit == 0 || items.len() < limit {
         let Some((key, object)) = rest.next() else { break };
-        items.push(form.item(asked.resource, object));
+        if selector.matches(object) {
+            items.push(form.item(asked.resource, object));
+        }
         last = Some(key);
     }
     let mut metadata = json!({"resourceVersion": version.to_string()});

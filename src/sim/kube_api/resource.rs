@@ -25,13 +25,9 @@ pub enum Trait {
     Generation,
     /// Names are labels (RFC 1123), without dots.
     LabelNames,
-    /// Names are labels that may stand in DNS (RFC 1035): they start with a letter.
-    DnsLabelNames,
 }
 
-use Trait::{
-    ClusterWide, CreateOnUpdate, Custom, DnsLabelNames, Generation, LabelNames, Scale, ShowsDeleted, Status, Versioned,
-};
+use Trait::{ClusterWide, CreateOnUpdate, Custom, Generation, LabelNames, Scale, ShowsDeleted, Status, Versioned};
 
 /// A resource: where it is served, and how it behaves.
 #[derive(Debug)]
@@ -61,8 +57,8 @@ pub const RESOURCES: &[Resource] = resources! {
     "v1" "Namespace" "namespaces" "ns" [ClusterWide, Status, LabelNames, ShowsDeleted];
     "v1" "Node" "nodes" "no" [ClusterWide, Status];
     "v1" "Pod" "pods" "po" [Status, ShowsDeleted, Generation];
-    "v1" "Service" "services" "svc" [Status, CreateOnUpdate, ShowsDeleted, DnsLabelNames];
-    "v1" "ServiceAccount" "serviceaccounts" "sa" [Versioned, ShowsDeleted];
+    "v1" "Service" "services" "svc" [Status, CreateOnUpdate, ShowsDeleted, LabelNames];
+    "v1" "ServiceAccount" "serviceaccounts" "sa" [ShowsDeleted];
     "apps/v1" "Deployment" "deployments" "deploy" [Status, Scale, Generation];
     "apps/v1" "ReplicaSet" "replicasets" "rs" [Status, Scale, Generation];
     "autoscaling/v2" "HorizontalPodAutoscaler" "horizontalpodautoscalers" "hpa" [Status];

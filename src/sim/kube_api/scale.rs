@@ -3,6 +3,15 @@
 use serde_json::{Value, json};
 use std::sync::Arc;
 
+/// Takes the time off what was written through the `Scale`, and puts it before what has one: the API server forgets it.
+pub(super) fn undate(workload: &mut Value) {
+    let Some(entries) = workload["metadata"]["managedFields"].as_array_mut() else { return };
+    for entry in entries.iter_mut().filter(|entry| entry["subresource"] == "scale") {
+        entry.as_object_mut().map(|entry| entry.remove("time"));
+    }
+    entries.sort_by_key(|entry| (entry["operation"] != "Apply", entry.get("time").is_some()));
+}
+
 /// The `Scale` of a Deployment or ReplicaSet.
 pub(super) fn of(workload: &Value) -> Arc<Value> {
     let mut metadata = json!({});

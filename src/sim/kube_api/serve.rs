@@ -67,8 +67,10 @@ impl World {
                 Ok(Answer::object(code, &form.object(&object)))
             }
             Verb::Delete => {
-                let how = options::read(asked, envelope.agent, false)?;
-                let gone = self.deleted(asked, &how, &delete_options(&sent)?)?;
+                let mut how = options::read(asked, envelope.agent, false)?;
+                let options = delete_options(asked, &sent)?;
+                how.dry_run |= options["dryRun"] == json!(["All"]);
+                let gone = self.deleted(asked, &how, &options)?;
                 let answer = delete::answer(asked, &gone);
                 let shown = matches!(gone, Gone::Later(_)) || answer["kind"] == asked.resource.kind;
                 let answer = if shown { form.object(&answer) } else { answer };
@@ -91,7 +93,7 @@ impl World {
         let query = &asked.query;
         let selector = Selector::parse(asked.resource, query.get("labelSelector"), query.get("fieldSelector"))?;
         let version = self.version().to_string();
-        let gone = self.delete_all(asked, &how, &delete_options(&envelope.sent)?, &selector)?;
+        let gone = self.delete_all(asked, &how, &delete_options(asked, &envelope.sent)?, &selector)?;
         let items: Vec<Value> = gone.iter().map(|object| item(form, asked, object)).collect();
         let (kind, api_version) = form.list(asked.resource);
         let list = json!({
@@ -105,9 +107,17 @@ fn item(form: Form, asked: &Asked, object: &Arc<Value>) -> Value {
     serde_json::from_slice(&form.item(asked.resource, object)).expect("valid because it was just written as JSON")
 }
 
-fn delete_options(sent: &Sent<'_>) -> Result<Value, Refusal> {
+/// The options of a deletion: from the body, or else from the query.
+fn delete_options(asked: &Asked, sent: &Sent<'_>) -> Result<Value, Refusal> {
     if sent.body.is_empty() {
-        return Ok(json!({}));
+        let mut options = json!({});
+        if let policy @ ("Foreground" | "Background" | "Orphan") = asked.query.get("propagationPolicy") {
+            options["propagationPolicy"] = policy.into();
+        }
+        if let Ok(seconds) = asked.query.get("gracePeriodSeconds").parse::<i64>() {
+            options["gracePeriodSeconds"] = seconds.into();
+        }
+        return Ok(options);
     }
     let options: Value = serde_json::from_slice(sent.body)
         .map_err(|error| status::bad_request(format!("couldn't get version/kind; json parse error: {error}")))?;

@@ -12,9 +12,6 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start \
     and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
-const DNS_LABEL: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic \
-    character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is \
-    '[a-z]([-a-z0-9]*[a-z0-9])?')";
 const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and \
     must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
     validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
@@ -38,7 +35,7 @@ pub(super) fn check(resource: &Resource, object: &Value, live: Option<&Value>) -
     }
     match resource.kind {
         "ConfigMap" => check_config_map(object, live, &mut causes),
-        "Service" => check_address(object, live, &mut causes),
+        "Service" => check_service(object, live, &mut causes),
         "Lease" => check_lease(object, &mut causes),
         "HTTPRoute" => check_route(object, &mut causes),
         _ => {}
@@ -72,10 +69,8 @@ fn check_name(resource: &Resource, object: &Value, causes: &mut Vec<Cause>) {
         causes.push(Cause::required("metadata.name", "name or generateName is required"));
         return;
     }
-    let (rule, most, fits) = if resource.is(Trait::DnsLabelNames) {
-        (DNS_LABEL, 63, is_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase()))
-    } else if resource.is(Trait::LabelNames) {
-        (LABEL, 63, is_label(name))
+    let (rule, most, fits) = if resource.is(Trait::LabelNames) {
+        (if name.contains('.') { "must not contain dots" } else { LABEL }, 63, is_label(name))
     } else {
         (SUBDOMAIN, 253, is_subdomain(name))
     };
@@ -134,11 +129,11 @@ fn check_key(key: &str, field: &str, causes: &mut Vec<Cause>) {
 }
 
 fn check_owners(metadata: &Value, causes: &mut Vec<Cause>) {
-    for (place, owner) in metadata["ownerReferences"].as_array().into_iter().flatten().enumerate() {
+    for owner in metadata["ownerReferences"].as_array().into_iter().flatten() {
         for key in ["apiVersion", "kind", "name", "uid"] {
             if owner[key].as_str().unwrap_or_default().is_empty() {
                 let why = if key == "apiVersion" { "version must not be empty" } else { "must not be empty" };
-                let field = format!("metadata.ownerReferences[{place}].{key}");
+                let field = format!("metadata.ownerReferences.{key}");
                 causes.push(Cause::invalid(&field, &json!(""), why));
             }
         }
@@ -185,8 +180,16 @@ fn check_config_map(object: &Value, live: Option<&Value>, causes: &mut Vec<Cause
     }
 }
 
-/// An address is given once.
-fn check_address(object: &Value, live: Option<&Value>, causes: &mut Vec<Cause>) {
+/// Ports are ports, and an address is given once.
+fn check_service(object: &Value, live: Option<&Value>, causes: &mut Vec<Cause>) {
+    for (place, port) in object["spec"]["ports"].as_array().into_iter().flatten().enumerate() {
+        for key in ["port", "targetPort"] {
+            if port[key].as_i64().is_some_and(|number| !(1..=65_535).contains(&number)) {
+                let field = format!("spec.ports[{place}].{key}");
+                causes.push(Cause::invalid(&field, &port[key], "must be between 1 and 65535, inclusive"));
+            }
+        }
+    }
     let ip = |object: &Value| object["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
     let moved = |live: &Value| !ip(live).is_empty() && ip(live) != ip(object);
     let external = |object: &Value| object["spec"]["type"] == "ExternalName";

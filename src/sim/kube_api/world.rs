@@ -152,9 +152,10 @@ impl World {
         Ok(Asked { verb, resource, namespace, name, subresource: subresource.to_owned(), query: Default::default() })
     }
 
-    /// The next uid.
-    pub(super) fn uid(&self) -> String {
-        format!("00000000-0000-4000-8000-{:012x}", self.made + 1)
+    /// The uid of the next object; one that nothing ever gets, for a dry run.
+    pub(super) fn uid(&self, dry_run: bool) -> String {
+        let first = if dry_run { "ffffffff" } else { "00000000" };
+        format!("{first}-0000-4000-8000-{:012x}", self.made + 1)
     }
 
     /// The time as it is written on objects.

@@ -26,7 +26,7 @@ pub(super) enum Change {
 impl World {
     /// Creates an object.
     pub(super) fn created(&mut self, asked: &Asked, how: &How, mut sent: Value) -> Result<Arc<Value>, Refusal> {
-        self.place(asked, &mut sent)?;
+        self.place(asked, &sent)?;
         let name = text(&sent, "/metadata/name");
         self.admit(asked, &name)?;
         if name.is_empty() && !text(&sent, "/metadata/generateName").is_empty() {
@@ -40,7 +40,8 @@ impl World {
         let resource = asked.resource;
         let version = text(&sent, "/metadata/resourceVersion");
         let metadata = fields_of(&mut sent, "metadata");
-        for key in ["resourceVersion", "uid", "generation", "creationTimestamp", "deletionTimestamp", "selfLink"] {
+        let generation = metadata.remove("generation");
+        for key in ["resourceVersion", "uid", "creationTimestamp", "deletionTimestamp", "selfLink"] {
             metadata.remove(key);
         }
         metadata.remove("deletionGracePeriodSeconds");
@@ -51,12 +52,17 @@ impl World {
         sent["kind"] = resource.kind.into();
         let mut object = self.written(asked, how, operation, None, &sent)?;
         kinds::complete(resource.kind, &mut object, self.made);
-        let (uid, stamp) = (self.uid(), self.stamp());
+        let (uid, stamp) = (self.uid(how.dry_run), self.stamp());
         let metadata = fields_of(&mut object, "metadata");
         metadata.insert("uid".to_owned(), uid.into());
         metadata.insert("creationTimestamp".to_owned(), stamp.into());
-        if resource.is(Trait::Generation) {
-            metadata.insert("generation".to_owned(), 1.into());
+        if !asked.namespace.is_empty() {
+            metadata.insert("namespace".to_owned(), asked.namespace.as_str().into());
+        }
+        // Where nobody counts, a number that was sent stays.
+        let generation = if resource.is(Trait::Generation) { Some(1.into()) } else { generation };
+        if let Some(generation) = generation {
+            metadata.insert("generation".to_owned(), generation);
         }
         let name = text(&object, "/metadata/name");
         let causes = validate::check(resource, &object, None);
@@ -91,14 +97,11 @@ impl World {
         let (resource, name) = (asked.resource, &asked.name);
         let whole = asked.subresource.is_empty();
         match change {
-            Change::Apply(mut sent) if whole => {
+            Change::Apply(sent) if whole => {
                 self.same(asked, &sent)?;
-                self.place(asked, &mut sent)?;
+                self.place(asked, &sent)?;
                 self.admit(asked, name)?;
-                let [uid, version] = ["/metadata/uid", "/metadata/resourceVersion"].map(|at| text(&sent, at));
-                if !uid.is_empty() && !version.is_empty() {
-                    return Err(status::modified(resource, name));
-                }
+                let uid = text(&sent, "/metadata/uid");
                 if !uid.is_empty() {
                     let why = format!(
                         "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -107,9 +110,9 @@ impl World {
                 }
                 self.make(asked, how, Operation::Apply { force: how.force }, sent)
             }
-            Change::Replace(mut sent) if whole && resource.is(Trait::CreateOnUpdate) => {
+            Change::Replace(sent) if whole && resource.is(Trait::CreateOnUpdate) => {
                 self.same(asked, &sent)?;
-                self.place(asked, &mut sent)?;
+                self.place(asked, &sent)?;
                 let uid = text(&sent, "/metadata/uid");
                 if !uid.is_empty() {
                     return Err(status::conflict(resource, name, &other_uid(asked, &uid, "")));
@@ -134,7 +137,7 @@ impl World {
         };
         let mut sent = after(live, change)?;
         self.same(asked, &sent)?;
-        self.place(asked, &mut sent)?;
+        self.place(asked, &sent)?;
         let [uid, version] = ["/metadata/uid", "/metadata/resourceVersion"].map(|at| text(&sent, at));
         let live_uid = text(live, "/metadata/uid");
         if replaces && !uid.is_empty() && uid != live_uid {
@@ -194,6 +197,7 @@ impl World {
         let whole = Asked { subresource: String::new(), verb: Verb::Patch, ..asked.clone() };
         let mut object = self.written(asked, how, Operation::Update, Some(live), &object)?;
         keep_identity(asked.resource, &mut object, live);
+        scale::undate(&mut object);
         if let Some(cause) = negative(&object) {
             return Err(status::invalid_as("autoscaling", "Scale", &asked.name, &[cause]));
         }
@@ -219,16 +223,12 @@ impl World {
         fields::unchecked(schema, live, sent, &writer).map(|written| written.object)
     }
 
-    /// Puts what was sent into the namespace of the request.
-    fn place(&self, asked: &Asked, sent: &mut Value) -> Result<(), Refusal> {
+    /// Checks that what was sent is for the namespace of the request.
+    fn place(&self, asked: &Asked, sent: &Value) -> Result<(), Refusal> {
         let namespace = text(sent, "/metadata/namespace");
         if !namespace.is_empty() && namespace != asked.namespace {
             let message = "the namespace of the provided object does not match the namespace sent on the request";
             return Err(status::bad_request(message));
-        }
-        let metadata = fields_of(sent, "metadata");
-        if !asked.namespace.is_empty() {
-            metadata.insert("namespace".to_owned(), asked.namespace.as_str().into());
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ mod table;
 
 use self::table::{KNOWN, STORIES, Story};
 use crate::support::cluster::Bed;
+use crate::support::gateway::Mode;
 use futures::{AsyncBufReadExt, TryStreamExt};
 use http::{Request, header};
 use http_body_util::BodyExt;
@@ -101,13 +102,14 @@ impl Side {
         Self { client: client.clone(), answers: Vec::new(), names: BTreeMap::new() }
     }
 
-    /// Writes what earlier answers said in place of `$rv1`, `$uid1`, `$next1`.
-    fn filled(&self, text: &str, namespace: &str) -> String {
+    /// Writes what earlier answers said in place of `$rv1`, `$uid1`, `$next1`, between these signs.
+    fn filled(&self, text: &str, namespace: &str, quote: &str) -> String {
         let mut text = text.replace("$NS", namespace);
         for (number, answer) in self.answers.iter().enumerate().rev() {
             for (word, pointer) in [("rv", "resourceVersion"), ("uid", "uid"), ("next", "continue")] {
                 let found = answer.pointer(&format!("/body/metadata/{pointer}")).and_then(Value::as_str);
-                text = text.replace(&format!("${word}{}", number + 1), found.unwrap_or("none"));
+                let found = format!("{quote}{}{quote}", found.unwrap_or("none"));
+                text = text.replace(&format!("${word}{}", number + 1), &found);
             }
         }
         text
@@ -115,8 +117,8 @@ impl Side {
 
     /// Asks, and returns the answer with all that cannot be equal numbered.
     async fn ask(&mut self, call: &Call, namespace: &str) -> Value {
-        let uri = self.filled(&call.uri(namespace), namespace);
-        let body = self.filled(&call.body, namespace);
+        let uri = self.filled(&call.uri(namespace), namespace, "");
+        let body = self.filled(&call.body, namespace, "'");
         let body = match body.strip_prefix("raw:") {
             Some(raw) => raw.to_owned(),
             None if body.is_empty() => String::new(),
@@ -280,6 +282,7 @@ async fn the_world_answers_as_the_real_api_server_does() {
     let (mut calls, mut differences) = (0, Vec::new());
     for (number, story) in STORIES.iter().enumerate() {
         let namespace = format!("story-{number}");
+        bed.gateway.modes.set(&namespace, Mode::Off);
         for client in [&real, &sim] {
             let body = json!({"metadata": {"name": namespace}}).to_string();
             let request = Request::post("/api/v1/namespaces").header(header::CONTENT_TYPE, "application/json");

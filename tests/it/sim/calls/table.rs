@@ -390,8 +390,6 @@ pub(super) const STORIES: &[Story] = stories! {
         POST svc {metadata: {name: zero}, spec: {ports: [{port: 0}]}}
         APPLY svc/t?fieldManager=x {apiVersion: v1, kind: Service, metadata: {name: t}, spec: {ports: [{port: 80, targetPort: http}], selector: {a: b}}}
         PUT svc/u {metadata: {name: u}, spec: {ports: [{port: 80}]}}
-        MERGE svc/s/status {status: {loadBalancer: {ingress: [{ip: 10.0.0.1}]}}}
-        MERGE svc/s {spec: {type: LoadBalancer}}
     ";
     "other kinds": "
         POST sa {metadata: {name: s}}
