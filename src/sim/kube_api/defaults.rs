@@ -235,3 +235,6 @@ fn namespace(object: &mut Value) {
     set(object, &["metadata", "labels"], &json!({}));
     object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
 }
+
+#[cfg(test)]
+mod tests;

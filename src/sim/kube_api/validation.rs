@@ -1,7 +1,7 @@
 //! What the API server refuses as invalid: of its many rules those that a rollout meets, in its words.
 //!
-//! Sources: `ValidateDeployment*`, `ValidatePodTemplateSpec*` and `ValidateService*` in `pkg/apis/{apps,core}/validation`
-//! of Kubernetes 1.36.
+//! Sources: `ValidateDeployment*`, `ValidatePodTemplateSpec*` and `ValidateService*` in
+//! `pkg/apis/{apps,core}/validation` of Kubernetes 1.36.
 
 use super::fields::Refusal;
 use super::fields::schema::Schema;
@@ -86,11 +86,9 @@ fn workload(live: Option<&Value>, object: &Value, faults: &mut Vec<Fault>) {
         faults.push(Fault::invalid("spec.template.metadata.labels", &labels, why));
     }
     pod(&spec["template"]["spec"], "spec.template.spec", faults);
-    let before = live.and_then(|live| live.pointer("/spec/selector"));
-    if let (Some(before), Some(selector)) = (before, selector)
-        && before != selector
-    {
-        faults.push(Fault::invalid("spec.selector", selector, "field is immutable"));
+    if live.is_some_and(|live| live.pointer("/spec/selector") != selector) {
+        let selector = selector.cloned().unwrap_or_default();
+        faults.push(Fault::invalid("spec.selector", &selector, "field is immutable"));
     }
 }
 

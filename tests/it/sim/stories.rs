@@ -185,9 +185,9 @@ fn container(name: &'static str) -> Values {
         (
             "ports",
             list(vec![
-                one_of(
-                    json!([{"containerPort": 80}, {"containerPort": 80, "name": "h"}, {"containerPort": 80, "protocol": "TCP"}]),
-                ),
+                one_of(json!([
+                    {"containerPort": 80}, {"containerPort": 80, "name": "h"}, {"containerPort": 80, "protocol": "TCP"},
+                ])),
                 one_of(json!([{"containerPort": 80, "protocol": "UDP"}, {"containerPort": 81, "hostPort": 0}])),
             ]),
         ),
@@ -306,14 +306,17 @@ fn whole_service() -> Values {
 }
 
 fn service_status() -> Values {
-    let condition = json!({"type": "x/y", "status": "True", "reason": "x", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let condition = json!({
+        "type": "x/y", "status": "True", "reason": "x", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
     all(vec![("status", one_of(json!([{}, {"loadBalancer": {}}, {"conditions": [condition]}])))])
 }
 
 fn scaler() -> Values {
     let metric = |name: &str| {
+        let share = json!({"type": "Utilization", "averageUtilization": 50});
         one_of(json!([
-            {"type": "Resource", "resource": {"name": name, "target": {"type": "Utilization", "averageUtilization": 50}}},
+            {"type": "Resource", "resource": {"name": name, "target": share}},
             {"type": "Resource", "resource": {"name": name, "target": {"type": "AverageValue", "averageValue": "1"}}},
         ]))
     };
@@ -342,9 +345,10 @@ fn whole_scaler() -> Values {
 
 fn route() -> Values {
     let reference = |name: &str| {
-        one_of(
-            json!([{"name": name, "port": 80}, {"name": name, "port": 80, "weight": 0}, {"name": name, "port": 81, "kind": "Service"}]),
-        )
+        one_of(json!([
+            {"name": name, "port": 80}, {"name": name, "port": 80, "weight": 0},
+            {"name": name, "port": 81, "kind": "Service"},
+        ]))
     };
     let rule = some(vec![
         ("backendRefs", list(vec![reference("a"), reference("b")])),

@@ -1,9 +1,9 @@
 //! Who owns which field of an object: server-side apply, and the ownership that updates take.
 //!
-//! The rules are those of kube-apiserver 1.36 (`apimachinery/pkg/util/managedfields`, on structured-merge-diff), written
-//! anew; `tests/it/sim/apply.rs` puts the same writes to both. Values in, values out. Left out: other versions of a
-//! kind than the one of its schema, lists and maps that change their type, and the annotation of client-side apply,
-//! which the API server heeds for the manager `kubectl` alone.
+//! Values in, values out. The rules are those of kube-apiserver 1.36 (`apimachinery/pkg/util/managedfields`, on
+//! structured-merge-diff), written anew; `tests/it/sim/apply.rs` puts the same writes to both. Left out: other versions
+//! of a kind than the one of its schema, lists and maps that change their type, and the annotation of client-side
+//! apply, which the API server heeds for the manager `kubectl` alone.
 
 mod managers;
 mod own;
@@ -109,8 +109,8 @@ const KEPT: [&str; 7] = [
 ///
 /// For [`Operation::Update`] `sent` is the whole new object; for an apply it is what the manager wants. What the API
 /// server itself keeps in `metadata` (uid, resourceVersion, generation, creationTimestamp, deletion) is taken from
-/// `live`, and left out of what is new: the caller fills it in. A write to the object leaves its `status` as it is, one to
-/// the subresource `status` all else.
+/// `live`, and left out of what is new: the caller fills it in. A write to the object leaves its `status` as it is, one
+/// to the subresource `status` all else.
 ///
 /// # Errors
 /// What the API server refuses, in its words.
@@ -287,3 +287,6 @@ fn restore(live: Option<&Value>, object: &mut Value, path: &[&str]) {
         None => drop(fields.shift_remove(*last)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -141,7 +141,10 @@ fn refuse_conflicts(owners: &Managers, manager: &Manager, changed: &FieldSet) ->
             format!("Apply failed with {number} conflicts: {}", lines.collect::<Vec<_>>().join("\n"))
         }
     };
-    let cause = |who: &str, path: &String| json!({"reason": "FieldManagerConflict", "message": format!("conflict with {who}"), "field": path});
+    let cause = |who: &str, path: &String| {
+        let message = format!("conflict with {who}");
+        json!({"reason": "FieldManagerConflict", "message": message, "field": path})
+    };
     let causes: Vec<Value> =
         conflicts.iter().flat_map(|(who, paths)| paths.iter().map(move |path| cause(who, path))).collect();
     Err(Refusal { code: 409, reason: "Conflict", message, details: Some(json!({"causes": causes})) })

@@ -281,3 +281,6 @@ impl Node {
         itself.into_iter().chain(self.below.write()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

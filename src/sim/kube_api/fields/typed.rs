@@ -339,3 +339,6 @@ pub(super) fn without(of: &Type, value: &Value, set: &FieldSet) -> Value {
         _ => Value::Null,
     }
 }
+
+#[cfg(test)]
+mod tests;
