@@ -2,6 +2,7 @@
 
 mod apply;
 mod calls;
+mod rooms;
 mod schema;
 mod stories;
 mod twin;
