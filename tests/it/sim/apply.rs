@@ -205,6 +205,10 @@ async fn items_of_lists_are_owned_and_ordered_as_on_the_real_api_server() {
             Write::new("c", Replace, with_env(json!([{"name": "A", "value": "3"}]))),
             Write::new("b", Apply, with_env(json!([{"name": "C", "value": "1"}]))),
         ],
+        vec![
+            Write::new("a", Create, with_env(json!([{"name": "A"}, {"name": "A"}, {"name": "B"}]))),
+            Write::new("b", Force, with_env(json!([{"name": "A"}, {"name": "X"}]))),
+        ],
         // The order of items.
         vec![
             Write::new("a", Apply, with_env(json!([{"name": "A"}, {"name": "B"}, {"name": "C"}, {"name": "D"}]))),
