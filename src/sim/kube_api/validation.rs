@@ -9,10 +9,10 @@ use crate::manifest::object::items;
 use serde_json::{Map, Value, json};
 
 /// One thing that is wrong.
-struct Fault {
-    field: String,
-    reason: &'static str,
-    message: String,
+pub(super) struct Fault {
+    pub(super) field: String,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
 }
 
 impl Fault {
@@ -31,13 +31,19 @@ impl Fault {
 /// # Errors
 /// 422 `Invalid` with every fault that is known here.
 pub fn check(schema: &Schema, live: Option<&Value>, object: &Value) -> Result<(), Refusal> {
+    let faults = faults(schema, live, object);
+    if faults.is_empty() { Ok(()) } else { Err(refusal(schema, object, &faults)) }
+}
+
+/// Everything that is wrong with an object that is to replace `live`.
+pub(super) fn faults(schema: &Schema, live: Option<&Value>, object: &Value) -> Vec<Fault> {
     let mut faults = Vec::new();
     match schema.kind() {
         "Deployment" | "ReplicaSet" => workload(live, object, &mut faults),
         "Service" => service(object, &mut faults),
         _ => {}
     }
-    if faults.is_empty() { Ok(()) } else { Err(refusal(schema, object, &faults)) }
+    faults
 }
 
 fn refusal(schema: &Schema, object: &Value, faults: &[Fault]) -> Refusal {

@@ -16,31 +16,39 @@ use tidegate::cluster::rbac;
 use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::plan::action::{Action, Class, Expects, Verb};
+use tidegate::sim::kube_api::{Fault, KubeApi, Verdict};
 use tidegate::target::live::Outcome;
 
 /// How long a condition may take on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A namespace of its own, and two ways to it.
-pub(super) struct World {
+pub(crate) struct World {
     /// The cluster admin.
-    pub(super) admin: Client,
+    pub(crate) admin: Client,
     /// The instance `it`, in that namespace, with the rights that it documents.
-    pub(super) cluster: Cluster,
-    pub(super) namespace: Namespace,
-    /// The kubeconfig of the instance.
+    pub(crate) cluster: Cluster,
+    pub(crate) namespace: Namespace,
+    /// How the instance reaches a real cluster; none in the process.
+    login: Option<Login>,
+    /// The cluster, if it is one in the process.
+    pub(crate) api: Option<KubeApi>,
+}
+
+/// The kubeconfig of the instance, and where it is written.
+struct Login {
     config: Value,
     dir: tempfile::TempDir,
 }
 
 impl World {
     /// In the bed that all tests share.
-    pub(super) async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::on(Bed::shared().await).await
     }
 
     /// In this bed.
-    pub(super) async fn on(bed: &Bed) -> Self {
+    pub(crate) async fn on(bed: &Bed) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let admin = bed.client().await;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -61,40 +69,59 @@ impl World {
         config["contexts"][0]["context"]["namespace"] = namespace.as_str().into();
         let dir = tempfile::tempdir().unwrap();
         let cluster = connect(&config, dir.path(), instance.as_str()).await;
-        Self { admin, cluster, namespace, config, dir }
+        Self { admin, cluster, namespace, login: Some(Login { config, dir }), api: None }
+    }
+
+    /// The same in a cluster in the process, where the instance may only do something in that namespace.
+    pub(crate) async fn in_process() -> Self {
+        let api = KubeApi::new("2026-03-01T12:00:00Z".parse().unwrap());
+        let namespace: Namespace = "cluster".parse().unwrap();
+        api.change(|world| world.make_namespace(namespace.as_str()));
+        api.judge(|seen| {
+            let own = matches!(seen.namespace, "cluster" | "");
+            if seen.caller == "it" && !own { Verdict::Before(Fault::Forbidden) } else { Verdict::Pass }
+        });
+        let admin = Client::new(api.caller("admin"), "default");
+        let cluster = Cluster::over(api.caller("it"), namespace.clone(), &"it".parse().unwrap()).await.unwrap();
+        Self { admin, cluster, namespace, login: None, api: Some(api) }
+    }
+
+    fn login(&self) -> &Login {
+        self.login.as_ref().expect("a real cluster because only tests of one ask")
     }
 
     /// Another connection of the same user, to another address.
-    pub(super) async fn connect_to(&self, address: &str) -> Cluster {
-        let mut config = self.config.clone();
+    pub(crate) async fn connect_to(&self, address: &str) -> Cluster {
+        let Login { config, dir } = self.login();
+        let mut config = config.clone();
         config["clusters"][0]["cluster"]["server"] = format!("https://{address}").into();
-        connect(&config, self.dir.path(), self.cluster.instance().as_str()).await
+        connect(&config, dir.path(), self.cluster.instance().as_str()).await
     }
 
     /// A client of the instance's user.
-    pub(super) async fn client(&self) -> Client {
-        let config: Kubeconfig = serde_json::from_value(self.config.clone()).unwrap();
+    pub(crate) async fn client(&self) -> Client {
+        let config: Kubeconfig = serde_json::from_value(self.login().config.clone()).unwrap();
         client(config).await
     }
 
     /// Where the API server listens.
-    pub(super) fn address(&self) -> String {
-        let server = self.config["clusters"][0]["cluster"]["server"].as_str().unwrap();
+    pub(crate) fn address(&self) -> String {
+        let server = self.login().config["clusters"][0]["cluster"]["server"].as_str().unwrap();
         server.strip_prefix("https://").unwrap().to_owned()
     }
 
     /// An object of this namespace.
-    pub(super) fn object(&self, kind: Kind, name: &str, value: Value) -> Object {
+    pub(crate) fn object(&self, kind: Kind, name: &str, value: Value) -> Object {
         Object::new(ObjectRef { kind, namespace: self.namespace.clone(), name: name.parse().unwrap() }, value)
     }
 
     /// A ConfigMap of this namespace.
-    pub(super) fn config_map(&self, name: &str, data: Value) -> Object {
+    pub(crate) fn config_map(&self, name: &str, data: Value) -> Object {
         self.object(Kind::ConfigMap, name, json!({"data": data}))
     }
 
     /// A Deployment of this namespace; `more` is added to its spec.
-    pub(super) fn deployment(&self, name: &str, more: Value) -> Object {
+    pub(crate) fn deployment(&self, name: &str, more: Value) -> Object {
         let labels = json!({"app": name});
         let container = json!({"name": "app", "image": "podinfo:1", "ports": [{"containerPort": 8080}],
                                "env": [{"name": "A", "value": "1"}]});
@@ -107,7 +134,7 @@ impl World {
     }
 
     /// Does one action, as the instance.
-    pub(super) async fn perform(&self, verb: Verb) -> Outcome {
+    pub(crate) async fn perform(&self, verb: Verb) -> Outcome {
         let action = Action {
             class: Class::Upkeep,
             rollout: "shop/podinfo".parse().unwrap(),
@@ -121,22 +148,22 @@ impl World {
     }
 
     /// Applies, as the instance.
-    pub(super) async fn apply(&self, object: &Object, expects: Expects) -> Outcome {
+    pub(crate) async fn apply(&self, object: &Object, expects: Expects) -> Outcome {
         self.perform(Verb::Apply { object: Box::new(object.clone()), expects }).await
     }
 
     /// Applies what must succeed.
-    pub(super) async fn applied(&self, object: &Object, expects: Expects) -> Object {
+    pub(crate) async fn applied(&self, object: &Object, expects: Expects) -> Object {
         done(self.apply(object, expects).await)
     }
 
     /// Another manager applies, with force.
-    pub(super) async fn by_hand(&self, object: &Object) {
+    pub(crate) async fn by_hand(&self, object: &Object) {
         apply(&self.admin, object.value()).await;
     }
 
     /// What is there, for the cluster admin.
-    pub(super) async fn read(&self, reference: &ObjectRef) -> Option<Object> {
+    pub(crate) async fn read(&self, reference: &ObjectRef) -> Option<Object> {
         let api = api(
             &self.admin,
             &json!({
@@ -150,13 +177,13 @@ impl World {
 }
 
 /// The object of an outcome that must be a success.
-pub(super) fn done(outcome: Outcome) -> Object {
+pub(crate) fn done(outcome: Outcome) -> Object {
     let Outcome::Done(Some(object)) = outcome else { panic!("{outcome:?}") };
     *object
 }
 
 /// This object exactly as it was read.
-pub(super) fn version(object: &Object) -> Expects {
+pub(crate) fn version(object: &Object) -> Expects {
     let text = |text: Option<&str>| text.unwrap().to_owned();
     Expects::Version { uid: text(object.uid()), resource_version: text(object.resource_version()) }
 }
@@ -200,7 +227,7 @@ fn api(client: &Client, object: &Value) -> Api<DynamicObject> {
 }
 
 /// Applies an object as the manager `hand`, with force.
-pub(super) async fn apply(client: &Client, object: &Value) {
+pub(crate) async fn apply(client: &Client, object: &Value) {
     let name = object["metadata"]["name"].as_str().unwrap();
     let params = PatchParams::apply("hand").force();
     api(client, object).patch(name, &params, &Patch::Apply(object)).await.unwrap();

@@ -13,6 +13,7 @@ const KINDS: &[(&str, &str, &[&str])] = &[
     ("apis/autoscaling/v2", "autoscaling/v2", &["HorizontalPodAutoscaler"]),
     ("apis/coordination.k8s.io/v1", "coordination.k8s.io/v1", &["Lease"]),
     ("apis/discovery.k8s.io/v1", "discovery.k8s.io/v1", &["EndpointSlice"]),
+    ("apis/events.k8s.io/v1", "events.k8s.io/v1", &["Event"]),
     ("apis/networking.k8s.io/v1", "networking.k8s.io/v1", &["NetworkPolicy"]),
     ("apis/policy/v1", "policy/v1", &["PodDisruptionBudget"]),
     ("apis/gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1", &["HTTPRoute"]),

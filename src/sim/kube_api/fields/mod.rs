@@ -115,15 +115,26 @@ const KEPT: [&str; 7] = [
 /// # Errors
 /// What the API server refuses, in its words.
 pub fn write(schema: &Schema, live: Option<&Value>, sent: &Value, writer: &Writer<'_>) -> Result<Written, Refusal> {
-    let (object, owners) = match writer.operation {
-        Operation::Apply { force } => apply(schema, live, sent, writer, force)?,
-        Operation::Update => update(schema, live, sent, writer),
-    };
-    let written = finish(schema, live, object, &owners, writer);
+    let written = unchecked(schema, live, sent, writer)?;
     if writer.subresource.is_none() {
         validation::check(schema, live, &written.object)?;
     }
     Ok(written)
+}
+
+/// The same without looking at whether the new object is valid, which the API server does only after it has compared
+/// versions.
+pub(super) fn unchecked(
+    schema: &Schema,
+    live: Option<&Value>,
+    sent: &Value,
+    writer: &Writer<'_>,
+) -> Result<Written, Refusal> {
+    let (object, owners) = match writer.operation {
+        Operation::Apply { force } => apply(schema, live, sent, writer, force)?,
+        Operation::Update => update(schema, live, sent, writer),
+    };
+    Ok(finish(schema, live, object, &owners, writer))
 }
 
 /// The object with the fields laid over that are applied, and who owns what then.
