@@ -22,7 +22,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("cluster", &["gate", "manifest", "plan", "record", "target"]),
     ("report", &["git", "plan", "record", "target"]),
     ("reconcile", &["cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "target"]),
-    ("sim", &["manifest"]),
+    ("sim", &["manifest", "target"]),
     ("cli", &["cluster", "forge", "gate", "git", "manifest", "plan", "reconcile", "record", "target"]),
 ];
 

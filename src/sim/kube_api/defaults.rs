@@ -4,9 +4,10 @@
 //! in [`crate::manifest::canonical`] where that has them; for custom resources, the defaults of their schema. What is
 //! allotted (`clusterIP`, IP families) or comes from admission (a pod's tolerations, its token's volume) is not here.
 
-use super::fields::schema::{Empty, Map, Schema, Shape, Type};
+use super::fields::schema::{Empty, Map, Scalar, Schema, Shape, Type};
 use crate::manifest::canonical::{Where, defaults};
 use crate::manifest::object::{Kind, items_mut};
+use crate::target::quantity;
 use serde_json::{Map as Object, Value, json};
 
 /// Makes of an object what the API server would store: fields that it does not know go, and so do empty ones that it
@@ -51,6 +52,11 @@ pub(super) fn blank(schema: &Schema) -> Value {
 /// Leaves out what the type does not know or writes only when it is set, and puts the defaults of the type.
 fn tidy(of: &Type, value: &mut Value) {
     match (of.shape(Some(value)), value) {
+        (Shape::Scalar(Scalar::Quantity), value) => {
+            if let Some(canonical) = quantity::canonical(value) {
+                *value = canonical.into();
+            }
+        }
         (Shape::List(list), Value::Array(items)) => items.iter_mut().for_each(|item| tidy(list.item.get(), item)),
         (Shape::Map(map), Value::Object(fields)) => tidy_fields(map, of.is_struct(), fields),
         _ => {}
@@ -69,6 +75,11 @@ fn tidy_fields(map: &Map, is_struct: bool, fields: &mut Object<String, Value>) {
     for (name, value) in fields.iter_mut() {
         if let Some(of) = map.at(name) {
             tidy(of, value);
+        }
+    }
+    for (name, value) in fields.iter_mut().filter(|(_, value)| is_zero(value)) {
+        if map.fields.get(name.as_str()).is_some_and(|field| field.empty == Empty::Null) {
+            *value = Value::Null;
         }
     }
     fields.retain(|name, value| {
@@ -136,7 +147,11 @@ fn pod_spec(spec: &mut Value) {
         if volume.as_object().is_some_and(|volume| volume.keys().all(|key| key == "name")) {
             volume["emptyDir"] = json!({});
         }
-        set(volume, &["projected", "sources", "*", "serviceAccountToken", "expirationSeconds"], &json!(3600));
+        let source = ["projected", "sources", "*"];
+        let token = ["serviceAccountToken", "expirationSeconds"];
+        set(volume, &[&source[..], &token].concat(), &json!(3600));
+        let field = ["downwardAPI", "items", "*", "fieldRef", "apiVersion"];
+        set(volume, &[&source[..], &field].concat(), &json!("v1"));
     }
     for list in ["containers", "initContainers"] {
         items_mut(spec, list).for_each(container);

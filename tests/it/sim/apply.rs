@@ -205,6 +205,10 @@ async fn items_of_lists_are_owned_and_ordered_as_on_the_real_api_server() {
             Write::new("c", Replace, with_env(json!([{"name": "A", "value": "3"}]))),
             Write::new("b", Apply, with_env(json!([{"name": "C", "value": "1"}]))),
         ],
+        vec![
+            Write::new("a", Create, with_env(json!([{"name": "A"}, {"name": "A"}, {"name": "B"}]))),
+            Write::new("b", Force, with_env(json!([{"name": "A"}, {"name": "X"}]))),
+        ],
         // The order of items.
         vec![
             Write::new("a", Apply, with_env(json!([{"name": "A"}, {"name": "B"}, {"name": "C"}, {"name": "D"}]))),
@@ -301,6 +305,92 @@ async fn other_kinds_are_owned_as_on_the_real_api_server() {
         ],
     ];
     check(("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"), &routes).await;
+}
+
+/// A pod template that uses much of what has defaults.
+fn rich_template() -> Value {
+    let hook = json!({"httpGet": {"port": 80}});
+    let container = json!({
+        "name": "app", "image": "a", "env": [
+            {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+            {"name": "R", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
+            {"name": "S", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
+        ],
+        "envFrom": [{"configMapRef": {"name": "c"}}],
+        "ports": [{"containerPort": 80, "hostIP": ""}, {"containerPort": 53, "protocol": "UDP", "name": "dns"}],
+        "livenessProbe": hook, "startupProbe": {"exec": {"command": ["a"]}, "timeoutSeconds": 0},
+        "readinessProbe": {"grpc": {"port": 80}}, "lifecycle": {"preStop": hook, "postStart": {"sleep": {"seconds": 1}}},
+        "resources": {"limits": {"cpu": "1000m", "memory": "1024Mi"}, "requests": {"cpu": "0.5", "memory": 1000000}},
+        "volumeMounts": [{"name": "c", "mountPath": "/c", "readOnly": true}], "stdin": false, "workingDir": "",
+    });
+    let sources = json!([
+        {"configMap": {"name": "c"}}, {"serviceAccountToken": {"path": "t"}},
+        {"downwardAPI": {"items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.name"}}]}},
+    ]);
+    let volumes = json!([
+        {"name": "c", "configMap": {"name": "c", "items": []}}, {"name": "s", "secret": {"secretName": "s"}},
+        {"name": "h", "hostPath": {"path": "/h"}}, {"name": "p", "projected": {"sources": sources}}, {"name": "e"},
+    ]);
+    let spread = json!([{"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}]);
+    let spec = json!({
+        "containers": [container], "initContainers": [{"name": "init", "image": "i:1", "command": ["x"]}],
+        "volumes": volumes, "topologySpreadConstraints": spread, "tolerations": [{"operator": "Exists"}],
+        "securityContext": {"runAsUser": 0}, "serviceAccount": "old", "hostNetwork": false, "nodeSelector": {},
+    });
+    json!({"metadata": {"labels": {"app": "a"}, "annotations": {}}, "spec": spec})
+}
+
+#[tokio::test]
+async fn what_has_defaults_is_stored_as_by_the_real_api_server() {
+    let stories = |body: Value, patch: Value| {
+        [
+            vec![
+                Write::new("a", Create, body.clone()),
+                Write::new("b", Apply, body.clone()),
+                Write::new("a", Merge, patch.clone()),
+            ],
+            vec![
+                Write::new("b", Apply, body.clone()),
+                Write::new("b", Apply, body),
+                Write::new("b", Force, patch),
+                Write::new("b", Apply, json!({"metadata": {"labels": {"x": "y"}}})),
+            ],
+        ]
+    };
+    let spec = |spec: Value| json!({"spec": spec});
+    let selector = json!({"matchLabels": {"app": "a"}});
+    let workload = || json!({"selector": selector, "template": rich_template()});
+    let endpoints = json!([{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}, {"addresses": ["10.0.0.2"]}]);
+    let slice = json!({"addressType": "IPv4", "endpoints": endpoints, "ports": [{"port": 80}]});
+    let rules = json!([{"from": [{"podSelector": {}}], "ports": [{"port": 80}]}]);
+    let lease = json!({"holderIdentity": "", "leaseDurationSeconds": 5, "renewTime": "2026-01-01T00:00:00.000001Z"});
+    for (kind, body, patch) in [
+        (("apps/v1", "Deployment", "deployments"), spec(workload()), spec(json!({"replicas": 0}))),
+        (("apps/v1", "ReplicaSet", "replicasets"), spec(workload()), spec(json!({"replicas": 0}))),
+        (
+            ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"),
+            spec(json!({"selector": selector, "minAvailable": "50%"})),
+            spec(json!({"minAvailable": 1})),
+        ),
+        (
+            ("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+            spec(json!({"podSelector": {}, "ingress": rules, "egress": [{}]})),
+            spec(json!({"egress": null})),
+        ),
+        (
+            ("discovery.k8s.io/v1", "EndpointSlice", "endpointslices"),
+            slice,
+            json!({"addressType": "IPv4", "endpoints": null, "ports": []}),
+        ),
+        (("coordination.k8s.io/v1", "Lease", "leases"), spec(lease), spec(json!({"leaseTransitions": 0}))),
+        (
+            ("v1", "ServiceAccount", "serviceaccounts"),
+            json!({"secrets": [{"name": "a"}], "imagePullSecrets": [{"name": "b"}]}),
+            json!({"automountServiceAccountToken": false}),
+        ),
+    ] {
+        check(kind, &stories(body, patch)).await;
+    }
 }
 
 /// How many stories of each kind are told.

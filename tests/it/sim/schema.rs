@@ -101,7 +101,7 @@ impl Writer<'_> {
             let documents = self.documents;
             let named = &documents[name];
             if name.ends_with(".resource.Quantity") {
-                return "scalar".to_owned();
+                return "quantity".to_owned();
             }
             if named.get("properties").is_none() {
                 return self.expression(named, name);
@@ -227,10 +227,10 @@ const HEAD: &str = "\
 # type NAME [!]             a type; ! = its fields have one owner
 #   FIELD TYPE [=DEFAULT]   `*` is any other field
 #   FIELD TYPE -            left out when it is empty or zero
-#   FIELD TYPE +            null when it is absent
+#   FIELD TYPE +            null when it is absent or empty
 # kind APIVERSION KIND TYPE [custom]
 #
-# TYPE: string number bool scalar (any of them) any, a NAME, [TYPE] an atomic list, [TYPE]set, [TYPE]by:KEY,KEY,
+# TYPE: string number bool scalar (any of them) quantity any, a NAME, [TYPE] an atomic list, [TYPE]set, [TYPE]by:KEY,KEY,
 # {TYPE} a map; NAME! and {TYPE}! have one owner
 ";
 

@@ -230,10 +230,12 @@ fn hollow(sent: &Value) -> bool {
 }
 
 /// Known differences: what validation refuses there and is not simulated. The object stays as it is on both sides.
-const NOT_VALIDATED: [(&str, &str); 4] = [
+const NOT_VALIDATED: [(&str, &str); 6] = [
     ("may not specify more than 1 ", "what excludes what in a pod is not looked at"),
     (".volumeMounts[0].name: Not found", "references inside of a pod are not followed"),
+    (".port: Invalid value: 0", "ports of probes are not looked at"),
     ("HorizontalPodAutoscaler.autoscaling ", "no rule of scalers is simulated"),
+    ("EndpointSlice.discovery.k8s.io ", "no rule of endpoint slices is simulated"),
     ("HTTPRoute.gateway.networking.k8s.io ", "required fields, enums and rules in CEL of a CRD are not looked at"),
 ];
 

@@ -94,6 +94,8 @@ pub(crate) enum Scalar {
     Number,
     Truth,
     Any,
+    /// Any, which is stored in one spelling of many.
+    Quantity,
 }
 
 /// A list.
@@ -138,7 +140,7 @@ pub(crate) enum Empty {
     Stays,
     /// Empty and zero are absent.
     Absent,
-    /// Absent is null.
+    /// Absent and empty are null.
     Null,
     /// Absent is this value.
     Default(Value),
@@ -255,6 +257,7 @@ fn expression(text: &'static str, types: &Types) -> Of {
         "number" => scalar(Scalar::Number),
         "bool" => scalar(Scalar::Truth),
         "scalar" => scalar(Scalar::Any),
+        "quantity" => scalar(Scalar::Quantity),
         "any" => return Of::Any,
         _ if text.starts_with('[') => {
             let (item, by) = text[1..].rsplit_once(']').expect("closed, because a test made the table");

@@ -71,13 +71,14 @@ fn walk_items(list: &List, items: &[Value], path: &str, errors: &mut Vec<String>
 fn scalar_error(scalar: Scalar, value: &Value) -> Option<String> {
     match (scalar, value) {
         (_, Value::Null) | (Scalar::Text, Value::String(_)) | (Scalar::Number, Value::Number(_)) => None,
-        (Scalar::Truth, Value::Bool(_)) | (Scalar::Any, Value::Bool(_) | Value::Number(_) | Value::String(_)) => None,
+        (Scalar::Truth, Value::Bool(_)) => None,
+        (Scalar::Any | Scalar::Quantity, Value::Bool(_) | Value::Number(_) | Value::String(_)) => None,
         (Scalar::Number, _) => Some(format!("expected numeric (int or float), got {}", go_type(value))),
         (Scalar::Text, _) => {
             Some(format!("expected string, got &value.valueUnstructured{{Value:{}}}", go_source(value)))
         }
         (Scalar::Truth, _) => Some(format!("expected boolean, got &{{{}}}", go(value))),
-        (Scalar::Any, _) => Some(format!("expected any scalar, got &{{{}}}", go(value))),
+        (Scalar::Any | Scalar::Quantity, _) => Some(format!("expected any scalar, got &{{{}}}", go(value))),
     }
 }
 

@@ -23,6 +23,7 @@ fn items_that_both_have_stand_as_the_applier_wants_and_others_as_far_in_front_as
     assert_eq!(order(&["a"], &["x", "y"]), ["a", "x", "y"]);
     assert_eq!(order(&[], &["x"]), ["x"]);
     assert_eq!(order(&["a", "b"], &[]), ["a", "b"]);
+    assert_eq!(order(&["a", "a", "b"], &["a", "x"]), ["a", "x", "b"]);
 }
 
 #[test]
