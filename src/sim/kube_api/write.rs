@@ -143,12 +143,18 @@ impl World {
         if replaces && !uid.is_empty() && uid != live_uid {
             return Err(status::conflict(resource, &asked.name, &other_uid(asked, &uid, &live_uid)));
         }
+        // Controllers of built-in kinds write annotations together with the status.
+        let marks = asked.subresource == "status" && operation == Operation::Update && !resource.is(Trait::Custom);
+        let annotations = sent["metadata"].get("annotations").filter(|_| marks).cloned();
         only_the_part(asked, &mut sent, live, operation);
         sent["apiVersion"] = resource.api_version.into();
         sent["kind"] = resource.kind.into();
         let mut object = self.written(asked, how, operation, Some(live), &sent)?;
         check_version(asked, &version, live)?;
         keep_identity(resource, &mut object, live);
+        if let Some(annotations) = annotations {
+            object["metadata"]["annotations"] = annotations;
+        }
         kinds::keep(resource.kind, &mut object, live);
         if resource.is(Trait::Generation) && asked.subresource != "status" {
             let more = i64::from(kinds::asks_for_more(resource.kind, &object, live));

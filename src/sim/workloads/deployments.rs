@@ -95,7 +95,14 @@ impl Rollout {
         }
     }
 
+    /// Makes the ReplicaSet of the current template, at once with as many Pods as there may be now.
     fn make(&self, world: &mut World) {
+        let all: i64 = self.old.iter().map(|set| size(set)).sum();
+        let replicas = match self.deployment["spec"]["strategy"]["type"].as_str() {
+            Some("Recreate") if !self.empty_old(world) => return,
+            Some("Recreate") => self.wanted(),
+            _ => (self.wanted() + self.bounds().0 - all).clamp(0, self.wanted()),
+        };
         let deployment = &self.deployment;
         let mut template = deployment["spec"]["template"].clone();
         let hash = digest(&template);
@@ -111,7 +118,7 @@ impl Rollout {
             "ownerReferences": owner(deployment),
         });
         let spec = json!({
-            "replicas": 0, "selector": selector, "template": template,
+            "replicas": replicas, "selector": selector, "template": template,
             "minReadySeconds": count(&deployment["spec"]["minReadySeconds"], 0),
         });
         // What the API refuses is tried again with the next round that something else brings about.
@@ -127,7 +134,8 @@ impl Rollout {
             if revision(object) != wanted {
                 let mut next = object.as_ref().clone();
                 next["metadata"]["annotations"][REVISION] = wanted.to_string().into();
-                return world.update(&next, "", MANAGER).is_ok();
+                // As a part of the status, since any other change of annotations is a new generation.
+                return world.update(&next, "status", MANAGER).is_ok();
             }
         }
         let wait = count(&self.deployment["spec"]["minReadySeconds"], 0);
@@ -149,15 +157,18 @@ impl Rollout {
     }
 
     fn recreate(&self, world: &mut World, new: &Value) {
-        let mut left = false;
-        for set in &self.old {
-            resize(world, set, 0);
-            left |= reached(set, "replicas") > 0;
-        }
-        if !left {
+        if self.empty_old(world) {
             resize(world, new, self.wanted());
             self.clean_up(world);
         }
+    }
+
+    /// Lets all Pods of old templates go; whether none is left.
+    fn empty_old(&self, world: &mut World) -> bool {
+        for set in &self.old {
+            resize(world, set, 0);
+        }
+        self.old.iter().all(|set| reached(set, "replicas") == 0 && reached(set, "terminatingReplicas") == 0)
     }
 
     fn roll(&self, world: &mut World, new: &Value) {
@@ -210,7 +221,9 @@ impl Rollout {
     fn report(&self, world: &mut World, due: &mut Due) {
         let deployment = &self.deployment;
         let (all, available) = (self.total("replicas"), self.total("availableReplicas"));
-        let mut status = json!({"observedGeneration": deployment["metadata"]["generation"]});
+        let ending = self.total("terminatingReplicas");
+        let generation = &deployment["metadata"]["generation"];
+        let mut status = json!({"observedGeneration": generation, "terminatingReplicas": ending});
         let counts = [
             ("replicas", all),
             ("updatedReplicas", self.updated()),

@@ -13,7 +13,8 @@ pub(super) fn run(world: &mut World, due: &mut Due) {
         if !ends(&set) {
             size(world, &set, &ours);
         }
-        let status = status(world, &set, &ours, due);
+        let ending = controlled(&pods, &set).filter(|pod| ends(pod)).count();
+        let status = status(world, &set, &ours, ending, due);
         write_status(world, &set, status, MANAGER);
     }
 }
@@ -51,7 +52,7 @@ fn size(world: &mut World, set: &Value, ours: &[Arc<Value>]) {
     }
 }
 
-fn status(world: &World, set: &Value, ours: &[Arc<Value>], due: &mut Due) -> Value {
+fn status(world: &World, set: &Value, ours: &[Arc<Value>], ending: usize, due: &mut Due) -> Value {
     let wait = TimeDelta::seconds(count(&set["spec"]["minReadySeconds"], 0));
     let ready: Vec<_> = ours.iter().filter(|pod| is_ready(pod)).collect();
     let mut available = 0;
@@ -66,7 +67,8 @@ fn status(world: &World, set: &Value, ours: &[Arc<Value>], due: &mut Due) -> Val
     let labeled = |pod: &&Arc<Value>| {
         labels.into_iter().flatten().all(|(key, value)| pod["metadata"]["labels"].get(key) == Some(value))
     };
-    let mut status = json!({"replicas": ours.len(), "observedGeneration": set["metadata"]["generation"]});
+    let generation = &set["metadata"]["generation"];
+    let mut status = json!({"replicas": ours.len(), "observedGeneration": generation, "terminatingReplicas": ending});
     let counts = [
         ("fullyLabeledReplicas", ours.iter().filter(labeled).count()),
         ("readyReplicas", ready.len()),

@@ -6,3 +6,4 @@ mod rooms;
 mod schema;
 mod stories;
 mod twin;
+mod workloads;

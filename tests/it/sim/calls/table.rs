@@ -13,7 +13,15 @@ macro_rules! stories {
 }
 
 /// What is known to differ: a line of a story, and why that is left so.
-pub(super) const KNOWN: &[(&str, usize, &str)] = &[];
+pub(super) const KNOWN: &[(&str, usize, &str)] = &[
+    ("bodies that are none", 1, "words of Go's JSON parser"),
+    ("bodies that are none", 2, "words of Go's JSON parser"),
+    ("bodies that are none", 6, "words of Go's JSON parser"),
+    ("bodies that are none", 13, "words of Go's JSON parser"),
+    ("many are listed", 40, "words of Go's JSON parser; the token itself is nobody's business"),
+    ("other kinds", 18, "two deprecated times of an Event are null there, and absent here"),
+    ("unknown fields", 6, "the name of the Go type that a field of the wrong type stands in"),
+];
 
 pub(super) const STORIES: &[Story] = stories! {
     "an object lives": "
@@ -306,6 +314,7 @@ pub(super) const STORIES: &[Story] = stories! {
         MERGE deploy/d {spec: {replicas: 3}, status: {replicas: 9}}
         MERGE deploy/d {metadata: {labels: {x: y}}}
         MERGE deploy/d {metadata: {annotations: {x: y}}}
+        MERGE deploy/d/status {metadata: {labels: {no: no}, annotations: {yes: yes}}}
         GET deploy/d/status
         PUT deploy/none/status {metadata: {name: none}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
         APPLY deploy/d?fieldManager=x&force=true {apiVersion: apps/v1, kind: Deployment, metadata: {name: d}, spec: {replicas: 5}, status: {replicas: 1}}
@@ -384,6 +393,7 @@ pub(super) const STORIES: &[Story] = stories! {
         PUT svc/s {metadata: {name: s}, spec: {ports: [{port: 81}], selector: {a: b}}}
         MERGE svc/s {spec: {clusterIP: 10.96.0.77}}
         MERGE svc/s {spec: {selector: {c: d}}}
+        MERGE svc/s/status {metadata: {annotations: {yes: yes}}}
         POST svc {metadata: {name: headless}, spec: {clusterIP: None, selector: {a: b}}}
         POST svc {metadata: {name: bare}, spec: {selector: {a: b}}}
         POST svc {metadata: {name: two}, spec: {ports: [{port: 80}, {port: 81}]}}
@@ -409,6 +419,9 @@ pub(super) const STORIES: &[Story] = stories! {
         MERGE slice/e {metadata: {labels: {a: b}}}
         POST rs {metadata: {name: r}, spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}
         MERGE rs/r {spec: {replicas: 2}}
+        MERGE rs/r/status {metadata: {annotations: {yes: yes}}}
+        MERGE pdb/p/status {metadata: {annotations: {yes: yes}}}
+        MERGE hpa/h/status {metadata: {annotations: {yes: yes}}}
         POST event {metadata: {generateName: tidegate-}, eventTime: '2001-01-01T00:00:00.000000Z', reportingController: t/x, reportingInstance: x, action: a, reason: r, regarding: {kind: Pod, namespace: $NS, name: p, apiVersion: v1}, note: hi, type: Normal}
         POST cm {metadata: {name: i}, immutable: true, data: {k: '1'}}
         MERGE cm/i {data: {k: '2'}}
