@@ -185,7 +185,7 @@ impl Misfits {
                 }
                 return;
             }
-            Shape::Scalar(Scalar::Any) => return,
+            Shape::Scalar(Scalar::Any | Scalar::Quantity) => return,
             Shape::Scalar(Scalar::Text) if value.is_string() => return,
             Shape::Scalar(Scalar::Number) if value.is_number() => return,
             Shape::Scalar(Scalar::Truth) if value.is_boolean() => return,
