@@ -109,7 +109,7 @@ impl World {
         object: Value,
     ) -> Result<Arc<Value>, Refusal> {
         let asked = self.asked(Verb::Create, api_version, kind, &object, "")?;
-        let how = By::manager(manager);
+        let how = by(manager);
         let object = decode::checked(asked.resource, object, how.strict)?;
         self.created(&asked, &how, object)
     }
@@ -121,19 +121,30 @@ impl World {
     pub fn update(&mut self, object: &Value, subresource: &str, manager: &str) -> Result<Arc<Value>, Refusal> {
         let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
         let asked = self.asked(Verb::Update, &text("apiVersion"), &text("kind"), object, subresource)?;
-        let how = By::manager(manager);
+        let how = by(manager);
         self.changed(&asked, &how, Change::Replace(object.clone())).map(|(_, object)| object)
     }
 
-    /// Deletes an object, with its dependents in the background.
+    /// Deletes an object at once, with its dependents in the background, as a kubelet ends a Pod.
     ///
     /// # Errors
     /// What the API server refuses, in its words.
     pub fn delete(&mut self, object: &Value) -> Result<(), Refusal> {
+        self.end(object, &json!({"propagationPolicy": "Background", "gracePeriodSeconds": 0}))
+    }
+
+    /// Deletes an object in its own time, which a Pod that runs takes.
+    ///
+    /// # Errors
+    /// What the API server refuses, in its words.
+    pub fn terminate(&mut self, object: &Value) -> Result<(), Refusal> {
+        self.end(object, &json!({"propagationPolicy": "Background"}))
+    }
+
+    fn end(&mut self, object: &Value, options: &Value) -> Result<(), Refusal> {
         let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
         let asked = self.asked(Verb::Delete, &text("apiVersion"), &text("kind"), object, "")?;
-        let options = json!({"propagationPolicy": "Background", "gracePeriodSeconds": 0});
-        self.deleted(&asked, &By::manager("world"), &options).map(drop)
+        self.deleted(&asked, &by("world"), options).map(drop)
     }
 
     fn asked(
@@ -164,11 +175,7 @@ impl World {
     }
 }
 
-/// Makes the options of writes that come from inside of the world.
-struct By;
-
-impl By {
-    fn manager(manager: &str) -> How {
-        How { manager: manager.to_owned(), dry_run: false, strict: false, force: false }
-    }
+/// How a write comes from inside of the world.
+fn by(manager: &str) -> How {
+    How { manager: manager.to_owned(), dry_run: false, strict: false, force: false }
 }
