@@ -76,7 +76,7 @@ const ALWAYS: &str = "
     ContainerStateTerminated.startedAt ContainerStateTerminated.finishedAt Event.firstTimestamp Event.lastTimestamp
     Event.eventTime EventSeries.lastObservedTime NamespaceCondition.lastTransitionTime NodeCondition.lastHeartbeatTime
     NodeCondition.lastTransitionTime PodCondition.lastProbeTime PodCondition.lastTransitionTime
-    Condition.lastTransitionTime
+    Condition.lastTransitionTime Event.deprecatedFirstTimestamp Event.deprecatedLastTimestamp
     HorizontalPodAutoscalerStatus.currentMetrics CephFSVolumeSource.monitors ContainerImage.names
     NodeAllocatableResourceClaimStatus.resources NodeSelector.nodeSelectorTerms
     PodExtendedResourceClaimStatus.requestMappings PodSpec.containers ProjectedVolumeSource.sources

@@ -2,8 +2,8 @@ use super::*;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
 
-fn filled(kind: &str, mut object: Value) -> Value {
-    fill(Schema::all().find(|schema| schema.kind() == kind).unwrap(), &mut object);
+fn filled(kind: Kind, mut object: Value) -> Value {
+    fill(Schema::of(kind.api_version(), kind.as_str()).unwrap(), &mut object);
     object
 }
 
@@ -22,7 +22,8 @@ fn deployment(spec: Value, pod: Value, container: Value) -> Value {
 
 #[test]
 fn a_deployment_is_stored_with_its_defaults() {
-    let object = filled("Deployment", deployment(json!({}), json!({}), json!({"env": [{"name": "A", "value": ""}]})));
+    let object =
+        filled(Kind::Deployment, deployment(json!({}), json!({}), json!({"env": [{"name": "A", "value": ""}]})));
     let pod = json!({
         "containers": [{
             "name": "a", "image": "a:1", "env": [{"name": "A"}], "imagePullPolicy": "IfNotPresent", "resources": {},
@@ -52,21 +53,23 @@ fn an_image_without_a_fixed_tag_is_always_pulled() {
         ("r:5000/a:1", "IfNotPresent"),
         ("a@sha256:0", "IfNotPresent"),
     ] {
-        let object = filled("Deployment", deployment(json!({}), json!({}), json!({"image": image})));
+        let object = filled(Kind::Deployment, deployment(json!({}), json!({}), json!({"image": image})));
         assert_eq!(object.pointer("/spec/template/spec/containers/0/imagePullPolicy"), Some(&json!(policy)), "{image}");
     }
 }
 
 #[test]
 fn a_strategy_without_rolling_updates_gets_none() {
-    let object = filled("Deployment", deployment(json!({"strategy": {"type": "Recreate"}}), json!({}), json!({})));
+    let object = filled(Kind::Deployment, deployment(json!({"strategy": {"type": "Recreate"}}), json!({}), json!({})));
     assert_eq!(object["spec"]["strategy"], json!({"type": "Recreate"}));
 }
 
 #[test]
 fn a_custom_resource_has_the_defaults_of_its_schema_and_keeps_what_is_empty() {
-    let route =
-        filled("HTTPRoute", json!({"spec": {"hostnames": [], "rules": [{"backendRefs": [{"name": "a"}]}], "x": 1}}));
+    let route = filled(
+        Kind::HttpRoute,
+        json!({"spec": {"hostnames": [], "rules": [{"backendRefs": [{"name": "a"}]}], "x": 1}}),
+    );
     let reference = json!({"name": "a", "group": "", "kind": "Service", "weight": 1});
     let matches = json!([{"path": {"type": "PathPrefix", "value": "/"}}]);
     assert_eq!(route["spec"], json!({"hostnames": [], "rules": [{"backendRefs": [reference], "matches": matches}]}));
@@ -74,7 +77,7 @@ fn a_custom_resource_has_the_defaults_of_its_schema_and_keeps_what_is_empty() {
 
 #[test]
 fn the_target_of_a_services_port_is_the_port() {
-    let service = filled("Service", json!({"spec": {"ports": [{"port": 80}], "selector": {}}}));
+    let service = filled(Kind::Service, json!({"spec": {"ports": [{"port": 80}], "selector": {}}}));
     assert_eq!(
         service["spec"],
         json!({
@@ -103,7 +106,7 @@ proptest! {
         ], 0..=4),
     ) {
         let map = |fields: Vec<(&str, Value)>| fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-        let once = filled("Deployment", deployment(map(spec), map(pod), map(container)));
-        prop_assert_eq!(filled("Deployment", once.clone()), once);
+        let once = filled(Kind::Deployment, deployment(map(spec), map(pod), map(container)));
+        prop_assert_eq!(filled(Kind::Deployment, once.clone()), once);
     }
 }

@@ -25,11 +25,6 @@ impl Schema {
         KINDS.iter().find(|schema| schema.api_version == api_version && schema.kind == kind)
     }
 
-    /// Every kind of the table.
-    pub fn all() -> impl Iterator<Item = &'static Self> {
-        KINDS.iter()
-    }
-
     /// Group and version, as manifests spell them.
     #[must_use]
     pub fn api_version(&self) -> &'static str {
@@ -292,3 +287,18 @@ static ANY: LazyLock<Type> = LazyLock::new(|| Type {
     list: Some(List { item: Of::Any, by: By::Place }),
     map: Some(Map { item: Some(Of::Any), ..Map::default() }),
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::object::Kind;
+
+    #[test]
+    fn every_kind_of_a_rollout_is_in_the_table() {
+        for kind in Kind::ALL {
+            let schema = Schema::of(kind.api_version(), kind.as_str()).unwrap();
+            assert!(schema.root().is_struct(), "{kind}");
+            assert_eq!(schema.is_custom(), *kind == Kind::HttpRoute);
+        }
+    }
+}
