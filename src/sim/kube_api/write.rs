@@ -143,18 +143,11 @@ impl World {
         if replaces && !uid.is_empty() && uid != live_uid {
             return Err(status::conflict(resource, &asked.name, &other_uid(asked, &uid, &live_uid)));
         }
-        // Controllers of built-in kinds write annotations together with the status.
-        let marks = asked.subresource == "status" && operation == Operation::Update && !resource.is(Trait::Custom);
-        let annotations = sent["metadata"].get("annotations").filter(|_| marks).cloned();
-        only_the_part(asked, &mut sent, live, operation);
         sent["apiVersion"] = resource.api_version.into();
         sent["kind"] = resource.kind.into();
         let mut object = self.written(asked, how, operation, Some(live), &sent)?;
         check_version(asked, &version, live)?;
         keep_identity(resource, &mut object, live);
-        if let Some(annotations) = annotations {
-            object["metadata"]["annotations"] = annotations;
-        }
         kinds::keep(resource.kind, &mut object, live);
         if resource.is(Trait::Generation) && asked.subresource != "status" {
             let more = i64::from(kinds::asks_for_more(resource.kind, &object, live));
@@ -304,33 +297,6 @@ fn after(live: &Value, change: Change) -> Result<Value, Refusal> {
             patch::apply(&mut object, &operations).map_err(|patch::Impossible| status::unprocessable())?;
             Ok(object)
         }
-    }
-}
-
-/// Leaves of what was sent only the part that the path is about: the status, or all but the status.
-fn only_the_part(asked: &Asked, sent: &mut Value, live: &Value, operation: Operation) {
-    if !asked.resource.is(Trait::Status) {
-        return;
-    }
-    let applies = matches!(operation, Operation::Apply { .. });
-    let status = fields_of_all(sent).remove("status");
-    if asked.subresource == "status" {
-        let mut part = if applies { json!({"metadata": {}}) } else { live.clone() };
-        let keep = |key: &str, part: &mut Value| {
-            if let Some(value) = sent["metadata"].get(key) {
-                part["metadata"][key] = value.clone();
-            }
-        };
-        for key in ["name", "namespace", "managedFields"] {
-            keep(key, &mut part);
-        }
-        fields_of_all(&mut part).remove("status");
-        if let Some(status) = status {
-            part["status"] = status;
-        }
-        *sent = part;
-    } else if let Some(status) = live.get("status").filter(|_| !applies) {
-        sent["status"] = status.clone();
     }
 }
 

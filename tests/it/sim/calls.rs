@@ -172,7 +172,11 @@ impl Side {
     fn number(&mut self, value: &mut Value, key: &str) {
         match value {
             Value::Object(fields) => {
+                // Versions of lists and bookmarks are the server's own, which others move on too.
                 let list = fields.contains_key("items");
+                if fields.get("type").is_some_and(|kind| kind == "BOOKMARK") {
+                    fields["object"]["metadata"]["resourceVersion"] = "<now>".into();
+                }
                 let prefix = fields.get("generateName").and_then(Value::as_str).map(str::to_owned);
                 if let (Some(prefix), Some(name)) = (prefix, fields.get_mut("name")) {
                     *name = format!("{prefix}<generated>").into();

@@ -60,7 +60,10 @@ impl Side {
         let mut sets = self.all("apps/v1", "ReplicaSet").await;
         sets.sort_by_key(|set| set["metadata"]["annotations"]["deployment.kubernetes.io/revision"].to_string());
         let hashes: Vec<_> = sets.iter().map(|set| text(&set["metadata"]["labels"]["pod-template-hash"])).collect();
-        for set in sets {
+        for mut set in sets {
+            // How many steps a ReplicaSet takes is a matter of timing.
+            let seen = set["status"].as_object_mut().unwrap().shift_remove("observedGeneration");
+            set["status"]["upToDate"] = (seen.as_ref() == Some(&set["metadata"]["generation"])).into();
             shown.push(json!({"name": set["metadata"]["name"], "labels": set["metadata"]["labels"],
                               "owners": set["metadata"]["ownerReferences"], "spec": set["spec"], "status": set["status"]}));
         }

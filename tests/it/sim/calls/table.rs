@@ -19,7 +19,6 @@ pub(super) const KNOWN: &[(&str, usize, &str)] = &[
     ("bodies that are none", 6, "words of Go's JSON parser"),
     ("bodies that are none", 13, "words of Go's JSON parser"),
     ("many are listed", 40, "words of Go's JSON parser; the token itself is nobody's business"),
-    ("other kinds", 18, "two deprecated times of an Event are null there, and absent here"),
     ("unknown fields", 6, "the name of the Go type that a field of the wrong type stands in"),
 ];
 
