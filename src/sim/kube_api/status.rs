@@ -2,7 +2,6 @@
 
 use super::fields::Refusal;
 use super::resource::Resource;
-use super::validation::Fault;
 use serde_json::{Value, json};
 
 /// What is wrong with one field.
@@ -14,15 +13,13 @@ pub(super) struct Cause {
 }
 
 impl Cause {
-    /// What a rule of the kind found.
-    pub(super) fn of(fault: Fault) -> Self {
-        let Fault { field, reason, message } = fault;
-        Self { reason, message, field }
-    }
-
     /// A value that is not allowed.
     pub(super) fn invalid(field: &str, value: &Value, why: &str) -> Self {
-        Self { reason: "FieldValueInvalid", message: format!("Invalid value: {value}: {why}"), field: field.to_owned() }
+        Self {
+            reason: "FieldValueInvalid",
+            message: format!("Invalid value: {}: {why}", sorted(value)),
+            field: field.to_owned(),
+        }
     }
 
     /// A value that must not be there.
@@ -194,4 +191,17 @@ pub(super) fn forbidden(resource: &Resource, name: &str, why: &str, causes: Valu
 pub(super) fn trouble(code: u16, reason: &'static str, message: &str, retry_after: Option<u32>) -> Refusal {
     let details = retry_after.map(|seconds| json!({"retryAfterSeconds": seconds}));
     refusal(code, reason, message.to_owned(), details)
+}
+
+/// A value with its fields in the order of their names, as Go prints it.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().map(|(key, value)| (key.clone(), sorted(value))).collect();
+            fields.sort_by(|left, right| left.0.cmp(&right.0));
+            Value::Object(fields.into_iter().collect())
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
 }

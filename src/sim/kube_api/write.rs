@@ -6,7 +6,7 @@ use super::options::How;
 use super::resource::{Resource, Trait};
 use super::status::{self, Cause};
 use super::world::World;
-use super::{kinds, patch, scale, validate};
+use super::{kinds, metadata, patch, scale};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ impl World {
             metadata.insert("generation".to_owned(), generation);
         }
         let name = text(&object, "/metadata/name");
-        let causes = validate::check(resource, &object, None);
+        let causes = metadata::check(resource, &object, None);
         if !causes.is_empty() {
             return Err(status::invalid(resource, &name, &causes));
         }
@@ -156,7 +156,7 @@ impl World {
         if !uid.is_empty() {
             object["metadata"]["uid"] = uid.into();
         }
-        let causes = validate::check(resource, &object, Some(live));
+        let causes = metadata::check(resource, &object, Some(live));
         if !causes.is_empty() {
             return Err(status::invalid(resource, &asked.name, &causes));
         }

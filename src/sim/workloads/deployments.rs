@@ -70,13 +70,11 @@ impl Rollout {
     /// How many Pods there may be beyond what is wanted, and how many may be missing.
     fn bounds(&self) -> (i64, i64) {
         let rolling = &self.deployment["spec"]["strategy"]["rollingUpdate"];
-        let part = |value: &Value, round_up: bool| match value {
-            Value::String(percent) => {
-                let percent: i64 = percent.trim_end_matches('%').parse().unwrap_or(0);
-                let hundredths = percent * self.wanted();
-                if round_up { (hundredths + 99) / 100 } else { hundredths / 100 }
-            }
-            other => count(other, 0),
+        let part = |value: &Value, round_up: bool| {
+            let Some(percent) = value.as_str() else { return count(value, 0) };
+            let percent: i64 = percent.trim_end_matches('%').parse().unwrap_or(0);
+            let hundredths = percent * self.wanted();
+            if round_up { (hundredths + 99) / 100 } else { hundredths / 100 }
         };
         let (surge, missing) = (part(&rolling["maxSurge"], true), part(&rolling["maxUnavailable"], false));
         if surge == 0 && missing == 0 { (0, 1) } else { (surge, missing) }

@@ -85,12 +85,10 @@ fn endpoint(pod: &Value) -> Value {
 fn ports(service: &Value, pod: Option<&Arc<Value>>) -> Vec<Value> {
     let containers = pod.and_then(|pod| pod["spec"]["containers"].as_array()).into_iter().flatten();
     let declared: Vec<_> = containers.filter_map(|container| container["ports"].as_array()).flatten().collect();
-    let number = |target: &Value, port: &Value| match target {
-        Value::String(name) => {
-            declared.iter().find(|declared| declared["name"] == **name).map(|found| found["containerPort"].clone())
-        }
-        Value::Number(_) => Some(target.clone()),
-        _ => Some(port.clone()),
+    let number = |target: &Value, port: &Value| match target.as_str() {
+        Some(name) => declared.iter().find(|found| found["name"] == name).map(|found| found["containerPort"].clone()),
+        None if target.is_number() => Some(target.clone()),
+        None => Some(port.clone()),
     };
     let ports = service["spec"]["ports"].as_array().into_iter().flatten();
     let port = |port: &Value| {

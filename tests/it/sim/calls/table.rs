@@ -18,9 +18,26 @@ pub(super) const KNOWN: &[(&str, usize, &str)] = &[
     ("bodies that are none", 2, "words of Go's JSON parser"),
     ("bodies that are none", 6, "words of Go's JSON parser"),
     ("bodies that are none", 13, "words of Go's JSON parser"),
+    ("bodies that are none", 16, "strategic merge patches are refused: nothing of ours sends one"),
+    ("what is forgotten", 9, "the answer offers no token to go on with"),
     ("many are listed", 40, "words of Go's JSON parser; the token itself is nobody's business"),
     ("unknown fields", 6, "the name of the Go type that a field of the wrong type stands in"),
 ];
+
+/// The last story: at `FORGET` both servers forget all history.
+pub(super) const FORGOTTEN: &str = "
+    POST cm {metadata: {name: f-a}}
+    POST cm {metadata: {name: f-b}}
+    GET cm?limit=1
+    MERGE cm/f-a {data: {k: '1'}}
+    MERGE cm/f-b {data: {k: '2'}}
+    MERGE cm/f-b {data: {k: '3'}}
+    FORGET
+    GET cm/f-a
+    GET cm?limit=1&continue=$next3
+    GET cm?resourceVersion=$rv1&resourceVersionMatch=Exact
+    WATCH 1 cm?watch=true&resourceVersion=$rv1
+";
 
 pub(super) const STORIES: &[Story] = stories! {
     "an object lives": "
@@ -107,6 +124,7 @@ pub(super) const STORIES: &[Story] = stories! {
         DELETE cm/a raw:{bad
         MERGE cm/none {data: {a: b}}
         JSON cm/none []
+        STRATEGIC cm/a {data: {a: b}}
     ";
     "options are checked": "
         POST cm?fieldValidation=Odd {metadata: {name: a}}

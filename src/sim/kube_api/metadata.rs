@@ -1,5 +1,5 @@
-//! What the API server refuses in an object's content: its name and marks, and the rules of single kinds that a
-//! rollout can run into. Pure.
+//! What the API server refuses in the content of an object: names, labels and other marks here, the rules of single kinds
+//! in [`validation`]. Pure.
 
 use super::resource::{Resource, Trait};
 use super::status::Cause;
@@ -18,8 +18,6 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 const QUALIFIED_NAME: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with \
     an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
-    'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 /// The most that all annotations of an object may hold together.
 const ANNOTATIONS: usize = 256 << 10;
 
@@ -31,14 +29,7 @@ pub(super) fn check(resource: &Resource, object: &Value, live: Option<&Value>) -
     }
     check_metadata(object, live, &mut causes);
     if let Some(schema) = resource.schema() {
-        causes.extend(validation::faults(schema, live, object).into_iter().map(Cause::of));
-    }
-    match resource.kind {
-        "ConfigMap" => check_config_map(object, live, &mut causes),
-        "Service" => check_service(object, live, &mut causes),
-        "Lease" => check_lease(object, &mut causes),
-        "HTTPRoute" => check_route(object, &mut causes),
-        _ => {}
+        causes.extend(validation::faults(schema, live, object));
     }
     causes
 }
@@ -159,80 +150,4 @@ fn check_kept(metadata: &Value, live: &Value, causes: &mut Vec<Cause>) {
         );
         causes.extend([(); 2].map(|()| Cause::forbidden("metadata.finalizers", &why)));
     }
-}
-
-fn check_config_map(object: &Value, live: Option<&Value>, causes: &mut Vec<Cause>) {
-    for key in object["data"].as_object().into_iter().flatten().map(|(key, _)| key) {
-        if !key.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) || key.is_empty() {
-            causes.push(Cause::invalid(&format!("data[{key}]"), &json!(key), CONFIG_KEY));
-        }
-    }
-    if let Some(live) = live.filter(|live| live["immutable"] == true) {
-        let why = "field is immutable when `immutable` is set";
-        if object["immutable"] != true {
-            causes.push(Cause::forbidden("immutable", why));
-        }
-        for field in ["data", "binaryData"] {
-            if object[field] != live[field] {
-                causes.push(Cause::forbidden(field, why));
-            }
-        }
-    }
-}
-
-/// Ports are ports, and an address is given once.
-fn check_service(object: &Value, live: Option<&Value>, causes: &mut Vec<Cause>) {
-    for (place, port) in object["spec"]["ports"].as_array().into_iter().flatten().enumerate() {
-        for key in ["port", "targetPort"] {
-            if port[key].as_i64().is_some_and(|number| !(1..=65_535).contains(&number)) {
-                let field = format!("spec.ports[{place}].{key}");
-                causes.push(Cause::invalid(&field, &port[key], "must be between 1 and 65535, inclusive"));
-            }
-        }
-    }
-    let ip = |object: &Value| object["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
-    let moved = |live: &Value| !ip(live).is_empty() && ip(live) != ip(object);
-    let external = |object: &Value| object["spec"]["type"] == "ExternalName";
-    if live.is_some_and(|live| moved(live) && !external(live) && !external(object)) {
-        causes.push(Cause::invalid("spec.clusterIPs[0]", &json!([ip(object)]), "may not change once set"));
-    }
-}
-
-fn check_lease(object: &Value, causes: &mut Vec<Cause>) {
-    let spec = &object["spec"];
-    for (field, least) in [("leaseDurationSeconds", 1), ("leaseTransitions", 0)] {
-        if spec[field].as_i64().is_some_and(|number| number < least) {
-            let why = if least == 0 { "must be greater than or equal to 0" } else { "must be greater than 0" };
-            causes.push(Cause::invalid(&format!("spec.{field}"), &spec[field], why));
-        }
-    }
-}
-
-/// What the schema of the Gateway API demands, as far as a rollout writes it.
-fn check_route(object: &Value, causes: &mut Vec<Cause>) {
-    let Some(spec) = object.get("spec").filter(|spec| !spec.is_null()) else {
-        causes.push(Cause::required("spec", ""));
-        return causes.push(unchecked());
-    };
-    let before = causes.len();
-    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
-    let mut named = |items: &[Value], field: &str| {
-        for place in (0..items.len()).filter(|place| items[*place]["name"].is_null()) {
-            causes.push(Cause::required(&format!("{field}[{place}].name"), ""));
-        }
-    };
-    named(&list(spec, "parentRefs"), "spec.parentRefs");
-    for (place, rule) in list(spec, "rules").iter().enumerate() {
-        named(&list(rule, "backendRefs"), &format!("spec.rules[{place}].backendRefs"));
-    }
-    if causes.len() > before {
-        causes.push(unchecked());
-    }
-}
-
-/// What the API server adds where it gave up on further rules.
-fn unchecked() -> Cause {
-    let why = "some validation rules were not checked because the object was invalid; correct the existing errors to \
-        complete validation";
-    Cause::invalid("<nil>", &Value::Null, why)
 }
