@@ -107,7 +107,8 @@ fn service(live: Option<&Value>, object: &Value, faults: &mut Vec<Cause>) {
         }
     }
     let ip = |object: &Value| object["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
-    let moved = |live: &Value| !ip(live).is_empty() && ip(live) != ip(object);
+    // An address that is left out is kept.
+    let moved = |live: &Value| !ip(live).is_empty() && !ip(object).is_empty() && ip(live) != ip(object);
     let external = |object: &Value| object["spec"]["type"] == "ExternalName";
     if live.is_some_and(|live| moved(live) && !external(live) && !external(object)) {
         faults.push(Cause::invalid("spec.clusterIPs[0]", &json!([ip(object)]), "may not change once set"));
