@@ -166,3 +166,63 @@ async fn the_hook_sees_who_asks_what() {
     assert_eq!(post("other", "?dryRun=All").await, 201);
     assert_eq!(post("one", "").await, 201);
 }
+
+#[tokio::test]
+async fn nonsense_is_refused() {
+    let api = KubeApi::new("2026-03-01T12:00:00Z".parse().unwrap());
+    let labels = json!({"a": "b"});
+    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    api.change(|world| {
+        let metadata = json!({"name": "a", "namespace": "default"});
+        let spec = json!({"selector": {"matchLabels": labels}, "template": template});
+        world.create("apps/v1", "Deployment", "test", json!({"metadata": metadata, "spec": spec})).unwrap();
+        world.create("v1", "Service", "test", json!({"metadata": metadata, "spec": {"ports": [{"port": 1}]}})).unwrap();
+        create(world, config_map("a", json!({})));
+    });
+    let before = api.look(World::version);
+    let bodies = [
+        "",
+        "null",
+        "7",
+        "[]",
+        "[1]",
+        "\"x\"",
+        "{",
+        "{\"metadata\": 1}",
+        "{\"metadata\": {\"name\": 1}}",
+        "{\"metadata\": {\"labels\": []}}",
+        "{\"metadata\": {\"finalizers\": {}}}",
+        "{\"metadata\": {\"name\": \"a\"}, \"spec\": \"x\"}",
+        "{\"metadata\": {\"name\": \"a\"}, \"spec\": {\"replicas\": \"x\", \"ports\": 1, \"template\": []}, \"data\": 1}",
+        "[{\"op\": \"replace\", \"path\": \"\", \"value\": 7}]",
+        "[{\"op\": \"replace\", \"path\": \"/metadata\", \"value\": 7}]",
+        "[{\"op\": \"add\", \"path\": \"/spec\", \"value\": []}, {\"op\": \"add\", \"path\": \"/data\", \"value\": 1}]",
+    ];
+    let paths = [
+        "api/v1/namespaces/default/configmaps",
+        "api/v1/namespaces/default/services",
+        "apis/apps/v1/namespaces/default/deployments",
+    ];
+    let ways = [
+        ("POST", "", "application/json"),
+        ("PUT", "/a", "application/json"),
+        ("PATCH", "/a", "application/merge-patch+json"),
+        ("PATCH", "/a", "application/json-patch+json"),
+        ("PATCH", "/a?fieldManager=x", "application/apply-patch+yaml"),
+        ("PUT", "/a/status", "application/json"),
+        ("PATCH", "/a/status", "application/merge-patch+json"),
+        ("PUT", "/a/scale", "application/json"),
+    ];
+    let client = Client::new(api.clone(), "default");
+    for (method, place, media) in ways {
+        for (path, body) in paths.iter().flat_map(|path| bodies.map(|body| (path, body))) {
+            let request = http::Request::builder().method(method).uri(format!("/{path}{place}"));
+            let request = request.header("content-type", media).body(Body::from(body.as_bytes().to_vec())).unwrap();
+            let code = client.send(request).await.unwrap().status().as_u16();
+            assert!(
+                (400..=500).contains(&code) || api.look(World::version) == before,
+                "{method} {path}{place} {body}: {code}"
+            );
+        }
+    }
+}

@@ -6,7 +6,7 @@ use super::options::How;
 use super::resource::{Resource, Trait};
 use super::status::{self, Cause};
 use super::world::World;
-use super::{kinds, metadata, patch, scale};
+use super::{decode, kinds, metadata, patch, scale};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -136,6 +136,9 @@ impl World {
             Change::Replace(_) | Change::Merge(_) | Change::Json(_) => Operation::Update,
         };
         let mut sent = after(live, change)?;
+        if !replaces && operation == Operation::Update {
+            sent = patched(resource, sent, how.strict)?;
+        }
         self.same(asked, &sent)?;
         self.place(asked, &sent)?;
         let [uid, version] = ["/metadata/uid", "/metadata/resourceVersion"].map(|at| text(&sent, at));
@@ -189,9 +192,14 @@ impl World {
         self.same(asked, &wanted)?;
         check_version(asked, &text(&wanted, "/metadata/resourceVersion"), live)?;
         let mut object = live.as_ref().clone();
+        if !matches!(wanted["spec"], Value::Null | Value::Object(_)) {
+            return Err(status::bad_request(format!("spec: expected a Scale's, got {}", wanted["spec"])));
+        }
         object["spec"]["replicas"] = wanted["spec"]["replicas"].clone();
-        if object["spec"]["replicas"].is_null() {
-            object["spec"]["replicas"] = 0.into();
+        match &object["spec"]["replicas"] {
+            Value::Null => object["spec"]["replicas"] = 0.into(),
+            size if size.is_i64() => {}
+            size => return Err(status::bad_request(format!("spec.replicas: expected a whole number, got {size}"))),
         }
         let whole = Asked { subresource: String::new(), verb: Verb::Patch, ..asked.clone() };
         let mut object = self.written(asked, how, Operation::Update, Some(live), &object)?;
@@ -281,6 +289,15 @@ impl World {
         }
         name
     }
+}
+
+/// What a patch made, if it is still an object of that kind.
+fn patched(resource: &Resource, object: Value, strict: bool) -> Result<Value, Refusal> {
+    let shown = Value::from(object.to_string());
+    decode::checked(resource, object, strict).map_err(|refusal| {
+        let why = refusal.message.split_once(": ").map_or("", |(_, why)| why);
+        status::invalid_as("", "", "", &[Cause::invalid("patch", &shown, why)])
+    })
 }
 
 /// The object that a change makes of `live`; for an apply, what was sent.
