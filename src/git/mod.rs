@@ -30,7 +30,7 @@ pub use merge::{Merge, merge_files};
 pub use push::Pushed;
 pub use refs::RefName;
 pub use remote::{InvalidUrl, Limits, Login, RemoteConfig, RemoteUrl, Timeouts};
-pub use repo::Store;
+pub use repo::{Store, create_bare};
 pub use working_copy::WorkingCopy;
 
 use crate::manifest::ids::CommitId;

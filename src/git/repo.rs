@@ -157,6 +157,18 @@ impl Store {
     }
 }
 
+/// Makes an empty bare repository in `directory`, whose main is called `main`.
+///
+/// # Errors
+/// `Cache` when it cannot be written, or is there already.
+pub fn create_bare(directory: &Path) -> Result<(), GitError> {
+    transport::prepare();
+    let mut options = RepositoryInitOptions::new();
+    options.bare(true).mkpath(true).no_reinit(true).external_template(false).initial_head("main");
+    let made = Repository::init_opts(directory, &options).map(drop);
+    made.map_err(|error| GitError::Cache { doing: format!("make {}", directory.display()), source: Box::new(error) })
+}
+
 /// Runs `work` on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, GitError> + Send + 'static,

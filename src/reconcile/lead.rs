@@ -124,6 +124,9 @@ impl Keeper {
         };
         self.standing.send_if_modified(|known| {
             let news = began || news(known, &standing);
+            if let (true, Standing::Unknown(why)) = (news, &standing) {
+                tracing::warn!(why, "nobody knows who leads: nothing is done");
+            }
             *known = standing;
             news
         });

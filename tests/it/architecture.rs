@@ -23,7 +23,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("cluster", &["gate", "manifest", "plan", "record", "target"]),
     ("report", &["git", "plan", "record", "target"]),
     ("reconcile", &["analysis", "cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "target"]),
-    ("sim", &["manifest", "target"]),
+    ("sim", &["analysis", "cluster", "git", "manifest", "reconcile", "record", "target"]),
     ("cli", &["cluster", "forge", "gate", "git", "manifest", "plan", "reconcile", "record", "target"]),
 ];
 

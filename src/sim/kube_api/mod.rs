@@ -121,6 +121,12 @@ impl KubeApi {
         done
     }
 
+    /// Tells of whatever may have changed.
+    #[must_use]
+    pub fn changes(&self) -> signal::Receiver<u64> {
+        self.shared.changed.subscribe()
+    }
+
     /// Lets time pass: nothing else moves the clock.
     pub fn pass(&self, time: TimeDelta) {
         self.change(|world| world.pass(time));

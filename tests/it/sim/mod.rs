@@ -6,4 +6,5 @@ mod rooms;
 mod schema;
 mod stories;
 mod twin;
+mod whole;
 mod workloads;

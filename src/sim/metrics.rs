@@ -1,0 +1,73 @@
+//! Measurements of the world in a process: what its Deployments would be measured at.
+
+use super::kube_api::World;
+use super::kube_api::resource::Resource;
+use crate::analysis::judge::{Range, Reading};
+use crate::analysis::provider::Provider;
+use chrono::{DateTime, Utc};
+use futures::future::{BoxFuture, ready};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// The share of requests that a version fails whose image's tag ends in `-errors`.
+const BAD: f64 = 0.25;
+
+/// Answers `errors(NAMESPACE/DEPLOYMENT)`: the share of that Deployment's requests that fail. Of one that has no ready pod,
+/// and of one that is not there, there is nothing to be measured.
+#[derive(Default)]
+pub struct Metrics {
+    /// By Deployment.
+    history: Mutex<BTreeMap<String, Rates>>,
+}
+
+/// The rate from a time on; none while nothing is measured.
+type Rates = BTreeMap<DateTime<Utc>, Option<f64>>;
+
+impl Metrics {
+    /// Takes note of the world as it is now.
+    pub fn sample(&self, world: &World) {
+        let Some(deployments) = Resource::of_kind("apps/v1", "Deployment") else { return };
+        let mut rates: BTreeMap<String, Option<f64>> = BTreeMap::new();
+        for deployment in world.list(deployments, "") {
+            let text = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let name = format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"));
+            let ready = deployment["status"]["readyReplicas"].as_i64().unwrap_or(0) > 0;
+            let bad = text("/spec/template/spec/containers/0/image").ends_with("-errors");
+            rates.insert(name, ready.then_some(if bad { BAD } else { 0.0 }));
+        }
+        let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in history.keys().filter(|name| !rates.contains_key(*name)).cloned().collect::<Vec<_>>() {
+            rates.insert(name, None);
+        }
+        for (name, rate) in rates {
+            let known = history.entry(name).or_default();
+            if known.last_key_value().is_none_or(|(_, last)| *last != rate) {
+                known.insert(world.now(), rate);
+            }
+        }
+    }
+
+    fn answer(&self, range: &Range) -> Reading {
+        let inner = range.query.query.strip_prefix("errors(").and_then(|rest| rest.strip_suffix(')'));
+        let Some(name) = inner else {
+            return Reading::Unusable("the world measures errors(NAMESPACE/DEPLOYMENT) and nothing else".to_owned());
+        };
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(known) = history.get(name) else { return Reading::Samples(BTreeMap::new()) };
+        let (mut at, mut samples) = (range.from, BTreeMap::new());
+        while at <= range.until {
+            if let Some((_, Some(rate))) = known.range(..=at).next_back() {
+                samples.insert(at, *rate);
+            }
+            at += range.interval.delta();
+        }
+        Reading::Samples(samples)
+    }
+}
+
+impl Provider for Metrics {
+    fn read<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Reading> {
+        Box::pin(ready(self.answer(range)))
+    }
+}

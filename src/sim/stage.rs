@@ -1,0 +1,225 @@
+//! A whole world in a process: a cluster with its controllers, a repository with real Git in a directory, measurements, and
+//! one clock. The controller that runs in it is the one that is shipped.
+
+use super::kube_api::KubeApi;
+use super::metrics::Metrics;
+use super::workloads;
+use crate::cluster::client::{Cluster, ClusterError};
+use crate::git::{Draft, Edit, GitError, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Store, create_bare};
+use crate::manifest::diagnostic::Diagnostic;
+use crate::manifest::files::{Entry, InvalidPath, RepoPath};
+use crate::manifest::ids::{CommitId, InvalidId, Namespace, RolloutId};
+use crate::manifest::installation::{self, Installation};
+use crate::reconcile::clock::Clock;
+use crate::reconcile::controller::{self, Options, RunError, Waiting};
+use crate::reconcile::world::World;
+use crate::record::state::{RolloutState, Time};
+use crate::record::store;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+/// Who changes main and merges requests.
+const PERSON: (&str, &str) = ("Ana", "ana@example.org");
+/// Where the controller lives.
+const HOME: &str = "tidegate";
+/// The installation of the world. Nobody asks its addresses: the parts are handed in.
+const INSTALLATION: &str = "apiVersion: tidegate.io/v1alpha1
+kind: Installation
+spec:
+  instance: world
+  repository: {url: \"https://world.invalid/fleet.git\", poll: 5s}
+  clusters: {home: {inCluster: {}}}
+  caps: {namespaces: [shop]}
+";
+
+/// Why the world does not come to be, or cannot be changed.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// Git.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The cluster.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// A name.
+    #[error(transparent)]
+    Name(#[from] InvalidId),
+    /// A path.
+    #[error(transparent)]
+    Path(#[from] InvalidPath),
+    /// The world's own installation.
+    #[error("the world's installation is not valid: {0:?}")]
+    Installation(Vec<Diagnostic>),
+    /// Somebody else moved a branch.
+    #[error("{0} has moved meanwhile")]
+    Moved(RefName),
+    /// There is nothing of that name.
+    #[error("{0} is not there")]
+    Absent(String),
+}
+
+/// A world.
+pub struct Stage {
+    /// The cluster.
+    pub api: KubeApi,
+    /// The time, as everybody in it sees it.
+    pub clock: Clock,
+    installation: Installation,
+    metrics: Arc<Metrics>,
+    directory: PathBuf,
+    person: Store,
+}
+
+impl Stage {
+    /// A world with an empty repository in `directory`, at that time.
+    ///
+    /// # Errors
+    /// When the directory cannot be written.
+    pub fn new(directory: &Path, at: Time) -> Result<Self, StageError> {
+        let name = "installation.yaml".parse().expect("a plain name");
+        let installation = installation::parse(&name, INSTALLATION.as_bytes()).map_err(StageError::Installation)?;
+        let api = KubeApi::new(at);
+        api.change(|world| {
+            let served = installation.caps.namespaces().iter().map(Namespace::as_str);
+            served.chain([HOME]).for_each(|namespace| world.make_namespace(namespace));
+        });
+        let repository = directory.join("fleet.git");
+        create_bare(&repository)?;
+        let metrics = Arc::new(Metrics::default());
+        let person = Store::open(&directory.join("ana"), remote(&repository))?;
+        Ok(Self { api, clock: Clock::set(at), installation, metrics, directory: directory.to_owned(), person })
+    }
+
+    /// Where the repository is.
+    #[must_use]
+    pub fn repository(&self) -> PathBuf {
+        self.directory.join("fleet.git")
+    }
+
+    /// Plays everything in the cluster that is not tidegate, for as long as it is polled.
+    pub async fn nature(&self) {
+        let mut changes = self.api.changes();
+        loop {
+            let now = self.clock.now();
+            let due = self.api.change(|world| {
+                workloads::pass(world, (now - world.now()).max(chrono::TimeDelta::zero()));
+                workloads::settle(world)
+            });
+            self.api.look(|world| self.metrics.sample(world));
+            changes.borrow_and_update();
+            let pause = due.map_or(std::time::Duration::from_secs(3_600), |due| self.clock.until(due));
+            tokio::select! {
+                changed = changes.changed() => if changed.is_err() { return },
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Runs a controller until `stop` is cancelled. Dropped before that it is a controller that was killed.
+    ///
+    /// # Errors
+    /// When it cannot start, or one of its tasks ended.
+    pub async fn controller(
+        &self,
+        identity: &str,
+        options: Options,
+        stop: &CancellationToken,
+    ) -> Result<Waiting, RunError> {
+        let home: Namespace = HOME.parse()?;
+        let instance = &self.installation.instance;
+        let metrics: Arc<dyn crate::analysis::provider::Provider> = self.metrics.clone();
+        let world = World {
+            cluster: Cluster::over(self.api.caller(identity), home, instance).await?,
+            store: Store::open(&self.directory.join(identity), remote(&self.repository()))?,
+            providers: [("world".parse()?, metrics)].into(),
+            clock: self.clock,
+        };
+        controller::run_in(world, &self.installation, &options, stop).await
+    }
+
+    /// A person pushes files to main.
+    ///
+    /// # Errors
+    /// When Git does not take them.
+    pub async fn push(&self, files: &[(&str, &str)], subject: &str) -> Result<CommitId, StageError> {
+        let main = RefName::branch("main")?;
+        let edits =
+            files.iter().map(|(path, text)| Ok((path.parse::<RepoPath>()?, Edit::Write(text.as_bytes().into()))));
+        let edits = edits.collect::<Result<_, InvalidPath>>()?;
+        self.commit(&main, edits, subject).await
+    }
+
+    /// A person merges a request of tidegate's into the decisions branch.
+    ///
+    /// # Errors
+    /// `Absent` when there is no such request.
+    pub async fn merge(&self, request: &RefName) -> Result<CommitId, StageError> {
+        let decisions = RefName::branch(&format!("tidegate/{}/decisions", self.installation.instance))?;
+        let tips = self.fetched().await?;
+        let asked = tips.get(request).ok_or_else(|| StageError::Absent(request.to_string()))?;
+        let files = self.person.files(asked, None).await?;
+        let decided = match tips.get(&decisions) {
+            Some(tip) => self.person.files(tip, None).await?,
+            None => BTreeMap::new(),
+        };
+        let new = files.iter().filter(|(path, _)| !decided.contains_key(*path));
+        let edits = new.filter_map(|(path, entry)| match entry {
+            Entry::File { blob, .. } => Some((path.clone(), Edit::Blob(blob.clone()))),
+            Entry::Symlink | Entry::Submodule | Entry::TooLarge { .. } | Entry::BadName { .. } => None,
+        });
+        self.commit(&decisions, edits.collect(), &format!("Merge {}", request.short())).await
+    }
+
+    /// The requests that are open, by branch.
+    ///
+    /// # Errors
+    /// When Git cannot be read.
+    pub async fn requests(&self) -> Result<BTreeMap<RefName, CommitId>, StageError> {
+        let prefix = format!("refs/heads/tidegate/{}/propose/", self.installation.instance);
+        Ok(self.person.ls_refs(&[&prefix]).await?)
+    }
+
+    /// What Git says of a rollout.
+    ///
+    /// # Errors
+    /// When Git cannot be read.
+    pub async fn record(&self, rollout: &RolloutId) -> Result<Option<RolloutState>, StageError> {
+        let state = RefName::branch(&format!("tidegate/{}/state", self.installation.instance))?;
+        let tips = self.fetched().await?;
+        let Some(tip) = tips.get(&state) else { return Ok(None) };
+        let bytes = self.person.file(tip, &store::paths(rollout).state).await?;
+        Ok(bytes.and_then(|bytes| store::parse_state(rollout, &bytes).ok()))
+    }
+
+    async fn fetched(&self) -> Result<BTreeMap<RefName, CommitId>, StageError> {
+        let tips = self.person.ls_refs(&["refs/heads/"]).await?;
+        self.person.fetch(&tips).await?;
+        Ok(tips)
+    }
+
+    async fn commit(
+        &self,
+        branch: &RefName,
+        edits: BTreeMap<RepoPath, Edit>,
+        subject: &str,
+    ) -> Result<CommitId, StageError> {
+        let parent = self.fetched().await?.get(branch).cloned();
+        let author = Person { name: PERSON.0.to_owned(), email: PERSON.1.to_owned() };
+        let (subject, body, time) = (subject.to_owned(), String::new(), self.clock.now());
+        let draft = Draft { parent: parent.clone(), edits, subject, body, author, time };
+        let new = self.person.commit(draft).await?;
+        match self.person.push(branch, parent.as_ref(), &new, None).await? {
+            Pushed::Done { .. } => Ok(new),
+            Pushed::Raced { .. } | Pushed::SourceMoved { .. } | Pushed::Rejected { .. } => {
+                Err(StageError::Moved(branch.clone()))
+            }
+        }
+    }
+}
+
+fn remote(repository: &Path) -> RemoteConfig {
+    RemoteConfig::new(RemoteUrl::Local(repository.to_owned()))
+}

@@ -1,0 +1,159 @@
+//! The controller that is shipped, in the whole world in a process: stories over hours in less than a second each.
+
+use chrono::TimeDelta;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::manifest::ids::RolloutId;
+use tidegate::reconcile::controller::{Once, Options};
+use tidegate::record::state::{Phase, Rest, RolloutState};
+use tidegate::sim::stage::Stage;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+const POLICY: &str = "apiVersion: tidegate.io/v1alpha1
+kind: Policy
+spec: {tenants: {shop: {path: shop, namespaces: [shop], clusters: [home]}}}
+";
+
+const ROLLOUT: &str = "apiVersion: tidegate.io/v1alpha1
+kind: Rollout
+metadata: {name: web, namespace: shop}
+spec:
+  manifests: [web.yaml]
+  target: {kind: Deployment, name: web}
+  traffic: {gatewayAPI: {httpRoute: web, service: web}}
+  phases:
+  - {name: tenth, before: {approval: pullRequest}, expose: {weight: 10}, soak: 1h, checks: [errors]}
+  - {name: half, expose: {weight: 50}, soak: 1h, checks: [errors]}
+  checks:
+    errors:
+      prometheus: {provider: world, query: errors(shop/web-canary)}
+      max: 0.01
+      minSamples: 30
+";
+
+fn manifests(tag: &str) -> String {
+    format!(
+        "apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web}}
+spec:
+  replicas: 2
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec: {{containers: [{{name: web, image: \"web:{tag}\"}}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: web}}
+spec: {{selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080}}]}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: web}}
+spec: {{parentRefs: [{{name: public}}], rules: [{{backendRefs: [{{name: web, port: 80}}]}}]}}
+"
+    )
+}
+
+struct Story {
+    stage: Arc<Stage>,
+    tasks: JoinSet<()>,
+    stop: CancellationToken,
+    _directory: tempfile::TempDir,
+}
+
+impl Story {
+    async fn begin() -> Self {
+        let filter = tracing_subscriber::EnvFilter::new("tidegate=info");
+        tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init().ok();
+        let directory = tempfile::tempdir().unwrap();
+        let stage = Arc::new(Stage::new(directory.path(), "2026-03-02T10:00:00Z".parse().unwrap()).unwrap());
+        let files = [("tidegate.yaml", POLICY), ("shop/web.rollout.yaml", ROLLOUT), ("shop/web.yaml", &manifests("1"))];
+        stage.push(&files, "the first version").await.unwrap();
+        let mut tasks = JoinSet::new();
+        let world = Arc::clone(&stage);
+        tasks.spawn(async move { world.nature().await });
+        Self { stage, tasks, stop: CancellationToken::new(), _directory: directory }
+    }
+
+    fn start(&mut self, identity: &'static str) {
+        let (stage, stop) = (Arc::clone(&self.stage), self.stop.clone());
+        self.tasks.spawn(async move {
+            let options = Options { once: Once::No, listen: None, identity: identity.to_owned() };
+            let ended = stage.controller(identity, options, &stop).await;
+            assert!(ended.is_ok_and(|waiting| waiting.is_empty()), "the controller ends when it is told to");
+        });
+    }
+
+    fn id() -> RolloutId {
+        "shop/web".parse().unwrap()
+    }
+
+    /// Waits, in the world's time, until the record is so.
+    async fn until(&mut self, what: &str, met: impl Fn(&RolloutState) -> bool) -> RolloutState {
+        for _ in 0..1_000 {
+            let record = self.stage.record(&Self::id()).await.unwrap();
+            if let Some(record) = record.filter(|record| met(record)) {
+                return record;
+            }
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            if let Some(ended) = self.tasks.try_join_next() {
+                panic!("{what}: something ended: {ended:?}");
+            }
+        }
+        panic!("{what}: {:#?}", self.stage.record(&Self::id()).await);
+    }
+
+    async fn steady(&mut self, wanted: Rest) -> RolloutState {
+        self.until("at rest", |record| matches!(record.phase, Phase::Steady { how, .. } if how == wanted)).await
+    }
+
+    async fn approve(&mut self) {
+        self.until("a request", |record| record.run.as_ref().is_some_and(|run| !run.pulls.is_empty())).await;
+        let requests = self.stage.requests().await.unwrap();
+        assert_eq!(requests.len(), 1, "{requests:?}");
+        self.stage.merge(requests.keys().next().unwrap()).await.unwrap();
+    }
+
+    fn weight(&self) -> i64 {
+        let route = tidegate::sim::kube_api::resource::Resource::of_kind("gateway.networking.k8s.io/v1", "HTTPRoute");
+        self.stage.api.look(|world| {
+            let route = world.get(route.unwrap(), "shop", "web").unwrap();
+            let backends = route["spec"]["rules"][0]["backendRefs"].as_array().unwrap();
+            let canary = backends.iter().find(|backend| backend["name"] == "web-canary");
+            canary.map_or(0, |backend| backend["weight"].as_i64().unwrap())
+        })
+    }
+
+    fn image(&self) -> String {
+        let deployments = tidegate::sim::kube_api::resource::Resource::of_kind("apps/v1", "Deployment").unwrap();
+        self.stage.api.look(|world| {
+            let web = world.get(deployments, "shop", "web").unwrap();
+            web["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_good_version_is_promoted_and_a_bad_one_goes_back_by_what_is_measured() {
+    let mut story = Story::begin().await;
+    story.start("one");
+    story.steady(Rest::Initialized).await;
+
+    let began = story.stage.clock.now();
+    story.stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.unwrap();
+    story.approve().await;
+    story.until("half", |record| record.phase.stop().is_some_and(|stop| stop.step.as_str() == "half")).await;
+    let record = story.steady(Rest::Succeeded).await;
+    assert!(story.stage.clock.now() - began > TimeDelta::hours(2), "two soaks of an hour");
+    assert_eq!((record.refused.len(), story.image().as_str(), story.weight()), (0, "web:2", 0));
+
+    story.stage.push(&[("shop/web.yaml", &manifests("3-errors"))], "version 3").await.unwrap();
+    story.approve().await;
+    let record = story.until("failed", |record| matches!(record.phase, Phase::Failed { .. })).await;
+    let why = &record.refused[0].why;
+    assert!(why.starts_with("tenth: errors: 0.25 at ") && why.ends_with("is above 0.01"), "{why}");
+    assert_eq!((story.image().as_str(), story.weight()), ("web:2", 0));
+}
