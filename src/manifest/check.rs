@@ -6,6 +6,7 @@ mod measured;
 mod phases;
 mod pods;
 mod route;
+mod scale;
 
 use super::desired::TargetKind;
 use super::diagnostic::{Code, Diagnostic, Source};
@@ -15,6 +16,7 @@ use super::set::{Item, Items};
 use super::yaml::{Content, Node};
 use super::{policy::Policy, raw};
 pub(super) use phases::folded;
+pub(super) use scale::scaled;
 use serde_json::Value;
 
 /// What the candidate's copies are called beside stable's (design §7, layout `inPlace`).
@@ -96,6 +98,7 @@ pub(super) fn check(case: &Case<'_>, policy: Option<&Policy>) -> Findings {
             return findings;
         }
     };
+    scale::check(case, target, &mut findings);
     pods::check(case, target, &mut findings);
     findings.errors.extend(route::check(case));
     findings

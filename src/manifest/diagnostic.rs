@@ -100,6 +100,12 @@ codes! {
     RouteLimit,
     /// No pods to split requests to.
     ScaleToZero,
+    /// A number of pods that there cannot be.
+    Replicas,
+    /// A workload that is told to stand still.
+    Paused,
+    /// A file or directory that looks like a rollout's and is not read under its name.
+    Misnamed,
     /// A name that has no room for the candidate's suffix.
     NameTooLong,
     /// A reference to, or an object in, another namespace.

@@ -3,10 +3,11 @@
 //! Only rollouts that their directory may declare take part: nobody can reject another tenant's rollout by naming it.
 
 use super::{Judged, Loaded, Rejected};
+use crate::manifest::check;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, RolloutId};
-use crate::manifest::object::ObjectRef;
+use crate::manifest::object::{Kind, ObjectRef};
 use std::collections::BTreeMap;
 
 /// Rejects all rollouts that want the same name, or the same object on the same cluster.
@@ -29,6 +30,9 @@ pub(super) fn reject(judged: &mut [Judged]) {
             let all = sharers.iter();
             found.extend(all.map(|&i| (i, same_object(&judged[i], reference, &others(judged, sharers, i)))));
         }
+    }
+    for (i, one) in judged.iter().enumerate().filter(|(_, one)| one.permitted) {
+        found.extend(autoscalers(one, judged).map(|diagnostic| (i, diagnostic)));
     }
     for (i, diagnostic) in found {
         let one = &mut judged[i];
@@ -59,6 +63,24 @@ fn same_object(one: &Judged, reference: &ObjectRef, others: &str) -> Diagnostic 
         Some(item) => item.error("/metadata/name", code, found, expected),
         None => Diagnostic { code, found, expected: expected.to_owned(), ..one.name_at.clone() },
     }
+}
+
+/// Autoscalers in the set of `one` that scale what another rollout rolls out: each run would fight with them.
+fn autoscalers<'a>(one: &'a Judged, judged: &'a [Judged]) -> impl Iterator<Item = Diagnostic> + 'a {
+    one.items.values().filter_map(move |item| {
+        let name = check::scaled(&item.object)?;
+        let reference = ObjectRef { kind: Kind::Deployment, namespace: one.id.namespace.clone(), name };
+        let theirs = |other: &&Judged| {
+            other.permitted
+                && other.id != one.id
+                && other.cluster == one.cluster
+                && other.target.as_ref() == Some(&reference)
+        };
+        let other = judged.iter().find(theirs)?;
+        let found = format!("this autoscaler scales {reference}, the target of the rollout {}", other.id);
+        let expected = format!("an autoscaler of it among the manifests of {} alone", other.path);
+        Some(item.error("/spec/scaleTargetRef/name", Code::Conflict, found, expected))
+    })
 }
 
 /// Files every judgement under its name. A name that is not its file's to use goes to the rollout that may use it.
