@@ -3,7 +3,7 @@
 use super::Exit;
 use super::args::RepositoryArgs;
 use super::failure::Failure;
-use super::repository::{Access, Record, Repository};
+use super::repository::{self, Access, Record, Repository};
 use super::screen::{Screen, now};
 use super::status::{paint, short};
 use super::ui::{self, Ink};
@@ -31,6 +31,9 @@ const RUNS: usize = 5;
 pub(super) struct WhyArgs {
     /// NAMESPACE/NAME, or the name alone if no other rollout has it
     rollout: String,
+    /// The branch that people push to, where a rollout without a record may be declared with errors
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    branch: String,
     #[command(flatten)]
     repository: RepositoryArgs,
 }
@@ -74,12 +77,42 @@ pub(super) struct WordView {
 /// Says what a rollout waits on.
 pub(super) async fn command(args: WhyArgs, screen: &Screen) -> Result<Exit, Failure> {
     let repository = Repository::open(&args.repository, Access::Read).await?;
-    let (_, record) = repository.record(&args.rollout).await?;
     let now = now();
-    let ignored = words::ignored(&repository, &record, now).await?;
-    let why = why(&record, ignored, now);
+    let why = match declared(&repository, &args).await? {
+        Some(rollout) => unrecorded(rollout),
+        None => {
+            let (_, record) = repository.record(&args.rollout).await?;
+            let ignored = words::ignored(&repository, &record, now).await?;
+            why(&record, ignored, now)
+        }
+    };
     screen.show(&why, |why, ink| text(why, now, ink))?;
     Ok(Exit::Done)
+}
+
+/// The rollout that a person named, if it has no record and its branch declares it with errors.
+async fn declared(repository: &Repository, args: &WhyArgs) -> Result<Option<RolloutView>, Failure> {
+    let records = repository.records().await?;
+    if repository::find(&args.rollout, records.keys()).is_ok() {
+        return Ok(None);
+    }
+    let rejected = repository.rejected(&args.branch).await?;
+    let found = repository::find(&args.rollout, rejected.keys()).ok().filter(|id| !records.contains_key(id));
+    Ok(found.and_then(|id| Some(view::rejected(&id, rejected.get(&id)?))))
+}
+
+/// A rollout of which no record tells.
+#[must_use]
+pub(super) fn unrecorded(rollout: RolloutView) -> WhyView {
+    WhyView {
+        rollout,
+        started: None,
+        last_failure: None,
+        refused: Vec::new(),
+        counted: Vec::new(),
+        ignored: Vec::new(),
+        history: Vec::new(),
+    }
 }
 
 /// All that the record tells, and the decisions that do not count.
