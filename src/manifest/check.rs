@@ -63,9 +63,10 @@ impl Case<'_> {
     fn require(&self, pointer: &str, kind: Kind, name: &ObjectName) -> Result<&Item, Vec<Diagnostic>> {
         self.item(kind, name).ok_or_else(|| {
             let there: Vec<&str> = self.items.keys().filter(|r| r.kind == kind).map(|r| r.name.as_str()).collect();
+            let article = if kind == Kind::HttpRoute { "an" } else { "a" };
             let expected = match there.as_slice() {
-                [] => format!("a {kind} among the manifests"),
-                names => format!("a {kind} among the manifests: {}", names.join(", ")),
+                [] => format!("{article} {kind} among the manifests"),
+                names => format!("{article} {kind} among the manifests: {}", names.join(", ")),
             };
             let found = format!("there is no {kind} {name} in the set");
             self.whole.then(|| self.error(pointer, Code::TargetMissing, found, expected)).into_iter().collect()

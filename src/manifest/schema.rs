@@ -187,8 +187,15 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
                 TypeKind::Single(kind) => type_name(&kind.to_string()).to_owned(),
                 TypeKind::Multiple(kinds) => format!("one of {kinds:?}"),
             };
-            let diagnostic = at(format!("{shown} is no value for {}", field_name(&pointer)), expected.clone());
-            if expected == "a text" { diagnostic.help("quote it") } else { diagnostic }
+            let found = format!("{shown} is no value for {}", field_name(&pointer));
+            if schema_of::<T>(error).and_then(|schema| schema.get("format")?.as_str()) == Some("time-span") {
+                let number = root.at(&pointer).and_then(|node| node.value().as_u64());
+                at(found, format!("a duration with its unit, such as {}s", number.unwrap_or(10)))
+            } else if expected == "a text" {
+                at(found, expected).help("quote it")
+            } else {
+                at(found, expected)
+            }
         }
         ValidationErrorKind::Enum { options } => at(format!("{shown} is not known here"), listed(options)),
         ValidationErrorKind::Constant { expected_value } => {

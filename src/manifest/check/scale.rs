@@ -42,8 +42,8 @@ pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
     }
 }
 
-/// A number of pods, where there is one.
-fn number(item: &Item, pointer: &str) -> Option<Diagnostic> {
+/// What is wrong with a number of pods, where there is one.
+pub(super) fn number(item: &Item, pointer: &str) -> Option<Diagnostic> {
     let value = item.object.at(pointer).filter(|value| !value.is_null())?;
     let whole = value.as_i64().or_else(|| value.as_u64().map(|_| i64::MAX));
     let field = pointer.rsplit('/').next().unwrap_or(pointer);
