@@ -285,6 +285,18 @@ fn why_of_each_state() {
 }
 
 #[test]
+fn decisions_that_do_not_count_are_capped_and_counted() {
+    let ignored = |n: usize| Ignored {
+        path: format!("shop/waiting/{n}-06060606-tenth.yaml").parse().unwrap(),
+        why: "it names another run".to_owned(),
+    };
+    let why = why(&waiting(), (1..=8).map(ignored).collect(), now());
+    let text = text(&why, now(), Ink::Plain);
+    assert!(text.contains("ignored 3 older, all in -o json\n"), "{text}");
+    assert_eq!((text.matches("it names another run").count(), why.ignored.len()), (5, 8));
+}
+
+#[test]
 fn attack_35_what_is_foreign_stays_on_its_line() {
     let shown = text(&why(&reverting(), Vec::new(), now()), now(), Ink::Plain);
     assert!(!shown.contains('\u{202e}') && shown.contains("\\u{202e}"), "{shown}");

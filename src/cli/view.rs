@@ -252,7 +252,9 @@ fn waits(record: &Record, steps: &[Step], now: Time) -> Vec<WaitView> {
             of_step(state, plan, run, step, stop, now)
         }));
     }
-    for condition in &state.conditions {
+    // A run that failed says why itself, and what to do.
+    let failed = matches!(state.phase, Phase::Failed { standing: Standing::Stable, .. });
+    for condition in state.conditions.iter().filter(|c| !failed || c.reason != Reason::Refused.as_str()) {
         let known = Reason::ALL.iter().find(|known| known.as_str() == condition.reason);
         let revert = state.revert.as_ref().filter(|_| known == Some(&Reason::Refused));
         let own = condition.act.as_deref().map(plain);

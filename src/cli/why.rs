@@ -19,6 +19,9 @@ use std::fmt::Write;
 /// How many runs of the history are shown.
 const RUNS: usize = 5;
 
+/// How many decisions that do not count are shown.
+const IGNORED: usize = 5;
+
 /// Say all that one rollout waits on
 #[derive(Debug, Args)]
 #[command(
@@ -156,7 +159,8 @@ pub(super) fn text(why: &WhyView, now: Time, ink: Ink) -> String {
         heading(&mut out, "Waits on");
         why.rollout.waits.iter().for_each(|wait| out.push_str(&waiting(wait, now, ink)));
     }
-    if let Some(run) = &why.last_failure {
+    let told = |because: &str| why.rollout.waits.iter().any(|wait| wait.message == plain(because));
+    if let Some(run) = why.last_failure.as_ref().filter(|run| !told(&run.why)) {
         heading(&mut out, "Last failure");
         let _ = writeln!(out, "  {}", past(run, now, ink));
     }
@@ -164,7 +168,8 @@ pub(super) fn text(why: &WhyView, now: Time, ink: Ink) -> String {
         heading(&mut out, "Refused revisions");
         for Refused { revision, run, outcome, why: because, at } in &why.refused {
             let when = ui::distance(*at, now);
-            let _ = writeln!(out, "  {}  {outcome:?} in run {run}, {when}: {}", revision.short(), plain(because));
+            let because = if told(because) { String::new() } else { format!(": {}", plain(because)) };
+            let _ = writeln!(out, "  {}  {outcome:?} in run {run}, {when}{because}", revision.short());
             let _ = writeln!(out, "    {} tidegate retry {} --run {run}", ink.dim("do:"), why.rollout.rollout);
         }
     }
@@ -174,7 +179,12 @@ pub(super) fn text(why: &WhyView, now: Time, ink: Ink) -> String {
             let when = at.map(|at| ui::distance(at, now)).unwrap_or_default();
             let _ = writeln!(out, "  {} {words}, {when}  {}", ink.good("counted"), ink.dim(path));
         }
-        for WordView { path, words, at: _ } in &why.ignored {
+        // The newest have the highest runs, and so come last.
+        let more = why.ignored.len().saturating_sub(IGNORED);
+        if more > 0 {
+            let _ = writeln!(out, "  {} {more} older, all in -o json", ink.warn("ignored"));
+        }
+        for WordView { path, words, at: _ } in why.ignored.iter().skip(more) {
             let _ = writeln!(out, "  {} {words}  {}", ink.warn("ignored"), ink.dim(path));
         }
     }

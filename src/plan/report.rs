@@ -71,7 +71,7 @@ reasons! {
     Window: "time", "The next step may be entered only inside a window of the policy.", "wait for the window, or widen it in tidegate.yaml";
     Freeze: "operations", "A freeze of the policy bars every step.", "wait for its end, or end it in tidegate.yaml";
     Suspended: "the team", "The rollout has `suspend: true`.", "take `suspend: true` out of the rollout's file and push";
-    Brake: "operations", "The brake in the cluster holds this rollout.", "take the annotation of the brake away where it was set";
+    Brake: "operations", "The brake in the cluster holds this rollout.", "take `all`, the namespace or the rollout out of the brake's ConfigMap (docs/operations.md)";
     Concurrency: "operations", "As many runs are open as the policy allows.", "wait for another run to end, or raise limits.maxConcurrentRuns in tidegate.yaml";
     Soak: "time", "The step has to stay exposed for its soak time.", "";
     Evidence: "tidegate", "Answers are on their way: dry runs, measurements.", "";
