@@ -18,5 +18,6 @@ pub mod plan;
 pub mod reconcile;
 pub mod record;
 pub mod report;
+pub mod sim;
 pub mod target;
 pub mod traffic;

@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::request;
 use crate::manifest::ids::{InstanceName, InvalidId, Namespace};
+use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use http::header::{HeaderValue, USER_AGENT};
@@ -117,11 +118,13 @@ impl Cluster {
     ///
     /// # Errors
     /// When it does not say which cluster it is.
-    pub async fn over<S>(service: S, home: Namespace, instance: &InstanceName) -> Result<Self, ClusterError>
+    pub async fn over<S, B>(service: S, home: Namespace, instance: &InstanceName) -> Result<Self, ClusterError>
     where
-        S: Service<Request<Body>, Response = Response<Body>> + Send + 'static,
+        S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
         S::Future: Send + 'static,
         S::Error: Into<BoxError>,
+        B: http_body_util::BodyExt<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
     {
         let builder = ClientBuilder::new(service, home.as_str());
         let client = builder.with_layer(&MapResponseLayer::new(bounded)).build();

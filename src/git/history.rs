@@ -6,7 +6,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::CommitId;
 use chrono::{DateTime, Utc};
 use git2::{Commit, Oid, Repository, Signature};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How an older commit stands to a newer one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,26 +49,40 @@ impl Store {
     /// # Errors
     /// `Missing` when `new` is not in the cache.
     pub async fn is_ancestor(&self, old: &CommitId, new: &CommitId) -> Result<Ancestry, GitError> {
-        let (old, new) = (old.clone(), new.clone());
-        self.on_cache(move |inner, repository| {
+        if old == new {
+            return Ok(Ancestry::Same);
+        }
+        Ok(self.strangers(&[old.clone()].into(), new).await?.remove(old).unwrap_or(Ancestry::Ancestor))
+    }
+
+    /// Those of `olds` that `new` is not and does not descend from, `Not` or `Unknown`. One walk answers for all.
+    ///
+    /// # Errors
+    /// `Missing` when `new` is not in the cache.
+    pub async fn strangers(
+        &self,
+        olds: &BTreeSet<CommitId>,
+        new: &CommitId,
+    ) -> Result<BTreeMap<CommitId, Ancestry>, GitError> {
+        let (olds, new) = (olds.clone(), new.clone());
+        self.on_cache(move |_, repository| {
             let tip = repository.find_commit(oid(new.as_str())).map_err(|error| GitError::commit(&new, error))?;
-            if old == new {
-                return Ok(Ancestry::Same);
-            }
-            let failed = |error| GitError::local(&format!("walk from {new} to {old}"), error);
-            let old = oid(old.as_str());
-            if repository.find_commit(old).is_ok() && repository.graph_descendant_of(tip.id(), old).map_err(failed)? {
-                return Ok(Ancestry::Ancestor);
-            }
+            let failed = |error| GitError::local(&format!("walk from {new}"), error);
             let cut = boundary(repository)?;
+            let mut sought: BTreeSet<Oid> = olds.iter().map(|old| oid(old.as_str())).collect();
+            let mut met = Vec::new();
             let mut walk = repository.revwalk().map_err(failed)?;
             walk.push(tip.id()).map_err(failed)?;
-            for (count, id) in walk.enumerate() {
-                if cut.contains(&id.map_err(failed)?) || count >= inner.config.limits.entries {
-                    return Ok(Ancestry::Unknown);
+            for id in walk {
+                if sought.is_empty() {
+                    break;
                 }
+                let id = id.map_err(failed)?;
+                sought.remove(&id);
+                met.extend(cut.contains(&id).then_some(id));
             }
-            Ok(Ancestry::Not)
+            let judged = sought.into_iter().map(|old| Ok((commit_id(old), judge(repository, old, tip.id(), &met)?)));
+            judged.collect::<Result<_, git2::Error>>().map_err(failed)
         })
         .await
     }
@@ -124,6 +138,27 @@ impl Store {
         })
         .await
     }
+}
+
+/// How `old`, which a walk from `new` did not come across, stands to it. `met` are the commits at which the walk ended
+/// because their parents were not fetched.
+///
+/// No commit lies behind its own descendant: whatever is behind `new`, or behind a commit that is `old` or an ancestor of it,
+/// is not `old`.
+fn judge(repository: &Repository, old: Oid, new: Oid, met: &[Oid]) -> Result<Ancestry, git2::Error> {
+    let known = repository.find_commit(old).is_ok();
+    let is_behind = |other: Oid| -> Result<bool, git2::Error> {
+        Ok(known && (other == old || repository.graph_descendant_of(old, other)?))
+    };
+    if is_behind(new)? {
+        return Ok(Ancestry::Not);
+    }
+    for end in met {
+        if !is_behind(*end)? {
+            return Ok(Ancestry::Unknown);
+        }
+    }
+    Ok(Ancestry::Not)
 }
 
 /// The commits whose parents were not fetched.

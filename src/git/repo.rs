@@ -21,6 +21,8 @@ pub(super) const TIPS: &str = "refs/tidegate/cache/";
 const LEAF: &str = "/-tip";
 /// The key of the cache's configuration that says whose cache it is.
 const WHOSE: &str = "tidegate.url";
+/// The depth that brings what is missing of a past (libgit2's `GIT_FETCH_DEPTH_UNSHALLOW`).
+const UNSHALLOW: i32 = i32::MAX;
 
 /// One remote repository and its cache. Cheap to clone; all clones share the cache and the HTTP client.
 #[derive(Clone)]
@@ -101,6 +103,20 @@ impl Store {
     pub async fn fetch(&self, wants: &BTreeMap<RefName, CommitId>) -> Result<(), GitError> {
         let (inner, wants) = (Arc::clone(&self.inner), wants.clone());
         blocking(move || inner.fetch(&wants)).await
+    }
+
+    /// Brings the past of a branch into the cache that was fetched without it; does nothing if it is there.
+    ///
+    /// # Errors
+    /// As [`Self::fetch`].
+    pub async fn deepen(&self, name: &RefName) -> Result<(), GitError> {
+        let (inner, name) = (Arc::clone(&self.inner), name.clone());
+        blocking(move || {
+            let _shared = inner.cache.read().unwrap_or_else(PoisonError::into_inner);
+            let repository = inner.repository()?;
+            if repository.is_shallow() { inner.download(&repository, &[&name], UNSHALLOW) } else { Ok(()) }
+        })
+        .await
     }
 
     /// The tips that were fetched or pushed last: what is known while the server is away.
@@ -236,7 +252,8 @@ impl Inner {
         wants.iter().try_for_each(|(name, id)| remember(repository, name, Some(oid(id.as_str()))))
     }
 
-    /// Downloads the histories of branches that are not in the cache; `depth` 0 means whole.
+    /// Downloads the histories of branches that are not in the cache; `depth` 0 means down to what
+    /// the cache has.
     fn download(&self, repository: &Repository, names: &[&RefName], depth: i32) -> Result<(), GitError> {
         let doing = format!("fetch from {}", self.config.url);
         let specs: Vec<String> = names.iter().map(|name| format!("+{name}:{}", tip(name))).collect();

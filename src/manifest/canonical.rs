@@ -96,13 +96,18 @@ const DEFAULTS: &[(Where, &str, &str)] = &[
 
 /// Where a row of the table holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Where {
+pub(crate) enum Where {
     /// Below each container of a pod.
     Container,
     /// Below a pod's spec.
     Pod,
     /// Below an object of that kind.
     In(Kind),
+}
+
+/// Every default of that place, by the keys that lead to it; deeper ones first.
+pub(crate) fn defaults(place: Where) -> impl DoubleEndedIterator<Item = (&'static [&'static str], &'static Value)> {
+    ROWS.iter().filter(move |(row, ..)| *row == place).map(|(_, path, default)| (&path[..], default))
 }
 
 /// The rows, read once.
@@ -139,7 +144,7 @@ fn pod_defaults(template: &mut Value) {
 }
 
 fn drop_rows(value: &mut Value, place: Where) {
-    for (_, path, default) in ROWS.iter().filter(|(row, ..)| *row == place) {
+    for (path, default) in defaults(place) {
         drop_default(value, path, default);
     }
 }

@@ -72,6 +72,14 @@ impl Announcer {
         self.post(about, uid, Level::Warning, "Retreated", action.why.clone(), now);
     }
 
+    /// Tells that the Git server does not take the next record of a rollout; `record` is the one that it has.
+    pub fn rejected(&mut self, record: Option<&RolloutState>, why: &str, now: Time) {
+        if let Some((about, uid)) = record.and_then(target) {
+            let message = format!("the Git server does not take the record, so nothing goes on: {why}");
+            self.post(about, Some(uid), Level::Warning, "RecordRejected", message, now);
+        }
+    }
+
     fn post(
         &mut self,
         about: ObjectRef,

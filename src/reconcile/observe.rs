@@ -13,7 +13,7 @@ use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
 use crate::manifest::object::OWNER;
 use crate::plan::evidence::Evidence;
 use crate::plan::input::{Desired, Git, Input, Live, MayStart, PolicyView, Recorded};
-use crate::record::state::{Time, Writer};
+use crate::record::state::{RolloutState, Time, Writer};
 use crate::target::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -116,7 +116,7 @@ impl Scene<'_> {
             id: id.clone(),
             me: self.me.clone(),
             desired,
-            main: self.view.main.commit.clone().unwrap_or_else(CommitId::none),
+            main: self.main(record.and_then(|record| record.state.as_ref().ok())),
             recorded: self.recorded(id),
             sets,
             decisions: self.view.words.about(id),
@@ -128,6 +128,13 @@ impl Scene<'_> {
             gaps: self.gaps.of(&id.namespace, self.snapshot.now),
             git: self.view.git.clone(),
         }
+    }
+
+    /// The tip of main that is acted upon. While a new process believes none, that stays the one that the record names, so that
+    /// the next tip has something to descend from.
+    fn main(&self, recorded: Option<&RolloutState>) -> CommitId {
+        let recorded = || recorded.map(|state| &state.source.commit);
+        self.view.main.commit.as_ref().or_else(recorded).cloned().unwrap_or_else(CommitId::none)
     }
 
     fn desired(&self, id: &RolloutId) -> Desired {

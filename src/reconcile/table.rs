@@ -32,6 +32,8 @@ pub struct Table {
     tracks: BTreeMap<RolloutId, Track>,
     /// Rollouts that Git or people's requests do not take now: not before then, after so many tries.
     resting: BTreeMap<RolloutId, (Time, u32)>,
+    /// Rollouts whose next record the Git server does not take, and its words.
+    rejected: BTreeMap<RolloutId, String>,
 }
 
 impl Table {
@@ -53,6 +55,9 @@ impl Table {
             && void.is_empty()
             && needs.is_empty()
             && questions.is_empty();
+        if *record == RecordChange::Keep {
+            self.rejected.remove(id);
+        }
         let settled = if nothing { Settled::Yes } else { Settled::No };
         // Whatever ends by itself is looked at when it does.
         let ends = waits.iter().filter_map(|wait| wait.until).filter(|until| *until > now).min();
@@ -65,6 +70,7 @@ impl Table {
         let gone: Vec<RolloutId> = self.tracks.keys().filter(|id| !ids.contains(id)).cloned().collect();
         self.tracks.retain(|id, _| ids.contains(id));
         self.resting.retain(|id, _| ids.contains(id));
+        self.rejected.retain(|id, _| ids.contains(id));
         gone
     }
 
@@ -87,6 +93,23 @@ impl Table {
         let tries = self.resting.get(id).map_or(0, |(_, tries)| *tries);
         let pause = (5_i64 << tries.min(6)).min(300);
         self.resting.insert(id.clone(), (now + TimeDelta::seconds(pause), tries + 1));
+    }
+
+    /// The Git server does not take a rollout's record; says whether that, or why, is news.
+    pub fn rejected(&mut self, id: &RolloutId, why: &str) -> bool {
+        self.rejected.insert(id.clone(), why.to_owned()).as_deref() != Some(why)
+    }
+
+    /// The record of a rollout was taken.
+    pub fn recorded(&mut self, id: &RolloutId) {
+        self.rested(id);
+        self.rejected.remove(id);
+    }
+
+    /// How many rollouts have a record that the Git server does not take.
+    #[must_use]
+    pub fn rejections(&self) -> usize {
+        self.rejected.len()
     }
 
     /// A rollout got what it wanted.
@@ -146,5 +169,18 @@ mod tests {
         assert!(table.rests(&id("a"), at(299)) && !table.rests(&id("a"), at(300)) && !table.rests(&id("b"), at(0)));
         table.rested(&id("a"));
         assert!(!table.rests(&id("a"), at(0)) && table.wake_at(at(0)).is_none());
+    }
+    #[test]
+    fn a_record_that_is_rejected_is_news_once_for_each_reason() {
+        let mut table = Table::default();
+        let mut told = |name: &str, why: &str| table.rejected(&id(name), why);
+        assert!(told("a", "protected branch") && !told("a", "protected branch") && told("b", "protected branch"));
+        assert!(told("a", "pre-receive hook declined") && !told("a", "pre-receive hook declined"));
+        assert_eq!(table.rejections(), 2);
+        table.recorded(&id("a"));
+        assert_eq!(table.rejections(), 1);
+        assert!(table.rejected(&id("a"), "pre-receive hook declined"));
+        table.keep(&[id("a")].into());
+        assert_eq!(table.rejections(), 1);
     }
 }

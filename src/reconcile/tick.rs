@@ -304,19 +304,19 @@ impl Term<'_> {
         let written = self.shell.during(&self.held, view, self.gaps, recorder.record(view, entries)).await;
         match written {
             Written::Done { proof, tip, changes, left_out } => {
-                self.leave_out(&left_out, now);
+                self.leave_out(view, &left_out, now);
                 let why = plans.iter().map(|(id, planned)| (id.clone(), planned.what())).collect();
                 let before = |id: &RolloutId| view.records.get(id).and_then(|record| record.state.as_ref().ok());
                 self.announcer.recorded(&changes, before, &why, now);
                 let written: BTreeSet<RolloutId> = changes.keys().cloned().collect();
-                written.iter().for_each(|id| self.table.rested(id));
+                written.iter().for_each(|id| self.table.recorded(id));
                 *self.anchor = Some(tip.clone());
                 self.source.pushed(tip, changes);
                 Ok(Done { proof, written })
             }
             Written::Moved => Err(Next::Again),
             Written::Refused(left_out) => {
-                self.leave_out(&left_out, now);
+                self.leave_out(view, &left_out, now);
                 Err(Next::Rest)
             }
             Written::Away(why) => {
@@ -326,11 +326,17 @@ impl Term<'_> {
         }
     }
 
-    fn leave_out(&mut self, left_out: &BTreeMap<RolloutId, String>, now: Time) {
+    /// Leaves rollouts alone for a while whose records the Git server does not take. The record cannot tell people of it.
+    fn leave_out(&mut self, view: &View, left_out: &BTreeMap<RolloutId, String>, now: Time) {
         for (id, why) in left_out {
-            tracing::warn!(rollout = %id, why, "cannot be recorded; the others go on");
             self.table.rest(id, now);
+            if self.table.rejected(id, why) {
+                tracing::warn!(rollout = %id, why, "the record is not taken; the others go on");
+                let record = view.records.get(id).and_then(|record| record.state.as_ref().ok());
+                self.announcer.rejected(record, why, now);
+            }
         }
+        self.shell.metrics.rejected(self.table.rejections());
     }
 
     /// Makes and withdraws requests; says whether anything came of it that the next plan has to see.
@@ -389,6 +395,7 @@ impl Term<'_> {
     fn show(&self, view: &View) {
         let phases = view.records.states().map(|state| &state.phase);
         self.shell.metrics.standing(phases, self.table.reasons());
+        self.shell.metrics.rejected(self.table.rejections());
     }
 }
 

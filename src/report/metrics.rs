@@ -118,6 +118,7 @@ pub struct Metrics {
     git: Family<Two, Counter>,
     ticks: Counter,
     leading: Gauge,
+    rejected: Gauge,
 }
 
 impl Default for Metrics {
@@ -140,6 +141,7 @@ impl Metrics {
             git: Family::default(),
             ticks: Counter::default(),
             leading: Gauge::default(),
+            rejected: Gauge::default(),
         };
         registry.register("rollouts", "Rollouts by the phase that their record names", metrics.rollouts.clone());
         registry.register("waiting", "Rollouts that wait, by reason", metrics.waiting.clone());
@@ -148,6 +150,8 @@ impl Metrics {
         registry.register("git_requests", "Requests to the Git server", metrics.git.clone());
         registry.register("ticks", "Times that the world was looked at", metrics.ticks.clone());
         registry.register("leading", "Whether this process holds the Lease", metrics.leading.clone());
+        let help = "Rollouts whose record the Git server does not take";
+        registry.register("record_rejected", help, metrics.rejected.clone());
         metrics.registry = Arc::new(registry);
         metrics
     }
@@ -186,9 +190,15 @@ impl Metrics {
         self.ticks.inc();
     }
 
-    /// Whether this process leads.
+    /// Whether this process leads. Who does not lead records nothing.
     pub fn leads(&self, leading: bool) {
         self.leading.set(i64::from(leading));
+        self.rejected(0);
+    }
+
+    /// How many rollouts have a record that the Git server does not take.
+    pub fn rejected(&self, rollouts: usize) {
+        self.rejected.set(i64::try_from(rollouts).unwrap_or(i64::MAX));
     }
 
     /// The text that Prometheus reads.
@@ -209,6 +219,7 @@ mod tests {
         let metrics = Metrics::new();
         metrics.ticked();
         metrics.leads(true);
+        metrics.rejected(3);
         metrics.acted(Class::Retreat, &Outcome::Stale("`x`{}\n".to_owned()));
         metrics.asked_git(GitOperation::Push, GitOutcome::Raced);
         metrics.standing([].into_iter(), [Reason::Approval, Reason::Approval].into_iter());
@@ -216,6 +227,7 @@ mod tests {
         for line in [
             "tidegate_ticks_total 1",
             "tidegate_leading 1",
+            "tidegate_record_rejected 3",
             "tidegate_actions_total{class=\"retreat\",outcome=\"stale\"} 1",
             "tidegate_git_requests_total{operation=\"push\",outcome=\"raced\"} 1",
             "tidegate_waiting{reason=\"Approval\"} 2",

@@ -8,6 +8,6 @@ pub mod layout;
 pub mod live;
 pub mod overlap;
 pub mod owned;
-mod quantity;
+pub(crate) mod quantity;
 pub mod selector;
 pub mod workload;

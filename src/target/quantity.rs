@@ -10,6 +10,35 @@ pub(super) fn same(a: &Value, b: &Value) -> bool {
     matches!((parse(a), parse(b)), (Some(a), Some(b)) if a == b)
 }
 
+/// A quantity as the API server writes it back: with the largest suffix of its sort that leaves a whole number. None
+/// if it is no quantity. (`CanonicalizeBytes` of apimachinery's `resource.Quantity`.)
+pub(crate) fn canonical(value: &Value) -> Option<String> {
+    let nanos = parse(value)?;
+    let suffix = value.as_str().map_or("", |text| text.trim_start_matches(|c: char| !c.is_ascii_alphabetic()));
+    let shrink = |number: &mut i128, by: i128, most: usize| {
+        (0..most)
+            .take_while(|_| {
+                *number != 0 && *number % by == 0 && {
+                    *number /= by;
+                    true
+                }
+            })
+            .count()
+    };
+    if suffix.ends_with('i') && nanos.abs() >= 1_024 * NANO {
+        let mut number = nanos / NANO + i128::from(nanos % NANO > 0);
+        let power = shrink(&mut number, 1_024, 6);
+        return Some(format!("{number}{}", ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"][power]));
+    }
+    let mut number = nanos;
+    let power = if number == 0 { 3 } else { shrink(&mut number, 1_000, 9) };
+    if suffix.len() > 1 && !suffix.ends_with('i') {
+        let exponent = 3 * i64::try_from(power).ok()? - 9;
+        return Some(if exponent == 0 { number.to_string() } else { format!("{number}e{exponent}") });
+    }
+    Some(format!("{number}{}", ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"][power]))
+}
+
 /// The value in billionths, rounded up like the API server's; none if it is no quantity or does not fit.
 fn parse(value: &Value) -> Option<i128> {
     let text = match value {
@@ -62,6 +91,29 @@ fn scale(suffix: &str) -> Option<(i128, i128)> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_quantity_is_written_with_the_largest_suffix_that_leaves_a_whole_number() {
+        let table = [
+            (json!("1000m"), "1"),
+            (json!("0.5"), "500m"),
+            (json!(1_000_000), "1M"),
+            (json!("1500"), "1500"),
+            (json!("1024Mi"), "1Gi"),
+            (json!("1536Mi"), "1536Mi"),
+            (json!("0.5Ki"), "512"),
+            (json!("1.5Gi"), "1536Mi"),
+            (json!("0"), "0"),
+            (json!("-2000m"), "-2"),
+            (json!("1e3"), "1e3"),
+            (json!("1000E"), "1000E"),
+            (json!("10n"), "10n"),
+        ];
+        for (value, expected) in table {
+            assert_eq!(canonical(&value).as_deref(), Some(expected), "{value}");
+        }
+        assert_eq!(canonical(&json!("1x")), None);
+    }
 
     #[test]
     fn quantities_compare_by_value() {

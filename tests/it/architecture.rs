@@ -23,6 +23,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("cluster", &["gate", "manifest", "plan", "record", "target"]),
     ("report", &["git", "plan", "record", "target"]),
     ("reconcile", &["analysis", "cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "target"]),
+    ("sim", &["manifest", "target"]),
     ("cli", &["cluster", "forge", "gate", "git", "manifest", "plan", "reconcile", "record", "target"]),
 ];
 

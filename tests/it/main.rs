@@ -10,6 +10,7 @@ mod controller;
 mod docs;
 mod git;
 mod manifest;
+mod sim;
 mod support;
 mod testbed;
 mod tree;

@@ -137,6 +137,8 @@ fn frozen() -> BTreeMap<ScheduleName, Freeze> {
 pub(super) struct Cache {
     /// The last tip that could be believed.
     tip: Option<CommitId>,
+    /// Whether what the records name was compared with that tip, or one before it.
+    compared: bool,
     /// The tree that was parsed last.
     parsed: Option<Parsed>,
     /// The last good policy.
@@ -168,6 +170,7 @@ impl Cache {
         if let Some(why) = self.rewritten(store, tip, records).await? {
             return Ok(self.unreadable(why));
         }
+        self.compared |= matches!(records, Records::Read(_));
         let Some(id) = store.tree_id(tip, None).await? else {
             return Ok(self.unreadable(format!("commit {tip} has no tree")));
         };
@@ -207,24 +210,44 @@ impl Cache {
         Ok(Arc::new(Wanted { commit: self.tip.clone(), tree: Ok(tree), policies: self.policies.clone() }))
     }
 
-    /// Why the tip cannot follow what was seen before: the last tip of this process, else what the records name.
+    /// What the tip has to descend from: the last one that this process believed, and, once in a term, what the records name.
+    fn acted_upon(&self, records: &Records) -> BTreeSet<CommitId> {
+        let named = records.states().filter(|_| !self.compared).map(|state| &state.source.commit);
+        named.filter(|commit| **commit != CommitId::none()).chain(&self.tip).cloned().collect()
+    }
+
+    /// Compares with the records again: another leader may have acted upon a newer tip than we saw.
+    pub(super) fn forget(&mut self) {
+        self.compared = false;
+    }
+
+    /// Whether more of main's past is needed to tell that `tip` descends from what was acted upon.
+    pub(super) async fn lacks_past(
+        &self,
+        store: &Store,
+        tip: Option<&CommitId>,
+        records: &Records,
+    ) -> Result<bool, GitError> {
+        let Some(tip) = tip else { return Ok(false) };
+        let strangers = store.strangers(&self.acted_upon(records), tip).await?;
+        // One that is certain is enough.
+        Ok(!strangers.is_empty() && strangers.values().all(|ancestry| *ancestry == Ancestry::Unknown))
+    }
+
+    /// Why the tip cannot follow what was acted upon.
     async fn rewritten(&self, store: &Store, tip: &CommitId, records: &Records) -> Result<Option<String>, GitError> {
-        let known: BTreeSet<&CommitId> = match (&self.tip, records) {
-            (Some(seen), _) => [seen].into(),
-            (None, Records::Read(records)) => {
-                records.values().filter_map(|record| record.state.as_ref().ok()).map(|s| &s.source.commit).collect()
-            }
-            (None, Records::Unreadable(_)) => BTreeSet::new(),
-        };
-        for seen in known {
-            if store.is_ancestor(seen, tip).await? == Ancestry::Not {
-                return Ok(Some(format!(
-                    "history rewritten: the tip {tip} does not descend from {seen}, which was acted upon. If that is \
-                     meant, say so with a merge that keeps the new content: git merge -s ours {seen}"
-                )));
-            }
-        }
-        Ok(None)
+        let strangers = store.strangers(&self.acted_upon(records), tip).await?;
+        let certain = strangers.iter().find(|(_, ancestry)| **ancestry != Ancestry::Unknown);
+        Ok(certain.or(strangers.first_key_value()).map(|(seen, ancestry)| match ancestry {
+            Ancestry::Unknown => format!(
+                "it is not known whether the tip {tip} descends from {seen}, which was acted upon: main's history could \
+                 not be fetched"
+            ),
+            Ancestry::Not | Ancestry::Same | Ancestry::Ancestor => format!(
+                "history rewritten: the tip {tip} does not descend from {seen}, which was acted upon. If that is \
+                 meant, say so with a merge that keeps the new content: git merge -s ours {seen}"
+            ),
+        }))
     }
 
     fn unreadable(&self, why: String) -> Arc<Wanted> {

@@ -153,6 +153,7 @@ impl Source {
     /// Forgets the last view, as a new term of leadership has to: what it was trusted for may have changed.
     pub fn forget(&mut self) {
         self.view = None;
+        self.main.forget();
     }
 
     /// Looks at the remote's tips once, and reads what moved. `anchor` is the newest state tip that any leader knew.
@@ -216,6 +217,9 @@ impl Source {
             None => self.state.read(&self.store, tips.state.as_ref()).await?,
             Some(why) => Records::Unreadable(why),
         };
+        if git == Git::Fresh && self.main.lacks_past(&self.store, tips.main.as_ref(), &records).await? {
+            self.deepen().await?;
+        }
         let main = self.main.read(&self.store, tips.main.as_ref(), &self.caps, &records).await?;
         let words = self.words.read(&self.store, tips.decisions.as_ref(), &records, &self.branches.author).await?;
         let records = self.state.with_sets(&self.store, records, &main, &words).await?;
@@ -241,6 +245,19 @@ impl Source {
         let fetched = self.store.fetch(&wants).await;
         self.count(GitOperation::Fetch, fetched.as_ref().err());
         fetched
+    }
+
+    /// Fetches main's past. What cannot be had later either leaves it unknown, from which nothing follows.
+    async fn deepen(&self) -> Result<(), GitError> {
+        let fetched = self.store.deepen(&self.branches.main).await;
+        self.count(GitOperation::Fetch, fetched.as_ref().err());
+        match fetched {
+            Err(error) if !error.is_retriable() => {
+                tracing::warn!(%error, "main's history cannot be fetched");
+                Ok(())
+            }
+            fetched => fetched,
+        }
     }
 
     /// Why the state tip is not, and does not descend from, the newest one that any leader knew.

@@ -7,6 +7,11 @@ use tidegate::cluster::lease::{Inherited, Lease, Notes, Timing, Turn};
 use tidegate::record::state::Time;
 use tokio::time::Instant;
 
+on_both! {
+    one_leads_the_other_takes_over_and_the_first_notices,
+    of_many_who_want_a_free_lease_one_gets_it,
+}
+
 const EARLIER: &str = "2026-03-01T11:00:00Z/2026-03-01T11:00:04Z";
 const TIP: &str = "0123456789012345678901234567890123456789";
 
@@ -14,9 +19,7 @@ fn wall(seconds: i64) -> Time {
     "2026-03-01T12:00:00Z".parse::<Time>().unwrap() + chrono::Duration::seconds(seconds)
 }
 
-#[tokio::test]
-async fn one_leads_the_other_takes_over_and_the_first_notices() {
-    let world = World::new().await;
+async fn one_leads_the_other_takes_over_and_the_first_notices(world: World) {
     let contender = |name| Lease::new(world.cluster.clone(), name, Timing::default());
     let (mut first, mut second) = (contender("first"), contender("second"));
     let start = Instant::now();
@@ -50,9 +53,7 @@ async fn one_leads_the_other_takes_over_and_the_first_notices() {
     assert_eq!((held.epoch(), gap::print(&found.gaps)), (3, gaps));
 }
 
-#[tokio::test]
-async fn of_many_who_want_a_free_lease_one_gets_it() {
-    let world = World::new().await;
+async fn of_many_who_want_a_free_lease_one_gets_it(world: World) {
     let now = Instant::now();
     let contend = |number: u8| {
         let mut lease = Lease::new(world.cluster.clone(), &format!("pod-{number}"), Timing::default());

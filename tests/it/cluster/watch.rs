@@ -19,6 +19,11 @@ use tidegate::target::live::{LiveState, Outcome};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 
+on_both! {
+    our_own_writes_are_known_at_once_and_for_good,
+    the_brake_is_watched,
+}
+
 /// Watches of the world's namespace.
 struct Sight {
     watches: Watches,
@@ -89,9 +94,7 @@ async fn watches_see_what_is_there_what_comes_and_what_goes() {
     assert!(matches!(elsewhere, Observed::NotYet { .. }), "{elsewhere:?}");
 }
 
-#[tokio::test]
-async fn our_own_writes_are_known_at_once_and_for_good() {
-    let world = World::new().await;
+async fn our_own_writes_are_known_at_once_and_for_good(world: World) {
     let sight = Sight::of(&world, &world.cluster);
     sight.ready(&world).await;
     let know = || match sight.watches.snapshot(&world.namespace) {
@@ -117,9 +120,7 @@ async fn our_own_writes_are_known_at_once_and_for_good() {
     sight.until("the next of that name", &world, seen).await;
 }
 
-#[tokio::test]
-async fn the_brake_is_watched() {
-    let world = World::new().await;
+async fn the_brake_is_watched(world: World) {
     let sight = Sight::of(&world, &world.cluster);
     let word = || match sight.watches.brake() {
         BrakeSight::Known(brake) => Some(brake.of(&"shop/podinfo".parse().unwrap())),

@@ -9,69 +9,91 @@ use tidegate::cluster::client::{Cluster, ClusterSource};
 use tidegate::manifest::ids::Namespace;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::plan::action::{Action, Class, Expects, Verb};
+use tidegate::sim::kube_api::{Fault, KubeApi, Verdict};
 use tidegate::target::live::Outcome;
 
 /// A namespace of its own, and two ways to it.
-pub(super) struct World {
+pub(crate) struct World {
     /// The cluster admin.
-    pub(super) admin: Client,
+    pub(crate) admin: Client,
     /// The instance `it`, in that namespace, with the rights that it documents.
-    pub(super) cluster: Cluster,
-    pub(super) namespace: Namespace,
-    /// The instance's user.
-    space: Space,
+    pub(crate) cluster: Cluster,
+    pub(crate) namespace: Namespace,
+    /// The instance's user; none in the process.
+    space: Option<Space>,
+    /// The cluster, if it is one in the process.
+    pub(crate) api: Option<KubeApi>,
 }
 
 impl World {
     /// In the bed that all tests share.
-    pub(super) async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         Self::on(Bed::shared().await).await
     }
 
     /// In this bed.
-    pub(super) async fn on(bed: &Bed) -> Self {
+    pub(crate) async fn on(bed: &Bed) -> Self {
         let space = bed.space("cluster").await;
         let cluster = connect(&space.kubeconfig).await;
-        Self { admin: space.client.clone(), cluster, namespace: space.name.parse().unwrap(), space }
+        let (admin, namespace) = (space.client.clone(), space.name.parse().unwrap());
+        Self { admin, cluster, namespace, space: Some(space), api: None }
+    }
+
+    /// The same in a cluster in the process, where the instance may only do something in that namespace.
+    pub(crate) async fn in_process() -> Self {
+        let api = KubeApi::new("2026-03-01T12:00:00Z".parse().unwrap());
+        let namespace: Namespace = "cluster".parse().unwrap();
+        api.change(|world| world.make_namespace(namespace.as_str()));
+        api.judge(|seen| {
+            let own = matches!(seen.namespace, "cluster" | "");
+            if seen.caller == "it" && !own { Verdict::Before(Fault::Forbidden) } else { Verdict::Pass }
+        });
+        let admin = Client::new(api.caller("admin"), "default");
+        let cluster = Cluster::over(api.caller("it"), namespace.clone(), &"it".parse().unwrap()).await.unwrap();
+        Self { admin, cluster, namespace, space: None, api: Some(api) }
+    }
+
+    fn kubeconfig(&self) -> &Path {
+        &self.space.as_ref().expect("a real cluster because only tests of one ask").kubeconfig
     }
 
     /// Another connection of the same user, to another address.
-    pub(super) async fn connect_to(&self, address: &str) -> Cluster {
+    pub(crate) async fn connect_to(&self, address: &str) -> Cluster {
         let mut config = self.config();
         config["clusters"][0]["cluster"]["server"] = format!("https://{address}").into();
-        let elsewhere = self.space.kubeconfig.with_extension("elsewhere");
+        let elsewhere = self.kubeconfig().with_extension("elsewhere");
         std::fs::write(&elsewhere, serde_yaml::to_string(&config).unwrap()).unwrap();
         connect(&elsewhere).await
     }
 
     /// A client of the instance's user.
-    pub(super) async fn client(&self) -> Client {
-        kubeconfig::client(&self.space.kubeconfig).await
+    pub(crate) async fn client(&self) -> Client {
+        kubeconfig::client(self.kubeconfig()).await
     }
 
     /// Where the API server listens.
-    pub(super) fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         let config = self.config();
         let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap();
         server.strip_prefix("https://").unwrap().to_owned()
     }
 
     fn config(&self) -> Value {
-        serde_yaml::from_str(&std::fs::read_to_string(&self.space.kubeconfig).unwrap()).unwrap()
+        serde_yaml::from_str(&std::fs::read_to_string(self.kubeconfig()).unwrap()).unwrap()
     }
 
     /// An object of this namespace.
-    pub(super) fn object(&self, kind: Kind, name: &str, value: Value) -> Object {
+    pub(crate) fn object(&self, kind: Kind, name: &str, value: Value) -> Object {
         Object::new(ObjectRef { kind, namespace: self.namespace.clone(), name: name.parse().unwrap() }, value)
     }
 
     /// A ConfigMap of this namespace.
-    pub(super) fn config_map(&self, name: &str, data: Value) -> Object {
+    pub(crate) fn config_map(&self, name: &str, data: Value) -> Object {
         self.object(Kind::ConfigMap, name, json!({"data": data}))
     }
 
     /// A Deployment of this namespace; `more` is added to its spec.
-    pub(super) fn deployment(&self, name: &str, more: Value) -> Object {
+    pub(crate) fn deployment(&self, name: &str, more: Value) -> Object {
         let labels = json!({"app": name});
         let container = json!({"name": "app", "image": "podinfo:1", "ports": [{"containerPort": 8080}],
                                "env": [{"name": "A", "value": "1"}]});
@@ -84,11 +106,11 @@ impl World {
     }
 
     /// Does one action, as the instance.
-    pub(super) async fn perform(&self, verb: Verb) -> Outcome {
+    pub(crate) async fn perform(&self, verb: Verb) -> Outcome {
         self.perform_as(Class::Upkeep, verb).await
     }
 
-    pub(super) async fn perform_as(&self, class: Class, verb: Verb) -> Outcome {
+    pub(crate) async fn perform_as(&self, class: Class, verb: Verb) -> Outcome {
         let action = Action {
             class,
             rollout: "shop/podinfo".parse().unwrap(),
@@ -102,22 +124,22 @@ impl World {
     }
 
     /// Applies, as the instance.
-    pub(super) async fn apply(&self, object: &Object, expects: Expects) -> Outcome {
+    pub(crate) async fn apply(&self, object: &Object, expects: Expects) -> Outcome {
         self.perform(Verb::Apply { object: Box::new(object.clone()), expects }).await
     }
 
     /// Applies what must succeed.
-    pub(super) async fn applied(&self, object: &Object, expects: Expects) -> Object {
+    pub(crate) async fn applied(&self, object: &Object, expects: Expects) -> Object {
         done(self.apply(object, expects).await)
     }
 
     /// Another manager applies, with force.
-    pub(super) async fn by_hand(&self, object: &Object) {
+    pub(crate) async fn by_hand(&self, object: &Object) {
         apply(&self.admin, object.value()).await;
     }
 
     /// What is there, for the cluster admin.
-    pub(super) async fn read(&self, reference: &ObjectRef) -> Option<Object> {
+    pub(crate) async fn read(&self, reference: &ObjectRef) -> Option<Object> {
         let api = api_of(
             &self.admin,
             &json!({
@@ -131,13 +153,13 @@ impl World {
 }
 
 /// The object of an outcome that must be a success.
-pub(super) fn done(outcome: Outcome) -> Object {
+pub(crate) fn done(outcome: Outcome) -> Object {
     let Outcome::Done(Some(object)) = outcome else { panic!("{outcome:?}") };
     *object
 }
 
 /// This object exactly as it was read.
-pub(super) fn version(object: &Object) -> Expects {
+pub(crate) fn version(object: &Object) -> Expects {
     let text = |text: Option<&str>| text.unwrap().to_owned();
     Expects::Version { uid: text(object.uid()), resource_version: text(object.resource_version()) }
 }

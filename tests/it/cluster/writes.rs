@@ -14,13 +14,22 @@ use tidegate::plan::action::{Class, Expects, Verb};
 use tidegate::target::live::Outcome;
 use tidegate::target::owned::{annotators, owned_by};
 
+on_both! {
+    what_we_apply_is_what_we_own_and_applying_it_again_changes_nothing,
+    a_route_is_owned_as_a_whole,
+    a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_back,
+    what_has_moved_is_stale_and_stays_as_it_is,
+    a_deletion_hits_what_was_meant_or_nothing,
+    a_dry_run_changes_nothing,
+    refusals_are_told_apart_by_what_follows_from_them,
+    an_event_is_seen_on_its_object,
+}
+
 fn uid(object: &tidegate::manifest::object::Object) -> Expects {
     Expects::Uid(object.uid().unwrap().to_owned())
 }
 
-#[tokio::test]
-async fn what_we_apply_is_what_we_own_and_applying_it_again_changes_nothing() {
-    let world = World::new().await;
+async fn what_we_apply_is_what_we_own_and_applying_it_again_changes_nothing(world: World) {
     let mut wanted = world.deployment("podinfo", json!({"replicas": 0}));
     wanted.annotate("tidegate.io/seq", "1");
     let created = world.applied(&wanted, Expects::Absent).await;
@@ -35,9 +44,7 @@ async fn what_we_apply_is_what_we_own_and_applying_it_again_changes_nothing() {
     assert_eq!(owned_by(&again, world.cluster.manager()), Some(wanted));
 }
 
-#[tokio::test]
-async fn a_route_is_owned_as_a_whole() {
-    let world = World::new().await;
+async fn a_route_is_owned_as_a_whole(world: World) {
     let rules = |weight: u8| {
         let backend = |name: &str, weight| json!({"name": name, "port": 80, "weight": weight});
         json!([{"backendRefs": [backend("stable", 100 - weight), backend("canary", weight)]}])
@@ -65,9 +72,7 @@ async fn a_route_is_owned_as_a_whole() {
     .await;
 }
 
-#[tokio::test]
-async fn a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_back() {
-    let world = World::new().await;
+async fn a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_back(world: World) {
     let wanted = |replicas: u8| world.deployment("podinfo", json!({"replicas": replicas, "minReadySeconds": 1}));
     let created = world.applied(&wanted(0), Expects::Absent).await;
     world.by_hand(&world.object(Kind::Deployment, "podinfo", json!({"spec": {"replicas": 1}}))).await;
@@ -115,9 +120,7 @@ async fn a_mark_that_a_hand_has_written_is_ours_again_with_the_next_write() {
     assert_eq!((again.annotation(SEQ), annotators(&again, SEQ)), (Some("5"), vec![world.cluster.manager()]));
 }
 
-#[tokio::test]
-async fn what_has_moved_is_stale_and_stays_as_it_is() {
-    let world = World::new().await;
+async fn what_has_moved_is_stale_and_stays_as_it_is(world: World) {
     let first = world.applied(&world.config_map("a", json!({"k": "1"})), Expects::Absent).await;
     let second = world.applied(&world.config_map("a", json!({"k": "2"})), version(&first)).await;
     let other = Expects::Uid("00000000-0000-0000-0000-000000000000".into());
@@ -136,9 +139,7 @@ async fn what_has_moved_is_stale_and_stays_as_it_is() {
     }
 }
 
-#[tokio::test]
-async fn a_deletion_hits_what_was_meant_or_nothing() {
-    let world = World::new().await;
+async fn a_deletion_hits_what_was_meant_or_nothing(world: World) {
     let first = world.applied(&world.config_map("a", json!({"k": "1"})), Expects::Absent).await;
     let second = world.applied(&world.config_map("a", json!({"k": "2"})), uid(&first)).await;
     let delete = |expects| Verb::Delete { target: first.reference().clone(), expects };
@@ -186,18 +187,14 @@ async fn objects_of_client_side_apply_become_ours_so_that_fields_can_go() {
     assert_eq!(applied.at("/data"), Some(&json!({"keep": "1"})));
 }
 
-#[tokio::test]
-async fn a_dry_run_changes_nothing() {
-    let world = World::new().await;
+async fn a_dry_run_changes_nothing(world: World) {
     let wanted = world.config_map("a", json!({"k": "1"}));
     let outcome = world.cluster.dry_run(&wanted, &Expects::Absent).await;
     assert_eq!(done(outcome).at("/data"), Some(&json!({"k": "1"})));
     assert_eq!(world.read(wanted.reference()).await, None);
 }
 
-#[tokio::test]
-async fn refusals_are_told_apart_by_what_follows_from_them() {
-    let world = World::new().await;
+async fn refusals_are_told_apart_by_what_follows_from_them(world: World) {
     let dry = async |object| world.cluster.dry_run(&object, &Expects::Absent).await;
     let wrong = [
         world.deployment("podinfo", json!({"replicas": -1})),
@@ -261,9 +258,7 @@ async fn a_full_quota_is_no_evidence_against_a_revision_but_a_policy_is() {
     .await;
 }
 
-#[tokio::test]
-async fn an_event_is_seen_on_its_object() {
-    let world = World::new().await;
+async fn an_event_is_seen_on_its_object(world: World) {
     let made = world.applied(&world.config_map("a", json!({})), Expects::Absent).await;
     let message = "weight 10 → 0";
     let event = Event { about: made.reference(), uid: made.uid(), level: Level::Warning, reason: "Retreated", message };

@@ -121,6 +121,42 @@ async fn a_record_that_the_git_server_refuses_stops_only_its_rollout() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_the_git_server_refuses_is_told_where_the_record_cannot_tell() {
+    let mut world = World::new("protected", GATED).await;
+    let listen = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    world.listen = Some(listen);
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    let gauge = |value: usize| {
+        eventually("the gauge", move || async move {
+            let answer = reqwest::get(format!("http://{listen}/metrics")).await.ok()?;
+            let text = answer.text().await.unwrap();
+            text.lines().any(|line| line == format!("tidegate_record_rejected {value}")).then_some(())
+        })
+    };
+    gauge(0).await;
+    world.release(&App::new("web", 2));
+    let request = world.request("tenth").await;
+    let script = format!("#!/bin/sh\n[ \"$1\" = refs/heads/{STATE} ] || exit 0\necho 'protected branch' >&2\nexit 1\n");
+    world.origin.hook("update", Some(&script));
+    let tip = world.origin.tip(STATE);
+    world.origin.merge(&request, DECISIONS);
+    gauge(1).await;
+    let told = eventually("the Event", async || {
+        let events = world.kubectl(&["get", "events", "--field-selector", "reason=RecordRejected"], "").await;
+        events.contains("protected branch").then_some(events)
+    })
+    .await;
+    assert!(told.contains("deployment/web"), "{told}");
+    assert_eq!(world.origin.tip(STATE), tip);
+    assert_eq!(world.weight().await, 0, "what is not recorded is not done");
+    world.origin.hook("update", None);
+    world.until_steady(Rest::Succeeded).await;
+    gauge(0).await;
+    world.settled(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_13_n_7_a_run_goes_on_after_the_api_server_was_away() {
     let mut world = World::empty(Held::Own(Box::new(Bed::own().await)), "cluster").await;
     world.add(&ungated().replace("weight: 10}, soak: 1s", "weight: 10}, soak: 4s"), &App::new("web", 1));
@@ -193,6 +229,55 @@ async fn x_8_a_main_without_the_history_that_was_acted_upon_is_not_followed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_8_a_main_that_was_set_back_is_not_followed_and_a_merge_of_an_old_branch_is() {
+    let mut world = World::new("set-back", &ungated()).await;
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.origin.git(&["update-ref", "refs/heads/long", "main"]);
+    world.origin.grow("main", 5);
+    let old = world.release(&App { replicas: 3, ..App::new("web", 1) });
+    world.until("the change", |record| record.source.commit.as_str() == old).await;
+    let before = world.pods("web").await;
+    let tree = world.origin.git(&["rev-parse", "main^{tree}"]);
+    let amended = world.origin.git(&["commit-tree", "-m", "amended", "-p", "main~1", &tree]);
+    let back = |count: usize| world.origin.git(&["rev-parse", &format!("main~{count}")]);
+    for forced in [back(1), back(5), amended] {
+        for seen in [true, false] {
+            // Each time main comes without its past, before it is forced or after.
+            world.kill().await;
+            world.forget_cache();
+            if seen {
+                world.start();
+                world.polls(3).await;
+            }
+            world.origin.git(&["update-ref", "refs/heads/main", &forced]);
+            if !seen {
+                world.start();
+            }
+            let shown = world.until_condition(Reason::SourceUnreadable).await;
+            let expected = format!("git merge -s ours {old}");
+            assert!(shown.contains("history rewritten") && shown.contains(&expected), "{shown}");
+            assert_eq!(world.record().unwrap().source.commit.as_str(), old);
+            world.settled(&[Reason::SourceUnreadable]).await;
+            world.origin.git(&["update-ref", "refs/heads/main", &old]);
+            world.start();
+            world.until("no complaint", |record| record.conditions.is_empty()).await;
+        }
+    }
+    assert!(before.is_subset(&world.pods("web").await), "nothing was taken back");
+    world.kill().await;
+    world.forget_cache();
+    world.start();
+    world.polls(3).await;
+    world.origin.commit("long", &[("it/web.yaml", Some(App::new("web", 2).text().as_bytes()))], "change");
+    let merged = world.origin.git(&["commit-tree", "-m", "long", "-p", &old, "-p", "long", "long^{tree}"]);
+    world.origin.git(&["update-ref", "refs/heads/main", &merged]);
+    let record = world.until_steady(Rest::Succeeded).await;
+    assert_eq!(record.source.commit.as_str(), merged);
+    world.settled(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_8_f_6_an_empty_main_deletes_nothing() {
     let mut world = World::new("empty", &ungated()).await;
     world.start();
@@ -208,7 +293,8 @@ async fn x_8_f_6_an_empty_main_deletes_nothing() {
     world.origin.git(&["update-ref", "-d", "refs/heads/main"]);
     world.settled(&[Reason::SourceUnreadable]).await;
     assert_eq!(world.pods("web").await, before);
-    world.origin.git(&["update-ref", "refs/heads/main", &format!("{tip}~2")]);
+    let reverted = world.origin.git(&["commit-tree", "-m", "revert", "-p", &tip, &format!("{tip}~2^{{tree}}")]);
+    world.origin.git(&["update-ref", "refs/heads/main", &reverted]);
     world.start();
     world.until("no complaint", |record| record.conditions.is_empty()).await;
     world.settled(&[]).await;

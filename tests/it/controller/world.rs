@@ -11,6 +11,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,6 +52,8 @@ pub(super) struct World {
     pub(super) namespaces: Vec<String>,
     /// How often it looks at the repository.
     pub(super) poll: Duration,
+    /// Where the controller that is started serves its numbers.
+    pub(super) listen: Option<SocketAddr>,
     watched: BTreeMap<String, Watched>,
     dir: tempfile::TempDir,
     running: Option<JoinHandle<()>>,
@@ -72,7 +75,18 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         let namespaces = vec![space.name.clone()];
         let poll = Duration::from_secs(1);
-        let world = Self { bed, space, git, origin, namespaces, poll, watched: BTreeMap::new(), dir, running: None };
+        let world = Self {
+            bed,
+            space,
+            git,
+            origin,
+            namespaces,
+            poll,
+            listen: None,
+            watched: BTreeMap::new(),
+            dir,
+            running: None,
+        };
         let policy = format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    \
              it: {{path: it, namespaces: [{}], clusters: [home]}}\n",
@@ -143,6 +157,7 @@ impl World {
         let filter = tracing_subscriber::EnvFilter::new("tidegate=info");
         tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init().ok();
         let (installation, options, cache) = (self.installation(), self.options(Once::No), self.cache());
+        let options = Options { listen: self.listen, ..options };
         self.running = Some(tokio::spawn(async move {
             let ended = controller::run(installation, options, &cache).await;
             panic!("the controller ended: {ended:?}");
@@ -179,6 +194,11 @@ impl World {
         assert!(writes.is_empty(), "writes although all is settled: {writes:#?}");
         assert_eq!(self.origin.tip(STATE), tip, "a commit although all is settled");
         self.assert_kept()
+    }
+
+    /// Loses the Git cache, as a new pod does.
+    pub(super) fn forget_cache(&self) {
+        std::fs::remove_dir_all(self.cache()).unwrap();
     }
 
     fn cache(&self) -> PathBuf {

@@ -117,7 +117,57 @@ async fn main_comes_without_its_past_and_then_grows() {
     let history = bed.store.history(&second, 100).await.unwrap();
     assert_eq!(history.iter().map(|c| c.subject.as_str()).collect::<Vec<_>>(), ["grown", "c"]);
     assert_eq!(bed.store.is_ancestor(&first, &second).await.unwrap(), Ancestry::Ancestor);
-    assert_eq!(bed.store.is_ancestor(&second, &first).await.unwrap(), Ancestry::Unknown);
+    assert_eq!(bed.store.is_ancestor(&second, &first).await.unwrap(), Ancestry::Not);
+    bed.store.deepen(&branch("main")).await.unwrap();
+    assert_eq!(bed.store.history(&second, 100).await.unwrap().len(), 52);
+    assert_eq!(bed.store.is_ancestor(&old, &second).await.unwrap(), Ancestry::Ancestor);
+    assert_eq!(bed.store.is_ancestor(&second, &old).await.unwrap(), Ancestry::Not);
+    bed.server.take_count();
+    bed.store.deepen(&branch("main")).await.unwrap();
+    assert_eq!(bed.server.take_count(), 0);
+}
+
+#[tokio::test]
+async fn x_8_main_forced_elsewhere_does_not_descend_from_what_was_seen() {
+    let bed = Bed::new().await;
+    let base = bed.origin.grow("main", 10);
+    let old = id(bed.origin.grow("main", 5));
+    let tree = bed.origin.git(&["rev-parse", "main^{tree}"]);
+    let git = |arguments: &[&str]| bed.origin.git(arguments);
+    let amended = git(&["commit-tree", "-m", "amended", "-p", "main~1", &tree]);
+    let side = git(&["commit-tree", "-m", "side", "-p", &format!("{base}~3"), &tree]);
+    let next = git(&["commit-tree", "-m", "next", "-p", old.as_str(), &tree]);
+    let merged = git(&["commit-tree", "-m", "merged", "-p", old.as_str(), "-p", &side, &tree]);
+    let other_way = git(&["commit-tree", "-m", "merged the other way", "-p", &side, "-p", old.as_str(), &tree]);
+    let without = git(&["commit-tree", "-m", "merged without it", "-p", "main~1", "-p", &side, &tree]);
+    let (one, five) = (git(&["rev-parse", "main~1"]), git(&["rev-parse", "main~5"]));
+    for (at, new, expected) in [
+        ("one", one, Ancestry::Not),
+        ("five", five, Ancestry::Not),
+        ("amended", amended, Ancestry::Not),
+        ("side", side, Ancestry::Not),
+        ("without", without, Ancestry::Not),
+        ("next", next, Ancestry::Ancestor),
+        ("merged", merged, Ancestry::Ancestor),
+        ("other-way", other_way, Ancestry::Ancestor),
+    ] {
+        // Seen before, or named by the record alone, as after the loss of a cache.
+        for seen in [true, false] {
+            let store = bed.other(&format!("{at}-{seen}"));
+            if seen {
+                git(&["update-ref", "refs/heads/main", old.as_str()]);
+                sync(&store).await;
+                assert_eq!(store.history(&old, 100).await.unwrap().len(), 1, "{at}");
+            }
+            git(&["update-ref", "refs/heads/main", &new]);
+            sync(&store).await;
+            let new = id(&new);
+            let first = store.is_ancestor(&old, &new).await.unwrap();
+            assert!(first == expected || (!seen && first == Ancestry::Unknown), "{at}, {seen}: {first:?}");
+            store.deepen(&branch("main")).await.unwrap();
+            assert_eq!(store.is_ancestor(&old, &new).await.unwrap(), expected, "{at}, {seen}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -1,0 +1,181 @@
+//! A cluster as a value: its objects, its clock, and what the API server does with a request. Pure.
+//!
+//! Nothing happens by itself and nothing is random: uids and versions are counted, and time is what the caller says. The
+//! same requests in the same order give the same world. A clone is a world of its own and cheap (see [`super::store`]).
+
+use super::asked::{Asked, Verb};
+use super::fields::Refusal;
+use super::options::How;
+use super::resource::{Resource, Trait};
+use super::store::{Store, within};
+use super::write::Change;
+use super::{decode, status};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A cluster as a value.
+#[derive(Debug, Clone)]
+pub struct World {
+    pub(super) now: DateTime<Utc>,
+    pub(super) store: Store,
+    /// How many objects were made so far.
+    pub(super) made: u64,
+    /// The custom resources that are not installed.
+    missing: Arc<BTreeSet<&'static str>>,
+}
+
+impl World {
+    /// A cluster with the namespaces `default` and `kube-system`, at that time.
+    #[must_use]
+    pub fn new(now: DateTime<Utc>) -> Self {
+        let mut world = Self { now, store: Store::default(), made: 0, missing: Arc::default() };
+        for name in ["kube-system", "default"] {
+            world.make_namespace(name);
+        }
+        world
+    }
+
+    /// What time it is.
+    #[must_use]
+    pub fn now(&self) -> DateTime<Utc> {
+        self.now
+    }
+
+    /// Lets time pass.
+    pub fn pass(&mut self, time: TimeDelta) {
+        self.now += time;
+    }
+
+    /// The version of the last change.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.store.version()
+    }
+
+    /// Whether a resource is served.
+    #[must_use]
+    pub fn serves(&self, resource: &Resource) -> bool {
+        !self.missing.contains(resource.plural)
+    }
+
+    /// Removes a custom resource with all its objects, as deleting its definition does.
+    pub fn uninstall(&mut self, resource: &'static Resource) {
+        if resource.is(Trait::Custom) {
+            Arc::make_mut(&mut self.missing).insert(resource.plural);
+            self.store.drop_collection(resource);
+        }
+    }
+
+    /// Serves a custom resource again.
+    pub fn install(&mut self, resource: &'static Resource) {
+        Arc::make_mut(&mut self.missing).remove(resource.plural);
+    }
+
+    /// Forgets all history, as the compaction of etcd does: watches and pages from before get 410.
+    pub fn compact(&mut self) {
+        self.store.forget();
+    }
+
+    /// One object; `namespace` is empty for what belongs to none.
+    #[must_use]
+    pub fn get(&self, resource: &Resource, namespace: &str, name: &str) -> Option<&Arc<Value>> {
+        self.store.get(resource, namespace, name)
+    }
+
+    /// All objects of a resource in a namespace, or in all if it is empty, in order of namespace and name.
+    pub fn list<'a>(&'a self, resource: &Resource, namespace: &str) -> impl Iterator<Item = &'a Arc<Value>> {
+        let objects = self.store.collection(resource).map(|collection| within(collection.objects(), namespace));
+        objects.into_iter().flatten().map(|(_, object)| object)
+    }
+
+    /// Makes a namespace, if it is not there.
+    pub fn make_namespace(&mut self, name: &str) {
+        let object = json!({"metadata": {"name": name}});
+        // It is there already, or it is made: nothing else can come of it.
+        drop(self.create("v1", "Namespace", "world", object));
+    }
+
+    /// Creates an object, as a request of that manager does.
+    ///
+    /// # Errors
+    /// What the API server refuses, in its words.
+    pub fn create(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        manager: &str,
+        object: Value,
+    ) -> Result<Arc<Value>, Refusal> {
+        let asked = self.asked(Verb::Create, api_version, kind, &object, "")?;
+        let how = by(manager);
+        let object = decode::checked(asked.resource, object, how.strict)?;
+        self.created(&asked, &how, object)
+    }
+
+    /// Replaces an object, or what the subresource names of it, as a request of that manager does.
+    ///
+    /// # Errors
+    /// What the API server refuses, in its words.
+    pub fn update(&mut self, object: &Value, subresource: &str, manager: &str) -> Result<Arc<Value>, Refusal> {
+        let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+        let asked = self.asked(Verb::Update, &text("apiVersion"), &text("kind"), object, subresource)?;
+        let how = by(manager);
+        self.changed(&asked, &how, Change::Replace(object.clone())).map(|(_, object)| object)
+    }
+
+    /// Deletes an object at once, with its dependents in the background, as a kubelet ends a Pod.
+    ///
+    /// # Errors
+    /// What the API server refuses, in its words.
+    pub fn delete(&mut self, object: &Value) -> Result<(), Refusal> {
+        self.end(object, &json!({"propagationPolicy": "Background", "gracePeriodSeconds": 0}))
+    }
+
+    /// Deletes an object in its own time, which a Pod that runs takes.
+    ///
+    /// # Errors
+    /// What the API server refuses, in its words.
+    pub fn terminate(&mut self, object: &Value) -> Result<(), Refusal> {
+        self.end(object, &json!({"propagationPolicy": "Background"}))
+    }
+
+    fn end(&mut self, object: &Value, options: &Value) -> Result<(), Refusal> {
+        let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+        let asked = self.asked(Verb::Delete, &text("apiVersion"), &text("kind"), object, "")?;
+        self.deleted(&asked, &by("world"), options).map(drop)
+    }
+
+    fn asked(
+        &self,
+        verb: Verb,
+        api_version: &str,
+        kind: &str,
+        object: &Value,
+        subresource: &str,
+    ) -> Result<Asked, Refusal> {
+        let resource = Resource::of_kind(api_version, kind).filter(|found| self.serves(found));
+        let resource = resource.ok_or_else(status::no_such_resource)?;
+        let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
+        let name = if verb == Verb::Create { String::new() } else { text("name") };
+        let namespace = text("namespace");
+        Ok(Asked { verb, resource, namespace, name, subresource: subresource.to_owned(), query: Default::default() })
+    }
+
+    /// The uid of the next object; one that nothing ever gets, for a dry run.
+    pub(super) fn uid(&self, dry_run: bool) -> String {
+        let first = if dry_run { "ffffffff" } else { "00000000" };
+        format!("{first}-0000-4000-8000-{:012x}", self.made + 1)
+    }
+
+    /// The time as it is written on objects.
+    pub(super) fn stamp(&self) -> String {
+        self.now.to_rfc3339_opts(SecondsFormat::Secs, true)
+    }
+}
+
+/// How a write comes from inside of the world.
+fn by(manager: &str) -> How {
+    How { manager: manager.to_owned(), dry_run: false, strict: false, force: false }
+}

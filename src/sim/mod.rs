@@ -1,0 +1,4 @@
+//! A world in a process: a cluster that needs no network, for `tidegate demo` and for tests that repeat exactly.
+
+pub mod kube_api;
+pub mod workloads;

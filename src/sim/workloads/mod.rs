@@ -1,0 +1,141 @@
+//! What plays kube-controller-manager, the scheduler, kubelets and a gateway in the world in a process. Pure.
+//!
+//! Controllers do nothing by themselves: [`settle`] lets them do all that is due now, [`pass`] lets time pass with them.
+//! They write as the real ones do, through the API, so that ownership, versions and events are as in a real cluster.
+//!
+//! A Pod's annotations, or the tag of its image, choose its fate; see [`pods`].
+
+mod deployments;
+mod endpoints;
+mod gateway;
+mod pods;
+mod replica_sets;
+mod scalers;
+
+#[cfg(test)]
+mod tests;
+
+use super::kube_api::World;
+use super::kube_api::resource::Resource;
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The name under which controllers write.
+const MANAGER: &str = "kube-controller-manager";
+/// More rounds than any chain of controllers takes: beyond that two of them undo each other's work.
+const ROUNDS: usize = 1_000;
+
+/// When something is due next.
+#[derive(Debug, Default)]
+struct Due(Option<DateTime<Utc>>);
+
+impl Due {
+    /// Something is due at that time.
+    fn at(&mut self, time: DateTime<Utc>) {
+        self.0 = Some(self.0.map_or(time, |before| before.min(time)));
+    }
+}
+
+/// Lets all controllers do what is due, until nothing is left to do; returns when something is due next.
+///
+/// # Panics
+/// When the controllers come to no end, which is an error in one of them.
+pub fn settle(world: &mut World) -> Option<DateTime<Utc>> {
+    for _ in 0..ROUNDS {
+        let before = world.version();
+        let mut due = Due::default();
+        scalers::run(world);
+        deployments::run(world, &mut due);
+        replica_sets::run(world, &mut due);
+        pods::run(world, &mut due);
+        endpoints::run(world);
+        gateway::run(world);
+        world.collect_garbage();
+        if world.version() == before {
+            return due.0;
+        }
+    }
+    panic!("controllers of the world undo each other's work since {}", world.now());
+}
+
+/// Lets time pass, with all that controllers do meanwhile, each thing at its time.
+pub fn pass(world: &mut World, time: TimeDelta) {
+    let end = world.now() + time;
+    loop {
+        match settle(world).filter(|due| *due <= end) {
+            Some(due) => world.pass((due - world.now()).max(TimeDelta::milliseconds(1))),
+            None if world.now() < end => world.pass(end - world.now()),
+            None => return,
+        }
+    }
+}
+
+/// All objects of a kind, as they are now.
+fn all(world: &World, api_version: &str, kind: &str) -> Vec<Arc<Value>> {
+    Resource::of_kind(api_version, kind).map_or_else(Vec::new, |found| world.list(found, "").cloned().collect())
+}
+
+/// Those of them that this one controls.
+fn controlled<'a>(objects: &'a [Arc<Value>], owner: &Value) -> impl Iterator<Item = &'a Arc<Value>> {
+    let uid = owner["metadata"]["uid"].clone();
+    objects.iter().filter(move |object| {
+        let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+        owners.into_iter().any(|owner| owner["uid"] == uid && owner["controller"] == true)
+    })
+}
+
+/// The reference by which a controller owns what it makes.
+fn owner(object: &Value) -> Value {
+    json!([{
+        "apiVersion": object["apiVersion"], "kind": object["kind"], "name": object["metadata"]["name"],
+        "uid": object["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
+    }])
+}
+
+fn ends(object: &Value) -> bool {
+    !object["metadata"]["deletionTimestamp"].is_null()
+}
+
+fn count(value: &Value, or: i64) -> i64 {
+    value.as_i64().unwrap_or(or)
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn time(value: &Value) -> Option<DateTime<Utc>> {
+    value.as_str()?.parse().ok()
+}
+
+fn stamp(world: &World) -> Value {
+    world.now().to_rfc3339_opts(SecondsFormat::Secs, true).into()
+}
+
+/// A condition of an object's status.
+fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
+    object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
+}
+
+/// Writes the status of an object, if it differs. What others changed meanwhile comes with the next round.
+fn write_status(world: &mut World, object: &Value, status: Value, manager: &str) {
+    if object["status"] == status {
+        return;
+    }
+    let mut next = object.clone();
+    next["status"] = status;
+    drop(world.update(&next, "status", manager));
+}
+
+/// A short text that differs where the value does, of signs that may stand in names.
+fn digest(value: &Value) -> String {
+    const SIGNS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+    // FNV-1a over the text: it only has to tell templates apart, and to stay the same.
+    let hash = value
+        .to_string()
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let place = |n: u32| usize::try_from(hash / 27_u64.pow(n) % 27).unwrap_or_default();
+    (0..9).map(|n| char::from(SIGNS[place(n)])).collect()
+}

@@ -1,0 +1,162 @@
+//! The scheduler and the kubelets: Pods are placed, start, become ready, fail and end.
+//!
+//! Annotations choose a Pod's fate, as they do in the test bed; durations are written as `5s` or `2m`:
+//!
+//! | annotation | fate |
+//! |---|---|
+//! | `testbed/ready-after: 5s` | runs, and is ready, after that time; else at once |
+//! | `testbed/fail-after: 20s` | is not ready any more that long after it became so, for good |
+//! | `testbed/behaviour: stuck` | runs, and never becomes ready |
+//! | `testbed/behaviour: crash` | crashes again and again |
+//! | `testbed/behaviour: image` | its image cannot be pulled |
+//!
+//! An image whose tag ends in `-stuck`, `-crash` or `-image` does the same without an annotation.
+
+use super::{Due, all, condition, ends, stamp, text, time, write_status};
+use crate::manifest::duration::Span;
+use crate::sim::kube_api::World;
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::{Value, json};
+
+const SCHEDULER: &str = "kube-scheduler";
+const KUBELET: &str = "kubelet";
+/// How many nodes there seem to be.
+const NODES: u64 = 3;
+
+/// What becomes of a Pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Ready,
+    Stuck,
+    Crash,
+    Image,
+}
+
+pub(super) fn run(world: &mut World, due: &mut Due) {
+    for pod in all(world, "v1", "Pod") {
+        if ends(&pod) {
+            // A kubelet that has nothing to run has nothing to wait for.
+            drop(world.delete(&pod));
+        } else if text(&pod, "/spec/nodeName").is_empty() {
+            place(world, &pod);
+        } else if let Some(status) = status(world, &pod, due) {
+            write_status(world, &pod, status, KUBELET);
+        }
+    }
+}
+
+/// A number that no other Pod has.
+fn number(pod: &Value) -> u64 {
+    text(pod, "/metadata/uid").rsplit('-').next().and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0)
+}
+
+fn place(world: &mut World, pod: &Value) {
+    let mut placed = pod.clone();
+    placed["spec"]["nodeName"] = format!("node-{}", number(pod) % NODES).into();
+    let Ok(placed) = world.update(&placed, "", SCHEDULER) else { return };
+    let mut status = placed["status"].clone();
+    status["conditions"] =
+        json!([{"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": stamp(world)}]);
+    write_status(world, &placed, status, SCHEDULER);
+}
+
+fn fate(pod: &Value) -> Fate {
+    let behaviour = pod["metadata"]["annotations"]["testbed/behaviour"].as_str();
+    let images = pod["spec"]["containers"].as_array().into_iter().flatten();
+    let tag = images.filter_map(|c| c["image"].as_str()?.rsplit_once('-')).map(|(_, word)| word);
+    let named = |word: &str| match word {
+        "stuck" => Some(Fate::Stuck),
+        "crash" => Some(Fate::Crash),
+        "image" => Some(Fate::Image),
+        _ => None,
+    };
+    behaviour.into_iter().chain(tag).find_map(named).unwrap_or(Fate::Ready)
+}
+
+fn span(pod: &Value, annotation: &str) -> Option<TimeDelta> {
+    Some(pod["metadata"]["annotations"][annotation].as_str()?.parse::<Span>().ok()?.delta())
+}
+
+/// The status that a Pod has by now; none while it stays as it is.
+fn status(world: &World, pod: &Value, due: &mut Due) -> Option<Value> {
+    let fate = fate(pod);
+    if text(pod, "/status/phase") == "Pending" {
+        if fate == Fate::Image {
+            let waits = pod["status"]["containerStatuses"].is_null();
+            return waits.then(|| started(world, pod, fate));
+        }
+        let placed = condition(pod, "PodScheduled").and_then(|c| time(&c["lastTransitionTime"]))?;
+        let ready = placed + span(pod, "testbed/ready-after").unwrap_or_default();
+        return is_due(world, ready, due).then(|| started(world, pod, fate));
+    }
+    let ready = condition(pod, "Ready").filter(|ready| ready["status"] == "True")?;
+    let fails = time(&ready["lastTransitionTime"])? + span(pod, "testbed/fail-after")?;
+    is_due(world, fails, due).then(|| failed(world, pod))
+}
+
+fn is_due(world: &World, time: DateTime<Utc>, due: &mut Due) -> bool {
+    if world.now() < time {
+        due.at(time);
+    }
+    world.now() >= time
+}
+
+fn started(world: &World, pod: &Value, fate: Fate) -> Value {
+    let now = stamp(world);
+    let ready = fate == Fate::Ready;
+    let number = number(pod) % 65_000;
+    let container = |container: &Value| {
+        let state = match fate {
+            Fate::Ready | Fate::Stuck => json!({"running": {"startedAt": now}}),
+            Fate::Crash => {
+                json!({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}})
+            }
+            Fate::Image => json!({"waiting": {"reason": "ImagePullBackOff", "message": "back-off pulling image"}}),
+        };
+        json!({
+            "name": container["name"], "image": container["image"],
+            "imageID": if fate == Fate::Image { "".into() } else { container["image"].clone() },
+            "ready": ready, "started": ready, "restartCount": if fate == Fate::Crash { 5 } else { 0 }, "state": state,
+        })
+    };
+    let containers: Vec<_> = pod["spec"]["containers"].as_array().into_iter().flatten().map(container).collect();
+    let mut status = pod["status"].clone();
+    status["phase"] = if fate == Fate::Image { "Pending" } else { "Running" }.into();
+    status["startTime"] = now.clone();
+    status["hostIP"] = "10.254.0.1".into();
+    if fate != Fate::Image {
+        let address = format!("10.0.{}.{}", number / 256, number % 256);
+        status["podIPs"] = json!([{"ip": address}]);
+        status["podIP"] = address.into();
+    }
+    let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    let word = if ready { "True" } else { "False" };
+    for (kind, word) in [("Initialized", "True"), ("ContainersReady", word), ("Ready", word)] {
+        conditions.push(with_reason(kind, word, &now));
+    }
+    status["conditions"] = conditions.into();
+    status["containerStatuses"] = containers.into();
+    status
+}
+
+fn failed(world: &World, pod: &Value) -> Value {
+    let mut status = pod["status"].clone();
+    let now = stamp(world);
+    for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+        if let kind @ ("Ready" | "ContainersReady") = condition["type"].as_str().unwrap_or_default() {
+            *condition = with_reason(kind, "False", &now);
+        }
+    }
+    for container in status["containerStatuses"].as_array_mut().into_iter().flatten() {
+        container["ready"] = false.into();
+    }
+    status
+}
+
+fn with_reason(kind: &str, status: &str, now: &Value) -> Value {
+    let mut condition = json!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": now});
+    if status == "False" {
+        condition["reason"] = "ContainersNotReady".into();
+    }
+    condition
+}

@@ -1,0 +1,177 @@
+//! What the controllers of the world in a process come to, beside the real ones with fake kubelets.
+
+use crate::support::cluster::{Bed, eventually};
+use chrono::TimeDelta;
+use kube::Client;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use tidegate::sim::kube_api::KubeApi;
+use tidegate::sim::workloads;
+
+/// One of the two clusters.
+struct Side {
+    client: Client,
+    namespace: String,
+    api: Option<KubeApi>,
+}
+
+impl Side {
+    fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+    }
+
+    async fn create(&self, object: &Value) {
+        let api = self.api(object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
+        api.create(&PostParams::default(), &serde_json::from_value(object.clone()).unwrap()).await.unwrap();
+    }
+
+    async fn all(&self, api_version: &str, kind: &str) -> Vec<Value> {
+        let found = self.api(api_version, kind).list(&ListParams::default()).await.unwrap();
+        found.items.into_iter().map(|item| serde_json::to_value(item).unwrap()).collect()
+    }
+
+    /// Lets a minute pass where time is ours.
+    fn pass(&self) {
+        if let Some(api) = &self.api {
+            api.change(|world| workloads::pass(world, TimeDelta::minutes(1)));
+        }
+    }
+
+    /// The Deployment's reason for its progress, once it has seen the newest generation.
+    async fn progress(&self) -> Option<String> {
+        let found = self.api("apps/v1", "Deployment").get("a").await.unwrap();
+        let found = serde_json::to_value(found).unwrap();
+        let conditions = found["status"]["conditions"].as_array()?;
+        let seen = found["status"]["observedGeneration"] == found["metadata"]["generation"];
+        let progress = conditions.iter().find(|c| c["type"] == "Progressing").filter(|_| seen)?;
+        Some(progress["reason"].as_str()?.to_owned())
+    }
+
+    /// What there is by now, without what cannot be equal.
+    async fn shown(&self) -> Value {
+        let mut shown = Vec::new();
+        for mut object in self.all("apps/v1", "Deployment").await {
+            shown.push(json!({"status": object["status"].take(), "generation": object["metadata"]["generation"],
+                              "annotations": object["metadata"]["annotations"]}));
+        }
+        let mut sets = self.all("apps/v1", "ReplicaSet").await;
+        sets.sort_by_key(|set| set["metadata"]["annotations"]["deployment.kubernetes.io/revision"].to_string());
+        let hashes: Vec<_> = sets.iter().map(|set| text(&set["metadata"]["labels"]["pod-template-hash"])).collect();
+        for mut set in sets {
+            // How many steps a ReplicaSet takes is a matter of timing.
+            let seen = set["status"].as_object_mut().unwrap().shift_remove("observedGeneration");
+            set["status"]["upToDate"] = (seen.as_ref() == Some(&set["metadata"]["generation"])).into();
+            shown.push(json!({"name": set["metadata"]["name"], "labels": set["metadata"]["labels"],
+                              "owners": set["metadata"]["ownerReferences"], "spec": set["spec"], "status": set["status"]}));
+        }
+        for slice in self.all("discovery.k8s.io/v1", "EndpointSlice").await {
+            let endpoints = slice["endpoints"].as_array().into_iter().flatten();
+            let mut endpoints: Vec<_> = endpoints.map(|e| json!([e["conditions"], e["targetRef"]["kind"]])).collect();
+            endpoints.sort_by_key(Value::to_string);
+            shown.push(
+                json!({"ports": slice["ports"], "endpoints": endpoints, "owners": slice["metadata"]["ownerReferences"],
+                              "service": slice["metadata"]["labels"]["kubernetes.io/service-name"]}),
+            );
+        }
+        let mut pods: Vec<_> = self.all("v1", "Pod").await.iter().map(pod).collect();
+        pods.sort_by_key(Value::to_string);
+        shown.extend(pods);
+        let mut shown = Value::from(shown);
+        same(&mut shown, &hashes);
+        shown
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// What tidegate reads of a Pod.
+fn pod(pod: &Value) -> Value {
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    let ready: Vec<_> = conditions.filter(|c| c["type"] == "Ready").map(|c| c["status"].clone()).collect();
+    let containers = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+    let containers: Vec<_> =
+        containers.map(|c| json!([c["name"], c["image"], c["ready"], c["state"]["waiting"]["reason"]])).collect();
+    json!({"labels": pod["metadata"]["labels"], "owners": pod["metadata"]["ownerReferences"], "ready": ready,
+           "phase": pod["status"]["phase"], "containers": containers, "placed": pod["spec"]["nodeName"].is_string()})
+}
+
+/// Takes out uids and times, and numbers the hashes of templates.
+fn same(value: &mut Value, hashes: &[String]) {
+    match value {
+        Value::Object(fields) => {
+            for key in ["uid", "lastTransitionTime", "lastUpdateTime", "creationTimestamp"] {
+                fields.shift_remove(key);
+            }
+            fields.values_mut().for_each(|value| same(value, hashes));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|value| same(value, hashes)),
+        Value::String(text) => {
+            for (number, hash) in hashes.iter().enumerate() {
+                *text = text.replace(hash, &format!("<hash {number}>"));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn objects() -> [Value; 2] {
+    let labels = json!({"app": "a"});
+    let container = json!({"name": "c", "image": "a:1", "ports": [{"name": "http", "containerPort": 8080}]});
+    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});
+    let spec =
+        json!({"replicas": 4, "progressDeadlineSeconds": 3, "selector": {"matchLabels": labels}, "template": template});
+    let ports = json!([{"name": "http", "port": 80, "targetPort": "http"}]);
+    [
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": spec}),
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": {"selector": labels, "ports": ports}}),
+    ]
+}
+
+#[tokio::test]
+async fn rollouts_come_to_the_same() {
+    let space = Bed::shared().await.space("workloads").await;
+    let api = KubeApi::new("2026-03-01T12:00:00Z".parse().unwrap());
+    api.change(|world| world.make_namespace(&space.name));
+    let sim = Side { client: Client::new(api.clone(), "default"), namespace: space.name.clone(), api: Some(api) };
+    let real = Side { client: space.client.clone(), namespace: space.name.clone(), api: None };
+    for side in [&real, &sim] {
+        for object in objects() {
+            side.create(&object).await;
+        }
+    }
+    let annotated = |behaviour: Value| json!({"metadata": {"annotations": {"testbed/behaviour": behaviour}}});
+    let image = json!({"spec": {"containers": [{"name": "c", "image": "a:2", "ports": [{"name": "http", "containerPort": 8080}]}]}});
+    let chapters = [
+        ("it comes up", json!({}), "NewReplicaSetAvailable"),
+        ("another image", json!({"template": image}), "NewReplicaSetAvailable"),
+        ("one that never becomes ready", json!({"template": annotated("stuck".into())}), "ProgressDeadlineExceeded"),
+        ("the one before again", json!({"template": annotated(Value::Null)}), "NewReplicaSetAvailable"),
+        ("one that crashes", json!({"template": annotated("crash".into())}), "ProgressDeadlineExceeded"),
+        ("fewer", json!({"replicas": 2, "template": annotated(Value::Null)}), "NewReplicaSetAvailable"),
+        ("none", json!({"replicas": 0}), "NewReplicaSetAvailable"),
+    ];
+    for (title, change, reason) in chapters {
+        for side in [&real, &sim] {
+            let patch = Patch::Merge(json!({"spec": change}));
+            side.api("apps/v1", "Deployment").patch("a", &PatchParams::default(), &patch).await.unwrap();
+            side.pass();
+        }
+        assert_eq!(sim.progress().await.as_deref(), Some(reason), "{title}");
+        let found = sim.shown().await;
+        let last = std::cell::RefCell::new(Value::Null);
+        // Each of the real controllers takes its own time.
+        let equal = async || {
+            let shown = real.shown().await;
+            let equal = shown == found;
+            *last.borrow_mut() = shown;
+            equal.then_some(())
+        };
+        let settled = tokio::time::timeout(std::time::Duration::from_secs(30), eventually(title, equal)).await;
+        assert!(settled.is_ok(), "{title}\nreal: {}\nsim:  {found}", last.borrow());
+    }
+}
