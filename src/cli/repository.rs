@@ -9,6 +9,8 @@ use crate::manifest::desired::{Plan, Set, Target};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
+use crate::manifest::installation::Caps;
+use crate::manifest::load::{self, Rejected};
 use crate::manifest::set::{self, SetFiles};
 use crate::record::state::RolloutState;
 use crate::record::store;
@@ -177,6 +179,17 @@ impl Repository {
             Ok(plan) => Ok(Record { state, plan }),
             Err(error) => Err(error.to_string()),
         })
+    }
+
+    /// The rollouts that `branch`, the one that people push to, declares with errors, as `validate` would tell them. A
+    /// branch that is not there, or whose tree cannot be read, tells of none.
+    pub(super) async fn rejected(&self, branch: &str) -> Result<BTreeMap<RolloutId, Rejected>, Failure> {
+        let name = named(branch)?;
+        let Some(tip) = self.store.ls_refs(&[name.as_str()]).await?.remove(&name) else { return Ok(BTreeMap::new()) };
+        self.store.fetch(&BTreeMap::from([(name, tip.clone())])).await?;
+        let Ok(files) = self.store.files(&tip, None).await else { return Ok(BTreeMap::new()) };
+        let rollouts = load::load(&files, &Caps::default()).rollouts;
+        Ok(rollouts.into_iter().filter_map(|(id, outcome)| Some((id, outcome.err()?))).collect())
     }
 
     /// All files of the state branch below `dir`.

@@ -18,7 +18,7 @@ const EVERY: Duration = Duration::from_secs(2);
 /// Show where each rollout stands
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Shows where each rollout stands, from the record in Git alone: no cluster is asked. What needs a person \
+    long_about = "Shows where each rollout stands, from Git alone: no cluster is asked. What needs a person \
                   comes first.",
     after_help = "Examples:
   tidegate status
@@ -36,6 +36,9 @@ pub(super) struct StatusArgs {
     /// Ends with 3 while something waits or moves, with 1 if something failed
     #[arg(long)]
     exit_code: bool,
+    /// The branch that people push to: rollouts that it declares with errors are shown as Rejected
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    branch: String,
     #[command(flatten)]
     repository: RepositoryArgs,
 }
@@ -44,7 +47,7 @@ pub(super) struct StatusArgs {
 pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, Failure> {
     let mut repository = Repository::open(&args.repository, Access::Read).await?;
     let which = args.which.as_deref();
-    let status = look(&repository, which).await?;
+    let status = look(&repository, &args.branch, which).await?;
     if !args.watch {
         screen.show(&status, |status, ink| table(status, now(), ink))?;
         return Ok(if args.exit_code { verdict(&status) } else { Exit::Done });
@@ -64,23 +67,25 @@ pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, F
         }
         tokio::time::sleep(EVERY).await;
         seen = match repository.refresh().await {
-            Ok(()) => look(&repository, which).await,
+            Ok(()) => look(&repository, &args.branch, which).await,
             Err(failure) => Err(failure),
         };
     }
 }
 
-async fn look(repository: &Repository, which: Option<&str>) -> Result<StatusView, Failure> {
-    let mut records = repository.records().await?;
+async fn look(repository: &Repository, branch: &str, which: Option<&str>) -> Result<StatusView, Failure> {
+    let records = repository.records().await?;
+    let mut rollouts = view::rollouts(&records, now());
+    let rejected = repository.rejected(branch).await?;
+    // What has a record tells of its errors there, beside where it stands.
+    let new = rejected.iter().filter(|(id, _)| !records.contains_key(id));
+    rollouts.extend(new.map(|(id, rejected)| view::rejected(id, rejected)));
+    view::sort(&mut rollouts);
     if let Some(which) = which {
-        let chosen = choose(which, records.keys())?;
-        records.retain(|id, _| chosen.contains(id));
+        let chosen = choose(which, rollouts.iter().map(|view| &view.rollout))?;
+        rollouts.retain(|view| chosen.contains(&view.rollout));
     }
-    Ok(StatusView {
-        instance: repository.instance.clone(),
-        tip: repository.state_tip()?.to_string(),
-        rollouts: view::rollouts(&records, now()),
-    })
+    Ok(StatusView { instance: repository.instance.clone(), tip: repository.state_tip()?.to_string(), rollouts })
 }
 
 /// The rollouts that a person means: one, or those of a namespace.

@@ -3,15 +3,18 @@
 use super::repository::{Record, Records};
 use super::status::{table, verdict};
 use super::ui::Ink;
-use super::view::{StatusView, rollouts};
+use super::view::{RolloutView, StatusView, rollouts};
 use super::why::{text, why};
 use super::{Cli, Exit};
 use crate::gate::decisions::Ignored;
 use crate::manifest::desired::Plan;
+use crate::manifest::diagnostic::{Code, Diagnostic};
+use crate::manifest::load::Rejected;
 use crate::record::fixture::{self, past, stop, time};
 use crate::record::posture::Split;
-use crate::record::state::{Clock, Condition, Outcome, Phase, RolloutState, Route, Standing, Stop, Then, Time};
+use crate::record::state::{Clock, Condition, Outcome, Phase, Pull, RolloutState, Route, Standing, Stop, Then, Time};
 use clap::CommandFactory;
+use std::collections::BTreeSet;
 
 /// Three phases: testers by header, a tenth after approval, half inside a window; promotion after approval.
 pub(crate) fn plan() -> Plan {
@@ -143,6 +146,40 @@ pub(crate) fn blocked() -> Record {
     Record { state, plan: None }
 }
 
+/// The soak of run 7 is over, and nobody enters the next step.
+pub(crate) fn due() -> Record {
+    let Record { mut state, plan } = soaking();
+    let clock = Clock { exposed: Some(time("09:50:00")), ..Clock::entered(time("09:49:00")) };
+    state.phase = Phase::Progressing(Stop { clock, ..stop("tenth") });
+    Record { state: named(state, "due"), plan }
+}
+
+/// Run 7 failed, and a branch proposes to undo its change.
+pub(crate) fn failed_with_revert() -> Record {
+    let Record { mut state, plan } = failed();
+    let branch = "tidegate/prod/propose/shop/failed/7-07070707-revert".to_owned();
+    state.revert = Some(Pull { branch, head: fixture::commit(9) });
+    Record { state, plan }
+}
+
+fn rejected() -> RolloutView {
+    let error = |line, found: &str| Diagnostic {
+        line,
+        ..Diagnostic::of_file(&"shop/new/rollout.yaml".parse().unwrap(), Code::Schema, found, "another thing")
+    };
+    let diagnostics = vec![error(3, "one"), error(5, "two"), error(8, "three"), error(13, "four")];
+    super::view::rejected(&"shop/new".parse().unwrap(), &Rejected { paths: BTreeSet::new(), diagnostics })
+}
+
+#[test]
+fn a_new_rollout_with_errors_is_shown() {
+    let why = super::why::unrecorded(rejected());
+    insta::assert_snapshot!("why_rejected", text(&why, now(), Ink::Plain));
+    let status = StatusView { rollouts: vec![rejected()], ..status() };
+    insta::assert_snapshot!("status_rejected", table(&status, now(), Ink::Plain));
+    assert_eq!(verdict(&status), Exit::Findings);
+}
+
 fn all() -> Records {
     let records = [
         steady(),
@@ -236,6 +273,8 @@ fn why_of_each_state() {
         ("waiting", waiting()),
         ("reverting", reverting()),
         ("failed", failed()),
+        ("failed_with_revert", failed_with_revert()),
+        ("due", due()),
         ("on_candidate", on_candidate()),
         ("blocked", blocked()),
     ] {
@@ -243,6 +282,18 @@ fn why_of_each_state() {
         insta::assert_snapshot!(format!("why_{name}"), text(&why(&record, ignored, now()), now(), Ink::Plain));
     }
     insta::assert_snapshot!("why_json", serde_json::to_string_pretty(&why(&waiting(), ignored(), now())).unwrap());
+}
+
+#[test]
+fn decisions_that_do_not_count_are_capped_and_counted() {
+    let ignored = |n: usize| Ignored {
+        path: format!("shop/waiting/{n}-06060606-tenth.yaml").parse().unwrap(),
+        why: "it names another run".to_owned(),
+    };
+    let why = why(&waiting(), (1..=8).map(ignored).collect(), now());
+    let text = text(&why, now(), Ink::Plain);
+    assert!(text.contains("ignored 3 older, all in -o json\n"), "{text}");
+    assert_eq!((text.matches("it names another run").count(), why.ignored.len()), (5, 8));
 }
 
 #[test]

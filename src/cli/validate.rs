@@ -22,8 +22,9 @@ use std::sync::Arc;
 /// Check all files of a repository
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    long_about = "Checks all files of a repository, without a cluster and without a network: every error at once, with its \
-                  line, what was expected and how to mend it.",
+    long_about = "Checks all files of a repository, without a cluster and without a network: each error with its line, what was \
+                  expected and how to mend it. What is wrong with the shape of a rollout's file (a field that does not \
+                  exist, a text for a number) is told first; what its content would lead to, once its shape is right.",
     after_help = "Examples:
   tidegate validate
   tidegate validate . -o json   # for CI
@@ -196,6 +197,9 @@ fn summary(loaded: &Loaded, errors: usize) -> String {
     parts.join(", ") + "\n"
 }
 
+/// Stands for a line that may hold a secret.
+const HIDDEN: &str = "(not shown: this line may hold a secret)";
+
 /// One finding: what is wrong, the place as `path:line:column`, the source line with the spot underlined, advice.
 #[must_use]
 pub fn rendered(diagnostic: &Diagnostic, level: Level<'_>, colour: Colour) -> String {
@@ -203,6 +207,10 @@ pub fn rendered(diagnostic: &Diagnostic, level: Level<'_>, colour: Colour) -> St
     let title = level.primary_title(found.as_str()).id(code.as_str());
     let expected = format!("expected {expected}");
     let place = path.to_string();
+    // A line that must not be shown keeps its place.
+    let source = if source.is_empty() && *line > 1 { HIDDEN } else { source.as_str() };
+    let column = if source == HIDDEN { &1 } else { column };
+    let length = if source == HIDDEN { &HIDDEN.len() } else { length };
     let mut group: Group<'_> = if source.is_empty() {
         title
             .element(annotate_snippets::Origin::path(format!("{path}:{line}:{column}")))
@@ -212,7 +220,7 @@ pub fn rendered(diagnostic: &Diagnostic, level: Level<'_>, colour: Colour) -> St
         let rest = source.get(start..).unwrap_or_default();
         let width: usize = rest.chars().take((*length).max(1)).map(char::len_utf8).sum();
         let spot = AnnotationKind::Primary.span(start..start + width).label(expected);
-        title.element(Snippet::source(source.as_str()).line_start(*line).path(place).annotation(spot))
+        title.element(Snippet::source(source).line_start(*line).path(place).annotation(spot))
     };
     if let Some(help) = help {
         group = group.element(Level::HELP.message(help.as_str()));

@@ -6,9 +6,10 @@ use super::repository::{Record, Records};
 use crate::manifest::desired::Plan;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{InstanceName, RolloutId};
+use crate::manifest::load::Rejected;
 use crate::plan::procedure::{self, Roles, Stage, Step};
 use crate::plan::report::Reason;
-use crate::record::state::{Phase, RolloutState, Run, Standing, Stop, Time};
+use crate::record::state::{Phase, Pull, RolloutState, Run, Standing, Stop, Time};
 use crate::record::text::{exposure, plain, since};
 use serde::{Serialize, Serializer};
 
@@ -122,7 +123,7 @@ impl RolloutView {
     #[must_use]
     pub(super) fn urgency(&self) -> Urgency {
         match self.phase.as_str() {
-            "Failed" | "Unknown" | "Unreadable" => Urgency::Wrong,
+            "Failed" | "Unknown" | "Unreadable" | "Rejected" => Urgency::Wrong,
             "Reverting" => Urgency::Back,
             "Waiting" | "WaitingPromotion" => Urgency::Waiting,
             "Steady" if self.waits.is_empty() => Urgency::Rest,
@@ -143,15 +144,36 @@ pub(super) fn rollouts(records: &Records, now: Time) -> Vec<RolloutView> {
             Err(why) => unreadable(id, why),
         })
         .collect();
-    views.sort_by(|a, b| (a.urgency(), &a.rollout).cmp(&(b.urgency(), &b.rollout)));
+    sort(&mut views);
     views
 }
 
+/// What needs a person first; by name.
+pub(super) fn sort(views: &mut [RolloutView]) {
+    views.sort_by(|a, b| (a.urgency(), &a.rollout).cmp(&(b.urgency(), &b.rollout)));
+}
+
 fn unreadable(id: &RolloutId, why: &str) -> RolloutView {
-    let wait = wait(Reason::RecordUnreadable, why, None);
+    without_record(id, "Unreadable", wait(id, Reason::RecordUnreadable, why, None))
+}
+
+/// How many errors of a rejected rollout are told: `validate` tells them all.
+const ERRORS: usize = 3;
+
+/// A rollout that main declares with errors and that has no record: no controller has ever acted on it.
+#[must_use]
+pub(super) fn rejected(id: &RolloutId, Rejected { paths: _, diagnostics }: &Rejected) -> RolloutView {
+    let mut errors: Vec<String> = diagnostics.iter().take(ERRORS).map(ToString::to_string).collect();
+    if let Some(more) = diagnostics.len().checked_sub(ERRORS).filter(|more| *more > 0) {
+        errors.push(format!("and {more} more"));
+    }
+    without_record(id, "Rejected", wait(id, Reason::Rejected, &errors.join("; "), None))
+}
+
+fn without_record(id: &RolloutId, phase: &str, wait: WaitView) -> RolloutView {
     RolloutView {
         rollout: id.clone(),
-        phase: "Unreadable".to_owned(),
+        phase: phase.to_owned(),
         step: None,
         next: None,
         steps: Vec::new(),
@@ -230,32 +252,48 @@ fn waits(record: &Record, steps: &[Step], now: Time) -> Vec<WaitView> {
             of_step(state, plan, run, step, stop, now)
         }));
     }
-    for condition in &state.conditions {
-        let owner = owner(&condition.reason);
+    // A run that failed says why itself, and what to do.
+    let failed = matches!(state.phase, Phase::Failed { standing: Standing::Stable, .. });
+    for condition in state.conditions.iter().filter(|c| !failed || c.reason != Reason::Refused.as_str()) {
+        let known = Reason::ALL.iter().find(|known| known.as_str() == condition.reason);
+        let revert = state.revert.as_ref().filter(|_| known == Some(&Reason::Refused));
+        let own = condition.act.as_deref().map(plain);
+        let act = own.or_else(|| known.and_then(|known| hint(&state.metadata, *known)));
         waits.push(WaitView {
             reason: plain(&condition.reason),
             message: plain(&condition.message),
-            owner: owner.to_owned(),
+            owner: known.map_or("unknown", |known| known.owner()).to_owned(),
             since: Some(condition.since),
             until: condition.until,
-            act: condition.act.as_deref().map(plain),
+            act: act.map(|act| or_revert(revert, &act)),
         });
     }
     waits
 }
 
-fn owner(reason: &str) -> &'static str {
-    Reason::ALL.iter().find(|known| known.as_str() == reason).map_or("unknown", |known| known.owner())
+/// What people can do about a reason that does not say so itself.
+fn hint(id: &RolloutId, reason: Reason) -> Option<String> {
+    reason.hint().map(|hint| hint.replace("ROLLOUT", &id.to_string()))
 }
 
-fn wait(reason: Reason, message: &str, since: Option<Time>) -> WaitView {
+/// What people can do; first of all to merge the branch that undoes the change on main, if there is one.
+fn or_revert(revert: Option<&Pull>, act: &str) -> String {
+    match revert {
+        Some(Pull { branch, head: _ }) => {
+            format!("merge {} into main, which undoes the change; or {act}", plain(branch))
+        }
+        None => act.to_owned(),
+    }
+}
+
+fn wait(id: &RolloutId, reason: Reason, message: &str, since: Option<Time>) -> WaitView {
     WaitView {
         reason: reason.as_str().to_owned(),
         message: plain(message),
         owner: reason.owner().to_owned(),
         since,
         until: None,
-        act: None,
+        act: hint(id, reason),
     }
 }
 
@@ -272,7 +310,7 @@ fn of_phase(state: &RolloutState, plan: Option<&Plan>) -> Option<WaitView> {
     };
     match &state.phase {
         Phase::Failed { why, since, standing: Standing::Stable } => {
-            let act = format!("change the manifests, or: tidegate retry {id}");
+            let act = or_revert(state.revert.as_ref(), &format!("change the manifests, or: tidegate retry {id}"));
             Some(own("Failed", why, "the team", *since, act))
         }
         Phase::Failed { why, since, standing: Standing::OnCandidate } => {
@@ -284,7 +322,7 @@ fn of_phase(state: &RolloutState, plan: Option<&Plan>) -> Option<WaitView> {
         }
         Phase::Unknown(_) => {
             let why = format!("written by tidegate {}: this version cannot tell what it means", state.writer.version);
-            Some(wait(Reason::UnknownPhase, &why, None))
+            Some(wait(id, Reason::UnknownPhase, &why, None))
         }
         Phase::Initializing(_)
         | Phase::Steady { .. }
@@ -296,7 +334,7 @@ fn of_phase(state: &RolloutState, plan: Option<&Plan>) -> Option<WaitView> {
         | Phase::Terminating { .. } => {
             let run = state.run.as_ref().filter(|_| plan.is_none())?;
             let why = format!("the plan of run {} is not on the state branch", run.id);
-            Some(wait(Reason::RecordUnreadable, &why, None))
+            Some(wait(id, Reason::RecordUnreadable, &why, None))
         }
     }
 }
@@ -306,7 +344,7 @@ fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Sto
     if matches!(state.phase, Phase::Waiting { .. } | Phase::WaitingPromotion { .. } | Phase::Reverting { .. }) {
         return None;
     }
-    let need = soak(plan, run, step);
+    let need = procedure::soak(plan, run, step);
     let Some(exposed) = stop.clock.exposed else {
         let limit = plan.progress_deadline;
         let message =
@@ -322,33 +360,34 @@ fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Sto
     };
     let done = u64::try_from((now - exposed).num_seconds()).unwrap_or(0);
     if done >= need.as_secs() {
-        return None;
+        return due(state, step, exposed + need.delta());
     }
     let what = if step.stage == Stage::Finalising { "requests in flight drain" } else { "it stays exposed" };
-    let mut wait =
-        wait(Reason::Soak, &format!("{}: {what}, {} of {need}", step.name, Span::from_secs(done)), Some(exposed));
+    let mut wait = wait(
+        &state.metadata,
+        Reason::Soak,
+        &format!("{}: {what}, {} of {need}", step.name, Span::from_secs(done)),
+        Some(exposed),
+    );
     wait.until = Some(exposed + need.delta());
     wait.act = (step.stage != Stage::Finalising).then(|| format!("tidegate skip {}", state.metadata));
     Some(wait)
 }
 
-/// How long a step has to stay reached: its soak, after the route has settled (design §13.1).
-#[must_use]
-pub(super) fn soak(plan: &Plan, run: &Run, step: &Step) -> Span {
-    let drains = step.stage == Stage::Finalising;
-    if run.skipped.as_ref() == Some(&step.name) && !drains {
-        return Span::ZERO;
+/// A step that has nothing left to wait for: a controller that acts enters the next one at its next look. Checks without
+/// a result keep it there, and say so.
+fn due(state: &RolloutState, step: &Step, since: Time) -> Option<WaitView> {
+    if state.conditions.iter().any(|condition| condition.reason == Reason::Inconclusive.as_str()) {
+        return None;
     }
-    Span::from_secs(step.soak.as_secs() + settle(plan, step))
-}
-
-/// The seconds that a route has to be in force before a step's clocks run.
-#[must_use]
-pub(super) fn settle(plan: &Plan, step: &Step) -> u64 {
-    match &plan.traffic {
-        Some(traffic) if step.stage != Stage::Finalising && !matches!(step.name.as_str(), "prepare" | "promote") => {
-            traffic.settle.as_secs()
-        }
-        Some(_) | None => 0,
-    }
+    let act = "if this stays, no controller acts: look at the Lease in its namespace (who holds it, renewed when) and at \
+               its log";
+    Some(WaitView {
+        reason: "Due".to_owned(),
+        message: format!("{}: its time is over, and what comes next is due", step.name),
+        owner: "tidegate".to_owned(),
+        since: Some(since),
+        until: None,
+        act: Some(act.to_owned()),
+    })
 }

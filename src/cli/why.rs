@@ -3,7 +3,7 @@
 use super::Exit;
 use super::args::RepositoryArgs;
 use super::failure::Failure;
-use super::repository::{Access, Record, Repository};
+use super::repository::{self, Access, Record, Repository};
 use super::screen::{Screen, now};
 use super::status::{paint, short};
 use super::ui::{self, Ink};
@@ -19,6 +19,9 @@ use std::fmt::Write;
 /// How many runs of the history are shown.
 const RUNS: usize = 5;
 
+/// How many decisions that do not count are shown.
+const IGNORED: usize = 5;
+
 /// Say all that one rollout waits on
 #[derive(Debug, Args)]
 #[command(
@@ -31,6 +34,9 @@ const RUNS: usize = 5;
 pub(super) struct WhyArgs {
     /// NAMESPACE/NAME, or the name alone if no other rollout has it
     rollout: String,
+    /// The branch that people push to, where a rollout without a record may be declared with errors
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    branch: String,
     #[command(flatten)]
     repository: RepositoryArgs,
 }
@@ -74,12 +80,42 @@ pub(super) struct WordView {
 /// Says what a rollout waits on.
 pub(super) async fn command(args: WhyArgs, screen: &Screen) -> Result<Exit, Failure> {
     let repository = Repository::open(&args.repository, Access::Read).await?;
-    let (_, record) = repository.record(&args.rollout).await?;
     let now = now();
-    let ignored = words::ignored(&repository, &record, now).await?;
-    let why = why(&record, ignored, now);
+    let why = match declared(&repository, &args).await? {
+        Some(rollout) => unrecorded(rollout),
+        None => {
+            let (_, record) = repository.record(&args.rollout).await?;
+            let ignored = words::ignored(&repository, &record, now).await?;
+            why(&record, ignored, now)
+        }
+    };
     screen.show(&why, |why, ink| text(why, now, ink))?;
     Ok(Exit::Done)
+}
+
+/// The rollout that a person named, if it has no record and its branch declares it with errors.
+async fn declared(repository: &Repository, args: &WhyArgs) -> Result<Option<RolloutView>, Failure> {
+    let records = repository.records().await?;
+    if repository::find(&args.rollout, records.keys()).is_ok() {
+        return Ok(None);
+    }
+    let rejected = repository.rejected(&args.branch).await?;
+    let found = repository::find(&args.rollout, rejected.keys()).ok().filter(|id| !records.contains_key(id));
+    Ok(found.and_then(|id| Some(view::rejected(&id, rejected.get(&id)?))))
+}
+
+/// A rollout of which no record tells.
+#[must_use]
+pub(super) fn unrecorded(rollout: RolloutView) -> WhyView {
+    WhyView {
+        rollout,
+        started: None,
+        last_failure: None,
+        refused: Vec::new(),
+        counted: Vec::new(),
+        ignored: Vec::new(),
+        history: Vec::new(),
+    }
 }
 
 /// All that the record tells, and the decisions that do not count.
@@ -123,7 +159,8 @@ pub(super) fn text(why: &WhyView, now: Time, ink: Ink) -> String {
         heading(&mut out, "Waits on");
         why.rollout.waits.iter().for_each(|wait| out.push_str(&waiting(wait, now, ink)));
     }
-    if let Some(run) = &why.last_failure {
+    let told = |because: &str| why.rollout.waits.iter().any(|wait| wait.message == plain(because));
+    if let Some(run) = why.last_failure.as_ref().filter(|run| !told(&run.why)) {
         heading(&mut out, "Last failure");
         let _ = writeln!(out, "  {}", past(run, now, ink));
     }
@@ -131,7 +168,8 @@ pub(super) fn text(why: &WhyView, now: Time, ink: Ink) -> String {
         heading(&mut out, "Refused revisions");
         for Refused { revision, run, outcome, why: because, at } in &why.refused {
             let when = ui::distance(*at, now);
-            let _ = writeln!(out, "  {}  {outcome:?} in run {run}, {when}: {}", revision.short(), plain(because));
+            let because = if told(because) { String::new() } else { format!(": {}", plain(because)) };
+            let _ = writeln!(out, "  {}  {outcome:?} in run {run}, {when}{because}", revision.short());
             let _ = writeln!(out, "    {} tidegate retry {} --run {run}", ink.dim("do:"), why.rollout.rollout);
         }
     }
@@ -141,7 +179,12 @@ pub(super) fn text(why: &WhyView, now: Time, ink: Ink) -> String {
             let when = at.map(|at| ui::distance(at, now)).unwrap_or_default();
             let _ = writeln!(out, "  {} {words}, {when}  {}", ink.good("counted"), ink.dim(path));
         }
-        for WordView { path, words, at: _ } in &why.ignored {
+        // The newest have the highest runs, and so come last.
+        let more = why.ignored.len().saturating_sub(IGNORED);
+        if more > 0 {
+            let _ = writeln!(out, "  {} {more} older, all in -o json", ink.warn("ignored"));
+        }
+        for WordView { path, words, at: _ } in why.ignored.iter().skip(more) {
             let _ = writeln!(out, "  {} {words}  {}", ink.warn("ignored"), ink.dim(path));
         }
     }

@@ -144,10 +144,10 @@ impl GitError {
     }
 }
 
-/// Foreign text for people: control characters escaped, 1 KiB at most.
+/// Foreign text for people: on one line, control characters escaped, 1 KiB at most.
 fn clean(text: &str) -> String {
     let mut out = String::new();
-    for c in text.trim().chars() {
+    for c in text.split_whitespace().collect::<Vec<_>>().join(" ").chars() {
         if out.len() >= 1_024 {
             out.push('…');
             break;
@@ -160,4 +160,13 @@ fn clean(text: &str) -> String {
 /// The object id of a commit or a blob.
 fn oid(id: &str) -> git2::Oid {
     git2::Oid::from_str(id).expect("40 hex digits, because CommitId and BlobId hold nothing else")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_words_of_a_server_are_one_line() {
+        let said = super::clean(" hook declined: no\nerror: \u{1b}[31mpolicy\u{7} \n");
+        assert_eq!(said, "hook declined: no error: \\u{1b}[31mpolicy\\u{7}");
+    }
 }

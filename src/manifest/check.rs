@@ -6,6 +6,7 @@ mod measured;
 mod phases;
 mod pods;
 mod route;
+mod scale;
 
 use super::desired::TargetKind;
 use super::diagnostic::{Code, Diagnostic, Source};
@@ -15,6 +16,7 @@ use super::set::{Item, Items};
 use super::yaml::{Content, Node};
 use super::{policy::Policy, raw};
 pub(super) use phases::folded;
+pub(super) use scale::scaled;
 use serde_json::Value;
 
 /// What the candidate's copies are called beside stable's (design §7, layout `inPlace`).
@@ -61,9 +63,10 @@ impl Case<'_> {
     fn require(&self, pointer: &str, kind: Kind, name: &ObjectName) -> Result<&Item, Vec<Diagnostic>> {
         self.item(kind, name).ok_or_else(|| {
             let there: Vec<&str> = self.items.keys().filter(|r| r.kind == kind).map(|r| r.name.as_str()).collect();
+            let article = if kind == Kind::HttpRoute { "an" } else { "a" };
             let expected = match there.as_slice() {
-                [] => format!("a {kind} among the manifests"),
-                names => format!("a {kind} among the manifests: {}", names.join(", ")),
+                [] => format!("{article} {kind} among the manifests"),
+                names => format!("{article} {kind} among the manifests: {}", names.join(", ")),
             };
             let found = format!("there is no {kind} {name} in the set");
             self.whole.then(|| self.error(pointer, Code::TargetMissing, found, expected)).into_iter().collect()
@@ -96,6 +99,7 @@ pub(super) fn check(case: &Case<'_>, policy: Option<&Policy>) -> Findings {
             return findings;
         }
     };
+    scale::check(case, target, &mut findings);
     pods::check(case, target, &mut findings);
     findings.errors.extend(route::check(case));
     findings

@@ -43,7 +43,7 @@ pub enum CronError {
         rule: String,
     },
     /// All fields are right, but no day is ever like that.
-    #[error("{found:?} never comes: no year has such a day")]
+    #[error("a day of the calendar: {found:?} never comes, no year has such a day")]
     Never {
         /// The text.
         found: String,
@@ -251,7 +251,7 @@ mod tests {
         "0 9 * *" has 4 fields; five are expected: minute, hour, day of month, month, day of week
         "9" in the day-of-week field: a number from 0 to 7 is expected
         "22-2" in the hour field: a range goes up; write two, as in 22-23,0-2
-        "0 0 31 4 *" never comes: no year has such a day
+        a day of the calendar: "0 0 31 4 *" never comes, no year has such a day
         "#);
     }
 

@@ -100,6 +100,12 @@ codes! {
     RouteLimit,
     /// No pods to split requests to.
     ScaleToZero,
+    /// A number of pods that there cannot be.
+    Replicas,
+    /// A workload that is told to stand still.
+    Paused,
+    /// A file or directory that looks like a rollout's and is not read under its name.
+    Misnamed,
     /// A name that has no room for the candidate's suffix.
     NameTooLong,
     /// A reference to, or an object in, another namespace.
@@ -221,6 +227,8 @@ pub struct Source {
     text: String,
     /// Where each line starts, in bytes.
     starts: Vec<usize>,
+    /// Nothing of it may be quoted.
+    silent: bool,
 }
 
 /// The most mistakes that are told of one file: nobody mends more at a time, and a hostile file could have a million.
@@ -231,7 +239,13 @@ impl Source {
     #[must_use]
     pub fn new(path: RepoPath, text: String) -> Self {
         let starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        Self { path, text, starts }
+        Self { path, text, starts, silent: false }
+    }
+
+    /// The same file, of which no line is ever quoted: what stands beside a mistake may be a secret.
+    #[must_use]
+    pub fn silent(self) -> Self {
+        Self { silent: true, ..self }
     }
 
     /// Its path.
@@ -251,7 +265,7 @@ impl Source {
     pub fn at(&self, mark: Mark, code: Code, found: impl Into<String>, expected: impl Into<String>) -> Diagnostic {
         let start = self.starts.get(mark.line.saturating_sub(1)).copied().unwrap_or(self.text.len());
         let line = self.text[start..].lines().next().unwrap_or_default();
-        let source: String = line.chars().take(LONGEST).collect();
+        let source: String = if self.silent { String::new() } else { line.chars().take(LONGEST).collect() };
         Diagnostic {
             line: mark.line,
             column: mark.column,

@@ -4,6 +4,7 @@
 //! wrong with it, and touches no other. Only a true conflict between two rollouts that may both be there rejects both.
 
 mod conflict;
+mod misnamed;
 
 use super::check::{self, Case, Findings, is_protected};
 use super::desired::{
@@ -99,6 +100,7 @@ pub fn load(files: &Files, caps: &Caps) -> Loaded {
             Entry::BadName { .. } | Entry::Symlink | Entry::Submodule => loaded.warnings.push(unread(path, entry)),
         }
     }
+    loaded.warnings.extend(misnamed::find(files));
     let policy = loaded.policy.as_ref().ok();
     let mut judged = Vec::new();
     for draft in drafts {

@@ -182,14 +182,7 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
             let field = property.as_str().unwrap_or_default();
             at(format!("the field {field} is missing{}", inside(&pointer)), format!("{field}: …"))
         }
-        ValidationErrorKind::Type { kind } => {
-            let expected = match kind {
-                TypeKind::Single(kind) => type_name(&kind.to_string()).to_owned(),
-                TypeKind::Multiple(kinds) => format!("one of {kinds:?}"),
-            };
-            let diagnostic = at(format!("{shown} is no value for {}", field_name(&pointer)), expected.clone());
-            if expected == "a text" { diagnostic.help("quote it") } else { diagnostic }
-        }
+        ValidationErrorKind::Type { kind } => wrong_type::<T>(root, &pointer, error, kind, &at),
         ValidationErrorKind::Enum { options } => at(format!("{shown} is not known here"), listed(options)),
         ValidationErrorKind::Constant { expected_value } => {
             at(format!("{shown} is not known here"), plain(expected_value))
@@ -226,6 +219,29 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
         _ => at(error.to_string(), format!("what the schema of {} says", T::KIND)),
     };
     vec![one]
+}
+
+fn wrong_type<T: File>(
+    root: &Node,
+    pointer: &str,
+    error: &ValidationError<'_>,
+    kind: &TypeKind,
+    at: &dyn Fn(String, String) -> Diagnostic,
+) -> Diagnostic {
+    let expected = match kind {
+        TypeKind::Single(kind) => type_name(&kind.to_string()).to_owned(),
+        TypeKind::Multiple(kinds) => format!("one of {kinds:?}"),
+    };
+    let node = root.at(pointer);
+    let found = format!("{} is no value for {}", node.map(show).unwrap_or_default(), field_name(pointer));
+    if schema_of::<T>(error).and_then(|schema| schema.get("format")?.as_str()) == Some("time-span") {
+        let number = node.and_then(|node| node.value().as_u64());
+        at(found, format!("a duration with its unit, such as {}s", number.unwrap_or(10)))
+    } else if expected == "a text" {
+        at(found, expected).help("quote it")
+    } else {
+        at(found, expected)
+    }
 }
 
 fn inside(pointer: &str) -> String {

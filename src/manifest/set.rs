@@ -247,11 +247,14 @@ pub fn read(files: &SetFiles, base: Option<&RepoPath>, namespace: &Namespace) ->
     let (mut items, mut found) = (Items::new(), Vec::new());
     for (relative, (_, bytes)) in files {
         let full = base.and_then(|dir| format!("{dir}/{relative}").parse().ok()).unwrap_or_else(|| relative.clone());
-        let parsed = yaml::parse(&full, bytes, Dialect::Kubernetes);
+        let mut parsed = yaml::parse(&full, bytes, Dialect::Kubernetes);
         let has_secret = parsed.source.text().contains("Secret");
+        if has_secret {
+            parsed.source = parsed.source.silent();
+        }
         let mut here = read_file(parsed, namespace, &mut items);
         if has_secret {
-            // Nothing of a file with a Secret is quoted: what stands beside a mistake may be the secret itself.
+            // What the YAML reader has found quotes its line already.
             here.iter_mut().for_each(|diagnostic| diagnostic.source.clear());
         }
         here.truncate(MOST);

@@ -201,6 +201,27 @@ fn drain(plan: &Plan, route: Route) -> Span {
     }
 }
 
+/// How long a step has to stay reached: its soak, after the route has settled (design §13.1). `skip` ends both, but never
+/// a drain.
+#[must_use]
+pub fn soak(plan: &Plan, run: &Run, step: &Step) -> Span {
+    if run.skipped.as_ref() == Some(&step.name) && step.stage != Stage::Finalising {
+        return Span::ZERO;
+    }
+    Span::from_secs(step.soak.as_secs() + settle(plan, step))
+}
+
+/// The seconds that a route has to be in force before a step's clocks run.
+#[must_use]
+pub fn settle(plan: &Plan, step: &Step) -> u64 {
+    match &plan.traffic {
+        Some(traffic) if step.stage != Stage::Finalising && !matches!(step.name.as_str(), "prepare" | "promote") => {
+            traffic.settle.as_secs()
+        }
+        Some(_) | None => 0,
+    }
+}
+
 /// The whole seconds since `from` in which somebody observed: gaps do not count (requirement X-14).
 #[must_use]
 pub fn observed(from: Time, now: Time, gaps: &[(Time, Time)]) -> Span {

@@ -26,7 +26,7 @@ pub struct Wait {
 }
 
 macro_rules! reasons {
-    ($($name:ident: $owner:literal, $doc:literal;)*) => {
+    ($($name:ident: $owner:literal, $doc:literal, $hint:literal;)*) => {
         /// Why something waits.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         pub enum Reason { $(#[doc = $doc] $name,)* }
@@ -52,51 +52,59 @@ macro_rules! reasons {
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $doc,)* }
             }
+
+            /// What people can do about it, where a wait does not say so itself; `ROLLOUT` stands for its name. None where
+            /// it ends by itself.
+            #[must_use]
+            pub fn hint(self) -> Option<&'static str> {
+                let hint = match self { $(Self::$name => $hint,)* };
+                (!hint.is_empty()).then_some(hint)
+            }
         }
     };
 }
 
 reasons! {
-    Approval: "approvers", "A person has to approve the next step.";
-    Denied: "approvers", "A person said no; nothing is asked again before `tidegate resume`.";
-    Held: "approvers", "A person holds the run; `tidegate resume` lifts it.";
-    Window: "time", "The next step may be entered only inside a window of the policy.";
-    Freeze: "operations", "A freeze of the policy bars every step.";
-    Suspended: "the team", "The rollout has `suspend: true`.";
-    Brake: "operations", "The brake in the cluster holds this rollout.";
-    Concurrency: "operations", "As many runs are open as the policy allows.";
-    Soak: "time", "The step has to stay exposed for its soak time.";
-    Evidence: "tidegate", "Answers are on their way: dry runs, measurements.";
-    Inconclusive: "the team", "A check has no result: too few samples, or its provider is away.";
-    Writing: "tidegate", "Objects are being written.";
-    CandidateNotReady: "the team", "The candidate's pods are not ready yet.";
-    StableNotReady: "the team", "The stable version's pods are not ready.";
-    RouteNotEffective: "the gateway controller", "The route is not in force yet.";
-    RouteUnknown: "the gateway controller", "Nobody says whether the route is in force.";
-    SelectorOverlap: "the team", "Another selector in the namespace matches the candidate's pods.";
-    AdoptionDiffers: "the team", "Live objects differ from Git at first sight; nothing is written until they agree.";
-    ForeignApplier: "the team", "Another tool applies this object; hand it over first.";
-    OwnedByOther: "operations", "Another rollout or instance owns this object.";
-    FieldConflict: "the team", "Another field manager owns a field that we need.";
-    Forbidden: "operations", "tidegate has no right to do this.";
-    CrdMissing: "operations", "The cluster does not serve a kind that this rollout needs.";
-    ClusterAway: "operations", "The cluster cannot be read.";
-    GitAway: "operations", "Git cannot be reached; only retreats run.";
-    StateLost: "operations", "Live objects carry our marks, but Git has no record of them.";
-    RecordUnreadable: "operations", "The record in Git cannot be read.";
-    ForeignState: "operations", "The record was written by another instance or for another cluster.";
-    StaleRead: "tidegate", "A live object was written under a newer record than the one read.";
-    UnknownPhase: "operations", "The record was written by a newer version of tidegate.";
-    LoweredByHand: "the team", "Somebody lowered the exposure by hand; set it back, or abort the run.";
-    Drifted: "the team", "Somebody changed fields that are ours; they are put back when no run is open.";
-    Rejected: "the team", "The rollout's file has errors; its last good state stays.";
-    SourceUnreadable: "operations", "Main cannot be read, or what it shows cannot be trusted.";
-    Refused: "the team", "This revision failed before; `tidegate retry` or other content lifts it.";
-    RevertConflict: "the team", "What a run changed on main cannot be undone by itself, since others changed the same lines.";
-    TooManyDeletions: "operations", "More objects would be deleted than the policy allows.";
-    OnCandidate: "the team", "Stable was not ready at promotion; the healthy candidate serves. Retry or abort.";
-    Retrying: "tidegate", "A request failed for a reason that says nothing about the version; it is tried again.";
-    RetreatBlocked: "operations", "Traffic could not be taken back; it is tried again.";
+    Approval: "approvers", "A person has to approve the next step.", "tidegate approve ROLLOUT";
+    Denied: "approvers", "A person said no; nothing is asked again before `tidegate resume`.", "tidegate resume ROLLOUT, or: tidegate abort ROLLOUT";
+    Held: "approvers", "A person holds the run; `tidegate resume` lifts it.", "tidegate resume ROLLOUT";
+    Window: "time", "The next step may be entered only inside a window of the policy.", "wait for the window, or widen it in tidegate.yaml";
+    Freeze: "operations", "A freeze of the policy bars every step.", "wait for its end, or end it in tidegate.yaml";
+    Suspended: "the team", "The rollout has `suspend: true`.", "take `suspend: true` out of the rollout's file and push";
+    Brake: "operations", "The brake in the cluster holds this rollout.", "take `all`, the namespace or the rollout out of the brake's ConfigMap (docs/operations.md)";
+    Concurrency: "operations", "As many runs are open as the policy allows.", "wait for another run to end, or raise limits.maxConcurrentRuns in tidegate.yaml";
+    Soak: "time", "The step has to stay exposed for its soak time.", "";
+    Evidence: "tidegate", "Answers are on their way: dry runs, measurements.", "";
+    Inconclusive: "the team", "A check has no result: too few samples, or its provider is away.", "look at the provider and at the query of the check; tidegate skip ROLLOUT goes on without it";
+    Writing: "tidegate", "Objects are being written.", "";
+    CandidateNotReady: "the team", "The candidate's pods are not ready yet.", "look at the candidate's pods: kubectl describe, kubectl logs";
+    StableNotReady: "the team", "The stable version's pods are not ready.", "look at the stable version's pods: kubectl describe, kubectl logs";
+    RouteNotEffective: "the gateway controller", "The route is not in force yet.", "look at the HTTPRoute's status: kubectl describe httproute";
+    RouteUnknown: "the gateway controller", "Nobody says whether the route is in force.", "look at the HTTPRoute's status and whether a gateway controller runs";
+    SelectorOverlap: "the team", "Another selector in the namespace matches the candidate's pods.", "narrow the other selector, so that it does not match the candidate's pods";
+    AdoptionDiffers: "the team", "Live objects differ from Git at first sight; nothing is written until they agree.", "make the manifests on main say what is live, or apply them by hand once; it goes on when both agree";
+    ForeignApplier: "the team", "Another tool applies this object; hand it over first.", "stop the other tool from applying this object";
+    OwnedByOther: "operations", "Another rollout or instance owns this object.", "take the object out of one of the two rollouts";
+    FieldConflict: "the team", "Another field manager owns a field that we need.", "take the field away from the other manager, or out of the manifests";
+    Forbidden: "operations", "tidegate has no right to do this.", "give tidegate the right that the message names (docs/security.md)";
+    CrdMissing: "operations", "The cluster does not serve a kind that this rollout needs.", "install the kind in the cluster, or do without it";
+    ClusterAway: "operations", "The cluster cannot be read.", "look at the API server and at the controller's kubeconfig";
+    GitAway: "operations", "Git cannot be reached; only retreats run.", "look at the Git host and at the controller's credentials";
+    StateLost: "operations", "Live objects carry our marks, but Git has no record of them.", "push the state branch again from a clone that has it (docs/operations.md)";
+    RecordUnreadable: "operations", "The record in Git cannot be read.", "put the state branch back to its last good commit (docs/operations.md)";
+    ForeignState: "operations", "The record was written by another instance or for another cluster.", "find out which instance shall write there, and give the other a name of its own";
+    StaleRead: "tidegate", "A live object was written under a newer record than the one read.", "";
+    UnknownPhase: "operations", "The record was written by a newer version of tidegate.", "run the version of tidegate that wrote the record, or a newer one";
+    LoweredByHand: "the team", "Somebody lowered the exposure by hand; set it back, or abort the run.", "set the weights back to what the record says, or: tidegate abort ROLLOUT";
+    Drifted: "the team", "Somebody changed fields that are ours; they are put back when no run is open.", "nothing has to be done; to keep such a change, make it on main";
+    Rejected: "the team", "The rollout's file has errors; its last good state stays.", "mend what the message names (`tidegate validate` shows it with its lines) and push";
+    SourceUnreadable: "operations", "Main cannot be read, or what it shows cannot be trusted.", "mend what the message names on main; until then nothing new is entered";
+    Refused: "the team", "This revision failed before; `tidegate retry` or other content lifts it.", "push other manifests, or: tidegate retry ROLLOUT";
+    RevertConflict: "the team", "What a run changed on main cannot be undone by itself, since others changed the same lines.", "undo the change on main by hand, or push other manifests";
+    TooManyDeletions: "operations", "More objects would be deleted than the policy allows.", "look at what would be deleted; if it is meant, raise limits.maxDeletions in tidegate.yaml";
+    OnCandidate: "the team", "Stable was not ready at promotion; the healthy candidate serves. Retry or abort.", "tidegate retry ROLLOUT, or: tidegate abort ROLLOUT";
+    Retrying: "tidegate", "A request failed for a reason that says nothing about the version; it is tried again.", "";
+    RetreatBlocked: "operations", "Traffic could not be taken back; it is tried again.", "give tidegate the right that the message names, or take the traffic back by hand: all weight on stable";
 }
 
 impl Wait {

@@ -205,6 +205,9 @@ impl Controller {
         if let Some(address) = options.listen {
             let listening = TcpListener::bind(address).await;
             let listener = listening.map_err(|source| RunError::Listen { address, source })?;
+            // Asked for port 0, the system has chosen one.
+            let at = listener.local_addr().unwrap_or(address);
+            tracing::info!("metrics and health: http://{at}/metrics");
             let (metrics, readiness) = (metrics.clone(), readiness.clone());
             tasks.spawn(async move {
                 let why = server::serve(listener, metrics, readiness).await.err().map(|error| error.to_string());

@@ -51,14 +51,14 @@ pub(super) fn exposed(state: &RolloutState) -> String {
     parts.join("; ")
 }
 
-/// What is new in a record that stands where it stood: conditions that came and went.
+/// What is new in a record that stands where it stood: conditions that came and went; empty if it is something else.
 fn news(before: &RolloutState, after: &RolloutState) -> String {
     let reasons = |state: &RolloutState| state.conditions.iter().map(|c| c.reason.clone()).collect::<BTreeSet<_>>();
     let (then, now) = (reasons(before), reasons(after));
     let came = now.difference(&then).cloned();
     let gone = then.difference(&now).map(|reason| format!("no longer {reason}"));
     let news: Vec<String> = came.chain(gone).collect();
-    if news.is_empty() { "record updated".to_owned() } else { unlinked(&news.join(", ")) }
+    unlinked(&news.join(", "))
 }
 
 impl Change<'_> {
@@ -78,16 +78,22 @@ impl Change<'_> {
         let clock = |state: &RolloutState| state.phase.stop().and_then(|stop| stop.clock.exposed);
         let what = match (clock(before), clock(after)) {
             (None, Some(_)) => "reached".to_owned(),
-            _ => news(before, after),
+            _ => match news(before, after) {
+                news if !news.is_empty() => news,
+                _ if self.why.is_empty() => "record updated".to_owned(),
+                _ => unlinked(self.why),
+            },
         };
         format!("{}: {now}, {what}{exposed}", self.rollout)
     }
 
     /// The same as one of several, with the reason.
     fn line(&self) -> String {
-        let why = unlinked(self.why);
-        let gap = if why.is_empty() { "" } else { ": " };
-        format!("- {}{gap}{why}", self.subject())
+        let (subject, why) = (self.subject(), unlinked(self.why));
+        if why.is_empty() || subject.contains(&why) {
+            return format!("- {subject}");
+        }
+        format!("- {subject}: {why}")
     }
 
     fn trailers(&self) -> Vec<String> {
@@ -123,6 +129,19 @@ mod tests {
     fn message(before: Option<&RolloutState>, after: Option<&RolloutState>, why: &str) -> String {
         let rollout = steady().metadata;
         commit(&[Change { rollout: &rollout, before, after, why }])
+    }
+
+    #[test]
+    fn what_stands_where_it_stood_says_what_happened() {
+        let subject =
+            |why: &str| message(Some(&on("tenth")), Some(&on("tenth")), why).lines().next().unwrap().to_owned();
+        assert!(subject("inventory").starts_with("shop/podinfo: tenth, inventory"), "{}", subject("inventory"));
+        assert!(subject("").starts_with("shop/podinfo: tenth, record updated"), "{}", subject(""));
+        let rollout = steady().metadata;
+        let (state, why) = (on("tenth"), "inventory");
+        let change = Change { rollout: &rollout, before: Some(&state), after: Some(&state), why };
+        let several = commit(&[change, change]);
+        assert_eq!(several.matches("inventory").count(), 2, "{several}");
     }
 
     #[test]

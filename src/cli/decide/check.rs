@@ -117,7 +117,15 @@ impl Asks<'_> {
             return Err(format!("no step of run {} asks for approval", run.id));
         }
         let approved = |gate: &StepName| approval::covers(plan, &run.approved, gate);
+        let promotion = StepName::fixed("promotion");
         let gate = match named {
+            // All gates that are left, whether or not the promotion has one itself.
+            Some("promotion") if !gates.contains(&promotion) => {
+                if !gates.iter().any(|gate| self.is_ahead(plan, gate) && !approved(gate)) {
+                    return Err(format!("run {} asks for no further approval: {}", run.id, self.stands()));
+                }
+                &promotion
+            }
             Some(named) => gates
                 .iter()
                 .find(|gate| gate.as_str() == named)

@@ -46,6 +46,20 @@ fn verbs() -> Vec<(&'static str, Verb)> {
     ]
 }
 
+/// Of a plan whose promotion has no gate.
+#[test]
+fn through_promotion_is_all_gates_that_are_left() {
+    let Record { state, plan } = states::waiting();
+    let mut plan = plan.unwrap();
+    plan.promotion.before.approval = None;
+    let mut record = Record { state, plan: Some(plan) };
+    let Ok(intent) = ask(approve(Some("promotion")), &record) else { panic!("refused") };
+    assert_eq!(intent.decision.action, decision::DecisionAction::Approve { through: fixture::step("promotion") });
+    let run = record.state.run.as_mut().unwrap();
+    run.approved.push(fixture::step("promotion"));
+    assert!(ask(approve(Some("promotion")), &record).is_err_and(|why| why.contains("no further approval")));
+}
+
 fn records() -> Vec<Record> {
     let held = |denied: bool| {
         let Record { mut state, plan } = states::waiting();

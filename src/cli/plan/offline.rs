@@ -3,7 +3,6 @@
 use super::{Change, PlanView, PlannedView, StepView, general_errors};
 use crate::cli::failure::Failure;
 use crate::cli::repository::{Record, Records, Repository};
-use crate::cli::view::settle;
 use crate::gate::approval;
 use crate::gate::schedule::{Freeze, Window, WindowState};
 use crate::manifest::desired::{Plan, Rollout, Set, Suspend};
@@ -259,7 +258,7 @@ fn timeline(
     let roles = Roles { old: role(from), new: role(&rollout.set.id), baseline: 0 };
     let steps = procedure::forward(plan, route, &roles);
     let current = entered.and_then(|stop| Some((stop, steps.iter().position(|step| step.name == stop.step)?)));
-    let lasts = |step: &Step| Span::from_secs(step.soak.as_secs() + settle(plan, step));
+    let lasts = |step: &Step| Span::from_secs(step.soak.as_secs() + procedure::settle(plan, step));
     let (done, mut earliest) = match current {
         Some((stop, at)) => {
             let soaked = stop.clock.exposed.unwrap_or(now) + lasts(&steps[at]).delta();

@@ -1,6 +1,6 @@
 //! Pods: enough of them, whose copies nobody else selects, with names that have room for the suffix.
 
-use super::{Case, Findings, SUFFIX};
+use super::{Case, Findings, SUFFIX, scale};
 use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::ObjectName;
@@ -38,17 +38,16 @@ fn is_replicas(case: &Case<'_>) -> bool {
 /// The pods that stable has: as declared, else the autoscaler's minimum, else 1 (design §13.5).
 fn baseline(case: &Case<'_>, target: &Item) -> u64 {
     let number = |object: &Object, pointer: &str| object.int(pointer).and_then(|n| u64::try_from(n).ok());
-    let scales = |object: &Object| {
-        object.text("/spec/scaleTargetRef/kind") == Some("Deployment")
-            && object.text("/spec/scaleTargetRef/name") == Some(target.object.reference().name.as_str())
-    };
-    let autoscaler = case.of_kind(Kind::HorizontalPodAutoscaler).find(|item| scales(&item.object));
     number(&target.object, "/spec/replicas")
-        .or_else(|| autoscaler.and_then(|item| number(&item.object, "/spec/minReplicas")))
+        .or_else(|| scale::autoscalers(case, target).find_map(|item| number(&item.object, "/spec/minReplicas")))
         .unwrap_or(1)
 }
 
 fn sizes(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
+    if scale::number(target, "/spec/replicas").is_some() {
+        // Told already; nothing can be counted from it.
+        return Vec::new();
+    }
     let pods = baseline(case, target);
     if pods == 0 {
         let expected = "at least one replica, or no traffic in the rollout";

@@ -3,10 +3,11 @@
 //! Only rollouts that their directory may declare take part: nobody can reject another tenant's rollout by naming it.
 
 use super::{Judged, Loaded, Rejected};
+use crate::manifest::check;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, RolloutId};
-use crate::manifest::object::ObjectRef;
+use crate::manifest::object::{Kind, ObjectRef};
 use std::collections::BTreeMap;
 
 /// Rejects all rollouts that want the same name, or the same object on the same cluster.
@@ -23,12 +24,19 @@ pub(super) fn reject(judged: &mut [Judged]) {
     for sharers in names.values().filter(|sharers| sharers.len() > 1) {
         found.extend(sharers.iter().map(|&i| (i, same_name(&judged[i], &others(judged, sharers, i)))));
     }
+    // What the same rollouts share is one mistake of each, however many objects it is.
+    let mut shared: BTreeMap<&[usize], Vec<&ObjectRef>> = BTreeMap::new();
     for ((_, reference), sharers) in &claims {
         let distinct = sharers.iter().any(|&i| judged[i].id != judged[sharers[0]].id);
         if sharers.len() > 1 && distinct {
-            let all = sharers.iter();
-            found.extend(all.map(|&i| (i, same_object(&judged[i], reference, &others(judged, sharers, i)))));
+            shared.entry(sharers).or_default().push(reference);
         }
+    }
+    for (sharers, references) in &shared {
+        found.extend(sharers.iter().map(|&i| (i, same_objects(judged, sharers, i, references))));
+    }
+    for (i, one) in judged.iter().enumerate().filter(|(_, one)| one.permitted) {
+        found.extend(autoscalers(one, judged).map(|diagnostic| (i, diagnostic)));
     }
     for (i, diagnostic) in found {
         let one = &mut judged[i];
@@ -50,15 +58,40 @@ fn same_name(one: &Judged, others: &str) -> Diagnostic {
     Diagnostic { found, expected, ..one.name_at.clone() }.help("rename or remove one of them")
 }
 
-fn same_object(one: &Judged, reference: &ObjectRef, others: &str) -> Diagnostic {
-    let code = if one.route.as_ref() == Some(reference) { Code::RouteConflict } else { Code::Conflict };
-    let what = if one.target.as_ref() == Some(reference) { "the target " } else { "" };
-    let found = format!("{what}{reference} belongs to the rollout of {others} too");
+/// One mistake for all that `me` shares with others, at the object that says most: the target, else the route.
+fn same_objects(judged: &[Judged], sharers: &[usize], me: usize, references: &[&ObjectRef]) -> Diagnostic {
+    let one = &judged[me];
+    let route = |reference: &ObjectRef| sharers.iter().any(|&i| judged[i].route.as_ref() == Some(reference));
+    let code = if references.iter().all(|r| route(r)) { Code::RouteConflict } else { Code::Conflict };
+    let first = references.iter().find(|r| one.target.as_ref() == Some(**r));
+    let first = first.or_else(|| references.iter().find(|r| route(r))).or(references.first());
+    let named = |&i: &usize| format!("{} ({})", judged[i].id, judged[i].path);
+    let rollouts: Vec<String> = sharers.iter().map(named).collect();
+    let what: Vec<String> = references.iter().map(ToString::to_string).collect();
+    let found = format!("the rollouts {} lay claim to the same: {}", rollouts.join(" and "), what.join(", "));
     let expected = "each object in one rollout";
-    match one.items.get(reference) {
+    match first.and_then(|reference| one.items.get(*reference)) {
         Some(item) => item.error("/metadata/name", code, found, expected),
         None => Diagnostic { code, found, expected: expected.to_owned(), ..one.name_at.clone() },
     }
+}
+
+/// Autoscalers in the set of `one` that scale what another rollout rolls out: each run would fight with them.
+fn autoscalers<'a>(one: &'a Judged, judged: &'a [Judged]) -> impl Iterator<Item = Diagnostic> + 'a {
+    one.items.values().filter_map(move |item| {
+        let name = check::scaled(&item.object)?;
+        let reference = ObjectRef { kind: Kind::Deployment, namespace: one.id.namespace.clone(), name };
+        let theirs = |other: &&Judged| {
+            other.permitted
+                && other.id != one.id
+                && other.cluster == one.cluster
+                && other.target.as_ref() == Some(&reference)
+        };
+        let other = judged.iter().find(theirs)?;
+        let found = format!("this autoscaler scales {reference}, the target of the rollout {}", other.id);
+        let expected = format!("an autoscaler of it among the manifests of {} alone", other.path);
+        Some(item.error("/spec/scaleTargetRef/name", Code::Conflict, found, expected))
+    })
 }
 
 /// Files every judgement under its name. A name that is not its file's to use goes to the rollout that may use it.

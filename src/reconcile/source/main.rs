@@ -190,7 +190,14 @@ impl Cache {
                 Some(_) | None => Arc::new(new),
             });
             let known = self.parsed.take().map(|parsed| parsed.tree);
-            self.parsed = Some(Parsed { id, tree: Arc::new(Tree::of(loaded, known.as_deref())), policies });
+            let tree = Tree::of(loaded, known.as_deref());
+            // Without a policy every rollout is rejected for that alone, which is told as such.
+            if policies.is_ok() {
+                for (what, why) in tree.news(known.as_deref()) {
+                    tracing::warn!(rejected = what, "{why}");
+                }
+            }
+            self.parsed = Some(Parsed { id, tree: Arc::new(tree), policies });
         }
         let Some(Parsed { id: _, tree, policies }) = self.parsed.clone() else {
             return Ok(self.unreadable("main was not parsed".to_owned()));
@@ -280,6 +287,30 @@ impl Tree {
         };
         Self { rollouts: rollouts.into_iter().map(judged).collect(), broken, emptiness }
     }
+
+    /// What is rejected now and was not, or not for these reasons, in the tree before: rollout or file, and why on one line.
+    fn news(&self, known: Option<&Self>) -> Vec<(String, String)> {
+        let rollouts = self.rollouts.iter().filter_map(|(id, outcome)| {
+            let why = outcome.as_ref().err()?;
+            let before = known.and_then(|tree| tree.rollouts.get(id)?.as_ref().err());
+            (before != Some(why)).then(|| (id.to_string(), first_of(why)))
+        });
+        let files = self.broken.iter().filter_map(|(path, why)| {
+            let before = known.and_then(|tree| tree.broken.get(path));
+            (before != Some(why)).then(|| (path.to_string(), first_of(why)))
+        });
+        rollouts.chain(files).collect()
+    }
+}
+
+/// The first of several lines, and how many there are besides.
+fn first_of(lines: &str) -> String {
+    match lines.split_once('\n') {
+        None => lines.to_owned(),
+        Some((first, more)) => {
+            format!("{first} (and {} more: `tidegate validate` shows them all)", more.lines().count())
+        }
+    }
 }
 
 fn lines(diagnostics: &[Diagnostic]) -> String {
@@ -305,5 +336,33 @@ impl Policies {
             })
             .collect();
         Ok(Self { windows: windows?, freezes: freezes?, policy })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(rollouts: &[(&str, &str)], broken: &[(&str, &str)]) -> Tree {
+        Tree {
+            rollouts: rollouts.iter().map(|(id, why)| (id.parse().unwrap(), Err((*why).to_owned()))).collect(),
+            broken: broken.iter().map(|(path, why)| (path.parse().unwrap(), (*why).to_owned())).collect(),
+            emptiness: Emptiness::Whole,
+        }
+    }
+
+    #[test]
+    fn a_rejection_is_news_once_and_again_when_it_changes() {
+        let told = |before: Option<&Tree>, after: &Tree| -> Vec<String> {
+            after.news(before).into_iter().map(|(what, why)| format!("{what}: {why}")).collect()
+        };
+        let first = tree(&[("shop/a", "one"), ("shop/b", "one\ntwo\nthree")], &[("x.rollout.yaml", "broken")]);
+        assert_eq!(
+            told(None, &first),
+            ["shop/a: one", "shop/b: one (and 2 more: `tidegate validate` shows them all)", "x.rollout.yaml: broken"]
+        );
+        assert_eq!(told(Some(&first), &first), Vec::<String>::new());
+        let second = tree(&[("shop/a", "one"), ("shop/b", "two")], &[]);
+        assert_eq!(told(Some(&first), &second), ["shop/b: two"]);
     }
 }

@@ -1,0 +1,87 @@
+//! How many pods: numbers that Kubernetes takes, one autoscaler for a target, and nothing that keeps it from moving.
+//!
+//! What the API server would take and no controller could ever fulfil is found here, not after a deadline in the cluster.
+
+use super::{Case, Findings};
+use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
+use crate::manifest::duration::Span;
+use crate::manifest::ids::ObjectName;
+use crate::manifest::object::{Kind, Object};
+use crate::manifest::set::Item;
+use serde_json::Value;
+
+/// The most pods that the API takes: the field is an int32.
+const MOST_PODS: i64 = 2_147_483_647;
+
+/// The name of the Deployment that an autoscaler scales; none for another kind.
+pub(in crate::manifest) fn scaled(object: &Object) -> Option<ObjectName> {
+    let deployment = object.reference().kind == Kind::HorizontalPodAutoscaler
+        && object.text("/spec/scaleTargetRef/kind") == Some("Deployment");
+    deployment.then(|| object.text("/spec/scaleTargetRef/name")?.parse().ok()).flatten()
+}
+
+/// The autoscalers of the set that scale the target.
+pub(super) fn autoscalers<'a>(case: &'a Case<'_>, target: &'a Item) -> impl Iterator<Item = &'a Item> {
+    let name = &target.object.reference().name;
+    case.of_kind(Kind::HorizontalPodAutoscaler).filter(move |item| scaled(&item.object).as_ref() == Some(name))
+}
+
+pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
+    findings.errors.extend(case.of_kind(Kind::Deployment).flat_map(|item| number(item, "/spec/replicas")));
+    findings.errors.extend(case.of_kind(Kind::HorizontalPodAutoscaler).flat_map(bounds));
+    findings.errors.extend(paused(target));
+    findings.errors.extend(autoscalers(case, target).skip(1).map(|item| {
+        let found = format!("a second autoscaler of {}", target.object.reference().name);
+        item.error("/spec/scaleTargetRef", Code::Conflict, found, "one autoscaler for a Deployment")
+            .help("Kubernetes scales by neither while there are two; put all metrics into one")
+    }));
+    if case.spec.progress_deadline == Span::ZERO {
+        let expected = "at least 1s, such as 10m";
+        let found = "with no time to become ready, every run fails";
+        findings.errors.push(case.error("/spec/progressDeadline", Code::Schema, found, expected));
+    }
+}
+
+/// What is wrong with a number of pods, where there is one.
+pub(super) fn number(item: &Item, pointer: &str) -> Option<Diagnostic> {
+    let value = item.object.at(pointer).filter(|value| !value.is_null())?;
+    let whole = value.as_i64().or_else(|| value.as_u64().map(|_| i64::MAX));
+    let field = pointer.rsplit('/').next().unwrap_or(pointer);
+    let (found, help) = match (whole, value) {
+        (Some(pods), _) if (0..=MOST_PODS).contains(&pods) => return None,
+        (_, Value::String(text)) => (
+            format!("{field} is the text {}", quoted(text)),
+            text.parse::<u32>().is_ok().then_some("take the quotes away"),
+        ),
+        (_, Value::Number(number)) => (format!("there cannot be {number} pods"), None),
+        _ => (format!("{field} is no number"), None),
+    };
+    let found = item.error(pointer, Code::Replicas, found, format!("a whole number from 0 to {MOST_PODS}"));
+    Some(match help {
+        Some(help) => found.help(help),
+        None => found,
+    })
+}
+
+fn bounds(item: &Item) -> Vec<Diagnostic> {
+    let mut found: Vec<Diagnostic> =
+        ["/spec/minReplicas", "/spec/maxReplicas"].iter().filter_map(|pointer| number(item, pointer)).collect();
+    // Without one, the API takes 1 for the minimum.
+    let least = item.object.int("/spec/minReplicas").unwrap_or(1);
+    if let Some(most) = item.object.int("/spec/maxReplicas").filter(|most| found.is_empty() && *most < least) {
+        let what = format!("at most {most} pods and at least {least}");
+        let expected = format!("a maxReplicas of at least {least}, or a smaller minReplicas");
+        found.push(item.error("/spec/maxReplicas", Code::Replicas, what, expected));
+    }
+    found
+}
+
+/// A paused Deployment never rolls its pods, so that no promotion ends.
+fn paused(target: &Item) -> Option<Diagnostic> {
+    (target.object.at("/spec/paused") == Some(&Value::Bool(true))).then(|| {
+        let found = "the Deployment is paused: its pods would never follow what is promoted";
+        target
+            .error("/spec/paused", Code::Paused, found, "no paused, or paused: false")
+            .help("to keep new steps from being entered, write suspend: true in the rollout, or: tidegate hold")
+    })
+}
