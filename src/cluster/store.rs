@@ -169,7 +169,7 @@ impl Space {
             let live = Arc::make_mut(&mut self.live);
             if sight == Sight::Missing {
                 live.missing.insert(kind);
-                live.objects.retain(|reference, _| reference.kind != kind);
+                live.objects.remove_kind(kind);
             } else {
                 live.missing.remove(&kind);
             }

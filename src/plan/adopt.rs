@@ -270,6 +270,6 @@ fn volatile(key: &str) -> bool {
 /// Whether any live object of these names says that it is ours.
 #[must_use]
 pub fn ours<'a>(context: &Context<'a>) -> Vec<&'a ObjectRef> {
-    let owned = context.live.objects.values().filter(|o| o.annotation(OWNER) == Some(context.owner));
+    let owned = context.live.objects.owned_by(context.owner);
     owned.map(|o| o.reference()).collect()
 }

@@ -205,9 +205,9 @@ impl Pass<'_> {
     /// Removes what is ours and no longer rendered: referrers before referents.
     fn delete(&mut self) -> bool {
         let context = self.context;
-        let ours = |live: &&Object| context.is_ours(live) && !self.rendered.contains_key(live.reference());
-        let objects = context.live.objects.values().map(AsRef::as_ref);
-        let marked = objects.filter(|o| Kind::MANIFEST.contains(&o.reference().kind)).filter(ours);
+        let ours = context.live.objects.owned_by(context.owner);
+        let marked = ours.filter(|o| Kind::MANIFEST.contains(&o.reference().kind));
+        let marked = marked.filter(|o| !self.rendered.contains_key(o.reference()));
         let (mut surplus, copied): (Vec<&Object>, Vec<&Object>) =
             marked.partition(|live| context.lists(live) || context.makes(live.reference()));
         for live in copied {

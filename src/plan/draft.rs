@@ -10,7 +10,7 @@ use super::report::{Reason, Wait};
 use crate::analysis::judge::Range;
 use crate::manifest::desired::{Plan, Rollout};
 use crate::manifest::ids::{CommitId, SetId};
-use crate::manifest::object::{OWNER, Object};
+use crate::manifest::object::Object;
 use crate::record::posture::Posture;
 use crate::record::state::{ClusterState, Condition, Owned, Phase, RolloutState, Run, Time};
 use crate::target::layout;
@@ -257,7 +257,7 @@ impl<'a> Draft<'a> {
         let Some(cluster) = self.state.clusters.get_mut(&self.input.me.cluster) else { return };
         let listed = |object: &Object| cluster.inventory.iter().any(|owned| owned.is(object));
         let made = |object: &Object| self.input.sets.values().any(|set| layout::makes(set, object.reference()));
-        let ours = self.live.objects.values().filter(|o| o.annotation(OWNER) == Some(self.owner.as_str()));
+        let ours = self.live.objects.owned_by(&self.owner);
         let mut inventory: Vec<Owned> = ours
             .filter(|object| listed(object) || made(object))
             .filter_map(|o| {

@@ -13,7 +13,6 @@ use super::procedure;
 use super::report::{Reason, Wait};
 use super::terminate;
 use super::words;
-use crate::manifest::object::OWNER;
 use crate::record::state::{Phase, RolloutState, Standing};
 use crate::target::live::LiveState;
 
@@ -67,7 +66,7 @@ fn distrust(input: &Input, live: &LiveState, state: &RolloutState) -> Option<Wai
     }
     let owner = input.me.instance.owner_of(&input.id);
     let manager = input.me.instance.in_cluster();
-    let ours = live.objects.values().filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
+    let ours = live.objects.owned_by(&owner);
     let (seq, newest) = ours.map(|o| (seq_of(o, &manager), o.reference())).max()?;
     let why = || format!("{newest} was written under record {seq}, the one read is {}", state.seq);
     (seq > state.seq).then(|| Wait::new(Reason::StaleRead, why()))

@@ -59,12 +59,7 @@ pub fn marked_blindly<'a>(context: &Context<'a>) -> Option<&'a ObjectRef> {
 /// Why live says that this run went back: a mark on any object that the split or stable needs.
 #[must_use]
 pub fn mark_seen<'a>(context: &Context<'a>, run: &Run) -> Option<&'a str> {
-    context
-        .live
-        .objects
-        .values()
-        .filter(|o| context.is_ours(o) || o.annotation(RETREATED).is_some())
-        .find_map(|o| marked_by(o, run))
+    context.live.objects.retreated(run.id.as_str()).find_map(|o| marked_by(o, run))
 }
 
 /// What takes traffic back to `old`. Stable is restored first where the run has overwritten it, and traffic stays where

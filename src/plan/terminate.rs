@@ -34,8 +34,8 @@ pub fn terminate(draft: &mut Draft<'_>) {
 fn released<'a>(draft: &'a Draft<'_>) -> impl Iterator<Item = (&'a Object, Object)> {
     let manager = draft.input.me.instance.in_cluster();
     let owner = draft.input.me.instance.owner_of(&draft.input.id);
-    let marked = draft.live.objects.values().filter(move |o| o.annotation(OWNER) == Some(owner.as_str()));
-    let owned = marked.filter_map(move |live| Some((&**live, owned::owned_by(live, &manager)?)));
+    let marked = draft.live.objects.owned_by(&owner);
+    let owned = marked.filter_map(move |live| Some((live, owned::owned_by(live, &manager)?)));
     owned.filter(|(_, ours)| ours.annotation(OWNER).is_some())
 }
 

@@ -117,7 +117,8 @@ impl Term<'_> {
         let limit = view.main.max_concurrent_runs();
         let mut open = view.records.states().filter(|state| is_under_way(state)).count();
         let mut plans = Plans::new();
-        for id in ids {
+        let phase = |id: &RolloutId| view.records.get(id)?.state.as_ref().ok().map(|state| &state.phase);
+        for id in in_turn(ids, phase) {
             let may_start = if open < limit { MayStart::Yes } else { MayStart::No { limit } };
             let fingerprint = scene.fingerprint(&id, may_start);
             if self.table.sleeps(&id, &fingerprint, snapshot.now) {
@@ -427,7 +428,41 @@ impl Planned {
     }
 }
 
+/// The order in which places for runs are handed out: who has waited longest to start comes first, then all others by name.
+fn in_turn<'a>(ids: BTreeSet<RolloutId>, phase: impl Fn(&RolloutId) -> Option<&'a Phase>) -> Vec<RolloutId> {
+    let since = |id: &RolloutId| match phase(id) {
+        Some(Phase::Waiting { at: None, since, .. }) => *since,
+        Some(_) | None => Time::MAX_UTC,
+    };
+    let mut ids: Vec<RolloutId> = ids.into_iter().collect();
+    ids.sort_by_cached_key(since);
+    ids
+}
+
 /// Whether a run of it has entered its first step.
 fn is_under_way(state: &RolloutState) -> bool {
     state.run.is_some() && !matches!(state.phase, Phase::Waiting { at: None, .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::{stop, time};
+
+    #[test]
+    fn who_has_waited_longest_starts_first() {
+        let next = || "prepare".parse().unwrap();
+        let phases: BTreeMap<RolloutId, Phase> = [
+            ("shop/a", Phase::Waiting { at: None, next: next(), since: time("12:00:00") }),
+            ("shop/b", Phase::Progressing(stop("tenth"))),
+            ("shop/c", Phase::Waiting { at: None, next: next(), since: time("08:00:00") }),
+            ("shop/d", Phase::Waiting { at: Some(stop("tenth")), next: next(), since: time("07:00:00") }),
+            ("shop/e", Phase::Waiting { at: None, next: next(), since: time("12:00:00") }),
+        ]
+        .map(|(id, phase)| (id.parse().unwrap(), phase))
+        .into();
+        let ids = phases.keys().cloned().chain(["shop/aa".parse().unwrap()]).collect();
+        let order = in_turn(ids, |id| phases.get(id)).iter().map(|id| id.name.to_string()).collect::<Vec<_>>();
+        assert_eq!(order, ["c", "a", "e", "aa", "b", "d"]);
+    }
 }

@@ -1,9 +1,9 @@
 //! Live state as a value: what the API server said, at one moment, of everything that a rollout may touch or must see.
 
+use super::objects::Objects;
 use crate::manifest::ids::{Namespace, ObjectName};
 use crate::manifest::object::{Kind, Object, ObjectRef};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 /// One namespace of one cluster, as observed.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -11,7 +11,7 @@ pub struct LiveState {
     /// The uid of the cluster's `kube-system` namespace: which cluster this is.
     pub cluster_uid: String,
     /// All objects of the kinds that tidegate watches.
-    pub objects: BTreeMap<ObjectRef, Arc<Object>>,
+    pub objects: Objects,
     /// Kinds that this cluster does not serve (a missing CRD): they block who needs them, and nothing else.
     pub missing: BTreeSet<Kind>,
 }
@@ -31,7 +31,7 @@ impl LiveState {
 
     /// All objects of a kind.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
-        self.objects.iter().filter(move |(r, _)| r.kind == kind).map(|(_, o)| o.as_ref())
+        self.objects.of_kind(kind)
     }
 }
 

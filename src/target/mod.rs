@@ -6,6 +6,7 @@ pub(crate) mod fixtures;
 pub mod inplace;
 pub mod layout;
 pub mod live;
+pub mod objects;
 pub mod overlap;
 pub mod owned;
 pub(crate) mod quantity;

@@ -79,12 +79,11 @@ fn pod_trouble(deployment: &Object, live: &LiveState) -> Option<String> {
 /// How many ready endpoints a Service has.
 #[must_use]
 pub fn ready_endpoints(live: &LiveState, namespace: &Namespace, service: &ObjectName) -> u32 {
-    let belongs = |slice: &&Object| {
-        slice.reference().namespace == *namespace && slice.label("kubernetes.io/service-name") == Some(service.as_str())
-    };
+    let belongs = |slice: &&Object| slice.reference().namespace == *namespace;
     let ready = |endpoint: &&Value| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false));
     let count: usize = live
-        .of_kind(Kind::EndpointSlice)
+        .objects
+        .slices_of(service.as_str())
         .filter(belongs)
         .filter_map(|slice| slice.at("/endpoints")?.as_array())
         .map(|endpoints| endpoints.iter().filter(ready).count())

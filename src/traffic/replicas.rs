@@ -117,11 +117,8 @@ pub fn standing(view: &View<'_>, service: &ObjectName) -> Standing {
 
 /// How many pods the Service leads to. A pod has an endpoint in a slice for each of its address families.
 fn endpoints(view: &View<'_>, service: &ObjectName) -> usize {
-    let of_service = |slice: &&Object| {
-        slice.reference().namespace == *view.namespace
-            && slice.label("kubernetes.io/service-name") == Some(service.as_str())
-    };
-    let slices = view.live.of_kind(Kind::EndpointSlice).filter(of_service);
+    let slices = view.live.objects.slices_of(service.as_str());
+    let slices = slices.filter(|slice| slice.reference().namespace == *view.namespace);
     let endpoints = slices.flat_map(|slice| items(slice.value(), "endpoints"));
     let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] != false);
     let names = ready.map(|e| e.pointer("/targetRef/name").or_else(|| e.pointer("/addresses/0")).map(Value::to_string));

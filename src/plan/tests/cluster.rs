@@ -146,7 +146,7 @@ impl World {
             }
         }
         let services: Vec<Object> = self.live.of_kind(Kind::Service).cloned().collect();
-        self.live.objects.retain(|r, _| r.kind != Kind::EndpointSlice);
+        self.live.objects.remove_kind(Kind::EndpointSlice);
         for service in services {
             let name = service.reference().name.clone();
             let address = |i| json!({"addresses": [format!("10.0.0.{i}")], "conditions": {"ready": true}});
