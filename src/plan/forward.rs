@@ -71,7 +71,12 @@ pub fn manner(step: &Step, stop: &Stop) -> Manner<'static> {
 }
 
 /// Why a run goes back at once.
-const NO_ENDPOINT: &str = "the candidate has no ready endpoint left";
+fn no_endpoint(context: &Context<'_>) -> &'static str {
+    if context.live.get(&context.candidate_deployment()).is_none() {
+        return "the candidate's Deployment was deleted";
+    }
+    "the candidate has no ready endpoint left"
+}
 
 /// What is known of the step that a run stands on.
 struct Seen {
@@ -112,7 +117,7 @@ fn turn_back(
     }
     let ready = exposure::ready(&context);
     if ready.candidate == 0 && step.posture.candidate.is_some() && relies_on_candidate(&context, stop) {
-        let why = format!("{}: {NO_ENDPOINT}", stop.step);
+        let why = format!("{}: {}", stop.step, no_endpoint(&context));
         return Some(Judgement::Back(Turn::failed(why)));
     }
     if let Some(why) = &measured.bad {
@@ -189,7 +194,7 @@ fn go_on(
         }
         return;
     }
-    if stop.clock.exposed.is_none() && soak_of(plan, run, step) > 0 {
+    if stop.clock.exposed.is_none() && procedure::soak(plan, run, step) > Span::ZERO {
         let clock = Clock { exposed: Some(draft.now()), ..stop.clock };
         draft.state.phase = with_clock(&draft.state.phase, clock);
         draft.note(format!("{} reached", stop.step));
@@ -210,22 +215,9 @@ fn go_on(
     }
 }
 
-/// The seconds that a step has to stay reached: its soak, after the route has settled; `skip` ends them, but never a drain.
-fn soak_of(plan: &Plan, run: &Run, step: &Step) -> u64 {
-    let drains = step.stage == Stage::Finalising;
-    if run.skipped.as_ref() == Some(&step.name) && !drains {
-        return 0;
-    }
-    let settle = match &plan.traffic {
-        Some(traffic) if !drains && !matches!(step.name.as_str(), "prepare" | "promote") => traffic.settle.as_secs(),
-        Some(_) | None => 0,
-    };
-    step.soak.as_secs() + settle
-}
-
 /// The soak, counted from `exposed` while observed.
 fn soaking(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &Stop) -> Option<Wait> {
-    let need = soak_of(plan, run, step);
+    let need = procedure::soak(plan, run, step).as_secs();
     let exposed = stop.clock.exposed.unwrap_or(draft.now());
     let done = observed(exposed, draft.now(), &draft.input.gaps).as_secs();
     if done >= need {
@@ -323,7 +315,9 @@ pub fn on_candidate(draft: &mut Draft<'_>, why: &str) {
     let (Some(run), Some(plan)) = (draft.state.run.clone(), draft.plan.clone()) else { return };
     let context = draft.context(&plan, None, None);
     let marked = retreat::mark_seen(&context, &run).map(Turn::from_mark);
-    let dead = || (exposure::ready(&context).candidate == 0).then(|| Turn::failed(format!("{why}; {NO_ENDPOINT}")));
+    let dead = || {
+        (exposure::ready(&context).candidate == 0).then(|| Turn::failed(format!("{why}; {}", no_endpoint(&context))))
+    };
     if let Some(turn) = marked.or_else(|| back::asked_for(draft, &run, Superseding::Interrupts)).or_else(dead) {
         back::turn(draft, &run, turn);
         return;

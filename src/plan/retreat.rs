@@ -44,22 +44,16 @@ pub const BLIND: &str = "0";
 /// An object of ours that carries such a mark.
 #[must_use]
 pub fn marked_blindly<'a>(context: &Context<'a>) -> Option<&'a ObjectRef> {
-    let marked =
-        |o: &&Object| o.annotation(RETREATED).and_then(|mark| mark.split_once('/')).is_some_and(|(of, _)| of == BLIND);
-    context
-        .live
-        .objects
-        .values()
-        .map(AsRef::as_ref)
-        .filter(|o: &&Object| context.is_ours(o))
-        .find(marked)
-        .map(Object::reference)
+    context.live.objects.retreated(BLIND).find(|o| context.is_ours(o)).map(Object::reference)
 }
 
 /// Why live says that this run went back: a mark on any object that the split or stable needs.
 #[must_use]
 pub fn mark_seen<'a>(context: &Context<'a>, run: &Run) -> Option<&'a str> {
-    context.live.objects.retreated(run.id.as_str()).find_map(|o| marked_by(o, run))
+    let of_run = context.live.objects.retreated(run.id.as_str());
+    // Without a run's id a mark says nothing of whose it is.
+    let blind = context.live.objects.retreated(BLIND).filter(|o| context.is_ours(o));
+    of_run.chain(blind).find_map(|o| marked_by(o, run))
 }
 
 /// What takes traffic back to `old`. Stable is restored first where the run has overwritten it, and traffic stays where
