@@ -2,6 +2,7 @@
 
 use super::completions::CompletionsArgs;
 use super::decide::{AbortArgs, ApproveArgs, RetryArgs, RollbackArgs, WordArgs};
+use super::demo::DemoArgs;
 use super::diff::DiffArgs;
 use super::plan::PlanArgs;
 use super::run::RunArgs;
@@ -162,4 +163,5 @@ pub(super) enum Command {
     Rollback(RollbackArgs),
     Schema(SchemaArgs),
     Completions(CompletionsArgs),
+    Demo(DemoArgs),
 }

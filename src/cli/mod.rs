@@ -7,6 +7,7 @@ mod args;
 mod cache;
 mod completions;
 mod decide;
+mod demo;
 mod diff;
 mod failure;
 mod live;
@@ -60,7 +61,12 @@ pub fn main() -> ExitCode {
     if let Err(failure) = run::log_to_stderr(&cli) {
         return screen.fail(&failure);
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = if let args::Command::Demo(_) = cli.command {
+        demo::runtime()
+    } else {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build()
+    };
+    let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => return screen.fail(&Failure::from(anyhow::Error::new(error).context("no threads to run on"))),
     };
@@ -92,6 +98,7 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
         Command::Rollback(args) => decide::command(args.into(), screen).await,
         Command::Schema(args) => schema::command(&args, screen),
         Command::Completions(args) => completions::command(&args, screen),
+        Command::Demo(args) => demo::command(args, screen).await,
     }
 }
 

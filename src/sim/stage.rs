@@ -5,7 +5,7 @@ use super::kube_api::KubeApi;
 use super::metrics::Metrics;
 use super::workloads;
 use crate::cluster::client::{Cluster, ClusterError};
-use crate::git::{Draft, Edit, GitError, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Store, create_bare};
+use crate::git::{Draft, Edit, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Store, create_bare};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, InvalidPath, RepoPath};
 use crate::manifest::ids::{CommitId, InvalidId, Namespace, RolloutId};
@@ -21,6 +21,8 @@ use std::sync::Arc;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+/// The most commits that are told of at once.
+const MOST: usize = 1_000;
 /// Who changes main and merges requests.
 const PERSON: (&str, &str) = ("Ana", "ana@example.org");
 /// Where the controller lives.
@@ -30,7 +32,7 @@ const INSTALLATION: &str = "apiVersion: tidegate.io/v1alpha1
 kind: Installation
 spec:
   instance: world
-  repository: {url: \"https://world.invalid/fleet.git\", poll: 5s}
+  repository: {url: \"https://world.invalid/fleet.git\", poll: 2s}
   clusters: {home: {inCluster: {}}}
   caps: {namespaces: [shop]}
 ";
@@ -192,6 +194,22 @@ impl Stage {
         let Some(tip) = tips.get(&state) else { return Ok(None) };
         let bytes = self.person.file(tip, &store::paths(rollout).state).await?;
         Ok(bytes.and_then(|bytes| store::parse_state(rollout, &bytes).ok()))
+    }
+
+    /// The commits of the state branch since that one, oldest first.
+    ///
+    /// # Errors
+    /// When Git cannot be read.
+    pub async fn commits(&self, since: Option<&CommitId>) -> Result<Vec<Logged>, StageError> {
+        let state = RefName::branch(&format!("tidegate/{}/state", self.installation.instance))?;
+        let tips = self.fetched().await?;
+        let Some(tip) = tips.get(&state).filter(|tip| Some(*tip) != since) else { return Ok(Vec::new()) };
+        let mut commits = self.person.history(tip, MOST).await?;
+        if let Some(known) = commits.iter().position(|logged| Some(&logged.commit) == since) {
+            commits.truncate(known);
+        }
+        commits.reverse();
+        Ok(commits)
     }
 
     async fn fetched(&self) -> Result<BTreeMap<RefName, CommitId>, StageError> {

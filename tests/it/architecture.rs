@@ -24,7 +24,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("report", &["git", "plan", "record", "target"]),
     ("reconcile", &["analysis", "cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "target"]),
     ("sim", &["analysis", "cluster", "git", "manifest", "reconcile", "record", "target"]),
-    ("cli", &["cluster", "forge", "gate", "git", "manifest", "plan", "reconcile", "record", "target"]),
+    ("cli", &["cluster", "forge", "gate", "git", "manifest", "plan", "reconcile", "record", "sim", "target"]),
 ];
 
 /// Rooms, and files of others, that take values and return values.

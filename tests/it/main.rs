@@ -7,6 +7,7 @@ mod cli;
 mod cluster;
 mod code;
 mod controller;
+mod demo;
 mod docs;
 mod git;
 mod manifest;
