@@ -226,8 +226,7 @@ impl Story {
         if weight != self.weight {
             self.weight = weight;
             if let Some(weight) = weight {
-                let bar = traffic(weight, self.screen.ink);
-                self.line(self.stage.clock.now(), &bar)?;
+                self.say(&format!("         {}\n", traffic(weight, self.screen.ink)))?;
             }
         }
         Ok(())
