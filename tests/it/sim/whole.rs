@@ -2,12 +2,15 @@
 
 use chrono::TimeDelta;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tidegate::manifest::ids::RolloutId;
 use tidegate::reconcile::controller::{Once, Options};
 use tidegate::record::state::{Phase, Rest, RolloutState};
+use tidegate::sim::kube_api::{Fault, Seen, Verb, Verdict, What};
 use tidegate::sim::stage::Stage;
-use tokio::task::JoinSet;
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 const POLICY: &str = "apiVersion: tidegate.io/v1alpha1
@@ -65,12 +68,12 @@ struct Story {
 }
 
 impl Story {
-    async fn begin() -> Self {
+    async fn begin(rollout: &str) -> Self {
         let filter = tracing_subscriber::EnvFilter::new("tidegate=info");
         tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init().ok();
         let directory = tempfile::tempdir().unwrap();
         let stage = Arc::new(Stage::new(directory.path(), "2026-03-02T10:00:00Z".parse().unwrap()).unwrap());
-        let files = [("tidegate.yaml", POLICY), ("shop/web.rollout.yaml", ROLLOUT), ("shop/web.yaml", &manifests("1"))];
+        let files = [("tidegate.yaml", POLICY), ("shop/web.rollout.yaml", rollout), ("shop/web.yaml", &manifests("1"))];
         stage.push(&files, "the first version").await.unwrap();
         let mut tasks = JoinSet::new();
         let world = Arc::clone(&stage);
@@ -78,13 +81,13 @@ impl Story {
         Self { stage, tasks, stop: CancellationToken::new(), _directory: directory }
     }
 
-    fn start(&mut self, identity: &'static str) {
+    fn start(&mut self, identity: &'static str) -> AbortHandle {
         let (stage, stop) = (Arc::clone(&self.stage), self.stop.clone());
         self.tasks.spawn(async move {
             let options = Options { once: Once::No, listen: None, identity: identity.to_owned() };
             let ended = stage.controller(identity, options, &stop).await;
             assert!(ended.is_ok_and(|waiting| waiting.is_empty()), "the controller ends when it is told to");
-        });
+        })
     }
 
     fn id() -> RolloutId {
@@ -99,8 +102,8 @@ impl Story {
                 return record;
             }
             tokio::time::sleep(Duration::from_secs(60)).await;
-            if let Some(ended) = self.tasks.try_join_next() {
-                panic!("{what}: something ended: {ended:?}");
+            while let Some(ended) = self.tasks.try_join_next() {
+                assert!(ended.as_ref().is_err_and(JoinError::is_cancelled), "{what}: something ended: {ended:?}");
             }
         }
         panic!("{what}: {:#?}", self.stage.record(&Self::id()).await);
@@ -138,7 +141,7 @@ impl Story {
 
 #[tokio::test(start_paused = true)]
 async fn a_good_version_is_promoted_and_a_bad_one_goes_back_by_what_is_measured() {
-    let mut story = Story::begin().await;
+    let mut story = Story::begin(ROLLOUT).await;
     story.start("one");
     story.steady(Rest::Initialized).await;
 
@@ -156,4 +159,74 @@ async fn a_good_version_is_promoted_and_a_bad_one_goes_back_by_what_is_measured(
     let why = &record.refused[0].why;
     assert!(why.starts_with("tenth: errors: 0.25 at ") && why.ends_with("is above 0.01"), "{why}");
     assert_eq!((story.image().as_str(), story.weight()), ("web:2", 0));
+}
+
+/// Whether a request changes something that others see: what the Lease says is between controllers.
+fn writes(seen: &Seen<'_>) -> bool {
+    let changes = match seen.what {
+        What::Request { verb, dry_run: false } => {
+            matches!(verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete)
+        }
+        What::Request { .. } | What::Event(_) => false,
+    };
+    changes && !matches!(seen.resource.plural, "leases" | "events")
+}
+
+/// A run without people, whose controller is killed at its `n`th write, before or after that took effect. Says whether it
+/// wrote as often.
+async fn killed_at(n: u64, fate: Verdict) -> bool {
+    let quick = ROLLOUT.replace("before: {approval: pullRequest}, ", "").replace("1h", "1m").replace("30", "1");
+    let mut story = Story::begin(&quick).await;
+    let first = story.start("one");
+    story.steady(Rest::Initialized).await;
+    let (killed, count) = (Arc::new(Notify::new()), AtomicU64::new(0));
+    let told = Arc::clone(&killed);
+    story.stage.api.judge(move |seen| {
+        if seen.caller != "one" || !writes(seen) {
+            // Who is dead does not hear.
+            let dead = seen.caller == "one" && count.load(Ordering::Relaxed) >= n;
+            return if dead { Verdict::Before(Fault::Silence) } else { Verdict::Pass };
+        }
+        match (count.fetch_add(1, Ordering::Relaxed) + 1).cmp(&n) {
+            std::cmp::Ordering::Less => Verdict::Pass,
+            std::cmp::Ordering::Equal => {
+                told.notify_one();
+                fate
+            }
+            std::cmp::Ordering::Greater => Verdict::Before(Fault::Silence),
+        }
+    });
+    story.stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.unwrap();
+    let reached = tokio::select! {
+        _ = story.steady(Rest::Succeeded) => false,
+        () = killed.notified() => true,
+    };
+    if reached {
+        first.abort();
+        story.start("two");
+        story.steady(Rest::Succeeded).await;
+    }
+    assert_eq!((story.image().as_str(), story.weight()), ("web:2", 0), "killed at write {n}, {fate:?}");
+    let deployments = tidegate::sim::kube_api::resource::Resource::of_kind("apps/v1", "Deployment").unwrap();
+    let left = story.stage.api.look(|world| world.list(deployments, "shop").count());
+    assert_eq!(left, 1, "killed at write {n}, {fate:?}: the candidate is gone");
+    reached
+}
+
+#[tokio::test(start_paused = true)]
+async fn x_11_killed_before_any_write_a_run_ends_in_the_same_world() {
+    let mut n = 1;
+    while killed_at(n, Verdict::Before(Fault::Silence)).await {
+        n += 1;
+    }
+    assert!(n > 10, "a run writes more often than {n} times");
+}
+
+#[tokio::test(start_paused = true)]
+async fn x_11_killed_after_any_write_a_run_ends_in_the_same_world() {
+    let mut n = 1;
+    while killed_at(n, Verdict::After(Fault::Silence)).await {
+        n += 1;
+    }
+    assert!(n > 10, "a run writes more often than {n} times");
 }
