@@ -230,3 +230,61 @@ async fn x_11_killed_after_any_write_a_run_ends_in_the_same_world() {
     }
     assert!(n > 10, "a run writes more often than {n} times");
 }
+
+/// The same numbers for the same seed: `splitmix64`.
+fn random(seed: u64, n: u64) -> u64 {
+    let mut z = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(n.wrapping_mul(0xbf58_476d_1ce4_e5b9));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// What goes wrong with a request or an event, if anything does: one in eight.
+fn weather(seed: u64, seen: &Seen<'_>) -> Verdict {
+    const FAULTS: [Fault; 7] = [
+        Fault::Conflict,
+        Fault::TooManyRequests,
+        Fault::Internal,
+        Fault::Unavailable,
+        Fault::Timeout,
+        Fault::Silence,
+        Fault::Reset,
+    ];
+    let dice = random(seed, seen.number);
+    if !dice.is_multiple_of(8) {
+        return Verdict::Pass;
+    }
+    let fault = FAULTS[usize::try_from(dice / 8 % 7).unwrap()];
+    match seen.what {
+        What::Event(_) if (dice / 64).is_multiple_of(2) => Verdict::Double,
+        What::Event(_) => Verdict::Delay(TimeDelta::seconds(i64::try_from(dice / 128 % 20).unwrap())),
+        // What conflicts has no effect.
+        What::Request { .. } if (dice / 64).is_multiple_of(2) || fault == Fault::Conflict => Verdict::Before(fault),
+        What::Request { .. } => Verdict::After(fault),
+    }
+}
+
+/// One run in that weather, by two controllers of which the first is killed on the way.
+async fn in_weather(seed: u64) {
+    let quick = ROLLOUT.replace("before: {approval: pullRequest}, ", "").replace("1h", "1m").replace("30", "1");
+    let mut story = Story::begin(&quick).await;
+    let first = story.start("one");
+    story.start("two");
+    story.steady(Rest::Initialized).await;
+    story.stage.api.judge(move |seen| if seen.caller.is_empty() { Verdict::Pass } else { weather(seed, seen) });
+    story.stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.unwrap();
+    story.until("a step", |record| record.phase.stop().is_some()).await;
+    first.abort();
+    let record = story.steady(Rest::Succeeded).await;
+    assert_eq!((record.refused.len(), story.image().as_str(), story.weight()), (0, "web:2", 0), "seed {seed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn x_13_in_any_weather_a_good_version_is_promoted() {
+    // `TIDEGATE_SEEDS=<n>` tries more than every test run can afford.
+    let seeds = option_env!("TIDEGATE_SEEDS").and_then(|n| n.parse().ok()).unwrap_or(10);
+    for seed in 0..seeds {
+        println!("seed {seed}");
+        in_weather(seed).await;
+    }
+}
