@@ -55,6 +55,9 @@ Serve:
   run          Run the controller
   completions  Print a shell's completions
 
+Try:
+  demo         Show a good and a bad rollout, without a cluster
+
 Options:
 {options}
 
