@@ -1,8 +1,8 @@
 //! Reads the brake from what is watched of our own namespace.
 
 use super::store::Observed;
-use crate::gate::brake::Brake;
-use crate::manifest::ids::Namespace;
+use crate::gate::brake::{Brake, BrakeWord};
+use crate::manifest::ids::{Namespace, RolloutId};
 use crate::manifest::object::Kind;
 use crate::target::live::LiveState;
 use serde_json::Value;
@@ -15,11 +15,24 @@ pub const BRAKE: &str = "tidegate-brake";
 pub enum BrakeSight {
     /// As it was read last. A brake that cannot be read any more goes on braking.
     Known(Brake),
-    /// It was never read: whoever acts must take it as `hold` for everything.
+    /// It was never read.
     Unknown {
         /// Why.
         why: String,
     },
+}
+
+impl BrakeSight {
+    /// What it says of a rollout.
+    ///
+    /// # Errors
+    /// Why nobody knows: whoever acts must take that as `hold`.
+    pub fn of(&self, rollout: &RolloutId) -> Result<Option<BrakeWord>, String> {
+        match self {
+            Self::Known(brake) => Ok(brake.of(rollout)),
+            Self::Unknown { why } => Err(why.clone()),
+        }
+    }
 }
 
 /// The brake, in what is known of our own namespace.

@@ -148,7 +148,8 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture, ours: Ours) -> Resu
         }
     }
     // Only once all is known: what is shown would change with each answer.
-    if !differing.is_empty() && needs.is_empty() {
+    let asked = !needs.is_empty() || waits.iter().any(|wait| wait.reason == Reason::Evidence);
+    if !differing.is_empty() && !asked {
         let shown = differing.iter().take(20).cloned().collect::<Vec<_>>().join("; ");
         waits.push(Wait::new(Reason::AdoptionDiffers, shown));
     }

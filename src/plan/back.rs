@@ -84,7 +84,7 @@ pub fn asked_for(draft: &Draft<'_>, run: &Run, superseding: Superseding) -> Opti
     if let Some(why) = &draft.aborted {
         return Some(Turn { why: why.clone(), then: Then::Aborted });
     }
-    if draft.input.brake == Some(BrakeWord::Revert) {
+    if draft.input.brake == Ok(Some(BrakeWord::Revert)) {
         return Some(Turn { why: "the brake in the cluster says revert".to_owned(), then: Then::Aborted });
     }
     if superseding == Superseding::Waits || run.route == crate::record::state::Route::Rollback {

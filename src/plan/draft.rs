@@ -271,7 +271,7 @@ impl<'a> Draft<'a> {
 
     /// Keeps those waits that people have to know of as conditions; `since` stays while a reason stays. What the API server
     /// said stays until it says something else: as long as an answer is awaited, or a write is `due`. So does what came of
-    /// undoing a change on main, as long as that is tried.
+    /// undoing a change on main, as long as that is tried, and everything while part of the cluster was not read yet.
     fn keep_conditions(&mut self, due: bool) {
         let mut conditions: Vec<Condition> = Vec::new();
         for wait in self.waits.iter().filter(|w| lasting(w.reason)) {
@@ -287,9 +287,11 @@ impl<'a> Draft<'a> {
             conditions.push(Condition { reason, message, since, until, act: wait.act.clone() });
         }
         let awaited = due || !self.needs.is_empty() || self.waits.iter().any(|wait| wait.reason == Reason::Evidence);
+        let unread = self.waits.iter().any(|wait| wait.reason == Reason::ClusterAway);
         let undoes = self.proposals.iter().any(|proposal| matches!(proposal.ask, Ask::Revert { .. }));
         let answers = self.state.conditions.iter().filter(|c| {
-            awaited && ANSWERS.iter().any(|r| r.as_str() == c.reason)
+            unread
+                || awaited && ANSWERS.iter().any(|r| r.as_str() == c.reason)
                 || undoes && c.reason == Reason::RevertConflict.as_str()
         });
         let kept: Vec<_> = answers.filter(|old| conditions.iter().all(|c| c.reason != old.reason)).cloned().collect();

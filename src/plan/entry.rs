@@ -9,8 +9,8 @@ use super::forward;
 use super::input::{Desired, Git, MayStart};
 use super::procedure::{Stage, Step};
 use super::report::{Reason, Wait};
+use crate::gate::approval;
 use crate::gate::schedule::WindowState;
-use crate::gate::{BrakeWord, approval};
 use crate::manifest::desired::{Plan, Suspend};
 use crate::manifest::ids::StepName;
 use crate::record::branches::{Asks, Head};
@@ -167,9 +167,13 @@ pub fn barred(draft: &Draft<'_>) -> Vec<Wait> {
         Desired::Unreadable(why) => waits.push(Wait::new(Reason::SourceUnreadable, why.clone())),
         Desired::Wanted(_) | Desired::Gone => {}
     }
-    if let Some(word) = draft.input.brake {
-        let word = if word == BrakeWord::Hold { "hold" } else { "revert" };
-        waits.push(Wait::new(Reason::Brake, format!("the ConfigMap tidegate-brake says {word}")));
+    match &draft.input.brake {
+        Ok(Some(word)) => waits.push(Wait::new(Reason::Brake, format!("the ConfigMap tidegate-brake says {word}"))),
+        Ok(None) => {}
+        Err(why) => {
+            let why = format!("the ConfigMap tidegate-brake was not read yet: {why}");
+            waits.push(Wait::new(Reason::ClusterAway, why));
+        }
     }
     for (name, freeze) in &draft.input.policy.freezes {
         if let Some(until) = freeze.holds(draft.input.policy.tenant.as_ref(), draft.now()) {

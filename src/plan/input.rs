@@ -35,8 +35,8 @@ pub struct Input {
     pub proposals: BTreeMap<String, CommitId>,
     /// What the policy says of it.
     pub policy: PolicyView,
-    /// What the brake says of it.
-    pub brake: Option<BrakeWord>,
+    /// What the brake says of it; an error if it was never read, which bars entry like a word of it.
+    pub brake: Result<Option<BrakeWord>, String>,
     /// What its namespace looked like.
     pub live: Live,
     /// What collectors brought.

@@ -77,9 +77,10 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
         Desired::Wanted(rollout) => {
             let mut draft = Draft::new(input, live, None, first::blank(input, rollout), None);
             first::initialize(&mut draft);
-            // Evidence on its way is no news for Git, and a new record must not hide a lost one.
+            // What is not known yet is no news for Git, and a new record must not hide a lost one.
             let lost = draft.waits.iter().any(|w| w.reason == Reason::StateLost);
-            let asking = !draft.waits.is_empty() && draft.waits.iter().all(|w| w.reason == Reason::Evidence);
+            let passing = |wait: &Wait| matches!(wait.reason, Reason::Evidence | Reason::ClusterAway);
+            let asking = !draft.waits.is_empty() && draft.waits.iter().all(passing);
             if lost || asking {
                 let wake_at = draft.wake_at();
                 let Draft { waits, needs, .. } = draft;

@@ -77,7 +77,7 @@ pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
         for mut object in traffic::retreat(&router, &view, &manager) {
             let Some(carrier) = live.get(object.reference()) else { continue };
             let mark = carrier.annotation(RETREATED).filter(|mark| !mark.is_empty());
-            if input.brake != Some(BrakeWord::Revert) && mark.is_none() {
+            if input.brake != Ok(Some(BrakeWord::Revert)) && mark.is_none() {
                 continue;
             }
             let lowers = !compare::differs(&object, carrier).is_empty();

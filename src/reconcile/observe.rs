@@ -62,14 +62,6 @@ impl Snapshot {
         let owners = seen.flat_map(|live| live.objects.values()).filter_map(|object| object.annotation(OWNER));
         owners.filter_map(|owner| owner.strip_prefix(instance.as_str())?.strip_prefix('/')?.parse().ok()).collect()
     }
-
-    /// What the brake says. One that was never read holds everything.
-    fn brake(&self, rollout: &RolloutId) -> Option<BrakeWord> {
-        match &self.brake {
-            BrakeSight::Known(brake) => brake.of(rollout),
-            BrakeSight::Unknown { .. } => Some(BrakeWord::Hold),
-        }
-    }
 }
 
 /// What all rollouts of a tick have in common.
@@ -122,7 +114,7 @@ impl Scene<'_> {
             decisions: self.view.words.about(id),
             proposals: self.proposals(id),
             policy,
-            brake: self.snapshot.brake(id),
+            brake: self.snapshot.brake.of(id),
             live: self.snapshot.live(&id.namespace),
             evidence,
             gaps: self.gaps.of(&id.namespace, self.snapshot.now),
@@ -188,7 +180,7 @@ impl Scene<'_> {
             away,
             words: self.view.words.filed(id).map(Same),
             proposals: self.proposals(id),
-            brake: self.snapshot.brake(id),
+            brake: self.snapshot.brake.of(id),
             may_start,
             gaps: self.gaps.of(&id.namespace, self.snapshot.now),
             asked: self.view.git == Git::Fresh,
@@ -208,7 +200,7 @@ pub struct Fingerprint {
     away: String,
     words: Option<Same<Vec<DecisionFile>>>,
     proposals: BTreeMap<String, CommitId>,
-    brake: Option<BrakeWord>,
+    brake: Result<Option<BrakeWord>, String>,
     may_start: MayStart,
     gaps: Vec<(Time, Time)>,
     asked: bool,

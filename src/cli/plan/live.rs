@@ -5,7 +5,6 @@ use crate::cli::failure::Failure;
 use crate::cli::live::{self, Sight};
 use crate::cli::repository::{Record, Repository};
 use crate::cli::words;
-use crate::cluster::brake::BrakeSight;
 use crate::gate::schedule::{Freeze, Window};
 use crate::manifest::desired::{Rollout, Set};
 use crate::manifest::ids::{CommitId, Namespace, RolloutId, SetId};
@@ -90,10 +89,6 @@ impl Scene<'_> {
                 (words::about(self.repository, record).await?, recorded)
             }
         };
-        let brake = match &self.sight.brake {
-            BrakeSight::Known(brake) => brake.of(id),
-            BrakeSight::Unknown { .. } => None,
-        };
         let live = match self.sight.spaces.get(&id.namespace) {
             Some(live) => Live::Seen(Arc::clone(live)),
             None => Live::Away { why: "it was not read".to_owned() },
@@ -109,7 +104,7 @@ impl Scene<'_> {
             decisions,
             proposals: self.repository.proposals(id),
             policy,
-            brake,
+            brake: self.sight.brake.of(id).or(Ok(None)),
             live,
             evidence: Evidence::default(),
             gaps: Vec::new(),

@@ -44,10 +44,10 @@ fn a_rollback_that_cannot_be_followed_is_not_followed_later() {
 fn a_brake_that_was_pulled_while_nobody_could_read_the_record_is_not_forgotten() {
     let mut world = World::at_tenth();
     world.unreadable = true;
-    world.brake = Some(BrakeWord::Revert);
+    world.brake = Ok(Some(BrakeWord::Revert));
     world.settle();
     assert_eq!(world.weight(), 0);
-    (world.unreadable, world.brake) = (false, None);
+    (world.unreadable, world.brake) = (false, Ok(None));
     world.settle();
     world.pass(31);
     assert_eq!((world.phase().as_str(), world.weight()), ("Steady", 0));
@@ -64,9 +64,9 @@ fn a_brake_that_met_no_run_does_not_end_the_next_one() {
     let mut world = World::new(QUICK, "1");
     world.settle();
     world.unreadable = true;
-    world.brake = Some(BrakeWord::Revert);
+    world.brake = Ok(Some(BrakeWord::Revert));
     world.settle();
-    (world.unreadable, world.brake) = (false, None);
+    (world.unreadable, world.brake) = (false, Ok(None));
     world.want(QUICK, set("2"));
     for _ in 0..4 {
         world.pass(61);
@@ -85,7 +85,7 @@ fn without_a_record_the_brake_works_by_pods_too() {
     world.unreadable = true;
     world.settle();
     assert!(pods(&world) > Some(0), "without a word nothing moves");
-    world.brake = Some(BrakeWord::Revert);
+    world.brake = Ok(Some(BrakeWord::Revert));
     world.settle();
     assert_eq!(pods(&world), Some(0));
 }
@@ -97,7 +97,7 @@ fn without_a_record_the_brake_leaves_traffic_where_pods_are() {
     world.pass(66);
     assert_eq!((world.phase().as_str(), world.weight()), ("Promoting(promote)", 100));
     world.unreadable = true;
-    world.brake = Some(BrakeWord::Revert);
+    world.brake = Ok(Some(BrakeWord::Revert));
     world.settle();
     assert_eq!(world.weight(), 100);
     assert!(world.waits().contains(&"StableNotReady"), "{:?}", world.waits());

@@ -203,9 +203,9 @@ fn event(world: &mut World, dice: &mut Dice, plan: &str) {
         8 => world.want(plan, set("3")),
         9 => world.without_git(),
         10..=12 => world.with_git(),
-        13 => world.brake = Some(BrakeWord::Revert),
-        14 => world.brake = Some(BrakeWord::Hold),
-        15..=17 => world.brake = None,
+        13 => world.brake = Ok(Some(BrakeWord::Revert)),
+        14 => world.brake = Ok(Some(BrakeWord::Hold)),
+        15..=17 => world.brake = Ok(None),
         18 => say(world, DecisionAction::Abort),
         19 => say(world, DecisionAction::Skip),
         20 | 21 => say(world, DecisionAction::Approve { through: "promotion".parse().unwrap() }),
@@ -238,7 +238,7 @@ fn explore(plan: &str, seed: u64) {
         }
     }
     world.behaviour.clear();
-    (world.brake, world.only_stable_stuck) = (None, false);
+    (world.brake, world.only_stable_stuck) = (Ok(None), false);
     world.with_git();
     world.evidence = Evidence::default();
     to_the_end(&mut world);

@@ -415,10 +415,10 @@ fn a_retreat_that_the_cluster_does_not_take_is_told() {
 #[test]
 fn the_brake_holds_and_takes_back() {
     let mut world = World::at_tenth();
-    world.brake = Some(BrakeWord::Hold);
+    world.brake = Ok(Some(BrakeWord::Hold));
     world.pass(306);
     assert_eq!((world.phase().as_str(), world.waits(), world.weight()), ("Waiting(tenth)", vec!["Brake"], 10));
-    world.brake = Some(BrakeWord::Revert);
+    world.brake = Ok(Some(BrakeWord::Revert));
     world.settle();
     world.pass(31);
     assert_eq!((world.phase().as_str(), world.weight()), ("Steady", 0));
@@ -426,10 +426,24 @@ fn the_brake_holds_and_takes_back() {
 }
 
 #[test]
+fn a_brake_that_was_not_read_yet_holds_and_says_so() {
+    let mut world = World::at_tenth();
+    world.brake = Ok(Some(BrakeWord::Hold));
+    world.pass(306);
+    let told = world.record().conditions.clone();
+    let commits = world.log.len();
+    // A new process asks for it anew.
+    world.brake = Err("not asked yet".to_owned());
+    world.pass(60);
+    assert_eq!((world.phase().as_str(), world.waits(), world.weight()), ("Waiting(tenth)", vec!["ClusterAway"], 10));
+    assert_eq!((&world.record().conditions, world.log.len()), (&told, commits), "{:#?}", world.log);
+}
+
+#[test]
 fn a_brake_works_without_git() {
     let mut world = World::at_tenth();
     world.without_git();
-    world.brake = Some(BrakeWord::Revert);
+    world.brake = Ok(Some(BrakeWord::Revert));
     world.settle();
     assert_eq!(world.weight(), 0);
 }
