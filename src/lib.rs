@@ -18,6 +18,7 @@ pub mod plan;
 pub mod reconcile;
 pub mod record;
 pub mod report;
+pub mod rules;
 pub mod sim;
 pub mod target;
 pub mod traffic;

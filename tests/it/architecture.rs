@@ -23,12 +23,13 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("cluster", &["gate", "manifest", "plan", "record", "target"]),
     ("report", &["git", "plan", "record", "target"]),
     ("reconcile", &["analysis", "cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "target"]),
+    ("rules", &[]),
     ("sim", &["analysis", "cluster", "git", "manifest", "reconcile", "record", "target"]),
     ("cli", &["cluster", "forge", "gate", "git", "manifest", "plan", "reconcile", "record", "sim", "target"]),
 ];
 
 /// Rooms, and files of others, that take values and return values.
-const PURE: &[&str] = &["manifest", "record", "target", "traffic", "gate", "plan", "analysis/judge.rs"];
+const PURE: &[&str] = &["manifest", "record", "target", "traffic", "gate", "plan", "rules", "analysis/judge.rs"];
 
 /// What a pure room never names.
 const IMPURE: &[&str] = &[
