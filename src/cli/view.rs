@@ -4,7 +4,6 @@
 
 use super::repository::{Record, Records};
 use crate::manifest::desired::Plan;
-use crate::manifest::duration::Span;
 use crate::manifest::ids::{InstanceName, RolloutId};
 use crate::manifest::load::Rejected;
 use crate::plan::procedure::{self, Roles, Stage, Step};
@@ -344,7 +343,6 @@ fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Sto
     if matches!(state.phase, Phase::Waiting { .. } | Phase::WaitingPromotion { .. } | Phase::Reverting { .. }) {
         return None;
     }
-    let need = procedure::soak(plan, run, step);
     let Some(exposed) = stop.clock.exposed else {
         let limit = plan.progress_deadline;
         let message =
@@ -358,18 +356,11 @@ fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Sto
             act: None,
         });
     };
-    let done = u64::try_from((now - exposed).num_seconds()).unwrap_or(0);
-    if done >= need.as_secs() {
-        return due(state, step, exposed + need.delta());
-    }
-    let what = if step.stage == Stage::Finalising { "requests in flight drain" } else { "it stays exposed" };
-    let mut wait = wait(
-        &state.metadata,
-        Reason::Soak,
-        &format!("{}: {what}, {} of {need}", step.name, Span::from_secs(done)),
-        Some(exposed),
-    );
-    wait.until = Some(exposed + need.delta());
+    let Some(soaking) = procedure::soaking(plan, run, step, &stop.clock, now, &[]) else {
+        return due(state, step, exposed + procedure::soak(plan, run, step).delta());
+    };
+    let mut wait = wait(&state.metadata, Reason::Soak, &soaking.message, soaking.since);
+    wait.until = soaking.until;
     wait.act = (step.stage != Stage::Finalising).then(|| format!("tidegate skip {}", state.metadata));
     Some(wait)
 }

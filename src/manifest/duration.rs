@@ -28,6 +28,12 @@ impl Span {
         Self(if seconds < Self::MAX { seconds } else { Self::MAX })
     }
 
+    /// Whether it is no time at all.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        *self == Self::ZERO
+    }
+
     /// Its length in seconds.
     #[must_use]
     pub fn as_secs(self) -> u64 {

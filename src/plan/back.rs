@@ -6,7 +6,7 @@ use super::draft::{Draft, Manner};
 use super::exposure;
 use super::forward::{outcome_of, with_clock};
 use super::input::Desired;
-use super::procedure::{self, Step, observed};
+use super::procedure::{self, Step};
 use super::report::{Reason, Wait};
 use super::retreat;
 use crate::gate::BrakeWord;
@@ -156,7 +156,7 @@ pub fn reverting(draft: &mut Draft<'_>, stop: &Stop, why: &str, then: Then) {
     match stop.step.as_str() {
         "retire" => retiring(draft, &plan, &run, &retire, &turn),
         "return" => {
-            if go_back(draft, &run, &turn) && drained(draft, &plan, &drain, stop) {
+            if go_back(draft, &run, &turn) && drained(draft, &plan, &run, &drain, stop) {
                 next(draft, &retire, &turn);
             }
         }
@@ -179,11 +179,11 @@ fn next(draft: &mut Draft<'_>, step: &Step, turn: &Turn) {
 }
 
 /// Requests in flight on the candidate have had their time, counted from when the route is in force: until then more come.
-fn drained(draft: &mut Draft<'_>, plan: &Plan, step: &Step, stop: &Stop) -> bool {
+fn drained(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &Stop) -> bool {
     if step.soak == Span::ZERO {
         return true;
     }
-    let Some(exposed) = stop.clock.exposed else {
+    if stop.clock.exposed.is_none() {
         let context = draft.context(plan, None, None);
         // A route that somebody deleted sends nobody anywhere; *retire* makes it again.
         let there = exposure::carriers(&context).first().is_some_and(|carrier| context.live.get(carrier).is_some());
@@ -196,15 +196,11 @@ fn drained(draft: &mut Draft<'_>, plan: &Plan, step: &Step, stop: &Stop) -> bool
         draft.note("the route back is in force");
         draft.wake(draft.now());
         return false;
-    };
-    let done = observed(exposed, draft.now(), &draft.input.gaps);
-    if done >= step.soak {
-        return true;
     }
-    let until = draft.now() + step.soak.delta() - done.delta();
-    let message = format!("requests in flight on the candidate drain, {done} of {}", step.soak);
-    draft.waits.push(Wait::new(Reason::Soak, message).since(exposed).until(until));
-    false
+    let wait = procedure::soaking(plan, run, step, &stop.clock, draft.now(), &draft.input.gaps);
+    let over = wait.is_none();
+    draft.waits.extend(wait);
+    over
 }
 
 /// How *retire* is met on the way back: marks are lifted.

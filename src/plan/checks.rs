@@ -1,10 +1,11 @@
 //! What the checks of a step say: evidence against the version at any time, and at the end of the soak enough for it.
 
 use super::draft::Draft;
-use super::procedure::Step;
+use super::procedure::{self, Step};
 use super::report::{Reason, Wait};
 use crate::analysis::judge::{Range, Verdict, judge};
 use crate::manifest::desired::{Check, OnNoData, Plan};
+use crate::manifest::duration::Span;
 use crate::manifest::ids::CheckName;
 use crate::record::state::{Run, Stop, Time};
 use crate::record::text::plain;
@@ -37,10 +38,10 @@ pub enum Soak {
 pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &Stop, soak: Soak) -> Measured {
     let mut measured = Measured::default();
     let Some(exposed) = stop.clock.exposed else { return measured };
-    if run.skipped.as_ref() == Some(&step.name) {
+    if procedure::is_skipped(run, step) {
         return measured;
     }
-    let since = exposed + plan.traffic.as_ref().map_or_else(Default::default, |traffic| traffic.settle.delta());
+    let since = exposed + Span::from_secs(procedure::settle(plan, step)).delta();
     for name in &step.checks {
         // A plan that was pinned by a version that knew other checks: nothing says that the version is good.
         let Some(check) = plan.checks.get(name) else {

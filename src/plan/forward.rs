@@ -38,10 +38,12 @@ pub fn forward(draft: &mut Draft<'_>) {
         return;
     };
     let step = &steps[at];
-    let soak = if soaking(draft, &plan, &run, step, &stop).is_some() { Soak::Running } else { Soak::Over };
+    let soaking = procedure::soaking(&plan, &run, step, &stop.clock, draft.now(), &draft.input.gaps);
+    let soak = if soaking.is_some() { Soak::Running } else { Soak::Over };
     let seen = Seen {
         converged: draft.converge(&plan, &step.posture, manner(step, &stop)),
         measured: checks::measure(draft, &plan, &run, step, &stop, soak),
+        soaking,
     };
     draft.questions.extend(seen.measured.questions.iter().cloned());
     if let Some(turn) = turn_back(draft, &plan, &run, step, &stop, &seen) {
@@ -82,6 +84,7 @@ fn no_endpoint(context: &Context<'_>) -> &'static str {
 struct Seen {
     converged: Converged,
     measured: Measured,
+    soaking: Option<Wait>,
 }
 
 /// What evidence against going on comes to.
@@ -97,7 +100,7 @@ fn turn_back(
     run: &Run,
     step: &Step,
     stop: &Stop,
-    Seen { converged, measured }: &Seen,
+    Seen { converged, measured, .. }: &Seen,
 ) -> Option<Judgement> {
     let context = draft.context(plan, None, None);
     if step.name.as_str() == "retire" {
@@ -163,7 +166,7 @@ fn until_deadline<'r>(
         None => stop.clock.entered,
     };
     let waited = observed(from, draft.now(), &draft.input.gaps);
-    Some((why, seconds(plan.progress_deadline.as_secs().saturating_sub(waited.as_secs()))))
+    Some((why, Span::from_secs(plan.progress_deadline.as_secs().saturating_sub(waited.as_secs()))))
 }
 
 /// Sets `exposed`, lets the soak run, enters the next step.
@@ -174,18 +177,17 @@ fn go_on(
     steps: &[Step],
     at: usize,
     stop: &Stop,
-    Seen { converged, measured }: Seen,
+    Seen { converged, measured, soaking }: Seen,
 ) {
     let step = &steps[at];
     draft.waits.extend(converged.drifted.clone());
     if !converged.reached {
         wake_at_deadline(draft, plan, stop, &converged);
-        let gone =
-            converged.waits.iter().find(|w| matches!(w.reason, Reason::LoweredByHand | Reason::RouteNotEffective));
-        if let Some(gone) = gone.filter(|_| stop.clock.exposed.is_some()) {
-            // A soak is one stretch of time in force: what was counted before says nothing any more.
-            draft.note(format!("{} is not in force any more: {}", stop.step, gone.reason.as_str()));
-            draft.state.phase = with_clock(&draft.state.phase, Clock::entered(draft.now()));
+        if let Some(why) = gone(plan, &converged).filter(|_| stop.clock.exposed.is_some() && stop.clock.lost.is_none())
+        {
+            draft.note(format!("{} is not in force any more: {}", stop.step, why.as_str()));
+            let clock = Clock { lost: Some(draft.now()), ..stop.clock };
+            draft.state.phase = with_clock(&draft.state.phase, clock);
         }
         draft.waits.extend(converged.waits);
         if converged.unlisted {
@@ -194,14 +196,15 @@ fn go_on(
         }
         return;
     }
-    if stop.clock.exposed.is_none() && procedure::soak(plan, run, step) > Span::ZERO {
-        let clock = Clock { exposed: Some(draft.now()), ..stop.clock };
+    let reached = procedure::reached(plan, step, &stop.clock, draft.now(), &draft.input.gaps);
+    if let Some(clock) = reached.filter(|_| procedure::soak(plan, run, step) > Span::ZERO) {
         draft.state.phase = with_clock(&draft.state.phase, clock);
-        draft.note(format!("{} reached", stop.step));
+        let again = if stop.clock.lost.is_some() { " again" } else { "" };
+        draft.note(format!("{} reached{again}", stop.step));
         draft.wake(draft.now());
         return;
     }
-    if let Some(wait) = soaking(draft, plan, run, step, stop) {
+    if let Some(wait) = soaking {
         draft.waits.push(wait);
         return;
     }
@@ -215,22 +218,12 @@ fn go_on(
     }
 }
 
-/// The soak, counted from `exposed` while observed.
-fn soaking(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &Stop) -> Option<Wait> {
-    let need = procedure::soak(plan, run, step).as_secs();
-    let exposed = stop.clock.exposed.unwrap_or(draft.now());
-    let done = observed(exposed, draft.now(), &draft.input.gaps).as_secs();
-    if done >= need {
-        return None;
-    }
-    let until = draft.now() + seconds(need - done).delta();
-    let what = if step.stage == Stage::Finalising { "requests in flight drain" } else { "it stays exposed" };
-    let message = format!("{}: {what}, {} of {}", step.name, seconds(done), seconds(need));
-    Some(Wait::new(Reason::Soak, message).since(exposed).until(until))
-}
-
-fn seconds(n: u64) -> Span {
-    Span::from_secs(n)
+/// Why live users do not reach what they should any more. By pods the endpoints follow every change of pods a moment later:
+/// that is no such time.
+fn gone(plan: &Plan, converged: &Converged) -> Option<Reason> {
+    let by_pods = matches!(plan.traffic.as_ref().map(|t| &t.router), Some(Router::Replicas { .. }));
+    let mut reasons = converged.waits.iter().map(|wait| wait.reason);
+    reasons.find(|why| *why == Reason::LoweredByHand || *why == Reason::RouteNotEffective && !by_pods)
 }
 
 fn wake_at_deadline(draft: &mut Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) {

@@ -1,11 +1,12 @@
 //! A run as a list of steps. The target supplies these lists, and nothing else decides order (design §5).
 
+use super::report::{Reason, Wait};
 use crate::gate::approval;
 use crate::manifest::desired::{Gates, Plan, Router};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, StepName};
 use crate::record::posture::{Posture, Role, Size, Split};
-use crate::record::state::{Phase, Promoted, Route, Run, Stop, Time};
+use crate::record::state::{Clock, Phase, Promoted, Route, Run, Stop, Time};
 
 /// One stop on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,10 +206,41 @@ fn drain(plan: &Plan, route: Route) -> Span {
 /// a drain.
 #[must_use]
 pub fn soak(plan: &Plan, run: &Run, step: &Step) -> Span {
-    if run.skipped.as_ref() == Some(&step.name) && step.stage != Stage::Finalising {
-        return Span::ZERO;
+    if is_skipped(run, step) { Span::ZERO } else { Span::from_secs(step.soak.as_secs() + settle(plan, step)) }
+}
+
+/// Whether a person's word ends the soak and the checks of a step.
+#[must_use]
+pub fn is_skipped(run: &Run, step: &Step) -> bool {
+    run.skipped.as_ref() == Some(&step.name) && step.stage != Stage::Finalising
+}
+
+/// What is left of a step's soak, as far as anybody observed; none once it is over. A step that is not in force yet has all
+/// of it before it.
+#[must_use]
+pub fn soaking(plan: &Plan, run: &Run, step: &Step, clock: &Clock, now: Time, gaps: &[(Time, Time)]) -> Option<Wait> {
+    let need = soak(plan, run, step);
+    let exposed = clock.exposed.unwrap_or(now);
+    let counted = observed(exposed, clock.lost.unwrap_or(now), gaps).as_secs().saturating_sub(clock.away.as_secs());
+    let left = Span::from_secs(need.as_secs().saturating_sub(counted));
+    if left.is_zero() {
+        return None;
     }
-    Span::from_secs(step.soak.as_secs() + settle(plan, step))
+    let what = if step.stage == Stage::Finalising { "requests in flight drain" } else { "it stays exposed" };
+    let message = format!("{}: {what}, {} of {need}", step.name, Span::from_secs(counted));
+    Some(Wait::new(Reason::Soak, message).since(exposed).until(now + left.delta()))
+}
+
+/// The clock of a step that is seen reached, if that is news: in force for the first time, or again. The time in between is
+/// no part of the soak, nor is the one in which the route settles again.
+#[must_use]
+pub fn reached(plan: &Plan, step: &Step, clock: &Clock, now: Time, gaps: &[(Time, Time)]) -> Option<Clock> {
+    let Some(lost) = clock.lost else {
+        return clock.exposed.is_none().then_some(Clock { exposed: Some(now), ..*clock });
+    };
+    // A part of a second counts as lost.
+    let away = observed(lost, now, gaps).as_secs() + 1 + settle(plan, step);
+    Some(Clock { lost: None, away: Span::from_secs(clock.away.as_secs() + away), ..*clock })
 }
 
 /// The seconds that a route has to be in force before a step's clocks run.

@@ -261,7 +261,8 @@ fn timeline(
     let lasts = |step: &Step| Span::from_secs(step.soak.as_secs() + procedure::settle(plan, step));
     let (done, mut earliest) = match current {
         Some((stop, at)) => {
-            let soaked = stop.clock.exposed.unwrap_or(now) + lasts(&steps[at]).delta();
+            let away = stop.clock.lost.map_or_else(Default::default, |lost| now - lost) + stop.clock.away.delta();
+            let soaked = stop.clock.exposed.unwrap_or(now) + lasts(&steps[at]).delta() + away;
             (at + 1, Some(soaked.max(now)))
         }
         None => (0, Some(now)),

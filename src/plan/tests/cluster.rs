@@ -150,7 +150,8 @@ impl World {
         for service in services {
             let name = service.reference().name.clone();
             let address = |i| json!({"addresses": [format!("10.0.0.{i}")], "conditions": {"ready": true}});
-            let endpoints: Vec<Value> = (0..self.ready_behind(name.as_str())).map(address).collect();
+            let endpoints: Vec<Value> =
+                (usize::from(self.lagging)..self.ready_behind(name.as_str())).map(address).collect();
             let slice = json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
                 "metadata": {"name": format!("{name}-x"), "labels": {"kubernetes.io/service-name": name.as_str()}},
                 "endpoints": endpoints});

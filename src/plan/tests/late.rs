@@ -1,6 +1,6 @@
 //! Words, sets and objects that nobody reckons with.
 
-use super::manifests::{QUICK, set};
+use super::manifests::{QUICK, REPLICAS, set};
 use super::world::{Gateway, Pods, World};
 use crate::manifest::object::Kind;
 use serde_json::json;
@@ -45,4 +45,22 @@ fn what_somebody_copied_with_our_marks_is_never_deleted() {
     promote(&mut world);
     assert!(world.get(Kind::ConfigMap, "settings-debug").is_some(), "{:#?}", world.log);
     assert_eq!(world.image("podinfo-canary"), None);
+}
+
+#[test]
+fn c_20_by_pods_endpoints_that_lag_cost_no_soak() {
+    let mut world = World::new(REPLICAS, "1");
+    world.settle();
+    world.want(REPLICAS, set("2"));
+    world.settle();
+    let exposed = |world: &World| world.record().phase.stop().map(|stop| stop.clock);
+    let before = exposed(&world);
+    assert!(before.is_some_and(|clock| clock.exposed.is_some()), "{}", world.phase());
+    // One pod is another one now, and the Service has not taken it up.
+    world.lagging = true;
+    world.pass(10);
+    assert_eq!((world.waits(), exposed(&world)), (vec!["RouteNotEffective"], before));
+    world.lagging = false;
+    world.settle();
+    assert_eq!((world.waits(), exposed(&world)), (vec!["Soak"], before));
 }

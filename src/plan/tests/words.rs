@@ -144,12 +144,14 @@ fn a_hand_that_raises_the_weight_is_brought_down_to_the_record() {
 }
 
 #[test]
-fn a_hand_that_lowers_the_weight_holds_the_run() {
+fn c_20_a_hand_that_lowers_the_weight_holds_the_run_and_costs_that_time_only() {
     let mut world = World::at_tenth();
+    world.pass(200);
     world.edit(Kind::HttpRoute, "podinfo", |route| {
         route["spec"]["rules"][0]["backendRefs"][0]["weight"] = 95.into();
         route["spec"]["rules"][0]["backendRefs"][1]["weight"] = 5.into();
     });
+    world.settle();
     world.pass(3_600);
     assert_eq!(
         (world.phase().as_str(), world.weight(), world.waits()),
@@ -161,9 +163,10 @@ fn a_hand_that_lowers_the_weight_holds_the_run() {
     });
     world.settle();
     assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(tenth)", vec!["Soak"]));
-    world.pass(300);
+    world.pass(100);
     assert_eq!(world.phase(), "Progressing(tenth)", "the time in which it was not in force does not count");
-    world.pass(6);
+    // The route settles twice.
+    world.pass(11);
     assert_eq!(world.phase(), "Progressing(half)");
 }
 

@@ -101,6 +101,8 @@ pub(super) struct World {
     pub(super) behaviour: BTreeMap<String, Pods>,
     pub(super) refused_images: BTreeSet<String>,
     pub(super) gateway: Gateway,
+    /// Whether one ready pod has no endpoint yet.
+    pub(super) lagging: bool,
     pub(super) metric: Metric,
     pub(super) only_stable_stuck: bool,
     pub(super) outage: Option<Outcome>,
@@ -216,6 +218,7 @@ impl World {
             behaviour: BTreeMap::new(),
             refused_images: BTreeSet::new(),
             gateway: Gateway::On,
+            lagging: false,
             metric: Metric::Value(0.0),
             only_stable_stuck: false,
             outage: None,

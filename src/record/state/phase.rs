@@ -1,6 +1,7 @@
 //! Where a rollout stands, and what may follow.
 
 use super::Time;
+use crate::manifest::duration::Span;
 use crate::manifest::ids::StepName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -101,7 +102,7 @@ pub struct Stop {
     pub clock: Clock,
 }
 
-/// When a step was entered and since when it is exposed (design §13.1).
+/// When a step was entered, since when it is exposed, and what of that does not count (design §13.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Clock {
     /// When the step was recorded.
@@ -109,13 +110,19 @@ pub struct Clock {
     /// The first tick that saw it reached: soak counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exposed: Option<Time>,
+    /// Since when it is not in force any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<Time>,
+    /// For how long, since `exposed`, it was not in force and then was again: no part of the soak.
+    #[serde(default, skip_serializing_if = "Span::is_zero")]
+    pub away: Span,
 }
 
 impl Clock {
     /// A step entered now.
     #[must_use]
     pub fn entered(now: Time) -> Self {
-        Self { entered: now, exposed: None }
+        Self { entered: now, exposed: None, lost: None, away: Span::ZERO }
     }
 }
 

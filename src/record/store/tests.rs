@@ -3,6 +3,7 @@
 use super::super::fixture::{self, open, past, run, set, steady, stop, time};
 use super::super::state::{Clock, Outcome, Phase, Rest, Standing, Then};
 use super::*;
+use crate::manifest::duration::Span;
 use crate::manifest::ids::{PodsDigest, Revision};
 use proptest::prelude::*;
 use serde_json::json;
@@ -27,10 +28,12 @@ fn phases() -> Vec<Phase> {
     let since = time("10:00:00");
     let step = |name: &str| name.parse().unwrap();
     let bare = |name: &str| super::super::state::Stop { step: step(name), seq: u64::MAX, clock: Clock::entered(since) };
-    let long = Clock { entered: since, exposed: Some(time("10:00:01")) };
+    let long = Clock { exposed: Some(time("10:00:01")), ..Clock::entered(since) };
+    let lost = Clock { lost: Some(time("10:00:09")), away: Span::from_secs(90), ..long };
     let mut phases = vec![
         Phase::Initializing(Clock::entered(since)),
         Phase::Initializing(long),
+        Phase::Initializing(lost),
         Phase::Waiting { at: None, next: step("testers"), since },
         Phase::Waiting { at: Some(stop("tenth")), next: step("half"), since },
         Phase::Progressing(bare("null")),
