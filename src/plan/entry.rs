@@ -6,7 +6,7 @@ use super::adopt::{self, Reply};
 use super::back::{self, Superseding, Turn};
 use super::draft::Draft;
 use super::forward;
-use super::input::{Desired, Git, MayStart};
+use super::input::{Git, MayStart};
 use super::procedure::{Stage, Step};
 use super::report::{Reason, Wait};
 use crate::gate::approval;
@@ -158,15 +158,11 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
 #[must_use]
 pub fn barred(draft: &Draft<'_>) -> Vec<Wait> {
     let mut waits = Vec::new();
-    match &draft.input.desired {
-        Desired::Wanted(rollout) if rollout.suspend == Suspend::Yes => {
-            waits.push(Wait::new(Reason::Suspended, "the rollout's file says suspend: true"));
-        }
-        // It may say `suspend: true`, or a freeze may stand in it: nobody knows.
-        Desired::Rejected(why) => waits.push(Wait::new(Reason::Rejected, why.clone())),
-        Desired::Unreadable(why) => waits.push(Wait::new(Reason::SourceUnreadable, why.clone())),
-        Desired::Wanted(_) | Desired::Gone => {}
+    if draft.wanted().is_some_and(|rollout| rollout.suspend == Suspend::Yes) {
+        waits.push(Wait::new(Reason::Suspended, "the rollout's file says suspend: true"));
     }
+    // It may say `suspend: true`, or a freeze may stand in it: nobody knows.
+    waits.extend(draft.input.desired.unread());
     match &draft.input.brake {
         Ok(Some(word)) => waits.push(Wait::new(Reason::Brake, format!("the ConfigMap tidegate-brake says {word}"))),
         Ok(None) => {}

@@ -3,10 +3,10 @@
 use super::context::Context;
 use crate::manifest::desired::Router;
 use crate::manifest::ids::ObjectName;
-use crate::manifest::object::{APPLIED, Object, ObjectRef, RETREATED};
+use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::Split;
 use crate::target::{compare, layout, owned, workload};
-use crate::traffic::{self, Seen, Standing};
+use crate::traffic::{self, Seen, Standing, View};
 
 /// The objects that carry the split, those that people's requests meet first.
 #[must_use]
@@ -45,20 +45,25 @@ pub struct Ready {
 /// Counts the ready endpoints of both roles.
 #[must_use]
 pub fn ready(context: &Context<'_>) -> Ready {
-    let of_deployment = |reference: &ObjectRef| {
-        let ready = context.live.get(reference).and_then(|d| d.int("/status/readyReplicas")).unwrap_or(0);
+    ready_behind(context.router(), &context.view())
+}
+
+/// The same, for what is known without a plan.
+#[must_use]
+pub fn ready_behind(router: Option<&Router>, view: &View<'_>) -> Ready {
+    let endpoints = |name: &ObjectName| workload::ready_endpoints(view.live, view.namespace, name);
+    let pods = |name: &ObjectName| {
+        let deployment = view.live.find(Kind::Deployment, view.namespace, name);
+        let ready = deployment.and_then(|d| d.int("/status/readyReplicas")).unwrap_or(0);
         u32::try_from(ready).unwrap_or(0)
     };
-    match context.router() {
-        Some(Router::GatewayApi { service, .. }) => {
-            let count = |name: &ObjectName| workload::ready_endpoints(context.live, context.namespace(), name);
-            let copy = context.object(crate::manifest::object::Kind::Service, service);
-            Ready { stable: count(service), candidate: layout::copy_name(&copy).map_or(0, |name| count(&name)) }
-        }
-        Some(Router::Replicas { .. }) | None => Ready {
-            stable: of_deployment(&context.target()),
-            candidate: of_deployment(&context.candidate_deployment()),
-        },
+    let both = |name: &ObjectName, count: &dyn Fn(&ObjectName) -> u32| Ready {
+        stable: count(name),
+        candidate: layout::suffixed(name).map_or(0, |copy| count(&copy)),
+    };
+    match router {
+        Some(Router::GatewayApi { service, .. }) => both(service, &endpoints),
+        Some(Router::Replicas { .. }) | None => both(view.target, &pods),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a plan is made from: everything observed, as values, with one `now`.
 
 use super::evidence::Evidence;
+use super::report::{Reason, Wait};
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::gate::schedule::{Freeze, Window};
@@ -58,6 +59,18 @@ pub enum Desired {
     Gone,
     /// Main could not be read, or what was read cannot be trusted: nothing follows from it.
     Unreadable(String),
+}
+
+impl Desired {
+    /// Why main does not say what is wanted, if it does not: nothing new is entered then, and people have to know.
+    #[must_use]
+    pub fn unread(&self) -> Option<Wait> {
+        match self {
+            Self::Rejected(why) => Some(Wait::new(Reason::Rejected, why.clone())),
+            Self::Unreadable(why) => Some(Wait::new(Reason::SourceUnreadable, why.clone())),
+            Self::Wanted(_) | Self::Gone => None,
+        }
+    }
 }
 
 /// What the state branch's tip says of a rollout.

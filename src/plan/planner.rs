@@ -88,9 +88,10 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
             }
             draft.finish(due)
         }
-        Desired::Rejected(why) => hold(Wait::new(Reason::Rejected, why.clone())),
-        Desired::Unreadable(why) => hold(Wait::new(Reason::SourceUnreadable, why.clone())),
-        Desired::Gone => RolloutPlan { waits: Vec::new(), ..hold(Wait::new(Reason::Writing, "")) },
+        Desired::Rejected(_) | Desired::Unreadable(_) | Desired::Gone => {
+            let waits = input.desired.unread().into_iter().collect();
+            RolloutPlan { waits, ..hold(Wait::new(Reason::Writing, "")) }
+        }
     }
 }
 
@@ -101,14 +102,8 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
         judge(&mut draft, &phase_before, &asked);
     }
     // Also where nothing is to be entered, people have to know.
-    let untold = match &draft.input.desired {
-        Desired::Rejected(why) => Some(Wait::new(Reason::Rejected, why.clone())),
-        Desired::Unreadable(why) => Some(Wait::new(Reason::SourceUnreadable, why.clone())),
-        Desired::Wanted(_) | Desired::Gone => None,
-    };
-    if let Some(wait) = untold.filter(|untold| draft.waits.iter().all(|wait| wait.reason != untold.reason)) {
-        draft.waits.push(wait);
-    }
+    let untold = draft.input.desired.unread();
+    draft.waits.extend(untold.filter(|untold| draft.waits.iter().all(|wait| wait.reason != untold.reason)));
     if let Git::Away(why) = &draft.input.git {
         // Nothing is queued: one later commit says what live and marks show.
         let lowered: Vec<Action> = due(&draft).into_iter().filter(|action| action.class == Class::Retreat).collect();

@@ -4,6 +4,7 @@ use super::action::{Action, Class, Verb};
 use super::context::{Context, Stable, exactly};
 use super::exposure::{self, Ready};
 use super::report::{Reason, Wait};
+use crate::manifest::ids::RunId;
 use crate::manifest::object::{Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::{Posture, Role, Split};
 use crate::record::state::Run;
@@ -35,16 +36,14 @@ pub fn mark(run: &Run, why: &str) -> String {
 #[must_use]
 pub fn marked_by<'a>(live: &'a Object, run: &Run) -> Option<&'a str> {
     let (of, why) = live.annotation(RETREATED)?.split_once('/')?;
-    (of == run.id.as_str() || of == BLIND).then_some(why)
+    (of == run.id.as_str() || of == RunId::zero().as_str()).then_some(why)
 }
 
-/// In place of a run's id: the mark was made while nobody could read the record. No run is opened over it.
-pub const BLIND: &str = "0";
-
-/// An object of ours that carries such a mark.
+/// An object of ours with a mark that was made while nobody could read the record: it names no run, and no run is opened
+/// over it.
 #[must_use]
 pub fn marked_blindly<'a>(context: &Context<'a>) -> Option<&'a ObjectRef> {
-    context.live.objects.retreated(BLIND).find(|o| context.is_ours(o)).map(Object::reference)
+    context.live.objects.retreated(RunId::zero().as_str()).find(|o| context.is_ours(o)).map(Object::reference)
 }
 
 /// Why live says that this run went back: a mark on any object that the split or stable needs.
@@ -52,7 +51,7 @@ pub fn marked_blindly<'a>(context: &Context<'a>) -> Option<&'a ObjectRef> {
 pub fn mark_seen<'a>(context: &Context<'a>, run: &Run) -> Option<&'a str> {
     let of_run = context.live.objects.retreated(run.id.as_str());
     // Without a run's id a mark says nothing of whose it is.
-    let blind = context.live.objects.retreated(BLIND).filter(|o| context.is_ours(o));
+    let blind = context.live.objects.retreated(RunId::zero().as_str()).filter(|o| context.is_ours(o));
     of_run.chain(blind).find_map(|o| marked_by(o, run))
 }
 

@@ -3,19 +3,20 @@
 use super::action::{Action, Class, Verb};
 use super::context::exactly;
 use super::draft::{Draft, RolloutPlan};
+use super::exposure;
 use super::input::Input;
 use super::planner;
 use super::report::{Reason, Wait};
-use super::retreat;
 use crate::gate::{BrakeWord, approval};
 use crate::manifest::desired::Router;
-use crate::manifest::ids::ObjectName;
+use crate::manifest::ids::{ObjectName, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::record::branches::{Asks, Head};
 use crate::record::posture::Posture;
-use crate::target::layout::SUFFIX;
+use crate::target::layout::{SUFFIX, pod_labels};
 use crate::target::live::LiveState;
-use crate::target::{compare, owned, workload};
+use crate::target::selector::serves;
+use crate::target::{compare, owned};
 use crate::traffic::{self, View};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -84,12 +85,13 @@ pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
             if !lowers && mark.is_some() {
                 continue;
             }
-            if lowers && ready(&router, &view, Who::Stable) == 0 && ready(&router, &view, Who::Candidate) > 0 {
+            let ready = exposure::ready_behind(Some(&router), &view);
+            if lowers && ready.stable == 0 && ready.candidate > 0 {
                 let why = "traffic stays on the candidate: stable has no ready endpoint";
                 plan.waits.push(Wait::new(Reason::StableNotReady, why));
                 break;
             }
-            let made = format!("{}/aborted: the brake in the cluster says revert", retreat::BLIND);
+            let made = format!("{}/aborted: the brake in the cluster says revert", RunId::zero());
             object.annotate(RETREATED, mark.unwrap_or(&made));
             let digest = compare::applied_digest(&object);
             object.annotate(APPLIED, &digest);
@@ -114,7 +116,7 @@ pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
 /// What splits requests to our objects, and between which: as far as live tells it.
 fn splits(input: &Input, live: &LiveState) -> Vec<(Router, ObjectName)> {
     let owner = input.me.instance.owner_of(&input.id);
-    let ours = |kind| live.of_kind(kind).filter(|o| o.annotation(OWNER) == Some(owner.as_str()));
+    let ours = |kind| live.objects.owned_by(&owner).filter(move |o| o.reference().kind == kind);
     let by_route = ours(Kind::HttpRoute).flat_map(|route| {
         let http_route = &route.reference().name;
         let router = move |service| Router::GatewayApi { http_route: http_route.clone(), service };
@@ -127,43 +129,11 @@ fn splits(input: &Input, live: &LiveState) -> Vec<(Router, ObjectName)> {
     let candidates = ours(Kind::Deployment)
         .filter_map(|d| Some((d, d.reference().name.as_str().strip_suffix(SUFFIX)?.parse::<ObjectName>().ok()?)));
     let by_pods = candidates.flat_map(|(candidate, target)| {
-        let behind = ours(Kind::Service).filter(|service| selects(service, candidate));
+        let behind = ours(Kind::Service).filter(|service| serves(service.at("/spec/selector"), &pod_labels(candidate)));
         let services: Vec<ObjectName> = behind.map(|service| service.reference().name.clone()).collect();
         services.into_iter().map(move |service| (Router::Replicas { service }, target.clone()))
     });
     by_pods.collect()
-}
-
-/// Whether a Service selects the pods of a Deployment.
-fn selects(service: &Object, deployment: &Object) -> bool {
-    let labels = deployment.at("/spec/template/metadata/labels").and_then(Value::as_object);
-    let selector = service.at("/spec/selector").and_then(Value::as_object).filter(|selector| !selector.is_empty());
-    selector
-        .zip(labels)
-        .is_some_and(|(selector, labels)| selector.iter().all(|(key, value)| labels.get(key) == Some(value)))
-}
-
-/// Whose pods.
-#[derive(Clone, Copy)]
-enum Who {
-    Stable,
-    Candidate,
-}
-
-/// The ready endpoints, or pods, of one side of a split.
-fn ready(router: &Router, view: &View<'_>, who: Who) -> i64 {
-    let named = |name: &ObjectName| match who {
-        Who::Stable => Some(name.clone()),
-        Who::Candidate => format!("{name}{SUFFIX}").parse().ok(),
-    };
-    match router {
-        Router::GatewayApi { service, .. } => {
-            named(service).map_or(0, |name| workload::ready_endpoints(view.live, view.namespace, &name).into())
-        }
-        Router::Replicas { .. } => named(view.target)
-            .and_then(|name| view.live.find(Kind::Deployment, view.namespace, &name)?.int("/status/readyReplicas"))
-            .unwrap_or(0),
-    }
 }
 
 /// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2).

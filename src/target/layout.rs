@@ -193,9 +193,14 @@ pub fn candidate(
 /// # Errors
 /// [`LayoutError::NameTooLong`] beyond 63 characters: then a Service could not have that name.
 pub fn copy_name(of: &ObjectRef) -> Result<ObjectName, LayoutError> {
-    let name = format!("{}{SUFFIX}", of.name);
-    let fits = name.len() <= MAX_NAME;
-    fits.then(|| name.parse().ok()).flatten().ok_or_else(|| LayoutError::NameTooLong { object: of.clone() })
+    suffixed(&of.name).ok_or_else(|| LayoutError::NameTooLong { object: of.clone() })
+}
+
+/// The name of the candidate's copy of something of that name; none if it would be too long.
+#[must_use]
+pub fn suffixed(name: &ObjectName) -> Option<ObjectName> {
+    let copy = format!("{name}{SUFFIX}");
+    (copy.len() <= MAX_NAME).then(|| copy.parse().ok()).flatten()
 }
 
 /// The same object with `spec.replicas` as given, or without it, so that a scaler keeps its say.
