@@ -21,6 +21,7 @@ use crate::plan::report::{Reason, Wait};
 use crate::report::metrics::Metrics;
 use crate::report::server::{self, Readiness};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -104,15 +105,12 @@ pub enum RunError {
 /// # Errors
 /// When the process cannot start, or one of its tasks ended. What Git or the cluster answer later is no error.
 pub async fn run(installation: Installation, options: Options, cache: &Path) -> Result<Waiting, RunError> {
+    // Until then nothing was done that would have to be ended, and a signal ends the process.
+    let world = World::connect(&installation, cache).await?;
     let stop = CancellationToken::new();
     let signals = signalled(&stop)?;
-    let world = World::connect(&installation, cache).await?;
-    let signals = async {
-        signals.await;
-        std::future::pending::<()>().await;
-    };
     tokio::select! {
-        () = signals => Ok(Waiting::new()),
+        never = signals => match never {},
         result = run_in(world, &installation, &options, &stop) => result,
     }
 }
@@ -156,8 +154,8 @@ pub async fn run_in(
     result
 }
 
-/// Cancels `stop` at the first SIGTERM or SIGINT.
-fn signalled(stop: &CancellationToken) -> Result<impl Future<Output = ()> + Send + use<>, RunError> {
+/// Cancels `stop` at the first SIGTERM or SIGINT, and never ends.
+fn signalled(stop: &CancellationToken) -> Result<impl Future<Output = Infallible> + use<>, RunError> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;
@@ -166,10 +164,10 @@ fn signalled(stop: &CancellationToken) -> Result<impl Future<Output = ()> + Send
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
-            () = stop.cancelled() => return,
         }
         tracing::info!("told to stop; finishes what it does");
         stop.cancel();
+        std::future::pending().await
     })
 }
 

@@ -70,8 +70,9 @@ struct Shared {
 #[derive(Default)]
 struct Known {
     by_rollout: BTreeMap<RolloutId, Evidence>,
+    /// What is on its way.
     asked: BTreeSet<Question>,
-    measured: BTreeSet<(RolloutId, Range)>,
+    measuring: BTreeSet<(RolloutId, Range)>,
     /// What was applied in a dry run whose answer does not hold for good.
     again: BTreeMap<Question, (RolloutId, Need, Expects)>,
     /// Rollouts with news since they were last looked at.
@@ -137,7 +138,7 @@ impl Collector {
     pub fn measure(&self, rollout: &RolloutId, questions: &[Range]) {
         for question in questions {
             let asked = (rollout.clone(), question.clone());
-            if !self.known().measured.insert(asked.clone()) {
+            if !self.known().measuring.insert(asked.clone()) {
                 continue;
             }
             let provider = self.providers.get(&question.query.provider).cloned();
@@ -175,7 +176,7 @@ impl Collector {
                 evidence.dry_runs.retain(|_, answer| {
                     !matches!(answer.outcome, Outcome::Retriable(_) | Outcome::Stale(_)) || !expired(answer, now)
                 });
-                evidence.readings.retain(|_, measurement| !worn_out(measurement, now));
+                evidence.readings.retain(|_, measurement| again_at(measurement).is_none_or(|at| now < at));
                 if evidence.dry_runs.len() + evidence.readings.len() < before {
                     news.insert(rollout.clone());
                 }
@@ -203,7 +204,7 @@ impl Collector {
         let rests =
             writes.filter(|((_, what), _)| what == DELETE || what == MIGRATE).map(|(_, answer)| answer.at + REST);
         let readings = all.flat_map(|evidence| evidence.readings.values());
-        let readings = readings.filter(|m| !matches!(m.reading, Reading::Samples(_))).map(|m| m.at + AGAIN);
+        let readings = readings.filter_map(again_at);
         answers.chain(rests).chain(readings).min()
     }
 
@@ -274,7 +275,7 @@ impl Shared {
 impl Known {
     /// Keeps a measurement in place of older ones of the same query.
     fn keep(&mut self, (rollout, question): (RolloutId, Range), measurement: Measurement) {
-        self.measured.remove(&(rollout.clone(), question.clone()));
+        self.measuring.remove(&(rollout.clone(), question.clone()));
         self.news.insert(rollout.clone());
         let readings = &mut self.by_rollout.entry(rollout).or_default().readings;
         readings.retain(|old, _| old.query != question.query || old.interval != question.interval);
@@ -304,9 +305,9 @@ impl Known {
     }
 }
 
-/// Whether a measurement that brought nothing is old enough to be tried again.
-fn worn_out(measurement: &Measurement, now: Time) -> bool {
-    !matches!(measurement.reading, Reading::Samples(_)) && now >= measurement.at + AGAIN
+/// When a measurement that brought nothing is tried again.
+fn again_at(measurement: &Measurement) -> Option<Time> {
+    (!matches!(measurement.reading, Reading::Samples(_))).then(|| measurement.at + AGAIN)
 }
 
 fn expired(answer: &Answer, now: Time) -> bool {

@@ -83,12 +83,13 @@ impl Shell {
         let snapshot = Snapshot::take(&self.watches, &self.namespaces, &mut gaps, self.clock.now());
         let me = self.writer(held);
         let scene = Scene { me: &me, view, snapshot: &snapshot, gaps: &gaps };
-        let open = view.records.states().filter(|state| state.run.is_some()).map(|state| &state.metadata);
-        let plans: Vec<RolloutPlan> = open
-            .map(|id| (id, planner::plan(&scene.input(id, self.evidence.of(id), MayStart::Yes))))
-            .inspect(|(id, plan)| self.evidence.measure(id, &plan.questions))
-            .map(|(_, plan)| plan)
-            .collect();
+        let mut plans = Vec::new();
+        for state in view.records.states().filter(|state| state.run.is_some()) {
+            let id = &state.metadata;
+            let plan = planner::plan(&scene.input(id, self.evidence.of(id), MayStart::Yes));
+            self.evidence.measure(id, &plan.questions);
+            plans.push(plan);
+        }
         let mut lists = Lists::new();
         for action in plans.iter().flat_map(RolloutPlan::going_back) {
             lists.entry(&action.rollout).or_default().push(action);
