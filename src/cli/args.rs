@@ -4,6 +4,7 @@ use super::completions::CompletionsArgs;
 use super::decide::{AbortArgs, ApproveArgs, RetryArgs, RollbackArgs, WordArgs};
 use super::demo::DemoArgs;
 use super::diff::DiffArgs;
+use super::man::ManArgs;
 use super::plan::PlanArgs;
 use super::run::RunArgs;
 use super::schema::SchemaArgs;
@@ -53,10 +54,13 @@ Write:
 
 Serve:
   run          Run the controller
-  completions  Print a shell's completions
 
 Try:
   demo         Show a good and a bad rollout, without a cluster
+
+Install:
+  completions  Print a shell's completions
+  man          Print the manual page, or write one for each command
 
 Options:
 {options}
@@ -166,5 +170,6 @@ pub(super) enum Command {
     Rollback(RollbackArgs),
     Schema(SchemaArgs),
     Completions(CompletionsArgs),
+    Man(ManArgs),
     Demo(DemoArgs),
 }

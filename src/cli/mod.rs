@@ -11,6 +11,7 @@ mod demo;
 mod diff;
 mod failure;
 mod live;
+mod man;
 mod plan;
 mod repository;
 mod run;
@@ -98,6 +99,7 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
         Command::Rollback(args) => decide::command(args.into(), screen).await,
         Command::Schema(args) => schema::command(&args, screen),
         Command::Completions(args) => completions::command(&args, screen),
+        Command::Man(args) => man::command(&args, screen),
         Command::Demo(args) => demo::command(args, screen).await,
     }
 }

@@ -323,3 +323,20 @@ fn every_shell_gets_completions_for_every_command() {
         }
     }
 }
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let mut main = Cli::command();
+    main.build();
+    let page = |command| {
+        String::from_utf8(super::man::page(command).unwrap()).unwrap().replace(env!("CARGO_PKG_VERSION"), "VERSION")
+    };
+    let sections = |page: &str| page.lines().filter(|line| line.starts_with(".SH")).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!("man", sections(&page(&main)));
+    insta::assert_snapshot!("man_approve", page(main.find_subcommand("approve").unwrap()));
+    for command in main.get_subcommands() {
+        let name = command.get_name();
+        assert!(page(&main).contains(&format!("tidegate\\-{name}")), "{name}");
+        assert!(sections(&page(command)).contains("EXAMPLES"), "{name}");
+    }
+}

@@ -6,6 +6,7 @@ use super::metrics::Metrics;
 use super::workloads;
 use crate::cluster::client::{Cluster, ClusterError};
 use crate::git::{Draft, Edit, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Store, create_bare};
+use crate::manifest::desired::Plan;
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, InvalidPath, RepoPath};
 use crate::manifest::ids::{CommitId, InvalidId, Namespace, RolloutId};
@@ -194,6 +195,18 @@ impl Stage {
         let Some(tip) = tips.get(&state) else { return Ok(None) };
         let bytes = self.person.file(tip, &store::paths(rollout).state).await?;
         Ok(bytes.and_then(|bytes| store::parse_state(rollout, &bytes).ok()))
+    }
+
+    /// The plan of the run that a record has open.
+    ///
+    /// # Errors
+    /// When Git cannot be read.
+    pub async fn plan(&self, record: &RolloutState) -> Result<Option<Plan>, StageError> {
+        let state = RefName::branch(&format!("tidegate/{}/state", self.installation.instance))?;
+        let (tips, run) = (self.fetched().await?, record.run.as_ref());
+        let (Some(tip), Some(run)) = (tips.get(&state), run) else { return Ok(None) };
+        let bytes = self.person.file(tip, &store::paths(&record.metadata).plan(&run.id)).await?;
+        Ok(bytes.and_then(|bytes| store::parse_plan(&bytes).ok()))
     }
 
     /// The commits of the state branch since that one, oldest first.

@@ -1,6 +1,8 @@
 //! The world in a process, shown by the real program as a newcomer meets it.
 
-use std::process::Output;
+use crate::tree::source_dir;
+use std::process::{Output, Stdio};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
 async fn demo(arguments: &[&str]) -> Output {
@@ -27,6 +29,30 @@ fn says(told: &[String], wanted: &[&str]) {
     }
 }
 
+/// The recording that the README shows tells the present story: its chapters, its phases, and what it waits on.
+fn recording_is_of(told: &[String]) {
+    let read = |path: &str| std::fs::read_to_string(source_dir().join(path)).unwrap();
+    assert!(read("README.md").contains("(docs/demo.svg)"), "the README shows the recording");
+    let recorded = read("docs/demo.svg");
+    assert!(recorded.len() < 200_000, "{}", recorded.len());
+    let shown: Vec<&str> = recorded.split('<').filter_map(|tag| tag.split_once('>')).map(|(_, text)| text).collect();
+    let shows = |part: &str| shown.iter().any(|text| text.contains(part));
+    let chapters: Vec<&str> = told
+        .iter()
+        .map(String::as_str)
+        .filter(|line| line.starts_with("Ana pushes") || line.starts_with("Users"))
+        .collect();
+    assert_eq!(chapters.len(), 4, "{told:#?}");
+    let rollout = read("src/cli/demo/rollout.yaml");
+    let phases: Vec<String> =
+        rollout.lines().filter_map(|line| Some(format!("● {}", line.trim().strip_prefix("- name: ")?))).collect();
+    assert_eq!(phases.len(), 2, "{rollout}");
+    let parts = ["Approval: ", "m", "merge the request", "90 % stable, 10 % new", "It goes back at once: "];
+    for part in parts.into_iter().chain(chapters).chain(phases.iter().map(String::as_str)) {
+        assert!(shows(part), "docs/demo.svg is not of the present demo, make it anew with docs/demo/record: {part:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_newcomer_sees_a_good_version_go_out_and_a_bad_one_come_back() {
     let scratch = tempfile::tempdir().unwrap();
@@ -36,12 +62,14 @@ async fn a_newcomer_sees_a_good_version_go_out_and_a_bad_one_come_back() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let told = told(&output);
     let good = [
-        "Ana pushes podinfo to main.",
+        "Ana pushes an application to main.",
         "first sight → steady (initialized)",
         "Ana pushes version 2.",
+        "nothing of the new version runs",
         "It waits for a person, who merges tidegate/world/propose/shop/podinfo/1-",
         "Ana merges it.",
         "prepare → tenth (weight 10)",
+        "10 of 100 requests go to the new version, and its errors are counted.",
         "90 % stable, 10 % new",
         "tenth → half (weight 50)",
         "50 % stable, 50 % new",
@@ -51,22 +79,66 @@ async fn a_newcomer_sees_a_good_version_go_out_and_a_bad_one_come_back() {
     ];
     let bad = [
         "Ana pushes version 3, which answers every fourth request with an error.",
+        "Ana merges it.",
         "prepare → tenth (weight 10)",
         "tenth → reverting (split)",
+        "It goes back at once: tenth: errors: 0.25 at ",
         "100 % stable, 0 % new",
         "reverting (retire) → failed",
-        "version 3 is not tried again: tenth: errors: 0.25 at ",
-        "-revert undoes it on main",
-        "git -C ",
+        "It is not tried again: tenth: errors: 0.25 at ",
+        "Users are on version 2 again, and nobody had to do anything.",
+        "-revert undoes version 3 on main",
+        "The repository stays in ",
+        "./try",
     ];
     says(&told, &[good.as_slice(), &bad].concat());
+    recording_is_of(&told);
     // What it says to look at is there.
-    let repository = directory.join("fleet.git");
+    let commands: Vec<&str> = told.iter().map(String::as_str).filter(|line| line.contains("fleet.git")).collect();
+    let repository = directory.join("fleet.git").display().to_string();
+    let [_, log, why] = &commands[..] else { panic!("{commands:#?}") };
     let mut git = Command::new("git");
-    let git = git.arg("-C").arg(&repository).args(["log", "--oneline", "tidegate/world/state"]);
-    let log = String::from_utf8(git.output().await.unwrap().stdout).unwrap();
-    assert!(log.lines().count() > 20, "{log}");
+    let said = git.args(log.split(' ').skip(1)).output().await.unwrap();
+    assert!(log.contains(&repository) && String::from_utf8(said.stdout).unwrap().lines().count() > 20, "{log}");
+    let mut tidegate = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    let said = String::from_utf8(tidegate.args(why.split(' ').skip(1)).output().await.unwrap().stdout).unwrap();
+    assert!(said.starts_with("shop/podinfo  Failed, since ") && said.contains("ago)"), "{why}: {said}");
     let again = demo(&["--auto", "--speed", "max", "--dir", &shown]).await;
     assert_eq!(again.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&again.stderr).contains("is there already; name a new directory"));
+}
+
+/// The demo in a terminal that `script` makes, into which these bytes are typed as soon as it is drawn on; all that it wrote.
+async fn on_a_terminal(arguments: &str, typed: &[u8]) -> String {
+    let mut script = Command::new("script");
+    let command = format!("{} demo {arguments}", env!("CARGO_BIN_EXE_tidegate"));
+    script.args(["--quiet", "--return", "--flush", "--command", &command, "/dev/null"]).env("TERM", "xterm");
+    let mut child = script.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let (mut keyboard, mut picture) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut written = Vec::new();
+    while !String::from_utf8_lossy(&written).contains("leave") {
+        assert_ne!(picture.read_buf(&mut written).await.unwrap(), 0, "{}", String::from_utf8_lossy(&written));
+    }
+    keyboard.write_all(typed).await.unwrap();
+    picture.read_to_end(&mut written).await.unwrap();
+    assert!(child.wait().await.unwrap().success());
+    String::from_utf8_lossy(&written).into_owned()
+}
+
+#[tokio::test]
+async fn a_terminal_is_given_back_however_the_demo_ends() {
+    let scratch = tempfile::tempdir().unwrap();
+    for (n, (options, typed)) in
+        [("--auto --speed max", ""), ("--speed 1", "q"), ("--speed 1", "\u{3}")].iter().enumerate()
+    {
+        let directory = scratch.path().join(n.to_string()).display().to_string();
+        let written = on_a_terminal(&format!("{options} --dir {directory}"), typed.as_bytes()).await;
+        let (before, rest) = written.split_once("\u{1b}[?1049h").expect("the demo draws on a screen of its own");
+        let (picture, after) = rest.split_once("\u{1b}[?1049l").expect("the screen is given back");
+        assert!(
+            before.trim().is_empty() && picture.contains("tidegate demo") && picture.contains("\u{1b}[?25h"),
+            "{written:?}"
+        );
+        assert!(after.contains(&format!("The repository stays in {directory}/fleet.git. Look around:")), "{after}");
+    }
 }

@@ -1,37 +1,38 @@
 //! `tidegate demo`: one application and three versions of it in a world in this process. The controller, the Kubernetes
 //! client and Git are the real ones; only the cluster is not.
+//!
+//! The [`story`] makes a [`scene`] of what is so; [`terminal`] draws it, or [`lines`] say what is new in it.
+
+mod lines;
+mod scene;
+mod story;
+mod terminal;
 
 use super::Exit;
 use super::failure::Failure;
 use super::screen::{Screen, now};
-use super::ui::Ink;
-use crate::git::RefName;
-use crate::manifest::ids::{CommitId, RolloutId};
 use crate::reconcile::controller::{Once, Options};
-use crate::record::state::{Phase, Rest, RolloutState, Time};
-use crate::sim::kube_api::resource::Resource;
-use crate::sim::stage::{Stage, StageError};
+use crate::sim::stage::Stage;
 use anyhow::Context;
 use clap::Args;
-use std::io::IsTerminal;
+use lines::Lines;
+use scene::Tempo;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+use story::Story;
+use terminal::{Key, Terminal};
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-const POLICY: &str = include_str!("tidegate.yaml");
-const ROLLOUT: &str = include_str!("rollout.yaml");
-const PODINFO: &str = include_str!("podinfo.yaml");
-
-/// How often the world is looked at, in its own time.
-const LOOK: Duration = Duration::from_millis(500);
 /// How often time is let pass, where it is not as fast as it goes.
 const STEP: Duration = Duration::from_millis(50);
-/// No chapter of the story takes as long.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// The world begins so long ago: time is faster there, and what is looked at afterwards shall lie in the past.
+const AGO: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -39,10 +40,14 @@ const PATIENCE: Duration = Duration::from_secs(600);
     long_about = "Shows a good and a bad rollout in a world in this process: no cluster, no network, no configuration. The \
                   repository is a real one, in a directory that you can look into.\n\n\
                   Version 2 of an application goes out step by step, once you let it; version 3 is broken, and goes back by \
-                  itself."
+                  itself. Without a terminal it is told in plain lines, and nobody is asked.",
+    after_help = "Examples:
+  tidegate demo
+  tidegate demo --auto --speed 10
+  tidegate demo --auto --speed max --dir world && git -C world/fleet.git log tidegate/world/state"
 )]
 pub(super) struct DemoArgs {
-    /// Merge the requests without asking; so it is, too, where there is no terminal
+    /// Merge the requests without asking
     #[arg(long)]
     auto: bool,
     /// How many seconds pass in the world in one second here, or `max` for as fast as it goes
@@ -53,23 +58,26 @@ pub(super) struct DemoArgs {
     dir: Option<PathBuf>,
 }
 
-/// How fast time passes.
+/// How fast time is asked to pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Speed {
-    Times(u32),
-    Max,
-}
+struct Speed(Tempo);
 
 impl FromStr for Speed {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text.parse() {
-            _ if text == "max" => Ok(Self::Max),
-            Ok(times @ 1..=1_000) => Ok(Self::Times(times)),
+            _ if text == "max" => Ok(Self(Tempo::Max)),
+            Ok(times @ 1..=1_000) => Ok(Self(Tempo::Times(times))),
             Ok(_) | Err(_) => Err("a number from 1 to 1000, or max".to_owned()),
         }
     }
+}
+
+/// Where the story is told.
+enum Teller {
+    Terminal(Terminal),
+    Lines(Box<Lines>),
 }
 
 /// A runtime whose time passes only as it is told.
@@ -82,12 +90,27 @@ pub(super) fn runtime() -> std::io::Result<Runtime> {
 
 /// Plays the story.
 pub(super) async fn command(args: DemoArgs, screen: &Screen) -> Result<Exit, Failure> {
-    let asks = !args.auto && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let Speed(speed) = args.speed;
     let directory = directory(args.dir)?;
-    let stage = Arc::new(Stage::new(&directory, now()).map_err(told)?);
+    let stage = Arc::new(Stage::new(&directory, now() - AGO)?);
+    let (heard, keys) = mpsc::unbounded_channel();
+    let (tempo, paced) = watch::channel(speed);
+    // A log would be written across the picture.
+    let teller = if Terminal::is_there() && !tracing::enabled!(tracing::Level::INFO) {
+        Teller::Terminal(Terminal::open(screen.ink)?)
+    } else {
+        Teller::Lines(Box::new(Lines::new(*screen)))
+    };
+    let drawn = matches!(teller, Teller::Terminal(_));
     let mut tasks = JoinSet::new();
-    if let Speed::Times(times) = args.speed {
-        tasks.spawn(pace(times));
+    tasks.spawn(pace(paced, drawn.then(|| heard.clone())));
+    for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        let (mut signals, heard) = (signal(kind)?, heard.clone());
+        tasks.spawn(async move {
+            signals.recv().await;
+            // The story that would hear it may have ended.
+            heard.send(Key::Quit).ok();
+        });
     }
     let world = Arc::clone(&stage);
     tasks.spawn(async move { world.nature().await });
@@ -97,15 +120,13 @@ pub(super) async fn command(args: DemoArgs, screen: &Screen) -> Result<Exit, Fai
         let ended = world.controller("tidegate", options, &CancellationToken::new()).await;
         tracing::error!(?ended, "the controller ended");
     });
-    let id = "shop/podinfo".parse().map_err(anyhow::Error::new)?;
-    let begun = stage.clock.now();
-    let mut story = Story { stage, screen: *screen, id, begun, asks, told: None, weight: None };
-    story.play().await?;
+    let mut story = Story::new(stage, teller, keys, tempo)?;
+    story.play(args.auto || !drawn).await?;
+    let words = story.last_words();
+    // The picture goes, the last words stay.
+    drop(story);
+    screen.print(&words)?;
     Ok(Exit::Done)
-}
-
-fn told(error: StageError) -> Failure {
-    Failure::from(anyhow::Error::new(error))
 }
 
 /// A directory that nothing else uses.
@@ -124,153 +145,26 @@ fn directory(asked: Option<PathBuf>) -> Result<PathBuf, Failure> {
     Ok(std::path::absolute(&directory).with_context(|| format!("cannot find {}", directory.display()))?)
 }
 
-/// Lets time pass, so much faster than here. While a thread sleeps, the runtime does not skip time by itself.
-async fn pace(times: u32) {
+/// Lets time pass, and listens to the keyboard if somebody wants to hear it. While a thread waits for the next step, the
+/// runtime does not skip time by itself.
+async fn pace(tempo: watch::Receiver<Tempo>, heard: Option<mpsc::UnboundedSender<Key>>) {
     loop {
-        let slept = spawn_blocking(|| std::thread::sleep(STEP)).await;
-        if slept.is_err() {
+        let now = *tempo.borrow();
+        let real = if now == Tempo::Max { Duration::ZERO } else { STEP };
+        let key = match &heard {
+            Some(heard) => spawn_blocking(move || terminal::hear(real)).await.map(|key| key.map(|key| heard.send(key))),
+            None => spawn_blocking(move || std::thread::sleep(real)).await.map(|()| None),
+        };
+        // No thread, or nobody who listens: the program ends.
+        if !matches!(key, Ok(None | Some(Ok(())))) {
             return;
         }
-        tokio::time::advance(STEP * times).await;
-    }
-}
-
-struct Story {
-    stage: Arc<Stage>,
-    screen: Screen,
-    id: RolloutId,
-    begun: Time,
-    /// Whether there is somebody to be asked.
-    asks: bool,
-    /// The last commit of the record that was told.
-    told: Option<CommitId>,
-    /// The last weight that was told.
-    weight: Option<i64>,
-}
-
-impl Story {
-    async fn play(&mut self) -> Result<(), Failure> {
-        let repository = self.stage.repository().display().to_string();
-        self.say(&format!(
-            "A cluster in this process, a Git repository in {repository}.\nLeft: the time in that world, in minutes. Each line \
-             is a commit of tidegate's, made before the cluster changed.\n"
-        ))?;
-        self.chapter("Ana pushes podinfo to main.")?;
-        let files = [("tidegate.yaml", POLICY), ("shop/rollout.yaml", ROLLOUT), ("shop/podinfo.yaml", &podinfo("1"))];
-        self.stage.push(&files, "podinfo 1").await.map_err(told)?;
-        self.until(|record| is_steady(record, Rest::Initialized)).await?;
-
-        self.chapter("Ana pushes version 2.")?;
-        self.stage.push(&[("shop/podinfo.yaml", &podinfo("2"))], "podinfo 2").await.map_err(told)?;
-        self.approve().await?;
-        self.until(|record| is_steady(record, Rest::Succeeded)).await?;
-
-        self.chapter("Ana pushes version 3, which answers every fourth request with an error.")?;
-        self.stage.push(&[("shop/podinfo.yaml", &podinfo("3-errors"))], "podinfo 3").await.map_err(told)?;
-        self.approve().await?;
-        let failed = |record: &RolloutState| matches!(record.phase, Phase::Failed { .. }) && record.revert.is_some();
-        let record = self.until(failed).await?;
-        let why = record.refused.first().map_or("", |refused| refused.why.as_str());
-        self.say(&format!("\nUsers are on version 2, and version 3 is not tried again: {why}.\n"))?;
-        if let Some(revert) = &record.revert {
-            self.say(&format!("The branch {} undoes it on main, once somebody merges it.\n", revert.branch))?;
+        match now {
+            Tempo::Paused => {}
+            Tempo::Times(times) => tokio::time::advance(STEP * times).await,
+            Tempo::Max => tokio::time::sleep(story::LOOK).await,
         }
-        self.say(&format!(
-            "\nLook around:\n  git -C {repository} log --oneline tidegate/world/state\n  git -C {repository} show \
-             tidegate/world/state:README.md\nThen try it on a real Kubernetes API: ./try\n"
-        ))
     }
-
-    /// Waits for the request of the open run, and lets a person merge it.
-    async fn approve(&mut self) -> Result<(), Failure> {
-        let record = self.until(|record| record.run.as_ref().is_some_and(|run| !run.pulls.is_empty())).await?;
-        let pulls = record.run.into_iter().flat_map(|run| run.pulls.into_values());
-        let Some(pull) = pulls.into_iter().next() else { return Ok(()) };
-        let request = RefName::branch(&pull.branch).map_err(anyhow::Error::new)?;
-        self.say(&format!("\n  It waits for a person, who merges {}.\n", self.screen.ink.bold(request.short())))?;
-        if self.asks {
-            self.say(&format!("  {} ", self.screen.ink.warn("Press Enter to merge it:")))?;
-            let read = spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await;
-            read.map_err(anyhow::Error::new)??;
-        } else {
-            self.say("  Ana merges it.\n")?;
-        }
-        self.say("\n")?;
-        self.stage.merge(&request).await.map_err(told)?;
-        Ok(())
-    }
-
-    /// Tells what happens until the record is so.
-    async fn until(&mut self, met: impl Fn(&RolloutState) -> bool) -> Result<RolloutState, Failure> {
-        let deadline = self.stage.clock.instant() + PATIENCE;
-        while self.stage.clock.instant() < deadline {
-            self.tell().await?;
-            let record = self.stage.record(&self.id).await.map_err(told)?;
-            if let Some(record) = record.filter(|record| met(record)) {
-                self.tell().await?;
-                return Ok(record);
-            }
-            tokio::time::sleep(LOOK).await;
-        }
-        Err(Failure::failed("the world does not come to rest; this is a bug, please report it".to_owned()))
-    }
-
-    /// Prints the commits that are new, and the traffic if it has changed.
-    async fn tell(&mut self) -> Result<(), Failure> {
-        let commits = self.stage.commits(self.told.as_ref()).await.map_err(told)?;
-        for commit in commits {
-            self.line(commit.time, &commit.subject)?;
-            self.told = Some(commit.commit);
-        }
-        let weight = self.weight();
-        if weight != self.weight {
-            self.weight = weight;
-            if let Some(weight) = weight {
-                self.say(&format!("         {}\n", traffic(weight, self.screen.ink)))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The candidate's share of requests, in percent; none while there is no route.
-    fn weight(&self) -> Option<i64> {
-        let routes = Resource::of_kind("gateway.networking.k8s.io/v1", "HTTPRoute")?;
-        self.stage.api.look(|world| {
-            let route = world.get(routes, "shop", "podinfo")?;
-            let backends = route["spec"]["rules"][0]["backendRefs"].as_array()?;
-            let canary = backends.iter().find(|backend| backend["name"] == "podinfo-canary");
-            Some(canary.and_then(|backend| backend["weight"].as_i64()).unwrap_or(0))
-        })
-    }
-
-    fn line(&self, at: Time, text: &str) -> Result<(), Failure> {
-        let seconds = (at - self.begun).num_seconds().max(0);
-        let time = format!("{:>2}:{:02}", seconds / 60, seconds % 60);
-        self.say(&format!("  {}  {text}\n", self.screen.ink.dim(&time)))
-    }
-
-    fn chapter(&self, text: &str) -> Result<(), Failure> {
-        self.say(&format!("\n{}\n", self.screen.ink.bold(text)))
-    }
-
-    fn say(&self, text: &str) -> Result<(), Failure> {
-        self.screen.print(text)
-    }
-}
-
-fn podinfo(version: &str) -> String {
-    PODINFO.replace("VERSION", version)
-}
-
-fn is_steady(record: &RolloutState, wanted: Rest) -> bool {
-    matches!(record.phase, Phase::Steady { how, .. } if how == wanted)
-}
-
-/// Who gets the requests, as a bar.
-fn traffic(weight: i64, ink: Ink) -> String {
-    let new = usize::try_from(weight / 5).unwrap_or(0).min(20);
-    let bar = format!("{}{}", ink.good(&"█".repeat(20 - new)), ink.busy(&"░".repeat(new)));
-    format!("{bar}  {} % stable, {weight} % new", 100 - weight)
 }
 
 #[cfg(test)]
@@ -279,17 +173,10 @@ mod tests {
 
     #[test]
     fn speeds() {
-        assert_eq!("max".parse(), Ok(Speed::Max));
-        assert_eq!("3".parse(), Ok(Speed::Times(3)));
+        assert_eq!("max".parse(), Ok(Speed(Tempo::Max)));
+        assert_eq!("3".parse(), Ok(Speed(Tempo::Times(3))));
         for bad in ["", "0", "-1", "1001", "fast"] {
             assert!(bad.parse::<Speed>().is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn traffic_is_a_bar_of_twenty() {
-        assert_eq!(traffic(0, Ink::Plain), "████████████████████  100 % stable, 0 % new");
-        assert_eq!(traffic(10, Ink::Plain), "██████████████████░░  90 % stable, 10 % new");
-        assert_eq!(traffic(100, Ink::Plain), "░░░░░░░░░░░░░░░░░░░░  0 % stable, 100 % new");
     }
 }
