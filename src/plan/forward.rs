@@ -176,7 +176,7 @@ fn go_on(
     stop: &Stop,
     Seen { converged, measured }: Seen,
 ) {
-    let step = &steps[at];
+    let (step, next) = (&steps[at], steps.get(at + 1));
     draft.waits.extend(converged.drifted.clone());
     if !converged.reached {
         wake_at_deadline(draft, plan, stop, &converged);
@@ -192,6 +192,7 @@ fn go_on(
             draft.take_inventory();
             draft.note("inventory");
         }
+        tell_gates(draft, plan, run, next);
         return;
     }
     if stop.clock.exposed.is_none() && procedure::soak(plan, run, step) > Span::ZERO {
@@ -203,15 +204,27 @@ fn go_on(
     }
     if let Some(wait) = soaking(draft, plan, run, step, stop) {
         draft.waits.push(wait);
+        tell_gates(draft, plan, run, next);
         return;
     }
     if !measured.waits.is_empty() {
         draft.waits.extend(measured.waits);
+        tell_gates(draft, plan, run, next);
         return;
     }
-    match steps.get(at + 1) {
+    match next {
         None => finish(draft, run),
         Some(next) => entry::advance(draft, plan, run, next, stop),
+    }
+}
+
+/// A run that stands before a gate tells of it at each look, also while something else is missing: else what it waits on
+/// would leave the record with each measurement, and come back.
+fn tell_gates(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: Option<&Step>) {
+    let Some(next) = next else { return };
+    if let Phase::Waiting { .. } | Phase::WaitingPromotion { .. } = draft.state.phase {
+        let unmet = entry::unmet(draft, plan, run, next);
+        draft.waits.extend(unmet);
     }
 }
 
