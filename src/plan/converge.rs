@@ -114,7 +114,7 @@ impl Pass<'_> {
 
     /// A hand raised the exposure: it is lowered to the record. Not in *return*, where the share goes to the same version.
     fn lower(&mut self) -> bool {
-        let handing_back = self.posture.candidate.as_ref().is_some_and(|c| c.set == self.posture.stable.set);
+        let handing_back = self.hands_back();
         // What we never write is more than the record says, whatever it is.
         let within = exposure::live_split(self.context).is_ok_and(|live| live.within(&self.posture.split));
         if handing_back || within || self.drift == Drift::Restore {
@@ -133,6 +133,11 @@ impl Pass<'_> {
         !self.out.actions.is_empty()
     }
 
+    /// Whether both roles are the new version.
+    fn hands_back(&self) -> bool {
+        self.posture.candidate.as_ref().is_some_and(|candidate| candidate.set == self.posture.stable.set)
+    }
+
     /// Copies, Services of the candidate, workloads at their sizes.
     fn build(&mut self) -> bool {
         for kind in [Kind::ConfigMap, Kind::ServiceAccount, Kind::Service, Kind::Deployment] {
@@ -143,13 +148,15 @@ impl Pass<'_> {
         self.busy()
     }
 
-    /// Each role that is to be met has its size in ready endpoints.
+    /// Each role that is to be met has its size in ready endpoints. In *return* stable serves the same version: a candidate
+    /// that fails there must not keep the traffic, nor the run from its end.
     fn await_ready(&mut self, stable_first: StableFirst) -> bool {
         let target = self.context.target();
         if stable_first == StableFirst::Yes {
             self.require_ready(&target, RoleName::Stable);
         }
-        if self.posture.candidate.is_some() {
+        let given_back = self.posture.split.is_stable() && self.hands_back();
+        if self.posture.candidate.is_some() && !given_back {
             let candidate = self.context.candidate_deployment();
             self.require_ready(&candidate, RoleName::Candidate);
             self.require_endpoints(&candidate);

@@ -96,9 +96,7 @@ fn dry_runs(draft: &mut Draft<'_>, plan: &Plan, run: &Run, steps: &[Step]) -> Re
 
 /// From a step that is done to the next, if its gates are open; else the run waits where it is.
 pub fn advance(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: &Step, at: &Stop) {
-    // Back, promote, return and retire are never barred.
-    let barred = next.stage == Stage::Progressing || next.name.as_str() == "shift";
-    let waits = if barred { gates(draft, plan, run, next) } else { Vec::new() };
+    let waits = unmet(draft, plan, run, next);
     if waits.is_empty() {
         forward::enter(draft, run, next, format!("{} → {}{}", at.step, next.name, exposure(next)));
         return;
@@ -123,6 +121,12 @@ fn exposure(step: &Step) -> String {
         (split, _) if split.weight.get() == 0 => " (headers)".to_owned(),
         (split, _) => format!(" (headers, weight {})", split.weight),
     }
+}
+
+/// All that bars the way to the next step now. Back, promote, return and retire are never barred.
+pub fn unmet(draft: &mut Draft<'_>, plan: &Plan, run: &Run, next: &Step) -> Vec<Wait> {
+    let barred = next.stage == Stage::Progressing || next.name.as_str() == "shift";
+    if barred { gates(draft, plan, run, next) } else { Vec::new() }
 }
 
 /// All that bars entry to a step now. Every unmet condition is listed.

@@ -179,7 +179,7 @@ fn go_on(
     stop: &Stop,
     Seen { converged, measured, soaking }: Seen,
 ) {
-    let step = &steps[at];
+    let (step, next) = (&steps[at], steps.get(at + 1));
     draft.waits.extend(converged.drifted.clone());
     if !converged.reached {
         wake_at_deadline(draft, plan, stop, &converged);
@@ -194,6 +194,7 @@ fn go_on(
             draft.take_inventory();
             draft.note("inventory");
         }
+        tell_gates(draft, plan, run, next);
         return;
     }
     let reached = procedure::reached(plan, step, &stop.clock, draft.now(), &draft.input.gaps);
@@ -206,13 +207,15 @@ fn go_on(
     }
     if let Some(wait) = soaking {
         draft.waits.push(wait);
+        tell_gates(draft, plan, run, next);
         return;
     }
     if !measured.waits.is_empty() {
         draft.waits.extend(measured.waits);
+        tell_gates(draft, plan, run, next);
         return;
     }
-    match steps.get(at + 1) {
+    match next {
         None => finish(draft, run),
         Some(next) => entry::advance(draft, plan, run, next, stop),
     }
@@ -224,6 +227,16 @@ fn gone(plan: &Plan, converged: &Converged) -> Option<Reason> {
     let by_pods = matches!(plan.traffic.as_ref().map(|t| &t.router), Some(Router::Replicas { .. }));
     let mut reasons = converged.waits.iter().map(|wait| wait.reason);
     reasons.find(|why| *why == Reason::LoweredByHand || *why == Reason::RouteNotEffective && !by_pods)
+}
+
+/// A run that stands before a gate tells of it at each look, also while something else is missing: else what it waits on
+/// would leave the record with each measurement, and come back.
+fn tell_gates(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: Option<&Step>) {
+    let Some(next) = next else { return };
+    if let Phase::Waiting { .. } | Phase::WaitingPromotion { .. } = draft.state.phase {
+        let unmet = entry::unmet(draft, plan, run, next);
+        draft.waits.extend(unmet);
+    }
 }
 
 fn wake_at_deadline(draft: &mut Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) {

@@ -73,7 +73,13 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     let restored =
         restore(context, &stable, &to_mark, &mark, &mut out) && (known || context.stable == Stable::Untouched);
     let serves = restored && stable_serves(context, context.live.get(&context.target()), exposure::ready(context));
+    let marks = out.actions.len();
     let lowered = lower(context, run, &mark, serves, &mut out);
+    if restored && context.stable == Stable::Untouched {
+        // Traffic goes first (C-21): a mark on stable may not be taken, and what follows it is left then. From promote on the
+        // mark comes first: a paused leader may be about to overwrite the stable that traffic goes back to.
+        out.actions.rotate_left(marks);
+    }
     out.seen = lowered && restored && known && to_mark.iter().all(|r| is_marked(context, r, run));
     if out.actions.is_empty() && !out.seen && out.waits.is_empty() {
         let why = "traffic stays on the candidate until stable is back and ready";

@@ -126,8 +126,10 @@ impl Term<'_> {
             }
             let input = scene.input(&id, self.shell.evidence.of(&id), may_start);
             let plan = planner::plan(&input);
+            tracing::debug!(rollout = %id, "planned");
             for wait in &plan.waits {
-                tracing::debug!(rollout = %id, reason = wait.reason.as_str(), wait.message, "waits");
+                let until = wait.until.map(tracing::field::display);
+                tracing::debug!(rollout = %id, reason = wait.reason.as_str(), wait.message, until, "waits");
             }
             if let RecordChange::Write { state, .. } = &plan.record {
                 let before = view.records.get(&id).and_then(|record| record.state.as_ref().ok());

@@ -19,6 +19,7 @@ use crate::record::store;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -96,6 +97,13 @@ impl Stage {
         Ok(Self { api, clock: Clock::set(at), installation, metrics, directory: directory.to_owned(), person })
     }
 
+    /// The same world, whose controllers look at the repository that often.
+    #[must_use]
+    pub fn polled(mut self, poll: Duration) -> Self {
+        self.installation.repository.poll = poll;
+        self
+    }
+
     /// Where the repository is.
     #[must_use]
     pub fn repository(&self) -> PathBuf {
@@ -108,12 +116,12 @@ impl Stage {
         loop {
             let now = self.clock.now();
             let due = self.api.change(|world| {
-                workloads::pass(world, (now - world.now()).max(chrono::TimeDelta::zero()));
-                workloads::settle(world)
+                let passed = (now - world.now()).max(chrono::TimeDelta::zero());
+                workloads::pass(world, passed)
             });
             self.api.look(|world| self.metrics.sample(world));
             changes.borrow_and_update();
-            let pause = due.map_or(std::time::Duration::from_secs(3_600), |due| self.clock.until(due));
+            let pause = due.map_or(Duration::from_secs(3_600), |due| self.clock.until(due));
             tokio::select! {
                 changed = changes.changed() => if changed.is_err() { return },
                 () = sleep(pause) => {}

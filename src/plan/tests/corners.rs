@@ -19,7 +19,7 @@ fn a_pod_that_is_moved_late_in_a_step_fails_no_version() {
     world.lost = 1;
     world.settle();
     assert_eq!((world.phase().as_str(), world.weight()), ("WaitingPromotion(half)", 50), "{:#?}", world.log);
-    assert_eq!(world.waits(), vec!["CandidateNotReady"]);
+    assert_eq!(world.waits(), vec!["CandidateNotReady", "Approval"]);
     world.lost = 0;
     world.approve("promotion");
     assert_eq!(world.phase(), "Promoting(shift)");

@@ -59,14 +59,18 @@ pub fn settle(world: &mut World) -> Option<DateTime<Utc>> {
     panic!("controllers of the world undo each other's work since {}", world.now());
 }
 
-/// Lets time pass, with all that controllers do meanwhile, each thing at its time.
-pub fn pass(world: &mut World, time: TimeDelta) {
+/// Lets time pass, with all that controllers do meanwhile, each thing at its time; returns when something is due next.
+pub fn pass(world: &mut World, time: TimeDelta) -> Option<DateTime<Utc>> {
     let end = world.now() + time;
     loop {
-        match settle(world).filter(|due| *due <= end) {
+        let due = settle(world);
+        match due.filter(|due| *due <= end) {
             Some(due) => world.pass((due - world.now()).max(TimeDelta::milliseconds(1))),
-            None if world.now() < end => world.pass(end - world.now()),
-            None => return,
+            None => {
+                // Nothing is due on the way there.
+                world.pass(end - world.now());
+                return due;
+            }
         }
     }
 }

@@ -1,0 +1,296 @@
+//! The commands of a scenario.
+
+use crate::edits::{self, Main};
+use crate::live;
+use crate::script::{Command, Script};
+use crate::world::{Trouble, World, label};
+use std::fmt::Write;
+use std::time::Duration;
+use tidegate::manifest::duration::Span;
+use tidegate::manifest::ids::RolloutId;
+use tidegate::record::state::RolloutState;
+use tidegate::sim::kube_api::{Fault, Verb};
+
+/// What can stand behind `> `. APP is `web` where it can be left out.
+const COMMANDS: &str = "
+  push APP VERSION…            to main: VERSION is a tag, and a bad version adds `errors`, `stuck`, `crash` or `image`
+  edit FILE [KIND] PATH VALUE  sets a field in a file of main; VALUE is YAML, `none` removes; more edits behind ` ; `
+  add FILE DOCUMENT            adds a document to a file of main
+  remove APP                   takes an app off main
+  policy PATH VALUE            sets a field of the policy's spec
+  approve APP STEP             merges the request to enter STEP
+  delete request APP STEP      deletes it unmerged
+  merge revert APP             merges the request that undoes a run on main
+  deny|hold|resume|skip|abort APP, retry|rollback APP RUN   writes a decision
+  start, kill                  a controller
+  wait DURATION
+  wait until [APP] PHASE       `Steady`, `Steady(reverted)`, `Progressing(tenth)`, `Failed`, `gone`, …
+  wait until [APP] waits REASON
+  hand weight N                someone sets the candidate's share
+  hand edit KIND/NAME PATH VALUE, hand delete KIND/NAME
+  hand apply APP VERSION… [; KIND PATH VALUE]   someone makes the app's objects with kubectl
+  pods fail|recover DEPLOYMENT
+  brake hold|revert|off [KEY]  KEY is `all`, `shop` or `shop.APP`
+  git away|back
+  api away|back
+  api fails CODE [VERB] KIND   403, 409, 429, 500, 503, 504
+  live                         the cluster as it is
+  record [APP]                 what Git says
+  waits                        what each rollout waits on
+  settled                      a fresh process finds nothing to do; ends each scenario";
+
+/// No step of a story takes as long.
+const PATIENCE: Duration = Duration::from_secs(2 * 3_600);
+
+/// Plays a scenario; what each command shows.
+pub(crate) async fn run(script: &Script) -> Vec<String> {
+    let mut world = World::new();
+    let mut shown = Vec::new();
+    for command in script.commands() {
+        match one(&mut world, command).await {
+            Ok(text) => shown.push(text),
+            Err(why) => command.fail(&why),
+        }
+    }
+    shown
+}
+
+async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> {
+    let words: Vec<&str> = command.text.split_whitespace().collect();
+    let rest = |n: usize| command.text.splitn(n + 1, ' ').nth(n).unwrap_or_default();
+    match words.as_slice() {
+        ["push", app, _, ..] => push(world, command, |main| main.release(app, rest(2))).await?,
+        ["edit", file, _, _, ..] => {
+            push(world, command, |main| rest(2).split(" ; ").try_for_each(|edit| main.edit(file, edit))).await?;
+        }
+        ["add", file, _, ..] => push(world, command, |main| main.add(file, rest(2))).await?,
+        ["policy", _, _, ..] => {
+            push(world, command, |main| main.edit("tidegate.yaml", &format!("spec.{}", rest(1)))).await?;
+        }
+        ["remove", app] => {
+            let files = [format!("{app}.rollout.yaml"), format!("{app}.yaml")];
+            push(world, command, |main| files.iter().try_for_each(|file| main.remove(file))).await?;
+        }
+        ["start"] => world.start().await,
+        ["kill"] => world.kill(),
+        ["wait", "until", what @ ..] => return until(world, what).await,
+        ["wait", time] => {
+            let time: Span = time.parse().map_err(|error| format!("{error}"))?;
+            world.pass(Duration::from_secs(time.as_secs())).await;
+            return Ok(world.happened().await + &world.waits());
+        }
+        ["live"] => return Ok(world.names.plain(&world.stage.api.look(live::show))),
+        ["record"] => return record(world, "web").await,
+        ["record", app] => return record(world, app).await,
+        ["waits"] => return Ok(world.waits()),
+        ["settled"] => return Ok(world.settled().await),
+        _ => match people(world, &words).await? {
+            Known::Yes => {}
+            Known::No => outside(world, &words)?,
+        },
+    }
+    Ok(String::new())
+}
+
+/// Whether a command was found.
+enum Known {
+    Yes,
+    No,
+}
+
+/// What people say to a run.
+async fn people(world: &mut World, words: &[&str]) -> Result<Known, String> {
+    match *words {
+        ["approve", app, step] => {
+            let request = world.ana.request(&id(app)?, step).await?;
+            world.stage.merge(&request).await.map_err(|error| error.to_string())?;
+        }
+        ["delete", "request", app, step] => {
+            let request = world.ana.request(&id(app)?, step).await?;
+            world.ana.delete(&request).await;
+        }
+        ["merge", "revert", app] => {
+            let request = world.ana.request(&id(app)?, "revert").await?;
+            world.ana.merge(&request).await;
+            world.learn().await;
+        }
+        [action @ ("deny" | "hold" | "resume" | "skip" | "abort"), app] => decide(world, action, app, None).await?,
+        [action @ ("retry" | "rollback"), app, run] => decide(world, action, app, Some(run)).await?,
+        _ => return Ok(Known::No),
+    }
+    Ok(Known::Yes)
+}
+
+/// What happens in the cluster, and to what leads to it and to Git.
+fn outside(world: &mut World, words: &[&str]) -> Result<(), String> {
+    match *words {
+        ["git", "away"] if !world.git_is_away => world.move_git(true),
+        ["git", "back"] if world.git_is_away => world.move_git(false),
+        ["api", "back"] => world.trouble(Vec::new()),
+        ["api", "away"] => world.trouble(vec![Trouble { fault: Fault::Reset, verb: None, kind: None }]),
+        ["api", "fails", code, kind] => world.trouble(vec![trouble(code, None, kind)?]),
+        ["api", "fails", code, verb, kind] => world.trouble(vec![trouble(code, Some(verb), kind)?]),
+        _ => return world.stage.api.change(|cluster| hands(cluster, words)),
+    }
+    Ok(())
+}
+
+/// What people do in the cluster.
+fn hands(cluster: &mut tidegate::sim::kube_api::World, words: &[&str]) -> Result<(), String> {
+    match *words {
+        ["hand", "weight", weight] => {
+            live::weigh(cluster, "web", weight.parse().map_err(|_| format!("{weight} is no number"))?)
+        }
+        ["hand", "edit", object, _, _, ..] => live::edit(cluster, object, &words[3..].join(" ")),
+        ["hand", "delete", object] => live::delete(cluster, object),
+        ["hand", "apply", app, ..] => {
+            let words = words[3..].join(" ");
+            let (version, edits) = words.split_once(" ; ").unwrap_or((&words, ""));
+            for mut object in edits::manifests(app, version) {
+                let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+                for edit in edits.split(" ; ") {
+                    if let Some(edit) = edit.strip_prefix(&format!("{kind} ")) {
+                        edits::set(&mut object, edit)?;
+                    }
+                }
+                live::apply(cluster, object)?;
+            }
+            Ok(())
+        }
+        ["pods", "fail", deployment] => live::pods(cluster, deployment, false),
+        ["pods", "recover", deployment] => live::pods(cluster, deployment, true),
+        ["brake", word] => live::brake(cluster, "all", word),
+        ["brake", word, key] => live::brake(cluster, key, word),
+        _ => Err(format!("there is no such command. The commands are:{COMMANDS}")),
+    }
+}
+
+fn id(app: &str) -> Result<RolloutId, String> {
+    format!("shop/{app}").parse().map_err(|error| format!("{error}"))
+}
+
+/// Changes main in one commit.
+async fn push(
+    world: &mut World,
+    command: Command<'_>,
+    change: impl FnOnce(&mut Main) -> Result<(), String>,
+) -> Result<(), String> {
+    let mut main = Main::of(world.ana.main().await);
+    change(&mut main)?;
+    world.ana.push(main.edits, command.text).await;
+    world.learn().await;
+    Ok(())
+}
+
+/// Writes a decision about the open run, else the last; `retry` and `rollback` name a run by its number.
+async fn decide(world: &World, action: &str, app: &str, run: Option<&str>) -> Result<(), String> {
+    let id = id(app)?;
+    let record = world.ana.record(&id).await.ok_or_else(|| format!("there is no record of {app}"))?;
+    let known = record.run.iter().map(|run| &run.id);
+    let known =
+        known.chain(record.last_run.iter().map(|run| &run.id)).chain(record.history.iter().map(|past| &past.run));
+    let run = match run {
+        None => known.map(ToString::to_string).next().unwrap_or_else(|| "0".to_owned()),
+        Some("0") => "0".to_owned(),
+        Some(number) => {
+            let start = format!("{number}-");
+            let found = known.map(ToString::to_string).find(|run| run.starts_with(&start));
+            found.ok_or_else(|| format!("there is no run {number}"))?
+        }
+    };
+    let spec = format!("{{run: \"{run}\", action: {action}}}");
+    world.ana.decide(&id, &run, action, &spec).await;
+    Ok(())
+}
+
+fn trouble(code: &str, verb: Option<&str>, kind: &str) -> Result<Trouble, String> {
+    let fault = match code {
+        "403" => Fault::Forbidden,
+        "409" => Fault::Conflict,
+        "429" => Fault::TooManyRequests,
+        "500" => Fault::Internal,
+        "503" => Fault::Unavailable,
+        "504" => Fault::Timeout,
+        _ => return Err(format!("no request fails with {code}")),
+    };
+    const VERBS: [Verb; 7] =
+        [Verb::Get, Verb::List, Verb::Watch, Verb::Create, Verb::Update, Verb::Patch, Verb::Delete];
+    let named = |word: &str| VERBS.into_iter().find(|verb| verb.as_str() == word);
+    let verb = verb.map(|word| named(word).ok_or_else(|| format!("there is no verb {word}"))).transpose()?;
+    Ok(Trouble { fault, verb, kind: Some(live::resource(kind)?.kind) })
+}
+
+/// Waits until a rollout stands somewhere, or waits on something.
+async fn until(world: &mut World, words: &[&str]) -> Result<String, String> {
+    let (app, reason, wanted) = match *words {
+        [phase] => ("web", None, phase),
+        ["waits", reason] => ("web", Some(reason), ""),
+        [app, "waits", reason] => (app, Some(reason), ""),
+        [app, phase] => (app, None, phase),
+        _ => return Err("wait until [APP] PHASE, or: wait until [APP] waits REASON".to_owned()),
+    };
+    let id = id(app)?;
+    // What was pushed just now is seen first.
+    world.moment().await;
+    let deadline = world.stage.clock.instant() + PATIENCE;
+    loop {
+        let met = match reason {
+            Some(reason) => {
+                let waits = world.log.waits();
+                waits.get(&id.to_string()).is_some_and(|waits| waits.iter().any(|wait| wait.reason == reason))
+            }
+            None => stands(world.ana.record(&id).await.as_ref(), wanted),
+        };
+        let left = deadline.saturating_duration_since(world.stage.clock.instant());
+        if !met && world.listen(left).await {
+            continue;
+        }
+        world.moment().await;
+        let shown = world.happened().await + &world.waits();
+        return if met { Ok(shown) } else { Err(format!("it never came to that:\n{shown}")) };
+    }
+}
+
+/// Whether a record stands at that phase.
+fn stands(record: Option<&RolloutState>, wanted: &str) -> bool {
+    let Some(record) = record else { return wanted == "gone" };
+    let label = label(&record.phase);
+    label == wanted || label.starts_with(&format!("{wanted}("))
+}
+
+/// What Git says of a rollout.
+async fn record(world: &World, app: &str) -> Result<String, String> {
+    let Some(record) = world.ana.record(&id(app)?).await else { return Ok("no record\n".to_owned()) };
+    let mut out = label(&record.phase) + "\n";
+    if let Some(promoted) = &record.promoted {
+        writeln!(out, "promoted {} by run {}", world.names.set(&promoted.set), number(promoted.run.as_str())).unwrap();
+    }
+    if let Some(run) = &record.run {
+        let [from, to] = [&run.from, &run.to].map(|set| world.names.set(set));
+        writeln!(out, "run {} from {from} to {to}", number(run.id.as_str())).unwrap();
+    }
+    for past in &record.history {
+        let (run, to) = (number(past.run.as_str()), world.names.set(&past.to));
+        let why = if past.why.is_empty() { String::new() } else { format!(": {}", past.why) };
+        writeln!(out, "{}", world.names.plain(&format!("past run {run} to {to}: {:?}{why}", past.outcome))).unwrap();
+    }
+    for refused in &record.refused {
+        let text = format!("refused {} {:?}: {}", refused.revision.short(), refused.outcome, refused.why);
+        writeln!(out, "{}", world.names.plain(&text)).unwrap();
+    }
+    for word in &record.consumed {
+        writeln!(out, "counted {} in run {}", word.action, number(word.run.as_str())).unwrap();
+    }
+    for condition in &record.conditions {
+        let text = format!("condition {}: {}", condition.reason, condition.message);
+        writeln!(out, "{}", world.names.plain(&text)).unwrap();
+    }
+    if let Some(allowed) = world.allowed(&record) {
+        writeln!(out, "allows {allowed}").unwrap();
+    }
+    Ok(out)
+}
+
+fn number(run: &str) -> &str {
+    run.split('-').next().unwrap_or(run)
+}

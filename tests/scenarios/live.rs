@@ -1,0 +1,156 @@
+//! The cluster as it is, in a few words, and the hands of people in it.
+
+use crate::edits;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use tidegate::sim::kube_api::World;
+use tidegate::sim::kube_api::resource::{RESOURCES, Resource};
+
+/// Where all rollouts live.
+const NAMESPACE: &str = "shop";
+/// The name under which people edit.
+const HAND: &str = "kubectl-edit";
+
+pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
+    RESOURCES.iter().find(|resource| resource.kind == kind).ok_or_else(|| format!("there is no kind {kind}"))
+}
+
+/// One line for each object that people have made, or that was made for them.
+pub(crate) fn show(world: &World) -> String {
+    let mut out = String::new();
+    let kinds = ["Deployment", "Service", "HTTPRoute", "ConfigMap", "HorizontalPodAutoscaler", "PodDisruptionBudget"];
+    for kind in kinds {
+        for object in world.list(resource(kind).unwrap(), NAMESPACE) {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let mark = object["metadata"]["annotations"]["tidegate.io/owner"].is_null();
+            let owner = if mark { " (not ours)" } else { "" };
+            let mark = object["metadata"]["annotations"]["tidegate.io/retreated"].as_str().filter(|m| !m.is_empty());
+            let mark = mark.map(|mark| format!(", marked {mark:?}")).unwrap_or_default();
+            writeln!(out, "{kind} {name}: {}{mark}{owner}", state(kind, object)).unwrap();
+        }
+    }
+    out
+}
+
+fn state(kind: &str, object: &Value) -> String {
+    let spec = &object["spec"];
+    match kind {
+        "Deployment" => {
+            let image = spec["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+            let ready = object["status"]["readyReplicas"].as_i64().unwrap_or(0);
+            format!("{image}, {ready} of {} ready", spec["replicas"])
+        }
+        "Service" => {
+            let selector = spec["selector"].as_object().into_iter().flatten();
+            let pods = |(name, value): (&String, &Value)| match name.as_str() {
+                // Its value is a digest.
+                "tidegate.io/pods" => name.clone(),
+                _ => format!("{name}={}", value.as_str().unwrap_or_default()),
+            };
+            format!("selects {}", selector.map(pods).collect::<Vec<_>>().join(","))
+        }
+        "HTTPRoute" => spec["rules"].as_array().into_iter().flatten().map(rule).collect::<Vec<_>>().join("; "),
+        "ConfigMap" => object["data"].to_string(),
+        "HorizontalPodAutoscaler" => {
+            format!("{} of {} to {}", spec["scaleTargetRef"]["name"], spec["minReplicas"], spec["maxReplicas"])
+        }
+        _ => spec.to_string(),
+    }
+}
+
+fn rule(rule: &Value) -> String {
+    let backends = rule["backendRefs"].as_array().into_iter().flatten();
+    let backends = backends.map(|backend| {
+        let weight = backend["weight"].as_i64().map(|weight| format!("{weight} ")).unwrap_or_default();
+        format!("{weight}{}", backend["name"].as_str().unwrap_or_default())
+    });
+    let headers = rule["matches"].as_array().into_iter().flatten().flat_map(|m| m["headers"].as_array().cloned());
+    let headers: Vec<String> = headers.flatten().map(|h| format!("{}: {}", h["name"], h["value"])).collect();
+    let headers =
+        if headers.is_empty() { String::new() } else { format!("[{}] → ", headers.join(", ").replace('"', "")) };
+    format!("{headers}{}", backends.collect::<Vec<_>>().join(" + "))
+}
+
+fn find(world: &World, object: &str) -> Result<Value, String> {
+    let (kind, name) = object.split_once('/').ok_or("an object is named as KIND/NAME")?;
+    let found = world.get(resource(kind)?, NAMESPACE, name);
+    found.map(|found| Value::clone(found)).ok_or_else(|| format!("there is no {object}"))
+}
+
+fn update(world: &mut World, object: &Value, subresource: &str) -> Result<(), String> {
+    world.update(object, subresource, HAND).map(drop).map_err(|refusal| format!("{refusal:?}"))
+}
+
+/// A hand sets a field of an object.
+pub(crate) fn edit(world: &mut World, object: &str, words: &str) -> Result<(), String> {
+    let mut found = find(world, object)?;
+    edits::set(&mut found, words)?;
+    update(world, &found, if words.starts_with("status.") { "status" } else { "" })
+}
+
+/// A hand deletes an object.
+pub(crate) fn delete(world: &mut World, object: &str) -> Result<(), String> {
+    let found = find(world, object)?;
+    world.delete(&found).map_err(|refusal| format!("{refusal:?}"))
+}
+
+/// A hand sends that share of an app's requests to its candidate.
+pub(crate) fn weigh(world: &mut World, app: &str, weight: i64) -> Result<(), String> {
+    let mut route = find(world, &format!("HTTPRoute/{app}"))?;
+    for rule in route["spec"]["rules"].as_array_mut().into_iter().flatten() {
+        for backend in rule["backendRefs"].as_array_mut().into_iter().flatten() {
+            let canary = backend["name"] == format!("{app}-canary");
+            backend["weight"] = if canary { weight } else { 100 - weight }.into();
+        }
+    }
+    update(world, &route, "")
+}
+
+/// People make an object with kubectl, before there is tidegate.
+pub(crate) fn apply(world: &mut World, object: Value) -> Result<(), String> {
+    let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+    let made = world.create(&text("apiVersion"), &text("kind"), "kubectl-client-side-apply", object.clone());
+    made.map(drop).map_err(|refusal| format!("{refusal:?}"))
+}
+
+/// All pods of a Deployment stop being ready, or are ready again.
+pub(crate) fn pods(world: &mut World, deployment: &str, ready: bool) -> Result<(), String> {
+    let pods: Vec<Value> = world.list(resource("Pod")?, NAMESPACE).map(|pod| Value::clone(pod)).collect();
+    let prefix = format!("{deployment}-");
+    let of = |pod: &Value| {
+        // NAME-REPLICASET-POD: a name that another begins with has more dashes.
+        let rest = pod["metadata"]["name"].as_str().and_then(|name| name.strip_prefix(&prefix).map(str::to_owned));
+        rest.is_some_and(|rest| rest.matches('-').count() == 1)
+    };
+    let mut found = pods.into_iter().filter(of).peekable();
+    found.peek().ok_or_else(|| format!("{deployment} has no pods"))?;
+    let (word, now) = (if ready { "True" } else { "False" }, json!(world.now().to_rfc3339()));
+    for mut pod in found {
+        for condition in pod["status"]["conditions"].as_array_mut().into_iter().flatten() {
+            if matches!(condition["type"].as_str(), Some("Ready" | "ContainersReady")) {
+                condition["status"] = word.into();
+                condition["lastTransitionTime"] = now.clone();
+            }
+        }
+        update(world, &pod, "status")?;
+    }
+    Ok(())
+}
+
+/// What the brake says from now on.
+pub(crate) fn brake(world: &mut World, key: &str, word: &str) -> Result<(), String> {
+    let name = "tidegate-brake";
+    let there = world.get(resource("ConfigMap")?, "tidegate", name).map(|found| Value::clone(found));
+    let mut map = there.clone().unwrap_or_else(|| {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "tidegate"}, "data": {}})
+    });
+    let data = map["data"].as_object_mut().ok_or("the brake has no data")?;
+    match word {
+        "off" => drop(data.remove(key)),
+        word => drop(data.insert(key.to_owned(), word.into())),
+    }
+    match there {
+        Some(_) => update(world, &map, ""),
+        None => world.create("v1", "ConfigMap", HAND, map).map(drop).map_err(|refusal| format!("{refusal:?}")),
+    }
+}

@@ -1,0 +1,86 @@
+//! Short names for what is long and means nothing to a reader: revisions, sets, run ids.
+
+use std::collections::BTreeMap;
+use tidegate::manifest::files::Files;
+use tidegate::manifest::ids::SetId;
+use tidegate::manifest::installation::Caps;
+use tidegate::manifest::load::load;
+use tidegate::manifest::object::Kind;
+
+/// As many digits as the shortest digest that is shown has.
+const SHORTEST: usize = 8;
+
+/// What is called how.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// The first digits of revisions.
+    digests: BTreeMap<String, String>,
+    sets: BTreeMap<SetId, String>,
+    /// Texts that no reader shall see.
+    hidden: Vec<(String, &'static str)>,
+}
+
+impl Names {
+    /// Text that stands for something else.
+    pub(crate) fn hide(&mut self, text: String, shown: &'static str) {
+        self.hidden.push((text, shown));
+    }
+
+    /// Names what main shows now: `v2` by the tag of the image, `v2'` if another revision has that tag too.
+    pub(crate) fn learn(&mut self, main: &Files) {
+        for rollout in load(main, &Caps::default()).rollouts.into_values().filter_map(Result::ok) {
+            let target = rollout.set.objects.values().find(|o| o.reference().kind == Kind::Deployment);
+            let image =
+                target.and_then(|o| o.at("/spec/template/spec/containers/0/image")?.as_str().map(str::to_owned));
+            let image = image.unwrap_or_default();
+            let id = &rollout.id.name;
+            let of = if id.as_str() == "web" { String::new() } else { format!("{id} ") };
+            let mut name = format!("{of}v{}", image.rsplit(':').next().unwrap_or_default());
+            let digest = rollout.set.revision.short().to_owned();
+            if self.digests.contains_key(&digest) {
+                name.clone_from(&self.digests[&digest]);
+            } else {
+                while self.digests.values().any(|known| *known == name) {
+                    name.push('\'');
+                }
+                self.digests.insert(digest, name.clone());
+            }
+            self.sets.entry(rollout.set.id.clone()).or_insert(name);
+        }
+    }
+
+    /// The name of a set.
+    pub(crate) fn set(&self, id: &SetId) -> String {
+        self.sets.get(id).cloned().unwrap_or_else(|| "?".to_owned())
+    }
+
+    /// The text with names for digests, runs by number alone, and no namespace.
+    pub(crate) fn plain(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (hidden, shown) in &self.hidden {
+            text = text.replace(hidden, shown);
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text.as_str();
+        while let Some(first) = rest.chars().next() {
+            let digits = rest.find(|c: char| !matches!(c, '0'..='9' | 'a'..='f')).unwrap_or(rest.len());
+            let inside = out.ends_with(|c: char| c.is_ascii_alphanumeric());
+            if digits < SHORTEST || inside {
+                out.push(first);
+                rest = &rest[first.len_utf8()..];
+                continue;
+            }
+            let digest = &rest[..digits];
+            match self.digests.get(&digest[..SHORTEST]) {
+                // The id of a run: its number says it all.
+                _ if out.ends_with('-') && out[..out.len() - 1].ends_with(|c: char| c.is_ascii_digit()) => {
+                    out.truncate(out.len() - 1);
+                }
+                Some(name) => out.push_str(name),
+                None => out.push('…'),
+            }
+            rest = &rest[digits..];
+        }
+        out.replace("shop/", "")
+    }
+}

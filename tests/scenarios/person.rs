@@ -1,0 +1,162 @@
+//! Ana, who changes main, merges requests and writes decisions, as people do.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use tidegate::git::{Draft, Edit, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Store};
+use tidegate::manifest::files::{Files, RepoPath};
+use tidegate::manifest::ids::{CommitId, RolloutId};
+use tidegate::reconcile::clock::Clock;
+use tidegate::record::state::RolloutState;
+use tidegate::record::store;
+
+/// All branches of the world are below this.
+const BRANCHES: &str = "tidegate/world";
+/// More than any story has.
+const MOST: usize = 10_000;
+
+pub(crate) struct Ana {
+    store: Store,
+    clock: Clock,
+}
+
+/// A commit of the state branch, with all records as it left them.
+pub(crate) struct Commit {
+    pub(crate) logged: Logged,
+    pub(crate) records: BTreeMap<RolloutId, RolloutState>,
+}
+
+fn branch(name: &str) -> RefName {
+    RefName::branch(name).unwrap()
+}
+
+impl Ana {
+    pub(crate) fn new(directory: &Path, repository: &Path, clock: Clock) -> Self {
+        let config = RemoteConfig::new(RemoteUrl::Local(repository.to_owned()));
+        Self { store: Store::open(&directory.join("person"), config).unwrap(), clock }
+    }
+
+    /// The tip of a branch, brought here.
+    async fn tip(&self, name: &RefName) -> Option<CommitId> {
+        let tips = self.store.ls_refs(&[name.as_str()]).await.unwrap();
+        self.store.fetch(&tips).await.unwrap();
+        tips.get(name).cloned()
+    }
+
+    async fn files(&self, name: &RefName) -> Files {
+        match self.tip(name).await {
+            Some(tip) => self.store.files(&tip, None).await.unwrap(),
+            None => Files::new(),
+        }
+    }
+
+    /// Main as it is.
+    pub(crate) async fn main(&self) -> Files {
+        self.files(&branch("main")).await
+    }
+
+    /// Changes main.
+    pub(crate) async fn push(&self, edits: BTreeMap<RepoPath, Edit>, subject: &str) {
+        self.commit(&branch("main"), edits, subject).await;
+    }
+
+    /// Writes a decision, into a file of its own.
+    pub(crate) async fn decide(&self, rollout: &RolloutId, run: &str, action: &str, spec: &str) {
+        let decisions = branch(&format!("{BRANCHES}/decisions"));
+        let files = self.files(&decisions).await;
+        let name = (1..).map(|n| if n == 1 { format!("{run}-{action}") } else { format!("{run}-{action}-{n}") });
+        let path = name.map(|name| format!("{rollout}/{name}.yaml").parse::<RepoPath>().unwrap());
+        let path = path.into_iter().find(|path| !files.contains_key(path)).unwrap();
+        let text = format!(
+            "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {{name: {}, namespace: {}}}\nspec: {spec}\n",
+            rollout.name, rollout.namespace
+        );
+        self.commit(&decisions, [(path, Edit::Write(text.as_bytes().into()))].into(), action).await;
+    }
+
+    /// The requests that are open.
+    pub(crate) async fn requests(&self) -> BTreeMap<RefName, CommitId> {
+        self.store.ls_refs(&[&format!("refs/heads/{BRANCHES}/propose/")]).await.unwrap()
+    }
+
+    /// The one open request about a rollout that ends like that.
+    ///
+    /// # Errors
+    /// What requests there are, if it is not one.
+    pub(crate) async fn request(&self, rollout: &RolloutId, end: &str) -> Result<RefName, String> {
+        let open = self.requests().await;
+        let (rollout, end) = (format!("/{rollout}/"), format!("-{end}"));
+        let mut found = open.keys().filter(|name| name.as_str().contains(&rollout) && name.as_str().ends_with(&end));
+        match (found.next(), found.next()) {
+            (Some(one), None) => Ok(one.clone()),
+            _ => Err(format!("not one request ends with {end}: {:?}", open.keys().collect::<Vec<_>>())),
+        }
+    }
+
+    /// Merges a request into main, which must not have moved since it was made.
+    pub(crate) async fn merge(&self, request: &RefName) {
+        let (theirs, ours) = (self.files(request).await, self.main().await);
+        let mut edits: BTreeMap<RepoPath, Edit> = BTreeMap::new();
+        for (path, entry) in &theirs {
+            if let tidegate::manifest::files::Entry::File { bytes, .. } = entry
+                && ours.get(path) != Some(entry)
+            {
+                edits.insert(path.clone(), Edit::Write(bytes.clone()));
+            }
+        }
+        edits.extend(ours.keys().filter(|path| !theirs.contains_key(*path)).map(|path| (path.clone(), Edit::Remove)));
+        self.push(edits, "Merge a request").await;
+    }
+
+    /// Deletes a request unmerged.
+    pub(crate) async fn delete(&self, request: &RefName) {
+        let tip = self.tip(request).await.unwrap();
+        assert!(matches!(self.store.delete_branch(request, &tip).await.unwrap(), Pushed::Done { .. }), "{request}");
+    }
+
+    /// The commits of the state branch since that one, oldest first.
+    pub(crate) async fn commits(&self, since: Option<&CommitId>) -> Vec<Commit> {
+        let Some(tip) = self.tip(&branch(&format!("{BRANCHES}/state"))).await else { return Vec::new() };
+        let mut new = self.store.history(&tip, MOST).await.unwrap();
+        if let Some(known) = new.iter().position(|logged| Some(&logged.commit) == since) {
+            new.truncate(known);
+        }
+        let mut commits = Vec::with_capacity(new.len());
+        for logged in new.into_iter().rev() {
+            let records = self.records(&logged.commit).await;
+            commits.push(Commit { logged, records });
+        }
+        commits
+    }
+
+    /// What Git says now.
+    pub(crate) async fn record(&self, rollout: &RolloutId) -> Option<RolloutState> {
+        let tip = self.tip(&branch(&format!("{BRANCHES}/state"))).await?;
+        let bytes = self.store.file(&tip, &store::paths(rollout).state).await.unwrap()?;
+        Some(store::parse_state(rollout, &bytes).unwrap())
+    }
+
+    async fn records(&self, commit: &CommitId) -> BTreeMap<RolloutId, RolloutState> {
+        let files = match self.store.files(commit, Some(&"rollouts".parse().unwrap())).await {
+            Ok(files) => files,
+            Err(GitError::Missing(_)) => return BTreeMap::new(),
+            Err(error) => panic!("{error}"),
+        };
+        let record = |(path, entry): (&RepoPath, &tidegate::manifest::files::Entry)| {
+            let tidegate::manifest::files::Entry::File { bytes, .. } = entry else { return None };
+            let id = path.as_str().strip_suffix("/state.yaml")?.trim_start_matches("rollouts/").parse().ok()?;
+            let state = store::parse_state(&id, bytes).unwrap();
+            Some((id, state))
+        };
+        files.iter().filter_map(record).collect()
+    }
+
+    async fn commit(&self, name: &RefName, edits: BTreeMap<RepoPath, Edit>, subject: &str) {
+        let parent = self.tip(name).await;
+        let author = Person { name: "Ana".to_owned(), email: "ana@example.org".to_owned() };
+        let (subject, time) = (subject.to_owned(), self.clock.now());
+        let draft = Draft { parent: parent.clone(), edits, subject, body: String::new(), author, time };
+        let new = self.store.commit(draft).await.unwrap();
+        let pushed = self.store.push(name, parent.as_ref(), &new, None).await.unwrap();
+        assert!(matches!(pushed, Pushed::Done { .. }), "{name}: {pushed:?}");
+    }
+}
