@@ -382,9 +382,9 @@ mod tests {
         let readings = &known.by_rollout[&rollout()].readings;
         assert_eq!(readings.keys().collect::<Vec<_>>(), [&range(120)]);
         let newest = &readings[&range(120)];
-        assert_eq!([124, 125].map(|now| worn_out(newest, at(now))), [false, true]);
+        assert_eq!(again_at(newest), Some(at(125)));
         let samples = Measurement { reading: Reading::Samples(BTreeMap::new()), at: at(0) };
-        assert!(!worn_out(&samples, at(1_000_000)));
+        assert_eq!(again_at(&samples), None);
     }
 
     #[test]
