@@ -3,6 +3,7 @@
 use super::commit::commit_id;
 use super::repo::{Inner, Remote, remember};
 use super::transport::Operation;
+use super::weather::{self, Errand, Fate};
 use super::{GitError, RefName, Store, clean, oid, refs};
 use crate::manifest::ids::CommitId;
 use git2::{Direction, ErrorClass, ErrorCode, Oid, PushOptions, RemoteCallbacks, Repository};
@@ -42,6 +43,7 @@ struct Swap {
     expected: Option<CommitId>,
     new: Option<CommitId>,
     unless_moved: Option<(RefName, CommitId)>,
+    fate: Fate,
 }
 
 impl Store {
@@ -63,6 +65,7 @@ impl Store {
             expected: expected.cloned(),
             new: Some(new.clone()),
             unless_moved: unless_moved.map(|(name, id)| (name.clone(), id.clone())),
+            fate: self.fate(Errand::Push(branch.clone())).await?,
         })
         .await
     }
@@ -73,7 +76,8 @@ impl Store {
     /// As [`Self::push`].
     pub async fn delete_branch(&self, branch: &RefName, expected: &CommitId) -> Result<Pushed, GitError> {
         let (branch, expected) = (branch.clone(), Some(expected.clone()));
-        self.swap(Swap { branch, expected, new: None, unless_moved: None }).await
+        let fate = self.fate(Errand::Push(branch.clone())).await?;
+        self.swap(Swap { branch, expected, new: None, unless_moved: None, fate }).await
     }
 
     async fn swap(&self, swap: Swap) -> Result<Pushed, GitError> {
@@ -214,6 +218,9 @@ fn refusal(why: &str, remarks: &str) -> Pushed {
 fn in_directory(inner: &Inner, repository: &Repository, path: &Path, swap: &Swap) -> Result<Pushed, GitError> {
     let doing = format!("push {} to {}", swap.branch, path.display());
     let failed = |error| GitError::local(&doing, error);
+    if swap.fate == Fate::Rejected {
+        return Ok(Pushed::Rejected { why: "not allowed, on purpose".to_owned() });
+    }
     let mut tips = refs::in_directory(path, &["refs/heads/"], &inner.config.limits)?;
     if let Some(refused) = swap.refuse(&mut tips) {
         return Ok(refused);
@@ -241,6 +248,7 @@ fn in_directory(inner: &Inner, repository: &Repository, path: &Path, swap: &Swap
         (None, None) => Ok(()),
     };
     match moved {
+        Ok(()) if swap.fate == Fate::Lost => Err(weather::away(&Errand::Push(swap.branch.clone()))),
         Ok(()) => Ok(Pushed::Done { others: tips }),
         Err(error)
             if matches!(

@@ -17,6 +17,7 @@ use crate::record::branches::{Asks, Head};
 use crate::record::history;
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Phase, Pull, Rest, RoleName, Route, Run, Standing, Stop};
+use crate::rules::{Rule, holds};
 use crate::target::inplace;
 use std::sync::Arc;
 
@@ -127,6 +128,9 @@ fn exposure(step: &Step) -> String {
 
 /// All that bars entry to a step now. Every unmet condition is listed.
 fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait> {
+    if !holds(Rule::Gates) {
+        return Vec::new();
+    }
     let mut waits = barred(draft);
     if run.route == Route::Rollback {
         waits.retain(|wait| wait.reason != Reason::Freeze);
