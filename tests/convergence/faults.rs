@@ -130,9 +130,24 @@ impl Fault {
                 what: Trouble::write(dice),
             },
             8 | 9 => Self::Event { nth: dice.rising(600), what: Slip::new(dice) },
-            10 => Self::Git { to: To::LookUp, nth: dice.rising(100 * chapters), times: dice.pick(&[1, 4, 15, 40]), what: Mishap::look(dice) },
-            11 => Self::Git { to: To::Fetch, nth: dice.rising(20 * chapters), times: dice.pick(&[1, 3]), what: Mishap::fetch(dice) },
-            12 | 13 => Self::Git { to: To::Push, nth: dice.between(1, 10 * chapters), times: dice.pick(&[1, 1, 3]), what: Mishap::push(dice) },
+            10 => Self::Git {
+                to: To::LookUp,
+                nth: dice.rising(100 * chapters),
+                times: dice.pick(&[1, 4, 15, 40]),
+                what: Mishap::look(dice),
+            },
+            11 => Self::Git {
+                to: To::Fetch,
+                nth: dice.rising(20 * chapters),
+                times: dice.pick(&[1, 3]),
+                what: Mishap::fetch(dice),
+            },
+            12 | 13 => Self::Git {
+                to: To::Push,
+                nth: dice.between(1, 10 * chapters),
+                times: dice.pick(&[1, 1, 3]),
+                what: Mishap::push(dice),
+            },
             14 => Self::Raced { nth: dice.between(1, 10 * chapters) },
             15 | 16 => Self::Kill {
                 on: dice.pick(&[On::Write, On::Write, On::Push]),
@@ -141,7 +156,10 @@ impl Fault {
                 back: dice.pick(&[1, 20, 90]),
             },
             17 => Self::Jump { at: second(dice), by: dice.pick(&[8, 30, 120]) },
-            18 => dice.pick(&[Self::Break { at: second(dice) }, Self::Compact { at: second(dice) }]),
+            18 => {
+                let at = second(dice);
+                dice.pick(&[Self::Break { at }, Self::Compact { at }])
+            }
             _ => {
                 let at = second(dice);
                 let mended = dice.pick(&[10, 30]);
@@ -159,7 +177,9 @@ impl Fault {
             | Self::LeaseDeleted { at }
             | Self::LeaseTaken { at }
             | Self::Rewritten { at, .. } => Some(*at),
-            Self::Request { .. } | Self::Event { .. } | Self::Git { .. } | Self::Raced { .. } | Self::Kill { .. } => None,
+            Self::Request { .. } | Self::Event { .. } | Self::Git { .. } | Self::Raced { .. } | Self::Kill { .. } => {
+                None
+            }
         }
     }
 }

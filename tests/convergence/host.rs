@@ -22,9 +22,7 @@ impl Host {
 
     pub(crate) fn tip(&self, branch: &str) -> Option<Oid> {
         let loose = std::fs::read_to_string(self.path.join(branch)).ok();
-        loose
-            .and_then(|text| Oid::from_str(text.trim()).ok())
-            .or_else(|| self.repository.refname_to_id(branch).ok())
+        loose.and_then(|text| Oid::from_str(text.trim()).ok()).or_else(|| self.repository.refname_to_id(branch).ok())
     }
 
     /// Whether a file is on a branch.

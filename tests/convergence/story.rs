@@ -92,7 +92,8 @@ impl Story {
     pub(crate) fn new(seed: u64) -> Self {
         let mut dice = Dice::new(seed ^ 0x57_0f);
         let count = usize::try_from(dice.pick(&[1, 1, 1, 2, 2, 3])).unwrap();
-        let mut rollouts: Vec<Part> = ["web", "api", "ads"].into_iter().take(count).map(|n| Part::new(n, &mut dice)).collect();
+        let mut rollouts: Vec<Part> =
+            ["web", "api", "ads"].into_iter().take(count).map(|n| Part::new(n, &mut dice)).collect();
         if dice.chance(25) {
             let shape = Shape::new("old", &mut dice);
             rollouts.push(Part { shape, chapters: Vec::new() });
@@ -266,9 +267,7 @@ impl Phase {
             None => "headers: [{x-canary: always}]".to_owned(),
         };
         let before = before.join(", ");
-        format!(
-            "  - {{name: {name}, before: {{{before}}}, expose: {{{expose}}}, soak: {soak}s, checks: [errors]}}\n"
-        )
+        format!("  - {{name: {name}, before: {{{before}}}, expose: {{{expose}}}, soak: {soak}s, checks: [errors]}}\n")
     }
 }
 
