@@ -6,6 +6,7 @@ use super::transport::Operation;
 use super::weather::{self, Errand, Fate};
 use super::{GitError, RefName, Store, clean, oid, refs};
 use crate::manifest::ids::CommitId;
+use crate::rules::{Rule, holds};
 use git2::{Direction, ErrorClass, ErrorCode, Oid, PushOptions, RemoteCallbacks, Repository};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -113,7 +114,7 @@ impl Swap {
             }
         }
         let found = tips.remove(&self.branch);
-        (found != self.expected).then_some(Pushed::Raced { found })
+        (found != self.expected && holds(Rule::Swap)).then_some(Pushed::Raced { found })
     }
 }
 
@@ -228,11 +229,12 @@ fn in_directory(inner: &Inner, repository: &Repository, path: &Path, swap: &Swap
     let remote = refs::open_local(path)?;
     let name = swap.branch.as_str();
     let expected = swap.expected.as_ref().map(|id| oid(id.as_str()));
+    let expected = if holds(Rule::Swap) { expected } else { remote.refname_to_id(name).ok() };
     let moved = match (&swap.new, expected) {
         (Some(new), expected) => {
             let new = oid(new.as_str());
             let grows = |old| repository.graph_descendant_of(new, old);
-            if expected.is_some_and(|old| old != new && !grows(old).unwrap_or(false)) {
+            if holds(Rule::Swap) && expected.is_some_and(|old| old != new && !grows(old).unwrap_or(false)) {
                 return Ok(Pushed::Rejected { why: "the new commit does not descend from the old one".to_owned() });
             }
             hand_over(repository, &remote, new, &tips, expected).map_err(failed)?;

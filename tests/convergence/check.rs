@@ -107,7 +107,12 @@ impl Checker {
         }
         let Some(tip) = tip else { return };
         // A branch that was put back, by a fault or after one, is no news: what was recorded stays recorded.
-        let Some(commits) = self.host.since(self.tip, tip) else { return };
+        let Some(commits) = self.host.since(self.tip, tip) else {
+            if self.tip.is_some_and(|known| !self.host.leads_to(known, tip)) {
+                self.fail(now, "no record is lost", &format!("{tip} does not follow on {:?}", self.tip));
+            }
+            return;
+        };
         for commit in commits {
             for place in 0..self.rollouts.len() {
                 self.recorded(place, commit, now);

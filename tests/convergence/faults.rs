@@ -22,6 +22,9 @@ pub(crate) enum Fault {
     Raced { nth: u64 },
     /// Whoever makes the `nth` write is killed before or after it took effect, and is back after so many seconds.
     Kill { on: On, nth: u64, after: bool, back: u64 },
+    /// Whoever makes the `nth` write is killed after it took effect, and the Git server with it: another one takes over, which
+    /// learns of the last commit only 30 s later.
+    FailOver { nth: u64 },
     /// At that second nothing runs for so long, and then goes on as if nothing had been.
     Jump { at: u64, by: u64 },
     /// At that second all watches break.
@@ -110,6 +113,10 @@ impl Fault {
         let chapters: usize = story.rollouts.iter().map(|part| part.chapters.len()).sum();
         let chapters = u64::try_from(chapters).unwrap().max(1);
         let second = |dice: &mut Dice| dice.between(5, 60 + 120 * chapters);
+        // Of several rollouts those that were not in the last commit would go on from there.
+        if story.rollouts.len() == 1 && dice.chance(4) {
+            return Self::FailOver { nth: dice.between(1, 25 * chapters) };
+        }
         match dice.below(20) {
             0..=3 => Self::Request {
                 class: Class::Write,
@@ -177,9 +184,12 @@ impl Fault {
             | Self::LeaseDeleted { at }
             | Self::LeaseTaken { at }
             | Self::Rewritten { at, .. } => Some(*at),
-            Self::Request { .. } | Self::Event { .. } | Self::Git { .. } | Self::Raced { .. } | Self::Kill { .. } => {
-                None
-            }
+            Self::Request { .. }
+            | Self::Event { .. }
+            | Self::Git { .. }
+            | Self::Raced { .. }
+            | Self::Kill { .. }
+            | Self::FailOver { .. } => None,
         }
     }
 }
@@ -291,6 +301,12 @@ impl fmt::Display for Fault {
                 let on = if *on == On::Write { "write" } else { "push" };
                 let when = if *after { "after" } else { "before" };
                 write!(f, "{on} {nth}: its controller is killed just {when} it, and back after {back} s")
+            }
+            Self::FailOver { nth } => {
+                write!(
+                    f,
+                    "write {nth}: its controller is killed just after it; Git is as it was before the last push, for 30 s"
+                )
             }
             Self::Jump { at, by } => write!(f, "second {at}: nothing runs for {by} s"),
             Self::Break { at } => write!(f, "second {at}: all watches break"),

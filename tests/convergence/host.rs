@@ -81,14 +81,12 @@ impl Host {
         self.repository.reference(branch, tip, true, "by hand").unwrap();
     }
 
-    pub(crate) fn parent(&self, commit: Oid) -> Option<Oid> {
-        self.repository.find_commit(commit).ok()?.parent_id(0).ok()
+    /// Whether a commit is, or follows on, another.
+    pub(crate) fn leads_to(&self, commit: Oid, other: Oid) -> bool {
+        commit == other || self.repository.graph_descendant_of(commit, other).unwrap_or(false)
     }
 
-    /// Deletes a branch, if it is there.
-    pub(crate) fn delete(&self, branch: &str) {
-        if let Ok(mut reference) = self.repository.find_reference(branch) {
-            reference.delete().unwrap();
-        }
+    pub(crate) fn parent(&self, commit: Oid) -> Option<Oid> {
+        self.repository.find_commit(commit).ok()?.parent_id(0).ok()
     }
 }

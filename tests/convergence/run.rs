@@ -207,6 +207,9 @@ impl Play {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let now = self.stage.clock.now();
         lock(&self.checker).catch_up(now);
+        if let Some(tip) = self.weather.rewound() {
+            self.mends = Some((now + TimeDelta::seconds(30), tip));
+        }
         for (name, back) in self.weather.fallen() {
             if let Some(task) = self.running.remove(&name) {
                 task.abort();
@@ -232,7 +235,10 @@ impl Play {
         if let Some((at, tip)) = self.mends
             && now >= at
         {
-            self.host.put(STATE, tip);
+            // On what somebody has made of it meanwhile the checker has its say.
+            if self.host.tip(STATE) == self.host.parent(tip) {
+                self.host.put(STATE, tip);
+            }
             self.mends = None;
         }
         let (due, later) = std::mem::take(&mut self.returns).into_iter().partition(|(at, _)| *at <= now);
@@ -271,7 +277,8 @@ impl Play {
             | Fault::Event { .. }
             | Fault::Git { .. }
             | Fault::Raced { .. }
-            | Fault::Kill { .. } => {}
+            | Fault::Kill { .. }
+            | Fault::FailOver { .. } => {}
         }
     }
 
@@ -308,6 +315,11 @@ impl Play {
         if self.host.tip(STATE) != tip {
             let subject = lock(&self.checker).transcript.last().cloned();
             return Err(format!("the second plan is empty: it records {subject:?}"));
+        }
+        let lost =
+            self.weather.others().into_iter().find(|other| tip.is_some_and(|tip| !self.host.leads_to(tip, *other)));
+        if let Some(lost) = lost {
+            return Err(format!("no record is lost: somebody else's commit {lost} is gone from the state branch"));
         }
         if self.shown() != version {
             let what = lock(&self.checker).transcript.last().cloned();

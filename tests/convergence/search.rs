@@ -126,6 +126,7 @@ fn x_13_random_worlds_keep_the_promise_and_come_to_the_same_end() {
                     let mut calm = BTreeMap::new();
                     for seed in story * LISTS..((story + 1) * LISTS).min(first + worlds) {
                         if let Some(failure) = try_seed(seed, &mut calm, None) {
+                            println!("world {seed}: {}", failure.ended.found.as_deref().unwrap_or_default());
                             failures.lock().unwrap().push(failure);
                             break;
                         }

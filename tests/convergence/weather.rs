@@ -2,6 +2,7 @@
 
 use crate::faults::{Class, Fault, On, To};
 use crate::host::{Host, STATE};
+use git2::Oid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,6 +33,10 @@ struct Counts {
     all: u64,
     begun: bool,
     raced: u64,
+    /// What others have committed to the state branch.
+    others: Vec<Oid>,
+    /// Where the state branch was before it was put back.
+    rewound: Option<Oid>,
     /// Controllers that were killed.
     dead: BTreeSet<String>,
     /// Those whose end nobody has seen to yet, and when they come back.
@@ -107,6 +112,12 @@ impl Weather {
                     let silence = kube_api::Fault::Silence;
                     return if after { Verdict::After(silence) } else { Verdict::Before(silence) };
                 }
+                let fails_over = |fault: &Fault| matches!(fault, Fault::FailOver { nth } if *nth == number);
+                if class == Class::Write && self.faults.iter().any(fails_over) {
+                    counts.fall(seen.caller, 1);
+                    counts.rewound = self.fail_over();
+                    return Verdict::After(kube_api::Fault::Silence);
+                }
                 let version = self.version.load(Ordering::Relaxed);
                 let trouble = self.faults.iter().find_map(|fault| match fault {
                     Fault::Request { class: of, nth, times, what }
@@ -143,7 +154,8 @@ impl Weather {
             }
             if self.faults.iter().any(|fault| *fault == Fault::Raced { nth: number }) {
                 counts.raced += 1;
-                self.race(counts.raced);
+                let other = self.race(counts.raced);
+                counts.others.push(other);
             }
         }
         let mishap = self.faults.iter().find_map(|fault| match fault {
@@ -156,10 +168,29 @@ impl Weather {
     }
 
     /// Somebody commits a file to the state branch that is none of the record.
-    fn race(&self, number: u64) {
+    fn race(&self, number: u64) -> Oid {
         let host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         let files = [("NOTES.md".to_owned(), format!("note {number}\n"))];
         host.commit(STATE, &files, "a note", self.at);
+        host.tip(STATE).unwrap()
+    }
+
+    /// What others have committed to the state branch.
+    pub(crate) fn others(&self) -> Vec<Oid> {
+        self.counts().others.clone()
+    }
+
+    /// Where the state branch was before it was put back, once.
+    pub(crate) fn rewound(&self) -> Option<Oid> {
+        self.counts().rewound.take()
+    }
+
+    /// Another Git server takes over, which has not heard of the last commit.
+    fn fail_over(&self) -> Option<Oid> {
+        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let tip = host.tip(STATE)?;
+        host.put(STATE, host.parent(tip)?);
+        Some(tip)
     }
 }
 
@@ -170,9 +201,13 @@ impl Counts {
             Fault::Kill { on, nth, after, back } if *on == at && *nth == number => Some((*after, *back)),
             _ => None,
         })?;
+        self.fall(caller, back);
+        Some(after)
+    }
+
+    fn fall(&mut self, caller: &str, back: u64) {
         self.dead.insert(caller.to_owned());
         self.fallen.push((caller.to_owned(), back));
-        Some(after)
     }
 }
 
