@@ -133,11 +133,11 @@ impl Stage {
                 workloads::settle(world)
             });
             self.api.look(|world| self.metrics.sample(world));
-            changes.borrow_and_update();
+            changes.mark_seen();
             let pause = due.map_or(std::time::Duration::from_secs(3_600), |due| self.clock.until(due));
             tokio::select! {
                 biased;
-                changed = changes.changed() => if changed.is_err() { return },
+                () = changes.changed() => {}
                 () = sleep(pause) => {}
             }
         }

@@ -51,9 +51,10 @@ use http::{HeaderMap, Request, Response, header};
 use kube::client::Body;
 use serde_json::Value;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use tokio::sync::watch as signal;
+use tokio::sync::Notify;
 use tower::Service;
 
 /// The body of an answer.
@@ -72,7 +73,9 @@ pub struct KubeApi {
 struct Shared {
     state: Mutex<State>,
     /// Counts what may give watches something to tell.
-    changed: signal::Sender<u64>,
+    count: AtomicU64,
+    /// Told of it. Whoever waited first is told first, so that a world repeats itself; tokio's `watch` tells in any order.
+    changed: Notify,
 }
 
 struct State {
@@ -82,6 +85,34 @@ struct State {
     seen: u64,
     /// How often all connections were broken.
     broken: u64,
+}
+
+/// What has changed since somebody looked.
+pub struct Changes {
+    shared: Arc<Shared>,
+    seen: u64,
+}
+
+impl Changes {
+    /// Takes note of all that has changed so far.
+    pub fn mark_seen(&mut self) {
+        self.seen = self.shared.count.load(Ordering::Relaxed);
+    }
+
+    /// Waits until something else may have changed.
+    pub async fn changed(&mut self) {
+        loop {
+            // Told of whatever happens from here on.
+            let told = self.shared.changed.notified();
+            let count = self.shared.count.load(Ordering::Relaxed);
+            if count == self.seen {
+                told.await;
+            } else {
+                self.seen = count;
+                return;
+            }
+        }
+    }
 }
 
 impl KubeApi {
@@ -95,7 +126,7 @@ impl KubeApi {
     #[must_use]
     pub fn over(world: World) -> Self {
         let state = State { world, hook: None, witness: None, seen: 0, broken: 0 };
-        let shared = Shared { state: Mutex::new(state), changed: signal::Sender::new(0) };
+        let shared = Shared { state: Mutex::new(state), count: AtomicU64::new(0), changed: Notify::new() };
         Self { shared: Arc::new(shared), caller: Arc::from("") }
     }
 
@@ -135,8 +166,10 @@ impl KubeApi {
 
     /// Tells of whatever may have changed.
     #[must_use]
-    pub fn changes(&self) -> signal::Receiver<u64> {
-        self.shared.changed.subscribe()
+    pub fn changes(&self) -> Changes {
+        let mut changes = Changes { shared: Arc::clone(&self.shared), seen: 0 };
+        changes.mark_seen();
+        changes
     }
 
     /// Lets time pass: nothing else moves the clock.
@@ -166,7 +199,8 @@ impl KubeApi {
     }
 
     fn tell(&self) {
-        self.shared.changed.send_modify(|count| *count += 1);
+        self.shared.count.fetch_add(1, Ordering::Relaxed);
+        self.shared.changed.notify_waiters();
     }
 
     async fn exchange(self, parts: Parts, body: Bytes) -> io::Result<Response<AnswerBody>> {
@@ -250,20 +284,20 @@ impl KubeApi {
 
     /// The stream of a watch.
     fn follow(self, watcher: Watcher) -> Response<AnswerBody> {
-        let changes = self.shared.changed.subscribe();
+        let changes = self.changes();
         let broken = self.lock().broken;
         let events = stream::unfold(Some((self, watcher, changes)), move |open| async move {
             let (api, mut watcher, mut changes) = open?;
             loop {
                 // Marked as seen before looking, so that nothing is missed in between.
-                changes.borrow_and_update();
+                changes.mark_seen();
                 match api.next(&mut watcher, broken) {
                     Some(Next::Event(text)) => {
                         return Some((Ok(Bytes::from(text)), Some((api, watcher, changes))));
                     }
                     Some(Next::End) => return None,
                     Some(Next::Broken) | None => return Some((Err(reset()), None)),
-                    Some(Next::Wait) => changes.changed().await.ok()?,
+                    Some(Next::Wait) => changes.changed().await,
                 }
             }
         });
