@@ -184,7 +184,7 @@ impl Player {
             let name = self.part.shape.name;
             let text = format!(
                 "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {{name: {name}, namespace: shop}}\n\
-                 spec: {{run: {run}, {what}}}\n"
+                 spec: {{run: \"{run}\", {what}}}\n"
             );
             host.commit(DECISIONS, &[(path, text)], file, now);
         }
