@@ -69,7 +69,8 @@ fn a_rule_that_is_broken_is_noticed() {
                 while let Some((rule, name, instead)) = RULES.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let found = match known.get(*name) {
                         Some(seed) if !update => noticed(*rule, *seed).map(|by| (*seed, by)),
-                        _ => first(*rule),
+                        None if !update => continue,
+                        Some(_) | None => first(*rule),
                     };
                     let row = match found {
                         Some((seed, by)) => format!("| `{name}` | {instead} | {by} | {seed} |\n"),
@@ -84,10 +85,11 @@ fn a_rule_that_is_broken_is_noticed() {
     let mut rows = rows.into_inner().unwrap();
     let mut wanted = "| rule | what is done instead | noticed by | first in world |\n|---|---|---|---|\n".to_owned();
     wanted.extend(RULES.iter().filter_map(|(_, name, _)| rows.remove(name)));
-    assert!(!wanted.contains("not noticed"), "{wanted}");
     if update {
         std::fs::write(page(), format!("{before}{START}{wanted}{END}{after}")).unwrap();
-    } else {
+    }
+    assert!(!wanted.contains("not noticed"), "{wanted}");
+    if !update {
         assert!(table == wanted, "docs/testing.md is stale: run this once with UPDATE_DOCS=1\n{wanted}");
     }
 }

@@ -470,8 +470,11 @@ impl Seen {
         let seq =
             |object: &Value| object["metadata"]["annotations"][SEQ].as_str().and_then(|seq| seq.parse::<u64>().ok());
         let before = change.before.as_ref();
+        // Nothing can be asked to be absent: a create that comes late meets what is there, and makes it a candidate of no pods.
+        let create = candidate && (change.plural == "services" || after["spec"]["replicas"] == 0);
         if let (Some(old), Some(new)) = (before.and_then(|object| seq(object)), seq(after))
             && new < old
+            && !create
         {
             return Some(("old plans die", format!("{what} was written under record {new} after {old}")));
         }

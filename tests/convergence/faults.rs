@@ -163,14 +163,11 @@ impl Fault {
                 back: dice.pick(&[1, 20, 90]),
             },
             17 => Self::Jump { at: second(dice), by: dice.pick(&[8, 30, 120]) },
-            18 => {
-                let at = second(dice);
-                dice.pick(&[Self::Break { at }, Self::Compact { at }])
-            }
             _ => {
                 let at = second(dice);
-                let mended = dice.pick(&[10, 30]);
-                dice.pick(&[Self::LeaseDeleted { at }, Self::LeaseTaken { at }, Self::Rewritten { at, mended }])
+                let rewritten = Self::Rewritten { at, mended: dice.pick(&[10, 30]) };
+                let (deleted, taken) = (Self::LeaseDeleted { at }, Self::LeaseTaken { at });
+                dice.pick(&[Self::Break { at }, Self::Compact { at }, deleted, taken, taken, rewritten])
             }
         }
     }

@@ -226,7 +226,6 @@ impl Player {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "all that a person can lay hands on")]
     fn begin(
         &mut self,
         during: During,

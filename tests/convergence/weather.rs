@@ -152,7 +152,7 @@ impl Weather {
             if let Some(after) = counts.kill(&self.faults, On::Push, number, caller) {
                 return if after { Fate::Lost } else { Fate::Late(Duration::from_secs(86_400)) };
             }
-            if self.faults.iter().any(|fault| *fault == Fault::Raced { nth: number }) {
+            if self.faults.contains(&Fault::Raced { nth: number }) {
                 counts.raced += 1;
                 let other = self.race(counts.raced);
                 counts.others.push(other);
