@@ -30,7 +30,7 @@ impl Watched {
             .unwrap_or_else(|violation| panic!("the promise is broken, {}: {violation}", self.rollout))
     }
 
-    fn check_logs(&self, audit_log: &Path, branch: StateBranch<'_>) -> Result<Checked, Box<Violation>> {
+    pub(crate) fn check_logs(&self, audit_log: &Path, branch: StateBranch<'_>) -> Result<Checked, Box<Violation>> {
         let mut events = writes(audit_log, self.rollout.namespace.as_str());
         events.extend(moves(branch, &self.rollout));
         self.check(events)
