@@ -6,6 +6,7 @@
 
 pub mod apply;
 pub mod brake;
+pub mod chance;
 pub mod client;
 pub mod election;
 pub mod events;

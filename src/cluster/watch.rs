@@ -10,6 +10,7 @@
 //! is known is up to date.
 
 use super::brake::{self, BRAKE, BrakeSight};
+use super::chance::random;
 use super::client::Cluster;
 use super::failure::Failure;
 use super::store::{Change, Observed, Sight, Space};
@@ -21,7 +22,6 @@ use kube::core::WatchEvent;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
@@ -347,11 +347,6 @@ impl Watch {
             self.notify.notify_one();
         }
     }
-}
-
-/// Any number: each hasher of the standard library starts from its own random keys.
-fn random() -> u64 {
-    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

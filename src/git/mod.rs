@@ -22,6 +22,7 @@ mod remote;
 mod repo;
 mod transport;
 mod tree;
+mod weather;
 mod working_copy;
 
 pub use commit::{Draft, Edit, Person};
@@ -31,6 +32,7 @@ pub use push::Pushed;
 pub use refs::RefName;
 pub use remote::{InvalidUrl, Limits, Login, RemoteConfig, RemoteUrl, Timeouts};
 pub use repo::{Store, create_bare};
+pub use weather::{Errand, Fate, Weather};
 pub use working_copy::WorkingCopy;
 
 use crate::manifest::ids::CommitId;

@@ -3,8 +3,10 @@
 use super::commit::commit_id;
 use super::repo::{Inner, Remote, remember};
 use super::transport::Operation;
+use super::weather::{self, Errand, Fate};
 use super::{GitError, RefName, Store, clean, oid, refs};
 use crate::manifest::ids::CommitId;
+use crate::rules::{Rule, holds};
 use git2::{Direction, ErrorClass, ErrorCode, Oid, PushOptions, RemoteCallbacks, Repository};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -42,6 +44,7 @@ struct Swap {
     expected: Option<CommitId>,
     new: Option<CommitId>,
     unless_moved: Option<(RefName, CommitId)>,
+    fate: Fate,
 }
 
 impl Store {
@@ -63,6 +66,7 @@ impl Store {
             expected: expected.cloned(),
             new: Some(new.clone()),
             unless_moved: unless_moved.map(|(name, id)| (name.clone(), id.clone())),
+            fate: self.fate(Errand::Push(branch.clone())).await?,
         })
         .await
     }
@@ -73,7 +77,8 @@ impl Store {
     /// As [`Self::push`].
     pub async fn delete_branch(&self, branch: &RefName, expected: &CommitId) -> Result<Pushed, GitError> {
         let (branch, expected) = (branch.clone(), Some(expected.clone()));
-        self.swap(Swap { branch, expected, new: None, unless_moved: None }).await
+        let fate = self.fate(Errand::Push(branch.clone())).await?;
+        self.swap(Swap { branch, expected, new: None, unless_moved: None, fate }).await
     }
 
     async fn swap(&self, swap: Swap) -> Result<Pushed, GitError> {
@@ -109,7 +114,7 @@ impl Swap {
             }
         }
         let found = tips.remove(&self.branch);
-        (found != self.expected).then_some(Pushed::Raced { found })
+        (found != self.expected && holds(Rule::Swap)).then_some(Pushed::Raced { found })
     }
 }
 
@@ -214,6 +219,9 @@ fn refusal(why: &str, remarks: &str) -> Pushed {
 fn in_directory(inner: &Inner, repository: &Repository, path: &Path, swap: &Swap) -> Result<Pushed, GitError> {
     let doing = format!("push {} to {}", swap.branch, path.display());
     let failed = |error| GitError::local(&doing, error);
+    if swap.fate == Fate::Rejected {
+        return Ok(Pushed::Rejected { why: "not allowed, on purpose".to_owned() });
+    }
     let mut tips = refs::in_directory(path, &["refs/heads/"], &inner.config.limits)?;
     if let Some(refused) = swap.refuse(&mut tips) {
         return Ok(refused);
@@ -221,11 +229,12 @@ fn in_directory(inner: &Inner, repository: &Repository, path: &Path, swap: &Swap
     let remote = refs::open_local(path)?;
     let name = swap.branch.as_str();
     let expected = swap.expected.as_ref().map(|id| oid(id.as_str()));
+    let expected = if holds(Rule::Swap) { expected } else { remote.refname_to_id(name).ok() };
     let moved = match (&swap.new, expected) {
         (Some(new), expected) => {
             let new = oid(new.as_str());
             let grows = |old| repository.graph_descendant_of(new, old);
-            if expected.is_some_and(|old| old != new && !grows(old).unwrap_or(false)) {
+            if holds(Rule::Swap) && expected.is_some_and(|old| old != new && !grows(old).unwrap_or(false)) {
                 return Ok(Pushed::Rejected { why: "the new commit does not descend from the old one".to_owned() });
             }
             hand_over(repository, &remote, new, &tips, expected).map_err(failed)?;
@@ -241,6 +250,7 @@ fn in_directory(inner: &Inner, repository: &Repository, path: &Path, swap: &Swap
         (None, None) => Ok(()),
     };
     match moved {
+        Ok(()) if swap.fate == Fate::Lost => Err(weather::away(&Errand::Push(swap.branch.clone()))),
         Ok(()) => Ok(Pushed::Done { others: tips }),
         Err(error)
             if matches!(

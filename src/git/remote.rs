@@ -1,6 +1,7 @@
 //! Where the repository is, how to get in, and how much of it is taken.
 
 use super::refs::RefName;
+use super::weather::Weather;
 use secrecy::SecretString;
 use std::fmt;
 use std::path::PathBuf;
@@ -82,6 +83,8 @@ pub struct RemoteConfig {
     pub timeouts: Timeouts,
     /// How much to take.
     pub limits: Limits,
+    /// What goes wrong on purpose; only with a repository on this machine.
+    pub weather: Option<Weather>,
 }
 
 impl RemoteConfig {
@@ -96,6 +99,7 @@ impl RemoteConfig {
             ca_file: None,
             timeouts: Timeouts::default(),
             limits: Limits::default(),
+            weather: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::http::Http;
 use super::remote::{RemoteConfig, RemoteUrl};
 use super::transport::{self, Operation};
+use super::weather::{self, Errand, Fate};
 use super::{GitError, RefName, compact, oid, refs};
 use crate::manifest::ids::CommitId;
 use git2::{
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::Instant;
 
 /// Where the tips that were fetched last are kept. Each is the leaf `-tip` below its branch's name: no part of a branch's
@@ -83,13 +85,14 @@ impl Store {
         match remote {
             Remote::Http(http) => refs::over_http(http, speaks_v2, prefixes, &config.limits).await,
             Remote::Local(path) => {
+                let fate = self.fate(Errand::LookUp).await?;
                 let (path, limits) = (path.clone(), config.limits);
-                let prefixes: Vec<String> = prefixes.iter().map(|&prefix| prefix.to_owned()).collect();
+                let owned: Vec<String> = prefixes.iter().map(|&prefix| prefix.to_owned()).collect();
                 let look_up = move || {
-                    let prefixes: Vec<&str> = prefixes.iter().map(String::as_str).collect();
+                    let prefixes: Vec<&str> = owned.iter().map(String::as_str).collect();
                     refs::in_directory(&path, &prefixes, &limits)
                 };
-                blocking(look_up).await
+                self.heard(prefixes, remote.blocking(look_up).await?, &fate)
             }
         }
     }
@@ -101,8 +104,10 @@ impl Store {
     /// `Away` also when a branch moved meanwhile so that the tip wanted was not sent; then nothing is remembered.
     /// `Corrupt` for a damaged pack, `Limit` for one too large, else as [`Self::ls_refs`].
     pub async fn fetch(&self, wants: &BTreeMap<RefName, CommitId>) -> Result<(), GitError> {
+        let fate = self.fate(Errand::Fetch).await?;
         let (inner, wants) = (Arc::clone(&self.inner), wants.clone());
-        blocking(move || inner.fetch(&wants)).await
+        self.inner.remote.blocking(move || inner.fetch(&wants)).await?;
+        if fate == Fate::Lost { Err(weather::away(&Errand::Fetch)) } else { Ok(()) }
     }
 
     /// Brings the past of a branch into the cache that was fetched without it; does nothing if it is there.
@@ -111,12 +116,14 @@ impl Store {
     /// As [`Self::fetch`].
     pub async fn deepen(&self, name: &RefName) -> Result<(), GitError> {
         let (inner, name) = (Arc::clone(&self.inner), name.clone());
-        blocking(move || {
-            let _shared = inner.cache.read().unwrap_or_else(PoisonError::into_inner);
-            let repository = inner.repository()?;
-            if repository.is_shallow() { inner.download(&repository, &[&name], UNSHALLOW) } else { Ok(()) }
-        })
-        .await
+        self.inner
+            .remote
+            .blocking(move || {
+                let _shared = inner.cache.read().unwrap_or_else(PoisonError::into_inner);
+                let repository = inner.repository()?;
+                if repository.is_shallow() { inner.download(&repository, &[&name], UNSHALLOW) } else { Ok(()) }
+            })
+            .await
     }
 
     /// The tips that were fetched or pushed last: what is known while the server is away.
@@ -145,15 +152,17 @@ impl Store {
         work: impl FnOnce(&Inner, &Repository) -> Result<T, GitError> + Send + 'static,
     ) -> Result<T, GitError> {
         let inner = Arc::clone(&self.inner);
-        blocking(move || {
-            let _shared = inner.cache.read().unwrap_or_else(PoisonError::into_inner);
-            let result = inner.repository().and_then(|repository| work(&inner, &repository));
-            if matches!(result, Err(GitError::Corrupt { .. })) {
-                inner.damaged.store(true, Ordering::Relaxed);
-            }
-            result
-        })
-        .await
+        self.inner
+            .remote
+            .blocking(move || {
+                let _shared = inner.cache.read().unwrap_or_else(PoisonError::into_inner);
+                let result = inner.repository().and_then(|repository| work(&inner, &repository));
+                if matches!(result, Err(GitError::Corrupt { .. })) {
+                    inner.damaged.store(true, Ordering::Relaxed);
+                }
+                result
+            })
+            .await
     }
 }
 
@@ -167,6 +176,20 @@ pub fn create_bare(directory: &Path) -> Result<(), GitError> {
     options.bare(true).mkpath(true).no_reinit(true).external_template(false).initial_head("main");
     let made = Repository::init_opts(directory, &options).map(drop);
     made.map_err(|error| GitError::Cache { doing: format!("make {}", directory.display()), source: Box::new(error) })
+}
+
+impl Remote {
+    /// Runs `work` where it may block: on a thread of its own, or, for a repository on this machine in a runtime of one thread,
+    /// at once. There it keeps nobody else waiting for long, and what runs there repeats exactly.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, GitError> + Send + 'static,
+    ) -> Result<T, GitError> {
+        match self {
+            Self::Local(_) if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread => work(),
+            Self::Local(_) | Self::Http(_) => blocking(work).await,
+        }
+    }
 }
 
 /// Runs `work` on a thread that may block.

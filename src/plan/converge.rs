@@ -9,6 +9,7 @@ use super::report::{Reason, Wait};
 use crate::manifest::object::{APPLIED, DOMAIN, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::{Posture, Split};
 use crate::record::state::RoleName;
+use crate::rules::{Rule, holds};
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
 use crate::target::overlap::{self, Overlap};
@@ -67,7 +68,10 @@ pub fn converge(
 ) -> Result<Converged, RenderError> {
     let rendered = inplace::render(posture, &context.facts())?;
     let mut pass = Pass { context, posture, drift, rendered: &rendered, out: Converged::default() };
-    if pass.lower() || pass.blocked() || pass.build() || pass.await_ready(stable_first) || pass.front() {
+    if pass.lower() || pass.blocked() || pass.build() || pass.await_ready(stable_first) {
+        return Ok(pass.out);
+    }
+    if (!holds(Rule::RetireLast) && pass.delete()) || pass.front() {
         return Ok(pass.out);
     }
     if pass.await_route() || pass.delete() {
@@ -151,6 +155,9 @@ impl Pass<'_> {
     /// Each role that is to be met has its size in ready endpoints. In *return* stable serves the same version: a candidate
     /// that fails there must not keep the traffic, nor the run from its end.
     fn await_ready(&mut self, stable_first: StableFirst) -> bool {
+        if !holds(Rule::Ready) {
+            return false;
+        }
         let target = self.context.target();
         if stable_first == StableFirst::Yes {
             self.require_ready(&target, RoleName::Stable);

@@ -17,6 +17,7 @@ use crate::record::branches::{Asks, Head};
 use crate::record::history;
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Phase, Pull, Rest, RoleName, Route, Run, Standing, Stop};
+use crate::rules::{Rule, holds};
 use crate::target::inplace;
 use std::sync::Arc;
 
@@ -131,6 +132,9 @@ pub fn unmet(draft: &mut Draft<'_>, plan: &Plan, run: &Run, next: &Step) -> Vec<
 
 /// All that bars entry to a step now. Every unmet condition is listed.
 fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait> {
+    if !holds(Rule::Gates) {
+        return Vec::new();
+    }
     let mut waits = barred(draft);
     if run.route == Route::Rollback {
         waits.retain(|wait| wait.reason != Reason::Freeze);

@@ -16,6 +16,7 @@ use crate::manifest::ids::{Percent, StepName};
 use crate::record::history;
 use crate::record::posture::Posture;
 use crate::record::state::{Clock, Outcome, Phase, Promoted, Rest, RoleName, Route, Run, Standing, Stop, Then};
+use crate::rules::{Rule, holds};
 use crate::target::inplace;
 use crate::target::workload::Readiness;
 use std::sync::Arc;
@@ -123,7 +124,7 @@ fn turn_back(
         let why = format!("{}: {}", stop.step, no_endpoint(&context));
         return Some(Judgement::Back(Turn::failed(why)));
     }
-    if let Some(why) = &measured.bad {
+    if let Some(why) = measured.bad.as_ref().filter(|_| holds(Rule::Checks)) {
         return Some(Judgement::Back(Turn::failed(why.clone())));
     }
     let (role, why) = overdue(draft, plan, stop, converged)?;

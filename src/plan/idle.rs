@@ -15,6 +15,7 @@ use crate::record::branches::{Asks, Head};
 use crate::record::history::{self, RunOf};
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Outcome, Phase, Promoted, Pull, Refused, Route, Run};
+use crate::rules::{Rule, holds};
 use std::sync::Arc;
 
 /// Steady, or failed with stable serving.
@@ -121,7 +122,7 @@ fn braked(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
 #[must_use]
 pub fn refused(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
     let Refused { revision, run, outcome, why, at } =
-        draft.state.refused.iter().find(|r| r.revision == rollout.set.revision)?;
+        draft.state.refused.iter().find(|r| r.revision == rollout.set.revision && holds(Rule::Refused))?;
     let message = format!("revision {} met its end in run {run} ({outcome:?}): {why}", revision.short());
     let act = format!("tidegate retry {} --run {run}", draft.input.id);
     Some(Wait::new(Reason::Refused, message).since(*at).act(act))

@@ -7,6 +7,7 @@ use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, StepName};
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Clock, Phase, Promoted, Route, Run, Stop, Time};
+use crate::rules::{Rule, holds};
 
 /// One stop on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,7 +102,7 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
         checks: Vec::new(),
         stage: Stage::Promoting,
     });
-    steps.push(Step {
+    let back_on_stable = Step {
         name: StepName::fixed("return"),
         posture: Posture {
             stable: roles.stable(&roles.new),
@@ -112,7 +113,8 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
         soak: drain(plan, route),
         checks: Vec::new(),
         stage: Stage::Finalising,
-    });
+    };
+    steps.extend(Some(back_on_stable).filter(|_| holds(Rule::RetireLast)));
     steps.push(Step {
         name: StepName::fixed("retire"),
         posture: Posture { stable: roles.new.clone(), candidate: None, split: Split::stable() },
@@ -167,7 +169,8 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let bake: (Span, &[CheckName]) =
         if route == Route::Rollback { (Span::ZERO, &[]) } else { (promotion.bake, &promotion.checks) };
     split.weight = Percent::ALL;
-    steps.push(step(shift, Percent::ALL, &split, before, bake, Stage::Promoting));
+    let shift = step(shift, Percent::ALL, &split, before, bake, Stage::Promoting);
+    steps.extend(Some(shift).filter(|_| holds(Rule::ShiftFirst)));
     steps
 }
 
@@ -257,6 +260,7 @@ pub fn settle(plan: &Plan, step: &Step) -> u64 {
 /// The whole seconds since `from` in which somebody observed: gaps do not count (requirement X-14).
 #[must_use]
 pub fn observed(from: Time, now: Time, gaps: &[(Time, Time)]) -> Span {
+    let gaps = if holds(Rule::Gaps) { gaps } else { &[] };
     let lost: i64 =
         gaps.iter().map(|(start, end)| (*end.min(&now) - *start.max(&from)).num_milliseconds().max(0)).sum();
     let total = (now - from).num_milliseconds();

@@ -9,6 +9,7 @@ use super::source::{Branches, Source, View};
 use super::table::Table;
 use super::tick::{Next, Term};
 use super::world::{self, World};
+use crate::cluster::chance::random;
 use crate::cluster::client::ClusterError;
 use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing};
 use crate::cluster::store::Observed;
@@ -22,7 +23,6 @@ use crate::report::metrics::Metrics;
 use crate::report::server::{self, Readiness};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -115,7 +115,8 @@ pub async fn run(installation: Installation, options: Options, cache: &Path) -> 
     }
 }
 
-/// The same in a world that is connected to, until `stop` is cancelled. Dropped before its end it leaves everything as a
+/// The same in a world that is connected to; where nothing in it is left to chance, the same world makes the same run:
+/// what is ready at the same time is taken in a fixed order. It goes on until `stop` is cancelled. Dropped before its end it leaves everything as a
 /// process does that is killed.
 ///
 /// # Errors
@@ -135,6 +136,7 @@ pub async fn run_in(
     let shell = Arc::clone(&controller.shell);
     let background = async {
         tokio::select! {
+            biased;
             broken = shell.watches.failed() => broken.to_string(),
             Some(ended) = tasks.join_next() => ended.unwrap_or_else(|error| error.to_string()),
             Some(ended) = keeping.join_next() => match ended {
@@ -144,6 +146,7 @@ pub async fn run_in(
         }
     };
     let result = tokio::select! {
+        biased;
         result = controller.terms(deadline) => result,
         why = background => Err(RunError::Task(why)),
     };
@@ -275,6 +278,7 @@ impl Controller {
                     self.readiness.lease_known();
                     led = true;
                     tokio::select! {
+                        biased;
                         over = self.term(&mut lead) => if over == Over::Settled { break },
                         () = &mut late => break,
                     }
@@ -283,6 +287,7 @@ impl Controller {
             };
             self.shell.metrics.leads(false);
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => break,
                 () = &mut late => if led { break } else { return Err(RunError::NeverLed(why)) },
                 () = lead.changed() => {}
@@ -345,6 +350,7 @@ impl Controller {
                 }
             }
             tokio::select! {
+                biased;
                 () = self.stop.cancelled() => {}
                 () = lead.changed() => {}
                 () = shell.woken.notified() => next = Next::Again,
@@ -481,8 +487,6 @@ impl Pace {
 /// Anything between half of it and the whole.
 fn jittered(pause: Duration) -> Duration {
     let half = pause / 2;
-    // Each hasher of the standard library starts from its own random keys.
-    let random = RandomState::new().build_hasher().finish();
     let nanos = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
-    half + Duration::from_nanos(random % nanos)
+    half + Duration::from_nanos(random() % nanos)
 }

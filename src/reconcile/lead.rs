@@ -2,6 +2,7 @@
 
 use super::clock::Clock;
 use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing, Turn};
+use crate::rules::{Rule, holds};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -37,7 +38,7 @@ impl Lead {
     /// Whether what was begun under `held` may go on: the same term, not expired by now.
     #[must_use]
     pub fn still(&self, held: &LeaseHeld) -> bool {
-        self.held().is_some_and(|now| now.epoch() == held.epoch())
+        !holds(Rule::Lease) || self.held().is_some_and(|now| now.epoch() == held.epoch())
     }
 
     /// What is known.
@@ -84,6 +85,7 @@ impl Keeper {
         loop {
             let next = self.turn().await;
             tokio::select! {
+                biased;
                 () = stop.cancelled() => break,
                 () = sleep_until(next) => {}
             }

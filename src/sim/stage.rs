@@ -5,7 +5,10 @@ use super::kube_api::KubeApi;
 use super::metrics::Metrics;
 use super::workloads;
 use crate::cluster::client::{Cluster, ClusterError};
-use crate::git::{Draft, Edit, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Store, create_bare};
+use crate::git::{
+    Draft, Edit, Errand, Fate, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Store, Weather,
+    create_bare,
+};
 use crate::manifest::desired::Plan;
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, InvalidPath, RepoPath};
@@ -18,7 +21,7 @@ use crate::record::state::{RolloutState, Time};
 use crate::record::store;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -75,7 +78,10 @@ pub struct Stage {
     metrics: Arc<Metrics>,
     directory: PathBuf,
     person: Store,
+    weather: Arc<Mutex<Option<Arc<GitHook>>>>,
 }
+
+type GitHook = dyn Fn(&str, &Errand) -> Fate + Send + Sync;
 
 impl Stage {
     /// A world with an empty repository in `directory`, at that time.
@@ -94,7 +100,8 @@ impl Stage {
         create_bare(&repository)?;
         let metrics = Arc::new(Metrics::default());
         let person = Store::open(&directory.join("ana"), remote(&repository))?;
-        Ok(Self { api, clock: Clock::set(at), installation, metrics, directory: directory.to_owned(), person })
+        let (clock, directory, weather) = (Clock::set(at), directory.to_owned(), Arc::default());
+        Ok(Self { api, clock, installation, metrics, directory, person, weather })
     }
 
     /// The same world, whose controllers look at the repository that often.
@@ -110,6 +117,21 @@ impl Stage {
         self.directory.join("fleet.git")
     }
 
+    /// Lets `hook` decide from now on what goes wrong between a controller, by its identity, and Git.
+    pub fn judge_git(&self, hook: impl Fn(&str, &Errand) -> Fate + Send + Sync + 'static) {
+        *self.weather.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(hook));
+    }
+
+    /// The repository, as a controller of that identity reaches it.
+    fn reached_by(&self, identity: &str) -> RemoteConfig {
+        let (identity, weather) = (identity.to_owned(), Arc::clone(&self.weather));
+        let fate = move |errand: &Errand| {
+            let hook = weather.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            hook.map_or(Fate::Pass, |hook| hook(&identity, errand))
+        };
+        RemoteConfig { weather: Some(Weather::new(fate)), ..remote(&self.repository()) }
+    }
+
     /// Plays everything in the cluster that is not tidegate, for as long as it is polled.
     pub async fn nature(&self) {
         let mut changes = self.api.changes();
@@ -120,10 +142,11 @@ impl Stage {
                 workloads::pass(world, passed)
             });
             self.api.look(|world| self.metrics.sample(world));
-            changes.borrow_and_update();
+            changes.mark_seen();
             let pause = due.map_or(Duration::from_secs(3_600), |due| self.clock.until(due));
             tokio::select! {
-                changed = changes.changed() => if changed.is_err() { return },
+                biased;
+                () = changes.changed() => {}
                 () = sleep(pause) => {}
             }
         }
@@ -144,7 +167,7 @@ impl Stage {
         let metrics: Arc<dyn crate::analysis::provider::Provider> = self.metrics.clone();
         let world = World {
             cluster: Cluster::over(self.api.caller(identity), home, instance).await?,
-            store: Store::open(&self.directory.join(identity), remote(&self.repository()))?,
+            store: Store::open(&self.directory.join(identity), self.reached_by(identity))?,
             providers: [("world".parse()?, metrics)].into(),
             clock: self.clock,
         };

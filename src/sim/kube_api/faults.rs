@@ -51,10 +51,14 @@ pub enum Verdict {
     Before(Fault),
     /// The request has its effect, but fails for whoever asked.
     After(Fault),
+    /// The request reaches the server that much later on the world's clock, whether or not anybody waits for it still.
+    Late(TimeDelta),
     /// The read is answered as the world was at that version; 410 if that is forgotten.
     Stale(u64),
     /// The event never arrives.
     Lose,
+    /// The event is lost with its connection.
+    Cut,
     /// The event arrives twice.
     Double,
     /// The event, and what follows it, arrives that much later on the world's clock.

@@ -51,15 +51,17 @@ use http::{HeaderMap, Request, Response, header};
 use kube::client::Body;
 use serde_json::Value;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use tokio::sync::watch as signal;
+use tokio::sync::Notify;
 use tower::Service;
 
 /// The body of an answer.
 pub type AnswerBody = axum::body::Body;
 
 type Hook = dyn Fn(&Seen<'_>) -> Verdict + Send + Sync;
+type Witness = dyn Fn(&World, &str) + Send + Sync;
 
 /// The way to a world over HTTP. Clones lead to the same world.
 #[derive(Clone)]
@@ -71,15 +73,46 @@ pub struct KubeApi {
 struct Shared {
     state: Mutex<State>,
     /// Counts what may give watches something to tell.
-    changed: signal::Sender<u64>,
+    count: AtomicU64,
+    /// Told of it. Whoever waited first is told first, so that a world repeats itself; tokio's `watch` tells in any order.
+    changed: Notify,
 }
 
 struct State {
     world: World,
     hook: Option<Arc<Hook>>,
+    witness: Option<Arc<Witness>>,
     seen: u64,
     /// How often all connections were broken.
     broken: u64,
+}
+
+/// What has changed since somebody looked.
+pub struct Changes {
+    shared: Arc<Shared>,
+    seen: u64,
+}
+
+impl Changes {
+    /// Takes note of all that has changed so far.
+    pub fn mark_seen(&mut self) {
+        self.seen = self.shared.count.load(Ordering::Relaxed);
+    }
+
+    /// Waits until something else may have changed.
+    pub async fn changed(&mut self) {
+        loop {
+            // Told of whatever happens from here on.
+            let told = self.shared.changed.notified();
+            let count = self.shared.count.load(Ordering::Relaxed);
+            if count == self.seen {
+                told.await;
+            } else {
+                self.seen = count;
+                return;
+            }
+        }
+    }
 }
 
 impl KubeApi {
@@ -92,8 +125,8 @@ impl KubeApi {
     /// The way to this world.
     #[must_use]
     pub fn over(world: World) -> Self {
-        let state = State { world, hook: None, seen: 0, broken: 0 };
-        let shared = Shared { state: Mutex::new(state), changed: signal::Sender::new(0) };
+        let state = State { world, hook: None, witness: None, seen: 0, broken: 0 };
+        let shared = Shared { state: Mutex::new(state), count: AtomicU64::new(0), changed: Notify::new() };
         Self { shared: Arc::new(shared), caller: Arc::from("") }
     }
 
@@ -116,15 +149,27 @@ impl KubeApi {
 
     /// Changes the world from inside, as controllers do, or puts another in its place; watches are told.
     pub fn change<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
-        let done = change(&mut self.lock().world);
+        let mut state = self.lock();
+        let before = state.world.version();
+        let done = change(&mut state.world);
+        state.show(before, &self.caller);
+        drop(state);
         self.tell();
         done
     }
 
+    /// Shows the world to `witness` from now on after each change, with whose connection it came over. It must not use this
+    /// world itself, which waits for it.
+    pub fn witness(&self, witness: impl Fn(&World, &str) + Send + Sync + 'static) {
+        self.lock().witness = Some(Arc::new(witness));
+    }
+
     /// Tells of whatever may have changed.
     #[must_use]
-    pub fn changes(&self) -> signal::Receiver<u64> {
-        self.shared.changed.subscribe()
+    pub fn changes(&self) -> Changes {
+        let mut changes = Changes { shared: Arc::clone(&self.shared), seen: 0 };
+        changes.mark_seen();
+        changes
     }
 
     /// Lets time pass: nothing else moves the clock.
@@ -154,7 +199,8 @@ impl KubeApi {
     }
 
     fn tell(&self) {
-        self.shared.changed.send_modify(|count| *count += 1);
+        self.shared.count.fetch_add(1, Ordering::Relaxed);
+        self.shared.changed.notify_waiters();
     }
 
     async fn exchange(self, parts: Parts, body: Bytes) -> io::Result<Response<AnswerBody>> {
@@ -166,7 +212,30 @@ impl KubeApi {
             Ok(Route::Discovery(path)) => return Ok(self.discover(&path)),
             Ok(Route::Objects(asked)) => asked,
         };
-        let (verdict, answer) = self.answer(&asked, &parts.headers, &body);
+        let verdict = self.judge_request(&asked);
+        if let Verdict::Late(time) = verdict {
+            // Whoever asked may give up meanwhile; what was sent is on its way.
+            let late = tokio::spawn(async move {
+                tokio::time::sleep(time.to_std().unwrap_or_default()).await;
+                self.answered(Verdict::Pass, asked, &parts.headers, &body).await
+            });
+            return late.await.map_err(io::Error::other)?;
+        }
+        self.answered(verdict, asked, &parts.headers, &body).await
+    }
+
+    async fn answered(
+        self,
+        verdict: Verdict,
+        asked: Asked,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> io::Result<Response<AnswerBody>> {
+        let answer = if let Verdict::Before(_) = verdict {
+            Err(status::no_such_resource())
+        } else {
+            self.answer(verdict, &asked, headers, body)
+        };
         if let Verdict::Before(fault) | Verdict::After(fault) = verdict {
             return match (fault.refusal(&asked), fault) {
                 (Some(refusal), _) => Ok(refused(&refusal)),
@@ -181,26 +250,26 @@ impl KubeApi {
         }
     }
 
-    /// What the hook says, and what the world answers unless the request fails before it has any effect.
-    fn answer(&self, asked: &Asked, headers: &HeaderMap, body: &[u8]) -> (Verdict, Result<Answer, Refusal>) {
+    fn judge_request(&self, asked: &Asked) -> Verdict {
+        let dry_run = asked.query.get("dryRun") == "All";
+        self.lock().judge(&self.caller, asked, &asked.name, What::Request { verb: asked.verb, dry_run })
+    }
+
+    /// What the world answers.
+    fn answer(&self, verdict: Verdict, asked: &Asked, headers: &HeaderMap, body: &[u8]) -> Result<Answer, Refusal> {
         let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let sent = Sent { media: header(header::CONTENT_TYPE), body };
         let envelope = Envelope { accept: header(header::ACCEPT), agent: header(header::USER_AGENT), sent };
         let mut state = self.lock();
-        let dry_run = asked.query.get("dryRun") == "All";
-        let verdict = state.judge(&self.caller, asked, &asked.name, What::Request { verb: asked.verb, dry_run });
-        if let Verdict::Before(_) = verdict {
-            return (verdict, Err(status::no_such_resource()));
-        }
         let stale = if let Verdict::Stale(version) = verdict { Some(version) } else { None };
         let before = state.world.version();
         let answer = state.world.answer(asked, &envelope, stale);
-        let changed = state.world.version() != before;
+        let changed = state.show(before, &self.caller);
         drop(state);
         if changed {
             self.tell();
         }
-        (verdict, answer)
+        answer
     }
 
     fn discover(&self, path: &str) -> Response<AnswerBody> {
@@ -215,20 +284,20 @@ impl KubeApi {
 
     /// The stream of a watch.
     fn follow(self, watcher: Watcher) -> Response<AnswerBody> {
-        let changes = self.shared.changed.subscribe();
+        let changes = self.changes();
         let broken = self.lock().broken;
         let events = stream::unfold(Some((self, watcher, changes)), move |open| async move {
             let (api, mut watcher, mut changes) = open?;
             loop {
                 // Marked as seen before looking, so that nothing is missed in between.
-                changes.borrow_and_update();
+                changes.mark_seen();
                 match api.next(&mut watcher, broken) {
                     Some(Next::Event(text)) => {
                         return Some((Ok(Bytes::from(text)), Some((api, watcher, changes))));
                     }
                     Some(Next::End) => return None,
-                    None => return Some((Err(reset()), None)),
-                    Some(Next::Wait) => changes.changed().await.ok()?,
+                    Some(Next::Broken) | None => return Some((Err(reset()), None)),
+                    Some(Next::Wait) => changes.changed().await,
                 }
             }
         });
@@ -248,15 +317,27 @@ impl KubeApi {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             match judged(hook.as_deref(), seen, &self.caller, asked, name, What::Event(happened)) {
                 Verdict::Lose => Fate::Lost,
+                Verdict::Cut => Fate::Cut,
                 Verdict::Double => Fate::Doubled,
                 Verdict::Delay(time) => Fate::Held(time),
-                Verdict::Pass | Verdict::Before(_) | Verdict::After(_) | Verdict::Stale(_) => Fate::Passes,
+                Verdict::Pass | Verdict::Before(_) | Verdict::After(_) | Verdict::Late(_) | Verdict::Stale(_) => {
+                    Fate::Passes
+                }
             }
         }))
     }
 }
 
 impl State {
+    /// Shows the world to the witness, if it has changed; says whether it has.
+    fn show(&self, before: u64, caller: &str) -> bool {
+        let changed = self.world.version() != before;
+        if let Some(witness) = self.witness.as_ref().filter(|_| changed) {
+            witness(&self.world, caller);
+        }
+        changed
+    }
+
     fn judge(&mut self, caller: &str, asked: &Asked, name: &str, what: What) -> Verdict {
         judged(self.hook.as_deref(), &mut self.seen, caller, asked, name, what)
     }

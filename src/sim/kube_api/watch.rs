@@ -21,6 +21,8 @@ const BOOKMARK: TimeDelta = TimeDelta::minutes(1);
 pub(super) enum Fate {
     Passes,
     Lost,
+    /// It is lost with its connection.
+    Cut,
     Doubled,
     /// It comes that long after this moment, and what follows it not sooner.
     Held(TimeDelta),
@@ -34,6 +36,8 @@ pub(super) enum Next {
     Wait,
     /// The server ends it.
     End,
+    /// Its connection breaks.
+    Broken,
 }
 
 /// One watch.
@@ -112,8 +116,8 @@ impl Watcher {
             }
             match self.change(world) {
                 Some(Some(change)) => {
-                    if !self.take(world, &change, &mut fate) {
-                        return Next::Wait;
+                    if let Some(next) = self.take(world, &change, &mut fate) {
+                        return next;
                     }
                 }
                 Some(None) if self.bookmarks && world.now - self.told >= BOOKMARK => self.bookmark(world, None),
@@ -136,19 +140,19 @@ impl Watcher {
         }
     }
 
-    /// Takes a change; `false` if it is held up.
+    /// Takes a change, unless it is held up, or the connection breaks.
     fn take(
         &mut self,
         world: &World,
         change: &Change,
         fate: &mut impl FnMut(&Asked, Happened, &Value) -> Fate,
-    ) -> bool {
+    ) -> Option<Next> {
         let event = self.seen(change);
         let fate = match (&event, self.held) {
             (None, _) => Fate::Lost,
             (Some(_), Some((version, until))) if version == change.version => {
                 if world.now < until {
-                    return false;
+                    return Some(Next::Wait);
                 }
                 Fate::Passes
             }
@@ -157,14 +161,15 @@ impl Watcher {
         match (fate, event) {
             (Fate::Held(time), _) => {
                 self.held = Some((change.version, world.now + time));
-                return time <= TimeDelta::zero();
+                return (time > TimeDelta::zero()).then_some(Next::Wait);
             }
+            (Fate::Cut, _) => return Some(Next::Broken),
             (Fate::Passes, Some(event)) => self.ready.push_back(event),
             (Fate::Doubled, Some(event)) => self.ready.extend([event.clone(), event]),
             (Fate::Lost, _) | (Fate::Passes | Fate::Doubled, None) => {}
         }
         self.cursor = change.version;
-        true
+        None
     }
 
     /// A change as this watch tells it: what enters the selection is added, what leaves it deleted.

@@ -11,5 +11,9 @@ pub(crate) mod gateway;
 pub(crate) mod git_server;
 pub(crate) mod http_backend;
 pub(crate) mod kubeconfig;
+#[path = "promise/logs.rs"]
+pub(crate) mod logs;
 pub(crate) mod origin;
 pub(crate) mod promise;
+#[path = "promise/tests.rs"]
+mod promise_tests;

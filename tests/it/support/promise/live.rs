@@ -10,7 +10,7 @@ use tidegate::record::posture::Split;
 
 /// A write to one object, as the API server answered it.
 #[derive(Debug, Clone)]
-pub(super) enum Write {
+pub(crate) enum Write {
     /// The object as it is now.
     Is { resource: String, name: String, object: Value },
     /// Its `spec.replicas`, written through the subresource `scale`.

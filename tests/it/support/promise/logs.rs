@@ -1,12 +1,41 @@
 //! The two logs as events: the API server's audit log and the moves of the state branch.
 
-use super::live::Write;
-use super::{Event, Nanos, StateBranch, What};
+use super::promise::live::Write;
+use super::promise::{Checked, Event, Nanos, Violation, Watched, What};
 use crate::support::audit::{self, Request};
 use serde_json::Value;
 use std::path::Path;
 use tidegate::manifest::ids::RolloutId;
 use tidegate::record::state::RolloutState;
+
+/// Where the state branch's past can be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StateBranch<'a> {
+    /// The bare repository of the Git server.
+    pub(crate) repository: &'a Path,
+    /// What its `reference-transaction` hook wrote: `<unix seconds>.<nanoseconds> <old> <new> <ref>` for each move.
+    pub(crate) moves: &'a Path,
+    /// The branch, in full: `refs/heads/tidegate/<instance>/state`.
+    pub(crate) reference: &'a str,
+}
+
+impl Watched {
+    /// Merges the two logs and checks every instant.
+    ///
+    /// # Panics
+    /// With the violation, in words; and if a log cannot be read.
+    #[track_caller]
+    pub(crate) fn assert_kept(&self, audit_log: &Path, branch: StateBranch<'_>) -> Checked {
+        self.check_logs(audit_log, branch)
+            .unwrap_or_else(|violation| panic!("the promise is broken, {}: {violation}", self.rollout))
+    }
+
+    pub(crate) fn check_logs(&self, audit_log: &Path, branch: StateBranch<'_>) -> Result<Checked, Box<Violation>> {
+        let mut events = writes(audit_log, self.rollout.namespace.as_str());
+        events.extend(moves(branch, &self.rollout));
+        self.check(events)
+    }
+}
 
 /// All writes to a namespace that decide what users reach, in the order in which they took effect.
 pub(super) fn writes(audit_log: &Path, namespace: &str) -> Vec<Event> {

@@ -1,21 +1,17 @@
 //! The promise, checked from outside: what live users reach of a new version is at most what the record in Git says, at
 //! every instant.
 //!
-//! Two logs that tidegate cannot touch are merged by time: the API server's audit log, and what the Git server wrote down
-//! whenever the state branch moved. After each event the live exposure is held against the record. A raise counts from
+//! What moved either is merged by time (`logs` takes it from the API server's audit log, and from what the Git server wrote
+//! down whenever the state branch moved). After each event the live exposure is held against the record. A raise counts from
 //! the moment when its request came, a move of the branch from the moment when it was done: the strict reading of both.
 //!
 //! What another hand raises is not held against tidegate, until it writes there itself.
 
-mod live;
-mod logs;
-#[cfg(test)]
-mod tests;
+pub(crate) mod live;
 
 use live::Live;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::Path;
 use tidegate::manifest::desired::Router;
 use tidegate::manifest::ids::{ClusterName, ObjectName, Percent, RolloutId};
 use tidegate::record::posture::{Posture, Split};
@@ -34,17 +30,6 @@ pub(crate) struct Watched {
     pub(crate) router: Option<Router>,
     /// The controller's user, as the audit log names it.
     pub(crate) user: String,
-}
-
-/// Where the state branch's past can be read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StateBranch<'a> {
-    /// The bare repository of the Git server.
-    pub(crate) repository: &'a Path,
-    /// What its `reference-transaction` hook wrote: `<unix seconds>.<nanoseconds> <old> <new> <ref>` for each move.
-    pub(crate) moves: &'a Path,
-    /// The branch, in full: `refs/heads/tidegate/<instance>/state`.
-    pub(crate) reference: &'a str,
 }
 
 /// What was checked: a test that expects a rollout to have happened asks here whether it did.
@@ -81,7 +66,7 @@ impl fmt::Display for Violation {
 
 /// Nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Nanos(i64);
+pub(crate) struct Nanos(pub(crate) i64);
 
 impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,13 +76,13 @@ impl fmt::Display for Nanos {
 
 /// Something that moved live or the record.
 #[derive(Debug, Clone)]
-struct Event {
-    at: Nanos,
-    what: What,
+pub(crate) struct Event {
+    pub(crate) at: Nanos,
+    pub(crate) what: What,
 }
 
 #[derive(Debug, Clone)]
-enum What {
+pub(crate) enum What {
     /// The state branch came to this commit; there may be no record of the rollout in it.
     Moved { commit: String, state: Option<Box<RolloutState>> },
     /// A write to one of its objects.
@@ -105,24 +90,11 @@ enum What {
 }
 
 impl Watched {
-    /// Merges the two logs and checks every instant.
-    ///
-    /// # Panics
-    /// With the violation, in words; and if a log cannot be read.
-    #[track_caller]
-    pub(crate) fn assert_kept(&self, audit_log: &Path, branch: StateBranch<'_>) -> Checked {
-        self.check_logs(audit_log, branch)
-            .unwrap_or_else(|violation| panic!("the promise is broken, {}: {violation}", self.rollout))
-    }
-
-    fn check_logs(&self, audit_log: &Path, branch: StateBranch<'_>) -> Result<Checked, Box<Violation>> {
-        let mut events = logs::writes(audit_log, self.rollout.namespace.as_str());
-        events.extend(logs::moves(branch, &self.rollout));
-        self.check(events)
-    }
-
     /// Checks every instant. At equal times the branch has moved first: that reading needs no luck of the clock.
-    fn check(&self, mut events: Vec<Event>) -> Result<Checked, Box<Violation>> {
+    ///
+    /// # Errors
+    /// The first instant at which live was ahead.
+    pub(crate) fn check(&self, mut events: Vec<Event>) -> Result<Checked, Box<Violation>> {
         events.sort_by_key(|event| (event.at, matches!(event.what, What::Wrote { .. })));
         let mut now = Instant { watched: self, record: None, commit: "none".to_owned(), live: Live::default() };
         let mut templates = BTreeMap::new();

@@ -1,8 +1,8 @@
 //! The checker is silent where the promise holds and bites where it does not.
 
-use super::live::Write;
-use super::logs::{Effect, in_effect_order, instant};
-use super::{Checked, Event, Nanos, StateBranch, Watched, What};
+use super::logs::{Effect, StateBranch, in_effect_order, instant};
+use super::promise::live::Write;
+use super::promise::{Checked, Event, Nanos, Watched, What};
 use crate::support::audit;
 use crate::support::cluster::{Bed, Space};
 use crate::support::gateway::http_route;

@@ -1,0 +1,557 @@
+//! Looks at a world after every change, and says what must never be.
+
+use crate::host::{Host, STATE};
+use crate::promise::live::Write;
+use crate::promise::{Event, Nanos, Watched, What};
+use crate::story::{Part, Router};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tidegate::manifest::desired;
+use tidegate::manifest::ids::RolloutId;
+use tidegate::manifest::object::{PODS, SEQ};
+use tidegate::record::state::{Phase, RolloutState, Time};
+use tidegate::record::store;
+use tidegate::sim::kube_api::World;
+use tidegate::sim::kube_api::resource::Resource;
+
+/// Who writes in the eyes of the promise, whichever controller it is.
+const TIDEGATE: &str = "tidegate";
+/// No controller may know of the brake for so long, if its watch is late.
+const HEARS: i64 = 30;
+/// Who holds the Lease goes on for so long without a renewal.
+const NOTICES: i64 = 10;
+
+/// What is kept of a world to judge it.
+pub(crate) struct Checker {
+    host: Host,
+    tip: Option<git2::Oid>,
+    /// What Git says now.
+    pub(crate) records: BTreeMap<RolloutId, RolloutState>,
+    rollouts: Vec<Seen>,
+    lease: Option<Arc<Value>>,
+    /// When a hand changed the Lease last.
+    pub(crate) meddled: Option<Time>,
+    /// The time of the last change.
+    now: Time,
+    /// Spans in which nobody held the Lease.
+    gaps: Vec<(Time, Time)>,
+    /// Since when the brake says something of a rollout.
+    pub(crate) braked: BTreeMap<String, Time>,
+    /// What was found.
+    pub(crate) found: Option<String>,
+    /// All that happened, in order.
+    pub(crate) transcript: Vec<String>,
+    /// Counts what the promise was checked at.
+    events: i64,
+}
+
+/// One rollout.
+struct Seen {
+    part: Part,
+    id: RolloutId,
+    watched: Watched,
+    events: Vec<Event>,
+    objects: BTreeMap<(&'static str, String), Arc<Value>>,
+    blob: Option<git2::Oid>,
+    /// Once it is at rest for the first time.
+    began: bool,
+    /// Whether a hand has changed what is live.
+    touched: bool,
+}
+
+const KINDS: [(&str, &str, &str); 3] = [
+    ("apps/v1", "Deployment", "deployments"),
+    ("v1", "Service", "services"),
+    ("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"),
+];
+
+impl Checker {
+    pub(crate) fn new(host: Host, parts: &[Part]) -> Self {
+        let rollouts = parts.iter().map(Seen::new).collect();
+        Self {
+            host,
+            tip: None,
+            records: BTreeMap::new(),
+            rollouts,
+            lease: None,
+            meddled: None,
+            now: Time::MIN_UTC,
+            gaps: Vec::new(),
+            braked: BTreeMap::new(),
+            found: None,
+            transcript: Vec::new(),
+            events: 0,
+        }
+    }
+
+    fn fail(&mut self, at: Time, invariant: &str, what: &str) {
+        self.found.get_or_insert_with(|| format!("{invariant}: {what} ({})", at.format("%H:%M:%S%.3f")));
+    }
+
+    /// Takes note that a rollout came to rest for the first time.
+    pub(crate) fn begun(&mut self) {
+        self.rollouts.iter_mut().for_each(|seen| seen.began = true);
+    }
+
+    /// Takes note that a hand changed what is live of a rollout.
+    pub(crate) fn touched(&mut self, id: &RolloutId) {
+        self.rollouts.iter_mut().filter(|seen| seen.id == *id).for_each(|seen| seen.touched = true);
+    }
+
+    /// Reads what the state branch says since it was looked at last.
+    pub(crate) fn catch_up(&mut self, now: Time) {
+        let tip = self.host.tip(STATE);
+        if tip == self.tip {
+            return;
+        }
+        let Some(tip) = tip else { return };
+        // A branch that was put back, by a fault or after one, is no news: what was recorded stays recorded.
+        let Some(commits) = self.host.since(self.tip, tip) else {
+            if self.tip.is_some_and(|known| !self.host.leads_to(known, tip)) {
+                self.fail(now, "no record is lost", &format!("{tip} does not follow on {:?}", self.tip));
+            }
+            return;
+        };
+        for commit in commits {
+            for place in 0..self.rollouts.len() {
+                self.recorded(place, commit, now);
+            }
+        }
+        self.tip = Some(tip);
+    }
+
+    fn recorded(&mut self, place: usize, commit: git2::Oid, now: Time) {
+        let id = self.rollouts[place].id.clone();
+        let path = store::paths(&id).state;
+        let blob = self.host.entry(commit, path.as_str());
+        if blob == self.rollouts[place].blob {
+            return;
+        }
+        self.rollouts[place].blob = blob;
+        let bytes = self.host.file(commit, path.as_str());
+        let state = bytes.and_then(|bytes| store::parse_state(&id, &bytes).ok());
+        let before = self.records.get(&id).cloned();
+        if let Some(state) = &state {
+            let place = state.phase.stop().map_or_else(String::new, |stop| format!(" {}", stop.step));
+            self.transcript.push(format!(
+                "{} {id} {}{place} seq {}",
+                now.format("%H:%M:%S%.3f"),
+                state.phase.name(),
+                state.seq
+            ));
+            for (invariant, what) in self.judge(place_of(&self.rollouts, &id), before.as_ref(), state, now) {
+                self.fail(now, invariant, &what);
+            }
+            self.records.insert(id, state.clone());
+        }
+        self.events += 1;
+        let at = Nanos(self.events);
+        let moved = What::Moved { commit: commit.to_string(), state: state.map(Box::new) };
+        self.rollouts[place].events.push(Event { at, what: moved });
+    }
+
+    /// What a new record must not say.
+    fn judge(
+        &self,
+        place: usize,
+        before: Option<&RolloutState>,
+        state: &RolloutState,
+        now: Time,
+    ) -> Vec<(&'static str, String)> {
+        let mut found = Vec::new();
+        let (seen, id) = (&self.rollouts[place], &state.metadata);
+        let known = before.map_or(0, |before| before.seq);
+        if state.seq != known + 1 {
+            found.push(("no record is lost", format!("{id}: record {} follows on {known}", state.seq)));
+        }
+        if seen.began && seen.part.chapters.is_empty() {
+            found.push(("who is not touched is left alone", format!("{id}: record {} was written", state.seq)));
+        }
+        let Some(before) = before else { return found };
+        if !before.phase.may_become(&state.phase) {
+            let what = format!("{id}: {} became {}", before.phase.name(), state.phase.name());
+            found.push(("phases follow each other", what));
+        }
+        let opened = state.run.as_ref().filter(|run| before.run.as_ref().map(|b| &b.id) != Some(&run.id));
+        if let Some(run) = opened
+            && state.refused.iter().any(|refused| refused.revision == run.revision)
+        {
+            found.push(("what was refused stays refused", format!("{id}: run {} starts", run.id)));
+        }
+        found.extend(self.entered(seen, before, state).map(|what| ("no gate is passed while it is closed", what)));
+        found.extend(self.soaked(seen, before, state, now).map(|what| ("a soak is observed time", what)));
+        found.extend(self.claimed(seen, before, state).map(|what| ("the record claims what was", what)));
+        found
+    }
+
+    /// A gate that stood closed when a step was entered.
+    fn entered(&self, seen: &Seen, before: &RolloutState, state: &RolloutState) -> Option<String> {
+        let (stop, run) = (state.phase.stop()?, state.run.as_ref()?);
+        let forward = matches!(state.phase, Phase::Progressing(_) | Phase::Promoting(_));
+        let here = before.phase.stop().is_some_and(|b| b.seq == stop.seq);
+        if !forward || here || run.route == tidegate::record::state::Route::Rollback {
+            return None;
+        }
+        let (step, shape) = (stop.step.as_str(), &seen.part.shape);
+        if matches!(step, "promote" | "return" | "retire") {
+            return None;
+        }
+        let first = &shape.phases[0];
+        let phase = if step == "prepare" { Some(first) } else { shape.phases.iter().find(|phase| phase.name == step) };
+        let approval =
+            if step == "shift" { shape.approved_promotion } else { phase.is_some_and(|phase| phase.approval) };
+        if approval {
+            let through = phase.map_or("promotion", |phase| phase.name);
+            let all = shape.phases.iter().map(|phase| phase.name).chain(["promotion"]);
+            let path = |step: &str| format!("{}/{}-{step}.yaml", seen.id, run.id);
+            let mut reaching = all.skip_while(|name| *name != through);
+            if !reaching.any(|step| self.host.has(crate::host::DECISIONS, &path(step))) {
+                return Some(format!("{}: {step} of run {} was never approved", seen.id, run.id));
+            }
+        }
+        let minute = stop.clock.entered.format("%M").to_string().parse::<u32>().unwrap() % 10;
+        // The gates of the first phase stand before `prepare`.
+        let window = phase.is_some_and(|phase| phase.window) && (step == "prepare" || step != first.name);
+        if window && minute >= 4 {
+            return Some(format!("{}: {step} was entered while the window was closed", seen.id));
+        }
+        let file = format!("shop/{}.rollout.yaml", shape.name);
+        let main = self.host.tip(crate::host::MAIN).and_then(|tip| self.host.file(tip, &file)).unwrap_or_default();
+        if String::from_utf8_lossy(&main).contains("suspend: true") {
+            return Some(format!("{}: {step} was entered while it was suspended", seen.id));
+        }
+        let braked = self.braked.get(shape.name)?;
+        let since = (stop.clock.entered - *braked).num_seconds();
+        (since > HEARS).then(|| format!("{}: {step} was entered {since} s after the brake was set", seen.id))
+    }
+
+    /// A step that was left before it had been observed for long enough.
+    fn soaked(&self, seen: &Seen, before: &RolloutState, state: &RolloutState, now: Time) -> Option<String> {
+        let left = before.phase.stop()?;
+        let next = state.phase.stop()?;
+        let forward = matches!(state.phase, Phase::Progressing(_) | Phase::Promoting(_)) && next.seq != left.seq;
+        let phase = seen.part.shape.phases.iter().find(|phase| phase.name == left.step.as_str())?;
+        let exposed = left.clock.exposed?;
+        if !forward {
+            return None;
+        }
+        let missed: i64 =
+            self.gaps.iter().map(|(from, to)| (*to.min(&now) - *from.max(&exposed)).num_seconds().max(0)).sum();
+        let entered = next.clock.entered;
+        let observed = (entered - exposed).num_seconds() - missed;
+        let need = i64::try_from(phase.soak).unwrap();
+        (observed < need - 1).then(|| format!("{}: {} was left after {observed} s of {need}", seen.id, left.step))
+    }
+
+    /// Something that the record claims and the world never was.
+    fn claimed(&self, seen: &Seen, before: &RolloutState, state: &RolloutState) -> Option<String> {
+        let stop = state.phase.stop()?;
+        let reached = matches!(state.phase, Phase::Progressing(_)) && stop.clock.exposed.is_some();
+        let news = before.phase.stop().is_none_or(|b| b.clock.exposed.is_none());
+        if reached && news && !seen.touched && seen.part.shape.router == Router::Route {
+            let phase = seen.part.shape.phases.iter().find(|phase| phase.name == stop.step.as_str())?;
+            let live = seen.weight();
+            if live != phase.weight.unwrap_or(0) {
+                return Some(format!("{}: {} is said to be reached at weight {live}", seen.id, stop.step));
+            }
+        }
+        None
+    }
+
+    /// Looks at the world after a change over that connection.
+    pub(crate) fn witness(&mut self, world: &World, caller: &str) {
+        let now = world.now();
+        self.now = now;
+        self.catch_up(now);
+        self.see_lease(world);
+        for place in 0..self.rollouts.len() {
+            self.look(place, world, caller);
+        }
+    }
+
+    fn see_lease(&mut self, world: &World) {
+        let leases = Resource::of_kind("coordination.k8s.io/v1", "Lease").unwrap();
+        let lease = world.get(leases, "tidegate", "tidegate-world").cloned();
+        let renewed = |lease: &Option<Arc<Value>>| -> Option<Time> {
+            lease.as_ref()?["spec"]["renewTime"].as_str()?.parse().ok()
+        };
+        if let (Some(before), Some(after)) = (renewed(&self.lease), renewed(&lease))
+            && (after - before).num_seconds() > 15
+        {
+            self.gaps.push((before, after));
+        }
+        self.lease = lease;
+    }
+
+    /// Somebody is about to write. What was sent before the Lease went may arrive later; a Lease that a hand has changed says
+    /// nothing until its holder can have noticed.
+    pub(crate) fn writes(&mut self, caller: &str, what: &str) {
+        let holder =
+            self.lease.as_ref().map_or("", |lease| lease["spec"]["holderIdentity"].as_str().unwrap_or_default());
+        if holder == caller || self.meddled.is_some_and(|at| (self.now - at).num_seconds() <= NOTICES) {
+            return;
+        }
+        let what = format!("{caller} writes {what} while {holder:?} holds the Lease");
+        self.fail(self.now, "there is one writer", &what);
+    }
+
+    fn look(&mut self, place: usize, world: &World, caller: &str) {
+        let name = self.rollouts[place].part.shape.name;
+        let mut changes = Vec::new();
+        for (api, kind, plural) in KINDS {
+            let resource = Resource::of_kind(api, kind).unwrap();
+            for name in [name.to_owned(), format!("{name}-canary")] {
+                let after = world.get(resource, "shop", &name);
+                let before = self.rollouts[place].objects.get(&(plural, name.clone()));
+                let same = match (before, after) {
+                    (Some(before), Some(after)) => Arc::ptr_eq(before, after),
+                    (None, None) => true,
+                    (Some(_), None) | (None, Some(_)) => false,
+                };
+                if !same {
+                    changes.push(Change { plural, name, before: before.cloned(), after: after.cloned() });
+                }
+            }
+        }
+        for change in changes {
+            self.changed(place, world, caller, change);
+        }
+    }
+
+    fn changed(&mut self, place: usize, world: &World, caller: &str, change: Change) {
+        let now = world.now();
+        let spec = |object: &Option<Arc<Value>>| object.as_ref().map(|object| object["spec"].clone());
+        if spec(&change.before) != spec(&change.after) {
+            self.events += 1;
+            let by = if caller.is_empty() { "others" } else { TIDEGATE };
+            let (resource, name) = (change.plural.to_owned(), change.name.clone());
+            let object = match &change.after {
+                Some(object) => Write::Is { resource, name, object: (**object).clone() },
+                None => Write::Gone { resource, name },
+            };
+            let what = What::Wrote { by: by.to_owned(), object };
+            self.rollouts[place].events.push(Event { at: Nanos(self.events), what });
+        }
+        if !caller.is_empty() {
+            let version = change.after.as_ref().map_or(&Value::Null, |object| &object["metadata"]["resourceVersion"]);
+            self.transcript.push(format!(
+                "{} {caller} {}/{} {version}",
+                now.format("%H:%M:%S%.3f"),
+                change.plural,
+                change.name
+            ));
+            let record = self.records.get(&self.rollouts[place].id);
+            if let Some((invariant, what)) = self.rollouts[place].unfit(&change, record) {
+                self.fail(now, invariant, &what);
+            }
+        }
+        let objects = &mut self.rollouts[place].objects;
+        match change.after {
+            Some(object) => drop(objects.insert((change.plural, change.name), object)),
+            None => drop(objects.remove(&(change.plural, change.name))),
+        }
+    }
+
+    /// What the promise says of all that was seen, and what was found besides.
+    pub(crate) fn verdict(&self) -> Option<String> {
+        let broken = |seen: &Seen| seen.watched.check(seen.events.clone()).err();
+        let ahead = || self.rollouts.iter().find_map(broken).map(|violation| format!("live ≤ recorded: {violation}"));
+        self.found.clone().or_else(ahead)
+    }
+
+    /// Where a rollout stands, in one line.
+    pub(crate) fn standing(&self, id: &RolloutId) -> String {
+        let (Some(state), Some(seen)) = (self.records.get(id), self.rollouts.iter().find(|seen| seen.id == *id)) else {
+            return format!("{id}: no record");
+        };
+        let refused: Vec<&str> = state.refused.iter().map(|refused| refused.revision.short()).collect();
+        let promoted = state.promoted.as_ref().map_or("", |promoted| promoted.revision.short());
+        let rest = match &state.phase {
+            Phase::Steady { how, .. } => format!("Steady {how:?}"),
+            other => other.name().to_owned(),
+        };
+        let candidate = seen.candidate().is_some();
+        let (image, pods, weight) = (seen.image(), seen.pods(), seen.weight());
+        format!(
+            "{id}: {rest}, {image}, {pods} pods, weight {weight}, candidate {candidate}, promoted {promoted}, refused {refused:?}"
+        )
+    }
+
+    /// Whether a rollout is at rest with this image and so many pods, and nothing else of it is there.
+    pub(crate) fn rests(&self, id: &RolloutId, tag: &str, pods: u64) -> bool {
+        let Some(seen) = self.rollouts.iter().find(|seen| seen.id == *id) else { return false };
+        let tagged = seen.image() == format!("{}:{tag}", seen.part.shape.name);
+        tagged && seen.pods() == pods && seen.weight() == 0 && seen.candidate().is_none()
+    }
+}
+
+/// A change of one object.
+struct Change {
+    plural: &'static str,
+    name: String,
+    before: Option<Arc<Value>>,
+    after: Option<Arc<Value>>,
+}
+
+fn place_of(rollouts: &[Seen], id: &RolloutId) -> usize {
+    rollouts.iter().position(|seen| seen.id == *id).unwrap()
+}
+
+impl Seen {
+    fn new(part: &Part) -> Self {
+        let name = part.shape.name;
+        let (service, target) = (name.parse().unwrap(), name.parse().unwrap());
+        let router = match part.shape.router {
+            Router::Route => desired::Router::GatewayApi { http_route: name.parse().unwrap(), service },
+            Router::Pods => desired::Router::Replicas { service },
+        };
+        let id: RolloutId = format!("shop/{name}").parse().unwrap();
+        let cluster = "home".parse().unwrap();
+        let watched = Watched { rollout: id.clone(), cluster, target, router: Some(router), user: TIDEGATE.to_owned() };
+        let (events, objects) = (Vec::new(), BTreeMap::new());
+        Self { part: part.clone(), id, watched, events, objects, blob: None, began: false, touched: false }
+    }
+
+    fn get(&self, plural: &'static str, name: &str) -> Option<&Arc<Value>> {
+        self.objects.get(&(plural, name.to_owned()))
+    }
+
+    fn stable(&self) -> Option<&Arc<Value>> {
+        self.get("deployments", self.part.shape.name)
+    }
+
+    fn candidate(&self) -> Option<&Arc<Value>> {
+        self.get("deployments", &format!("{}-canary", self.part.shape.name))
+    }
+
+    fn image(&self) -> &str {
+        self.stable().map_or("", |stable| {
+            stable["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default()
+        })
+    }
+
+    fn pods(&self) -> u64 {
+        self.stable().map_or(0, |stable| stable["spec"]["replicas"].as_u64().unwrap_or(0))
+    }
+
+    /// The candidate's share in percent, as the route or the Service says.
+    fn weight(&self) -> u64 {
+        let name = self.part.shape.name;
+        match self.part.shape.router {
+            Router::Route => self.get("httproutes", name).map_or(0, |route| weight(name, route)),
+            Router::Pods => {
+                let alone =
+                    self.get("services", name).is_some_and(|service| service["spec"]["selector"][PODS].is_string());
+                if alone { 100 } else { 0 }
+            }
+        }
+    }
+
+    /// Whether anything leads to the candidate.
+    fn names_candidate(&self) -> bool {
+        let name = self.part.shape.name;
+        let named =
+            |route: &Arc<Value>| backends(route).any(|(_, to, weight)| to == format!("{name}-canary") && weight > 0);
+        self.weight() > 0 || self.get("httproutes", name).is_some_and(named)
+    }
+
+    /// Why a controller must not have written that.
+    fn unfit(&self, change: &Change, record: Option<&RolloutState>) -> Option<(&'static str, String)> {
+        let what = format!("{}/{}", change.plural, change.name);
+        if self.began && self.part.chapters.is_empty() {
+            return Some(("who is not touched is left alone", what));
+        }
+        let candidate = change.name.ends_with("-canary");
+        let Some(after) = &change.after else {
+            let gone = candidate && change.plural != "httproutes" && self.names_candidate();
+            return gone.then(|| ("no weight names a set that is not there", format!("{what} was deleted")));
+        };
+        let seq =
+            |object: &Value| object["metadata"]["annotations"][SEQ].as_str().and_then(|seq| seq.parse::<u64>().ok());
+        let before = change.before.as_ref();
+        // Nothing can be asked to be absent: a create that comes late meets what is there, and makes it a candidate of no pods.
+        let create = candidate && (change.plural == "services" || after["spec"]["replicas"] == 0);
+        if let (Some(old), Some(new)) = (before.and_then(|object| seq(object)), seq(after))
+            && new < old
+            && !create
+        {
+            return Some(("old plans die", format!("{what} was written under record {new} after {old}")));
+        }
+        match (change.plural, candidate) {
+            ("httproutes", _) => self.misled(before, after),
+            ("deployments", false) => self.overwritten(before, after, record),
+            ("services", false) if self.part.shape.router == Router::Pods => {
+                let alone = |object: &Value| object["spec"]["selector"][PODS].is_string();
+                let news = alone(after) && !before.is_some_and(|before| alone(before));
+                let ready = ready(self.candidate());
+                (news && ready == 0)
+                    .then(|| ("weights name ready pods only", format!("{what} asks for pods of which none is ready")))
+            }
+            _ => None,
+        }
+    }
+
+    /// A route that sends requests where nobody answers.
+    fn misled(&self, before: Option<&Arc<Value>>, after: &Arc<Value>) -> Option<(&'static str, String)> {
+        let name = self.part.shape.name;
+        let (was, is) = (before.map_or(0, |before| weight(name, before)), weight(name, after));
+        let canary = format!("{name}-canary");
+        let sum: u64 = backends(after).filter(|(alone, _, _)| !alone).map(|(_, _, weight)| weight).sum();
+        if backends(after).any(|(_, to, _)| to == canary) && sum != 100 {
+            return Some(("weights sum to 100", format!("those of {name} sum to {sum}")));
+        }
+        let named = |route: &Value| backends(route).any(|(_, to, weight)| to == canary && weight > 0);
+        let raised = is > was || (named(after) && !before.is_some_and(|before| named(before)));
+        let wanted = (self.pods() * is).div_ceil(100).max(1);
+        let there = ready(self.candidate());
+        if raised && there < wanted && !self.touched {
+            let what = format!("{name} goes from {was} to {is} with {there} of {wanted} ready");
+            return Some(("weights name ready pods only", what));
+        }
+        let lost = is < was && ready(self.stable()) == 0 && there > 0;
+        lost.then(|| ("weights name ready pods only", format!("{name} goes back to a stable that has none")))
+    }
+
+    /// A stable that is overwritten too early, or by what failed.
+    fn overwritten(
+        &self,
+        before: Option<&Arc<Value>>,
+        after: &Arc<Value>,
+        record: Option<&RolloutState>,
+    ) -> Option<(&'static str, String)> {
+        let template = |object: &Arc<Value>| object["spec"]["template"]["spec"].clone();
+        before.filter(|before| template(before) != template(after))?;
+        let (name, image) = (self.part.shape.name, &after["spec"]["template"]["spec"]["containers"][0]["image"]);
+        let failed = image.as_str().is_some_and(|image| image.ends_with("-errors") || image.ends_with("-crash"));
+        if failed {
+            return Some(("what fails is not promoted", format!("{name} becomes {image}")));
+        }
+        let going = record.is_some_and(|record| matches!(record.phase, Phase::Promoting(_) | Phase::Finalising(_)));
+        let weight = self.weight();
+        (going && weight != 100).then(|| {
+            ("stable is overwritten once nothing leads to it", format!("{name} becomes {image} at weight {weight}"))
+        })
+    }
+}
+
+fn ready(deployment: Option<&Arc<Value>>) -> u64 {
+    deployment.map_or(0, |deployment| deployment["status"]["readyReplicas"].as_u64().unwrap_or(0))
+}
+
+/// All backends of a route: whether only some headers lead there, the Service, the weight.
+fn backends(route: &Value) -> impl Iterator<Item = (bool, &str, u64)> {
+    route["spec"]["rules"].as_array().into_iter().flatten().flat_map(|rule| {
+        let matches = rule["matches"].as_array().map_or(&[][..], Vec::as_slice);
+        let alone = !matches.is_empty() && matches.iter().all(|found| found["headers"].is_array());
+        let backends = rule["backendRefs"].as_array().into_iter().flatten();
+        backends.map(move |to| (alone, to["name"].as_str().unwrap_or_default(), to["weight"].as_u64().unwrap_or(1)))
+    })
+}
+
+fn weight(name: &str, route: &Value) -> u64 {
+    let canary = format!("{name}-canary");
+    let all: u64 = backends(route).filter(|(alone, _, _)| !alone).map(|(_, _, weight)| weight).sum();
+    let new: u64 = backends(route).filter(|(alone, to, _)| !alone && *to == canary).map(|(_, _, weight)| weight).sum();
+    if all == 0 { 0 } else { (new * 100).div_ceil(all) }
+}

@@ -1,0 +1,341 @@
+//! What goes wrong, as data: a list that can be made shorter, and read.
+
+use crate::dice::Dice;
+use crate::story::Story;
+use chrono::TimeDelta;
+use std::fmt;
+use std::time::Duration;
+use tidegate::git::Fate;
+use tidegate::sim::kube_api;
+use tidegate::sim::kube_api::Verdict;
+
+/// One thing that goes wrong. Requests, events and errands are counted over all controllers, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// To the `nth` request of a class, and those after it.
+    Request { class: Class, nth: u64, times: u64, what: Trouble },
+    /// To the `nth` event of a watch.
+    Event { nth: u64, what: Slip },
+    /// To the `nth` errand to Git, and those after it.
+    Git { to: To, nth: u64, times: u64, what: Mishap },
+    /// Somebody else commits to the state branch just before the `nth` push.
+    Raced { nth: u64 },
+    /// Whoever makes the `nth` write is killed before or after it took effect, and is back after so many seconds.
+    Kill { on: On, nth: u64, after: bool, back: u64 },
+    /// Whoever makes the `nth` write is killed after it took effect, and the Git server with it: another one takes over, which
+    /// learns of the last commit only 30 s later.
+    FailOver { nth: u64 },
+    /// At that second nothing runs for so long, and then goes on as if nothing had been.
+    Jump { at: u64, by: u64 },
+    /// At that second all watches break.
+    Break { at: u64 },
+    /// At that second the API server forgets its history.
+    Compact { at: u64 },
+    /// At that second a hand deletes the Lease.
+    LeaseDeleted { at: u64 },
+    /// At that second a hand gives the Lease to somebody who does not renew it.
+    LeaseTaken { at: u64 },
+    /// At that second the state branch is put back by a commit, and put right so many seconds later.
+    Rewritten { at: u64, mended: u64 },
+}
+
+/// Which requests are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    /// Writes that others see.
+    Write,
+    /// Reads, watches and dry runs.
+    Read,
+    /// Those about the Lease.
+    Lease,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    Before(kube_api::Fault),
+    After(kube_api::Fault),
+    /// It arrives so many seconds late.
+    Late(u64),
+    /// It is answered as the world was so many versions ago.
+    Stale(u64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Slip {
+    Double,
+    Late(u64),
+    /// Lost, with the connection.
+    Cut,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum To {
+    LookUp,
+    Fetch,
+    Push,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mishap {
+    Away,
+    Lost,
+    Late(u64),
+    /// An answer of so many answers ago.
+    Lags(usize),
+    Rejected,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum On {
+    Write,
+    Push,
+}
+
+const ANSWERS: [kube_api::Fault; 7] = [
+    kube_api::Fault::Conflict,
+    kube_api::Fault::TooManyRequests,
+    kube_api::Fault::Internal,
+    kube_api::Fault::Unavailable,
+    kube_api::Fault::Timeout,
+    kube_api::Fault::Silence,
+    kube_api::Fault::Reset,
+];
+
+/// The faults of a world.
+pub(crate) fn faults(seed: u64, story: &Story) -> Vec<Fault> {
+    let mut dice = Dice::new(seed ^ 0xfa_17);
+    let count = dice.pick(&[1, 2, 3, 4, 6, 9]);
+    (0..count).map(|_| Fault::new(&mut dice, story)).collect()
+}
+
+impl Fault {
+    fn new(dice: &mut Dice, story: &Story) -> Self {
+        let chapters: usize = story.rollouts.iter().map(|part| part.chapters.len()).sum();
+        let chapters = u64::try_from(chapters).unwrap().max(1);
+        let second = |dice: &mut Dice| dice.between(5, 60 + 120 * chapters);
+        // Of several rollouts those that were not in the last commit would go on from there.
+        if story.rollouts.len() == 1 && dice.chance(4) {
+            return Self::FailOver { nth: dice.between(1, 25 * chapters) };
+        }
+        match dice.below(20) {
+            0..=3 => Self::Request {
+                class: Class::Write,
+                nth: dice.between(1, 25 * chapters),
+                times: dice.pick(&[1, 1, 1, 3]),
+                what: Trouble::write(dice),
+            },
+            4 | 5 => Self::Request {
+                class: Class::Read,
+                nth: dice.rising(200),
+                times: dice.pick(&[1, 1, 5, 20]),
+                what: Trouble::read(dice),
+            },
+            6 | 7 => Self::Request {
+                class: Class::Lease,
+                nth: dice.rising(60 * chapters),
+                times: dice.pick(&[1, 3, 8, 12]),
+                what: Trouble::write(dice),
+            },
+            8 | 9 => Self::Event { nth: dice.rising(600), what: Slip::new(dice) },
+            10 => Self::Git {
+                to: To::LookUp,
+                nth: dice.rising(100 * chapters),
+                times: dice.pick(&[1, 4, 15, 40]),
+                what: Mishap::look(dice),
+            },
+            11 => Self::Git {
+                to: To::Fetch,
+                nth: dice.rising(20 * chapters),
+                times: dice.pick(&[1, 3]),
+                what: Mishap::fetch(dice),
+            },
+            12 | 13 => Self::Git {
+                to: To::Push,
+                nth: dice.between(1, 10 * chapters),
+                times: dice.pick(&[1, 1, 3]),
+                what: Mishap::push(dice),
+            },
+            14 => Self::Raced { nth: dice.between(1, 10 * chapters) },
+            15 | 16 => Self::Kill {
+                on: dice.pick(&[On::Write, On::Write, On::Push]),
+                nth: dice.between(1, 15 * chapters),
+                after: dice.chance(50),
+                back: dice.pick(&[1, 20, 90]),
+            },
+            17 => Self::Jump { at: second(dice), by: dice.pick(&[8, 30, 120]) },
+            _ => {
+                let at = second(dice);
+                let rewritten = Self::Rewritten { at, mended: dice.pick(&[10, 30]) };
+                let (deleted, taken) = (Self::LeaseDeleted { at }, Self::LeaseTaken { at });
+                dice.pick(&[Self::Break { at }, Self::Compact { at }, deleted, taken, taken, rewritten])
+            }
+        }
+    }
+
+    /// When it happens, if it does at a certain second.
+    pub(crate) fn second(&self) -> Option<u64> {
+        match self {
+            Self::Jump { at, .. }
+            | Self::Break { at }
+            | Self::Compact { at }
+            | Self::LeaseDeleted { at }
+            | Self::LeaseTaken { at }
+            | Self::Rewritten { at, .. } => Some(*at),
+            Self::Request { .. }
+            | Self::Event { .. }
+            | Self::Git { .. }
+            | Self::Raced { .. }
+            | Self::Kill { .. }
+            | Self::FailOver { .. } => None,
+        }
+    }
+}
+
+impl Trouble {
+    fn write(dice: &mut Dice) -> Self {
+        match (dice.below(5), dice.pick(&ANSWERS)) {
+            (0, _) => Self::Late(dice.pick(&[1, 6, 14, 25, 60])),
+            // What conflicts, or is one too many, has no effect.
+            (1 | 2, fault) => Self::Before(fault),
+            (_, fault @ (kube_api::Fault::Conflict | kube_api::Fault::TooManyRequests)) => Self::Before(fault),
+            (_, fault) => Self::After(fault),
+        }
+    }
+
+    fn read(dice: &mut Dice) -> Self {
+        match dice.below(4) {
+            0 => Self::Stale(dice.rising(40)),
+            1 => Self::Before(kube_api::Fault::Expired),
+            2 => Self::Late(dice.pick(&[1, 5, 9])),
+            _ => Self::Before(dice.pick(&ANSWERS)),
+        }
+    }
+
+    pub(crate) fn verdict(self, version: u64) -> Verdict {
+        match self {
+            Self::Before(fault) => Verdict::Before(fault),
+            Self::After(fault) => Verdict::After(fault),
+            Self::Late(seconds) => Verdict::Late(TimeDelta::seconds(i64::try_from(seconds).unwrap())),
+            Self::Stale(by) => Verdict::Stale(version.saturating_sub(by).max(1)),
+        }
+    }
+}
+
+impl Slip {
+    fn new(dice: &mut Dice) -> Self {
+        match dice.below(3) {
+            0 => Self::Double,
+            1 => Self::Late(dice.pick(&[1, 3, 10, 20])),
+            _ => Self::Cut,
+        }
+    }
+
+    pub(crate) fn verdict(self) -> Verdict {
+        match self {
+            Self::Double => Verdict::Double,
+            Self::Late(seconds) => Verdict::Delay(TimeDelta::seconds(i64::try_from(seconds).unwrap())),
+            Self::Cut => Verdict::Cut,
+        }
+    }
+}
+
+impl Mishap {
+    fn look(dice: &mut Dice) -> Self {
+        match dice.below(4) {
+            0 => Self::Lags(usize::try_from(dice.between(1, 3)).unwrap()),
+            1 => Self::Late(dice.pick(&[1, 5, 20])),
+            _ => Self::Away,
+        }
+    }
+
+    fn fetch(dice: &mut Dice) -> Self {
+        dice.pick(&[Self::Away, Self::Lost, Self::Late(7)])
+    }
+
+    fn push(dice: &mut Dice) -> Self {
+        let late = Self::Late(dice.pick(&[1, 12, 30, 60]));
+        dice.pick(&[Self::Away, Self::Lost, Self::Lost, late, late, Self::Rejected])
+    }
+
+    pub(crate) fn fate(self) -> Fate {
+        match self {
+            Self::Away => Fate::Away,
+            Self::Lost => Fate::Lost,
+            Self::Late(seconds) => Fate::Late(Duration::from_secs(seconds)),
+            Self::Lags(by) => Fate::Lags(by),
+            Self::Rejected => Fate::Rejected,
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let many = |times: &u64| if *times == 1 { String::new() } else { format!(" and the {} after it", times - 1) };
+        match self {
+            Self::Request { class, nth, times, what } => {
+                let class = match class {
+                    Class::Write => "write",
+                    Class::Read => "read",
+                    Class::Lease => "request about the Lease",
+                };
+                write!(f, "{class} {nth}{}: {what}", many(times))
+            }
+            Self::Event { nth, what } => match what {
+                Slip::Double => write!(f, "event {nth}: arrives twice"),
+                Slip::Late(seconds) => write!(f, "event {nth}: arrives {seconds} s late"),
+                Slip::Cut => write!(f, "event {nth}: is lost with its connection"),
+            },
+            Self::Git { to, nth, times, what } => {
+                let to = match to {
+                    To::LookUp => "look-up",
+                    To::Fetch => "fetch",
+                    To::Push => "push",
+                };
+                write!(f, "{to} {nth}{}: {what}", many(times))
+            }
+            Self::Raced { nth } => write!(f, "push {nth}: somebody else pushes to the state branch just before"),
+            Self::Kill { on, nth, after, back } => {
+                let on = if *on == On::Write { "write" } else { "push" };
+                let when = if *after { "after" } else { "before" };
+                write!(f, "{on} {nth}: its controller is killed just {when} it, and back after {back} s")
+            }
+            Self::FailOver { nth } => {
+                write!(
+                    f,
+                    "write {nth}: its controller is killed just after it; Git is as it was before the last push, for 30 s"
+                )
+            }
+            Self::Jump { at, by } => write!(f, "second {at}: nothing runs for {by} s"),
+            Self::Break { at } => write!(f, "second {at}: all watches break"),
+            Self::Compact { at } => write!(f, "second {at}: the API server forgets its history"),
+            Self::LeaseDeleted { at } => write!(f, "second {at}: a hand deletes the Lease"),
+            Self::LeaseTaken { at } => write!(f, "second {at}: a hand gives the Lease to somebody else"),
+            Self::Rewritten { at, mended } => {
+                write!(f, "second {at}: the state branch is put back by a commit, and put right {mended} s later")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Before(fault) => write!(f, "fails ({fault:?})"),
+            Self::After(fault) => write!(f, "is done, but the answer says {fault:?}"),
+            Self::Late(seconds) => write!(f, "arrives {seconds} s late"),
+            Self::Stale(by) => write!(f, "is answered as the world was {by} versions ago"),
+        }
+    }
+}
+
+impl fmt::Display for Mishap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Away => f.write_str("Git is away"),
+            Self::Lost => f.write_str("is done, but the answer is lost"),
+            Self::Late(seconds) => write!(f, "arrives {seconds} s late"),
+            Self::Lags(by) => write!(f, "is answered as it was {by} moves ago"),
+            Self::Rejected => f.write_str("is rejected"),
+        }
+    }
+}

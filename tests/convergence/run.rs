@@ -1,0 +1,363 @@
+//! One world from its beginning to its end, with a list of faults.
+
+use crate::check::Checker;
+use crate::faults::Fault;
+use crate::host::{Host, MAIN, STATE};
+use crate::player::{Pace, Player};
+use crate::story::{POLICY, Story};
+use crate::weather::Weather;
+use chrono::TimeDelta;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tidegate::cluster::chance;
+use tidegate::manifest::ids::RolloutId;
+use tidegate::reconcile::controller::{Once, Options, Waiting};
+use tidegate::record::state::Time;
+use tidegate::rules::{Broken, Rule};
+use tidegate::sim::kube_api::resource::Resource;
+use tidegate::sim::stage::Stage;
+use tokio::task::{AbortHandle, JoinError, JoinSet};
+use tokio_util::sync::CancellationToken;
+
+/// The longest time until a world without faults rests for the first time.
+const BEGINS: u64 = 300;
+/// How long all that was done has to stay as it is.
+const QUIET: i64 = 5;
+
+/// What came of a world.
+#[derive(Debug, Clone)]
+pub(crate) struct Ended {
+    /// What should never be, and was.
+    pub(crate) found: Option<String>,
+    /// Where each rollout stood in the end.
+    pub(crate) standing: Vec<String>,
+    /// All that was recorded and written.
+    pub(crate) transcript: Vec<String>,
+    /// How long it took there, in seconds.
+    pub(crate) lasted: i64,
+}
+
+/// Runs a story with these faults, with a rule broken if one is named.
+pub(crate) fn run(seed: u64, story: &Story, faults: &[Fault], broken: Option<Rule>) -> Ended {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let directory = tempfile::tempdir_in(place()).unwrap();
+    chance::repeat(seed);
+    let _broken = broken.map(Broken::new);
+    runtime.block_on(async {
+        let mut play = Play::begin(story, faults, directory.path());
+        let found = play.whole().await.err();
+        play.ended(found)
+    })
+}
+
+/// Where repositories cost least: in memory, if there is such a place.
+fn place() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() { memory } else { std::env::temp_dir() }
+}
+
+struct Play {
+    stage: Arc<Stage>,
+    host: Host,
+    checker: Arc<Mutex<Checker>>,
+    weather: Arc<Weather>,
+    players: Vec<Player>,
+    ids: Vec<RolloutId>,
+    controllers: usize,
+    tasks: JoinSet<()>,
+    running: BTreeMap<String, AbortHandle>,
+    /// Who comes back when.
+    returns: Vec<(Time, String)>,
+    timed: Vec<Fault>,
+    /// When the state branch is put right, and where.
+    mends: Option<(Time, git2::Oid)>,
+    began: Time,
+    /// What `--once` says at the end that it waits on.
+    last: Arc<Mutex<Option<Waiting>>>,
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Play {
+    fn begin(story: &Story, faults: &[Fault], directory: &Path) -> Self {
+        let began: Time = "2026-03-02T10:00:00Z".parse().unwrap();
+        let stage = Arc::new(Stage::new(directory, began).unwrap());
+        let host = Host::open(&stage.repository());
+        let checker = Arc::new(Mutex::new(Checker::new(Host::open(&stage.repository()), &story.rollouts)));
+        let weather = Arc::new(Weather::new(faults, &stage.repository(), began));
+        let (watching, judging) = (Arc::clone(&checker), Arc::clone(&weather));
+        stage.api.witness(move |world, caller| {
+            judging.version.store(world.version(), std::sync::atomic::Ordering::Relaxed);
+            lock(&watching).witness(world, caller);
+        });
+        let (watching, judging) = (Arc::clone(&checker), Arc::clone(&weather));
+        stage.api.judge(move |seen| {
+            if Weather::is_write(seen) && !judging.is_dead(seen.caller) {
+                lock(&watching).writes(seen.caller, &format!("{}/{}", seen.resource.plural, seen.name));
+            }
+            judging.judge(seen)
+        });
+        let judging = Arc::clone(&weather);
+        stage.judge_git(move |caller, errand| judging.judge_git(caller, errand));
+        let players: Vec<Player> = story.rollouts.iter().map(Player::new).collect();
+        let mut files = vec![("tidegate.yaml".to_owned(), POLICY.to_owned())];
+        files.extend(players.iter().flat_map(Player::files));
+        host.commit(MAIN, &files, "the first versions", began);
+        let mut timed: Vec<Fault> = faults.iter().filter(|fault| fault.second().is_some()).copied().collect();
+        timed.sort_by_key(Fault::second);
+        let mut tasks = JoinSet::new();
+        let world = Arc::clone(&stage);
+        tasks.spawn(async move { world.nature().await });
+        Self {
+            ids: story.rollouts.iter().map(|part| format!("shop/{}", part.shape.name).parse().unwrap()).collect(),
+            stage,
+            host,
+            checker,
+            weather,
+            players,
+            controllers: story.controllers,
+            tasks,
+            running: BTreeMap::new(),
+            returns: Vec::new(),
+            timed,
+            mends: None,
+            began,
+            last: Arc::default(),
+        }
+    }
+
+    fn start(&mut self, identity: &str, once: Once) {
+        let stage = Arc::clone(&self.stage);
+        let (name, last) = (identity.to_owned(), Arc::clone(&self.last));
+        let task = self.tasks.spawn(async move {
+            let options = Options { once, listen: None, identity: name.clone() };
+            loop {
+                match stage.controller(&name, options.clone(), &CancellationToken::new()).await {
+                    Ok(waiting) => {
+                        *lock(&last) = Some(waiting);
+                        return;
+                    }
+                    // A process that cannot start is started again.
+                    Err(_) => tokio::time::sleep(Duration::from_secs(5)).await,
+                }
+            }
+        });
+        self.running.insert(identity.to_owned(), task);
+    }
+
+    /// The whole story.
+    ///
+    /// # Errors
+    /// What was found to be wrong.
+    async fn whole(&mut self) -> Result<(), String> {
+        for name in ["one", "two"].into_iter().take(self.controllers) {
+            self.start(name, Once::No);
+        }
+        let mut second = 0;
+        while !self.all_rest() {
+            self.second().await?;
+            second += 1;
+            if second > BEGINS {
+                return Err(format!("it settles: the world does not begin: {:?}", self.standing()));
+            }
+        }
+        lock(&self.checker).begun();
+        self.began = self.stage.clock.now();
+        self.weather.begin();
+        self.story().await?;
+        self.weather.clear();
+        self.second_plan().await
+    }
+
+    fn all_rest(&self) -> bool {
+        let checker = lock(&self.checker);
+        self.players.iter().all(|player| player.rests(&checker))
+    }
+
+    /// All chapters, until nothing more is to come.
+    async fn story(&mut self) -> Result<(), String> {
+        let mut quiet = 0;
+        while quiet < QUIET {
+            self.happen().await;
+            let now = self.stage.clock.now();
+            let mut busy = self.mends.is_some() || !self.returns.is_empty();
+            for player in &mut self.players {
+                let pace = player.step(&self.host, &mut lock(&self.checker), now);
+                for deed in player.deeds() {
+                    self.stage.api.change(deed);
+                }
+                match pace {
+                    Pace::Busy => busy = true,
+                    Pace::Done => {}
+                    Pace::Stuck(what) => return Err(format!("it settles: {what}")),
+                }
+            }
+            quiet = if busy { 0 } else { quiet + 1 };
+            self.second().await?;
+        }
+        Ok(())
+    }
+
+    /// Lets a second pass.
+    async fn second(&mut self) -> Result<(), String> {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let now = self.stage.clock.now();
+        lock(&self.checker).catch_up(now);
+        if let Some(tip) = self.weather.rewound() {
+            self.mends = Some((now + TimeDelta::seconds(30), tip));
+        }
+        for (name, back) in self.weather.fallen() {
+            if let Some(task) = self.running.remove(&name) {
+                task.abort();
+            }
+            let back = now + TimeDelta::seconds(i64::try_from(back).unwrap());
+            self.returns.push((back, format!("{name}-again")));
+        }
+        while let Some(ended) = self.tasks.try_join_next() {
+            if let Err(error) = ended.map_err(JoinError::try_into_panic)
+                && let Ok(panic) = error
+            {
+                let text = panic.downcast_ref::<String>().cloned();
+                let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+                return Err(format!("nothing panics: {}", text.unwrap_or_default()));
+            }
+        }
+        lock(&self.checker).found.clone().map_or(Ok(()), Err)
+    }
+
+    /// What happens at this second.
+    async fn happen(&mut self) {
+        let now = self.stage.clock.now();
+        if let Some((at, tip)) = self.mends
+            && now >= at
+        {
+            // On what somebody has made of it meanwhile the checker has its say.
+            if self.host.tip(STATE) == self.host.parent(tip) {
+                self.host.put(STATE, tip);
+            }
+            self.mends = None;
+        }
+        let (due, later) = std::mem::take(&mut self.returns).into_iter().partition(|(at, _)| *at <= now);
+        self.returns = later;
+        let due: Vec<(Time, String)> = due;
+        for (_, name) in due {
+            self.start(&name, Once::No);
+        }
+        let second = u64::try_from((now - self.began).num_seconds()).unwrap();
+        while let Some(fault) =
+            self.timed.first().copied().filter(|fault| fault.second().is_some_and(|at| at <= second))
+        {
+            self.timed.remove(0);
+            self.strike(fault, now).await;
+        }
+    }
+
+    async fn strike(&mut self, fault: Fault, now: Time) {
+        match fault {
+            Fault::Jump { by, .. } => tokio::time::advance(Duration::from_secs(by)).await,
+            Fault::Break { .. } => self.stage.api.break_watches(),
+            Fault::Compact { .. } => self.stage.api.change(tidegate::sim::kube_api::World::compact),
+            Fault::LeaseDeleted { .. } | Fault::LeaseTaken { .. } => {
+                lock(&self.checker).meddled = Some(now);
+                self.meddle(fault);
+            }
+            Fault::Rewritten { mended, .. } => {
+                let tip = self.host.tip(STATE);
+                let parent = tip.and_then(|tip| self.host.parent(tip));
+                if let (Some(tip), Some(parent), None) = (tip, parent, self.mends) {
+                    self.host.put(STATE, parent);
+                    self.mends = Some((now + TimeDelta::seconds(i64::try_from(mended).unwrap()), tip));
+                }
+            }
+            Fault::Request { .. }
+            | Fault::Event { .. }
+            | Fault::Git { .. }
+            | Fault::Raced { .. }
+            | Fault::Kill { .. }
+            | Fault::FailOver { .. } => {}
+        }
+    }
+
+    /// A hand on the Lease.
+    fn meddle(&self, fault: Fault) {
+        let leases = Resource::of_kind("coordination.k8s.io/v1", "Lease").unwrap();
+        self.stage.api.change(|world| {
+            let Some(lease) = world.get(leases, "tidegate", "tidegate-world").cloned() else { return };
+            if let Fault::LeaseDeleted { .. } = fault {
+                world.delete(&lease).unwrap();
+                return;
+            }
+            let mut lease = (*lease).clone();
+            lease["spec"]["holderIdentity"] = "somebody".into();
+            world.update(&lease, "", "hand").unwrap();
+        });
+    }
+
+    /// Once all is settled, another controller finds nothing to do.
+    async fn second_plan(&mut self) -> Result<(), String> {
+        for (_, task) in std::mem::take(&mut self.running) {
+            task.abort();
+        }
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let (tip, version) = (self.host.tip(STATE), self.shown());
+        *lock(&self.last) = None;
+        self.start("last", Once::Yes { timeout: Duration::from_secs(300) });
+        for _ in 0..400 {
+            self.second().await?;
+            if lock(&self.last).is_some() {
+                break;
+            }
+        }
+        if self.host.tip(STATE) != tip {
+            let subject = lock(&self.checker).transcript.last().cloned();
+            return Err(format!("the second plan is empty: it records {subject:?}"));
+        }
+        let lost =
+            self.weather.others().into_iter().find(|other| tip.is_some_and(|tip| !self.host.leads_to(tip, *other)));
+        if let Some(lost) = lost {
+            return Err(format!("no record is lost: somebody else's commit {lost} is gone from the state branch"));
+        }
+        if self.shown() != version {
+            let what = lock(&self.checker).transcript.last().cloned();
+            return Err(format!("the second plan is empty: it writes {what:?}"));
+        }
+        let waiting = lock(&self.last).take().ok_or("the second plan is empty: it does not end")?;
+        let passing = |reason: &str| !matches!(reason, "Refused");
+        let open = waiting.iter().find(|(_, waits)| waits.iter().any(|wait| passing(wait.reason.as_str())));
+        open.map_or(Ok(()), |(id, waits)| Err(format!("it settles: {id} still waits: {waits:?}")))
+    }
+
+    /// The versions of all that users meet.
+    fn shown(&self) -> Vec<String> {
+        let kinds = [("apps/v1", "Deployment"), ("v1", "Service"), ("gateway.networking.k8s.io/v1", "HTTPRoute")];
+        self.stage.api.look(|world| {
+            let all = kinds.iter().flat_map(|(api, kind)| {
+                let resource = Resource::of_kind(api, kind).unwrap();
+                world
+                    .list(resource, "shop")
+                    .map(|object| object["metadata"]["resourceVersion"].to_string())
+                    .collect::<Vec<_>>()
+            });
+            all.collect()
+        })
+    }
+
+    fn standing(&self) -> Vec<String> {
+        let checker = lock(&self.checker);
+        self.ids.iter().map(|id| checker.standing(id)).collect()
+    }
+
+    fn ended(&self, found: Option<String>) -> Ended {
+        let now = self.stage.clock.now();
+        let standing = self.standing();
+        let mut checker = lock(&self.checker);
+        checker.catch_up(now);
+        let found = checker.found.clone().or(found).or_else(|| checker.verdict());
+        let transcript = std::mem::take(&mut checker.transcript);
+        Ended { found, standing, transcript, lasted: (now - self.began).num_seconds() }
+    }
+}

@@ -1,0 +1,343 @@
+//! What people do in a world: rollouts, and what becomes of them, chapter by chapter.
+
+use crate::dice::Dice;
+use std::fmt;
+
+/// A world without faults.
+#[derive(Debug, Clone)]
+pub(crate) struct Story {
+    /// How many controllers there are.
+    pub(crate) controllers: usize,
+    pub(crate) rollouts: Vec<Part>,
+}
+
+/// One rollout and its chapters; one without chapters is left in peace.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    pub(crate) shape: Shape,
+    pub(crate) chapters: Vec<Chapter>,
+}
+
+/// How a rollout is made.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    pub(crate) name: &'static str,
+    pub(crate) router: Router,
+    pub(crate) phases: Vec<Phase>,
+    pub(crate) approved_promotion: bool,
+    pub(crate) bake: u64,
+    pub(crate) replicas: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Router {
+    Route,
+    Pods,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Phase {
+    pub(crate) name: &'static str,
+    /// In percent; none for testers that are told by a header.
+    pub(crate) weight: Option<u64>,
+    pub(crate) soak: u64,
+    pub(crate) approval: bool,
+    pub(crate) window: bool,
+}
+
+/// What happens to a rollout at rest, and once what follows from it is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Chapter {
+    pub(crate) edit: Edit,
+    pub(crate) during: Option<During>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Edit {
+    /// A version that works.
+    Good,
+    /// One whose requests fail.
+    Errors,
+    /// One that does not start.
+    Crash,
+    /// Another number of pods, and nothing else.
+    Replicas(u64),
+    /// Back to the version before.
+    Rollback,
+    /// The version that failed is tried again.
+    Retry,
+}
+
+/// What happens while a run stands on its first phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum During {
+    Suspend,
+    Hold,
+    BrakeHold,
+    BrakeRevert,
+    Abort,
+    /// Another version that works.
+    Supersede,
+    /// Main goes back to what is promoted.
+    MainBack,
+    /// The rollout's file gets broken, and is mended.
+    BrokenFile,
+    /// A hand sends more requests to the candidate.
+    HandRaises,
+    /// A hand gives stable another pod.
+    HandScales,
+}
+
+impl Story {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut dice = Dice::new(seed ^ 0x57_0f);
+        let count = usize::try_from(dice.pick(&[1, 1, 1, 2, 2, 3])).unwrap();
+        let mut rollouts: Vec<Part> =
+            ["web", "api", "ads"].into_iter().take(count).map(|n| Part::new(n, &mut dice)).collect();
+        if dice.chance(25) {
+            let shape = Shape::new("old", &mut dice);
+            rollouts.push(Part { shape, chapters: Vec::new() });
+        }
+        Self { controllers: if dice.chance(50) { 2 } else { 1 }, rollouts }
+    }
+}
+
+impl Part {
+    fn new(name: &'static str, dice: &mut Dice) -> Self {
+        let shape = Shape::new(name, dice);
+        let count = dice.pick(&[1, 1, 2]);
+        // What main wants is what runs; a version before that; the version that failed last is what main wants.
+        let (mut even, mut promoted, mut failed) = (true, 1, false);
+        let mut chapters = Vec::new();
+        for _ in 0..count {
+            let mut choices = vec![Edit::Good, Edit::Good, Edit::Good, Edit::Errors, Edit::Errors, Edit::Crash];
+            if even {
+                choices.push(Edit::Replicas(shape.replicas + 1));
+                if promoted > 1 {
+                    choices.push(Edit::Rollback);
+                }
+            }
+            if failed {
+                choices.push(Edit::Retry);
+            }
+            let edit = dice.pick(&choices);
+            let during = (edit == Edit::Good && dice.chance(50)).then(|| During::new(dice, &shape));
+            let ends_badly = matches!(during, Some(During::Abort | During::BrakeRevert));
+            even = match (edit, during) {
+                (Edit::Good, _) => !ends_badly,
+                (Edit::Replicas(_), _) => true,
+                (Edit::Errors | Edit::Crash | Edit::Rollback | Edit::Retry, _) => false,
+            };
+            failed = matches!(edit, Edit::Errors | Edit::Crash | Edit::Retry);
+            promoted += u32::from(edit == Edit::Good && !ends_badly && during != Some(During::MainBack));
+            chapters.push(Chapter { edit, during });
+        }
+        Self { shape, chapters }
+    }
+}
+
+impl During {
+    fn new(dice: &mut Dice, shape: &Shape) -> Self {
+        let mut choices = vec![
+            Self::Suspend,
+            Self::Hold,
+            Self::BrakeHold,
+            Self::BrakeRevert,
+            Self::Abort,
+            Self::Supersede,
+            Self::MainBack,
+            Self::BrokenFile,
+            Self::HandScales,
+        ];
+        if shape.router == Router::Route {
+            choices.extend([Self::HandRaises, Self::HandRaises]);
+        }
+        dice.pick(&choices)
+    }
+
+    /// For how long it is so, where it is taken back.
+    pub(crate) fn lasts(self) -> Option<i64> {
+        match self {
+            Self::Suspend | Self::Hold | Self::BrakeHold | Self::BrokenFile => Some(60),
+            // The run has gone back by then.
+            Self::BrakeRevert => Some(240),
+            Self::Abort | Self::Supersede | Self::MainBack | Self::HandRaises | Self::HandScales => None,
+        }
+    }
+}
+
+impl Shape {
+    fn new(name: &'static str, dice: &mut Dice) -> Self {
+        let router = if dice.chance(75) { Router::Route } else { Router::Pods };
+        let mut phases = Vec::new();
+        if router == Router::Route && dice.chance(25) {
+            phases.push(Phase::new("testers", None, dice));
+        }
+        phases.push(Phase::new("first", Some(dice.pick(&[20, 25, 40])), dice));
+        if dice.chance(50) {
+            phases.push(Phase::new("second", Some(dice.pick(&[50, 75])), dice));
+        }
+        let replicas = if router == Router::Pods { 4 } else { dice.between(2, 3) };
+        Self { name, router, phases, approved_promotion: dice.chance(25), bake: dice.pick(&[0, 20]), replicas }
+    }
+
+    /// The rollout's file.
+    pub(crate) fn rollout(&self, suspend: bool, broken: bool) -> String {
+        let Self { name, router, phases, approved_promotion, bake, replicas: _ } = self;
+        let traffic = match router {
+            Router::Route => format!("gatewayAPI: {{httpRoute: {name}, service: {name}}}"),
+            Router::Pods => format!("replicas: {{service: {name}}}"),
+        };
+        let phases: String = phases.iter().map(Phase::text).collect();
+        let before = if *approved_promotion { "before: {approval: pullRequest}, " } else { "" };
+        let more = match (suspend, broken) {
+            (true, _) => "  suspend: true\n",
+            (false, true) => "  suspended: true\n",
+            (false, false) => "",
+        };
+        format!(
+            "apiVersion: tidegate.io/v1alpha1
+kind: Rollout
+metadata: {{name: {name}, namespace: shop}}
+spec:
+  manifests: [{name}.yaml]
+  target: {{kind: Deployment, name: {name}}}
+  traffic: {{{traffic}, settle: 2s, drain: 4s}}
+  phases:
+{phases}  promotion: {{{before}bake: {bake}s}}
+  checks:
+    errors:
+      prometheus: {{provider: world, query: errors(shop/{name}-canary)}}
+      max: 0.01
+      interval: 10s
+      minSamples: 2
+  onFailure: {{revert: none}}
+  progressDeadline: 60s
+{more}"
+        )
+    }
+
+    /// Its manifests.
+    pub(crate) fn manifests(&self, tag: &str, replicas: u64) -> String {
+        let name = self.name;
+        let route = format!(
+            "---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: {name}}}
+spec: {{parentRefs: [{{name: public}}], rules: [{{backendRefs: [{{name: {name}, port: 80}}]}}]}}
+"
+        );
+        let ready_after = if tag.ends_with("slow") { "\n      annotations: {testbed/ready-after: 5s}" } else { "" };
+        format!(
+            "apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}}}
+spec:
+  replicas: {replicas}
+  selector: {{matchLabels: {{app: {name}}}}}
+  template:
+    metadata:
+      labels: {{app: {name}}}{ready_after}
+    spec: {{containers: [{{name: {name}, image: \"{name}:{tag}\"}}]}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: {name}}}
+spec: {{selector: {{app: {name}}}, ports: [{{port: 80, targetPort: 8080}}]}}
+{}",
+            if self.router == Router::Route { route.as_str() } else { "" }
+        )
+    }
+}
+
+impl Phase {
+    fn new(name: &'static str, weight: Option<u64>, dice: &mut Dice) -> Self {
+        let (approval, window) = (dice.chance(20), dice.chance(15));
+        Self { name, weight, soak: dice.pick(&[22, 30, 45]), approval, window }
+    }
+
+    fn text(&self) -> String {
+        let Self { name, weight, soak, approval, window } = self;
+        let mut before = Vec::new();
+        before.extend(approval.then_some("approval: pullRequest"));
+        before.extend(window.then_some("window: half"));
+        let expose = match weight {
+            Some(weight) => format!("weight: {weight}"),
+            None => "headers: [{x-canary: always}]".to_owned(),
+        };
+        let before = before.join(", ");
+        format!("  - {{name: {name}, before: {{{before}}}, expose: {{{expose}}}, soak: {soak}s, checks: [errors]}}\n")
+    }
+}
+
+/// Each ten minutes a window is open for the first four.
+pub(crate) const POLICY: &str = "apiVersion: tidegate.io/v1alpha1
+kind: Policy
+spec:
+  tenants: {shop: {path: shop, namespaces: [shop], clusters: [home]}}
+  windows: {half: {cron: \"*/10 * * * *\", duration: 4m, zone: UTC}}
+";
+
+impl fmt::Display for Story {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} in a cluster with", if self.controllers == 1 { "One controller" } else { "Two controllers" })?;
+        for Part { shape, chapters } in &self.rollouts {
+            writeln!(f, "\n{} pods of {}, split by {}:", shape.replicas, shape.name, shape.router)?;
+            for phase in &shape.phases {
+                write!(f, "{}", phase.text())?;
+            }
+            let asked = if shape.approved_promotion { ", after an approval" } else { "" };
+            writeln!(f, "  promoted after {} s with all requests{asked}", shape.bake)?;
+            if chapters.is_empty() {
+                writeln!(f, "Nobody touches it.")?;
+            }
+            for Chapter { edit, during } in chapters {
+                writeln!(f, "> {edit}")?;
+                if let Some(during) = during {
+                    writeln!(f, "> on {}: {during}", shape.phases[0].name)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Route => "an HTTPRoute",
+            Self::Pods => "the number of pods",
+        })
+    }
+}
+
+impl fmt::Display for Edit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Good => f.write_str("push a version that works"),
+            Self::Errors => f.write_str("push a version whose requests fail"),
+            Self::Crash => f.write_str("push a version that does not start"),
+            Self::Replicas(n) => write!(f, "push replicas: {n}"),
+            Self::Rollback => f.write_str("rollback to the version before"),
+            Self::Retry => f.write_str("retry the version that failed"),
+        }
+    }
+}
+
+impl fmt::Display for During {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Suspend => "push suspend: true, for 60 s",
+            Self::Hold => "hold, and resume after 60 s",
+            Self::BrakeHold => "brake: hold, for 60 s",
+            Self::BrakeRevert => "brake: revert, for 240 s",
+            Self::Abort => "abort",
+            Self::Supersede => "push another version that works",
+            Self::MainBack => "push the version before",
+            Self::BrokenFile => "push a broken file, mended after 60 s",
+            Self::HandRaises => "a hand sends all requests to the candidate",
+            Self::HandScales => "a hand gives stable one more pod",
+        })
+    }
+}

@@ -1,0 +1,222 @@
+//! Lets the faults of a list happen, each at its request, event or errand.
+
+use crate::faults::{Class, Fault, On, To};
+use crate::host::{Host, STATE};
+use git2::Oid;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tidegate::git::{Errand, Fate};
+use tidegate::record::state::Time;
+use tidegate::sim::kube_api::{self, Seen, Verb, Verdict, What};
+
+/// More requests than any world needs: something is busy for nothing.
+const BUSY: u64 = 200_000;
+
+/// The faults, and how far their counts are.
+pub(crate) struct Weather {
+    faults: Vec<Fault>,
+    host: Mutex<Host>,
+    at: Time,
+    counts: Mutex<Counts>,
+    /// The version of the last change.
+    pub(crate) version: AtomicU64,
+}
+
+#[derive(Default)]
+struct Counts {
+    requests: BTreeMap<Class, u64>,
+    events: u64,
+    errands: BTreeMap<To, u64>,
+    all: u64,
+    begun: bool,
+    raced: u64,
+    /// What others have committed to the state branch.
+    others: Vec<Oid>,
+    /// Where the state branch was before it was put back.
+    rewound: Option<Oid>,
+    /// Controllers that were killed.
+    dead: BTreeSet<String>,
+    /// Those whose end nobody has seen to yet, and when they come back.
+    fallen: Vec<(String, u64)>,
+}
+
+impl Weather {
+    pub(crate) fn new(faults: &[Fault], repository: &Path, at: Time) -> Self {
+        let host = Mutex::new(Host::open(repository));
+        Self { faults: faults.to_vec(), host, at, counts: Mutex::default(), version: AtomicU64::new(0) }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The faults count from here.
+    pub(crate) fn begin(&self) {
+        self.counts().begun = true;
+    }
+
+    /// Nothing goes wrong any more.
+    pub(crate) fn clear(&self) {
+        self.counts().begun = false;
+    }
+
+    /// Controllers that were killed since the last call, and after how many seconds they are back.
+    pub(crate) fn fallen(&self) -> Vec<(String, u64)> {
+        std::mem::take(&mut self.counts().fallen)
+    }
+
+    /// Whether that is a write that others see.
+    pub(crate) fn is_write(seen: &Seen<'_>) -> bool {
+        match seen.what {
+            What::Request { verb, dry_run } => class_of(seen.resource.plural, verb, dry_run) == Some(Class::Write),
+            What::Event(_) => false,
+        }
+    }
+
+    pub(crate) fn is_dead(&self, caller: &str) -> bool {
+        self.counts().dead.contains(caller)
+    }
+
+    pub(crate) fn judge(&self, seen: &Seen<'_>) -> Verdict {
+        let mut counts = self.counts();
+        counts.all += 1;
+        assert!(counts.all < BUSY, "the world is busy for nothing");
+        if counts.dead.contains(seen.caller) {
+            return Verdict::Before(kube_api::Fault::Silence);
+        }
+        if !counts.begun || seen.caller.is_empty() {
+            return Verdict::Pass;
+        }
+        match seen.what {
+            What::Event(_) => {
+                counts.events += 1;
+                let number = counts.events;
+                let slip = self.faults.iter().find_map(|fault| match fault {
+                    Fault::Event { nth, what } if *nth == number => Some(what.verdict()),
+                    _ => None,
+                });
+                slip.unwrap_or_default()
+            }
+            What::Request { verb, dry_run } => {
+                let class = class_of(seen.resource.plural, verb, dry_run);
+                let Some(class) = class else { return Verdict::Pass };
+                let number = counts.requests.entry(class).or_default();
+                *number += 1;
+                let number = *number;
+                if class == Class::Write
+                    && let Some(after) = counts.kill(&self.faults, On::Write, number, seen.caller)
+                {
+                    let silence = kube_api::Fault::Silence;
+                    return if after { Verdict::After(silence) } else { Verdict::Before(silence) };
+                }
+                let fails_over = |fault: &Fault| matches!(fault, Fault::FailOver { nth } if *nth == number);
+                if class == Class::Write && self.faults.iter().any(fails_over) {
+                    counts.fall(seen.caller, 1);
+                    counts.rewound = self.fail_over();
+                    return Verdict::After(kube_api::Fault::Silence);
+                }
+                let version = self.version.load(Ordering::Relaxed);
+                let trouble = self.faults.iter().find_map(|fault| match fault {
+                    Fault::Request { class: of, nth, times, what }
+                        if *of == class && (*nth..nth + times).contains(&number) =>
+                    {
+                        Some(what.verdict(version))
+                    }
+                    _ => None,
+                });
+                trouble.unwrap_or_default()
+            }
+        }
+    }
+
+    pub(crate) fn judge_git(&self, caller: &str, errand: &Errand) -> Fate {
+        let mut counts = self.counts();
+        if counts.dead.contains(caller) {
+            return Fate::Late(Duration::from_secs(86_400));
+        }
+        if !counts.begun {
+            return Fate::Pass;
+        }
+        let to = match errand {
+            Errand::LookUp => To::LookUp,
+            Errand::Fetch => To::Fetch,
+            Errand::Push(_) => To::Push,
+        };
+        let number = counts.errands.entry(to).or_default();
+        *number += 1;
+        let number = *number;
+        if to == To::Push {
+            if let Some(after) = counts.kill(&self.faults, On::Push, number, caller) {
+                return if after { Fate::Lost } else { Fate::Late(Duration::from_secs(86_400)) };
+            }
+            if self.faults.contains(&Fault::Raced { nth: number }) {
+                counts.raced += 1;
+                let other = self.race(counts.raced);
+                counts.others.push(other);
+            }
+        }
+        let mishap = self.faults.iter().find_map(|fault| match fault {
+            Fault::Git { to: of, nth, times, what } if *of == to && (*nth..nth + times).contains(&number) => {
+                Some(what.fate())
+            }
+            _ => None,
+        });
+        mishap.unwrap_or_default()
+    }
+
+    /// Somebody commits a file to the state branch that is none of the record.
+    fn race(&self, number: u64) -> Oid {
+        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = [("NOTES.md".to_owned(), format!("note {number}\n"))];
+        host.commit(STATE, &files, "a note", self.at);
+        host.tip(STATE).unwrap()
+    }
+
+    /// What others have committed to the state branch.
+    pub(crate) fn others(&self) -> Vec<Oid> {
+        self.counts().others.clone()
+    }
+
+    /// Where the state branch was before it was put back, once.
+    pub(crate) fn rewound(&self) -> Option<Oid> {
+        self.counts().rewound.take()
+    }
+
+    /// Another Git server takes over, which has not heard of the last commit.
+    fn fail_over(&self) -> Option<Oid> {
+        let host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let tip = host.tip(STATE)?;
+        host.put(STATE, host.parent(tip)?);
+        Some(tip)
+    }
+}
+
+impl Counts {
+    /// Whether whoever asks is killed at this, and whether after it took effect.
+    fn kill(&mut self, faults: &[Fault], at: On, number: u64, caller: &str) -> Option<bool> {
+        let (after, back) = faults.iter().find_map(|fault| match fault {
+            Fault::Kill { on, nth, after, back } if *on == at && *nth == number => Some((*after, *back)),
+            _ => None,
+        })?;
+        self.fall(caller, back);
+        Some(after)
+    }
+
+    fn fall(&mut self, caller: &str, back: u64) {
+        self.dead.insert(caller.to_owned());
+        self.fallen.push((caller.to_owned(), back));
+    }
+}
+
+fn class_of(plural: &str, verb: Verb, dry_run: bool) -> Option<Class> {
+    let writes = matches!(verb, Verb::Create | Verb::Update | Verb::Patch | Verb::Delete) && !dry_run;
+    match (plural, writes) {
+        ("events", _) => None,
+        ("leases", _) => Some(Class::Lease),
+        (_, true) => Some(Class::Write),
+        (_, false) => Some(Class::Read),
+    }
+}
