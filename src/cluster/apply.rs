@@ -5,6 +5,7 @@ use super::{migrate, request};
 use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef};
 use crate::plan::action::{Action, Class, Expects, Verb};
 use crate::plan::adopt::CLIENT_SIDE;
+use crate::rules::{Rule, holds};
 use crate::target::live::Outcome;
 use serde_json::{Value, json};
 
@@ -150,6 +151,7 @@ fn expect_in(metadata: &mut Value, expects: &Expects) {
     match expects {
         Expects::Absent => {}
         Expects::Uid(uid) => metadata["uid"] = uid.as_str().into(),
+        Expects::Version { uid, .. } if !holds(Rule::Expect) => metadata["uid"] = uid.as_str().into(),
         Expects::Version { uid, resource_version } => {
             metadata["uid"] = uid.as_str().into();
             metadata["resourceVersion"] = resource_version.as_str().into();

@@ -17,6 +17,7 @@ use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::input::{Git, Input, Live, MayStart};
 use crate::plan::planner;
 use crate::record::state::{Phase, RolloutState, Time};
+use crate::rules::{Rule, holds};
 use crate::target::live::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -226,7 +227,7 @@ impl Term<'_> {
 
     /// Records what changed, then does what the record allows, then asks people.
     async fn commit(&mut self, view: &Arc<View>, plans: &Plans, now: Time) -> Next {
-        if faults::record_last() {
+        if faults::record_last() || !holds(Rule::RecordFirst) {
             self.act_first(view, plans, now).await;
         }
         let entries: BTreeMap<RolloutId, Entry<'_>> = plans

@@ -20,9 +20,12 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("git", &["manifest"]),
     ("forge", &["git", "manifest", "record"]),
     // Actions and live objects are the values that this room takes and gives; the brake is one that it reads.
-    ("cluster", &["gate", "manifest", "plan", "record", "target"]),
+    ("cluster", &["gate", "manifest", "plan", "record", "rules", "target"]),
     ("report", &["git", "plan", "record", "target"]),
-    ("reconcile", &["analysis", "cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "target"]),
+    (
+        "reconcile",
+        &["analysis", "cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "rules", "target"],
+    ),
     ("rules", &[]),
     ("sim", &["analysis", "cluster", "git", "manifest", "reconcile", "record", "target"]),
     ("cli", &["cluster", "forge", "gate", "git", "manifest", "plan", "reconcile", "record", "sim", "target"]),
