@@ -14,6 +14,7 @@ use super::report::{Reason, Wait};
 use super::terminate;
 use super::words;
 use crate::record::state::{Phase, RolloutState, Standing};
+use crate::rules::{Rule, holds};
 use crate::target::live::LiveState;
 
 /// What one rollout shall do next, and what it waits on.
@@ -69,7 +70,7 @@ fn distrust(input: &Input, live: &LiveState, state: &RolloutState) -> Option<Wai
     let ours = live.objects.owned_by(&owner);
     let (seq, newest) = ours.map(|o| (seq_of(o, &manager), o.reference())).max()?;
     let why = || format!("{newest} was written under record {seq}, the one read is {}", state.seq);
-    (seq > state.seq).then(|| Wait::new(Reason::StaleRead, why()))
+    (seq > state.seq && holds(Rule::Fence)).then(|| Wait::new(Reason::StaleRead, why()))
 }
 
 fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {

@@ -16,7 +16,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("traffic", &["manifest", "record", "target"]),
     ("gate", &["manifest", "record"]),
     ("analysis", &["manifest", "record"]),
-    ("plan", &["analysis", "gate", "manifest", "record", "target", "traffic"]),
+    ("plan", &["analysis", "gate", "manifest", "record", "rules", "target", "traffic"]),
     ("git", &["manifest"]),
     ("forge", &["git", "manifest", "record"]),
     // Actions and live objects are the values that this room takes and gives; the brake is one that it reads.
