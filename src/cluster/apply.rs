@@ -26,8 +26,7 @@ enum DryRun {
 impl Cluster {
     /// Does one action.
     ///
-    /// *Guarantees*: what is not as the action expects is left alone (`Stale`), but for `Expects::Absent`, which
-    /// server-side apply cannot enforce. At most one write is done. Fields of others are taken only where
+    /// *Guarantees*: what is not as the action expects is left alone (`Stale`). At most one write is done. Fields of others are taken only where
     /// [`may_force`] says so, and only from the version that was read.
     /// *Assumptions*: the caller has checked that the record allows it.
     pub async fn perform(&self, action: &Action) -> Outcome {
@@ -145,10 +144,15 @@ impl Cluster {
     }
 }
 
+/// The revision of an empty etcd: the first object that is written gets the next.
+const NO_VERSION: &str = "1";
+
 /// Writes what is expected where server-side apply checks it: another uid answers 422 or 409, another resourceVersion
-/// 409. A resourceVersion without a uid would create an absent object, so the two always go together.
+/// 409. A resourceVersion without a uid creates an absent object and answers 409 where there is one: that is how absence is
+/// expected, with a version that no object ever has; everywhere else the two go together.
 fn expect_in(metadata: &mut Value, expects: &Expects) {
     match expects {
+        Expects::Absent if holds(Rule::Expect) => metadata["resourceVersion"] = NO_VERSION.into(),
         Expects::Absent => {}
         Expects::Uid(uid) => metadata["uid"] = uid.as_str().into(),
         Expects::Version { uid, .. } if !holds(Rule::Expect) => metadata["uid"] = uid.as_str().into(),
@@ -317,6 +321,7 @@ mod tests {
         let fake = Fake::answering([conflict(".spec.replicas")]);
         assert!(matches!(perform(&fake, apply(deployment(), Expects::Absent)).await, Outcome::Stale(_)));
         assert_eq!(fake.asked().len(), 1);
+        assert_eq!(fake.asked()[0].body["metadata"]["resourceVersion"], NO_VERSION);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub enum Verb {
 /// What an action expects to find; anything else makes it stale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expects {
-    /// Nothing there (not enforceable by server-side apply: what is created exposes nothing).
+    /// Nothing there.
     Absent,
     /// This object, whatever was written to it meanwhile (a delete, a change of field managers).
     Uid(String),

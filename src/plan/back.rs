@@ -16,6 +16,7 @@ use crate::manifest::ids::StepName;
 use crate::manifest::object::APPLIED;
 use crate::record::history;
 use crate::record::state::{Clock, Phase, Rest, Run, Standing, Stop, Then};
+use crate::rules::{Rule, holds};
 use crate::target::live::Outcome;
 
 /// Why a run goes back, and where that ends.
@@ -109,6 +110,10 @@ pub fn asked_for(draft: &Draft<'_>, run: &Run, superseding: Superseding) -> Opti
 /// Turns a run back: traffic at once, the record afterwards. The old posture stays as ceiling until live was read lower.
 pub fn turn(draft: &mut Draft<'_>, run: &Run, turn: Turn) {
     go_back(draft, run, &turn);
+    if let Some(plan) = draft.plan.clone().filter(|_| !holds(Rule::LowerLast)) {
+        let [back, _] = procedure::back(&plan, run.route, &draft.roles(run));
+        draft.allow(back.posture);
+    }
     let stop = Stop { step: StepName::fixed("split"), seq: draft.state.seq + 1, clock: Clock::entered(draft.now()) };
     let what = format!("goes back: {}", turn.why);
     draft.enter(Phase::Reverting { stop, why: turn.why, then: turn.then }, what);

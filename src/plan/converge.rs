@@ -360,8 +360,8 @@ impl Pass<'_> {
         }
     }
 
-    /// What is created: server-side apply cannot ask for absence, so that a late create by a paused leader may meet the
-    /// object of another run. It must expose nothing: size and split come with a later tick.
+    /// What is created exposes nothing: a paused leader may create late what another run has deleted. Size and split come with
+    /// a later tick.
     fn at_first(&self, rendered: &Rendered) -> Object {
         let reference = rendered.object.reference();
         match rendered.role {

@@ -365,6 +365,11 @@ impl RolloutPlan {
         let lowered = self.actions.iter().filter(|action| action.class == Class::Retreat);
         self.retreats.iter().chain(lowered)
     }
+
+    /// All that needs the record's leave.
+    pub fn going_forward(&self) -> impl Iterator<Item = &Action> {
+        self.actions.iter().filter(|action| action.class != Class::Retreat)
+    }
 }
 
 impl Manner<'_> {

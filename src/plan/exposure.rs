@@ -5,6 +5,7 @@ use crate::manifest::desired::Router;
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::Split;
+use crate::rules::{Rule, holds};
 use crate::target::{compare, layout, owned, workload};
 use crate::traffic::{self, Seen, Standing, View};
 
@@ -76,7 +77,9 @@ pub fn retreated(context: &Context<'_>, live: &Object, mark: &str) -> Object {
     let kept = || owned::owned_by(live, context.manager);
     let nothing = || Object::new(live.reference().clone(), serde_json::Value::Null);
     let mut object = lowered.or_else(kept).unwrap_or_else(nothing);
-    object.annotate(RETREATED, mark);
+    if holds(Rule::Mark) {
+        object.annotate(RETREATED, mark);
+    }
     let digest = compare::applied_digest(&object);
     object.annotate(APPLIED, &digest);
     object

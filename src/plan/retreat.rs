@@ -8,6 +8,7 @@ use crate::manifest::ids::RunId;
 use crate::manifest::object::{Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::{Posture, Role, Split};
 use crate::record::state::Run;
+use crate::rules::{Rule, holds};
 use crate::target::compare;
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::workload;
@@ -118,7 +119,7 @@ fn restore(
     mark: &str,
     out: &mut Retreat,
 ) -> bool {
-    let marking = Context { mark: Some(mark), seq: context.read, ..*context };
+    let marking = Context { mark: Some(mark).filter(|_| holds(Rule::Mark)), seq: context.read, ..*context };
     let mut back = true;
     for reference in to_mark {
         let Some(old) = stable.get(reference) else { continue };
@@ -130,7 +131,8 @@ fn restore(
         };
         // A hand's change to a stable that the run never touched is drift, and waits until the run has ended.
         let differs = context.stable == Stable::Overwritten && !differs_beyond_size(&old.object, live).is_empty();
-        let unmarked = live.annotation(RETREATED).is_none_or(|m| m.split('/').next() != mark.split('/').next());
+        let unmarked =
+            marks_always() && live.annotation(RETREATED).is_none_or(|m| m.split('/').next() != mark.split('/').next());
         if !differs && !unmarked {
             continue;
         }
@@ -181,7 +183,8 @@ fn lower(context: &Context<'_>, run: &Run, mark: &str, serves: bool, out: &mut R
     for carrier in exposure::carriers(context) {
         let Some(live) = context.live.get(&carrier) else { continue };
         let object = exposure::retreated(context, live, mark);
-        if marked_by(live, run).is_some() && compare::differs(&object, live).is_empty() {
+        let marked = marked_by(live, run).is_some() || back && !marks_always();
+        if marked && compare::differs(&object, live).is_empty() {
             continue;
         }
         done = false;
@@ -201,5 +204,10 @@ fn lower(context: &Context<'_>, run: &Run, mark: &str, serves: bool, out: &mut R
 }
 
 fn is_marked(context: &Context<'_>, reference: &ObjectRef, run: &Run) -> bool {
-    context.live.get(reference).is_none_or(|live| marked_by(live, run).is_some())
+    !marks_always() || context.live.get(reference).is_none_or(|live| marked_by(live, run).is_some())
+}
+
+/// Whether a retreat leaves its mark, also where there is nothing to lower.
+fn marks_always() -> bool {
+    holds(Rule::Mark) && holds(Rule::MarkAlways)
 }

@@ -33,6 +33,18 @@ pub enum Ran {
     Lost,
 }
 
+impl Ran {
+    /// Whether what was planned with these retreats is void: the world had moved, or they may not be done. Where a retreat
+    /// failed otherwise the record goes on without it: it keeps the old posture as ceiling until live was read lower.
+    #[must_use]
+    pub fn voids(&self) -> bool {
+        match self {
+            Self::Stopped(Outcome::Stale(_)) | Self::Lost | Self::NotRecorded | Self::Rests => true,
+            Self::All(_) | Self::Stopped(_) => false,
+        }
+    }
+}
+
 /// Writes to the cluster.
 pub struct Executor<'a> {
     /// Where to.

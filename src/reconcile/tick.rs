@@ -12,13 +12,12 @@ use super::source::{Looked, Records, Source, View};
 use super::table::Table;
 use crate::cluster::lease::LeaseHeld;
 use crate::manifest::ids::{CommitId, RolloutId};
-use crate::plan::action::{Action, Class};
+use crate::plan::action::Action;
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::input::{Git, Input, Live, MayStart};
 use crate::plan::planner;
 use crate::record::state::{Phase, RolloutState, Time};
 use crate::rules::{Rule, holds};
-use crate::target::live::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -89,7 +88,8 @@ impl Term<'_> {
         if view.git != Git::Fresh {
             return next.min(Next::GitAway);
         }
-        match self.look_up_same().await {
+        let moved = if holds(Rule::LiveFirst) { self.look_up_same().await } else { None };
+        match moved {
             Some(moved) => next.min(moved),
             None => next.min(self.commit(&view, &plans, now).await),
         }
@@ -166,12 +166,12 @@ impl Term<'_> {
                         self.announcer.retreated(first, now);
                     }
                 }
-                Ran::Stopped(Outcome::Stale(_)) | Ran::Lost | Ran::NotRecorded | Ran::Rests => {
+                ran @ (Ran::Stopped(_) | Ran::Lost | Ran::NotRecorded | Ran::Rests) => {
                     next = next.min(Next::Soon);
-                    void.insert(id);
+                    if ran.voids() {
+                        void.insert(id);
+                    }
                 }
-                // The record goes on without it: it keeps the old posture as ceiling until live was read lower.
-                Ran::Stopped(_) => next = next.min(Next::Soon),
             }
         }
         (void, next)
@@ -415,7 +415,7 @@ impl Planned {
     }
 
     fn advances(&self) -> impl Iterator<Item = &Action> {
-        self.plan.actions.iter().filter(|action| action.class != Class::Retreat)
+        self.plan.going_forward()
     }
 
     fn entry<'a>(&'a self, view: &'a View) -> Entry<'a> {

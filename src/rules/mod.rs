@@ -1,4 +1,4 @@
-//! The rules that the promise rests on. A test build (feature `faults`) can break one of them on purpose, so that the searches
+//! The rules that the promise rests on. A test build (feature `faults`) can break each of them on purpose, so that the searches
 //! for faults show that they would notice; in what is shipped all of them hold, and nothing of this is built in.
 
 #[cfg(feature = "faults")]

@@ -84,8 +84,7 @@ impl World {
         let live = self.live.get(action.verb.target());
         let found = (live.and_then(Object::uid), live.and_then(Object::resource_version));
         let stale = match action.verb.expects() {
-            // Server-side apply cannot ask for absence.
-            Expects::Absent => false,
+            Expects::Absent => live.is_some(),
             Expects::Uid(uid) => found.0 != Some(uid),
             Expects::Version { uid, resource_version } => found != (Some(uid), Some(resource_version)),
         };

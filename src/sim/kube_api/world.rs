@@ -114,6 +114,17 @@ impl World {
         self.created(&asked, &how, object)
     }
 
+    /// Puts an object where it was in another world, as a backup does: uid, generation and status stay, its version is new.
+    ///
+    /// # Errors
+    /// That it is of no kind that is served here.
+    pub fn restore(&mut self, object: &Value) -> Result<Arc<Value>, Refusal> {
+        let text = |key: &str| object[key].as_str().unwrap_or_default();
+        let resource = Resource::of_kind(text("apiVersion"), text("kind")).filter(|found| self.serves(found));
+        let resource = resource.ok_or_else(status::no_such_resource)?;
+        Ok(self.store.put(resource, object.clone()))
+    }
+
     /// Replaces an object, or what the subresource names of it, as a request of that manager does.
     ///
     /// # Errors

@@ -1,0 +1,36 @@
+//! Values by number: equal ones have the same, so that a state is a handful of small numbers.
+
+use std::collections::HashMap;
+
+/// Values, each with its number.
+pub(crate) struct Numbers<T> {
+    of_key: HashMap<String, u16>,
+    all: Vec<T>,
+}
+
+impl<T> Default for Numbers<T> {
+    fn default() -> Self {
+        Self { of_key: HashMap::new(), all: Vec::new() }
+    }
+}
+
+impl<T> Numbers<T> {
+    /// The number of the value with that key; it is made if it is new.
+    pub(crate) fn number(&mut self, key: String, make: impl FnOnce() -> T) -> u16 {
+        let next = u16::try_from(self.all.len()).expect("few");
+        *self.of_key.entry(key).or_insert_with(|| {
+            self.all.push(make());
+            next
+        })
+    }
+
+    /// The value with that number.
+    pub(crate) fn get(&self, number: u16) -> &T {
+        &self.all[usize::from(number)]
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+}
