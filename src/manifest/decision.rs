@@ -133,7 +133,8 @@ fn fits(path: &RepoPath, decision: &Decision) -> bool {
 
 /// The file of a decision: its path and its text. `n` tells repeated decisions apart; approvals have none.
 ///
-/// Characters that cannot be seen are left out of the reason, which is cut to 1,024 characters.
+/// Characters that cannot be seen, or that no file of ours may hold, are left out of the reason, which is cut to 1,024
+/// characters.
 #[must_use]
 pub fn print(decision: &Decision, n: Option<u32>) -> (RepoPath, String) {
     let Decision { rollout, run, action, reason } = decision;
@@ -149,9 +150,10 @@ pub fn print(decision: &Decision, n: Option<u32>) -> (RepoPath, String) {
     if let DecisionAction::Approve { through } = action {
         let _ = writeln!(text, "  through: \"{through}\"");
     }
-    let reason: String = reason.iter().flat_map(|r| r.chars()).filter(|c| !is_invisible(*c)).take(1_024).collect();
+    // JSON's quoting is YAML's, but for these control characters: JSON leaves them as they are.
+    let kept = |c: &char| !is_invisible(*c) && !matches!(c, '\u{7f}'..='\u{9f}');
+    let reason: String = reason.iter().flat_map(|r| r.chars()).filter(kept).take(1_024).collect();
     if !reason.trim().is_empty() {
-        // JSON's quoting is YAML's; control characters are escaped by it.
         let _ = writeln!(text, "  reason: {}", serde_json::Value::from(reason));
     }
     (path.parse().expect("names and run ids make a path"), text)
@@ -166,7 +168,7 @@ mod tests {
             rollout: "shop/podinfo".parse().unwrap(),
             run: "7-9ac41f02".parse().unwrap(),
             action,
-            reason: Some("errors \"flat\"\u{202e}\nfor 10m: yes".to_owned()),
+            reason: Some("errors \"flat\"\u{202e}\u{7f}\n\u{85}for 10m: yes".to_owned()),
         }
     }
 

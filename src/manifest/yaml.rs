@@ -82,8 +82,9 @@ enum Odd {
     Invisible,
 }
 
-/// The first character that has no place in a file.
+/// The first character that has no place in a file: one that makes it unreadable, else one that cannot be seen.
 fn odd_character(source: &Source, dialect: Dialect) -> Option<(Diagnostic, Odd)> {
+    let mut unseen = None;
     let (mut mark, mut chars) = (Mark { line: 1, column: 1, length: 1 }, source.text().chars().peekable());
     while let Some(c) = chars.next() {
         let code = || format!("the invisible character U+{:04X}", u32::from(c));
@@ -99,7 +100,11 @@ fn odd_character(source: &Source, dialect: Dialect) -> Option<(Diagnostic, Odd)>
         };
         if let Some((what, odd)) = odd {
             let expected = "visible UTF-8 text with LF or CRLF at the end of lines";
-            return Some((source.at(mark, Code::Encoding, what, expected).help("remove it"), odd));
+            let told = || source.at(mark, Code::Encoding, what, expected).help("remove it");
+            match odd {
+                Odd::Unreadable => return Some((told(), odd)),
+                Odd::Invisible => drop(unseen.get_or_insert_with(|| (told(), odd))),
+            }
         }
         if c == '\n' {
             mark = Mark { line: mark.line + 1, column: 1, length: 1 };
@@ -107,7 +112,7 @@ fn odd_character(source: &Source, dialect: Dialect) -> Option<(Diagnostic, Odd)>
             mark.column += 1;
         }
     }
-    None
+    unseen
 }
 
 /// Characters that change how text looks without being seen: bidirectional controls, zero-width characters, marks

@@ -152,7 +152,8 @@ pub async fn run_in(
     };
     stop.cancel();
     controller.announcer.finish().await;
-    // The keeper gives the Lease back.
+    // A tick that was under way when `stop` was cancelled has come to its end: another may lead now.
+    controller.kept.cancel();
     while keeping.join_next().await.is_some() {}
     result
 }
@@ -186,6 +187,8 @@ struct Controller {
     poll: Duration,
     once: Once,
     stop: CancellationToken,
+    /// Gives the Lease back: only once nothing is done under it any more.
+    kept: CancellationToken,
     waiting: Waiting,
 }
 
@@ -222,7 +225,8 @@ impl Controller {
         let timing = Timing::default();
         let lease = Lease::new(cluster.clone(), &options.identity, timing);
         let (keeper, lead, begun) = Keeper::new(lease, timing, clock, noted);
-        keeping.spawn(keeper.keep(stop.clone()));
+        let kept = CancellationToken::new();
+        keeping.spawn(keeper.keep(kept.clone()));
         let shell = Shell {
             evidence: Collector::new(cluster.clone(), providers, clock, Arc::clone(&woken)),
             main: installation.repository.branch.clone(),
@@ -248,6 +252,7 @@ impl Controller {
             poll: installation.repository.poll,
             once: options.once,
             stop: stop.clone(),
+            kept,
             waiting: Waiting::new(),
         })
     }

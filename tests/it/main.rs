@@ -10,6 +10,8 @@ mod controller;
 mod demo;
 mod docs;
 mod git;
+#[path = "../support/leader.rs"]
+mod leader;
 mod manifest;
 mod sim;
 mod support;

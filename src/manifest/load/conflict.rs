@@ -4,11 +4,14 @@
 
 use super::{Judged, Loaded, Rejected};
 use crate::manifest::check;
-use crate::manifest::diagnostic::{Code, Diagnostic};
+use crate::manifest::diagnostic::{Code, Diagnostic, MOST};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, RolloutId};
 use crate::manifest::object::{Kind, ObjectRef};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many of those that share something are named.
+const FEW: usize = 3;
 
 /// Rejects all rollouts that want the same name, or the same object on the same cluster.
 pub(super) fn reject(judged: &mut [Judged]) {
@@ -35,21 +38,35 @@ pub(super) fn reject(judged: &mut [Judged]) {
     for (sharers, references) in &shared {
         found.extend(sharers.iter().map(|&i| (i, same_objects(judged, sharers, i, references))));
     }
+    let targets = targets(judged);
     for (i, one) in judged.iter().enumerate().filter(|(_, one)| one.permitted) {
-        found.extend(autoscalers(one, judged).map(|diagnostic| (i, diagnostic)));
+        found.extend(autoscalers(one, &targets).map(|diagnostic| (i, diagnostic)));
     }
     for (i, diagnostic) in found {
         let one = &mut judged[i];
         match &mut one.outcome {
-            Err(diagnostics) => diagnostics.push(diagnostic),
+            Err(diagnostics) => {
+                // It stands for what only a look at all rollouts shows, and is not left out for the hundredth slip.
+                diagnostics.truncate(MOST - 1);
+                diagnostics.push(diagnostic);
+            }
             Ok(_) => one.outcome = Err(vec![diagnostic]),
         }
     }
 }
 
 fn others(judged: &[Judged], sharers: &[usize], me: usize) -> String {
-    let paths: Vec<&str> = sharers.iter().filter(|&&i| i != me).map(|&i| judged[i].path.as_str()).collect();
-    paths.join(" and ")
+    some(sharers.iter().filter(|&&i| i != me).map(|&i| judged[i].path.to_string()), " and ")
+}
+
+/// The first few of them, and how many there are besides: each of a thousand that share a name is told of the others.
+fn some(all: impl Iterator<Item = String> + Clone, between: &str) -> String {
+    let mut told: Vec<String> = all.clone().take(FEW).collect();
+    let more = all.count().saturating_sub(FEW);
+    if more > 0 {
+        told.push(format!("{more} more"));
+    }
+    told.join(between)
 }
 
 fn same_name(one: &Judged, others: &str) -> Diagnostic {
@@ -65,10 +82,9 @@ fn same_objects(judged: &[Judged], sharers: &[usize], me: usize, references: &[&
     let code = if references.iter().all(|r| route(r)) { Code::RouteConflict } else { Code::Conflict };
     let first = references.iter().find(|r| one.target.as_ref() == Some(**r));
     let first = first.or_else(|| references.iter().find(|r| route(r))).or(references.first());
-    let named = |&i: &usize| format!("{} ({})", judged[i].id, judged[i].path);
-    let rollouts: Vec<String> = sharers.iter().map(named).collect();
-    let what: Vec<String> = references.iter().map(ToString::to_string).collect();
-    let found = format!("the rollouts {} lay claim to the same: {}", rollouts.join(" and "), what.join(", "));
+    let rollouts = some(sharers.iter().map(|&i| format!("{} ({})", judged[i].id, judged[i].path)), " and ");
+    let what = some(references.iter().map(ToString::to_string), ", ");
+    let found = format!("the rollouts {rollouts} lay claim to the same: {what}");
     let expected = "each object in one rollout";
     match first.and_then(|reference| one.items.get(*reference)) {
         Some(item) => item.error("/metadata/name", code, found, expected),
@@ -76,18 +92,26 @@ fn same_objects(judged: &[Judged], sharers: &[usize], me: usize, references: &[&
     }
 }
 
+/// Rollouts by what they roll out.
+type Targets<'a> = BTreeMap<(Option<&'a ClusterName>, &'a ObjectRef), Vec<&'a Judged>>;
+
+fn targets(judged: &[Judged]) -> Targets<'_> {
+    let mut targets = Targets::new();
+    for one in judged.iter().filter(|one| one.permitted) {
+        if let Some(target) = &one.target {
+            targets.entry((one.cluster.as_ref(), target)).or_default().push(one);
+        }
+    }
+    targets
+}
+
 /// Autoscalers in the set of `one` that scale what another rollout rolls out: each run would fight with them.
-fn autoscalers<'a>(one: &'a Judged, judged: &'a [Judged]) -> impl Iterator<Item = Diagnostic> + 'a {
+fn autoscalers<'a>(one: &'a Judged, targets: &'a Targets<'_>) -> impl Iterator<Item = Diagnostic> + 'a {
     one.items.values().filter_map(move |item| {
         let name = check::scaled(&item.object)?;
         let reference = ObjectRef { kind: Kind::Deployment, namespace: one.id.namespace.clone(), name };
-        let theirs = |other: &&Judged| {
-            other.permitted
-                && other.id != one.id
-                && other.cluster == one.cluster
-                && other.target.as_ref() == Some(&reference)
-        };
-        let other = judged.iter().find(theirs)?;
+        let there = targets.get(&(one.cluster.as_ref(), &reference))?;
+        let other = there.iter().find(|other| other.id != one.id)?;
         let found = format!("this autoscaler scales {reference}, the target of the rollout {}", other.id);
         let expected = format!("an autoscaler of it among the manifests of {} alone", other.path);
         Some(item.error("/spec/scaleTargetRef/name", Code::Conflict, found, expected))
@@ -100,7 +124,7 @@ pub(super) fn file(judged: Vec<Judged>, loaded: &mut Loaded) {
     for one in permitted {
         insert(loaded, one);
     }
-    let taken: Vec<RolloutId> = loaded.rollouts.keys().cloned().collect();
+    let taken: BTreeSet<RolloutId> = loaded.rollouts.keys().cloned().collect();
     for one in others {
         match one.outcome {
             Err(diagnostics) if taken.contains(&one.id) => loaded.unnamed.extend(diagnostics),
@@ -116,8 +140,11 @@ fn insert(loaded: &mut Loaded, one: Judged) {
     match (loaded.rollouts.get_mut(&id), outcome) {
         (Some(Err(first)), Err(second)) => {
             first.paths.extend(second.paths);
-            first.diagnostics.extend(second.diagnostics);
-            first.diagnostics.sort();
+            if first.diagnostics.len() < MOST {
+                first.diagnostics.extend(second.diagnostics);
+                first.diagnostics.sort();
+                first.diagnostics.truncate(MOST);
+            }
         }
         (_, outcome) => drop(loaded.rollouts.insert(id, outcome)),
     }

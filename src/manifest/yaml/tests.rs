@@ -93,6 +93,8 @@ fn attack_35_invisible_characters() {
     for c in ['\u{202e}', '\u{200b}', '\u{2066}', '\u{feff}', '\u{ad}', '\u{2028}', '\u{7f}', '\0'] {
         assert_eq!(codes(&own(&format!("a: x{c}y\n"))), [(1, 5, Code::Encoding)], "{c:?}");
     }
+    // What nobody sees does not hide what nothing can read.
+    assert_eq!(codes(&own("a: x\u{202e}y\rb: \u{7f}\n")), [(1, 7, Code::Encoding)]);
 }
 
 #[test]

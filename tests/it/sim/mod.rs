@@ -2,6 +2,7 @@
 
 mod apply;
 mod calls;
+mod incremental;
 mod rooms;
 mod schema;
 mod stories;

@@ -1,0 +1,203 @@
+//! Git at the size of 10,000 rollouts: a look that finds nothing new, and a commit of 1,000 records.
+
+use crate::fleet::{Fleet, now, records};
+use crate::measure::{Finding, Samples, timed};
+use crate::support::git_server::GitServer;
+use crate::support::origin::Origin;
+use std::collections::BTreeMap;
+use std::path::Path;
+use tidegate::git::{Draft, Edit, RemoteConfig, Store};
+use tidegate::manifest::files::RepoPath;
+use tidegate::manifest::ids::{InstanceName, RolloutId, SetId};
+use tidegate::manifest::installation::Caps;
+use tidegate::plan::draft::RecordChange;
+use tidegate::reconcile::record::{Entry, Recorder, Written, author};
+use tidegate::reconcile::source::{Branches, Looked, Source, View};
+use tidegate::record::store::{self, FileEdit};
+use tidegate::report::metrics::Metrics;
+
+const ROLLOUTS: usize = 10_000;
+const RECORDS: usize = 1_000;
+const REPETITIONS: u64 = 7;
+
+/// A repository of that fleet on a server, and who reads it.
+pub(crate) struct Repository {
+    pub(crate) server: GitServer,
+    pub(crate) origin: Origin,
+    scratch: tempfile::TempDir,
+}
+
+pub(crate) fn instance() -> InstanceName {
+    "it".parse().unwrap()
+}
+
+/// A fast-import stream of one commit.
+pub(crate) fn stream(branch: &str, parent: Option<&str>, files: &[(String, Vec<u8>)]) -> Vec<u8> {
+    let mut out = format!("commit refs/heads/{branch}\ncommitter Ana <ana@example.com> 1767225600 +0000\ndata 1\nc\n")
+        .into_bytes();
+    if let Some(parent) = parent {
+        out.extend(format!("from {parent}\n").bytes());
+    }
+    for (path, bytes) in files {
+        out.extend(format!("M 100644 inline {path}\ndata {}\n", bytes.len()).bytes());
+        out.extend(bytes);
+        out.push(b'\n');
+    }
+    out
+}
+
+impl Repository {
+    pub(crate) async fn of(fleet: &Fleet) -> Self {
+        let server = GitServer::start().await;
+        let origin = server.init("fleet");
+        let files: Vec<_> = fleet.files().into_iter().map(|(path, text)| (path, text.into_bytes())).collect();
+        origin.git_with(&["fast-import", "--quiet"], &stream("main", None, &files));
+        Self { server, origin, scratch: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        self.server.url("fleet")
+    }
+
+    /// What one process keeps under that name.
+    pub(crate) fn store(&self, name: &str) -> Store {
+        let directory = self.scratch.path().join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        Store::open(&directory, RemoteConfig::new(self.url().parse().unwrap())).unwrap()
+    }
+
+    fn source(&self, name: &str) -> Source {
+        Source::new(self.store(name), Branches::new(&instance(), "main").unwrap(), Caps::default(), Metrics::new())
+    }
+}
+
+async fn look(source: &mut Source) -> std::sync::Arc<View> {
+    match source.look_up(None).await {
+        Looked::Moved(view) => view,
+        other @ (Looked::Same | Looked::Away(_)) => panic!("{other:?}"),
+    }
+}
+
+/// Records every rollout as being at rest on what main wants.
+pub(crate) async fn record_all(store: &Store, branches: &Branches, view: &View) {
+    let changes = records(view, 1, usize::MAX);
+    let sets: Vec<BTreeMap<SetId, _>> =
+        changes.iter().map(|(rollout, _)| BTreeMap::from([(rollout.set.id.clone(), rollout.set.clone())])).collect();
+    let entries: BTreeMap<RolloutId, Entry<'_>> = changes
+        .iter()
+        .zip(&sets)
+        .map(|((rollout, change), sets)| (rollout.id.clone(), Entry { before: None, change, sets }))
+        .collect();
+    let (instance, metrics) = (instance(), Metrics::new());
+    let waiting = BTreeMap::new();
+    let recorder = Recorder { store, branches, instance: &instance, metrics: &metrics, waiting: &waiting, now: now() };
+    match recorder.record(view, &entries).await {
+        Written::Done { left_out, .. } if left_out.is_empty() => {}
+        other @ (Written::Done { .. } | Written::Moved | Written::Refused(_) | Written::Away(_)) => panic!("{other:?}"),
+    }
+}
+
+pub(crate) async fn measure() -> Vec<Finding> {
+    let repository = Repository::of(&Fleet::new("n", 20, ROLLOUTS)).await;
+    let mut source = repository.source("ours");
+    let view = look(&mut source).await;
+    record_all(source.store(), source.branches(), &view).await;
+    let view = look(&mut source).await;
+    assert_eq!(view.records.states().count(), ROLLOUTS);
+    vec![polls(&repository, &mut source).await, commits(&repository, &mut source, &view).await]
+}
+
+/// A look at the remote that finds nothing new.
+async fn polls(repository: &Repository, source: &mut Source) -> Finding {
+    let (mut ours, mut theirs) = (Samples::default(), Samples::default());
+    let url = repository.url();
+    for _ in 0..3 * REPETITIONS {
+        let (looked, time) = timed(source.look_up(None)).await;
+        assert!(matches!(looked, Looked::Same), "{looked:?}");
+        ours.add(time);
+        let mut git = tokio::process::Command::new("git");
+        git.args(["ls-remote", &url]).env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
+        let (output, time) = timed(git.output()).await;
+        assert!(output.unwrap().status.success());
+        theirs.add(time);
+    }
+    Finding {
+        what: "A poll that finds nothing new, 10,000 rollouts",
+        ours,
+        unit: "ms",
+        reference: Some(("`git ls-remote`", theirs)),
+        goal: 0.25,
+        share: 0.5,
+        why: "Both wait for the same server, which starts `git http-backend` for each request; what is ours of it is one \
+              request over a connection that is open already",
+    }
+}
+
+/// 1,000 records in one commit.
+async fn commits(repository: &Repository, source: &mut Source, view: &View) -> Finding {
+    let (mut ours, mut theirs) = (Samples::default(), Samples::default());
+    let tip = view.tips.state.clone().unwrap();
+    let other = repository.scratch.path().join("theirs.git");
+    std::process::Command::new("git")
+        .args(["clone", "--quiet", "--bare"])
+        .args([repository.origin.path(), &other])
+        .status()
+        .map(|status| assert!(status.success()))
+        .unwrap();
+    for repetition in 0..REPETITIONS {
+        let changes = records(view, repetition + 2, RECORDS);
+        let (edits, time) = timed(async { edits(view, &changes) }).await;
+        let draft = Draft {
+            parent: Some(tip.clone()),
+            edits: edits.clone(),
+            subject: "bench".to_owned(),
+            body: String::new(),
+            author: author(&instance()),
+            time: now(),
+        };
+        let (made, more) = timed(source.store().commit(draft)).await;
+        made.unwrap();
+        ours.add(time + more);
+        theirs.add(import(&other, tip.as_str(), &edits));
+    }
+    Finding {
+        what: "1,000 records in one commit, among 10,000",
+        ours,
+        unit: "ms",
+        reference: Some(("`git fast-import`", theirs)),
+        goal: 0.5,
+        share: 0.5,
+        why: "Ours writes the text of each record, hashes it and each tree above it, and stores them one by one; \
+              `git fast-import` is given the texts",
+    }
+}
+
+fn edits(
+    view: &View,
+    changes: &[(std::sync::Arc<tidegate::manifest::desired::Rollout>, RecordChange)],
+) -> BTreeMap<RepoPath, Edit> {
+    let mut all = BTreeMap::new();
+    for (rollout, change) in changes {
+        let RecordChange::Write { state, .. } = change else { continue };
+        let before = view.records.get(&rollout.id).and_then(|record| record.state.as_ref().ok());
+        for (path, edit) in store::edits(before, Some(state), &BTreeMap::new(), None).unwrap() {
+            let FileEdit::Write(bytes) = edit else { panic!("{edit:?}") };
+            all.insert(path, Edit::Write(bytes.as_slice().into()));
+        }
+    }
+    assert_eq!(all.len(), RECORDS);
+    all
+}
+
+/// The same commit, made by `git fast-import`.
+fn import(repository: &Path, parent: &str, edits: &BTreeMap<RepoPath, Edit>) -> std::time::Duration {
+    let text = |edit: &Edit| match edit {
+        Edit::Write(bytes) => bytes.to_vec(),
+        Edit::Blob(_) | Edit::Remove | Edit::RemoveDir => panic!("only files are written"),
+    };
+    let files: Vec<_> = edits.iter().map(|(path, edit)| (path.to_string(), text(edit))).collect();
+    let input = stream("bench", Some(parent), &files);
+    let start = std::time::Instant::now();
+    Origin::at(repository).git_with(&["fast-import", "--quiet", "--force"], &input);
+    start.elapsed()
+}

@@ -1,0 +1,60 @@
+//! How fast tidegate is, as ratios to what does the same on the same machine in the same run (design: speed).
+//!
+//! `cargo bench` measures all and prints the table of `docs/performance.md`; `UPDATE_DOCS=1 cargo bench` writes it; a word
+//! after `--` measures only what has it in its name. Nothing fails for being slow: what a goal is missed by is told.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "benches start programs, read clocks and environment, and print, as tests do"
+)]
+
+mod cluster;
+mod fleet;
+mod git;
+mod measure;
+mod report;
+mod rest;
+mod retreat;
+
+#[path = "../../tests/support/heap.rs"]
+mod heap;
+#[path = "../../tests/support/leader.rs"]
+mod leader;
+/// What the integration tests stand on, as far as it is of use here.
+#[allow(dead_code, reason = "a test bed offers more than benches ask of it")]
+#[path = "../../tests/it/support"]
+mod support {
+    pub(crate) mod audit;
+    pub(crate) mod cluster;
+    pub(crate) mod gateway;
+    pub(crate) mod git_server;
+    pub(crate) mod http_backend;
+    pub(crate) mod kubeconfig;
+    pub(crate) mod origin;
+}
+
+use measure::Finding;
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str()));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let mut findings: Vec<Finding> = Vec::new();
+    let mut take = |name: &str, measured: &dyn Fn() -> Vec<Finding>| {
+        if is_wanted(name) {
+            println!("… {name}");
+            let found = measured();
+            found.iter().for_each(|finding| println!("{finding}"));
+            findings.extend(found);
+        }
+    };
+    take("git", &|| runtime.block_on(git::measure()));
+    take("rest", &|| runtime.block_on(rest::measure()));
+    take("retreat", &|| runtime.block_on(retreat::measure()));
+    take("cluster", &|| runtime.block_on(cluster::measure()));
+    if std::env::var("UPDATE_DOCS").is_ok() && wanted.is_empty() {
+        report::write(&findings);
+    }
+}

@@ -1,0 +1,149 @@
+//! The world in a process, with many rollouts at rest: what a tick takes, and what each of them takes of memory.
+
+use crate::fleet::Fleet;
+use crate::git::stream;
+use crate::heap;
+use crate::leader::{Leader, is_settled, settle};
+use crate::measure::{Finding, Samples, timed};
+use crate::support::origin::Origin;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate::cluster::client::Cluster;
+use tidegate::git::{RemoteConfig, RemoteUrl, Store, create_bare};
+use tidegate::manifest::installation::{self, Installation};
+use tidegate::reconcile::clock::Clock;
+use tidegate::reconcile::evidence::Providers;
+use tidegate::reconcile::world::World;
+use tidegate::sim::kube_api::KubeApi;
+use tidegate::sim::workloads;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+/// A fifth of what the goal speaks of, so that a run takes minutes: bringing them to rest takes longer than all that is measured.
+const ROLLOUTS: usize = 2_000;
+const TICKS: usize = 50;
+
+/// A world in this process.
+pub(crate) struct Sim {
+    pub(crate) api: KubeApi,
+    pub(crate) origin: Origin,
+    pub(crate) installation: Installation,
+    pub(crate) providers: Providers,
+    scratch: tempfile::TempDir,
+    nature: JoinHandle<()>,
+}
+
+impl Drop for Sim {
+    fn drop(&mut self) {
+        self.nature.abort();
+    }
+}
+
+const HOME: &str = "tidegate";
+
+impl Sim {
+    pub(crate) fn of(fleet: &Fleet) -> Self {
+        let api = KubeApi::new(Clock::default().now());
+        api.change(|world| {
+            let all = fleet.namespaces.iter().map(String::as_str).chain([HOME]);
+            all.for_each(|namespace| world.make_namespace(namespace));
+        });
+        let scratch = tempfile::tempdir().unwrap();
+        let repository = scratch.path().join("fleet.git");
+        create_bare(&repository).unwrap();
+        let origin = Origin::at(&repository);
+        let files: Vec<_> = fleet.files().into_iter().map(|(path, text)| (path, text.into_bytes())).collect();
+        origin.git_with(&["fast-import", "--quiet"], &stream("main", None, &files));
+        let text = fleet.installation("https://bench.invalid/fleet.git", "{inCluster: {}}");
+        let installation = installation::parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).unwrap();
+        let nature = tokio::spawn(play(api.clone()));
+        Self { api, origin, installation, providers: Providers::new(), scratch, nature }
+    }
+
+    /// What a process works on that has this name.
+    pub(crate) async fn world(&self, name: &str) -> World {
+        let directory: PathBuf = self.scratch.path().join(name);
+        std::fs::create_dir_all(&directory).unwrap();
+        let remote = RemoteConfig::new(RemoteUrl::Local(self.scratch.path().join("fleet.git")));
+        let home = HOME.parse().unwrap();
+        World {
+            cluster: Cluster::over(self.api.caller(name), home, &self.installation.instance).await.unwrap(),
+            store: Store::open(&directory, remote).unwrap(),
+            providers: self.providers.clone(),
+            clock: Clock::default(),
+        }
+    }
+}
+
+/// Plays the controllers, a few times a second: a turn looks at the whole world.
+async fn play(api: KubeApi) {
+    let mut changes = api.changes();
+    loop {
+        let now = Clock::default().now();
+        api.change(|world| {
+            workloads::pass(world, (now - world.now()).max(chrono::TimeDelta::zero()));
+            workloads::settle(world);
+        });
+        changes.borrow_and_update();
+        sleep(Duration::from_millis(200)).await;
+        if changes.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+pub(crate) async fn measure() -> Vec<Finding> {
+    let (ticks, small) = at_rest(ROLLOUTS).await;
+    let (_, large) = at_rest(2 * ROLLOUTS).await;
+    let mut slope = Samples::default();
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+    slope.push((large as f64 - small as f64) / ROLLOUTS as f64 / 1_024.0);
+    let tick = Finding {
+        what: "A tick over 2,000 rollouts at rest (world in a process; the goal is a fifth of that for 10,000)",
+        ours: ticks,
+        unit: "ms",
+        reference: None,
+        goal: 4.0,
+        share: 0.5,
+        why: "Each tick compares what the plan of each rollout depends on with what it was",
+    };
+    let memory = Finding {
+        what: "Memory for each rollout, from 2,000 to 4,000 (world in a process)",
+        ours: slope,
+        unit: "KiB",
+        reference: None,
+        goal: 2.0,
+        share: 0.5,
+        why: "What is kept are not ids and hashes alone: the manifests of main as files and as objects, the record, and each live \
+              object of the rollout (Deployment, Pod) with its managed fields, all as trees of JSON",
+    };
+    vec![tick, memory]
+}
+
+/// What ticks take over so many, and what a process holds that has just started among them.
+async fn at_rest(count: usize) -> (Samples, usize) {
+    let fleet = Fleet::new("n", 20, count);
+    let sim = Arc::new(Sim::of(&fleet));
+    let ((), took) = timed(async {
+        let mut leader = Leader::start(sim.world("first").await, &sim.installation, "first").await;
+        settle(&mut leader.term()).await;
+        leader.end().await;
+    })
+    .await;
+    println!("  {count} rollouts at rest after {} s", took.as_secs());
+    let before = heap::held();
+    let mut leader = Leader::start(sim.world("first").await, &sim.installation, "second").await;
+    let mut ticks = Samples::default();
+    let mut term = leader.term();
+    settle(&mut term).await;
+    let held = heap::held().saturating_sub(before);
+    for _ in 0..TICKS {
+        let (next, time) = timed(term.tick()).await;
+        assert!(is_settled(&term, next), "nothing is left to do");
+        ticks.add(time);
+    }
+    drop(term);
+    leader.end().await;
+    (ticks, held)
+}

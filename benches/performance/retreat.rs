@@ -1,0 +1,133 @@
+//! From evidence to the retreat, with 1,000 open runs in the world in a process: all of the controller, without the way of a
+//! request to a real API server.
+
+use crate::fleet::Fleet;
+use crate::git::stream;
+use crate::measure::{Finding, Samples};
+use crate::rest::Sim;
+use futures::future::{BoxFuture, ready};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tidegate::analysis::judge::{Range, Reading};
+use tidegate::analysis::provider::Provider;
+use tidegate::reconcile::controller::{self, Once, Options};
+use tidegate::sim::kube_api::resource::Resource;
+use tidegate::sim::kube_api::{Seen, Verb, Verdict, What};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+const RUNS: usize = 1_000;
+const RETREATS: usize = 120;
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// What is measured of each rollout: nothing is wrong, but of those that are doomed.
+#[derive(Default)]
+pub(crate) struct Meter {
+    /// When the bad news of each was given.
+    doomed: Mutex<BTreeMap<String, Option<Instant>>>,
+}
+
+impl Provider for Meter {
+    fn read<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Reading> {
+        let mut doomed = self.doomed.lock().unwrap();
+        let value = doomed.get_mut(&range.query.query).map_or(0.0, |told| {
+            told.get_or_insert_with(Instant::now);
+            1.0
+        });
+        let mut samples = BTreeMap::new();
+        let mut at = range.from;
+        while at <= range.until {
+            samples.insert(at, value);
+            at += range.interval.delta();
+        }
+        Box::pin(ready(Reading::Samples(samples)))
+    }
+}
+
+/// How many runs stand at a tenth.
+fn at_a_tenth(sim: &Sim) -> usize {
+    let routes = Resource::of_kind("gateway.networking.k8s.io/v1", "HTTPRoute").unwrap();
+    let split = |route: &&Arc<serde_json::Value>| {
+        route["spec"]["rules"][0]["backendRefs"].as_array().is_some_and(|refs| refs.len() == 2)
+    };
+    sim.api.look(|world| world.list(routes, "").filter(split).count())
+}
+
+pub(crate) async fn measure() -> Vec<Finding> {
+    let fleet = Fleet { routed: RUNS, ..Fleet::new("n", 20, RUNS) };
+    let mut sim = Sim::of(&fleet);
+    let meter = Arc::new(Meter::default());
+    sim.providers.insert("bench".parse().unwrap(), meter.clone());
+    sim.installation.repository.poll = Duration::from_secs(5);
+    let options = |once| Options { once, listen: None, identity: "one".to_owned() };
+    let once = options(Once::Yes { timeout: PATIENCE });
+    let stop = CancellationToken::new();
+    controller::run_in(sim.world("one").await, &sim.installation, &once, &stop).await.unwrap();
+    let files: Vec<_> = (0..RUNS).map(|n| (fleet.manifests_path(n), fleet.manifests(n, 2).into_bytes())).collect();
+    sim.origin.git_with(&["fast-import", "--quiet"], &stream("main", Some("refs/heads/main^0"), &files));
+
+    let (world, installation, stop) = (sim.world("one").await, sim.installation.clone(), CancellationToken::new());
+    let (told, go_on) = (stop.clone(), options(Once::No));
+    let running = tokio::spawn(async move { controller::run_in(world, &installation, &go_on, &told).await.map(drop) });
+    let open = async {
+        while at_a_tenth(&sim) < RUNS {
+            sleep(Duration::from_millis(200)).await;
+        }
+    };
+    timeout(PATIENCE, open).await.expect("all runs stand at a tenth");
+    // What opening them has left to do is done, and the questions of their checks are spread.
+    sleep(Duration::from_secs(15)).await;
+    let written = retreats(&fleet, &sim, &meter).await;
+    stop.cancel();
+    running.await.unwrap().unwrap();
+
+    let mut times = Samples::default();
+    let told = meter.doomed.lock().unwrap().clone();
+    for (name, at) in &*written.lock().unwrap() {
+        times.add(at.duration_since(told[name].expect("it was told")));
+    }
+    assert_eq!(times.len(), RETREATS);
+    let finding = |what, share, goal| Finding {
+        what,
+        ours: times.clone(),
+        unit: "ms",
+        reference: None,
+        goal,
+        share,
+        why: "What wakes a tick waits for the one that is under way, and each tick plans every rollout anew that something happened \
+              to in its namespace",
+    };
+    vec![
+        finding("From a measurement to the retreat, 1,000 open runs, p50 (world in a process)", 0.5, 15.0),
+        finding("The same, p99", 0.99, 100.0),
+    ]
+}
+
+/// Dooms some, one after the other; when the route of each was written.
+async fn retreats(fleet: &Fleet, sim: &Sim, meter: &Arc<Meter>) -> Arc<Mutex<BTreeMap<String, Instant>>> {
+    let written: Arc<Mutex<BTreeMap<String, Instant>>> = Arc::default();
+    let (seen, known) = (Arc::clone(&written), Arc::clone(meter));
+    sim.api.judge(move |asked: &Seen<'_>| {
+        let patch = matches!(asked.what, What::Request { verb: Verb::Patch, dry_run: false });
+        if patch && asked.resource.plural == "httproutes" && asked.subresource.is_empty() && asked.caller == "one" {
+            let told = known.doomed.lock().unwrap().get(asked.name).copied().flatten();
+            if told.is_some() {
+                seen.lock().unwrap().entry(asked.name.to_owned()).or_insert_with(Instant::now);
+            }
+        }
+        Verdict::Pass
+    });
+    for n in 0..RETREATS {
+        meter.doomed.lock().unwrap().insert(fleet.place(n * RUNS / RETREATS).0, None);
+        sleep(Duration::from_millis(150)).await;
+    }
+    let all = async {
+        while written.lock().unwrap().len() < RETREATS {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(PATIENCE, all).await.expect("all go back");
+    sim.api.acquit();
+    written
+}

@@ -1,0 +1,102 @@
+//! What tidegate has written to Git: records, plans, and Git's own trees.
+
+use crate::budget::{Fate, tried, within};
+use crate::change::{Few, Inside, Text};
+use crate::world::{RUN, id, plan_text};
+use arbitrary::{Arbitrary, Result, Unstructured};
+use serde_json::Value;
+use std::sync::Arc;
+use tidegate::plan::draft::RecordChange;
+use tidegate::plan::input::{Input, Recorded};
+use tidegate::plan::planner;
+use tidegate::record::dashboard::{self, Row};
+use tidegate::record::message::{self, Change};
+use tidegate::record::state::RolloutState;
+use tidegate::record::store;
+
+/// A document that a program wrote, changed as a text or as a value.
+#[derive(Debug)]
+enum Written {
+    Text(Text),
+    Values(Few<Inside>),
+}
+
+impl<'a> Arbitrary<'a> for Written {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        Ok(if u.ratio(1, 5)? { Self::Text(u.arbitrary()?) } else { Self::Values(u.arbitrary()?) })
+    }
+}
+
+impl Written {
+    fn bytes(&self, seed: &str) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.bytes(&[seed.to_owned()]),
+            Self::Values(changes) => {
+                let mut value: Value = serde_yaml::from_str(seed).expect("YAML");
+                changes.0.iter().for_each(|change| change.apply(&mut value));
+                serde_yaml::to_string(&value).expect("YAML").into_bytes()
+            }
+        }
+    }
+}
+
+/// What a plan makes of it can be written down and told.
+pub(crate) fn is_planned(input: &Input) {
+    let plan = planner::plan(input);
+    let before = match &input.recorded {
+        Recorded::State(state, _) => Some(&**state),
+        Recorded::None | Recorded::Unreadable(_) => None,
+    };
+    if let RecordChange::Write { state, plan, what } = &plan.record {
+        reads_again(state);
+        drop(message::commit(&[Change { rollout: &input.id, before, after: Some(state), why: what }]));
+        // A set may be missing, which is an outcome; the files lie where the rollout's belong.
+        if let Ok(edits) = store::edits(before, Some(state), &input.sets, plan.as_deref()) {
+            let root = store::paths(&input.id).root;
+            assert!(edits.keys().all(|path| path.is_within(&root)), "{edits:?}");
+        }
+    }
+}
+
+fn reads_again(state: &RolloutState) {
+    let text = store::print_state(state);
+    let again = store::parse_state(&state.metadata, text.as_bytes()).expect("what was written reads");
+    assert_eq!(store::print_state(&again), text);
+    // What this version does not know is equal if it is written alike.
+    assert_eq!(RolloutState { unknown: state.unknown.clone(), ..again }, *state, "{text}");
+}
+
+#[test]
+fn a_record_is_read_and_planned_or_refused() {
+    let seed = store::print_state(&RUN.state);
+    tried("records", 600, move |written: &Written| {
+        let bytes = written.bytes(&seed);
+        let Ok(state) = within(bytes.len(), || store::parse_state(&id(), &bytes)) else { return Fate::Refused };
+        reads_again(&state);
+        let prod = "prod".parse().expect("a name");
+        drop(dashboard::print(&prod, &[Row { state: &state, waiting: &["it waits".to_owned()] }]));
+        let mut input = RUN.input();
+        if let Recorded::State(_, plan) = input.recorded {
+            input.recorded = Recorded::State(Box::new(state), plan);
+        }
+        is_planned(&input);
+        Fate::Taken
+    });
+}
+
+#[test]
+fn a_plan_is_read_and_followed_or_refused() {
+    let seed = plan_text(&RUN.texts).to_owned();
+    tried("plans", 700, move |written: &Written| {
+        let bytes = written.bytes(&seed);
+        let Ok(plan) = within(bytes.len(), || store::parse_plan(&bytes)) else { return Fate::Refused };
+        let text = store::print_plan(&plan);
+        assert_eq!(store::parse_plan(text.as_bytes()).expect("what was written reads"), plan, "{text}");
+        let mut input = RUN.input();
+        if let Recorded::State(state, _) = input.recorded {
+            input.recorded = Recorded::State(state, Some(Arc::new(plan)));
+        }
+        is_planned(&input);
+        Fate::Taken
+    });
+}
