@@ -85,11 +85,9 @@ async fn play(api: KubeApi) {
             workloads::pass(world, (now - world.now()).max(chrono::TimeDelta::zero()));
             workloads::settle(world);
         });
-        changes.borrow_and_update();
+        changes.mark_seen();
         sleep(Duration::from_millis(200)).await;
-        if changes.changed().await.is_err() {
-            return;
-        }
+        changes.changed().await;
     }
 }
 
