@@ -186,7 +186,7 @@ fn go_on(
         wake_at_deadline(draft, plan, stop, &converged);
         if let Some(why) = gone(plan, &converged).filter(|_| stop.clock.exposed.is_some() && stop.clock.lost.is_none())
         {
-            draft.note(format!("{} is not in force any more: {}", stop.step, why.as_str()));
+            draft.note(format!("not in force any more: {}", why.as_str()));
             let clock = Clock { lost: Some(draft.now()), ..stop.clock };
             draft.state.phase = with_clock(&draft.state.phase, clock);
         }
@@ -201,8 +201,7 @@ fn go_on(
     let reached = procedure::reached(plan, step, &stop.clock, draft.now(), &draft.input.gaps);
     if let Some(clock) = reached.filter(|_| procedure::soak(plan, run, step) > Span::ZERO) {
         draft.state.phase = with_clock(&draft.state.phase, clock);
-        let again = if stop.clock.lost.is_some() { " again" } else { "" };
-        draft.note(format!("{} reached{again}", stop.step));
+        draft.note(if stop.clock.lost.is_some() { "in force again" } else { "reached" });
         draft.wake(draft.now());
         return;
     }

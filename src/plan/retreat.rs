@@ -4,7 +4,7 @@ use super::action::{Action, Class, Verb};
 use super::context::{Context, Stable, exactly};
 use super::exposure::{self, Ready};
 use super::report::{Reason, Wait};
-use crate::manifest::ids::RunId;
+use crate::manifest::ids::{Percent, RunId};
 use crate::manifest::object::{Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::{Posture, Role, Split};
 use crate::record::state::Run;
@@ -76,9 +76,10 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     let serves = restored && stable_serves(context, context.live.get(&context.target()), exposure::ready(context));
     let marks = out.actions.len();
     let lowered = lower(context, run, &mark, serves, &mut out);
-    if restored && context.stable == Stable::Untouched {
-        // Traffic goes first (C-21): a mark on stable may not be taken, and what follows it is left then. From promote on the
-        // mark comes first: a paused leader may be about to overwrite the stable that traffic goes back to.
+    let promote_may_follow = exposure::live_split(context).map_or(true, |split| split.weight == Percent::ALL);
+    if restored && context.stable == Stable::Untouched && !promote_may_follow {
+        // Traffic goes first (C-21): a mark on stable may not be taken, and what follows it is left then. Once all requests
+        // are sent past stable the mark comes first: a paused leader may be about to overwrite what traffic goes back to.
         out.actions.rotate_left(marks);
     }
     out.seen = lowered && restored && known && to_mark.iter().all(|r| is_marked(context, r, run));

@@ -287,6 +287,10 @@ impl Controller {
                         over = self.term(&mut lead) => if over == Over::Settled { break },
                         () = &mut late => break,
                     }
+                    if lead.held().is_some() {
+                        // Lost and got again between two looks: nothing more would tell of it.
+                        continue;
+                    }
                     "the Lease was lost".to_owned()
                 }
             };

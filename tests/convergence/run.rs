@@ -70,6 +70,8 @@ struct Play {
     running: BTreeMap<String, AbortHandle>,
     /// Who comes back when.
     returns: Vec<(Time, String)>,
+    /// Until when somebody who came back may not lead yet: the Lease of the dead has to run out.
+    led_by: Time,
     timed: Vec<Fault>,
     /// When the state branch is put right, and where.
     mends: Option<(Time, git2::Oid)>,
@@ -123,6 +125,7 @@ impl Play {
             tasks,
             running: BTreeMap::new(),
             returns: Vec::new(),
+            led_by: Time::MIN_UTC,
             timed,
             mends: None,
             began,
@@ -184,7 +187,7 @@ impl Play {
         while quiet < QUIET {
             self.happen().await;
             let now = self.stage.clock.now();
-            let mut busy = self.mends.is_some() || !self.returns.is_empty();
+            let mut busy = self.mends.is_some() || !self.returns.is_empty() || now < self.led_by;
             for player in &mut self.players {
                 let pace = player.step(&self.host, &mut lock(&self.checker), now);
                 for deed in player.deeds() {
@@ -246,6 +249,7 @@ impl Play {
         let due: Vec<(Time, String)> = due;
         for (_, name) in due {
             self.start(&name, Once::No);
+            self.led_by = now + TimeDelta::seconds(30);
         }
         let second = u64::try_from((now - self.began).num_seconds()).unwrap();
         while let Some(fault) =

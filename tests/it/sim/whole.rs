@@ -161,6 +161,24 @@ async fn a_good_version_is_promoted_and_a_bad_one_goes_back_by_what_is_measured(
     assert_eq!((story.image().as_str(), story.weight()), ("web:2", 0));
 }
 
+#[tokio::test(start_paused = true)]
+async fn x_11_who_loses_the_lease_and_has_it_again_at_once_goes_on() {
+    let mut story =
+        Story::begin(&ROLLOUT.replace("before: {approval: pullRequest}, ", "").replace("1h", "1m").replace("30", "1"))
+            .await;
+    story.start("one");
+    story.steady(Rest::Initialized).await;
+    let leases = tidegate::sim::kube_api::resource::Resource::of_kind("coordination.k8s.io/v1", "Lease").unwrap();
+    story.stage.api.change(|world| {
+        let lease = world.get(leases, "tidegate", "tidegate-world").unwrap().clone();
+        world.delete(&lease).unwrap();
+    });
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    story.stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.unwrap();
+    let record = story.steady(Rest::Succeeded).await;
+    assert!(record.writer.epoch > 1, "the Lease was made anew");
+}
+
 /// Whether a request changes something that others see: what the Lease says is between controllers.
 fn writes(seen: &Seen<'_>) -> bool {
     let changes = match seen.what {
