@@ -23,6 +23,8 @@ fn directory() -> PathBuf {
 /// Plays one scenario.
 fn play(name: &str) {
     let script = script::Script::read(directory().join(format!("{name}.txt")));
+    // The pauses between tries are as long in each run.
+    tidegate::cluster::chance::repeat(1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     script.compare(&runtime.block_on(commands::run(&script)));
 }
