@@ -339,7 +339,8 @@ impl Controller {
             if self.stop.is_cancelled() {
                 return Over::Settled;
             }
-            if !lead.still(&held) {
+            // Who has the Lease again after it had run out begins anew, be it under the same epoch: it inherits a gap.
+            if !lead.still(&held) || !self.begun.is_empty() {
                 return Over::Lost;
             }
             if pace.poll_is_due() {

@@ -162,6 +162,23 @@ async fn a_good_version_is_promoted_and_a_bad_one_goes_back_by_what_is_measured(
 }
 
 #[tokio::test(start_paused = true)]
+async fn x_14_a_pause_of_the_process_is_no_part_of_a_soak() {
+    let slow = ROLLOUT.replace("before: {approval: pullRequest}, ", "").replace("1h", "10m").replace("30", "1");
+    let mut story = Story::begin(&slow).await;
+    story.start("one");
+    story.steady(Rest::Initialized).await;
+    story.stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.unwrap();
+    let exposed = |record: &RolloutState| record.phase.stop().is_some_and(|stop| stop.clock.exposed.is_some());
+    story.until("a tenth", exposed).await;
+    // Nobody else takes the Lease meanwhile, so that the epoch stays.
+    tokio::time::advance(Duration::from_secs(3_600)).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let record = story.stage.record(&Story::id()).await.unwrap().unwrap();
+    assert_eq!(record.phase.stop().map(|stop| stop.step.as_str()), Some("tenth"));
+    story.steady(Rest::Succeeded).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn x_11_who_loses_the_lease_and_has_it_again_at_once_goes_on() {
     let mut story =
         Story::begin(&ROLLOUT.replace("before: {approval: pullRequest}, ", "").replace("1h", "1m").replace("30", "1"))
