@@ -137,7 +137,9 @@ impl Term<'_> {
                 open += usize::from(is_under_way(state) && !before.is_some_and(is_under_way));
             }
             self.table.planned(&id, fingerprint, &plan, snapshot.now);
-            if plan.waits.is_empty() && plan.needs.is_empty() && plan.questions.is_empty() {
+            let asks = !plan.waits.is_empty() || !plan.needs.is_empty() || !plan.questions.is_empty();
+            // A record that Git does not take is planned again, from the same answers.
+            if !asks && plan.record == RecordChange::Keep {
                 self.shell.evidence.settled(&id);
             }
             plans.insert(id, Planned { input, plan });
