@@ -26,8 +26,8 @@ enum DryRun {
 impl Cluster {
     /// Does one action.
     ///
-    /// *Guarantees*: what is not as the action expects is left alone (`Stale`). At most one write is done. Fields of others are taken only where
-    /// [`may_force`] says so, and only from the version that was read.
+    /// *Guarantees*: what is not as the action expects is left alone (`Stale`). At most one write is done. Fields of others
+    /// are taken only where [`may_force`] says so, and only from the version that was read.
     /// *Assumptions*: the caller has checked that the record allows it.
     pub async fn perform(&self, action: &Action) -> Outcome {
         if action.cluster_uid != self.uid() {

@@ -107,6 +107,26 @@ reasons! {
     RetreatBlocked: "operations", "Traffic could not be taken back; it is tried again.", "give tidegate the right that the message names, or take the traffic back by hand: all weight on stable";
 }
 
+impl Reason {
+    /// Whether it ends by itself in a moment, as somebody is at work: not yet the end of `tidegate run --once`.
+    #[must_use]
+    pub fn is_passing(self) -> bool {
+        matches!(
+            self,
+            Self::Writing
+                | Self::Evidence
+                | Self::CandidateNotReady
+                | Self::StableNotReady
+                | Self::RouteNotEffective
+                | Self::Retrying
+                | Self::StaleRead
+                | Self::ClusterAway
+                | Self::GitAway
+                | Self::RetreatBlocked
+        )
+    }
+}
+
 impl Wait {
     /// A reason with its message.
     #[must_use]

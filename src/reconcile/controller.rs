@@ -115,9 +115,9 @@ pub async fn run(installation: Installation, options: Options, cache: &Path) -> 
     }
 }
 
-/// The same in a world that is connected to; where nothing in it is left to chance, the same world makes the same run:
-/// what is ready at the same time is taken in a fixed order. It goes on until `stop` is cancelled. Dropped before its end it leaves everything as a
-/// process does that is killed.
+/// The same in a world that is connected to, until `stop` is cancelled. Dropped before its end it leaves everything as a
+/// process does that is killed. Where nothing in the world is left to chance, the same world makes the same run: what is ready
+/// at the same time is taken in a fixed order.
 ///
 /// # Errors
 /// As [`run`].
@@ -404,27 +404,10 @@ fn note(notes: &mut Notes, term: &Term<'_>, held: &LeaseHeld) -> bool {
     modified
 }
 
-/// Reasons that end by themselves in a moment, as somebody is at work: not yet the end of `--once`.
-fn is_passing(reason: Reason) -> bool {
-    matches!(
-        reason,
-        Reason::Writing
-            | Reason::Evidence
-            | Reason::CandidateNotReady
-            | Reason::StableNotReady
-            | Reason::RouteNotEffective
-            | Reason::Retrying
-            | Reason::StaleRead
-            | Reason::ClusterAway
-            | Reason::GitAway
-            | Reason::RetreatBlocked
-    )
-}
-
 /// Whether nothing is left that happens by itself in the next seconds, be it that what did not succeed is tried again.
 fn is_quiet(term: &Term<'_>, pace: &Pace) -> bool {
     let soon = pace.wake_at <= Instant::now() + Duration::from_secs(5);
-    term.source.view().is_some() && !soon && !term.table.reasons().any(is_passing)
+    term.source.view().is_some() && !soon && !term.table.reasons().any(Reason::is_passing)
 }
 
 fn waiting(table: &Table) -> Waiting {

@@ -5,7 +5,7 @@
 
 use super::faults;
 use super::source::{Branches, Record, Records, View};
-use crate::git::{Draft, Edit, GitError, Person, Pushed, RefName, Store};
+use crate::git::{Draft, Edit, GitError, Person, Pushed, Store};
 use crate::manifest::desired::Set;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, CommitId, InstanceName, RolloutId, RunId, SetId, StepName};
@@ -18,7 +18,6 @@ use crate::record::posture::PostureDigest;
 use crate::record::state::{RolloutState, Time};
 use crate::record::store::{self, FileEdit, RecordError};
 use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
-use crate::rules::{Rule, holds};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -207,9 +206,6 @@ impl Recorder<'_> {
         if good.is_empty() {
             return Written::Refused(left_out);
         }
-        if !holds(Rule::Swap) {
-            book.tip = self.newest(&self.branches.state).await;
-        }
         let tried = self.push(view, &book, &good).await;
         match tried {
             Try::Done(tip) => book.turn(&good, tip),
@@ -255,13 +251,6 @@ impl Recorder<'_> {
             Ok(Pushed::Rejected { why }) => Try::Rejected(why),
             Err(error) => failed(&error),
         }
-    }
-
-    /// Where a branch is now, whatever was planned from.
-    async fn newest(&self, branch: &RefName) -> Option<CommitId> {
-        let tips = self.store.ls_refs(&[branch.as_str()]).await.ok()?;
-        self.store.fetch(&tips).await.ok()?;
-        tips.get(branch).cloned()
     }
 
     fn draft(&self, book: &Book<'_>, good: &BTreeMap<&RolloutId, Prepared<'_>>) -> Draft {

@@ -104,21 +104,6 @@ impl Leader {
     }
 }
 
-/// Whether somebody is at work for that reason.
-fn is_passing(reason: Reason) -> bool {
-    matches!(
-        reason,
-        Reason::Writing
-            | Reason::Evidence
-            | Reason::CandidateNotReady
-            | Reason::StableNotReady
-            | Reason::RouteNotEffective
-            | Reason::Retrying
-            | Reason::StaleRead
-            | Reason::ClusterAway
-    )
-}
-
 /// Ticks until `done` says so after a tick.
 #[allow(dead_code, reason = "tests tick by themselves")]
 pub(crate) async fn drive(term: &mut Term<'_>, mut done: impl FnMut(&Term<'_>, Next) -> bool) {
@@ -147,5 +132,5 @@ pub(crate) async fn settle(term: &mut Term<'_>) {
 
 /// Whether nothing is left to do that happens by itself.
 pub(crate) fn is_settled(term: &Term<'_>, next: Next) -> bool {
-    next >= Next::GitAway && term.source.view().is_some() && !term.table.reasons().any(is_passing)
+    next >= Next::GitAway && term.source.view().is_some() && !term.table.reasons().any(Reason::is_passing)
 }

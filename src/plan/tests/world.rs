@@ -5,8 +5,9 @@ use super::super::draft::{RecordChange, RolloutPlan};
 use super::super::evidence::{Answer, Evidence, Measurement, Need};
 use super::super::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use super::super::planner;
+pub(super) use super::behaviour::{Gateway, Metric, Pods};
 use super::manifests::{CANARY, QUICK, hex, id, object, plan, set};
-use crate::analysis::judge::{Range, Reading};
+use crate::analysis::judge::Range;
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::manifest::decision::{Decision, DecisionAction};
@@ -26,43 +27,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(super) const MANAGER: &str = "tidegate-prod";
-
-/// How the pods of an image behave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pods {
-    Ready,
-    Stuck,
-}
-
-/// How the gateway controller behaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Gateway {
-    On,
-    Off,
-    Refuse,
-}
-
-/// What is measured of the candidate.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Metric {
-    Value(f64),
-    Silent,
-    Away,
-}
-
-impl Metric {
-    fn read(self, range: &Range) -> Reading {
-        match self {
-            Self::Value(value) => {
-                let count = (range.until - range.from).num_seconds() / range.interval.delta().num_seconds();
-                let at = |n: i64| range.until - range.interval.delta() * i32::try_from(n).expect("few");
-                Reading::Samples((0..=count).map(|n| (at(n), value)).collect())
-            }
-            Self::Silent => Reading::Samples(BTreeMap::new()),
-            Self::Away => Reading::Away("refused".to_owned()),
-        }
-    }
-}
 
 /// One thing that a tick does to the outside.
 #[derive(Debug, Clone)]

@@ -2,8 +2,9 @@
 
 use chrono::TimeDelta;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use tidegate::git::{Errand, Fate};
 use tidegate::manifest::ids::RolloutId;
 use tidegate::reconcile::controller::{Once, Options};
 use tidegate::record::state::{Phase, Rest, RolloutState};
@@ -175,6 +176,33 @@ async fn x_14_a_pause_of_the_process_is_no_part_of_a_soak() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     let record = story.stage.record(&Story::id()).await.unwrap().unwrap();
     assert_eq!(record.phase.stop().map(|stop| stop.step.as_str()), Some("tenth"));
+    story.steady(Rest::Succeeded).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_24_what_was_asked_for_a_record_that_git_refuses_is_not_asked_again() {
+    let quick = ROLLOUT.replace("before: {approval: pullRequest}, ", "").replace("1h", "1m").replace("30", "1");
+    let mut story = Story::begin(&quick).await;
+    story.start("one");
+    story.steady(Rest::Initialized).await;
+    let (asked, pushed, refuses) = (AtomicU64::new(0), AtomicU64::new(0), Arc::new(AtomicBool::new(true)));
+    story.stage.api.judge(move |seen| {
+        if let What::Request { dry_run: true, .. } = seen.what {
+            assert!(asked.fetch_add(1, Ordering::Relaxed) < 50, "dry runs are asked again without a pause");
+        }
+        Verdict::Pass
+    });
+    let refused = Arc::clone(&refuses);
+    // The run is opened; that it enters its first step is not taken.
+    story.stage.judge_git(move |_, errand| match errand {
+        Errand::Push(_) if pushed.fetch_add(1, Ordering::Relaxed) > 0 && refused.load(Ordering::Relaxed) => {
+            Fate::Rejected
+        }
+        Errand::Push(_) | Errand::LookUp | Errand::Fetch => Fate::Pass,
+    });
+    story.stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    refuses.store(false, Ordering::Relaxed);
     story.steady(Rest::Succeeded).await;
 }
 
