@@ -14,6 +14,7 @@ mod credentials;
 mod gauge;
 mod history;
 mod http;
+mod local;
 mod look;
 mod merge;
 mod push;

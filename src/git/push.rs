@@ -1,17 +1,15 @@
 //! Compare-and-swap pushes: a branch moves only from the tip that the caller planned from.
 
 use super::commit::commit_id;
-use super::repo::{Inner, Remote, remember};
+use super::repo::{Remote, remember};
 use super::transport::Operation;
-use super::weather::{self, Errand, Fate};
-use super::{GitError, RefName, Store, clean, oid, refs};
+use super::weather::{Errand, Fate};
+use super::{GitError, RefName, Store, clean, local, oid};
 use crate::manifest::ids::CommitId;
 use crate::rules::{Rule, holds};
-use git2::{Direction, ErrorClass, ErrorCode, Oid, PushOptions, RemoteCallbacks, Repository};
+use git2::{Direction, ErrorCode, Oid, PushOptions, RemoteCallbacks, Repository};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::Path;
 
 /// What became of a push that the server answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,12 +37,12 @@ pub enum Pushed {
 }
 
 /// One branch from one tip to another.
-struct Swap {
-    branch: RefName,
-    expected: Option<CommitId>,
-    new: Option<CommitId>,
+pub(super) struct Swap {
+    pub(super) branch: RefName,
+    pub(super) expected: Option<CommitId>,
+    pub(super) new: Option<CommitId>,
     unless_moved: Option<(RefName, CommitId)>,
-    fate: Fate,
+    pub(super) fate: Fate,
 }
 
 impl Store {
@@ -93,7 +91,7 @@ impl Store {
                     let bytes = limits.advertisement_bytes;
                     Operation::run(http, bytes, bytes, &doing, |url, _| over_http(repository, url, &swap))?
                 }
-                Remote::Local(path) => in_directory(inner, repository, path, &swap)?,
+                Remote::Local(path) => local::push(inner, repository, path, &swap)?,
             };
             if matches!(pushed, Pushed::Done { .. }) {
                 remember(repository, &swap.branch, swap.new.as_ref().map(|id| oid(id.as_str())))?;
@@ -106,7 +104,7 @@ impl Store {
 
 impl Swap {
     /// Compares what a server shows with what the caller expects; takes our own branch out of `tips`.
-    fn refuse(&self, tips: &mut BTreeMap<RefName, CommitId>) -> Option<Pushed> {
+    pub(super) fn refuse(&self, tips: &mut BTreeMap<RefName, CommitId>) -> Option<Pushed> {
         if let Some((source, expected)) = &self.unless_moved {
             let found = tips.get(source);
             if found != Some(expected) {
@@ -212,78 +210,4 @@ fn refusal(why: &str, remarks: &str) -> Pushed {
         return Pushed::Raced { found: None };
     }
     Pushed::Rejected { why: clean(&format!("{why}: {}", remarks.trim())) }
-}
-
-/// libgit2's own push to a local path moves the branch whatever it finds there. Here the objects are handed over, and the
-/// branch is moved under its lock only if it still is where it was expected. No hooks run, as there is no server.
-fn in_directory(inner: &Inner, repository: &Repository, path: &Path, swap: &Swap) -> Result<Pushed, GitError> {
-    let doing = format!("push {} to {}", swap.branch, path.display());
-    let failed = |error| GitError::local(&doing, error);
-    if swap.fate == Fate::Rejected {
-        return Ok(Pushed::Rejected { why: "not allowed, on purpose".to_owned() });
-    }
-    let mut tips = refs::in_directory(path, &["refs/heads/"], &inner.config.limits)?;
-    if let Some(refused) = swap.refuse(&mut tips) {
-        return Ok(refused);
-    }
-    let remote = refs::open_local(path)?;
-    let name = swap.branch.as_str();
-    let expected = swap.expected.as_ref().map(|id| oid(id.as_str()));
-    let expected = if holds(Rule::Swap) { expected } else { remote.refname_to_id(name).ok() };
-    let moved = match (&swap.new, expected) {
-        (Some(new), expected) => {
-            let new = oid(new.as_str());
-            let grows = |old| repository.graph_descendant_of(new, old);
-            if holds(Rule::Swap) && expected.is_some_and(|old| old != new && !grows(old).unwrap_or(false)) {
-                return Ok(Pushed::Rejected { why: "the new commit does not descend from the old one".to_owned() });
-            }
-            hand_over(repository, &remote, new, &tips, expected).map_err(failed)?;
-            remote.reference_matching(name, new, true, expected.unwrap_or(Oid::ZERO_SHA1), "push").map(drop)
-        }
-        (None, Some(_)) => remote.find_reference(name).and_then(|mut reference| {
-            if reference.target() == expected {
-                reference.delete()
-            } else {
-                Err(git2::Error::new(ErrorCode::Modified, ErrorClass::Reference, "the branch moved"))
-            }
-        }),
-        (None, None) => Ok(()),
-    };
-    match moved {
-        Ok(()) if swap.fate == Fate::Lost => Err(weather::away(&Errand::Push(swap.branch.clone()))),
-        Ok(()) => Ok(Pushed::Done { others: tips }),
-        Err(error)
-            if matches!(
-                error.code(),
-                ErrorCode::Modified | ErrorCode::NotFound | ErrorCode::Exists | ErrorCode::Locked
-            ) =>
-        {
-            let found = remote.refname_to_id(name).ok().map(commit_id);
-            Ok(Pushed::Raced { found })
-        }
-        Err(error) => Err(failed(error)),
-    }
-}
-
-/// Copies `new` and what it needs into a repository on this machine; what its branches have is not sent.
-fn hand_over(
-    from: &Repository,
-    to: &Repository,
-    new: Oid,
-    tips: &BTreeMap<RefName, CommitId>,
-    expected: Option<Oid>,
-) -> Result<(), git2::Error> {
-    let mut walk = from.revwalk()?;
-    walk.push(new)?;
-    for old in tips.values().map(|id| oid(id.as_str())).chain(expected) {
-        if from.find_commit(old).is_ok() {
-            walk.hide(old)?;
-        }
-    }
-    let mut pack = from.packbuilder()?;
-    pack.insert_walk(&mut walk)?;
-    let odb = to.odb()?;
-    let mut writer = odb.packwriter()?;
-    pack.foreach(|bytes| writer.write_all(bytes).is_ok())?;
-    writer.commit().map(drop)
 }

@@ -9,7 +9,6 @@ use crate::manifest::ids::{CommitId, InvalidId};
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -70,18 +69,18 @@ impl fmt::Display for RefName {
 }
 
 /// The tips that a look-up found. Names that are not [`RefName`]s are left out: no branch of ours has such a name.
-struct Tips<'a> {
+pub(super) struct Tips<'a> {
     prefixes: &'a [&'a str],
     limit: usize,
-    found: BTreeMap<RefName, CommitId>,
+    pub(super) found: BTreeMap<RefName, CommitId>,
 }
 
 impl<'a> Tips<'a> {
-    fn new(prefixes: &'a [&'a str], limits: &Limits) -> Self {
+    pub(super) fn new(prefixes: &'a [&'a str], limits: &Limits) -> Self {
         Self { prefixes, limit: limits.refs, found: BTreeMap::new() }
     }
 
-    fn add(&mut self, doing: &str, name: &str, id: &str) -> Result<(), GitError> {
+    pub(super) fn add(&mut self, doing: &str, name: &str, id: &str) -> Result<(), GitError> {
         // A server may send more than the prefixes ask for.
         if !self.prefixes.iter().any(|prefix| name.starts_with(prefix)) {
             return Ok(());
@@ -126,36 +125,6 @@ pub(super) async fn over_http(
         speaks_v2.store(false, Ordering::Relaxed);
     }
     result.map(|()| tips.found)
-}
-
-/// Looks the tips up in a repository on this machine.
-pub(super) fn in_directory(
-    path: &Path,
-    prefixes: &[&str],
-    limits: &Limits,
-) -> Result<BTreeMap<RefName, CommitId>, GitError> {
-    let doing = format!("look up the refs of {}", path.display());
-    let failed = |error| GitError::local(&doing, error);
-    let repository = open_local(path)?;
-    let mut tips = Tips::new(prefixes, limits);
-    for reference in repository.references().map_err(failed)? {
-        let reference = reference.map_err(failed)?;
-        if let (Ok(name), Some(id)) = (reference.name(), reference.target()) {
-            tips.add(&doing, name, &id.to_string())?;
-        }
-    }
-    Ok(tips.found)
-}
-
-/// Opens the remote repository on this machine.
-pub(super) fn open_local(path: &Path) -> Result<git2::Repository, GitError> {
-    git2::Repository::open(path).map_err(|error| {
-        if error.code() == git2::ErrorCode::NotFound {
-            GitError::Missing(format!("the repository {}", path.display()))
-        } else {
-            GitError::local(&format!("open {}", path.display()), error)
-        }
-    })
 }
 
 /// `command=ls-refs` with our prefixes (gitprotocol-v2). No `object-format`, as SHA-1 is what that means.

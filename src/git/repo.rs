@@ -4,7 +4,7 @@ use super::http::Http;
 use super::remote::{RemoteConfig, RemoteUrl};
 use super::transport::{self, Operation};
 use super::weather::{self, Errand, Fate};
-use super::{GitError, RefName, compact, oid, refs};
+use super::{GitError, RefName, compact, local, oid, refs};
 use crate::manifest::ids::CommitId;
 use git2::{
     AutotagOption, ErrorCode, FetchOptions, Oid, RemoteCallbacks, Repository, RepositoryInitOptions,
@@ -90,7 +90,7 @@ impl Store {
                 let owned: Vec<String> = prefixes.iter().map(|&prefix| prefix.to_owned()).collect();
                 let look_up = move || {
                     let prefixes: Vec<&str> = owned.iter().map(String::as_str).collect();
-                    refs::in_directory(&path, &prefixes, &limits)
+                    local::look_up(&path, &prefixes, &limits)
                 };
                 self.heard(prefixes, remote.blocking(look_up).await?, &fate)
             }
@@ -121,7 +121,12 @@ impl Store {
             .blocking(move || {
                 let _shared = inner.cache.read().unwrap_or_else(PoisonError::into_inner);
                 let repository = inner.repository()?;
-                if repository.is_shallow() { inner.download(&repository, &[&name], UNSHALLOW) } else { Ok(()) }
+                match &inner.remote {
+                    Remote::Http(http) if repository.is_shallow() => {
+                        inner.download(http, &repository, &[&name], UNSHALLOW)
+                    }
+                    Remote::Http(_) | Remote::Local(_) => Ok(()),
+                }
             })
             .await
     }
@@ -272,14 +277,16 @@ impl Inner {
         let absent = |name: &RefName| wants.get(name).is_some_and(|id| !odb.exists(oid(id.as_str())));
 
         let shallow = self.config.shallow.as_ref().filter(|name| absent(name) && !has_tip(repository, name));
-        // libgit2 cannot make a shallow copy of a repository on the same machine.
-        if let (Remote::Http(_), Some(name)) = (&self.remote, shallow) {
-            self.download(repository, &[name], 1)?;
+        // A repository on the same machine is copied as it is.
+        if let (Remote::Http(http), Some(name)) = (&self.remote, shallow) {
+            self.download(http, repository, &[name], 1)?;
             arrived(repository, name, &wants[name])?;
         }
         let rest: Vec<&RefName> = wants.keys().filter(|name| absent(name)).collect();
-        if !rest.is_empty() {
-            self.download(repository, &rest, 0)?;
+        match &self.remote {
+            _ if rest.is_empty() => {}
+            Remote::Http(http) => self.download(http, repository, &rest, 0)?,
+            Remote::Local(path) => local::fetch(repository, path, rest.into_iter().map(|name| &wants[name]))?,
         }
         for (name, id) in wants {
             arrived(repository, name, id)?;
@@ -289,8 +296,14 @@ impl Inner {
 
     /// Downloads the histories of branches that are not in the cache; `depth` 0 means down to what
     /// the cache has.
-    fn download(&self, repository: &Repository, names: &[&RefName], depth: i32) -> Result<(), GitError> {
-        let doing = format!("fetch from {}", self.config.url);
+    fn download(
+        &self,
+        http: &Arc<Http>,
+        repository: &Repository,
+        names: &[&RefName],
+        depth: i32,
+    ) -> Result<(), GitError> {
+        let (doing, limits) = (format!("fetch from {}", self.config.url), &self.config.limits);
         let specs: Vec<String> = names.iter().map(|name| format!("+{name}:{}", tip(name))).collect();
         let download = |url: &str, deadline: Instant| {
             let mut callbacks = RemoteCallbacks::new();
@@ -301,17 +314,7 @@ impl Inner {
             remote.download(&specs, Some(&mut options))?;
             remote.disconnect()
         };
-        let limits = &self.config.limits;
-        match &self.remote {
-            Remote::Http(http) => {
-                Operation::run(http, limits.advertisement_bytes, limits.fetch_bytes, &doing, download)
-            }
-            Remote::Local(path) => {
-                drop(refs::open_local(path)?);
-                let deadline = Instant::now() + self.config.timeouts.total;
-                download(&path.to_string_lossy(), deadline).map_err(|error| transport::sort(&doing, error))
-            }
-        }
+        Operation::run(http, limits.advertisement_bytes, limits.fetch_bytes, &doing, download)
     }
 }
 

@@ -11,9 +11,9 @@ use std::time::Instant;
 use tidegate::rules::Rule;
 
 /// How many worlds a run of all tests looks at.
-const WORLDS: u64 = 50;
+const WORLDS: u64 = 2_000;
 /// How many lists of faults each story meets.
-const LISTS: u64 = 8;
+const LISTS: u64 = 16;
 
 /// A world that shows something wrong.
 pub(crate) struct Failure {

@@ -91,10 +91,10 @@ pub(crate) enum During {
 impl Story {
     pub(crate) fn new(seed: u64) -> Self {
         let mut dice = Dice::new(seed ^ 0x57_0f);
-        let count = usize::try_from(dice.pick(&[1, 1, 1, 2, 2, 3])).unwrap();
+        let count = usize::try_from(dice.pick(&[1, 1, 1, 1, 1, 1, 1, 2, 2, 3])).unwrap();
         let mut rollouts: Vec<Part> =
             ["web", "api", "ads"].into_iter().take(count).map(|n| Part::new(n, &mut dice)).collect();
-        if dice.chance(25) {
+        if dice.chance(15) {
             let shape = Shape::new("old", &mut dice);
             rollouts.push(Part { shape, chapters: Vec::new() });
         }
@@ -105,7 +105,7 @@ impl Story {
 impl Part {
     fn new(name: &'static str, dice: &mut Dice) -> Self {
         let shape = Shape::new(name, dice);
-        let count = dice.pick(&[1, 1, 2]);
+        let count = dice.pick(&[1, 1, 1, 2]);
         // What main wants is what runs; a version before that; the version that failed last is what main wants.
         let (mut even, mut promoted, mut failed) = (true, 1, false);
         let mut chapters = Vec::new();

@@ -4,7 +4,7 @@ use crate::manifests::UNGATED;
 use crate::order::{Next, Worlds};
 use crate::plans::{Known, Sight};
 use crate::state::{At, Controller, Event, State};
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fmt::Write;
 
 /// What is asked of each state.
@@ -20,7 +20,7 @@ pub(crate) enum Ask {
 pub(crate) struct Found {
     pub(crate) states: usize,
     pub(crate) transitions: usize,
-    /// The shortest way to break what must hold, for people.
+    /// A way to break what must hold, with as few faults as it takes, for people.
     pub(crate) broken: Option<String>,
     /// What was met on the way, for people.
     pub(crate) met: String,
@@ -28,9 +28,12 @@ pub(crate) struct Found {
 
 struct Search {
     worlds: Worlds,
+    /// Whatever can go on from a state with few faults left can go on from it with more: each is met once, with the most.
     seen: HashSet<State>,
     /// Each state with the place of the one that it was reached from.
-    all: Vec<(State, usize)>,
+    all: Vec<(State, u32)>,
+    /// The places that are to be looked at, by the number of faults until there.
+    ahead: Vec<VecDeque<u32>>,
     calm: HashSet<State>,
     transitions: usize,
 }
@@ -39,8 +42,10 @@ struct Search {
 pub(crate) fn search(faults: u8, ask: Ask) -> Found {
     let mut worlds = Worlds::new();
     let start = State { faults, ..at_rest_on_the_first(&mut worlds) };
-    let (seen, calm) = (HashSet::from([start.unnamed()]), HashSet::new());
-    let mut search = Search { worlds, seen, all: vec![(start, 0)], calm, transitions: 0 };
+    let ahead = vec![VecDeque::new(); usize::from(faults) + 1];
+    let mut search =
+        Search { worlds, seen: HashSet::new(), all: Vec::new(), ahead, calm: HashSet::new(), transitions: 0 };
+    search.meet(start, 0);
     let broken = search.run(ask);
     let Search { worlds, all, transitions, .. } = search;
     let met = format!(
@@ -73,9 +78,9 @@ fn at_rest_on_the_first(worlds: &mut Worlds) -> State {
 
 impl Search {
     fn run(&mut self, ask: Ask) -> Option<String> {
-        let (mut place, mut next) = (0, Next::new());
-        while place < self.all.len() {
-            let (state, _) = self.all[place];
+        let mut next = Next::new();
+        while let Some(place) = self.ahead.iter_mut().find_map(VecDeque::pop_front) {
+            let (state, _) = self.all[at(place)];
             if ask == Ask::AndRest
                 && let Err((later, why)) = comes_to_rest(&mut self.worlds, &mut self.calm, state)
             {
@@ -90,23 +95,29 @@ impl Search {
                 if let Some(why) = wrong(&mut self.worlds, &state, &after) {
                     return Some(self.story(place, &[(event, after)], &why));
                 }
-                if self.seen.insert(after.unnamed()) {
-                    self.all.push((after, place));
-                }
+                self.meet(after, place);
             }
-            place += 1;
         }
         None
     }
 
+    /// Takes note of a state that was reached from that place.
+    fn meet(&mut self, state: State, from: u32) {
+        if self.seen.insert(State { faults: 0, ..state.unnamed() }) {
+            let used = self.ahead.len() - 1 - usize::from(state.faults);
+            self.ahead[used].push_back(u32::try_from(self.all.len()).expect("memory ends before"));
+            self.all.push((state, from));
+        }
+    }
+
     /// How it came to that, and went on, step by step.
-    fn story(&mut self, place: usize, later: &[(Event, State)], why: &str) -> String {
+    fn story(&mut self, place: u32, later: &[(Event, State)], why: &str) -> String {
         let mut places = vec![place];
         while places[places.len() - 1] != 0 {
-            places.push(self.all[places[places.len() - 1]].1);
+            places.push(self.all[at(places[places.len() - 1])].1);
         }
         places.reverse();
-        let states: Vec<State> = places.into_iter().map(|place| self.all[place].0).collect();
+        let states: Vec<State> = places.into_iter().map(|place| self.all[at(place)].0).collect();
         let mut text = String::new();
         tell(&self.worlds, &mut text, 0, None, &states[0]);
         for (n, pair) in states.windows(2).enumerate() {
@@ -120,6 +131,10 @@ impl Search {
         }
         text + &format!("    {why}\n")
     }
+}
+
+fn at(place: u32) -> usize {
+    usize::try_from(place).expect("wide enough")
 }
 
 fn successors(worlds: &mut Worlds, state: &State, next: &mut Next) {
