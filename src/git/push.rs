@@ -4,7 +4,7 @@ use super::commit::commit_id;
 use super::repo::{Remote, remember};
 use super::transport::Operation;
 use super::weather::{Errand, Fate};
-use super::{GitError, RefName, Store, clean, local, oid};
+use super::{GitError, RefName, Store, clean, oid};
 use crate::manifest::ids::CommitId;
 use crate::rules::{Rule, holds};
 use git2::{Direction, ErrorCode, Oid, PushOptions, RemoteCallbacks, Repository};
@@ -91,7 +91,7 @@ impl Store {
                     let bytes = limits.advertisement_bytes;
                     Operation::run(http, bytes, bytes, &doing, |url, _| over_http(repository, url, &swap))?
                 }
-                Remote::Local(path) => local::push(inner, repository, path, &swap)?,
+                Remote::Local(local) => local.push(inner, repository, &swap)?,
             };
             if matches!(pushed, Pushed::Done { .. }) {
                 remember(repository, &swap.branch, swap.new.as_ref().map(|id| oid(id.as_str())))?;

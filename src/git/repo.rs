@@ -1,10 +1,11 @@
 //! The bare cache of one remote repository: made, mended, filled.
 
 use super::http::Http;
+use super::local::Local;
 use super::remote::{RemoteConfig, RemoteUrl};
 use super::transport::{self, Operation};
 use super::weather::{self, Errand, Fate};
-use super::{GitError, RefName, compact, local, oid, refs};
+use super::{GitError, RefName, compact, oid, refs};
 use crate::manifest::ids::CommitId;
 use git2::{
     AutotagOption, ErrorCode, FetchOptions, Oid, RemoteCallbacks, Repository, RepositoryInitOptions,
@@ -46,7 +47,7 @@ pub(super) struct Inner {
 /// How the remote is reached.
 pub(super) enum Remote {
     Http(Arc<Http>),
-    Local(PathBuf),
+    Local(Arc<Local>),
 }
 
 impl Store {
@@ -59,7 +60,7 @@ impl Store {
         transport::prepare();
         let remote = match &config.url {
             RemoteUrl::Http(url) => Remote::Http(Arc::new(Http::new(url.clone(), &config)?)),
-            RemoteUrl::Local(path) => Remote::Local(path.clone()),
+            RemoteUrl::Local(path) => Remote::Local(Arc::new(Local::new(path.clone()))),
         };
         let inner = Inner {
             directory: cache_dir.join("repository.git"),
@@ -84,13 +85,13 @@ impl Store {
         let Inner { config, remote, speaks_v2, .. } = &*self.inner;
         match remote {
             Remote::Http(http) => refs::over_http(http, speaks_v2, prefixes, &config.limits).await,
-            Remote::Local(path) => {
+            Remote::Local(local) => {
                 let fate = self.fate(Errand::LookUp).await?;
-                let (path, limits) = (path.clone(), config.limits);
+                let (local, limits) = (Arc::clone(local), config.limits);
                 let owned: Vec<String> = prefixes.iter().map(|&prefix| prefix.to_owned()).collect();
                 let look_up = move || {
                     let prefixes: Vec<&str> = owned.iter().map(String::as_str).collect();
-                    local::look_up(&path, &prefixes, &limits)
+                    local.look_up(&prefixes, &limits)
                 };
                 self.heard(prefixes, remote.blocking(look_up).await?, &fate)
             }
@@ -216,7 +217,11 @@ impl Inner {
     /// A handle that knows which commits are shallow; `Repository::open_bare` makes one that does not.
     fn handle(&self) -> Result<Repository, git2::Error> {
         let flags = RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT;
-        Repository::open_ext(&self.directory, flags, std::iter::empty::<&Path>())
+        let repository = Repository::open_ext(&self.directory, flags, std::iter::empty::<&Path>())?;
+        if let Remote::Local(local) = &self.remote {
+            local.share(&repository)?;
+        }
+        Ok(repository)
     }
 
     /// Whether the cache is of this remote and its tips can be read.
@@ -277,16 +282,14 @@ impl Inner {
         let absent = |name: &RefName| wants.get(name).is_some_and(|id| !odb.exists(oid(id.as_str())));
 
         let shallow = self.config.shallow.as_ref().filter(|name| absent(name) && !has_tip(repository, name));
-        // A repository on the same machine is copied as it is.
+        // The objects of a repository on the same machine are there.
         if let (Remote::Http(http), Some(name)) = (&self.remote, shallow) {
             self.download(http, repository, &[name], 1)?;
             arrived(repository, name, &wants[name])?;
         }
         let rest: Vec<&RefName> = wants.keys().filter(|name| absent(name)).collect();
-        match &self.remote {
-            _ if rest.is_empty() => {}
-            Remote::Http(http) => self.download(http, repository, &rest, 0)?,
-            Remote::Local(path) => local::fetch(repository, path, rest.into_iter().map(|name| &wants[name]))?,
+        if let (Remote::Http(http), false) = (&self.remote, rest.is_empty()) {
+            self.download(http, repository, &rest, 0)?;
         }
         for (name, id) in wants {
             arrived(repository, name, id)?;

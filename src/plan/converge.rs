@@ -13,7 +13,7 @@ use crate::rules::{Rule, holds};
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
 use crate::target::overlap::{self, Overlap};
-use crate::target::workload::{self, Readiness};
+use crate::target::workload::{self, Available, Readiness};
 use crate::target::{compare, layout, owned};
 use crate::traffic::Standing;
 use chrono::TimeDelta;
@@ -174,10 +174,11 @@ impl Pass<'_> {
     fn require_ready(&mut self, reference: &ObjectRef, role: RoleName) {
         let Some(live) = self.context.live.get(reference) else { return };
         let readiness = workload::readiness(live, self.context.live);
-        if let Readiness::NotReady { why, unavailable_since } = &readiness {
+        if let Readiness::NotReady { why, available } = &readiness {
             let reason = if role == RoleName::Stable { Reason::StableNotReady } else { Reason::CandidateNotReady };
             let wait = Wait::new(reason, format!("{}: {why}", reference.name));
-            self.out.waits.push(Wait { since: *unavailable_since, ..wait });
+            let since = if let Available::NotSince(since) = available { Some(*since) } else { None };
+            self.out.waits.push(Wait { since, ..wait });
             self.out.not_ready.get_or_insert((role, readiness));
         }
     }
@@ -188,7 +189,8 @@ impl Pass<'_> {
         if self.out.not_ready.is_none() && ready < wanted {
             let why = format!("{ready} of {wanted} endpoints of the candidate are ready");
             self.out.waits.push(Wait::new(Reason::CandidateNotReady, why.clone()));
-            let readiness = Readiness::NotReady { why, unavailable_since: None };
+            let available = self.context.live.get(candidate).map_or(Available::Unsaid, workload::available);
+            let readiness = Readiness::NotReady { why, available };
             self.out.not_ready = Some((RoleName::Candidate, readiness));
         }
     }

@@ -18,7 +18,7 @@ use crate::record::posture::Posture;
 use crate::record::state::{Clock, Outcome, Phase, Promoted, Rest, RoleName, Route, Run, Standing, Stop, Then};
 use crate::rules::{Rule, holds};
 use crate::target::inplace;
-use crate::target::workload::Readiness;
+use crate::target::workload::{Available, Readiness};
 use std::sync::Arc;
 
 /// Moves an open run on.
@@ -151,20 +151,23 @@ fn overdue(draft: &Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) -
 }
 
 /// What is missing, and how long it may still be (design §13.1): counted from the later of the step's entry and the moment
-/// the workload stopped being available, while somebody observed. Once the step was reached only the latter counts: a
-/// pod that is moved to another node leaves the workload available.
+/// the workload stopped being available, or became so where other things are missing, while somebody observed. The record may
+/// take its time to Git, so that the entry alone says little of a workload that changed later. Once the step was reached only
+/// what is not available counts: a pod that is moved to another node leaves the workload available.
 fn until_deadline<'r>(
     draft: &Draft<'_>,
     plan: &Plan,
     stop: &Stop,
     readiness: &'r Readiness,
 ) -> Option<(&'r str, Span)> {
-    let Readiness::NotReady { why, unavailable_since } = readiness else { return None };
+    let Readiness::NotReady { why, available } = readiness else { return None };
     let waiting = matches!(draft.state.phase, Phase::Waiting { .. } | Phase::WaitingPromotion { .. });
-    let from = match unavailable_since {
-        Some(since) => (*since).max(stop.clock.entered),
-        None if waiting || stop.clock.exposed.is_some() => return None,
-        None => stop.clock.entered,
+    let from = match available {
+        Available::NotSince(since) => (*since).max(stop.clock.entered),
+        _ if waiting || stop.clock.exposed.is_some() => return None,
+        Available::Since(since) => (*since).max(stop.clock.entered),
+        Available::Unsaid => stop.clock.entered,
+        Available::Unseen => return None,
     };
     let waited = observed(from, draft.now(), &draft.input.gaps);
     Some((why, Span::from_secs(plan.progress_deadline.as_secs().saturating_sub(waited.as_secs()))))

@@ -3,7 +3,7 @@
 
 use super::kube_api::KubeApi;
 use super::metrics::Metrics;
-use super::workloads;
+use super::workloads::Controllers;
 use crate::cluster::client::{Cluster, ClusterError};
 use crate::git::{
     Draft, Edit, Errand, Fate, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Store, Weather,
@@ -134,12 +134,12 @@ impl Stage {
 
     /// Plays everything in the cluster that is not tidegate, for as long as it is polled.
     pub async fn nature(&self) {
-        let mut changes = self.api.changes();
+        let (mut changes, mut controllers) = (self.api.changes(), Controllers::default());
         loop {
             let now = self.clock.now();
             let due = self.api.change(|world| {
                 let passed = (now - world.now()).max(chrono::TimeDelta::zero());
-                workloads::pass(world, passed)
+                controllers.pass(world, passed)
             });
             self.api.look(|world| self.metrics.sample(world));
             changes.mark_seen();

@@ -15,9 +15,22 @@ pub enum Readiness {
     NotReady {
         /// What is missing, with what a pod says about it if one does.
         why: String,
-        /// When it stopped being available, if it says so.
-        unavailable_since: Option<Time>,
+        /// Whether it is available at least.
+        available: Available,
     },
+}
+
+/// What a workload says of its being available, which it may be before it is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Available {
+    /// Since then.
+    Since(Time),
+    /// Not since then.
+    NotSince(Time),
+    /// Nothing.
+    Unsaid,
+    /// What it says is of an older spec: its controller has not seen the new one yet, which is no evidence of anything.
+    Unseen,
 }
 
 impl Readiness {
@@ -33,8 +46,9 @@ impl Readiness {
 pub fn readiness(deployment: &Object, live: &LiveState) -> Readiness {
     let status = |field: &str| deployment.int(&format!("/status/{field}")).unwrap_or(0);
     let wanted = deployment.int("/spec/replicas").unwrap_or(1);
-    if status("observedGeneration") < deployment.generation().unwrap_or(0) {
-        return Readiness::NotReady { why: "its controller has not seen it yet".to_owned(), unavailable_since: None };
+    let available = available(deployment);
+    if available == Available::Unseen {
+        return Readiness::NotReady { why: "its controller has not seen it yet".to_owned(), available };
     }
     let why = if status("updatedReplicas") < wanted {
         format!("{} of {wanted} pods are of the new template", status("updatedReplicas"))
@@ -46,14 +60,23 @@ pub fn readiness(deployment: &Object, live: &LiveState) -> Readiness {
         return Readiness::Ready;
     };
     let hint = pod_trouble(deployment, live).map(|t| format!("; {t}")).unwrap_or_default();
-    Readiness::NotReady { why: format!("{why}{hint}"), unavailable_since: unavailable_since(deployment) }
+    Readiness::NotReady { why: format!("{why}{hint}"), available }
 }
 
-fn unavailable_since(deployment: &Object) -> Option<Time> {
-    let conditions = deployment.at("/status/conditions")?.as_array()?;
-    let available = conditions.iter().find(|c| c.get("type").and_then(Value::as_str) == Some("Available"))?;
-    let text = |field: &str| available.get(field).and_then(Value::as_str);
-    if text("status") == Some("False") { text("lastTransitionTime")?.parse().ok() } else { None }
+/// What a live Deployment says of its being available.
+#[must_use]
+pub fn available(deployment: &Object) -> Available {
+    if deployment.int("/status/observedGeneration").unwrap_or(0) < deployment.generation().unwrap_or(0) {
+        return Available::Unseen;
+    }
+    let conditions = deployment.at("/status/conditions").and_then(Value::as_array);
+    let condition = conditions.into_iter().flatten().find(|c| c["type"] == "Available");
+    let said = condition.and_then(|c| Some((c["status"].as_str()?, c["lastTransitionTime"].as_str()?.parse().ok()?)));
+    match said {
+        Some(("True", since)) => Available::Since(since),
+        Some(("False", since)) => Available::NotSince(since),
+        Some(_) | None => Available::Unsaid,
+    }
 }
 
 /// What keeps a pod of the Deployment from starting, in its own words.

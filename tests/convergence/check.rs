@@ -287,6 +287,7 @@ impl Checker {
     /// Somebody is about to write. What was sent before the Lease went may arrive later; a Lease that a hand has changed says
     /// nothing until its holder can have noticed.
     pub(crate) fn writes(&mut self, caller: &str, what: &str) {
+        self.catch_up(self.now);
         let holder =
             self.lease.as_ref().map_or("", |lease| lease["spec"]["holderIdentity"].as_str().unwrap_or_default());
         if holder == caller || self.meddled.is_some_and(|at| (self.now - at).num_seconds() <= NOTICES) {

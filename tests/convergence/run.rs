@@ -73,6 +73,8 @@ struct Play {
     /// Until when somebody who came back may not lead yet: the Lease of the dead has to run out.
     led_by: Time,
     timed: Vec<Fault>,
+    /// Until when something is on its way.
+    underway: Time,
     /// When the state branch is put right, and where.
     mends: Option<(Time, git2::Oid)>,
     began: Time,
@@ -127,6 +129,7 @@ impl Play {
             returns: Vec::new(),
             led_by: Time::MIN_UTC,
             timed,
+            underway: began,
             mends: None,
             began,
             last: Arc::default(),
@@ -187,7 +190,7 @@ impl Play {
         while quiet < QUIET {
             self.happen().await;
             let now = self.stage.clock.now();
-            let mut busy = self.mends.is_some() || !self.returns.is_empty() || now < self.led_by;
+            let mut busy = self.mends.is_some() || !self.returns.is_empty() || now < self.led_by.max(self.underway);
             for player in &mut self.players {
                 let pace = player.step(&self.host, &mut lock(&self.checker), now);
                 for deed in player.deeds() {
@@ -210,6 +213,7 @@ impl Play {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let now = self.stage.clock.now();
         lock(&self.checker).catch_up(now);
+        self.underway = self.underway.max(now + TimeDelta::seconds(i64::try_from(self.weather.late()).unwrap()));
         if let Some(tip) = self.weather.rewound() {
             self.mends = Some((now + TimeDelta::seconds(30), tip));
         }

@@ -1,6 +1,6 @@
 //! Lets the faults of a list happen, each at its request, event or errand.
 
-use crate::faults::{Class, Fault, On, To};
+use crate::faults::{Class, Fault, Mishap, On, Slip, To, Trouble};
 use crate::host::{Host, STATE};
 use git2::Oid;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +41,8 @@ struct Counts {
     dead: BTreeSet<String>,
     /// Those whose end nobody has seen to yet, and when they come back.
     fallen: Vec<(String, u64)>,
+    /// For how many seconds something is on its way.
+    late: u64,
 }
 
 impl Weather {
@@ -95,10 +97,13 @@ impl Weather {
                 counts.events += 1;
                 let number = counts.events;
                 let slip = self.faults.iter().find_map(|fault| match fault {
-                    Fault::Event { nth, what } if *nth == number => Some(what.verdict()),
+                    Fault::Event { nth, what } if *nth == number => Some(*what),
                     _ => None,
                 });
-                slip.unwrap_or_default()
+                if let Some(Slip::Late(seconds)) = slip {
+                    counts.late = counts.late.max(seconds);
+                }
+                slip.map(Slip::verdict).unwrap_or_default()
             }
             What::Request { verb, dry_run } => {
                 let class = class_of(seen.resource.plural, verb, dry_run);
@@ -112,8 +117,9 @@ impl Weather {
                     let silence = kube_api::Fault::Silence;
                     return if after { Verdict::After(silence) } else { Verdict::Before(silence) };
                 }
+                // A deletion leaves nothing that would tell of the record that it was done under.
                 let fails_over = |fault: &Fault| matches!(fault, Fault::FailOver { nth } if *nth == number);
-                if class == Class::Write && self.faults.iter().any(fails_over) {
+                if class == Class::Write && verb != Verb::Delete && self.faults.iter().any(fails_over) {
                     counts.fall(seen.caller, 1);
                     counts.rewound = self.fail_over();
                     return Verdict::After(kube_api::Fault::Silence);
@@ -123,11 +129,14 @@ impl Weather {
                     Fault::Request { class: of, nth, times, what }
                         if *of == class && (*nth..nth + times).contains(&number) =>
                     {
-                        Some(what.verdict(version))
+                        Some(*what)
                     }
                     _ => None,
                 });
-                trouble.unwrap_or_default()
+                if let Some(Trouble::Late(seconds)) = trouble {
+                    counts.late = counts.late.max(seconds);
+                }
+                trouble.map(|trouble| trouble.verdict(version)).unwrap_or_default()
             }
         }
     }
@@ -160,11 +169,14 @@ impl Weather {
         }
         let mishap = self.faults.iter().find_map(|fault| match fault {
             Fault::Git { to: of, nth, times, what } if *of == to && (*nth..nth + times).contains(&number) => {
-                Some(what.fate())
+                Some(*what)
             }
             _ => None,
         });
-        mishap.unwrap_or_default()
+        if let Some(Mishap::Late(seconds)) = mishap {
+            counts.late = counts.late.max(seconds);
+        }
+        mishap.map(Mishap::fate).unwrap_or_default()
     }
 
     /// Somebody commits a file to the state branch that is none of the record.
@@ -178,6 +190,11 @@ impl Weather {
     /// What others have committed to the state branch.
     pub(crate) fn others(&self) -> Vec<Oid> {
         self.counts().others.clone()
+    }
+
+    /// For how many seconds something is on its way that was sent since the last call.
+    pub(crate) fn late(&self) -> u64 {
+        std::mem::take(&mut self.counts().late)
     }
 
     /// Where the state branch was before it was put back, once.

@@ -89,7 +89,7 @@ impl Collection {
     }
 
     /// Whether nothing happened since `version`.
-    fn is_still(&self, version: u64) -> bool {
+    pub(super) fn is_still(&self, version: u64) -> bool {
         version >= self.forgotten && self.changes.back().is_none_or(|last| last.version <= version)
     }
 

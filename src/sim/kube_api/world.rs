@@ -54,6 +54,12 @@ impl World {
         self.store.version()
     }
 
+    /// Whether nothing happened to the objects of a resource since `version`, as far as that is known.
+    #[must_use]
+    pub fn is_still(&self, resource: &Resource, version: u64) -> bool {
+        self.store.collection(resource).is_none_or(|collection| collection.is_still(version))
+    }
+
     /// Whether a resource is served.
     #[must_use]
     pub fn serves(&self, resource: &Resource) -> bool {

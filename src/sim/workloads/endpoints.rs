@@ -1,7 +1,7 @@
 //! The controller of EndpointSlices: which Pods a Service leads to.
 
 use super::replica_sets::is_ready;
-use super::{MANAGER, all, controlled, ends, owner, text};
+use super::{Due, MANAGER, all, controlled, ends, owner, text};
 use crate::sim::kube_api::World;
 use crate::target::selector::serves;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// How many endpoints a slice holds.
 const SLICE: usize = 100;
 
-pub(super) fn run(world: &mut World) {
+pub(super) fn run(world: &mut World, _: &mut Due) {
     let pods = all(world, "v1", "Pod");
     let slices = all(world, "discovery.k8s.io/v1", "EndpointSlice");
     for service in all(world, "v1", "Service") {

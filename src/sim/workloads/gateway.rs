@@ -1,14 +1,14 @@
 //! A gateway that takes every HTTPRoute at once, if its Services are there.
 
-use super::{all, stamp, text, write_status};
+use super::{Due, all, stamp, text, write_status};
 use crate::sim::kube_api::World;
 use serde_json::{Value, json};
 
 /// The name under which it speaks of a route.
 const CONTROLLER: &str = "tidegate.io/world-gateway";
-const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
+pub(super) const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
 
-pub(super) fn run(world: &mut World) {
+pub(super) fn run(world: &mut World, _: &mut Due) {
     let services = all(world, "v1", "Service");
     let is_there = |namespace: &str, name: &str| {
         services.iter().any(|s| text(s, "/metadata/namespace") == namespace && text(s, "/metadata/name") == name)

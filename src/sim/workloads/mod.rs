@@ -1,6 +1,7 @@
 //! What plays kube-controller-manager, the scheduler, kubelets and a gateway in the world in a process. Pure.
 //!
-//! Controllers do nothing by themselves: [`settle`] lets them do all that is due now, [`pass`] lets time pass with them.
+//! Controllers do nothing by themselves: [`Controllers::settle`] lets them do all that is due now, [`Controllers::pass`] lets
+//! time pass with them.
 //! They write as the real ones do, through the API, so that ownership, versions and events are as in a real cluster.
 //!
 //! A Pod's annotations, or the tag of its image, choose its fate; see [`pods`].
@@ -27,7 +28,7 @@ const MANAGER: &str = "kube-controller-manager";
 const ROUNDS: usize = 1_000;
 
 /// When something is due next.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Copy)]
 struct Due(Option<DateTime<Utc>>);
 
 impl Due {
@@ -37,42 +38,88 @@ impl Due {
     }
 }
 
-/// Lets all controllers do what is due, until nothing is left to do; returns when something is due next.
-///
-/// # Panics
-/// When the controllers come to no end, which is an error in one of them.
-pub fn settle(world: &mut World) -> Option<DateTime<Utc>> {
-    for _ in 0..ROUNDS {
-        let before = world.version();
-        let mut due = Due::default();
-        scalers::run(world);
-        deployments::run(world, &mut due);
-        replica_sets::run(world, &mut due);
-        pods::run(world, &mut due);
-        endpoints::run(world);
-        gateway::run(world);
-        world.collect_garbage();
-        if world.version() == before {
-            return due.0;
-        }
-    }
-    panic!("controllers of the world undo each other's work since {}", world.now());
+/// What a controller does when it looks at the world, and the kinds that it looks at.
+type Controller = (fn(&mut World, &mut Due), &'static [(&'static str, &'static str)]);
+
+const DEPLOYMENT: (&str, &str) = ("apps/v1", "Deployment");
+const REPLICA_SET: (&str, &str) = ("apps/v1", "ReplicaSet");
+const POD: (&str, &str) = ("v1", "Pod");
+const SERVICE: (&str, &str) = ("v1", "Service");
+const SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
+const ROUTE: (&str, &str) = (gateway::GATEWAY_API, "HTTPRoute");
+const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
+
+const CONTROLLERS: [Controller; 6] = [
+    (scalers::run, &[SCALER, DEPLOYMENT, REPLICA_SET, ("apps/v1", "StatefulSet")]),
+    (deployments::run, &[DEPLOYMENT, REPLICA_SET]),
+    (replica_sets::run, &[REPLICA_SET, POD]),
+    (pods::run, &[POD]),
+    (endpoints::run, &[SERVICE, POD, SLICE]),
+    (gateway::run, &[ROUTE, SERVICE]),
+];
+
+/// All controllers. Each looks again once something changed that it looks at, or is due.
+#[derive(Debug, Default)]
+pub struct Controllers {
+    /// The version at which each looked last, and what is due for it since.
+    looked: [Option<(u64, Due)>; CONTROLLERS.len()],
 }
 
-/// Lets time pass, with all that controllers do meanwhile, each thing at its time; returns when something is due next.
-pub fn pass(world: &mut World, time: TimeDelta) -> Option<DateTime<Utc>> {
-    let end = world.now() + time;
-    loop {
-        let due = settle(world);
-        match due.filter(|due| *due <= end) {
-            Some(due) => world.pass((due - world.now()).max(TimeDelta::milliseconds(1))),
-            None => {
-                // Nothing is due on the way there.
-                world.pass(end - world.now());
-                return due;
+impl Controllers {
+    /// Lets them do what is due, until nothing is left to do; returns when something is due next.
+    ///
+    /// # Panics
+    /// When they come to no end, which is an error in one of them.
+    pub fn settle(&mut self, world: &mut World) -> Option<DateTime<Utc>> {
+        for _ in 0..ROUNDS {
+            let before = world.version();
+            for ((run, kinds), looked) in CONTROLLERS.iter().zip(&mut self.looked) {
+                let idle = looked.is_some_and(|(version, due)| {
+                    due.0.is_none_or(|due| due > world.now()) && kinds.iter().all(|kind| is_still(world, kind, version))
+                });
+                if !idle {
+                    let (version, mut due) = (world.version(), Due::default());
+                    run(world, &mut due);
+                    *looked = Some((version, due));
+                }
+            }
+            world.collect_garbage();
+            if world.version() == before {
+                return self.looked.iter().flatten().filter_map(|(_, due)| due.0).min();
+            }
+        }
+        panic!("controllers of the world undo each other's work since {}", world.now());
+    }
+
+    /// Lets time pass, with all that they do meanwhile, each thing at its time; returns when something is due next.
+    pub fn pass(&mut self, world: &mut World, time: TimeDelta) -> Option<DateTime<Utc>> {
+        let end = world.now() + time;
+        loop {
+            let due = self.settle(world);
+            match due.filter(|due| *due <= end) {
+                Some(due) => world.pass((due - world.now()).max(TimeDelta::milliseconds(1))),
+                None => {
+                    // Nothing is due on the way there.
+                    world.pass(end - world.now());
+                    return due;
+                }
             }
         }
     }
+}
+
+fn is_still(world: &World, (api_version, kind): &(&str, &str), version: u64) -> bool {
+    Resource::of_kind(api_version, kind).is_none_or(|found| world.is_still(found, version))
+}
+
+/// [`Controllers::settle`] of controllers that have not looked yet.
+pub fn settle(world: &mut World) -> Option<DateTime<Utc>> {
+    Controllers::default().settle(world)
+}
+
+/// [`Controllers::pass`] of controllers that have not looked yet.
+pub fn pass(world: &mut World, time: TimeDelta) -> Option<DateTime<Utc>> {
+    Controllers::default().pass(world, time)
 }
 
 /// All objects of a kind, as they are now.

@@ -1,11 +1,11 @@
 //! The horizontal autoscaler: without metrics it keeps a Deployment between its bounds.
 
-use super::{MANAGER, all, count, text, write_status};
+use super::{Due, MANAGER, all, count, text, write_status};
 use crate::sim::kube_api::World;
 use crate::sim::kube_api::resource::Resource;
 use serde_json::{Value, json};
 
-pub(super) fn run(world: &mut World) {
+pub(super) fn run(world: &mut World, _: &mut Due) {
     for scaler in all(world, "autoscaling/v2", "HorizontalPodAutoscaler") {
         let target = &scaler["spec"]["scaleTargetRef"];
         let resource = Resource::of_kind(text(target, "/apiVersion"), text(target, "/kind"));
