@@ -2,21 +2,20 @@
 
 use crate::host::{Host, STATE};
 use crate::promise::live::Write;
-use crate::promise::{Event, Nanos, Watched, What};
+use crate::promise::{Event, Nanos, What};
+use crate::seen::{Change, Seen, seq};
 use crate::story::{Part, Router};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate::manifest::desired;
 use tidegate::manifest::ids::RolloutId;
-use tidegate::manifest::object::{PODS, SEQ};
 use tidegate::record::state::{Phase, RolloutState, Time};
 use tidegate::record::store;
 use tidegate::sim::kube_api::World;
 use tidegate::sim::kube_api::resource::Resource;
 
 /// Who writes in the eyes of the promise, whichever controller it is.
-const TIDEGATE: &str = "tidegate";
+pub(crate) const TIDEGATE: &str = "tidegate";
 /// No controller may know of the brake for so long, if its watch is late.
 const HEARS: i64 = 30;
 /// Who holds the Lease goes on for so long without a renewal.
@@ -44,20 +43,6 @@ pub(crate) struct Checker {
     pub(crate) transcript: Vec<String>,
     /// Counts what the promise was checked at.
     events: i64,
-}
-
-/// One rollout.
-struct Seen {
-    part: Part,
-    id: RolloutId,
-    watched: Watched,
-    events: Vec<Event>,
-    objects: BTreeMap<(&'static str, String), Arc<Value>>,
-    blob: Option<git2::Oid>,
-    /// Once it is at rest for the first time.
-    began: bool,
-    /// Whether a hand has changed what is live.
-    touched: bool,
 }
 
 const KINDS: [(&str, &str, &str); 3] = [
@@ -361,6 +346,13 @@ impl Checker {
         self.found.clone().or_else(ahead)
     }
 
+    /// Whether live tells of the newest record.
+    pub(crate) fn is_told(&self) -> bool {
+        let newest = self.records.values().map(|record| record.seq).max();
+        let objects = self.rollouts.iter().flat_map(|seen| seen.objects.values());
+        objects.filter_map(|object| seq(object)).max() >= newest
+    }
+
     /// Where a rollout stands, in one line.
     pub(crate) fn standing(&self, id: &RolloutId) -> String {
         let (Some(state), Some(seen)) = (self.records.get(id), self.rollouts.iter().find(|seen| seen.id == *id)) else {
@@ -387,172 +379,6 @@ impl Checker {
     }
 }
 
-/// A change of one object.
-struct Change {
-    plural: &'static str,
-    name: String,
-    before: Option<Arc<Value>>,
-    after: Option<Arc<Value>>,
-}
-
 fn place_of(rollouts: &[Seen], id: &RolloutId) -> usize {
     rollouts.iter().position(|seen| seen.id == *id).unwrap()
-}
-
-impl Seen {
-    fn new(part: &Part) -> Self {
-        let name = part.shape.name;
-        let (service, target) = (name.parse().unwrap(), name.parse().unwrap());
-        let router = match part.shape.router {
-            Router::Route => desired::Router::GatewayApi { http_route: name.parse().unwrap(), service },
-            Router::Pods => desired::Router::Replicas { service },
-        };
-        let id: RolloutId = format!("shop/{name}").parse().unwrap();
-        let cluster = "home".parse().unwrap();
-        let watched = Watched { rollout: id.clone(), cluster, target, router: Some(router), user: TIDEGATE.to_owned() };
-        let (events, objects) = (Vec::new(), BTreeMap::new());
-        Self { part: part.clone(), id, watched, events, objects, blob: None, began: false, touched: false }
-    }
-
-    fn get(&self, plural: &'static str, name: &str) -> Option<&Arc<Value>> {
-        self.objects.get(&(plural, name.to_owned()))
-    }
-
-    fn stable(&self) -> Option<&Arc<Value>> {
-        self.get("deployments", self.part.shape.name)
-    }
-
-    fn candidate(&self) -> Option<&Arc<Value>> {
-        self.get("deployments", &format!("{}-canary", self.part.shape.name))
-    }
-
-    fn image(&self) -> &str {
-        self.stable().map_or("", |stable| {
-            stable["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default()
-        })
-    }
-
-    fn pods(&self) -> u64 {
-        self.stable().map_or(0, |stable| stable["spec"]["replicas"].as_u64().unwrap_or(0))
-    }
-
-    /// The candidate's share in percent, as the route or the Service says.
-    fn weight(&self) -> u64 {
-        let name = self.part.shape.name;
-        match self.part.shape.router {
-            Router::Route => self.get("httproutes", name).map_or(0, |route| weight(name, route)),
-            Router::Pods => {
-                let alone =
-                    self.get("services", name).is_some_and(|service| service["spec"]["selector"][PODS].is_string());
-                if alone { 100 } else { 0 }
-            }
-        }
-    }
-
-    /// Whether anything leads to the candidate.
-    fn names_candidate(&self) -> bool {
-        let name = self.part.shape.name;
-        let named =
-            |route: &Arc<Value>| backends(route).any(|(_, to, weight)| to == format!("{name}-canary") && weight > 0);
-        self.weight() > 0 || self.get("httproutes", name).is_some_and(named)
-    }
-
-    /// Why a controller must not have written that.
-    fn unfit(&self, change: &Change, record: Option<&RolloutState>) -> Option<(&'static str, String)> {
-        let what = format!("{}/{}", change.plural, change.name);
-        if self.began && self.part.chapters.is_empty() {
-            return Some(("who is not touched is left alone", what));
-        }
-        let candidate = change.name.ends_with("-canary");
-        let Some(after) = &change.after else {
-            let gone = candidate && change.plural != "httproutes" && self.names_candidate();
-            return gone.then(|| ("no weight names a set that is not there", format!("{what} was deleted")));
-        };
-        let seq =
-            |object: &Value| object["metadata"]["annotations"][SEQ].as_str().and_then(|seq| seq.parse::<u64>().ok());
-        let before = change.before.as_ref();
-        // Nothing can be asked to be absent: a create that comes late meets what is there, and makes it a candidate of no pods.
-        let create = candidate && (change.plural == "services" || after["spec"]["replicas"] == 0);
-        if let (Some(old), Some(new)) = (before.and_then(|object| seq(object)), seq(after))
-            && new < old
-            && !create
-        {
-            return Some(("old plans die", format!("{what} was written under record {new} after {old}")));
-        }
-        match (change.plural, candidate) {
-            ("httproutes", _) => self.misled(before, after),
-            ("deployments", false) => self.overwritten(before, after, record),
-            ("services", false) if self.part.shape.router == Router::Pods => {
-                let alone = |object: &Value| object["spec"]["selector"][PODS].is_string();
-                let news = alone(after) && !before.is_some_and(|before| alone(before));
-                let ready = ready(self.candidate());
-                (news && ready == 0)
-                    .then(|| ("weights name ready pods only", format!("{what} asks for pods of which none is ready")))
-            }
-            _ => None,
-        }
-    }
-
-    /// A route that sends requests where nobody answers.
-    fn misled(&self, before: Option<&Arc<Value>>, after: &Arc<Value>) -> Option<(&'static str, String)> {
-        let name = self.part.shape.name;
-        let (was, is) = (before.map_or(0, |before| weight(name, before)), weight(name, after));
-        let canary = format!("{name}-canary");
-        let sum: u64 = backends(after).filter(|(alone, _, _)| !alone).map(|(_, _, weight)| weight).sum();
-        if backends(after).any(|(_, to, _)| to == canary) && sum != 100 {
-            return Some(("weights sum to 100", format!("those of {name} sum to {sum}")));
-        }
-        let named = |route: &Value| backends(route).any(|(_, to, weight)| to == canary && weight > 0);
-        let raised = is > was || (named(after) && !before.is_some_and(|before| named(before)));
-        let wanted = (self.pods() * is).div_ceil(100).max(1);
-        let there = ready(self.candidate());
-        if raised && there < wanted && !self.touched {
-            let what = format!("{name} goes from {was} to {is} with {there} of {wanted} ready");
-            return Some(("weights name ready pods only", what));
-        }
-        let lost = is < was && ready(self.stable()) == 0 && there > 0;
-        lost.then(|| ("weights name ready pods only", format!("{name} goes back to a stable that has none")))
-    }
-
-    /// A stable that is overwritten too early, or by what failed.
-    fn overwritten(
-        &self,
-        before: Option<&Arc<Value>>,
-        after: &Arc<Value>,
-        record: Option<&RolloutState>,
-    ) -> Option<(&'static str, String)> {
-        let template = |object: &Arc<Value>| object["spec"]["template"]["spec"].clone();
-        before.filter(|before| template(before) != template(after))?;
-        let (name, image) = (self.part.shape.name, &after["spec"]["template"]["spec"]["containers"][0]["image"]);
-        let failed = image.as_str().is_some_and(|image| image.ends_with("-errors") || image.ends_with("-crash"));
-        if failed {
-            return Some(("what fails is not promoted", format!("{name} becomes {image}")));
-        }
-        let going = record.is_some_and(|record| matches!(record.phase, Phase::Promoting(_) | Phase::Finalising(_)));
-        let weight = self.weight();
-        (going && weight != 100).then(|| {
-            ("stable is overwritten once nothing leads to it", format!("{name} becomes {image} at weight {weight}"))
-        })
-    }
-}
-
-fn ready(deployment: Option<&Arc<Value>>) -> u64 {
-    deployment.map_or(0, |deployment| deployment["status"]["readyReplicas"].as_u64().unwrap_or(0))
-}
-
-/// All backends of a route: whether only some headers lead there, the Service, the weight.
-fn backends(route: &Value) -> impl Iterator<Item = (bool, &str, u64)> {
-    route["spec"]["rules"].as_array().into_iter().flatten().flat_map(|rule| {
-        let matches = rule["matches"].as_array().map_or(&[][..], Vec::as_slice);
-        let alone = !matches.is_empty() && matches.iter().all(|found| found["headers"].is_array());
-        let backends = rule["backendRefs"].as_array().into_iter().flatten();
-        backends.map(move |to| (alone, to["name"].as_str().unwrap_or_default(), to["weight"].as_u64().unwrap_or(1)))
-    })
-}
-
-fn weight(name: &str, route: &Value) -> u64 {
-    let canary = format!("{name}-canary");
-    let all: u64 = backends(route).filter(|(alone, _, _)| !alone).map(|(_, _, weight)| weight).sum();
-    let new: u64 = backends(route).filter(|(alone, to, _)| !alone && *to == canary).map(|(_, _, weight)| weight).sum();
-    if all == 0 { 0 } else { (new * 100).div_ceil(all) }
 }

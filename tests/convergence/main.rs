@@ -14,6 +14,7 @@ mod host;
 mod player;
 mod run;
 mod search;
+mod seen;
 mod story;
 mod weather;
 

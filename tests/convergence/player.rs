@@ -343,6 +343,11 @@ impl Player {
 pub(crate) type Deed = Box<dyn FnOnce(&mut World)>;
 
 fn at_rest(record: &RolloutState) -> bool {
-    let rests = matches!(record.phase, Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. });
+    let rests = match record.phase {
+        Phase::Steady { .. } => true,
+        // It says why as well.
+        Phase::Failed { standing: Standing::Stable, .. } => !record.conditions.is_empty(),
+        _ => false,
+    };
     rests && record.run.is_none()
 }

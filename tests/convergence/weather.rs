@@ -117,9 +117,8 @@ impl Weather {
                     let silence = kube_api::Fault::Silence;
                     return if after { Verdict::After(silence) } else { Verdict::Before(silence) };
                 }
-                // A deletion leaves nothing that would tell of the record that it was done under.
                 let fails_over = |fault: &Fault| matches!(fault, Fault::FailOver { nth } if *nth == number);
-                if class == Class::Write && verb != Verb::Delete && self.faults.iter().any(fails_over) {
+                if class == Class::Write && self.faults.iter().any(fails_over) {
                     counts.fall(seen.caller, 1);
                     counts.rewound = self.fail_over();
                     return Verdict::After(kube_api::Fault::Silence);
