@@ -122,13 +122,15 @@ pub struct Lease {
     known: Option<Value>,
     seen: Option<Seen>,
     held: Option<LeaseHeld>,
+    /// What was to be noted when leading began: of what was inherited then it knows nothing.
+    outdated: Option<Notes>,
 }
 
 impl Lease {
     /// A contender. `identity` must belong to no other running process: the name of the pod will do.
     #[must_use]
     pub fn new(cluster: Cluster, identity: &str, timing: Timing) -> Self {
-        Self { cluster, identity: identity.to_owned(), timing, known: None, seen: None, held: None }
+        Self { cluster, identity: identity.to_owned(), timing, known: None, seen: None, held: None, outdated: None }
     }
 
     /// Renews the Lease, takes it, or looks at it: to be called every [`Timing::renew`], and whenever the notes change.
@@ -202,13 +204,15 @@ impl Lease {
         let view = LeaseView::parse(lease);
         // Nobody took over meanwhile, but nobody observed either.
         let lapsed = !self.held.as_ref().is_some_and(|held| held.still(now));
-        // What we noted since then is newer than what is on the Lease.
-        let known = notes.gaps.clone().unwrap_or_else(|| view.gaps.clone());
-        let inherited = lapsed.then(|| inherited(&view, known, wall));
         let mut lease = lease.clone();
-        notes.put(&mut lease);
+        if self.outdated.as_ref() != Some(notes) {
+            // What we noted since then is newer than what is on the Lease.
+            notes.put(&mut lease);
+            self.outdated = None;
+        }
+        let inherited = lapsed.then(|| inherited(&LeaseView::parse(&lease), &view, wall));
         self.write(&mut lease, epoch, inherited.as_ref(), wall);
-        self.hold(self.put(&lease), epoch, now, inherited).await
+        self.hold(self.put(&lease), epoch, now, notes, inherited).await
     }
 
     async fn take(
@@ -226,11 +230,11 @@ impl Lease {
             notes.put(&mut lease);
         }
         let view = LeaseView::parse(&lease);
-        let inherited = inherited(&view, view.gaps.clone(), wall);
+        let inherited = inherited(&view, &view, wall);
         self.write(&mut lease, epoch, Some(&inherited), wall);
         table(&mut lease, "spec")["acquireTime"] = micro_time(wall).into();
         let request = if exists { self.put(&lease) } else { self.post(&lease) };
-        self.hold(request, epoch, now, Some(inherited)).await
+        self.hold(request, epoch, now, notes, Some(inherited)).await
     }
 
     /// Sends the write that makes or keeps us the holder.
@@ -239,6 +243,7 @@ impl Lease {
         request: http::Request<Vec<u8>>,
         epoch: u64,
         now: Instant,
+        notes: &Notes,
         inherited: Option<Inherited>,
     ) -> Result<Turn, Failure> {
         match self.cluster.call_within(request, self.timing.renew).await {
@@ -248,6 +253,9 @@ impl Lease {
                 self.seen = Some(Seen { view: LeaseView::parse(&written), since: now });
                 self.known = Some(written);
                 self.held = Some(held.clone());
+                if inherited.is_some() {
+                    self.outdated = Some(notes.clone());
+                }
                 Ok(Turn::Leading { held, inherited })
             }
             Err(failure) => {
@@ -296,10 +304,10 @@ fn lost_race(failure: &Failure) -> bool {
     failure.code() == Some(409) || failure.is_absent(PLURAL)
 }
 
-/// What is found on the Lease, with the span since its last renewal.
-fn inherited(view: &LeaseView, mut gaps: Vec<Gap>, wall: Time) -> Inherited {
-    gaps.extend(gap(view, wall));
-    Inherited { anchor: view.anchor.clone(), gaps: gap::merged(gaps) }
+/// What is noted, with the span since the last renewal.
+fn inherited(noted: &LeaseView, last: &LeaseView, wall: Time) -> Inherited {
+    let gaps = noted.gaps.iter().cloned().chain(gap(last, wall)).collect();
+    Inherited { anchor: noted.anchor.clone(), gaps: gap::merged(gaps) }
 }
 
 /// The table under `key`, made if there is none: what the API server sent is data.
@@ -397,6 +405,23 @@ mod tests {
         let written = &fake.asked()[2].body;
         assert_eq!(written["metadata"]["annotations"], json!({ANCHOR: TIP, GAPS: gaps}));
         assert_eq!(written["metadata"]["resourceVersion"], "5");
+    }
+
+    #[tokio::test]
+    async fn x_14_what_was_to_be_noted_before_does_not_replace_what_was_inherited() {
+        let other = || (200, stored("pod-0", 3, "5"));
+        let mine = || (200, stored("pod-1", 4, "6"));
+        let fake = Fake::answering([other(), other(), mine(), mine(), mine()]);
+        let mut lease = contender(&fake).await;
+        let (start, old) = (Instant::now(), Notes { gaps: Some(Vec::new()), ..Notes::default() });
+        assert!(matches!(lease.turn(&old, start, wall(0)).await, Turn::Standby { .. }));
+        let taken = start + Duration::from_secs(15);
+        assert!(matches!(lease.turn(&old, taken, wall(115)).await, Turn::Leading { inherited: Some(_), .. }));
+        assert!(matches!(lease.turn(&old, taken, wall(120)).await, Turn::Leading { inherited: None, .. }));
+        assert_eq!(fake.asked()[3].body["metadata"]["annotations"][GAPS], EARLIER);
+        let new = Notes { gaps: Some(gap::parse(LATER)), ..Notes::default() };
+        assert!(matches!(lease.turn(&new, taken, wall(121)).await, Turn::Leading { .. }));
+        assert_eq!(fake.asked()[4].body["metadata"]["annotations"][GAPS], LATER);
     }
 
     #[tokio::test]

@@ -278,7 +278,10 @@ impl Play {
             Fault::Rewritten { mended, .. } => {
                 let tip = self.host.tip(STATE);
                 let parent = tip.and_then(|tip| self.host.parent(tip));
-                if let (Some(tip), Some(parent), None) = (tip, parent, self.mends) {
+                lock(&self.checker).catch_up(now);
+                // Where nothing that is live was written under what is gone, who has not seen it cannot know of it.
+                if let (Some(tip), Some(parent), None, true) = (tip, parent, self.mends, lock(&self.checker).is_told())
+                {
                     self.host.put(STATE, parent);
                     self.mends = Some((now + TimeDelta::seconds(i64::try_from(mended).unwrap()), tip));
                 }
