@@ -74,6 +74,13 @@ fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: O
     let waits = super::entry::barred(draft);
     if !waits.is_empty() {
         draft.waits.extend(waits);
+        if ours == Ours::Lost {
+            // What bars a step must not hide that the record is lost.
+            let ours = adopt::ours(&draft.context(&rollout.plan, None, None)).into_iter();
+            let lost: Vec<Wait> =
+                ours.filter(|name| rollout.set.objects.contains_key(*name)).map(adopt::lost).collect();
+            draft.waits.extend(lost);
+        }
         return;
     }
     let sight = adopt::first_sight(&draft.context(&rollout.plan, None, None), &posture, ours);
