@@ -94,7 +94,7 @@ fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: O
         Ok(Sight::Clear) => {
             draft.allow(posture);
             draft.state.phase = Phase::Initializing(Clock::entered(draft.now()));
-            draft.note("first sight");
+            draft.note("nothing is in the way");
             draft.wake(draft.now());
         }
     }

@@ -102,7 +102,7 @@ pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
                 cluster_uid: live.cluster_uid.clone(),
                 posture: None,
                 verb: Verb::Apply { object: Box::new(object), expects: exactly(Some(carrier)) },
-                why: format!("{}: all traffic to stable", carrier.reference()),
+                why: format!("{}: {}", carrier.reference(), if lowers { "all traffic to stable" } else { "mark" }),
             });
             if lowers && carrier.reference().kind == Kind::Service {
                 // The candidate keeps its pods until the Service was read back.
