@@ -127,8 +127,7 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture, ours: Ours) -> Resu
                 if ours == Ours::Known {
                     continue;
                 }
-                let why = format!("{reference} carries our marks, but the state branch has no record of this rollout");
-                waits.push(Wait::new(Reason::StateLost, why));
+                waits.push(lost(&reference));
                 continue;
             }
             if let Some(wait) = claimed_by_others(context, live) {
@@ -268,7 +267,14 @@ fn volatile(key: &str) -> bool {
     matches!(key, "kubectl.kubernetes.io/last-applied-configuration" | "deployment.kubernetes.io/revision")
 }
 
-/// Whether any live object of these names says that it is ours.
+/// That an object is ours, and Git does not know of it.
+#[must_use]
+pub fn lost(reference: &ObjectRef) -> Wait {
+    let why = format!("{reference} carries our marks, but the state branch has no record of this rollout");
+    Wait::new(Reason::StateLost, why)
+}
+
+/// The live objects that say that they are ours.
 #[must_use]
 pub fn ours<'a>(context: &Context<'a>) -> Vec<&'a ObjectRef> {
     let owned = context.live.objects.owned_by(context.owner);

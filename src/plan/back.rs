@@ -18,6 +18,7 @@ use crate::record::history;
 use crate::record::state::{Clock, Phase, Rest, Run, Standing, Stop, Then};
 use crate::rules::{Rule, holds};
 use crate::target::live::Outcome;
+use crate::traffic;
 
 /// Why a run goes back, and where that ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,13 +193,15 @@ fn drained(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         let context = draft.context(plan, None, None);
         // A route that somebody deleted sends nobody anywhere; *retire* makes it again.
         let there = exposure::carriers(&context).first().is_some_and(|carrier| context.live.get(carrier).is_some());
-        if let Some(wait) = converge::not_in_force(&context).filter(|_| there) {
+        // A route that is refused because it names the candidate never comes into force: *retire* takes the name out.
+        let refused = matches!(exposure::standing(&context), traffic::Standing::Refused { .. });
+        if let Some(wait) = converge::not_in_force(&context).filter(|_| there && !refused) {
             draft.waits.push(wait);
             return false;
         }
         let clock = Clock { exposed: Some(draft.now()), ..stop.clock };
         draft.state.phase = with_clock(&draft.state.phase, clock);
-        draft.note("the route back is in force");
+        draft.note(if refused { "the route back is refused" } else { "the route back is in force" });
         draft.wake(draft.now());
         return false;
     }

@@ -389,14 +389,14 @@ impl Pass<'_> {
             Outcome::Done(_) | Outcome::Stale(_) => return false,
             Outcome::Refused(why) => {
                 self.out.refused.get_or_insert_with(|| format!("{reference} was refused: {why}"));
-                (Reason::Retrying, why.clone(), 30)
+                (Reason::Retrying, format!("{reference}: {why}"), 30)
             }
             Outcome::Conflict { manager, fields } => {
                 (Reason::FieldConflict, format!("{reference}: {manager} owns {}", fields.join(", ")), 30)
             }
             Outcome::Forbidden(why) => (Reason::Forbidden, why.clone(), 30),
             Outcome::MissingKind(kind) => (Reason::CrdMissing, format!("the cluster does not serve {kind}"), 30),
-            Outcome::Retriable(why) => (Reason::Retrying, why.clone(), 2),
+            Outcome::Retriable(why) => (Reason::Retrying, format!("{reference}: {why}"), 2),
         };
         let again = answer.at + TimeDelta::seconds(pause);
         self.out.waits.push(Wait::new(reason, message).since(answer.at).until(again));

@@ -74,6 +74,13 @@ fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: O
     let waits = super::entry::barred(draft);
     if !waits.is_empty() {
         draft.waits.extend(waits);
+        if ours == Ours::Lost {
+            // What bars a step must not hide that the record is lost.
+            let ours = adopt::ours(&draft.context(&rollout.plan, None, None)).into_iter();
+            let lost: Vec<Wait> =
+                ours.filter(|name| rollout.set.objects.contains_key(*name)).map(adopt::lost).collect();
+            draft.waits.extend(lost);
+        }
         return;
     }
     let sight = adopt::first_sight(&draft.context(&rollout.plan, None, None), &posture, ours);
@@ -87,7 +94,7 @@ fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: O
         Ok(Sight::Clear) => {
             draft.allow(posture);
             draft.state.phase = Phase::Initializing(Clock::entered(draft.now()));
-            draft.note("first sight");
+            draft.note("nothing is in the way");
             draft.wake(draft.now());
         }
     }

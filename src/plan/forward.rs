@@ -229,7 +229,10 @@ fn go_on(
 fn gone(plan: &Plan, converged: &Converged) -> Option<Reason> {
     let by_pods = matches!(plan.traffic.as_ref().map(|t| &t.router), Some(Router::Replicas { .. }));
     let mut reasons = converged.waits.iter().map(|wait| wait.reason);
-    reasons.find(|why| *why == Reason::LoweredByHand || *why == Reason::RouteNotEffective && !by_pods)
+    let lost = |why: &Reason| {
+        matches!(why, Reason::LoweredByHand | Reason::CrdMissing) || *why == Reason::RouteNotEffective && !by_pods
+    };
+    reasons.find(lost)
 }
 
 /// A run that stands before a gate tells of it at each look, also while something else is missing: else what it waits on

@@ -84,8 +84,12 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
             let asking = !draft.waits.is_empty() && draft.waits.iter().all(passing);
             if lost || asking {
                 let wake_at = draft.wake_at();
-                let Draft { waits, needs, .. } = draft;
-                return RolloutPlan { waits, needs, wake_at, ..hold(Wait::new(Reason::Evidence, "")) };
+                let Draft { mut waits, needs, .. } = draft;
+                let held = Wait::new(Reason::Evidence, "");
+                // The brake needs no record.
+                let plan = if lost { terminate::blind(input, live, held) } else { hold(held) };
+                waits.extend(plan.waits.into_iter().skip(1));
+                return RolloutPlan { waits, needs, wake_at, ..plan };
             }
             draft.finish(due)
         }

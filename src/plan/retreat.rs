@@ -11,7 +11,7 @@ use crate::record::state::Run;
 use crate::rules::{Rule, holds};
 use crate::target::compare;
 use crate::target::inplace::{self, RenderError, Rendered};
-use crate::target::workload;
+use crate::target::workload::{self, Readiness};
 use std::collections::BTreeMap;
 
 /// How far back live is.
@@ -84,7 +84,12 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     }
     out.seen = lowered && restored && known && to_mark.iter().all(|r| is_marked(context, r, run));
     if out.actions.is_empty() && !out.seen && out.waits.is_empty() {
-        let why = "traffic stays on the candidate until stable is back and ready";
+        let stable = context.live.get(&context.target()).map(|target| workload::readiness(target, context.live));
+        let missing = match stable {
+            Some(Readiness::NotReady { why, .. }) => format!(": {why}"),
+            Some(Readiness::Ready) | None => String::new(),
+        };
+        let why = format!("traffic stays on the candidate until stable is back and ready{missing}");
         out.waits.push(Wait::new(Reason::StableNotReady, why));
     }
     out
@@ -194,7 +199,7 @@ fn lower(context: &Context<'_>, run: &Run, mark: &str, serves: bool, out: &mut R
         }
         let object = Box::new(object);
         let verb = Verb::Apply { object, expects: exactly(Some(live)) };
-        let why = format!("{carrier}: all traffic to stable");
+        let why = format!("{carrier}: {}", if back { "mark" } else { "all traffic to stable" });
         out.actions.push(context.action(Class::Retreat, None, verb, why));
         if !back && carrier.kind == Kind::Service {
             // The candidate keeps its pods until the Service was read back: it alone may serve until then.

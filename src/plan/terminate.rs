@@ -13,6 +13,7 @@ use crate::manifest::ids::{ObjectName, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::record::branches::{Asks, Head};
 use crate::record::posture::Posture;
+use crate::record::state::Phase;
 use crate::target::layout::{SUFFIX, pod_labels};
 use crate::target::live::LiveState;
 use crate::target::selector::serves;
@@ -102,7 +103,7 @@ pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
                 cluster_uid: live.cluster_uid.clone(),
                 posture: None,
                 verb: Verb::Apply { object: Box::new(object), expects: exactly(Some(carrier)) },
-                why: format!("{}: all traffic to stable", carrier.reference()),
+                why: format!("{}: {}", carrier.reference(), if lowers { "all traffic to stable" } else { "mark" }),
             });
             if lowers && carrier.reference().kind == Kind::Service {
                 // The candidate keeps its pods until the Service was read back.
@@ -136,11 +137,17 @@ fn splits(input: &Input, live: &LiveState) -> Vec<(Router, ObjectName)> {
     by_pods.collect()
 }
 
-/// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2).
+/// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2); nor does any
+/// request about a rollout that left main.
 pub fn void_proposals(draft: &mut Draft<'_>) {
     for (name, head) in &draft.input.proposals {
         let Some(asked) = Head::parse(&draft.input.me.instance, name) else { continue };
-        let Asks::Advance(step) = &asked.asks else { continue };
+        let Asks::Advance(step) = &asked.asks else {
+            if let Phase::Terminating { .. } = draft.state.phase {
+                draft.void.push((name.clone(), head.clone()));
+            }
+            continue;
+        };
         let wanted = draft.state.run.as_ref().is_some_and(|run| {
             let plan = draft.plan.as_deref();
             asked.run == run.id && plan.is_some_and(|plan| !approval::covers(plan, &run.approved, step))

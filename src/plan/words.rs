@@ -43,7 +43,6 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
 
 fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, named: &RunId, asked: &mut Asked) {
     let current = draft.state.phase.stop().map(|s| s.step.clone());
-    let reason = reason.unwrap_or("no reason given");
     match action {
         DecisionAction::Approve { through } => {
             with_run(draft, |run| {
@@ -61,7 +60,10 @@ fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, nam
                 run.pulls.clear();
             }
         }),
-        DecisionAction::Abort => draft.aborted = Some(format!("aborted: {reason}")),
+        DecisionAction::Abort => {
+            let said = "a person said abort";
+            draft.aborted = Some(reason.map_or_else(|| said.to_owned(), |reason| format!("{said}: {reason}")));
+        }
         DecisionAction::Retry => {
             if matches!(draft.state.phase, Phase::Failed { standing: Standing::OnCandidate, .. }) {
                 forward::retry_promotion(draft);

@@ -286,6 +286,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(PODINFO, "expose: {weight: 50}", "expose: {weight: 5}", "shop/podinfo", &[Code::PhasesGoDown]),
     mistake(PODINFO, "expose: {weight: 50}", "expose: {weight: 10}", "shop/podinfo", &[Code::PhasesGoDown]),
     mistake(PODINFO, "expose: {weight: 50}", "expose: {headers: [{X-Canary: always}]}", "shop/podinfo", &[Code::PhasesGoDown]),
+    mistake(PODINFO, "expose: {weight: 50}", "expose: {headers: [{X-Canary: always, x-team: shop}]}", "shop/podinfo", &[Code::PhasesGoDown]),
     mistake(PODINFO, "expose: {weight: 50}", "expose: {}", "shop/podinfo", &[Code::Schema]),
     mistake(PODINFO, "{x-canary: always}", "{x-canary: always, X-Canary: never}", "shop/podinfo", &[Code::DuplicateKey]),
     mistake(PODINFO, "{x-canary: always}", "{'x canary': always}", "shop/podinfo", &[Code::Schema]),

@@ -16,6 +16,8 @@ const COMMANDS: &str = "
   push APP VERSION…            to main: VERSION is a tag, and a bad version adds `errors`, `stuck`, `crash` or `image`
   edit FILE [KIND] PATH VALUE  sets a field in a file of main; VALUE is YAML, `none` removes; more edits behind ` ; `
   add FILE DOCUMENT            adds a document to a file of main
+  replace FILE OLD => NEW      replaces a text in a file of main
+  move APP DIRECTORY           moves an app's files on main
   remove APP                   takes an app off main
   policy PATH VALUE            sets a field of the policy's spec
   approve APP STEP             merges the request to enter STEP
@@ -29,13 +31,19 @@ const COMMANDS: &str = "
   hand weight N                someone sets the candidate's share
   hand edit KIND/NAME PATH VALUE, hand delete KIND/NAME
   hand apply APP VERSION… [; KIND PATH VALUE]   someone makes the app's objects with kubectl
-  pods fail|recover DEPLOYMENT
+  pods fail|recover DEPLOYMENT [N]   all of its pods, or so many
+  scale APP N                  its autoscaler wants so many pods
   brake hold|revert|off [KEY]  KEY is `all`, `shop` or `shop.APP`
   git away|back
+  branch state|main gone|older|rewritten|back   someone deletes it on the host, puts it back by a commit, or to a
+                               commit without a past; puts it right
+  state forgets|remembers APP  someone removes its record from the state branch by a commit, and brings it again
+  kind away|back KIND          its definition is deleted from the cluster, with all its objects
   api away|back
   api fails CODE [VERB] KIND   403, 409, 429, 500, 503, 504
   live                         the cluster as it is
   record [APP]                 what Git says
+  dashboard                    what the state branch shows to people
   waits                        what each rollout waits on
   settled                      a fresh process finds nothing to do; ends each scenario";
 
@@ -45,11 +53,14 @@ const PATIENCE: Duration = Duration::from_secs(2 * 3_600);
 /// Plays a scenario; what each command shows.
 pub(crate) async fn run(script: &Script) -> Vec<String> {
     let mut world = World::new();
-    let mut shown = Vec::new();
+    let mut shown: Vec<String> = Vec::new();
     for command in script.commands() {
         match one(&mut world, command).await {
             Ok(text) => shown.push(text),
-            Err(why) => command.fail(&why),
+            Err(why) => {
+                script.commands().zip(&shown).for_each(|(command, text)| eprintln!("> {}\n{text}", command.text));
+                command.fail(&why);
+            }
         }
     }
     shown
@@ -67,6 +78,11 @@ async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> 
         ["policy", _, _, ..] => {
             push(world, command, |main| main.edit("tidegate.yaml", &format!("spec.{}", rest(1)))).await?;
         }
+        ["replace", file, ..] => {
+            let (old, new) = rest(2).split_once(" => ").ok_or("replace FILE OLD => NEW")?;
+            push(world, command, |main| main.replace(file, old, new)).await?;
+        }
+        ["move", app, directory] => push(world, command, |main| main.relocate(app, directory)).await?,
         ["remove", app] => {
             let files = [format!("{app}.rollout.yaml"), format!("{app}.yaml")];
             push(world, command, |main| files.iter().try_for_each(|file| main.remove(file))).await?;
@@ -82,6 +98,7 @@ async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> 
         ["live"] => return Ok(world.names.plain(&world.stage.api.look(live::show))),
         ["record"] => return record(world, "web").await,
         ["record", app] => return record(world, app).await,
+        ["dashboard"] => return Ok(world.names.plain(&world.ana.dashboard().await)),
         ["waits"] => return Ok(world.waits()),
         ["settled"] => return Ok(world.settled().await),
         _ => match people(world, &words).await? {
@@ -114,6 +131,8 @@ async fn people(world: &mut World, words: &[&str]) -> Result<Known, String> {
             world.ana.merge(&request).await;
             world.learn().await;
         }
+        ["state", "forgets", app] => world.ana.forget(&id(app)?).await?,
+        ["state", "remembers", app] => world.ana.remember(&id(app)?).await?,
         [action @ ("deny" | "hold" | "resume" | "skip" | "abort"), app] => decide(world, action, app, None).await?,
         [action @ ("retry" | "rollback"), app, run] => decide(world, action, app, Some(run)).await?,
         _ => return Ok(Known::No),
@@ -126,6 +145,7 @@ fn outside(world: &mut World, words: &[&str]) -> Result<(), String> {
     match *words {
         ["git", "away"] if !world.git_is_away => world.move_git(true),
         ["git", "back"] if world.git_is_away => world.move_git(false),
+        ["branch", name @ ("state" | "main"), what] => world.host().put(name, what)?,
         ["api", "back"] => world.trouble(Vec::new()),
         ["api", "away"] => world.trouble(vec![Trouble { fault: Fault::Reset, verb: None, kind: None }]),
         ["api", "fails", code, kind] => world.trouble(vec![trouble(code, None, kind)?]),
@@ -157,12 +177,29 @@ fn hands(cluster: &mut tidegate::sim::kube_api::World, words: &[&str]) -> Result
             }
             Ok(())
         }
-        ["pods", "fail", deployment] => live::pods(cluster, deployment, false),
-        ["pods", "recover", deployment] => live::pods(cluster, deployment, true),
+        ["pods", word @ ("fail" | "recover"), deployment] => {
+            live::pods(cluster, deployment, word == "recover", usize::MAX)
+        }
+        ["pods", word @ ("fail" | "recover"), deployment, most] => {
+            live::pods(cluster, deployment, word == "recover", count(most)?)
+        }
+        ["scale", app, pods] => live::scale(cluster, app, count(pods)?),
+        ["kind", "away", kind] => {
+            cluster.uninstall(live::resource(kind)?);
+            Ok(())
+        }
+        ["kind", "back", kind] => {
+            cluster.install(live::resource(kind)?);
+            Ok(())
+        }
         ["brake", word] => live::brake(cluster, "all", word),
         ["brake", word, key] => live::brake(cluster, key, word),
         _ => Err(format!("there is no such command. The commands are:{COMMANDS}")),
     }
+}
+
+fn count(word: &str) -> Result<usize, String> {
+    word.parse().map_err(|_| format!("{word} is no number"))
 }
 
 fn id(app: &str) -> Result<RolloutId, String> {

@@ -46,6 +46,26 @@ impl Main {
         Ok(())
     }
 
+    /// Replaces a text in a file, which must have it.
+    pub(crate) fn replace(&mut self, name: &str, old: &str, new: &str) -> Result<(), String> {
+        let text = self.text(name).ok_or_else(|| format!("main has no {name}"))?;
+        if !text.contains(old) {
+            return Err(format!("{name} has no {old:?}:\n{text}"));
+        }
+        self.write(name, &text.replace(old, new));
+        Ok(())
+    }
+
+    /// Moves the files of an app into a directory.
+    pub(crate) fn relocate(&mut self, app: &str, directory: &str) -> Result<(), String> {
+        for name in [format!("{app}.rollout.yaml"), format!("{app}.yaml")] {
+            let text = self.text(&name).ok_or_else(|| format!("main has no {name}"))?;
+            self.write(&format!("{directory}/{name}"), &text);
+            self.remove(&name)?;
+        }
+        Ok(())
+    }
+
     /// The documents of a file.
     fn documents(&self, name: &str) -> Result<Vec<Value>, String> {
         let text = self.text(name).ok_or_else(|| format!("main has no {name}"))?;

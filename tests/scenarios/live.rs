@@ -113,8 +113,18 @@ pub(crate) fn apply(world: &mut World, object: Value) -> Result<(), String> {
     made.map(drop).map_err(|refusal| format!("{refusal:?}"))
 }
 
-/// All pods of a Deployment stop being ready, or are ready again.
-pub(crate) fn pods(world: &mut World, deployment: &str, ready: bool) -> Result<(), String> {
+/// An app's autoscaler wants so many pods.
+pub(crate) fn scale(world: &mut World, app: &str, pods: usize) -> Result<(), String> {
+    let scale = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": app, "namespace": NAMESPACE},
+        "spec": {"replicas": pods},
+    });
+    let scaled = world.update(&scale, "scale", "kube-controller-manager");
+    scaled.map(drop).map_err(|refusal| format!("{refusal:?}"))
+}
+
+/// Pods of a Deployment stop being ready, or are ready again: all, or so many.
+pub(crate) fn pods(world: &mut World, deployment: &str, ready: bool, most: usize) -> Result<(), String> {
     let pods: Vec<Value> = world.list(resource("Pod")?, NAMESPACE).map(|pod| Value::clone(pod)).collect();
     let prefix = format!("{deployment}-");
     let of = |pod: &Value| {
@@ -125,7 +135,7 @@ pub(crate) fn pods(world: &mut World, deployment: &str, ready: bool) -> Result<(
     let mut found = pods.into_iter().filter(of).peekable();
     found.peek().ok_or_else(|| format!("{deployment} has no pods"))?;
     let (word, now) = (if ready { "True" } else { "False" }, json!(world.now().to_rfc3339()));
-    for mut pod in found {
+    for mut pod in found.take(most) {
         for condition in pod["status"]["conditions"].as_array_mut().into_iter().flatten() {
             if matches!(condition["type"].as_str(), Some("Ready" | "ContainersReady")) {
                 condition["status"] = word.into();

@@ -7,6 +7,7 @@
 
 mod commands;
 mod edits;
+mod host;
 mod live;
 mod log;
 mod names;
@@ -29,6 +30,18 @@ fn play(name: &str) {
     script.compare(&runtime.block_on(commands::run(&script)));
 }
 
+#[test]
+fn the_table_of_rules_names_scenarios_that_exist() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/testing.md")).unwrap();
+    let section = text.split("\n## ").find(|section| section.starts_with("Scenarios\n")).unwrap();
+    let cells = section.lines().filter(|line| line.starts_with('|')).filter_map(|row| row.split('|').nth(2));
+    // Between backticks: each second part.
+    let named: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    assert!(named.len() > 30, "the table of docs/testing.md is not read: {named:?}");
+    let missing: Vec<&&str> = named.iter().filter(|name| !directory().join(format!("{name}.txt")).exists()).collect();
+    assert!(missing.is_empty(), "docs/testing.md names scenarios that are not there: {missing:?}");
+}
+
 /// One test for each scenario, and one that there are no others.
 macro_rules! scenarios {
     ($($name:ident)*) => {
@@ -48,12 +61,18 @@ macro_rules! scenarios {
 scenarios! {
     adoption_differs
     adoption_of_equals
+    all_mistakes_at_once
+    another_instance
     api_away
     api_fails_with_503
     approvals
+    autoscaler
     bad_by_its_metric
+    brake_at_first_sight
+    brake_at_return
     brake_holds
     brake_reverts
+    brake_without_a_record
     broken_file
     broken_file_during_a_run
     by_pods
@@ -62,15 +81,20 @@ scenarios! {
     checks_go_on_at_the_promotion_gate
     concurrency
     config_map
+    deadline
     denied_by_a_file
     denied_by_deletion
     direct_change
     drift
     equal_pods
     failed_on_the_candidate
+    failed_on_the_candidate_aborted
+    files_are_moved
+    first_sight_is_suspended
     first_sight_refused
     first_sight_waits_for_pods
     foreign_applier
+    foreign_words
     freeze
     git_away_during_a_bad_version
     git_away_during_a_good_version
@@ -79,29 +103,47 @@ scenarios! {
     hand_raises
     killed_in_a_soak
     killed_on_the_way_back
+    kind_is_gone
     last_rollout_is_removed
     main_goes_back
+    main_is_gone
+    main_is_rewritten
     marks_are_blocked
     never_ready
     new_version_at_return
     no_data
     no_data_fails
+    no_revert_wanted
     object_leaves_the_set
+    other_objects
+    phases_go_down
     pods_fail_at_half
     pods_fail_in_the_bake
+    pods_that_cannot_be_cloned
+    record_is_lost
     refused_by_a_dry_run
+    removed_after_a_failure
     removed_at_rest
     removed_during_a_run
     restart_while_git_is_away
     retry
+    revert_conflicts
     rights_are_missing
     rollback
     rollback_of_a_broken_file
+    route_is_refused
+    route_is_refused_later
+    secret_in_git
+    stable_fails_during_a_run
+    state_branch_is_gone_at_rest
+    state_branch_is_gone_during_a_run
+    state_branch_is_put_back
     suspend
     testers_first
     third_version
     two_claim_one
     way_back_is_blocked
+    weight_is_too_fine
     window
     words
     worker

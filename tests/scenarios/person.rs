@@ -117,8 +117,11 @@ impl Ana {
     pub(crate) async fn commits(&self, since: Option<&CommitId>) -> Vec<Commit> {
         let Some(tip) = self.tip(&branch(&format!("{BRANCHES}/state"))).await else { return Vec::new() };
         let mut new = self.store.history(&tip, MOST).await.unwrap();
-        if let Some(known) = new.iter().position(|logged| Some(&logged.commit) == since) {
-            new.truncate(known);
+        match new.iter().position(|logged| Some(&logged.commit) == since) {
+            Some(known) => new.truncate(known),
+            // A branch that somebody put elsewhere: what it shows there is no news.
+            None if since.is_some() => new.clear(),
+            None => {}
         }
         let mut commits = Vec::with_capacity(new.len());
         for logged in new.into_iter().rev() {
@@ -126,6 +129,50 @@ impl Ana {
             commits.push(Commit { logged, records });
         }
         commits
+    }
+
+    /// Removes a record from the state branch.
+    pub(crate) async fn forget(&self, rollout: &RolloutId) -> Result<(), String> {
+        let state = branch(&format!("{BRANCHES}/state"));
+        let record = format!("rollouts/{rollout}/");
+        let files = self.files(&state).await;
+        let gone =
+            files.keys().filter(|path| path.as_str().starts_with(&record)).map(|path| (path.clone(), Edit::Remove));
+        let gone: BTreeMap<RepoPath, Edit> = gone.collect();
+        if gone.is_empty() {
+            return Err(format!("there is no record of {rollout}"));
+        }
+        self.commit(&state, gone, &format!("Remove {rollout}")).await;
+        Ok(())
+    }
+
+    /// Brings a record again, as it was last.
+    pub(crate) async fn remember(&self, rollout: &RolloutId) -> Result<(), String> {
+        let state = branch(&format!("{BRANCHES}/state"));
+        let record = format!("rollouts/{rollout}/");
+        let tip = self.tip(&state).await.ok_or("there is no state branch")?;
+        let mut files = Files::new();
+        for past in self.store.history(&tip, MOST).await.unwrap() {
+            files = self.store.files(&past.commit, None).await.unwrap();
+            if files.keys().any(|path| path.as_str().starts_with(&record)) {
+                break;
+            }
+        }
+        let edits = files.iter().filter(|(path, _)| path.as_str().starts_with(&record));
+        let edits = edits.filter_map(|(path, entry)| {
+            let tidegate::manifest::files::Entry::File { bytes, .. } = entry else { return None };
+            Some((path.clone(), Edit::Write(bytes.clone())))
+        });
+        self.commit(&state, edits.collect(), &format!("Bring {rollout} again")).await;
+        Ok(())
+    }
+
+    /// What the state branch shows to people.
+    pub(crate) async fn dashboard(&self) -> String {
+        match self.files(&branch(&format!("{BRANCHES}/state"))).await.get(&"README.md".parse().unwrap()) {
+            Some(tidegate::manifest::files::Entry::File { bytes, .. }) => String::from_utf8(bytes.to_vec()).unwrap(),
+            _ => "no dashboard\n".to_owned(),
+        }
     }
 
     /// What Git says now.

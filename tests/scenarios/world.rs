@@ -1,5 +1,6 @@
 //! The world that a scenario plays in, and what it shows of what happens there.
 
+use crate::host::Host;
 use crate::log::{Log, Said, Waits, What};
 use crate::names::Names;
 use crate::person::{Ana, Commit};
@@ -125,6 +126,11 @@ impl World {
     pub(crate) fn trouble(&self, troubles: Vec<Trouble>) {
         self.gate.lock().unwrap().troubles = troubles;
         self.stage.api.break_watches();
+    }
+
+    /// The Git host.
+    pub(crate) fn host(&self) -> Host {
+        Host::open(&self.stage.repository())
     }
 
     /// Makes the Git host vanish, or come back.

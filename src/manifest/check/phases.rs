@@ -69,7 +69,14 @@ fn order(case: &Case<'_>) -> Vec<Diagnostic> {
         for (j, headers) in phase.expose.headers.iter().enumerate() {
             let pointer = format!("/spec/phases/{i}/expose/headers/{j}");
             match folded(headers) {
-                Ok(headers) => grows |= known.insert(headers),
+                // Whoever meets all of these headers meets a part of them.
+                Ok(headers) => {
+                    let narrower = known.iter().any(|wider: &BTreeMap<_, _>| {
+                        wider.iter().all(|(name, value)| headers.get(name) == Some(value))
+                    });
+                    grows |= !narrower;
+                    known.insert(headers);
+                }
                 Err(name) => {
                     let what = format!("the header {} stands here twice", quoted(&name));
                     found.push(case.error(&pointer, Code::DuplicateKey, what, "each header once, whatever its case"));

@@ -60,6 +60,29 @@ fn a_brake_that_was_pulled_while_nobody_could_read_the_record_is_not_forgotten()
 }
 
 #[test]
+fn the_brake_works_while_the_record_is_lost() {
+    let mut world = World::at_tenth();
+    let (record, plan) = (world.record.take(), world.plan.take());
+    world.brake = Ok(Some(BrakeWord::Revert));
+    world.settle();
+    assert_eq!((world.weight(), world.record.is_none()), (0, true), "no new record hides the lost one");
+    (world.record, world.plan) = (record, plan);
+    world.settle();
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.record().refused.len()), ("Steady", 1));
+}
+
+#[test]
+fn what_bars_a_step_does_not_hide_a_lost_record() {
+    let mut world = World::at_tenth();
+    (world.record, world.plan) = (None, None);
+    world.brake = Ok(Some(BrakeWord::Hold));
+    world.settle();
+    assert!(world.record.is_none());
+    assert!(world.waits().contains(&"StateLost"), "{:?}", world.waits());
+}
+
+#[test]
 fn a_brake_that_met_no_run_does_not_end_the_next_one() {
     let mut world = World::new(QUICK, "1");
     world.settle();

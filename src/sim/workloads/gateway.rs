@@ -1,35 +1,47 @@
-//! A gateway that takes every HTTPRoute at once, if its Services are there.
+//! A gateway that takes every HTTPRoute at once, if its Services are there and speak a protocol that it knows.
 
 use super::{Due, all, stamp, text, write_status};
 use crate::sim::kube_api::World;
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// The name under which it speaks of a route.
 const CONTROLLER: &str = "tidegate.io/world-gateway";
 pub(super) const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
+/// The protocols that it speaks to backends, by `appProtocol`; a gateway need not know more than it likes (GEP-1911).
+const PROTOCOLS: [&str; 2] = ["http", "kubernetes.io/h2c"];
 
 pub(super) fn run(world: &mut World, _: &mut Due) {
     let services = all(world, "v1", "Service");
-    let is_there = |namespace: &str, name: &str| {
-        services.iter().any(|s| text(s, "/metadata/namespace") == namespace && text(s, "/metadata/name") == name)
+    let find = |namespace: &str, name: &str| {
+        services.iter().find(|s| text(s, "/metadata/namespace") == namespace && text(s, "/metadata/name") == name)
     };
     for route in all(world, GATEWAY_API, "HTTPRoute") {
         let namespace = text(&route, "/metadata/namespace");
         let rules = route["spec"]["rules"].as_array().into_iter().flatten();
         let named = rules.filter_map(|rule| rule["backendRefs"].as_array()).flatten();
-        let missing = named.filter_map(|backend| backend["name"].as_str()).find(|name| !is_there(namespace, name));
-        let parents = parents(world, &route, missing);
+        let mut names = named.filter_map(|backend| backend["name"].as_str());
+        let broken = names.find_map(|name| refused(name, find(namespace, name)));
+        let parents = parents(world, &route, broken);
         if !parents.is_empty() || !route["status"].is_null() {
             write_status(world, &route, json!({"parents": parents}), CONTROLLER);
         }
     }
 }
 
+/// Why a backend cannot be reached, as reason and message.
+fn refused(name: &str, service: Option<&Arc<Value>>) -> Option<(&'static str, String)> {
+    let Some(service) = service else { return Some(("BackendNotFound", format!("service {name} not found"))) };
+    let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+    let unknown = ports.filter_map(|port| port["appProtocol"].as_str()).find(|known| !PROTOCOLS.contains(known))?;
+    Some(("UnsupportedProtocol", format!("service {name} speaks {unknown}")))
+}
+
 /// What is said of the route by everybody; what others say stays.
-fn parents(world: &World, route: &Value, missing: Option<&str>) -> Vec<Value> {
+fn parents(world: &World, route: &Value, broken: Option<(&'static str, String)>) -> Vec<Value> {
     let accepted = ("Accepted", "True", "Accepted", String::new());
-    let resolved = match missing {
-        Some(name) => ("ResolvedRefs", "False", "BackendNotFound", format!("service {name} not found")),
+    let resolved = match broken {
+        Some((reason, message)) => ("ResolvedRefs", "False", reason, message),
         None => ("ResolvedRefs", "True", "ResolvedRefs", String::new()),
     };
     let before = route["status"]["parents"].as_array().cloned().unwrap_or_default();
