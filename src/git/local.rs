@@ -12,18 +12,13 @@ use crate::rules::{Rule, holds};
 use git2::{ErrorClass, ErrorCode, FileMode, ObjectType, Odb, OdbLookupFlags, Oid, Repository};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
-/// The repository. Its objects are not fetched but shared with the cache, as by `git clone --shared`.
-pub(super) struct Local {
-    path: PathBuf,
-    /// Where its objects lie, once it was there.
-    objects: OnceLock<PathBuf>,
-}
+/// The repository.
+pub(super) struct Local(PathBuf);
 
 impl Local {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, objects: OnceLock::new() }
+        Self(path)
     }
 
     /// Opens it.
@@ -31,27 +26,34 @@ impl Local {
     /// # Errors
     /// `Missing` when there is none, `Cache` or `Corrupt` when it cannot be read.
     fn open(&self) -> Result<Repository, GitError> {
-        let repository = Repository::open(&self.path).map_err(|error| {
+        Repository::open(&self.0).map_err(|error| {
             if error.code() == ErrorCode::NotFound {
-                GitError::Missing(format!("the repository {}", self.path.display()))
+                GitError::Missing(format!("the repository {}", self.0.display()))
             } else {
-                GitError::local(&format!("open {}", self.path.display()), error)
+                GitError::local(&format!("open {}", self.0.display()), error)
             }
-        })?;
-        self.objects.get_or_init(|| repository.commondir().join("objects"));
-        Ok(repository)
+        })
     }
 
-    /// Lets the cache see its objects, as soon as it was looked at.
-    pub(super) fn share(&self, cache: &Repository) -> Result<(), git2::Error> {
-        if self.objects.get().is_none() && self.open().is_err() {
-            // It may be there later; whoever looks it up is told.
-            return Ok(());
+    /// Brings commits into the cache. One that is not there, as it is gone again, is left out.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(super) fn fetch<'a>(
+        &self,
+        cache: &Repository,
+        wants: impl Iterator<Item = &'a CommitId>,
+    ) -> Result<(), GitError> {
+        let remote = self.open()?;
+        for want in wants.map(|id| oid(id.as_str())) {
+            match copy(&remote, cache, want) {
+                Err(error) if error.code() != ErrorCode::NotFound => {
+                    return Err(GitError::local(&format!("fetch from {}", self.0.display()), error));
+                }
+                Ok(()) | Err(_) => {}
+            }
         }
-        match self.objects.get().and_then(|objects| objects.to_str()) {
-            Some(objects) => cache.odb()?.add_disk_alternate(objects),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// Looks the tips up.
@@ -59,7 +61,7 @@ impl Local {
     /// # Errors
     /// As [`Self::open`]; `Limit` when there are too many.
     pub(super) fn look_up(&self, prefixes: &[&str], limits: &Limits) -> Result<BTreeMap<RefName, CommitId>, GitError> {
-        let doing = format!("look up the refs of {}", self.path.display());
+        let doing = format!("look up the refs of {}", self.0.display());
         let failed = |error| GitError::local(&doing, error);
         let repository = self.open()?;
         let mut tips = Tips::new(prefixes, limits);
@@ -75,7 +77,7 @@ impl Local {
     /// libgit2's own push to a local path moves the branch whatever it finds there. Here the objects are handed over, and the
     /// branch is moved under its lock only if it still is where it was expected. No hooks run, as there is no server.
     pub(super) fn push(&self, inner: &Inner, repository: &Repository, swap: &Swap) -> Result<Pushed, GitError> {
-        let doing = format!("push {} to {}", swap.branch, self.path.display());
+        let doing = format!("push {} to {}", swap.branch, self.0.display());
         let failed = |error| GitError::local(&doing, error);
         if swap.fate == Fate::Rejected {
             return Ok(Pushed::Rejected { why: "not allowed, on purpose".to_owned() });
@@ -126,48 +128,68 @@ impl Local {
 
 /// Copies a commit and all that it needs, the parts of each object before it: what is there is there with all that it needs.
 fn copy(from: &Repository, to: &Repository, commit: Oid) -> Result<(), git2::Error> {
-    let odbs = (&from.odb()?, &to.odb()?);
+    let copying = Copying { from, to: &to.odb()?, files: [from, to].map(|at| at.commondir().join("objects")) };
     let mut ahead = vec![commit];
     while let Some(id) = ahead.last().copied() {
         let reached = ahead.len();
-        if !has(odbs.1, id) {
+        if !copying.is_there(id) {
             let commit = from.find_commit(id)?;
-            ahead.extend(commit.parent_ids().filter(|parent| !has(odbs.1, *parent)));
+            ahead.extend(commit.parent_ids().filter(|parent| !copying.is_there(*parent)));
             if ahead.len() > reached {
                 continue;
             }
-            copy_tree(from, odbs, commit.tree_id())?;
-            copy_object(odbs, id)?;
+            copying.tree(commit.tree_id())?;
+            copying.object(id)?;
         }
         ahead.pop();
     }
     Ok(())
 }
 
-fn copy_tree(from: &Repository, odbs: (&Odb<'_>, &Odb<'_>), tree: Oid) -> Result<(), git2::Error> {
-    if has(odbs.1, tree) {
-        return Ok(());
-    }
-    for entry in from.find_tree(tree)?.iter() {
-        match entry.kind() {
-            Some(ObjectType::Tree) => copy_tree(from, odbs, entry.id())?,
-            // The commit of a submodule lies elsewhere.
-            _ if entry.filemode() == i32::from(FileMode::Commit) => {}
-            _ => copy_object(odbs, entry.id())?,
+/// From one repository on this machine to another.
+struct Copying<'a> {
+    from: &'a Repository,
+    to: &'a Odb<'a>,
+    /// Where the objects of both lie.
+    files: [PathBuf; 2],
+}
+
+impl Copying<'_> {
+    fn tree(&self, id: Oid) -> Result<(), git2::Error> {
+        if self.is_there(id) {
+            return Ok(());
         }
+        for entry in self.from.find_tree(id)?.iter() {
+            match entry.kind() {
+                Some(ObjectType::Tree) => self.tree(entry.id())?,
+                // The commit of a submodule lies elsewhere.
+                _ if entry.filemode() == i32::from(FileMode::Commit) => {}
+                _ => self.object(entry.id())?,
+            }
+        }
+        self.object(id)
     }
-    copy_object(odbs, tree)
-}
 
-fn copy_object((from, to): (&Odb<'_>, &Odb<'_>), id: Oid) -> Result<(), git2::Error> {
-    if has(to, id) {
-        return Ok(());
+    fn object(&self, id: Oid) -> Result<(), git2::Error> {
+        if self.is_there(id) || self.link(id).is_ok() {
+            return Ok(());
+        }
+        let odb = self.from.odb()?;
+        let object = odb.read(id)?;
+        self.to.write(object.kind(), object.data()).map(drop)
     }
-    let object = from.read(id)?;
-    to.write(object.kind(), object.data()).map(drop)
-}
 
-/// Whether an object is there, as far as the handle knows: if it came a moment ago it is only copied once more.
-fn has(odb: &Odb<'_>, id: Oid) -> bool {
-    odb.exists_ext(id, OdbLookupFlags::NO_REFRESH)
+    /// A file of its own can be shared, as `git clone --local` does, if both are on one file system: it never changes.
+    fn link(&self, id: Oid) -> std::io::Result<()> {
+        let hex = id.to_string();
+        let (directory, file) = hex.split_at(2);
+        let [from, to] = self.files.each_ref().map(|files| files.join(directory));
+        std::fs::create_dir_all(&to)?;
+        std::fs::hard_link(from.join(file), to.join(file))
+    }
+
+    /// Whether an object is there, as far as the handle knows: if it came a moment ago it is only copied once more.
+    fn is_there(&self, id: Oid) -> bool {
+        self.to.exists_ext(id, OdbLookupFlags::NO_REFRESH)
+    }
 }

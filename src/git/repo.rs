@@ -217,11 +217,7 @@ impl Inner {
     /// A handle that knows which commits are shallow; `Repository::open_bare` makes one that does not.
     fn handle(&self) -> Result<Repository, git2::Error> {
         let flags = RepositoryOpenFlags::BARE | RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT;
-        let repository = Repository::open_ext(&self.directory, flags, std::iter::empty::<&Path>())?;
-        if let Remote::Local(local) = &self.remote {
-            local.share(&repository)?;
-        }
-        Ok(repository)
+        Repository::open_ext(&self.directory, flags, std::iter::empty::<&Path>())
     }
 
     /// Whether the cache is of this remote and its tips can be read.
@@ -282,14 +278,16 @@ impl Inner {
         let absent = |name: &RefName| wants.get(name).is_some_and(|id| !odb.exists(oid(id.as_str())));
 
         let shallow = self.config.shallow.as_ref().filter(|name| absent(name) && !has_tip(repository, name));
-        // The objects of a repository on the same machine are there.
+        // A repository on the same machine is copied as it is.
         if let (Remote::Http(http), Some(name)) = (&self.remote, shallow) {
             self.download(http, repository, &[name], 1)?;
             arrived(repository, name, &wants[name])?;
         }
         let rest: Vec<&RefName> = wants.keys().filter(|name| absent(name)).collect();
-        if let (Remote::Http(http), false) = (&self.remote, rest.is_empty()) {
-            self.download(http, repository, &rest, 0)?;
+        match &self.remote {
+            _ if rest.is_empty() => {}
+            Remote::Http(http) => self.download(http, repository, &rest, 0)?,
+            Remote::Local(local) => local.fetch(repository, rest.into_iter().map(|name| &wants[name]))?,
         }
         for (name, id) in wants {
             arrived(repository, name, id)?;
