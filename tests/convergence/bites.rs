@@ -25,7 +25,7 @@ const RULES: [(Rule, &str, &str); 12] = [
 ];
 
 /// In how many worlds a broken rule is looked for.
-const TRIES: u64 = 4_000;
+const TRIES: u64 = 500;
 const START: &str = "<!-- generated: rules -->\n";
 const END: &str = "<!-- end: rules -->";
 
@@ -69,7 +69,6 @@ fn a_rule_that_is_broken_is_noticed() {
                 while let Some((rule, name, instead)) = RULES.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let found = match known.get(*name) {
                         Some(seed) if !update => noticed(*rule, *seed).map(|by| (*seed, by)),
-                        None if !update => continue,
                         Some(_) | None => first(*rule),
                     };
                     let row = match found {
@@ -84,7 +83,7 @@ fn a_rule_that_is_broken_is_noticed() {
     });
     let mut rows = rows.into_inner().unwrap();
     let mut wanted = "| rule | what is done instead | noticed by | first in world |\n|---|---|---|---|\n".to_owned();
-    wanted.extend(RULES.iter().filter_map(|(_, name, _)| rows.remove(name)));
+    wanted.extend(RULES.iter().map(|(_, name, _)| rows.remove(name).unwrap_or_default()));
     if update {
         std::fs::write(page(), format!("{before}{START}{wanted}{END}{after}")).unwrap();
     }
