@@ -46,7 +46,7 @@ impl Branch {
         branch
     }
 
-    pub(crate) fn get(&self, number: u16) -> &Tip {
+    pub(crate) fn get(&self, number: u32) -> &Tip {
         self.met.get(number)
     }
 
@@ -55,7 +55,7 @@ impl Branch {
     }
 
     /// The tip after a push onto `tip` of what was planned from `known`.
-    pub(crate) fn pushed(&mut self, tip: u16, known: u16, change: &RecordChange) -> u16 {
+    pub(crate) fn pushed(&mut self, tip: u32, known: u32, change: &RecordChange) -> u32 {
         let (after, plan) = match change {
             RecordChange::Keep => return tip,
             RecordChange::Write { state, plan, .. } => (Some(&**state), plan.as_deref()),
@@ -76,7 +76,7 @@ impl Branch {
     }
 
     /// Whatever was written a moment ago was written a while before the next look.
-    fn meet(&mut self, mut files: BTreeMap<RepoPath, Vec<u8>>) -> u16 {
+    fn meet(&mut self, mut files: BTreeMap<RepoPath, Vec<u8>>) -> u32 {
         for bytes in files.values_mut() {
             let text = String::from_utf8(std::mem::take(bytes)).unwrap();
             *bytes = text.replace(&stamp(look()), &stamp(start())).into_bytes();

@@ -107,7 +107,7 @@ impl Clusters {
         clusters
     }
 
-    pub(crate) fn get(&self, number: u16) -> &Cluster {
+    pub(crate) fn get(&self, number: u32) -> &Cluster {
         self.met.get(number)
     }
 
@@ -121,7 +121,7 @@ impl Clusters {
     }
 
     /// What a dry run of that comes to there.
-    pub(crate) fn dry_run(&self, there: u16, need: &Need) -> Outcome {
+    pub(crate) fn dry_run(&self, there: u32, need: &Need) -> Outcome {
         let cluster = self.get(there);
         self.api.change(|world| *world = cluster.world.clone());
         let live = cluster.live.get(&need.question.target);
@@ -133,12 +133,12 @@ impl Clusters {
     /// the executor says of it, the cluster then, and the bits of the objects that were changed.
     pub(crate) fn write(
         &mut self,
-        there: u16,
+        there: u32,
         action: &Action,
         fresh: bool,
         proof: Option<&Recorded>,
         mishap: Mishap,
-    ) -> (Wrote, u16, u8) {
+    ) -> (Wrote, u32, u8) {
         let before = self.get(there).world.clone();
         self.api.change(|world| *world = before.clone());
         self.api.judge(move |seen| match (seen.what, mishap) {
@@ -190,7 +190,7 @@ impl Clusters {
     }
 
     /// The action with the resourceVersion that it was planned for, as this cluster counts them.
-    fn aimed(&self, there: u16, action: &Action, fresh: bool) -> Action {
+    fn aimed(&self, there: u32, action: &Action, fresh: bool) -> Action {
         let mut action = action.clone();
         let target = action.verb.target().clone();
         let now = self.get(there).live.get(&target).and_then(Object::resource_version).map(str::to_owned);
@@ -205,7 +205,7 @@ impl Clusters {
     }
 
     /// Lets everything else in the cluster catch up, and gives it its number; with the bits of what was changed since `before`.
-    fn meet(&mut self, before: &World, mut after: World, made: &BTreeMap<String, u32>) -> (u16, u8) {
+    fn meet(&mut self, before: &World, mut after: World, made: &BTreeMap<String, u32>) -> (u32, u8) {
         nature(&mut after);
         let (old, new) = (objects(before), objects(&after));
         let mut made = made.clone();

@@ -51,7 +51,7 @@ fn without(rules: &[Rule], faults: u8) -> Found {
     found
 }
 
-/// How what must never be comes about without these rules: the shortest way, for people.
+/// How what must never be comes about without these rules, with as few faults as it takes, for people.
 fn broken(rules: &[Rule], faults: u8) -> String {
     let Found { states, broken, .. } = without(rules, faults);
     let story = broken.unwrap_or_else(|| panic!("nothing is broken without {rules:?} in {states} states"));

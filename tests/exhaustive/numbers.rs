@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 /// Values, each with its number.
 pub(crate) struct Numbers<T> {
-    of_key: HashMap<String, u16>,
+    of_key: HashMap<String, u32>,
     all: Vec<T>,
 }
 
@@ -16,8 +16,8 @@ impl<T> Default for Numbers<T> {
 
 impl<T> Numbers<T> {
     /// The number of the value with that key; it is made if it is new.
-    pub(crate) fn number(&mut self, key: String, make: impl FnOnce() -> T) -> u16 {
-        let next = u16::try_from(self.all.len()).expect("few");
+    pub(crate) fn number(&mut self, key: String, make: impl FnOnce() -> T) -> u32 {
+        let next = u32::try_from(self.all.len()).expect("few");
         *self.of_key.entry(key).or_insert_with(|| {
             self.all.push(make());
             next
@@ -25,8 +25,8 @@ impl<T> Numbers<T> {
     }
 
     /// The value with that number.
-    pub(crate) fn get(&self, number: u16) -> &T {
-        &self.all[usize::from(number)]
+    pub(crate) fn get(&self, number: u32) -> &T {
+        &self.all[usize::try_from(number).expect("wide enough")]
     }
 
     /// How many there are.

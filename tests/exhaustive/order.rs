@@ -25,13 +25,13 @@ pub(crate) struct Worlds {
     pub(crate) branch: Branch,
     pub(crate) plans: Plans,
     written: HashMap<Asked, Came>,
-    pushed: HashMap<(u16, u16, u16), u16>,
+    pushed: HashMap<(u32, u32, u32), u32>,
 }
 
 /// A write: the cluster, the action, whether its object is as it was planned for, whether the record allows it if it has to.
-type Asked = (u16, u16, bool, Option<bool>, Mishap);
+type Asked = (u32, u32, bool, Option<bool>, Mishap);
 /// What came of it: the cluster then, and the bits of the objects that were changed.
-type Came = (Wrote, u16, u8);
+type Came = (Wrote, u32, u8);
 
 /// What may happen next, and what comes of it.
 pub(crate) type Next = Vec<(Event, State)>;
@@ -63,7 +63,7 @@ fn recording(c: Controller, plan: &Plan) -> Controller {
 }
 
 /// Where it goes on once `tip` is known to be what the branch says.
-fn advancing(c: Controller, plan: &Plan, tip: u16) -> Controller {
+fn advancing(c: Controller, plan: &Plan, tip: u32) -> Controller {
     if plan.advances.is_empty() {
         return Controller::idle(c.known);
     }
@@ -118,7 +118,7 @@ impl Worlds {
     }
 
     /// A tick begins with what is known of Git and that cluster.
-    fn begun(&mut self, state: &State, c: Controller, cluster: u16) -> Controller {
+    fn begun(&mut self, state: &State, c: Controller, cluster: u32) -> Controller {
         let sight = Sight { cluster, known: c.known, bad: state.bad, brake: state.brake };
         let number = self.plans.plan(sight, &self.clusters, &self.branch);
         let plan = self.plans.get(number);
@@ -155,7 +155,7 @@ impl Worlds {
         }
     }
 
-    fn after_push(&mut self, tip: u16, planned: u16, plan: u16) -> u16 {
+    fn after_push(&mut self, tip: u32, planned: u32, plan: u32) -> u32 {
         let (branch, plans) = (&mut self.branch, &self.plans);
         *self.pushed.entry((tip, planned, plan)).or_insert_with(|| branch.pushed(tip, planned, &plans.get(plan).change))
     }
@@ -233,7 +233,7 @@ impl Worlds {
         }
     }
 
-    fn wrote(&mut self, cluster: u16, number: u16, moved: u8, proof: Option<u16>, mishap: Mishap) -> Came {
+    fn wrote(&mut self, cluster: u32, number: u32, moved: u8, proof: Option<u32>, mishap: Mishap) -> Came {
         let Due { action, bit, .. } = self.plans.due(number);
         let recorded = proof.map(|tip| &self.branch.get(tip).proof);
         // Of the proof only that it allows the action matters, and of the cluster nothing to a request that never arrives.

@@ -30,9 +30,9 @@ pub(crate) enum Known {
     Blind,
     /// What Git said when it was asked last.
     View {
-        tip: u16,
+        tip: u32,
         main: u8,
-        words: u8,
+        words: u64,
         /// Whether it answered the last time that it was asked.
         fresh: bool,
     },
@@ -41,7 +41,7 @@ pub(crate) enum Known {
 /// All that a plan is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Sight {
-    pub(crate) cluster: u16,
+    pub(crate) cluster: u32,
     pub(crate) known: Known,
     pub(crate) bad: bool,
     pub(crate) brake: bool,
@@ -50,10 +50,10 @@ pub(crate) struct Sight {
 /// A plan.
 pub(crate) struct Plan {
     /// What goes back, by number.
-    pub(crate) retreats: Vec<u16>,
+    pub(crate) retreats: Vec<u32>,
     pub(crate) change: RecordChange,
     /// What the record then allows, by number.
-    pub(crate) advances: Vec<u16>,
+    pub(crate) advances: Vec<u32>,
     /// The open run of the record that it was made from.
     pub(crate) run: Option<usize>,
 }
@@ -81,7 +81,7 @@ pub(crate) struct Due {
 /// All plans that were made.
 pub(crate) struct Plans {
     rollouts: BTreeMap<u8, Arc<Rollout>>,
-    by_sight: HashMap<Sight, u16>,
+    by_sight: HashMap<Sight, u32>,
     plans: Numbers<Plan>,
     due: Numbers<Due>,
     /// All questions of checks that were asked.
@@ -96,11 +96,11 @@ impl Plans {
         Self { rollouts: rollouts(), by_sight: HashMap::new(), plans, due, asked: BTreeSet::new(), runs: Vec::new() }
     }
 
-    pub(crate) fn get(&self, number: u16) -> &Plan {
+    pub(crate) fn get(&self, number: u32) -> &Plan {
         self.plans.get(number)
     }
 
-    pub(crate) fn due(&self, number: u16) -> &Due {
+    pub(crate) fn due(&self, number: u32) -> &Due {
         self.due.get(number)
     }
 
@@ -112,13 +112,13 @@ impl Plans {
     pub(crate) fn run(&mut self, run: &RunId) -> usize {
         self.runs.iter().position(|known| known == run).unwrap_or_else(|| {
             self.runs.push(run.clone());
-            assert!(self.runs.len() <= 8, "a state has a bit for each run");
+            assert!(self.runs.len() <= 64, "a state has a bit for each run");
             self.runs.len() - 1
         })
     }
 
     /// What the planner says to that.
-    pub(crate) fn plan(&mut self, sight: Sight, clusters: &Clusters, branch: &Branch) -> u16 {
+    pub(crate) fn plan(&mut self, sight: Sight, clusters: &Clusters, branch: &Branch) -> u32 {
         if let Some(number) = self.by_sight.get(&sight) {
             return *number;
         }
@@ -128,15 +128,15 @@ impl Plans {
             Known::Nothing | Known::Blind => None,
         };
         let advances = plan.going_forward().cloned().collect::<Vec<_>>();
-        let retreats: Vec<u16> = plan.going_back().cloned().map(|action| self.number(action)).collect();
-        let advances: Vec<u16> = advances.into_iter().map(|action| self.number(action)).collect();
+        let retreats: Vec<u32> = plan.going_back().cloned().map(|action| self.number(action)).collect();
+        let advances: Vec<u32> = advances.into_iter().map(|action| self.number(action)).collect();
         let key = format!("{retreats:?} {advances:?} {run:?} {:?}", plan.record);
         let number = self.plans.number(key, || Plan { retreats, change: plan.record, advances, run });
         self.by_sight.insert(sight, number);
         number
     }
 
-    fn number(&mut self, mut action: Action) -> u16 {
+    fn number(&mut self, mut action: Action) -> u32 {
         if let Verb::Apply { expects, .. } | Verb::Migrate { expects, .. } | Verb::Delete { expects, .. } =
             &mut action.verb
             && let Expects::Version { resource_version, .. } = expects
@@ -198,7 +198,7 @@ impl Plans {
                 epoch: 1,
             },
             desired: wanted.map_or_else(|| Desired::Unreadable(away()), |rollout| Desired::Wanted(rollout.clone())),
-            main: commit(main),
+            main: commit(main.into()),
             recorded: tip.map_or_else(|| Recorded::Unreadable(away()), crate::branch::Tip::recorded),
             sets,
             decisions: Decisions { tip: (words > 0).then(|| commit(words)), filed, at_start },
@@ -213,7 +213,7 @@ impl Plans {
     }
 
     /// The decisions branch where these runs, a bit for each, are approved.
-    fn filed(&self, words: u8) -> Vec<DecisionFile> {
+    fn filed(&self, words: u64) -> Vec<DecisionFile> {
         let approved = self.runs.iter().enumerate().filter(|(place, _)| words & 1 << place != 0);
         let file = |(_, run): (usize, &RunId)| {
             let action = DecisionAction::Approve { through: GATED.parse().unwrap() };
@@ -227,12 +227,12 @@ impl Plans {
 }
 
 /// A commit that stands for a small number.
-fn commit(number: u8) -> CommitId {
+fn commit(number: u64) -> CommitId {
     format!("{number:040x}").parse().unwrap()
 }
 
-fn words_at(commit: &CommitId) -> u8 {
-    u8::from_str_radix(commit.as_str(), 16).unwrap()
+fn words_at(commit: &CommitId) -> u64 {
+    u64::from_str_radix(commit.as_str(), 16).unwrap()
 }
 
 /// What the provider of metrics says of those moments.

@@ -149,7 +149,7 @@ fn successors(worlds: &mut Worlds, state: &State, next: &mut Next) {
 
 /// Whether a second run is open and all know it: it opens only from rest, and goes from there as the first did.
 fn second_run(worlds: &Worlds, state: &State) -> bool {
-    let run = |tip: u16| worlds.branch.get(tip).run.as_ref().map(|(run, _)| run);
+    let run = |tip: u32| worlds.branch.get(tip).run.as_ref().map(|(run, _)| run);
     let second = run(state.tip).filter(|run| !run.as_str().starts_with("1-"));
     let knows = |c: &Controller| c.at == At::Idle && matches!(c.known, Known::View { tip, .. } if run(tip) == second);
     second.is_some() && state.controllers.iter().all(knows)

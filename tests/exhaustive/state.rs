@@ -26,9 +26,9 @@ pub(crate) struct Controller {
     pub(crate) known: Known,
     pub(crate) at: At,
     /// What it is about to do; which of the actions comes next; the tip that allows them. Where it lags: the cluster.
-    pub(crate) plan: u16,
+    pub(crate) plan: u32,
     pub(crate) next: u8,
-    pub(crate) proof: u16,
+    pub(crate) proof: u32,
     /// The objects that were changed since it read the cluster, a bit for each.
     pub(crate) moved: u8,
 }
@@ -43,14 +43,14 @@ impl Controller {
 /// One moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct State {
-    pub(crate) cluster: u16,
-    pub(crate) tip: u16,
+    pub(crate) cluster: u32,
+    pub(crate) tip: u32,
     /// The version that main names.
     pub(crate) main: u8,
     /// The approved runs, a bit for each.
-    pub(crate) words: u8,
+    pub(crate) words: u64,
     /// The runs that went back, a bit for each.
-    pub(crate) retreated: u8,
+    pub(crate) retreated: u64,
     /// What is measured is against the new version.
     pub(crate) bad: bool,
     /// Git answers.
@@ -82,5 +82,5 @@ pub(crate) struct Event {
     pub(crate) who: Option<usize>,
     pub(crate) what: &'static str,
     /// The action that it is about.
-    pub(crate) action: Option<u16>,
+    pub(crate) action: Option<u32>,
 }
