@@ -75,7 +75,10 @@ impl Notes {
             annotations[ANCHOR] = anchor.as_str().into();
         }
         if let Some(gaps) = &self.gaps {
-            annotations[GAPS] = gap::print(gaps).into();
+            // What is there stays: who notes may not have heard yet of what was inherited.
+            let known = annotations[GAPS].as_str().map(gap::parse).unwrap_or_default();
+            let all = gap::merged(known.into_iter().chain(gaps.iter().cloned()).collect());
+            annotations[GAPS] = gap::print(&all).into();
         }
     }
 }
@@ -245,8 +248,12 @@ impl Lease {
             notes.put(&mut lease);
         }
         let noted = LeaseView::parse(&lease);
-        // What somebody deleted is not forgotten.
-        let last = self.deleted.clone().filter(|_| !exists).unwrap_or_else(|| noted.clone());
+        // What somebody deleted is not forgotten. Of the tip we know more than it said if we led until now.
+        let mut last = self.deleted.clone().filter(|_| !exists).unwrap_or_else(|| noted.clone());
+        if noted.anchor.is_some() && (exists || self.held.is_some()) {
+            last.anchor.clone_from(&noted.anchor);
+        }
+        last.gaps.extend(self.deleted.iter().flat_map(|view| view.gaps.clone()));
         let inherited = inherited(&noted, &last, wall);
         self.write(&mut lease, epoch, Some(&inherited), wall);
         table(&mut lease, "spec")["acquireTime"] = micro_time(wall).into();

@@ -45,13 +45,10 @@ impl Local {
         wants: impl Iterator<Item = &'a CommitId>,
     ) -> Result<(), GitError> {
         let remote = self.open()?;
-        for want in wants.map(|id| oid(id.as_str())) {
-            match copy(&remote, cache, want) {
-                Err(error) if error.code() != ErrorCode::NotFound => {
-                    return Err(GitError::local(&format!("fetch from {}", self.0.display()), error));
-                }
-                Ok(()) | Err(_) => {}
-            }
+        let there = wants.map(|id| oid(id.as_str())).filter(|want| remote.find_commit(*want).is_ok());
+        for want in there {
+            copy(&remote, cache, want)
+                .map_err(|error| GitError::local(&format!("fetch from {}", self.0.display()), error))?;
         }
         Ok(())
     }

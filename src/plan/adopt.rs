@@ -101,20 +101,11 @@ pub enum Sight {
     Refused(String),
 }
 
-/// What objects with our marks mean.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ours {
-    /// The record knows of them.
-    Known,
-    /// There is no record of them.
-    Lost,
-}
-
 /// Looks at every object that the first posture would write: absent, equal, or different (design §6).
 ///
 /// # Errors
 /// When the posture cannot be rendered.
-pub fn first_sight(context: &Context<'_>, posture: &Posture, ours: Ours) -> Result<Sight, RenderError> {
+pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, RenderError> {
     let (mut waits, mut needs, mut differing) = (Vec::new(), Vec::new(), Vec::new());
     for (reference, rendered) in inplace::render(posture, &context.facts())? {
         if context.live.missing.contains(&reference.kind) {
@@ -124,10 +115,6 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture, ours: Ours) -> Resu
         let live = context.live.get(&reference);
         if let Some(live) = live {
             if context.is_ours(live) {
-                if ours == Ours::Known {
-                    continue;
-                }
-                waits.push(lost(&reference));
                 continue;
             }
             if let Some(wait) = claimed_by_others(context, live) {

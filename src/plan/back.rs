@@ -193,7 +193,8 @@ fn drained(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         let context = draft.context(plan, None, None);
         // A route that somebody deleted sends nobody anywhere; *retire* makes it again.
         let there = exposure::carriers(&context).first().is_some_and(|carrier| context.live.get(carrier).is_some());
-        // A route that is refused because it names the candidate never comes into force: *retire* takes the name out.
+        // A route that is refused may never come into force, as when it names what cannot be served: *retire* takes the
+        // candidate's name out, and waits for that.
         let refused = matches!(exposure::standing(&context), traffic::Standing::Refused { .. });
         if let Some(wait) = converge::not_in_force(&context).filter(|_| there && !refused) {
             draft.waits.push(wait);

@@ -189,7 +189,7 @@ impl Pass<'_> {
         if self.out.not_ready.is_none() && ready < wanted {
             let why = format!("{ready} of {wanted} endpoints of the candidate are ready");
             self.out.waits.push(Wait::new(Reason::CandidateNotReady, why.clone()));
-            let available = self.context.live.get(candidate).map_or(Available::Unsaid, workload::available);
+            let available = self.context.live.get(candidate).map_or(Available::Perhaps(None), workload::available);
             let readiness = Readiness::NotReady { why, available };
             self.out.not_ready = Some((RoleName::Candidate, readiness));
         }

@@ -1,6 +1,6 @@
 //! First sight: from nothing to Steady(Initialized).
 
-use super::adopt::{self, Ours, Sight};
+use super::adopt::{self, Sight};
 use super::converge::{Drift, StableFirst};
 use super::draft::{Draft, Manner};
 use super::input::{Desired, Input};
@@ -70,20 +70,27 @@ pub fn initialize(draft: &mut Draft<'_>) {
     }
 }
 
+/// What objects with our marks mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ours {
+    /// The record knows of them.
+    Known,
+    /// There is no record of them.
+    Lost,
+}
+
 fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: Ours) {
-    let waits = super::entry::barred(draft);
+    let mut waits = super::entry::barred(draft);
+    if ours == Ours::Lost {
+        // Nothing else may hide that the record is lost: neither what bars a step nor what the API server says.
+        let ours = adopt::ours(&draft.context(&rollout.plan, None, None)).into_iter();
+        waits.extend(ours.filter(|name| rollout.set.objects.contains_key(*name)).map(adopt::lost));
+    }
     if !waits.is_empty() {
         draft.waits.extend(waits);
-        if ours == Ours::Lost {
-            // What bars a step must not hide that the record is lost.
-            let ours = adopt::ours(&draft.context(&rollout.plan, None, None)).into_iter();
-            let lost: Vec<Wait> =
-                ours.filter(|name| rollout.set.objects.contains_key(*name)).map(adopt::lost).collect();
-            draft.waits.extend(lost);
-        }
         return;
     }
-    let sight = adopt::first_sight(&draft.context(&rollout.plan, None, None), &posture, ours);
+    let sight = adopt::first_sight(&draft.context(&rollout.plan, None, None), &posture);
     match sight {
         Err(error) => draft.waits.push(Wait::new(Reason::Rejected, error.to_string())),
         Ok(Sight::Wait(waits, needs)) => {

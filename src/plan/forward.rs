@@ -151,9 +151,9 @@ fn overdue(draft: &Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) -
 }
 
 /// What is missing, and how long it may still be (design §13.1): counted from the later of the step's entry and the moment
-/// the workload stopped being available, or became so where other things are missing, while somebody observed. The record may
-/// take its time to Git, so that the entry alone says little of a workload that changed later. Once the step was reached only
-/// what is not available counts: a pod that is moved to another node leaves the workload available.
+/// the workload was made or stopped being available, while somebody observed: a record may take its time to Git. What its
+/// controller has not seen yet has no deadline, as nothing is known of it. Once the step was reached only what is not
+/// available counts: a pod that is moved to another node leaves the workload available.
 fn until_deadline<'r>(
     draft: &Draft<'_>,
     plan: &Plan,
@@ -165,8 +165,7 @@ fn until_deadline<'r>(
     let from = match available {
         Available::NotSince(since) => (*since).max(stop.clock.entered),
         _ if waiting || stop.clock.exposed.is_some() => return None,
-        Available::Since(since) => (*since).max(stop.clock.entered),
-        Available::Unsaid => stop.clock.entered,
+        Available::Perhaps(made) => made.map_or(stop.clock.entered, |made| made.max(stop.clock.entered)),
         Available::Unseen => return None,
     };
     let waited = observed(from, draft.now(), &draft.input.gaps);

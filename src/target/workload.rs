@@ -23,12 +23,10 @@ pub enum Readiness {
 /// What a workload says of its being available, which it may be before it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Available {
-    /// Since then.
-    Since(Time),
     /// Not since then.
     NotSince(Time),
-    /// Nothing.
-    Unsaid,
+    /// That it is, or nothing; it was made then.
+    Perhaps(Option<Time>),
     /// What it says is of an older spec: its controller has not seen the new one yet, which is no evidence of anything.
     Unseen,
 }
@@ -71,12 +69,10 @@ pub fn available(deployment: &Object) -> Available {
     }
     let conditions = deployment.at("/status/conditions").and_then(Value::as_array);
     let condition = conditions.into_iter().flatten().find(|c| c["type"] == "Available");
-    let said = condition.and_then(|c| Some((c["status"].as_str()?, c["lastTransitionTime"].as_str()?.parse().ok()?)));
-    match said {
-        Some(("True", since)) => Available::Since(since),
-        Some(("False", since)) => Available::NotSince(since),
-        Some(_) | None => Available::Unsaid,
-    }
+    let lost =
+        condition.filter(|c| c["status"] == "False").and_then(|c| c["lastTransitionTime"].as_str()?.parse().ok());
+    let made = || deployment.at("/metadata/creationTimestamp").and_then(|time| time.as_str()?.parse().ok());
+    lost.map_or_else(|| Available::Perhaps(made()), Available::NotSince)
 }
 
 /// What keeps a pod of the Deployment from starting, in its own words.

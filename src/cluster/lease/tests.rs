@@ -51,7 +51,7 @@ async fn a_missing_lease_is_made_above_every_known_epoch_then_renewed_with_one_r
     assert_eq!(asked[1].body["metadata"]["annotations"][ANCHOR], TIP);
     assert_eq!(asked[2].line, format!("PUT {PATH}?fieldManager=tidegate-a"));
     let metadata = json!({"name": "tidegate-a", "resourceVersion": "1", "labels": {"kept": "yes"},
-                          "annotations": {ANCHOR: TIP, GAPS: LATER}});
+                          "annotations": {ANCHOR: TIP, GAPS: format!("{EARLIER} {LATER}")}});
     assert_eq!(asked[2].body["metadata"], metadata);
     assert_eq!(asked[2].body["spec"]["renewTime"], "2026-03-01T12:00:05.000000Z");
 }
@@ -89,7 +89,7 @@ async fn x_14_what_was_to_be_noted_before_does_not_replace_what_was_inherited() 
     assert_eq!(fake.asked()[3].body["metadata"]["annotations"][GAPS], EARLIER);
     let new = Notes { gaps: Some(gap::parse(LATER)), ..Notes::default() };
     assert!(matches!(lease.turn(&new, taken, wall(121)).await, Turn::Leading { .. }));
-    assert_eq!(fake.asked()[4].body["metadata"]["annotations"][GAPS], LATER);
+    assert_eq!(fake.asked()[4].body["metadata"]["annotations"][GAPS], format!("{EARLIER} {LATER}"));
 }
 
 #[tokio::test]
@@ -143,7 +143,7 @@ async fn an_absent_api_server_is_survived_and_the_gap_is_counted() {
     assert!(matches!(lease.turn(&notes, now, wall(5)).await, Turn::Unknown { .. }));
     let turn = lease.turn(&notes, now + Duration::from_secs(60), wall(60)).await;
     let Turn::Leading { held, inherited: Some(inherited) } = turn else { panic!("{turn:?}") };
-    let gaps = format!("{LATER} 2026-03-01T12:00:00Z/2026-03-01T12:01:00Z");
+    let gaps = format!("{EARLIER} {LATER} 2026-03-01T12:00:00Z/2026-03-01T12:01:00Z");
     assert_eq!((held.epoch(), gap::print(&inherited.gaps)), (4, gaps));
 }
 

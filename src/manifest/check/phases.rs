@@ -96,7 +96,7 @@ fn order(case: &Case<'_>) -> Vec<Diagnostic> {
         }
         if !grows {
             let what = format!("phase {} exposes nothing that was not exposed before", phase.name);
-            let expected = format!("a weight of more than {weight}, or new headers");
+            let expected = format!("a weight of more than {weight}, or headers that let others in");
             found.push(case.error(&format!("/spec/phases/{i}/expose"), Code::PhasesGoDown, what, expected));
         }
     }

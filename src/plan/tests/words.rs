@@ -232,6 +232,18 @@ fn our_marks_without_a_record_are_a_lost_state() {
 }
 
 #[test]
+fn what_is_refused_does_not_hide_a_lost_state() {
+    let mut world = World::at_tenth();
+    (world.record, world.plan) = (None, None);
+    // The Deployment does not say any more that it is ours, and what main wants of it is refused.
+    world.edit(Kind::Deployment, "podinfo", |d| d["metadata"]["annotations"] = json!({}));
+    world.refused_images.insert("app:2".to_owned());
+    world.settle();
+    assert!(world.record.is_none(), "a blank record would hide the lost one");
+    assert!(world.waits().contains(&"StateLost"), "{:?}", world.waits());
+}
+
+#[test]
 fn x_9_a_broken_file_keeps_the_last_good_state_and_enters_nothing_new() {
     let mut world = World::at_tenth();
     let good = world.desired.clone();
