@@ -94,8 +94,10 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
             draft.finish(due)
         }
         Desired::Rejected(_) | Desired::Unreadable(_) | Desired::Gone => {
-            let waits = input.desired.unread().into_iter().collect();
-            RolloutPlan { waits, ..hold(Wait::new(Reason::Writing, "")) }
+            // The brake needs no file either.
+            let plan = terminate::blind(input, live, Wait::new(Reason::Writing, ""));
+            let waits = input.desired.unread().into_iter().chain(plan.waits.into_iter().skip(1)).collect();
+            RolloutPlan { waits, ..plan }
         }
     }
 }

@@ -73,6 +73,21 @@ fn the_brake_works_while_the_record_is_lost() {
 }
 
 #[test]
+fn the_brake_works_while_the_record_is_lost_and_the_file_is_broken() {
+    for broken in [Desired::Rejected("bad".to_owned()), Desired::Unreadable("tidegate.yaml is broken".to_owned())] {
+        for (brake, left) in [(None, 10), (Some(BrakeWord::Revert), 0)] {
+            let mut world = World::at_tenth();
+            (world.record, world.plan) = (None, None);
+            let good = std::mem::replace(&mut world.desired, broken.clone());
+            world.brake = Ok(brake);
+            world.settle();
+            world.desired = good;
+            assert_eq!((world.weight(), world.record.is_none()), (left, true), "{brake:?}");
+        }
+    }
+}
+
+#[test]
 fn what_bars_a_step_does_not_hide_a_lost_record() {
     let mut world = World::at_tenth();
     (world.record, world.plan) = (None, None);
