@@ -227,8 +227,7 @@ impl Lease {
             notes.put(&mut lease);
             self.outdated = None;
         }
-        let noted = LeaseView::parse(&lease);
-        let inherited = lapsed.then(|| inherited(&noted, &noted, wall));
+        let inherited = lapsed.then(|| inherited(&LeaseView::parse(&lease), None, wall));
         self.write(&mut lease, epoch, inherited.as_ref(), wall);
         self.hold(self.put(&lease), epoch, now, notes, inherited).await
     }
@@ -243,18 +242,11 @@ impl Lease {
     ) -> Result<Turn, Failure> {
         let mut lease = lease.clone();
         let exists = lease.pointer("/metadata/resourceVersion").is_some();
-        if !exists {
+        if !exists && (self.held.is_some() || self.deleted.is_none()) {
             // Else what another has noted is newer than what we know of earlier terms.
             notes.put(&mut lease);
         }
-        let noted = LeaseView::parse(&lease);
-        // What somebody deleted is not forgotten. Of the tip we know more than it said if we led until now.
-        let mut last = self.deleted.clone().filter(|_| !exists).unwrap_or_else(|| noted.clone());
-        if noted.anchor.is_some() && (exists || self.held.is_some()) {
-            last.anchor.clone_from(&noted.anchor);
-        }
-        last.gaps.extend(self.deleted.iter().flat_map(|view| view.gaps.clone()));
-        let inherited = inherited(&noted, &last, wall);
+        let inherited = inherited(&LeaseView::parse(&lease), self.deleted.as_ref(), wall);
         self.write(&mut lease, epoch, Some(&inherited), wall);
         table(&mut lease, "spec")["acquireTime"] = micro_time(wall).into();
         let request = if exists { self.put(&lease) } else { self.post(&lease) };
@@ -333,10 +325,13 @@ fn lost_race(failure: &Failure) -> bool {
     failure.code() == Some(409) || failure.is_absent(PLURAL)
 }
 
-/// What is noted or was seen last, with the span since the last renewal.
-fn inherited(noted: &LeaseView, last: &LeaseView, wall: Time) -> Inherited {
-    let gaps = noted.gaps.iter().chain(&last.gaps).cloned().chain(gap(last, wall)).collect();
-    Inherited { anchor: last.anchor.clone().or_else(|| noted.anchor.clone()), gaps: gap::merged(gaps) }
+/// What is noted, with the span since the last renewal; what somebody deleted is not forgotten.
+fn inherited(noted: &LeaseView, deleted: Option<&LeaseView>, wall: Time) -> Inherited {
+    let last = deleted.filter(|_| noted.renewed.is_none()).unwrap_or(noted);
+    let known = noted.gaps.iter().chain(deleted.into_iter().flat_map(|view| &view.gaps));
+    let gaps = known.cloned().chain(gap(last, wall)).collect();
+    let anchor = noted.anchor.clone().or_else(|| deleted?.anchor.clone());
+    Inherited { anchor, gaps: gap::merged(gaps) }
 }
 
 /// The table under `key`, made if there is none: what the API server sent is data.

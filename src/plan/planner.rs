@@ -22,13 +22,15 @@ use crate::target::live::LiveState;
 pub fn plan(input: &Input) -> RolloutPlan {
     let live = match &input.live {
         Live::Seen(live) => live,
-        Live::Away { why } => return hold(Wait::new(Reason::ClusterAway, why.clone())),
+        Live::Away { why } => return hold(vec![Wait::new(Reason::ClusterAway, why.clone())]),
     };
     match &input.recorded {
-        Recorded::Unreadable(why) => terminate::blind(input, live, Wait::new(Reason::RecordUnreadable, why.clone())),
+        Recorded::Unreadable(why) => {
+            terminate::blind(input, live, vec![Wait::new(Reason::RecordUnreadable, why.clone())])
+        }
         Recorded::None => unrecorded(input, live),
         Recorded::State(state, plan) => match distrust(input, live, state) {
-            Some(wait) => hold(wait),
+            Some(wait) => hold(vec![wait]),
             None => recorded(Draft::new(input, live, Some((**state).clone()), (**state).clone(), plan.clone())),
         },
     }
@@ -36,14 +38,14 @@ pub fn plan(input: &Input) -> RolloutPlan {
 
 /// Nothing is done: why.
 #[must_use]
-pub fn hold(wait: Wait) -> RolloutPlan {
+pub fn hold(waits: Vec<Wait>) -> RolloutPlan {
     RolloutPlan {
         retreats: Vec::new(),
         record: RecordChange::Keep,
         actions: Vec::new(),
         proposals: Vec::new(),
         void: Vec::new(),
-        waits: vec![wait],
+        waits,
         needs: Vec::new(),
         questions: Vec::new(),
         wake_at: None,
@@ -84,20 +86,16 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
             let asking = !draft.waits.is_empty() && draft.waits.iter().all(passing);
             if lost || asking {
                 let wake_at = draft.wake_at();
-                let Draft { mut waits, needs, .. } = draft;
-                let held = Wait::new(Reason::Evidence, "");
+                let Draft { waits, needs, .. } = draft;
                 // The brake needs no record.
-                let plan = if lost { terminate::blind(input, live, held) } else { hold(held) };
-                waits.extend(plan.waits.into_iter().skip(1));
-                return RolloutPlan { waits, needs, wake_at, ..plan };
+                let plan = if lost { terminate::blind(input, live, waits) } else { hold(waits) };
+                return RolloutPlan { needs, wake_at, ..plan };
             }
             draft.finish(due)
         }
         Desired::Rejected(_) | Desired::Unreadable(_) | Desired::Gone => {
             // The brake needs no file either.
-            let plan = terminate::blind(input, live, Wait::new(Reason::Writing, ""));
-            let waits = input.desired.unread().into_iter().chain(plan.waits.into_iter().skip(1)).collect();
-            RolloutPlan { waits, ..plan }
+            terminate::blind(input, live, input.desired.unread().into_iter().collect())
         }
     }
 }
@@ -120,7 +118,7 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
         let retreats = [retreats, lowered].concat();
         let away = Wait::new(Reason::GitAway, why.clone());
         let waits = [vec![away], waits].concat();
-        return RolloutPlan { retreats, waits, wake_at, ..hold(Wait::new(Reason::GitAway, "")) };
+        return RolloutPlan { retreats, wake_at, ..hold(waits) };
     }
     terminate::void_proposals(&mut draft);
     draft.finish(due)

@@ -69,10 +69,10 @@ fn unmark(object: &mut Object) {
 }
 
 /// Without a readable record only marks and the brake act (design §1): what is ours goes back to stable, from live alone,
-/// where stable has somebody to serve.
+/// where stable has somebody to serve. `waits` say why nothing else is done.
 #[must_use]
-pub fn blind(input: &Input, live: &LiveState, wait: Wait) -> RolloutPlan {
-    let mut plan = planner::hold(wait);
+pub fn blind(input: &Input, live: &LiveState, waits: Vec<Wait>) -> RolloutPlan {
+    let mut plan = planner::hold(waits);
     let manager = input.me.instance.in_cluster();
     for (router, target) in splits(input, live) {
         let view = View { live, namespace: &input.id.namespace, target: &target, baseline: 0 };

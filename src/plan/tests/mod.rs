@@ -6,6 +6,7 @@ mod checks;
 mod cluster;
 mod corners;
 mod crashes;
+mod effect;
 mod failures;
 mod journeys;
 mod late;

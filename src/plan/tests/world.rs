@@ -2,12 +2,12 @@
 
 use super::super::action::{Action, Ask, Class, Proposal};
 use super::super::draft::{RecordChange, RolloutPlan};
-use super::super::evidence::{Answer, Evidence, Measurement, Need};
+use super::super::evidence::{Answer, Evidence, Measurement};
 use super::super::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use super::super::planner;
 pub(super) use super::behaviour::{Gateway, Metric, Pods};
+pub(super) use super::effect::Effect;
 use super::manifests::{CANARY, QUICK, hex, id, object, plan, set};
-use crate::analysis::judge::Range;
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::manifest::decision::{Decision, DecisionAction};
@@ -27,22 +27,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(super) const MANAGER: &str = "tidegate-prod";
-
-/// One thing that a tick does to the outside.
-#[derive(Debug, Clone)]
-pub(super) enum Effect {
-    /// Evidence is collected.
-    Ask(Box<Need>),
-    Measure(Range),
-    /// A commit is pushed, if the record is still the one planned from.
-    Record {
-        base: Option<u64>,
-        change: Box<RecordChange>,
-    },
-    Act(Box<Action>),
-    Propose(Proposal),
-    Withdraw(String),
-}
 
 #[derive(Debug, Clone)]
 pub(super) struct World {

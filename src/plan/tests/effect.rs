@@ -1,0 +1,22 @@
+//! What the ticks of a story do.
+
+use super::super::action::{Action, Proposal};
+use super::super::draft::RecordChange;
+use super::super::evidence::Need;
+use crate::analysis::judge::Range;
+
+/// One thing that a tick does to the outside.
+#[derive(Debug, Clone)]
+pub(super) enum Effect {
+    /// Evidence is collected.
+    Ask(Box<Need>),
+    Measure(Range),
+    /// A commit is pushed, if the record is still the one planned from.
+    Record {
+        base: Option<u64>,
+        change: Box<RecordChange>,
+    },
+    Act(Box<Action>),
+    Propose(Proposal),
+    Withdraw(String),
+}
