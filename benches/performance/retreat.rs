@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 const RUNS: usize = 1_000;
 const RETREATS: usize = 120;
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(1_800);
 
 /// What is measured of each rollout: nothing is wrong, but of those that are doomed.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! Commits made from edits: blobs, then trees from the leaves up, then the commit; no index, no worktree.
 
-use super::{GitError, Store, oid, tree};
+use super::{GitError, Store, oid, pack, tree};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
 use chrono::{DateTime, Utc};
@@ -65,7 +65,26 @@ impl Store {
     }
 }
 
+/// From so many edits on, the objects of a commit become one pack.
+const MANY: usize = 64;
+
 fn write(repository: &Repository, draft: &Draft) -> Result<CommitId, GitError> {
+    if draft.edits.len() < MANY {
+        return objects(repository, draft, &mut Vec::new()).map(commit_id);
+    }
+    let failed = |error| GitError::local("write the pack of a commit", error);
+    let odb = repository.odb().map_err(failed)?;
+    // What is written goes to the backend with the highest priority.
+    let memory = odb.add_new_mempack_backend(i32::MAX).map_err(failed)?;
+    let mut made = Vec::new();
+    let id = objects(repository, draft, &mut made)?;
+    pack::write(repository, &made, repository).map_err(failed)?;
+    memory.reset().map_err(failed)?;
+    Ok(commit_id(id))
+}
+
+/// Writes the objects of a commit, notes their ids in `made`, and returns the commit's.
+fn objects(repository: &Repository, draft: &Draft, made: &mut Vec<Oid>) -> Result<Oid, GitError> {
     let Draft { parent, edits, subject, body, author, time } = draft;
     let failed = |error| GitError::local("write a commit", error);
     let (parents, base) = match parent {
@@ -76,9 +95,13 @@ fn write(repository: &Repository, draft: &Draft) -> Result<CommitId, GitError> {
         None => (Vec::new(), None),
     };
     let edits: Vec<(&str, &Edit)> = edits.iter().map(|(path, edit)| (path.as_str(), edit)).collect();
-    let root = match subtree(repository, base.as_ref(), "", &edits)? {
+    let root = match subtree(repository, base.as_ref(), "", &edits, made)? {
         Some(id) => id,
-        None => repository.treebuilder(None).and_then(|empty| empty.write()).map_err(failed)?,
+        None => {
+            let id = repository.treebuilder(None).and_then(|empty| empty.write()).map_err(failed)?;
+            made.push(id);
+            id
+        }
     };
     let root = repository.find_tree(root).map_err(failed)?;
     let author = Signature::new(&author.name, &author.email, &Time::new(time.timestamp(), 0)).map_err(failed)?;
@@ -86,7 +109,8 @@ fn write(repository: &Repository, draft: &Draft) -> Result<CommitId, GitError> {
     let message = if body.is_empty() { format!("{subject}\n") } else { format!("{subject}\n\n{}\n", body.trim_end()) };
     let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
     let id = repository.commit(None, &author, &author, &message, &root, &parents).map_err(failed)?;
-    Ok(commit_id(id))
+    made.push(id);
+    Ok(id)
 }
 
 /// The id of a commit that libgit2 found.
@@ -95,12 +119,13 @@ pub(super) fn commit_id(id: Oid) -> CommitId {
 }
 
 /// Writes the tree that `edits` make of `base`; their paths are relative to it, `at` is where it lies. `None` when
-/// nothing is left, as Git keeps no empty directories.
+/// nothing is left, as Git keeps no empty directories. The ids of what is written are noted in `made`.
 fn subtree(
     repository: &Repository,
     base: Option<&Tree<'_>>,
     at: &str,
     edits: &[(&str, &Edit)],
+    made: &mut Vec<Oid>,
 ) -> Result<Option<Oid>, GitError> {
     let failed = |error| GitError::local(&format!("write the directory {at:?}"), error);
     let mut builder = repository.treebuilder(base).map_err(failed)?;
@@ -115,7 +140,7 @@ fn subtree(
     for (&name, &edit) in &here {
         let path = format!("{at}{name}");
         let kind = builder.get(name).map_err(failed)?.map(|old| (old.kind(), old.filemode()));
-        match content(repository, edit, &path)? {
+        match content(repository, edit, &path, made)? {
             Some(_) if below.contains_key(name) => {
                 return Err(GitError::BadTree { path, why: "the edits make it a file and a directory" });
             }
@@ -135,20 +160,29 @@ fn subtree(
         let old =
             builder.get(name).map_err(failed)?.filter(|old| old.kind() == Some(ObjectType::Tree)).map(|old| old.id());
         let old = old.map(|id| repository.find_tree(id)).transpose().map_err(failed)?;
-        match subtree(repository, old.as_ref(), &format!("{at}{name}/"), &edits)? {
+        match subtree(repository, old.as_ref(), &format!("{at}{name}/"), &edits, made)? {
             Some(id) => drop(builder.insert(name, id, FileMode::Tree.into()).map_err(failed)?),
             None if old.is_some() => builder.remove(name).map_err(failed)?,
             None => {}
         }
     }
-    if builder.is_empty() { Ok(None) } else { builder.write().map(Some).map_err(failed) }
+    if builder.is_empty() {
+        return Ok(None);
+    }
+    let id = builder.write().map_err(failed)?;
+    made.push(id);
+    Ok(Some(id))
 }
 
 /// The blob that an edit puts at its path; `None` for a removal.
-fn content(repository: &Repository, edit: &Edit, path: &str) -> Result<Option<Oid>, GitError> {
+fn content(repository: &Repository, edit: &Edit, path: &str, made: &mut Vec<Oid>) -> Result<Option<Oid>, GitError> {
     let failed = |error| GitError::local(&format!("write the file {path}"), error);
     match edit {
-        Edit::Write(bytes) => repository.blob(bytes).map(Some).map_err(failed),
+        Edit::Write(bytes) => {
+            let id = repository.blob(bytes).map_err(failed)?;
+            made.push(id);
+            Ok(Some(id))
+        }
         Edit::Blob(id) => match repository.find_blob(oid(id.as_str())) {
             Ok(blob) => Ok(Some(blob.id())),
             Err(error) if error.code() == git2::ErrorCode::NotFound => {

@@ -6,11 +6,11 @@ use super::refs::Tips;
 use super::remote::Limits;
 use super::repo::Inner;
 use super::weather::{self, Errand, Fate};
-use super::{GitError, RefName, oid};
+use super::{GitError, RefName, oid, pack};
 use crate::manifest::ids::CommitId;
 use crate::rules::{Rule, holds};
 use git2::{ErrorClass, ErrorCode, FileMode, ObjectType, Odb, OdbLookupFlags, Oid, Repository};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 /// The repository.
@@ -123,9 +123,10 @@ impl Local {
     }
 }
 
-/// Copies a commit and all that it needs, the parts of each object before it: what is there is there with all that it needs.
+/// Copies a commit and all that it needs: many objects as one pack, a few each by itself, the parts of each before it. What is
+/// there is there with all that it needs.
 fn copy(from: &Repository, to: &Repository, commit: Oid) -> Result<(), git2::Error> {
-    let copying = Copying { from, to: &to.odb()?, files: [from, to].map(|at| at.commondir().join("objects")) };
+    let mut copying = Copying { from, to: &to.odb()?, missing: Vec::new(), known: HashSet::new() };
     let mut ahead = vec![commit];
     while let Some(id) = ahead.last().copied() {
         let reached = ahead.len();
@@ -136,23 +137,38 @@ fn copy(from: &Repository, to: &Repository, commit: Oid) -> Result<(), git2::Err
                 continue;
             }
             copying.tree(commit.tree_id())?;
-            copying.object(id)?;
+            copying.object(id);
         }
         ahead.pop();
     }
+    let missing = copying.missing;
+    if missing.len() > FEW {
+        return pack::write(from, &missing, to);
+    }
+    let (there, here) = (from.odb()?, to.odb()?);
+    for id in missing {
+        if link(from, to, id).is_err() {
+            let object = there.read(id)?;
+            here.write(object.kind(), object.data())?;
+        }
+    }
     Ok(())
 }
+
+/// Up to so many objects are copied one by one.
+const FEW: usize = 1_000;
 
 /// From one repository on this machine to another.
 struct Copying<'a> {
     from: &'a Repository,
     to: &'a Odb<'a>,
-    /// Where the objects of both lie.
-    files: [PathBuf; 2],
+    /// What has to be copied, in this order, and the same as a set.
+    missing: Vec<Oid>,
+    known: HashSet<Oid>,
 }
 
 impl Copying<'_> {
-    fn tree(&self, id: Oid) -> Result<(), git2::Error> {
+    fn tree(&mut self, id: Oid) -> Result<(), git2::Error> {
         if self.is_there(id) {
             return Ok(());
         }
@@ -161,32 +177,31 @@ impl Copying<'_> {
                 Some(ObjectType::Tree) => self.tree(entry.id())?,
                 // The commit of a submodule lies elsewhere.
                 _ if entry.filemode() == i32::from(FileMode::Commit) => {}
-                _ => self.object(entry.id())?,
+                _ => self.object(entry.id()),
             }
         }
-        self.object(id)
+        self.object(id);
+        Ok(())
     }
 
-    fn object(&self, id: Oid) -> Result<(), git2::Error> {
-        if self.is_there(id) || self.link(id).is_ok() {
-            return Ok(());
+    fn object(&mut self, id: Oid) {
+        if !self.is_there(id) {
+            self.known.insert(id);
+            self.missing.push(id);
         }
-        let odb = self.from.odb()?;
-        let object = odb.read(id)?;
-        self.to.write(object.kind(), object.data()).map(drop)
     }
 
-    /// A file of its own can be shared, as `git clone --local` does, if both are on one file system: it never changes.
-    fn link(&self, id: Oid) -> std::io::Result<()> {
-        let hex = id.to_string();
-        let (directory, file) = hex.split_at(2);
-        let [from, to] = self.files.each_ref().map(|files| files.join(directory));
-        std::fs::create_dir_all(&to)?;
-        std::fs::hard_link(from.join(file), to.join(file))
-    }
-
-    /// Whether an object is there, as far as the handle knows: if it came a moment ago it is only copied once more.
+    /// Whether an object is there or will be, as far as the handle knows: if it came a moment ago it is only copied once more.
     fn is_there(&self, id: Oid) -> bool {
-        self.to.exists_ext(id, OdbLookupFlags::NO_REFRESH)
+        self.known.contains(&id) || self.to.exists_ext(id, OdbLookupFlags::NO_REFRESH)
     }
+}
+
+/// A file of its own can be shared, as `git clone --local` does, if both are on one file system: it never changes.
+fn link(from: &Repository, to: &Repository, id: Oid) -> std::io::Result<()> {
+    let hex = id.to_string();
+    let (directory, file) = hex.split_at(2);
+    let [from, to] = [from, to].map(|at| at.commondir().join("objects").join(directory));
+    std::fs::create_dir_all(&to)?;
+    std::fs::hard_link(from.join(file), to.join(file))
 }

@@ -17,6 +17,7 @@ mod http;
 mod local;
 mod look;
 mod merge;
+mod pack;
 mod push;
 mod refs;
 mod remote;

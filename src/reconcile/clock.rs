@@ -2,20 +2,33 @@
 
 use crate::record::state::Time;
 use chrono::{SubsecRound, TimeDelta};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// Where the time comes from.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Clock(Source);
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 enum Source {
     /// The system's clocks.
     #[default]
     System,
-    /// This process's own clock, which was set at that instant.
-    Set(Time, Instant),
+    /// This process's own clock, which was set at that instant, and what its hand has added since.
+    Set(Time, Instant, Hand),
+}
+
+/// What sets a clock that is not the system's.
+#[derive(Debug, Clone, Default)]
+pub struct Hand(Arc<AtomicI64>);
+
+impl Hand {
+    /// Sets the clock forward, or back, by so many seconds.
+    pub fn step(&self, seconds: i64) {
+        self.0.fetch_add(seconds, Ordering::Relaxed);
+    }
 }
 
 impl Clock {
@@ -23,32 +36,42 @@ impl Clock {
     /// steps both.
     #[must_use]
     pub fn set(at: Time) -> Self {
-        Self(Source::Set(at, Instant::now()))
+        Self(Source::Set(at, Instant::now(), Hand::default()))
+    }
+
+    /// A clock that shows the same now, and has a hand of its own.
+    #[must_use]
+    pub fn another(&self) -> (Self, Hand) {
+        let hand = Hand::default();
+        (Self(Source::Set(self.exact(), Instant::now(), hand.clone())), hand)
     }
 
     /// The time of day, to the millisecond: in whole seconds, a soak could be a second short.
     #[must_use]
-    pub fn now(self) -> Time {
+    pub fn now(&self) -> Time {
         self.exact().trunc_subsecs(3)
     }
 
     /// How long it takes until [`Self::now`] says `at`; nothing if it does already.
     #[must_use]
-    pub fn until(self, at: Time) -> Duration {
+    pub fn until(&self, at: Time) -> Duration {
         (at - self.exact()).to_std().unwrap_or(Duration::ZERO)
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the time")]
-    fn exact(self) -> Time {
-        match self.0 {
+    fn exact(&self) -> Time {
+        match &self.0 {
             Source::System => chrono::Utc::now(),
-            Source::Set(at, since) => at + TimeDelta::from_std(since.elapsed()).unwrap_or(TimeDelta::MAX),
+            Source::Set(at, since, Hand(stepped)) => {
+                let passed = TimeDelta::from_std(since.elapsed()).unwrap_or(TimeDelta::MAX);
+                *at + passed + TimeDelta::seconds(stepped.load(Ordering::Relaxed))
+            }
         }
     }
 
     /// This process's own clock, for deadlines: it never goes back.
     #[must_use]
-    pub fn instant(self) -> Instant {
+    pub fn instant(&self) -> Instant {
         Instant::now()
     }
 }

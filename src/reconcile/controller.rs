@@ -224,11 +224,11 @@ impl Controller {
         let (notes, noted) = watch::channel(Notes::default());
         let timing = Timing::default();
         let lease = Lease::new(cluster.clone(), &options.identity, timing);
-        let (keeper, lead, begun) = Keeper::new(lease, timing, clock, noted);
+        let (keeper, lead, begun) = Keeper::new(lease, timing, clock.clone(), noted);
         let kept = CancellationToken::new();
         keeping.spawn(keeper.keep(kept.clone()));
         let shell = Shell {
-            evidence: Collector::new(cluster.clone(), providers, clock, Arc::clone(&woken)),
+            evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken)),
             main: installation.repository.branch.clone(),
             instance,
             cluster_name,

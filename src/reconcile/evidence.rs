@@ -100,6 +100,12 @@ impl Collector {
         std::mem::take(&mut self.known().news)
     }
 
+    /// Whether something was learned of a rollout that nobody took note of yet.
+    #[must_use]
+    pub fn has_news(&self, rollout: &RolloutId) -> bool {
+        self.shared.known().news.contains(rollout)
+    }
+
     /// Asks what a rollout wants to know, unless it is being asked already. Each question is about `live` as it was planned
     /// with: one about an older object is not asked.
     pub fn ask(&self, rollout: &RolloutId, needs: &[Need], live: &LiveState) {
@@ -123,7 +129,7 @@ impl Collector {
         if !self.known().asked.insert(need.question.clone()) {
             return;
         }
-        let (cluster, clock, shared) = (self.cluster.clone(), self.clock, Arc::clone(&self.shared));
+        let (cluster, clock, shared) = (self.cluster.clone(), self.clock.clone(), Arc::clone(&self.shared));
         let (rollout, need, expects) = (rollout.clone(), need.clone(), expects.clone());
         self.spawn(async move {
             let _turn = shared.turns.acquire().await;
@@ -142,7 +148,7 @@ impl Collector {
                 continue;
             }
             let provider = self.providers.get(&question.query.provider).cloned();
-            let (clock, shared) = (self.clock, Arc::clone(&self.shared));
+            let (clock, shared) = (self.clock.clone(), Arc::clone(&self.shared));
             self.spawn(async move {
                 let reading = match provider {
                     None => Reading::Away("the installation has no provider of that name".to_owned()),

@@ -3,13 +3,20 @@
 use crate::cluster::gap::{Gap, KEPT, merged};
 use crate::manifest::ids::Namespace;
 use crate::record::state::Time;
+use chrono::TimeDelta;
 use std::collections::BTreeMap;
+use tokio::time::Instant;
+
+/// By how much the time of day has to run ahead of the process's own clock to have been set: NTP slews by less.
+const SET: TimeDelta = TimeDelta::seconds(1);
 
 /// Spans in which nobody observed, and what is not observed now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gaps {
     past: Vec<Gap>,
     away: BTreeMap<Namespace, Time>,
+    /// The last look, by both clocks.
+    last: Option<(Time, Instant)>,
 }
 
 /// Whether a namespace can be read.
@@ -25,6 +32,18 @@ impl Gaps {
     /// Takes over what a new term finds on the Lease.
     pub fn inherit(&mut self, gaps: Vec<Gap>) {
         gaps.into_iter().for_each(|gap| self.add(gap));
+    }
+
+    /// Takes note of the time of day, and of the process's own. What the one has gone ahead of the other since the last look
+    /// nobody observed: the clock was set forward, or the machine was asleep.
+    pub fn look(&mut self, now: Time, own: Instant) {
+        if let Some((then, began)) = self.last.replace((now, own)) {
+            let lived = TimeDelta::from_std(own.saturating_duration_since(began)).unwrap_or(TimeDelta::MAX);
+            let ahead = (now - then).checked_sub(&lived).unwrap_or_default();
+            if ahead >= SET {
+                self.add(Gap { from: now - ahead, to: now, of: None });
+            }
+        }
     }
 
     /// Takes note that a namespace cannot be read now, or can again.
@@ -72,6 +91,21 @@ mod tests {
 
     fn at(second: i64) -> Time {
         Time::from_timestamp(second, 0).unwrap()
+    }
+
+    #[tokio::test]
+    async fn x_14_a_clock_that_is_set_forward_makes_a_gap_and_one_that_is_slewed_or_set_back_none() {
+        let shop = "shop".parse().unwrap();
+        let (mut gaps, began) = (Gaps::default(), Instant::now());
+        let own = |second| began + std::time::Duration::from_secs(second);
+        gaps.look(at(100), own(0));
+        gaps.look(at(110), own(10));
+        assert_eq!(gaps.of(&shop, at(110)), []);
+        gaps.look(at(180), own(20));
+        assert_eq!(gaps.of(&shop, at(180)), [(at(120), at(180))]);
+        gaps.look(at(150), own(30));
+        gaps.look(at(161) - TimeDelta::milliseconds(1), own(40));
+        assert_eq!(gaps.of(&shop, at(200)), [(at(120), at(180))]);
     }
 
     #[test]

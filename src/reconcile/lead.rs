@@ -76,7 +76,7 @@ impl Keeper {
     ) -> (Self, Lead, tokio::sync::mpsc::UnboundedReceiver<Inherited>) {
         let (standing, seen) = watch::channel(Standing::Unknown("the Lease was not read yet".to_owned()));
         let (begun, terms) = tokio::sync::mpsc::unbounded_channel();
-        let lead = Lead { standing: seen, clock };
+        let lead = Lead { standing: seen, clock: clock.clone() };
         (Self { lease, timing, clock, notes, standing, begun }, lead, terms)
     }
 

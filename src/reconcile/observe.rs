@@ -1,5 +1,6 @@
 //! Puts together what one rollout's plan is made from: everything observed, as values, with one `now`.
 
+use super::clock::Clock;
 use super::gaps::{Gaps, Sight};
 use super::source::{Policies, Record, Records, View};
 use crate::cluster::brake::BrakeSight;
@@ -23,14 +24,24 @@ use std::sync::Arc;
 pub struct Snapshot {
     /// When.
     pub now: Time,
-    spaces: BTreeMap<Namespace, Live>,
+    spaces: BTreeMap<Namespace, Space>,
     brake: BrakeSight,
 }
 
+/// One namespace.
+#[derive(Debug, Clone)]
+struct Space {
+    live: Live,
+    /// When nobody observed it.
+    gaps: Vec<(Time, Time)>,
+}
+
 impl Snapshot {
-    /// Reads what the watches know, and notes in `gaps` what cannot be read.
+    /// Reads what the watches know, and notes in `gaps` what cannot be read, and when nobody looked.
     #[must_use]
-    pub fn take(watches: &Watches, namespaces: &BTreeSet<Namespace>, gaps: &mut Gaps, now: Time) -> Self {
+    pub fn take(watches: &Watches, namespaces: &BTreeSet<Namespace>, gaps: &mut Gaps, clock: &Clock) -> Self {
+        let now = clock.now();
+        gaps.look(now, clock.instant());
         let mut spaces = BTreeMap::new();
         for namespace in namespaces {
             let live = match watches.snapshot(namespace) {
@@ -39,7 +50,7 @@ impl Snapshot {
             };
             let sight = if matches!(live, Live::Seen(_)) { Sight::Read } else { Sight::Away };
             gaps.see(namespace, sight, now);
-            spaces.insert(namespace.clone(), live);
+            spaces.insert(namespace.clone(), Space { live, gaps: gaps.of(namespace, now) });
         }
         Self { now, spaces, brake: watches.brake() }
     }
@@ -47,15 +58,20 @@ impl Snapshot {
     /// What a namespace looked like.
     #[must_use]
     pub fn live(&self, namespace: &Namespace) -> Live {
-        self.spaces.get(namespace).cloned().unwrap_or_else(|| Live::Away {
+        self.spaces.get(namespace).map(|space| space.live.clone()).unwrap_or_else(|| Live::Away {
             why: format!("the namespace {namespace} is not among those of this installation"),
         })
+    }
+
+    /// When nobody observed a namespace.
+    fn gaps(&self, namespace: &Namespace) -> Vec<(Time, Time)> {
+        self.spaces.get(namespace).map(|space| space.gaps.clone()).unwrap_or_default()
     }
 
     /// The rollouts of an instance that live objects name as their owners: all that is known without Git.
     #[must_use]
     pub fn owners(&self, instance: &InstanceName) -> BTreeSet<RolloutId> {
-        let seen = self.spaces.values().filter_map(|live| match live {
+        let seen = self.spaces.values().filter_map(|space| match &space.live {
             Live::Seen(live) => Some(live),
             Live::Away { .. } => None,
         });
@@ -73,8 +89,6 @@ pub struct Scene<'a> {
     pub view: &'a View,
     /// What the cluster looked like, before.
     pub snapshot: &'a Snapshot,
-    /// When nobody observed.
-    pub gaps: &'a Gaps,
 }
 
 impl Scene<'_> {
@@ -117,7 +131,7 @@ impl Scene<'_> {
             brake: self.snapshot.brake.of(id),
             live: self.snapshot.live(&id.namespace),
             evidence,
-            gaps: self.gaps.of(&id.namespace, self.snapshot.now),
+            gaps: self.snapshot.gaps(&id.namespace),
             git: self.view.git.clone(),
         }
     }
@@ -182,7 +196,7 @@ impl Scene<'_> {
             proposals: self.proposals(id),
             brake: self.snapshot.brake.of(id),
             may_start,
-            gaps: self.gaps.of(&id.namespace, self.snapshot.now),
+            gaps: self.snapshot.gaps(&id.namespace),
             asked: self.view.git == Git::Fresh,
             trusted: matches!(self.view.records, Records::Read(_)),
         }

@@ -7,6 +7,7 @@ use super::gaps::Gaps;
 use super::lead::Lead;
 use super::observe::{Scene, Snapshot};
 use super::source::View;
+use super::table::Table;
 use crate::cluster::client::Cluster;
 use crate::cluster::lease::LeaseHeld;
 use crate::cluster::watch::Watches;
@@ -20,7 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// How often open runs are looked at while Git keeps a tick waiting, if nothing happens.
 const LOOK: Duration = Duration::from_secs(2);
@@ -51,6 +52,19 @@ pub struct Shell {
     pub metrics: Metrics,
 }
 
+/// What a term knows while something keeps its tick waiting.
+#[derive(Debug, Clone, Copy)]
+pub struct Meanwhile<'a> {
+    /// The proof that we lead.
+    pub held: &'a LeaseHeld,
+    /// What Git said last.
+    pub view: &'a View,
+    /// When nobody observed.
+    pub gaps: &'a Gaps,
+    /// What the last tick made of each rollout.
+    pub table: &'a Table,
+}
+
 impl Shell {
     /// Who a plan of this term is written by.
     #[must_use]
@@ -77,15 +91,21 @@ impl Shell {
         }
     }
 
-    /// Looks at all open runs and does what goes back: what may happen while Git keeps a tick waiting.
-    async fn retreat_only(&self, held: &LeaseHeld, view: &View, gaps: &Gaps) {
+    /// Looks at all open runs that something happened to, and does what goes back: what may happen while Git keeps a tick
+    /// waiting.
+    async fn retreat_only(&self, term: &Meanwhile<'_>) {
+        let Meanwhile { held, view, gaps, table } = *term;
         let mut gaps = gaps.clone();
-        let snapshot = Snapshot::take(&self.watches, &self.namespaces, &mut gaps, self.clock.now());
+        let snapshot = Snapshot::take(&self.watches, &self.namespaces, &mut gaps, &self.clock);
         let me = self.writer(held);
-        let scene = Scene { me: &me, view, snapshot: &snapshot, gaps: &gaps };
+        let scene = Scene { me: &me, view, snapshot: &snapshot };
         let mut plans = Vec::new();
         for state in view.records.states().filter(|state| state.run.is_some()) {
             let id = &state.metadata;
+            let fingerprint = scene.fingerprint(id, MayStart::Yes);
+            if table.sleeps(id, &fingerprint, snapshot.now) && !self.evidence.has_news(id) {
+                continue;
+            }
             let plan = planner::plan(&scene.input(id, self.evidence.of(id), MayStart::Yes));
             self.evidence.measure(id, &plan.questions);
             plans.push(plan);
@@ -99,20 +119,23 @@ impl Shell {
         }
     }
 
-    /// Waits for `work`, and lets retreats happen meanwhile.
-    pub async fn during<T>(&self, held: &LeaseHeld, view: &View, gaps: &Gaps, work: impl Future<Output = T>) -> T {
+    /// Waits for `work`, and lets retreats happen meanwhile. Where many runs are open each look at them takes a while; the work goes
+    /// on undisturbed for as long after it.
+    pub async fn during<T>(&self, term: Meanwhile<'_>, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         let mut woken = false;
         let result = loop {
             tokio::select! {
                 biased;
                 result = &mut work => break result,
-                () = self.woken.notified() => {
-                    woken = true;
-                    self.retreat_only(held, view, gaps).await;
-                }
+                () = self.woken.notified() => woken = true,
                 // A deadline may pass meanwhile.
-                () = sleep(LOOK) => self.retreat_only(held, view, gaps).await,
+                () = sleep(LOOK) => {}
+            }
+            let begun = self.clock.instant();
+            self.retreat_only(&term).await;
+            if let Ok(result) = timeout(begun.elapsed(), &mut work).await {
+                break result;
             }
         };
         if woken {

@@ -7,7 +7,7 @@ use super::gaps::Gaps;
 use super::observe::{Scene, Snapshot};
 use super::propose::{Came, Proposer};
 use super::record::{Entry, Recorded, Recorder, Written};
-use super::shell::Shell;
+use super::shell::{Meanwhile, Shell};
 use super::source::{Looked, Records, Source, View};
 use super::table::Table;
 use crate::cluster::lease::LeaseHeld;
@@ -65,11 +65,11 @@ impl Term<'_> {
     pub async fn tick(&mut self) -> Next {
         let shell = self.shell;
         shell.metrics.ticked();
-        let now = shell.clock.now();
+        // Live first: what is looked up at the remote from here on is younger than what was read of the cluster.
+        let snapshot = Snapshot::take(&shell.watches, &shell.namespaces, self.gaps, &shell.clock);
+        let now = snapshot.now;
         shell.evidence.age(now);
         self.table.wake(&shell.evidence.news());
-        // Live first: what is looked up at the remote from here on is younger than what was read of the cluster.
-        let snapshot = Snapshot::take(&shell.watches, &shell.namespaces, self.gaps, now);
         let Some(view) = self.source.view() else { return self.look_up().await };
         let mut plans = self.plan(&view, &snapshot);
         let (void, next) = self.retreat(&plans, now).await;
@@ -110,7 +110,7 @@ impl Term<'_> {
     /// Plans every rollout that is awake.
     fn plan(&mut self, view: &View, snapshot: &Snapshot) -> Plans {
         let me = self.shell.writer(&self.held);
-        let scene = Scene { me: &me, view, snapshot, gaps: self.gaps };
+        let scene = Scene { me: &me, view, snapshot };
         let ids = scene.rollouts();
         for gone in self.table.keep(&ids) {
             self.shell.evidence.settled(&gone);
@@ -184,8 +184,13 @@ impl Term<'_> {
         let shell = self.shell;
         let view = self.source.view()?;
         let anchor = self.anchor.clone();
-        let looked = shell.during(&self.held, &view, self.gaps, self.source.look_up(anchor.as_ref())).await;
+        let meanwhile = Meanwhile { held: &self.held, view: &view, gaps: self.gaps, table: &self.table };
+        let looked = shell.during(meanwhile, self.source.look_up(anchor.as_ref())).await;
         self.looked(looked).await
+    }
+
+    fn meanwhile<'a>(&'a self, view: &'a View) -> Meanwhile<'a> {
+        Meanwhile { held: &self.held, view, gaps: self.gaps, table: &self.table }
     }
 
     /// Looks at the remote.
@@ -193,8 +198,8 @@ impl Term<'_> {
         let anchor = self.anchor.clone();
         let looked = match self.source.view() {
             Some(view) => {
-                let look_up = self.source.look_up(anchor.as_ref());
-                self.shell.during(&self.held, &view, self.gaps, look_up).await
+                let meanwhile = Meanwhile { held: &self.held, view: &view, gaps: self.gaps, table: &self.table };
+                self.shell.during(meanwhile, self.source.look_up(anchor.as_ref())).await
             }
             None => self.source.look_up(anchor.as_ref()).await,
         };
@@ -261,7 +266,7 @@ impl Term<'_> {
             .filter(|(_, list)| !list.is_empty())
             .collect();
         let executor = self.shell.executor(now);
-        let ran = self.shell.during(&self.held, &view, self.gaps, executor.advance(&self.held, &proof, &lists)).await;
+        let ran = self.shell.during(self.meanwhile(&view), executor.advance(&self.held, &proof, &lists)).await;
         for ran in ran.values() {
             next = next.min(match ran {
                 Ran::All(_) => Next::Again,
@@ -307,7 +312,7 @@ impl Term<'_> {
             waiting: &waiting,
             now,
         };
-        let written = self.shell.during(&self.held, view, self.gaps, recorder.record(view, entries)).await;
+        let written = self.shell.during(self.meanwhile(view), recorder.record(view, entries)).await;
         match written {
             Written::Done { proof, tip, changes, left_out } => {
                 self.leave_out(view, &left_out, now);
@@ -355,8 +360,9 @@ impl Term<'_> {
                 continue;
             }
             let Some(view) = self.source.view() else { continue };
+            let meanwhile = Meanwhile { held: &self.held, view: &view, gaps: self.gaps, table: &self.table };
             let asking = proposer.all(self.source, proof, id, &plan.proposals, &plan.void);
-            match shell.during(&self.held, &view, self.gaps, asking).await {
+            match shell.during(meanwhile, asking).await {
                 Came::Done => {
                     made = true;
                     self.table.rested(id);

@@ -14,7 +14,7 @@ use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, InvalidPath, RepoPath};
 use crate::manifest::ids::{CommitId, InvalidId, Namespace, RolloutId};
 use crate::manifest::installation::{self, Installation};
-use crate::reconcile::clock::Clock;
+use crate::reconcile::clock::{Clock, Hand};
 use crate::reconcile::controller::{self, Options, RunError, Waiting};
 use crate::reconcile::world::World;
 use crate::record::state::{RolloutState, Time};
@@ -72,8 +72,9 @@ pub enum StageError {
 pub struct Stage {
     /// The cluster.
     pub api: KubeApi,
-    /// The time, as everybody in it sees it.
+    /// The time, as everybody in it sees it whose clock is right.
     pub clock: Clock,
+    clocks: Mutex<BTreeMap<String, (Clock, Hand)>>,
     installation: Installation,
     metrics: Arc<Metrics>,
     directory: PathBuf,
@@ -101,7 +102,8 @@ impl Stage {
         let metrics = Arc::new(Metrics::default());
         let person = Store::open(&directory.join("ana"), remote(&repository))?;
         let (clock, directory, weather) = (Clock::set(at), directory.to_owned(), Arc::default());
-        Ok(Self { api, clock, installation, metrics, directory, person, weather })
+        let clocks = Mutex::default();
+        Ok(Self { api, clock, clocks, installation, metrics, directory, person, weather })
     }
 
     /// The same world, whose controllers look at the repository that often.
@@ -130,6 +132,22 @@ impl Stage {
             hook.map_or(Fate::Pass, |hook| hook(&identity, errand))
         };
         RemoteConfig { weather: Some(Weather::new(fate)), ..remote(&self.repository()) }
+    }
+
+    /// Sets the clock of a controller that has started forward, or back, by so many seconds; what it shows then.
+    pub fn step_clock(&self, identity: &str, seconds: i64) -> Option<Time> {
+        let clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (clock, hand) = clocks.get(identity)?;
+        hand.step(seconds);
+        Some(clock.now())
+    }
+
+    /// The clock of a controller that starts.
+    fn clock_of(&self, identity: &str) -> Clock {
+        let (clock, hand) = self.clock.another();
+        let mut clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
+        clocks.insert(identity.to_owned(), (clock.clone(), hand));
+        clock
     }
 
     /// Plays everything in the cluster that is not tidegate, for as long as it is polled.
@@ -169,7 +187,7 @@ impl Stage {
             cluster: Cluster::over(self.api.caller(identity), home, instance).await?,
             store: Store::open(&self.directory.join(identity), self.reached_by(identity))?,
             providers: [("world".parse()?, metrics)].into(),
-            clock: self.clock,
+            clock: self.clock_of(identity),
         };
         controller::run_in(world, &self.installation, &options, stop).await
     }

@@ -5,6 +5,7 @@ use crate::promise::live::Write;
 use crate::promise::{Event, Nanos, What};
 use crate::seen::{Change, Seen, seq};
 use crate::story::{Part, Router};
+use chrono::TimeDelta;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,8 +34,10 @@ pub(crate) struct Checker {
     pub(crate) meddled: Option<Time>,
     /// The time of the last change.
     now: Time,
-    /// Spans in which nobody held the Lease.
+    /// Spans in which nobody held the Lease, or that a clock was set forward by.
     gaps: Vec<(Time, Time)>,
+    /// By how much the leader's clock was set since it renewed the Lease.
+    set: TimeDelta,
     /// Since when the brake says something of a rollout.
     pub(crate) braked: BTreeMap<String, Time>,
     /// What was found.
@@ -63,6 +66,7 @@ impl Checker {
             meddled: None,
             now: Time::MIN_UTC,
             gaps: Vec::new(),
+            set: TimeDelta::zero(),
             braked: BTreeMap::new(),
             found: None,
             transcript: Vec::new(),
@@ -164,14 +168,14 @@ impl Checker {
         {
             found.push(("what was refused stays refused", format!("{id}: run {} starts", run.id)));
         }
-        found.extend(self.entered(seen, before, state).map(|what| ("no gate is passed while it is closed", what)));
+        found.extend(self.entered(seen, before, state, now).map(|what| ("no gate is passed while it is closed", what)));
         found.extend(self.soaked(seen, before, state, now).map(|what| ("a soak is observed time", what)));
         found.extend(self.claimed(seen, before, state).map(|what| ("the record claims what was", what)));
         found
     }
 
     /// A gate that stood closed when a step was entered.
-    fn entered(&self, seen: &Seen, before: &RolloutState, state: &RolloutState) -> Option<String> {
+    fn entered(&self, seen: &Seen, before: &RolloutState, state: &RolloutState, now: Time) -> Option<String> {
         let (stop, run) = (state.phase.stop()?, state.run.as_ref()?);
         let forward = matches!(state.phase, Phase::Progressing(_) | Phase::Promoting(_));
         let here = before.phase.stop().is_some_and(|b| b.seq == stop.seq);
@@ -201,13 +205,18 @@ impl Checker {
         if window && minute >= 4 {
             return Some(format!("{}: {step} was entered while the window was closed", seen.id));
         }
-        let file = format!("shop/{}.rollout.yaml", shape.name);
-        let main = self.host.tip(crate::host::MAIN).and_then(|tip| self.host.file(tip, &file)).unwrap_or_default();
-        if String::from_utf8_lossy(&main).contains("suspend: true") {
+        let says = |file: &str, what: &str| {
+            let text = self.host.tip(crate::host::MAIN).and_then(|tip| self.host.file(tip, file)).unwrap_or_default();
+            String::from_utf8_lossy(&text).contains(what)
+        };
+        if matches!(minute, 6 | 7) && says("tidegate.yaml", "freezes") {
+            return Some(format!("{}: {step} was entered while everything was frozen", seen.id));
+        }
+        if says(&format!("shop/{}.rollout.yaml", shape.name), "suspend: true") {
             return Some(format!("{}: {step} was entered while it was suspended", seen.id));
         }
         let braked = self.braked.get(shape.name)?;
-        let since = (stop.clock.entered - *braked).num_seconds();
+        let since = (stop.clock.entered.min(now) - *braked).num_seconds();
         (since > HEARS).then(|| format!("{}: {step} was entered {since} s after the brake was set", seen.id))
     }
 
@@ -262,19 +271,34 @@ impl Checker {
             lease.as_ref()?["spec"]["renewTime"].as_str()?.parse().ok()
         };
         if let (Some(before), Some(after)) = (renewed(&self.lease), renewed(&lease))
-            && (after - before).num_seconds() > 15
+            && before != after
         {
-            self.gaps.push((before, after));
+            if (after - before - self.set).num_seconds() > 15 {
+                self.gaps.push((before, after));
+            }
+            self.set = TimeDelta::zero();
         }
         self.lease = lease;
+    }
+
+    /// Who holds the Lease.
+    pub(crate) fn leader(&self) -> String {
+        let holder = self.lease.as_ref().and_then(|lease| lease["spec"]["holderIdentity"].as_str());
+        holder.unwrap_or_default().to_owned()
+    }
+
+    /// Takes note that the leader's clock, which shows that time now, was set by so many seconds.
+    pub(crate) fn clock_set(&mut self, shown: Time, by: i64) {
+        let by = TimeDelta::seconds(by);
+        self.gaps.push((shown - by, shown));
+        self.set += by;
     }
 
     /// Somebody is about to write. What was sent before the Lease went may arrive later; a Lease that a hand has changed says
     /// nothing until its holder can have noticed.
     pub(crate) fn writes(&mut self, caller: &str, what: &str) {
         self.catch_up(self.now);
-        let holder =
-            self.lease.as_ref().map_or("", |lease| lease["spec"]["holderIdentity"].as_str().unwrap_or_default());
+        let holder = self.leader();
         if holder == caller || self.meddled.is_some_and(|at| (self.now - at).num_seconds() <= NOTICES) {
             return;
         }

@@ -27,6 +27,8 @@ pub(crate) enum Fault {
     FailOver { nth: u64 },
     /// At that second nothing runs for so long, and then goes on as if nothing had been.
     Jump { at: u64, by: u64 },
+    /// At that second the clock of the controller that leads is set forward, or back, by so many seconds.
+    Clock { at: u64, by: i64 },
     /// At that second all watches break.
     Break { at: u64 },
     /// At that second the API server forgets its history.
@@ -162,6 +164,7 @@ impl Fault {
                 after: dice.chance(50),
                 back: dice.pick(&[1, 20, 90]),
             },
+            17 if dice.chance(50) => Self::Clock { at: second(dice), by: dice.pick(&[-20, 10, 30, 90, 90, 4_000]) },
             17 => Self::Jump { at: second(dice), by: dice.pick(&[8, 30, 120]) },
             _ => {
                 let at = second(dice);
@@ -176,6 +179,7 @@ impl Fault {
     pub(crate) fn second(&self) -> Option<u64> {
         match self {
             Self::Jump { at, .. }
+            | Self::Clock { at, .. }
             | Self::Break { at }
             | Self::Compact { at }
             | Self::LeaseDeleted { at }
@@ -306,6 +310,8 @@ impl fmt::Display for Fault {
                 )
             }
             Self::Jump { at, by } => write!(f, "second {at}: nothing runs for {by} s"),
+            Self::Clock { at, by } if *by < 0 => write!(f, "second {at}: the leader's clock is set back by {} s", -by),
+            Self::Clock { at, by } => write!(f, "second {at}: the leader's clock is set forward by {by} s"),
             Self::Break { at } => write!(f, "second {at}: all watches break"),
             Self::Compact { at } => write!(f, "second {at}: the API server forgets its history"),
             Self::LeaseDeleted { at } => write!(f, "second {at}: a hand deletes the Lease"),

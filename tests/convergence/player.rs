@@ -246,6 +246,7 @@ impl Player {
                 self.push(host, "a mistake", now);
             }
             During::Hold => self.say(host, &run, "hold", now),
+            During::Deny => self.say(host, &run, "deny", now),
             During::Abort => self.say(host, &run, "abort", now),
             During::Supersede => {
                 self.make("");
@@ -285,7 +286,7 @@ impl Player {
                 self.broken = false;
                 self.push(host, "mended", now);
             }
-            During::Hold => {
+            During::Hold | During::Deny => {
                 if let Some(run) = &record.run {
                     let run = run.id.clone();
                     self.say(host, &run, "resume", now);

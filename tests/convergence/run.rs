@@ -4,7 +4,7 @@ use crate::check::Checker;
 use crate::faults::Fault;
 use crate::host::{Host, MAIN, STATE};
 use crate::player::{Pace, Player};
-use crate::story::{POLICY, Story};
+use crate::story::Story;
 use crate::weather::Weather;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ impl Play {
         let judging = Arc::clone(&weather);
         stage.judge_git(move |caller, errand| judging.judge_git(caller, errand));
         let players: Vec<Player> = story.rollouts.iter().map(Player::new).collect();
-        let mut files = vec![("tidegate.yaml".to_owned(), POLICY.to_owned())];
+        let mut files = vec![("tidegate.yaml".to_owned(), story.policy())];
         files.extend(players.iter().flat_map(Player::files));
         host.commit(MAIN, &files, "the first versions", began);
         let mut timed: Vec<Fault> = faults.iter().filter(|fault| fault.second().is_some()).copied().collect();
@@ -269,6 +269,12 @@ impl Play {
     async fn strike(&mut self, fault: Fault, now: Time) {
         match fault {
             Fault::Jump { by, .. } => tokio::time::advance(Duration::from_secs(by)).await,
+            Fault::Clock { by, .. } => {
+                let leader = lock(&self.checker).leader();
+                if let Some(shown) = self.stage.step_clock(&leader, by) {
+                    lock(&self.checker).clock_set(shown, by);
+                }
+            }
             Fault::Break { .. } => self.stage.api.break_watches(),
             Fault::Compact { .. } => self.stage.api.change(tidegate::sim::kube_api::World::compact),
             Fault::LeaseDeleted { .. } | Fault::LeaseTaken { .. } => {

@@ -8,6 +8,8 @@ use std::fmt;
 pub(crate) struct Story {
     /// How many controllers there are.
     pub(crate) controllers: usize,
+    /// Whether the policy has freezes.
+    pub(crate) freezes: bool,
     pub(crate) rollouts: Vec<Part>,
 }
 
@@ -73,6 +75,8 @@ pub(crate) enum Edit {
 pub(crate) enum During {
     Suspend,
     Hold,
+    /// Nobody shall approve anything of it for a while.
+    Deny,
     BrakeHold,
     BrakeRevert,
     Abort,
@@ -98,7 +102,23 @@ impl Story {
             let shape = Shape::new("old", &mut dice);
             rollouts.push(Part { shape, chapters: Vec::new() });
         }
-        Self { controllers: if dice.chance(50) { 2 } else { 1 }, rollouts }
+        let (controllers, freezes) = (if dice.chance(50) { 2 } else { 1 }, dice.chance(15));
+        Self { controllers, freezes, rollouts }
+    }
+
+    /// The policy: each ten minutes a window is open for the first four; a freeze, if there is one, is on in the seventh and
+    /// the eighth.
+    pub(crate) fn policy(&self) -> String {
+        let freezes = "  freezes: {now-and-then: {cron: \"6-59/10 * * * *\", duration: 2m, zone: UTC}}\n";
+        format!(
+            "apiVersion: tidegate.io/v1alpha1
+kind: Policy
+spec:
+  tenants: {{shop: {{path: shop, namespaces: [shop], clusters: [home]}}}}
+  windows: {{half: {{cron: \"*/10 * * * *\", duration: 4m, zone: UTC}}}}
+{}",
+            if self.freezes { freezes } else { "" }
+        )
     }
 }
 
@@ -141,6 +161,7 @@ impl During {
         let mut choices = vec![
             Self::Suspend,
             Self::Hold,
+            Self::Deny,
             Self::BrakeHold,
             Self::BrakeRevert,
             Self::Abort,
@@ -158,7 +179,7 @@ impl During {
     /// For how long it is so, where it is taken back.
     pub(crate) fn lasts(self) -> Option<i64> {
         match self {
-            Self::Suspend | Self::Hold | Self::BrakeHold | Self::BrokenFile => Some(60),
+            Self::Suspend | Self::Hold | Self::Deny | Self::BrakeHold | Self::BrokenFile => Some(60),
             // The run has gone back by then.
             Self::BrakeRevert => Some(240),
             Self::Abort | Self::Supersede | Self::MainBack | Self::HandRaises | Self::HandScales => None,
@@ -271,17 +292,12 @@ impl Phase {
     }
 }
 
-/// Each ten minutes a window is open for the first four.
-pub(crate) const POLICY: &str = "apiVersion: tidegate.io/v1alpha1
-kind: Policy
-spec:
-  tenants: {shop: {path: shop, namespaces: [shop], clusters: [home]}}
-  windows: {half: {cron: \"*/10 * * * *\", duration: 4m, zone: UTC}}
-";
-
 impl fmt::Display for Story {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} in a cluster with", if self.controllers == 1 { "One controller" } else { "Two controllers" })?;
+        if self.freezes {
+            writeln!(f, "frozen in the seventh and the eighth of each ten minutes, with")?;
+        }
         for Part { shape, chapters } in &self.rollouts {
             writeln!(f, "\n{} pods of {}, split by {}:", shape.replicas, shape.name, shape.router)?;
             for phase in &shape.phases {
@@ -330,6 +346,7 @@ impl fmt::Display for During {
         f.write_str(match self {
             Self::Suspend => "push suspend: true, for 60 s",
             Self::Hold => "hold, and resume after 60 s",
+            Self::Deny => "deny, and resume after 60 s",
             Self::BrakeHold => "brake: hold, for 60 s",
             Self::BrakeRevert => "brake: revert, for 240 s",
             Self::Abort => "abort",

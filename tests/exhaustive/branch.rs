@@ -84,7 +84,7 @@ impl Branch {
         let key: String =
             files.iter().map(|(path, bytes)| format!("{path}\n{}\n", String::from_utf8_lossy(bytes))).collect();
         let all = &self.all;
-        self.met.number(key, || read(files, all))
+        self.met.number(&key, || read(files, all))
     }
 }
 

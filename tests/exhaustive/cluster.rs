@@ -31,17 +31,18 @@ use tokio_util::sync::CancellationToken;
 
 /// A cluster.
 pub(crate) struct Cluster {
-    /// As the API server has it.
-    world: World,
     /// As a controller reads it.
     pub(crate) live: Arc<LiveState>,
-    /// How often each name was given to a new object.
-    made: BTreeMap<String, u32>,
+    /// How often each name was given to a new object, modulo [`UIDS`].
+    made: BTreeMap<ObjectRef, u8>,
     /// The newest record that anything in it was written under.
     pub(crate) newest: u64,
     /// The share of people's requests that each version gets, in percent.
     pub(crate) reach: Vec<u8>,
 }
+
+/// How many uids objects of one name have in turn: more than anybody can be paused for, with the faults that can be afforded.
+const UIDS: u8 = 4;
 
 /// What a write came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +68,7 @@ pub(crate) enum Mishap {
 /// All clusters that were met, and the way to write to them.
 pub(crate) struct Clusters {
     met: Numbers<Cluster>,
+    objects: Numbers<Arc<Object>>,
     runtime: Runtime,
     api: KubeApi,
     client: Client,
@@ -100,10 +102,10 @@ impl Clusters {
             let held = lead.held().unwrap();
             (client, watches, lead, held, notes)
         });
-        let mut clusters = Self { met: Numbers::default(), runtime, api, client, watches, lead, held, _notes: notes };
-        let mut empty = World::new(start());
-        empty.make_namespace(NAMESPACE);
-        clusters.meet(&empty, empty.clone(), &BTreeMap::new());
+        let (met, objects) = (Numbers::default(), Numbers::default());
+        let mut clusters = Self { met, objects, runtime, api, client, watches, lead, held, _notes: notes };
+        let empty = world(&LiveState::default());
+        clusters.meet(&empty, empty.clone(), BTreeMap::new());
         clusters
     }
 
@@ -122,10 +124,10 @@ impl Clusters {
 
     /// What a dry run of that comes to there.
     pub(crate) fn dry_run(&self, there: u32, need: &Need) -> Outcome {
-        let cluster = self.get(there);
-        self.api.change(|world| *world = cluster.world.clone());
-        let live = cluster.live.get(&need.question.target);
-        let expects = tidegate::plan::context::exactly(live);
+        let world = world(&self.get(there).live);
+        let live = object(&world, &need.question.target);
+        self.api.change(|now| *now = world);
+        let expects = tidegate::plan::context::exactly(live.as_ref());
         self.runtime.block_on(self.client.dry_run(&need.object, &expects))
     }
 
@@ -139,7 +141,7 @@ impl Clusters {
         proof: Option<&Recorded>,
         mishap: Mishap,
     ) -> (Wrote, u32, u8) {
-        let before = self.get(there).world.clone();
+        let before = world(&self.get(there).live);
         self.api.change(|world| *world = before.clone());
         self.api.judge(move |seen| match (seen.what, mishap) {
             (What::Request { verb: Asked::Patch | Asked::Delete, .. }, Mishap::Before) => {
@@ -148,13 +150,13 @@ impl Clusters {
             (What::Request { verb: Asked::Patch | Asked::Delete, .. }, Mishap::After) => Verdict::After(Fault::Timeout),
             _ => Verdict::Pass,
         });
-        let action = self.aimed(there, action, fresh);
+        let action = aimed(&before, action, fresh);
         let ran = self.run(&action, proof);
         self.api.acquit();
         let after = self.api.snapshot();
-        let made = self.get(there).made.clone();
         let still = after.version() == before.version();
-        let (now, changed) = if still { (there, 0) } else { self.meet(&before, after, &made) };
+        let made = self.get(there).made.clone();
+        let (now, changed) = if still { (there, 0) } else { self.meet(&before, after, made) };
         let wrote = match ran {
             Ran::All(_) => Wrote::Done,
             Ran::Stopped(Outcome::Conflict { .. } | Outcome::Refused(_) | Outcome::Forbidden(_)) => {
@@ -189,26 +191,10 @@ impl Clusters {
         ran.remove(&rollout).unwrap()
     }
 
-    /// The action with the resourceVersion that it was planned for, as this cluster counts them.
-    fn aimed(&self, there: u32, action: &Action, fresh: bool) -> Action {
-        let mut action = action.clone();
-        let target = action.verb.target().clone();
-        let now = self.get(there).live.get(&target).and_then(Object::resource_version).map(str::to_owned);
-        if let Verb::Apply { expects, .. } | Verb::Migrate { expects, .. } | Verb::Delete { expects, .. } =
-            &mut action.verb
-            && let Expects::Version { resource_version, .. } = expects
-        {
-            // No object of ours has the first version: that is of a namespace.
-            *resource_version = now.filter(|_| fresh).unwrap_or_else(|| "1".to_owned());
-        }
-        action
-    }
-
     /// Lets everything else in the cluster catch up, and gives it its number; with the bits of what was changed since `before`.
-    fn meet(&mut self, before: &World, mut after: World, made: &BTreeMap<String, u32>) -> (u32, u8) {
+    fn meet(&mut self, before: &World, mut after: World, mut made: BTreeMap<ObjectRef, u8>) -> (u32, u8) {
         nature(&mut after);
         let (old, new) = (objects(before), objects(&after));
-        let mut made = made.clone();
         let mut changed = 0;
         let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
         for reference in old.keys().chain(new.keys()).filter(|r| r.kind != Kind::EndpointSlice) {
@@ -216,15 +202,12 @@ impl Clusters {
                 changed |= bit(reference);
             }
         }
-        let mut world = World::new(start());
-        world.make_namespace(NAMESPACE);
         let mut live = LiveState { cluster_uid: self.client.uid().to_owned(), ..LiveState::default() };
         let mut key = String::new();
         for (reference, mut object) in new {
-            let uid = object["metadata"]["uid"].clone();
-            if old.get(&reference).is_none_or(|old| old["metadata"]["uid"] != uid) {
-                let count = made.entry(reference.to_string()).or_default();
-                *count += 1;
+            if old.get(&reference).is_none_or(|old| old["metadata"]["uid"] != object["metadata"]["uid"]) {
+                let count = made.entry(reference.clone()).or_default();
+                *count = (*count + 1) % UIDS;
                 object["metadata"]["uid"] = format!("{reference}, {count}").into();
             }
             plain(&mut object);
@@ -232,20 +215,47 @@ impl Clusters {
                 *address = json!("10.96.0.1");
                 object["spec"]["clusterIPs"] = json!(["10.96.0.1"]);
             }
-            key += &object.to_string();
-            let stored = world.restore(&object).unwrap();
-            live.objects.insert(reference.clone(), Arc::new(Object::new(reference, stored.as_ref().clone())));
+            let number = self.objects.number(&object.to_string(), || Arc::new(Object::new(reference.clone(), object)));
+            key += &format!("{number} ");
+            live.objects.insert(reference, Arc::clone(self.objects.get(number)));
         }
         key += &format!("{made:?}");
-        let number = self.met.number(key, || Cluster {
+        let number = self.met.number(&key, || Cluster {
             reach: reach(&live),
             newest: newest(&live),
-            world,
             live: Arc::new(live),
             made,
         });
         (number, changed)
     }
+}
+
+/// The world in a process that holds just that.
+fn world(live: &LiveState) -> World {
+    let mut world = World::new(start());
+    world.make_namespace(NAMESPACE);
+    for object in live.objects.values() {
+        world.restore(object.value()).unwrap();
+    }
+    world
+}
+
+fn object(world: &World, reference: &ObjectRef) -> Option<Object> {
+    objects(world).remove(reference).map(|value| Object::new(reference.clone(), value))
+}
+
+/// The action with the resourceVersion that it was planned for, as this world counts them.
+fn aimed(world: &World, action: &Action, fresh: bool) -> Action {
+    let mut action = action.clone();
+    let now = object(world, action.verb.target());
+    if let Verb::Apply { expects, .. } | Verb::Migrate { expects, .. } | Verb::Delete { expects, .. } = &mut action.verb
+        && let Expects::Version { resource_version, .. } = expects
+    {
+        let now = now.as_ref().and_then(Object::resource_version).filter(|_| fresh);
+        // No object of ours has the first version: that is of a namespace.
+        *resource_version = now.unwrap_or("1").to_owned();
+    }
+    action
 }
 
 /// All objects that anybody here looks at.

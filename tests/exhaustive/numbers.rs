@@ -1,10 +1,12 @@
 //! Values by number: equal ones have the same, so that a state is a handful of small numbers.
 
+use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 
 /// Values, each with its number.
 pub(crate) struct Numbers<T> {
-    of_key: HashMap<String, u32>,
+    /// By the hash of the key: keys are long.
+    of_key: HashMap<[u8; 32], u32>,
     all: Vec<T>,
 }
 
@@ -16,9 +18,9 @@ impl<T> Default for Numbers<T> {
 
 impl<T> Numbers<T> {
     /// The number of the value with that key; it is made if it is new.
-    pub(crate) fn number(&mut self, key: String, make: impl FnOnce() -> T) -> u32 {
+    pub(crate) fn number(&mut self, key: &str, make: impl FnOnce() -> T) -> u32 {
         let next = u32::try_from(self.all.len()).expect("few");
-        *self.of_key.entry(key).or_insert_with(|| {
+        *self.of_key.entry(Sha256::digest(key).into()).or_insert_with(|| {
             self.all.push(make());
             next
         })

@@ -131,7 +131,7 @@ impl Plans {
         let retreats: Vec<u32> = plan.going_back().cloned().map(|action| self.number(action)).collect();
         let advances: Vec<u32> = advances.into_iter().map(|action| self.number(action)).collect();
         let key = format!("{retreats:?} {advances:?} {run:?} {:?}", plan.record);
-        let number = self.plans.number(key, || Plan { retreats, change: plan.record, advances, run });
+        let number = self.plans.number(&key, || Plan { retreats, change: plan.record, advances, run });
         self.by_sight.insert(sight, number);
         number
     }
@@ -146,7 +146,7 @@ impl Plans {
         }
         let bit = bit(action.verb.target());
         let back = action.class == Class::Retreat && !action.why.ends_with("exposure back to the record");
-        self.due.number(format!("{action:?}"), || Due { action, back, bit })
+        self.due.number(&format!("{action:?}"), || Due { action, back, bit })
     }
 
     /// Plans until all that it wants to know is known: evidence comes in at once.

@@ -95,6 +95,10 @@ async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> 
             world.pass(Duration::from_secs(time.as_secs())).await;
             return Ok(world.happened().await + &world.waits());
         }
+        ["clock", "forward", time] => {
+            let time: Span = time.parse().map_err(|error| format!("{error}"))?;
+            world.set_clock(time);
+        }
         ["live"] => return Ok(world.names.plain(&world.stage.api.look(live::show))),
         ["record"] => return record(world, "web").await,
         ["record", app] => return record(world, app).await,

@@ -80,6 +80,7 @@ scenarios! {
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
     concurrency
+    clock_set_forward
     config_map
     deadline
     denied_by_a_file

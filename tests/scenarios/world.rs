@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tidegate::manifest::duration::Span;
 use tidegate::manifest::ids::{CommitId, RolloutId};
 use tidegate::reconcile::controller::{Once, Options};
 use tidegate::record::message::{self, Change};
@@ -69,7 +70,7 @@ impl World {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let stage = Arc::new(Stage::new(directory.path(), BEGIN.parse().unwrap()).unwrap().polled(POLL));
-        let log = Log::listen(stage.clock);
+        let log = Log::listen(stage.clock.clone());
         let mut names = Names::default();
         names.hide(stage.repository().display().to_string(), "the repository");
         let gate = Arc::new(Mutex::new(Gate::default()));
@@ -79,7 +80,7 @@ impl World {
         let nature = Arc::clone(&stage);
         tasks.spawn(async move { nature.nature().await });
         Self {
-            ana: Ana::new(directory.path(), &stage.repository(), stage.clock),
+            ana: Ana::new(directory.path(), &stage.repository(), stage.clock.clone()),
             began: stage.clock.now(),
             running: None,
             processes: 0,
@@ -114,6 +115,12 @@ impl World {
         if self.processes > 0 && !self.git_is_away {
             self.names.learn(&self.ana.main().await);
         }
+    }
+
+    /// Sets the clock of the process that runs forward.
+    pub(crate) fn set_clock(&self, time: Span) {
+        let seconds = i64::try_from(time.as_secs()).unwrap();
+        self.stage.step_clock(&format!("process-{}", self.processes), seconds);
     }
 
     /// Ends it without a chance to say good-bye.

@@ -22,8 +22,8 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// How long anything may take before a bench gives up.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// How long anything may take before a bench gives up: thousands of rollouts that are brought up take minutes.
+const PATIENCE: Duration = Duration::from_secs(1_800);
 
 /// The process.
 pub(crate) struct Leader {
@@ -48,14 +48,14 @@ impl Leader {
         let (notes, noted) = watch::channel(Notes::default());
         let timing = Timing::default();
         let (keeper, lead, mut begun) =
-            Keeper::new(Lease::new(cluster.clone(), identity, timing), timing, clock, noted);
+            Keeper::new(Lease::new(cluster.clone(), identity, timing), timing, clock.clone(), noted);
         let mut keeping = JoinSet::new();
         keeping.spawn(keeper.keep(stop.clone()));
         let branches = Branches::new(&installation.instance, &installation.repository.branch).unwrap();
         let mut shell = Shell {
             instance: installation.instance.clone(),
             cluster_name: installation.clusters.keys().next().unwrap().clone(),
-            evidence: Collector::new(cluster.clone(), providers, clock, Arc::clone(&woken)),
+            evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken)),
             main: installation.repository.branch.clone(),
             cluster: cluster.clone(),
             watches,

@@ -12,7 +12,7 @@ use super::status::{self, Cause};
 use super::store::within;
 use super::world::World;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Holds an object until its dependents are gone.
@@ -120,20 +120,28 @@ impl World {
 
     /// Deletes objects whose owners are all gone or wait for them. Returns whether there were any.
     fn collect_dependents(&mut self) -> bool {
-        let present: BTreeSet<String> = self.everything().map(|(_, object)| uid(object)).collect();
-        let waiting: BTreeSet<String> =
-            self.everything().filter(|(_, object)| holds(object, FOREGROUND)).map(|(_, object)| uid(object)).collect();
+        // Who stays: those that are gone, or wait for their dependents, are not among them.
+        let (mut staying, mut waiting) = (HashSet::new(), HashSet::new());
+        for (_, object) in self.everything() {
+            if holds(object, FOREGROUND) {
+                waiting.insert(uid(object))
+            } else {
+                staying.insert(uid(object))
+            };
+        }
         let doomed = |object: &Value| {
-            let owners = owners(object);
-            !owners.is_empty()
+            let mut owners = owners(object).peekable();
+            owners.peek().is_some()
                 && object["metadata"]["deletionTimestamp"].is_null()
-                && owners.iter().all(|owner| !present.contains(owner) || waiting.contains(owner))
+                && owners.all(|owner| !staying.contains(owner))
         };
-        let doomed: Vec<_> =
-            self.everything().filter(|(_, object)| doomed(object)).map(|(r, object)| (r, object.clone())).collect();
-        for (resource, object) in &doomed {
-            let awaited = owners(object).iter().any(|owner| waiting.contains(owner));
-            let policy = if awaited { "Foreground" } else { "Background" };
+        let policy = |object: &Value| {
+            let awaited = owners(object).any(|owner| waiting.contains(owner));
+            if awaited { "Foreground" } else { "Background" }
+        };
+        let doomed = self.everything().filter(|(_, object)| doomed(object));
+        let doomed: Vec<_> = doomed.map(|(r, object)| (r, object.clone(), policy(object))).collect();
+        for (resource, object, policy) in &doomed {
             self.doom(resource, object, Some(policy), &json!({}), false);
         }
         !doomed.is_empty()
@@ -146,10 +154,10 @@ impl World {
             self.everything().filter(|(_, object)| held(object)).map(|(r, object)| (r, object.clone())).collect();
         let mut any = false;
         for (resource, owner) in held {
-            let id = uid(&owner);
+            let id = uid(&owner).to_owned();
             let dependents: Vec<_> = self
                 .everything()
-                .filter(|(_, object)| owners(object).contains(&id))
+                .filter(|(_, object)| owners(object).any(|owner| owner == id))
                 .map(|(r, object)| (r, object.clone()))
                 .collect();
             if holds(&owner, ORPHAN) {
@@ -278,13 +286,13 @@ fn holds(object: &Value, finalizer: &str) -> bool {
     !object["metadata"]["deletionTimestamp"].is_null() && list(object, "finalizers").iter().any(|f| f == finalizer)
 }
 
-fn uid(object: &Value) -> String {
-    object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
+fn uid(object: &Value) -> &str {
+    object["metadata"]["uid"].as_str().unwrap_or_default()
 }
 
-fn owners(object: &Value) -> Vec<String> {
+fn owners(object: &Value) -> impl Iterator<Item = &str> {
     let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-    owners.filter_map(|owner| owner["uid"].as_str()).map(str::to_owned).collect()
+    owners.filter_map(|owner| owner["uid"].as_str())
 }
 
 /// Whether a dependent keeps its owner from going.

@@ -1,6 +1,6 @@
 //! The controller of Deployments: one ReplicaSet for each template, replaced step by step.
 
-use super::{Due, MANAGER, all, condition, controlled, count, digest, ends, owner, stamp, text, time, write_status};
+use super::{Controlled, Due, MANAGER, all, condition, count, digest, ends, owner, stamp, text, time, write_status};
 use crate::sim::kube_api::World;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -19,9 +19,9 @@ struct Rollout {
 }
 
 pub(super) fn run(world: &mut World, due: &mut Due) {
-    let sets = all(world, "apps/v1", "ReplicaSet");
+    let sets = Controlled::all(world, "apps/v1", "ReplicaSet");
     for deployment in all(world, "apps/v1", "Deployment") {
-        let mut ours: Vec<_> = controlled(&sets, &deployment).filter(|set| !ends(set)).cloned().collect();
+        let mut ours: Vec<_> = sets.by(&deployment).iter().filter(|set| !ends(set)).cloned().collect();
         ours.sort_by_key(|set| revision(set));
         let (new, old) = ours.into_iter().partition(|set| is_of(set, &deployment["spec"]["template"]));
         let new: Vec<Arc<Value>> = new;

@@ -1,33 +1,36 @@
 //! The controller of EndpointSlices: which Pods a Service leads to.
 
 use super::replica_sets::is_ready;
-use super::{Due, MANAGER, all, controlled, ends, owner, text};
+use super::{Controlled, Due, MANAGER, all, ends, owner, text};
 use crate::sim::kube_api::World;
 use crate::target::selector::serves;
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How many endpoints a slice holds.
 const SLICE: usize = 100;
 
 pub(super) fn run(world: &mut World, _: &mut Due) {
-    let pods = all(world, "v1", "Pod");
-    let slices = all(world, "discovery.k8s.io/v1", "EndpointSlice");
+    let mut pods: HashMap<String, Vec<Arc<Value>>> = HashMap::new();
+    for pod in all(world, "v1", "Pod") {
+        pods.entry(text(&pod, "/metadata/namespace").to_owned()).or_default().push(pod);
+    }
+    let slices = Controlled::all(world, "discovery.k8s.io/v1", "EndpointSlice");
     for service in all(world, "v1", "Service") {
         if ends(&service) || !service["spec"]["selector"].is_object() {
             continue;
         }
-        let selected: Vec<_> = pods.iter().filter(|pod| is_selected(&service, pod)).cloned().collect();
-        let have: Vec<_> = controlled(&slices, &service).cloned().collect();
-        write(world, &service, &selected, &have);
+        let near = pods.get(text(&service, "/metadata/namespace")).into_iter().flatten();
+        let selected: Vec<_> = near.filter(|pod| is_selected(&service, pod)).cloned().collect();
+        write(world, &service, &selected, slices.by(&service));
     }
 }
 
-/// Whether a Service leads to a Pod: one that has an address.
+/// Whether a Service leads to a Pod of its namespace: one that has an address.
 fn is_selected(service: &Value, pod: &Value) -> bool {
     let labels = pod["metadata"]["labels"].as_object();
-    pod["metadata"]["namespace"] == service["metadata"]["namespace"]
-        && !text(pod, "/status/podIP").is_empty()
+    !text(pod, "/status/podIP").is_empty()
         && labels.is_some_and(|labels| serves(service["spec"].get("selector"), labels))
 }
 

@@ -20,6 +20,7 @@ use super::kube_api::World;
 use super::kube_api::resource::Resource;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The name under which controllers write.
@@ -127,13 +128,27 @@ fn all(world: &World, api_version: &str, kind: &str) -> Vec<Arc<Value>> {
     Resource::of_kind(api_version, kind).map_or_else(Vec::new, |found| world.list(found, "").cloned().collect())
 }
 
-/// Those of them that this one controls.
-fn controlled<'a>(objects: &'a [Arc<Value>], owner: &Value) -> impl Iterator<Item = &'a Arc<Value>> {
-    let uid = owner["metadata"]["uid"].clone();
-    objects.iter().filter(move |object| {
-        let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
-        owners.into_iter().any(|owner| owner["uid"] == uid && owner["controller"] == true)
-    })
+/// Objects, by what controls them.
+struct Controlled(HashMap<String, Vec<Arc<Value>>>);
+
+impl Controlled {
+    /// All of a kind, as they are now.
+    fn all(world: &World, api_version: &str, kind: &str) -> Self {
+        let mut by_owner: HashMap<String, Vec<_>> = HashMap::new();
+        for object in all(world, api_version, kind) {
+            let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+            let uid = owners.filter(|owner| owner["controller"] == true).find_map(|owner| owner["uid"].as_str());
+            if let Some(uid) = uid.map(str::to_owned) {
+                by_owner.entry(uid).or_default().push(object);
+            }
+        }
+        Self(by_owner)
+    }
+
+    /// Those that this one controls.
+    fn by(&self, owner: &Value) -> &[Arc<Value>] {
+        self.0.get(text(owner, "/metadata/uid")).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// The reference by which a controller owns what it makes.

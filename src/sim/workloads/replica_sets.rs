@@ -1,19 +1,19 @@
 //! The controller of ReplicaSets: as many Pods as are asked for.
 
-use super::{Due, MANAGER, all, condition, controlled, count, ends, owner, text, time, write_status};
+use super::{Controlled, Due, MANAGER, all, condition, count, ends, owner, text, time, write_status};
 use crate::sim::kube_api::World;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 pub(super) fn run(world: &mut World, due: &mut Due) {
-    let pods = all(world, "v1", "Pod");
+    let pods = Controlled::all(world, "v1", "Pod");
     for set in all(world, "apps/v1", "ReplicaSet") {
-        let ours: Vec<_> = controlled(&pods, &set).filter(|pod| is_active(pod)).cloned().collect();
+        let ours: Vec<_> = pods.by(&set).iter().filter(|pod| is_active(pod)).cloned().collect();
         if !ends(&set) {
             size(world, &set, &ours);
         }
-        let ending = controlled(&pods, &set).filter(|pod| ends(pod)).count();
+        let ending = pods.by(&set).iter().filter(|pod| ends(pod)).count();
         let status = status(world, &set, &ours, ending, due);
         write_status(world, &set, status, MANAGER);
     }

@@ -200,18 +200,18 @@ fn is_same(kept: &Wait, new: &Wait) -> bool {
 /// Plans everything, and compares; how many rollouts slept.
 fn compare(term: &Term<'_>, tale: &str) -> usize {
     let Some(view) = term.source.view() else { return 0 };
-    let (shell, now) = (term.shell, term.shell.clock.now());
+    let shell = term.shell;
     let mut gaps = term.gaps.clone();
-    let snapshot = Snapshot::take(&shell.watches, &shell.namespaces, &mut gaps, now);
+    let snapshot = Snapshot::take(&shell.watches, &shell.namespaces, &mut gaps, &shell.clock);
     let me = shell.writer(&term.held);
-    let scene = Scene { me: &me, view: &view, snapshot: &snapshot, gaps: &gaps };
+    let scene = Scene { me: &me, view: &view, snapshot: &snapshot };
     let limit = view.main.max_concurrent_runs();
     let open = view.records.states().filter(|s| s.run.is_some() && !matches!(s.phase, Phase::Waiting { at: None, .. }));
     let may_start = if open.count() < limit { MayStart::Yes } else { MayStart::No { limit } };
     let mut slept = 0;
     for id in scene.rollouts() {
         let fingerprint = scene.fingerprint(&id, may_start);
-        if !term.table.sleeps(&id, &fingerprint, now) {
+        if !term.table.sleeps(&id, &fingerprint, snapshot.now) {
             continue;
         }
         let plan = planner::plan(&scene.input(&id, shell.evidence.of(&id), may_start));
@@ -278,7 +278,7 @@ async fn world(stage: &Stage, directory: &Path, installation: &Installation) -> 
         cluster: Cluster::over(stage.api.caller("one"), home, &installation.instance).await.unwrap(),
         store: Store::open(&cache, remote).unwrap(),
         providers: Providers::new(),
-        clock: stage.clock,
+        clock: stage.clock.clone(),
     }
 }
 
