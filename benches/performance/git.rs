@@ -167,8 +167,8 @@ async fn commits(repository: &Repository, source: &mut Source, view: &View) -> F
         reference: Some(("`git fast-import`", theirs)),
         goal: 0.5,
         share: 0.5,
-        why: "Ours writes the text of each record, hashes it and each tree above it, and stores them one by one; \
-              `git fast-import` is given the texts",
+        why: "Ours prints each record, and libgit2 hashes each object, looks whether it is there already, and compares all of them \
+              for a small pack; `git fast-import` is given the texts, and writes them as they come",
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::manifests::UNGATED;
 use crate::order::{Next, Worlds};
 use crate::plans::{Known, Sight};
-use crate::state::{At, Controller, Event, State};
+use crate::state::{At, Controller, Event, Packed, Packer, State};
 use std::collections::{HashSet, VecDeque};
 use std::fmt::Write;
 
@@ -29,12 +29,14 @@ pub(crate) struct Found {
 struct Search {
     worlds: Worlds,
     /// Whatever can go on from a state with few faults left can go on from it with more: each is met once, with the most.
-    seen: HashSet<State>,
+    seen: HashSet<Packed>,
     /// Each state with the place of the one that it was reached from.
-    all: Vec<(State, u32)>,
+    all: Vec<(Packed, u32)>,
     /// The places that are to be looked at, by the number of faults until there.
     ahead: Vec<VecDeque<u32>>,
-    calm: HashSet<State>,
+    /// States from which all comes to rest.
+    calm: HashSet<Packed>,
+    packer: Packer,
     transitions: usize,
 }
 
@@ -43,8 +45,8 @@ pub(crate) fn search(faults: u8, ask: Ask) -> Found {
     let mut worlds = Worlds::new();
     let start = State { faults, ..at_rest_on_the_first(&mut worlds) };
     let ahead = vec![VecDeque::new(); usize::from(faults) + 1];
-    let mut search =
-        Search { worlds, seen: HashSet::new(), all: Vec::new(), ahead, calm: HashSet::new(), transitions: 0 };
+    let (seen, calm, packer) = (HashSet::new(), HashSet::new(), Packer::default());
+    let mut search = Search { worlds, seen, all: Vec::new(), ahead, calm, packer, transitions: 0 };
     search.meet(start, 0);
     let broken = search.run(ask);
     let Search { worlds, all, transitions, .. } = search;
@@ -71,8 +73,10 @@ fn at_rest_on_the_first(worlds: &mut Worlds) -> State {
         faults: 0,
         controllers: [Controller::default(); 2],
     };
-    let mut calm = HashSet::new();
-    let rest = comes_to_rest(worlds, &mut calm, state).map_err(|(_, why)| why).expect("the first version is promoted");
+    let (mut calm, mut packer) = (HashSet::new(), Packer::default());
+    let rest = comes_to_rest(worlds, &mut calm, &mut packer, state)
+        .map_err(|(_, why)| why)
+        .expect("the first version is promoted");
     worlds.tidied(State { main: 2, controllers: [Controller::default(); 2], ..rest })
 }
 
@@ -80,9 +84,9 @@ impl Search {
     fn run(&mut self, ask: Ask) -> Option<String> {
         let mut next = Next::new();
         while let Some(place) = self.ahead.iter_mut().find_map(VecDeque::pop_front) {
-            let (state, _) = self.all[at(place)];
+            let state = self.state(place);
             if ask == Ask::AndRest
-                && let Err((later, why)) = comes_to_rest(&mut self.worlds, &mut self.calm, state)
+                && let Err((later, why)) = comes_to_rest(&mut self.worlds, &mut self.calm, &mut self.packer, state)
             {
                 return Some(self.story(place, &later, &why));
             }
@@ -101,12 +105,16 @@ impl Search {
         None
     }
 
+    fn state(&self, place: u32) -> State {
+        self.packer.unpack(self.all[at(place)].0)
+    }
+
     /// Takes note of a state that was reached from that place.
     fn meet(&mut self, state: State, from: u32) {
-        if self.seen.insert(State { faults: 0, ..state.unnamed() }) {
+        if self.seen.insert(self.packer.pack(&State { faults: 0, ..state.unnamed() })) {
             let used = self.ahead.len() - 1 - usize::from(state.faults);
             self.ahead[used].push_back(u32::try_from(self.all.len()).expect("memory ends before"));
-            self.all.push((state, from));
+            self.all.push((self.packer.pack(&state), from));
         }
     }
 
@@ -117,7 +125,7 @@ impl Search {
             places.push(self.all[at(places[places.len() - 1])].1);
         }
         places.reverse();
-        let states: Vec<State> = places.into_iter().map(|place| self.all[at(place)].0).collect();
+        let states: Vec<State> = places.into_iter().map(|place| self.state(place)).collect();
         let mut text = String::new();
         tell(&self.worlds, &mut text, 0, None, &states[0]);
         for (n, pair) in states.windows(2).enumerate() {
@@ -179,16 +187,22 @@ fn wrong(worlds: &mut Worlds, before: &State, after: &State) -> Option<String> {
 
 /// Whether all comes to rest from there if nothing goes wrong any more, Git and the brake are as they should, and people
 /// approve: the controllers take turns. Returns the state of rest; or how it went instead, and what is wrong with that.
-fn comes_to_rest(worlds: &mut Worlds, calm: &mut HashSet<State>, from: State) -> Result<State, (Next, String)> {
+fn comes_to_rest(
+    worlds: &mut Worlds,
+    calm: &mut HashSet<Packed>,
+    packer: &mut Packer,
+    from: State,
+) -> Result<State, (Next, String)> {
     let mut state = State { git: true, brake: false, faults: 0, ..from };
     let (mut way, mut later, mut next) = (Vec::new(), Next::new(), Next::new());
     for _ in 0..MOST_TURNS {
-        if calm.contains(&state) || second_run(worlds, &state) {
+        let before = state;
+        let packed = packer.pack(&state);
+        if calm.contains(&packed) || second_run(worlds, &state) {
             calm.extend(way);
             return Ok(state);
         }
-        let before = state;
-        way.push(state);
+        way.push(packed);
         for turn in [Turn::Weather, Turn::Controller(0), Turn::Controller(1)] {
             next.clear();
             match turn {

@@ -1,5 +1,6 @@
 //! One moment of the whole world: a handful of small numbers.
 
+use crate::numbers::Pool;
 use crate::plans::Known;
 
 /// Where a controller stands in its tick.
@@ -72,6 +73,38 @@ impl State {
     /// What Git says.
     pub(crate) fn said(&self) -> Known {
         Known::View { tip: self.tip, main: self.main, words: self.words, fresh: true }
+    }
+}
+
+/// A state in 20 bytes: there are many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Packed {
+    cluster: u32,
+    tip: u32,
+    others: u32,
+    controllers: [u32; 2],
+}
+
+/// Packs states.
+#[derive(Default)]
+pub(crate) struct Packer {
+    /// States without clusters, tips and controllers.
+    others: Pool<State>,
+    controllers: Pool<Controller>,
+}
+
+impl Packer {
+    pub(crate) fn pack(&mut self, state: &State) -> Packed {
+        let State { cluster, tip, controllers, .. } = *state;
+        let others = State { cluster: 0, tip: 0, controllers: [Controller::default(); 2], ..*state };
+        let controllers = controllers.map(|controller| self.controllers.number(controller));
+        Packed { cluster, tip, others: self.others.number(others), controllers }
+    }
+
+    pub(crate) fn unpack(&self, packed: Packed) -> State {
+        let Packed { cluster, tip, others, controllers } = packed;
+        let controllers = controllers.map(|controller| self.controllers.get(controller));
+        State { cluster, tip, controllers, ..self.others.get(others) }
     }
 }
 

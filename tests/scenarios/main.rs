@@ -79,8 +79,8 @@ scenarios! {
     candidate_fails_at_return
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
-    concurrency
     clock_set_forward
+    concurrency
     config_map
     deadline
     denied_by_a_file
