@@ -32,6 +32,8 @@ pub enum GitOperation {
 }
 
 impl GitOperation {
+    const ALL: [Self; 3] = [Self::LookUp, Self::Fetch, Self::Push];
+
     fn label(self) -> &'static str {
         match self {
             Self::LookUp => "look-up",
@@ -57,6 +59,8 @@ pub enum GitOutcome {
 }
 
 impl GitOutcome {
+    const ALL: [Self; 5] = [Self::Done, Self::Raced, Self::Rejected, Self::Away, Self::Failed];
+
     /// Sorts a failure.
     #[must_use]
     pub fn of(error: &GitError) -> Self {
@@ -92,6 +96,9 @@ fn class_label(class: Class) -> &'static str {
         Class::Advance => "advance",
     }
 }
+
+/// All that [`outcome_label`] says.
+const OUTCOMES: [&str; 7] = ["done", "stale", "conflict", "refused", "missing-kind", "forbidden", "retriable"];
 
 /// An outcome in one word.
 #[must_use]
@@ -153,7 +160,27 @@ impl Metrics {
         let help = "Rollouts whose record the Git server does not take";
         registry.register("record_rejected", help, metrics.rejected.clone());
         metrics.registry = Arc::new(registry);
+        metrics.begin();
         metrics
+    }
+
+    /// Makes every series. One that began with its first event would show no increase at that event, and an alarm about it
+    /// would stay silent the first time.
+    fn begin(&self) {
+        self.standing([].into_iter(), [].into_iter());
+        for phase in Phase::NAMES {
+            drop(self.transitions.get_or_create(&[("phase", phase)]));
+        }
+        for class in [Class::Retreat, Class::Upkeep, Class::Advance].map(class_label) {
+            for outcome in OUTCOMES {
+                drop(self.actions.get_or_create(&[("class", class), ("outcome", outcome)]));
+            }
+        }
+        for operation in GitOperation::ALL.map(GitOperation::label) {
+            for outcome in GitOutcome::ALL.map(GitOutcome::label) {
+                drop(self.git.get_or_create(&[("operation", operation), ("outcome", outcome)]));
+            }
+        }
     }
 
     /// How many rollouts are in each phase, and how many wait for each reason.
@@ -213,6 +240,28 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_series_is_there_before_its_first_event() {
+        let metrics = Metrics::new();
+        let series = |text: String| text.lines().filter(|line| !line.starts_with('#')).count();
+        let before = series(metrics.text());
+        assert_eq!(before, 3 + Phase::NAMES.len() * 2 + Reason::ALL.len() + 3 * 7 + 3 * 5, "{}", metrics.text());
+        let manager = String::new();
+        for outcome in [
+            Outcome::Done(None),
+            Outcome::Stale(String::new()),
+            Outcome::Conflict { manager, fields: vec![] },
+            Outcome::Refused(String::new()),
+            Outcome::MissingKind(crate::manifest::object::Kind::Pod),
+            Outcome::Forbidden(String::new()),
+            Outcome::Retriable(String::new()),
+        ] {
+            metrics.acted(Class::Retreat, &outcome);
+        }
+        metrics.asked_git(GitOperation::LookUp, GitOutcome::Away);
+        assert_eq!(series(metrics.text()), before, "{}", metrics.text());
+    }
 
     #[test]
     fn the_text_names_what_was_counted() {
