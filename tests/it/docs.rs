@@ -14,7 +14,8 @@ use tidegate::plan::report::Reason;
 
 /// The requirements that have to be held by a test.
 const HELD: &str = "X-1 X-2 X-3 X-4 X-5 X-6 X-7 X-8 X-9 X-10 X-11 X-13 X-14 X-15 X-16 X-17 C-1 C-2 C-3 C-4 C-5 C-6 C-8 C-9 \
-                    C-10 C-11 C-12 C-14 C-15 C-16 C-19 C-20 C-21 C-22 C-23 C-24 C-31 C-32 C-33 N-4 N-7 N-8 N-18";
+                    C-10 C-11 C-12 C-14 C-15 C-16 C-19 C-20 C-21 C-22 C-23 C-24 C-31 C-32 C-33 N-4 N-7 N-8 N-18 \
+                    X-18 F-16";
 
 fn document(path: &str) -> String {
     fs::read_to_string(source_dir().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -23,7 +24,9 @@ fn document(path: &str) -> String {
 /// Every Markdown file that people read, by its path.
 fn documents() -> BTreeMap<PathBuf, String> {
     let root = source_dir();
-    let pages = [root.clone(), root.join("docs")].into_iter().flat_map(|dir| fs::read_dir(dir).unwrap());
+    let pages = [root.clone(), root.join("docs"), root.join("charts/tidegate")]
+        .into_iter()
+        .flat_map(|dir| fs::read_dir(dir).unwrap());
     let pages = pages.map(|entry| entry.unwrap().path());
     let pages = pages.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
     pages.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
@@ -33,7 +36,7 @@ fn documents() -> BTreeMap<PathBuf, String> {
 fn ids_of(test: &str) -> Vec<String> {
     let mut parts = test.split('_');
     let mut ids = Vec::new();
-    while let (Some(letter @ ("x" | "c" | "n")), Some(number)) = (parts.next(), parts.next()) {
+    while let (Some(letter @ ("x" | "c" | "n" | "f")), Some(number)) = (parts.next(), parts.next()) {
         if number.is_empty() || !number.bytes().all(|digit| digit.is_ascii_digit()) {
             break;
         }
@@ -104,7 +107,7 @@ fn attacks_are_told_and_held() {
 }
 
 /// Compares a document's part between its markers with what it shall be; `UPDATE_DOCS=1` writes it.
-fn generated(path: &str, name: &str, wanted: &str) {
+pub(crate) fn generated(path: &str, name: &str, wanted: &str) {
     let (start, end) = (format!("<!-- generated: {name} -->\n"), format!("<!-- end: {name} -->"));
     let text = document(path);
     let (before, rest) = text.split_once(&start).unwrap_or_else(|| panic!("{path} has no {start}"));

@@ -3,6 +3,7 @@
 
 mod architecture;
 mod attacks;
+mod chart;
 mod cli;
 mod cluster;
 mod code;

@@ -1,0 +1,17 @@
+{{/* The Installation: docs/files.md. It names Secrets and holds none. */}}
+{{- define "tidegate.installation" -}}
+{{- $repository := pick .Values.repository "url" "branch" "poll" }}
+{{- if .Values.repository.credentials.secretName }}
+{{- $_ := set $repository "credentialsFile" (include "tidegate.credentialsFile" .) }}
+{{- end }}
+{{- $cluster := dict "inCluster" dict }}
+{{- if .Values.cluster.kubeconfig.secretName }}
+{{- $cluster = dict "kubeconfigFile" (include "tidegate.kubeconfigFile" .) }}
+{{- end }}
+{{- $caps := pick .Values "namespaces" "kinds" }}
+{{- $clusters := dict .Values.cluster.name $cluster }}
+{{- $spec := dict "instance" .Values.instance "repository" $repository "clusters" $clusters "caps" $caps -}}
+apiVersion: tidegate.io/v1alpha1
+kind: Installation
+spec: {{- $spec | toYaml | nindent 2 }}
+{{- end }}

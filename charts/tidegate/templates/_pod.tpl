@@ -1,0 +1,84 @@
+{{/*
+Where Secrets are mounted. The paths hold their names and keys, so that what is said about a missing file names both.
+Directories and no subPath: only so does a changed Secret reach a running pod.
+*/}}
+{{- define "tidegate.credentialsFile" -}}
+{{- with .Values.repository.credentials -}}
+/etc/tidegate/git/{{ .secretName }}/{{ .key }}
+{{- end -}}
+{{- end }}
+
+{{- define "tidegate.kubeconfigFile" -}}
+{{- with .Values.cluster.kubeconfig -}}
+/etc/tidegate/kubeconfig/{{ .secretName }}/{{ .key }}
+{{- end -}}
+{{- end }}
+
+{{- define "tidegate.caFile" -}}
+/etc/tidegate/ca/{{ .Values.repository.ca.key }}
+{{- end }}
+
+{{/* The security context of a pod: the restricted profile of Pod Security. */}}
+{{- define "tidegate.podSecurity" -}}
+runAsNonRoot: true
+{{- with .Values.runAsUser }}
+runAsUser: {{ int . }}
+runAsGroup: {{ int . }}
+fsGroup: {{ int . }}
+{{- end }}
+seccompProfile: {type: RuntimeDefault}
+{{- end }}
+
+{{- define "tidegate.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end }}
+
+{{/* What it takes to reach Git: volumes, mounts, environment. */}}
+{{- define "tidegate.gitVolumes" -}}
+{{- with .Values.repository.credentials }}{{ if .secretName }}
+- name: git
+  secret:
+    secretName: {{ .secretName }}
+    items: [{key: {{ .key }}, path: {{ .key }}}]
+    # A Secret that is not there yet is told of by the controller, and picked up when it is made.
+    optional: true
+    defaultMode: 288 # 0440
+{{- end }}{{ end }}
+{{- with .Values.repository.ca }}{{ if .configMapName }}
+- name: ca
+  configMap:
+    name: {{ .configMapName }}
+    items: [{key: {{ .key }}, path: {{ .key }}}]
+{{- end }}{{ end }}
+{{- end }}
+
+{{- define "tidegate.gitMounts" -}}
+{{- with .Values.repository.credentials.secretName }}
+- {name: git, mountPath: /etc/tidegate/git/{{ . }}, readOnly: true}
+{{- end }}
+{{- if .Values.repository.ca.configMapName }}
+- {name: ca, mountPath: /etc/tidegate/ca, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{- define "tidegate.gitEnvironment" -}}
+{{- if .Values.repository.ca.configMapName }}
+- {name: SSL_CERT_FILE, value: {{ include "tidegate.caFile" . }}}
+{{- end }}
+{{- end }}
+
+{{- define "tidegate.resources" -}}
+{{- range $what, $amounts := .Values.resources }}
+{{- with include "tidegate.amounts" $amounts | trim }}
+{{ $what }}: {{- . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "tidegate.amounts" -}}
+{{- range $resource, $amount := . }}{{ if $amount }}
+{{ $resource }}: {{ $amount | quote }}
+{{- end }}{{ end }}
+{{- end }}

@@ -1,0 +1,217 @@
+//! What runs: under the restricted profile, with an Installation and arguments that the program takes.
+
+use super::{RELEASE, all, few, find, with};
+use crate::support::origin::Origin;
+use serde_json::{Value, json};
+use std::process::Command;
+use tidegate::manifest::installation::{self, Cluster, Installation};
+
+/// The pods that the chart makes: those of the Deployment, and the one of `helm test`.
+fn pods(values: &Value) -> Vec<Value> {
+    let objects = RELEASE.objects(values);
+    let deployment = find(&objects, "Deployment", "tide--prod")["spec"]["template"]["spec"].clone();
+    vec![deployment, find(&objects, "Pod", "tide--prod-test")["spec"].clone()]
+}
+
+fn installation_of(values: &Value) -> Installation {
+    let objects = RELEASE.objects(values);
+    let text = find(&objects, "ConfigMap", "tide--prod")["data"]["installation.yaml"].as_str().unwrap();
+    installation::parse(&"installation.yaml".parse().unwrap(), text.as_bytes())
+        .unwrap_or_else(|e| panic!("{e:?}\n{text}"))
+}
+
+/// The profile `restricted` of Pod Security, field by field, and a root file system that nobody writes to.
+fn breaks_of_the_profile(pod: &Value) -> Vec<String> {
+    let mut breaks = Vec::new();
+    let mut want = |holds: bool, what: &str| {
+        if !holds {
+            breaks.push(what.to_owned());
+        }
+    };
+    for host in ["hostNetwork", "hostPID", "hostIPC"] {
+        want(pod[host].is_null(), host);
+    }
+    want(pod["securityContext"]["runAsNonRoot"] == true, "runAsNonRoot");
+    want(pod["securityContext"]["runAsUser"] != 0, "runAsUser");
+    want(pod["securityContext"]["seccompProfile"] == json!({"type": "RuntimeDefault"}), "seccompProfile");
+    for field in ["sysctls", "seLinuxOptions", "windowsOptions", "appArmorProfile", "supplementalGroups"] {
+        want(pod["securityContext"][field].is_null(), field);
+    }
+    for volume in pod["volumes"].as_array().into_iter().flatten() {
+        let kinds = volume.as_object().unwrap().keys().filter(|key| *key != "name");
+        for kind in kinds {
+            want(["configMap", "emptyDir", "secret"].contains(&kind.as_str()), kind);
+        }
+    }
+    want(pod["initContainers"].is_null() && pod["ephemeralContainers"].is_null(), "other containers");
+    for container in pod["containers"].as_array().unwrap() {
+        let context = &container["securityContext"];
+        want(context["allowPrivilegeEscalation"] == false, "allowPrivilegeEscalation");
+        want(context["readOnlyRootFilesystem"] == true, "readOnlyRootFilesystem");
+        want(context["capabilities"] == json!({"drop": ["ALL"]}), "capabilities");
+        let known = ["allowPrivilegeEscalation", "readOnlyRootFilesystem", "capabilities"];
+        want(context.as_object().unwrap().keys().all(|key| known.contains(&key.as_str())), "more than these");
+        for port in container["ports"].as_array().into_iter().flatten() {
+            want(port["hostPort"].is_null(), "hostPort");
+        }
+        want(container["lifecycle"].is_null(), "lifecycle");
+    }
+    breaks
+}
+
+#[test]
+fn all_pods_satisfy_the_restricted_profile() {
+    let kubeconfig = with(&all(), &json!({"cluster": {"kubeconfig": {"secretName": "other"}}}));
+    let platform = with(&few(), &json!({"runAsUser": null}));
+    for values in [few(), all(), kubeconfig, platform] {
+        for pod in pods(&values) {
+            assert_eq!(breaks_of_the_profile(&pod), Vec::<String>::new(), "{pod:#}");
+        }
+    }
+}
+
+#[test]
+fn the_check_of_the_profile_bites() {
+    let pod = pods(&few()).remove(0);
+    for (over, wanted) in [
+        (json!({"hostNetwork": true}), "hostNetwork"),
+        (json!({"securityContext": {"runAsUser": 0}}), "runAsUser"),
+        (json!({"securityContext": {"runAsNonRoot": null}}), "runAsNonRoot"),
+        (json!({"volumes": [{"name": "a", "hostPath": {}}]}), "hostPath"),
+    ] {
+        assert_eq!(breaks_of_the_profile(&with(&pod, &over)), [wanted]);
+    }
+    let mut privileged = pod;
+    privileged["containers"][0]["securityContext"]["privileged"] = true.into();
+    assert_eq!(breaks_of_the_profile(&privileged), ["more than these"]);
+}
+
+#[test]
+fn the_token_is_mounted_only_where_the_controller_needs_it() {
+    let kubeconfig = json!({"cluster": {"kubeconfig": {"secretName": "other"}}});
+    for (over, wanted) in [(json!({}), true), (kubeconfig, false)] {
+        let mounts: Vec<_> =
+            pods(&with(&few(), &over)).iter().map(|pod| pod["automountServiceAccountToken"].clone()).collect();
+        assert_eq!(mounts, [json!(wanted), json!(false)], "{over}");
+    }
+}
+
+#[test]
+fn what_is_written_is_the_cache_alone() {
+    for (pod, writable) in pods(&all()).iter().zip(["cache", "tmp"]) {
+        let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap();
+        let open: Vec<_> = mounts.iter().filter(|mount| mount["readOnly"] != true).map(|m| &m["name"]).collect();
+        assert_eq!(open, [writable]);
+        // A mount by subPath would never see a Secret that changes.
+        assert!(mounts.iter().all(|mount| mount["subPath"].is_null()), "{mounts:?}");
+    }
+}
+
+#[test]
+fn the_installation_is_what_the_values_say() {
+    let found = installation_of(&few());
+    assert_eq!(found.instance.as_str(), "prod");
+    assert_eq!(found.repository.url.as_str(), "https://git.example.test/shop.git");
+    assert_eq!((found.repository.branch.as_str(), found.repository.poll.as_secs()), ("main", 30));
+    assert_eq!(found.repository.credentials_file, None);
+    let clusters: Vec<_> = found.clusters.iter().map(|(name, cluster)| (name.as_str(), cluster.clone())).collect();
+    assert_eq!(clusters, [("home", Cluster::InCluster)]);
+    let names: Vec<_> = found.caps.namespaces().iter().map(|namespace| namespace.as_str()).collect();
+    assert_eq!(names, ["blog", "shop"]);
+    let other = json!({"cluster": {"name": "far", "kubeconfig": {"secretName": "other", "key": "config"}}});
+    let found = installation_of(&with(&all(), &other));
+    assert_eq!(found.repository.credentials_file, Some("/etc/tidegate/git/tidegate-git/credentials".into()));
+    let clusters: Vec<_> = found.clusters.iter().map(|(name, cluster)| (name.as_str(), cluster.clone())).collect();
+    assert_eq!(clusters, [("far", Cluster::Kubeconfig("/etc/tidegate/kubeconfig/other/config".into()))]);
+}
+
+/// Whether a file of that path is what a volume of the pod brings: from which Secret or ConfigMap, and which key.
+fn source(pod: &Value, path: &str) -> (String, String) {
+    let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap();
+    let below = |mount: &&Value| path.starts_with(&format!("{}/", mount["mountPath"].as_str().unwrap()));
+    let mount = mounts.iter().find(below).unwrap_or_else(|| panic!("nothing is mounted for {path}"));
+    let file = &path[mount["mountPath"].as_str().unwrap().len() + 1..];
+    let volumes = pod["volumes"].as_array().unwrap();
+    let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]).unwrap();
+    let (from, name) = match volume.get("secret") {
+        Some(secret) => (secret, &secret["secretName"]),
+        None => (&volume["configMap"], &volume["configMap"]["name"]),
+    };
+    let items = from["items"].as_array().unwrap();
+    let item = items.iter().find(|item| item["path"] == file).unwrap_or_else(|| panic!("{path}: {volume}"));
+    (name.as_str().unwrap().to_owned(), item["key"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn the_files_that_are_named_are_those_that_are_mounted() {
+    let values = with(&all(), &json!({"cluster": {"kubeconfig": {"secretName": "other"}}}));
+    let found = installation_of(&values);
+    let pods = pods(&values);
+    let [pod, test] = &pods[..] else { panic!("two pods") };
+    let credentials = found.repository.credentials_file.unwrap();
+    let secret = ("tidegate-git".to_owned(), "credentials".to_owned());
+    assert_eq!(source(pod, credentials.to_str().unwrap()), secret);
+    assert_eq!(source(test, credentials.to_str().unwrap()), secret);
+    assert_eq!(source(pod, "/etc/tidegate/kubeconfig/other/kubeconfig"), ("other".to_owned(), "kubeconfig".to_owned()));
+    for pod in [pod, test] {
+        let environment = pod["containers"][0]["env"].as_array().unwrap();
+        let roots = environment.iter().find(|variable| variable["name"] == "SSL_CERT_FILE").unwrap();
+        let found = source(pod, roots["value"].as_str().unwrap());
+        assert_eq!(found, ("authority".to_owned(), "ca.crt".to_owned()));
+    }
+    // Not there yet, it is told of by the controller; a pod that does not start could not.
+    let optional = |volume: &Value| volume["secret"].is_null() || volume["secret"]["optional"] == true;
+    assert!(pod["volumes"].as_array().unwrap().iter().all(optional));
+}
+
+/// What the program says to the arguments of a pod, some of them replaced.
+fn said(pod: &Value, replaced: &[(&str, String)]) -> (Option<i32>, String) {
+    let arguments = pod["containers"][0]["args"].as_array().unwrap().iter().map(|argument| {
+        let argument = argument.as_str().unwrap();
+        match replaced.iter().find(|(name, _)| argument.starts_with(name)) {
+            Some((name, value)) => format!("{name}{value}"),
+            None => argument.to_owned(),
+        }
+    });
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    program.args(arguments).env_remove("KUBERNETES_SERVICE_HOST");
+    let output = program.output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn the_program_takes_the_arguments_and_the_installation() {
+    let (home, values) = (tempfile::tempdir().unwrap(), all());
+    let objects = RELEASE.objects(&values);
+    let text = find(&objects, "ConfigMap", "tide--prod")["data"]["installation.yaml"].as_str().unwrap();
+    let file = home.path().join("installation.yaml");
+    std::fs::write(&file, text).unwrap();
+    let pods = pods(&values);
+    let [pod, test] = &pods[..] else { panic!("two pods") };
+    let cache = home.path().join("cache").display().to_string();
+    let (code, text) = said(pod, &[("--config=", file.display().to_string()), ("--cache=", cache)]);
+    assert!(text.contains("failed to find the pod's service account"), "{text}");
+    assert_eq!(code, Some(1), "a wrong argument would be 2: {text}");
+    // The pod of `helm test`, whose repository has no record yet.
+    let origin = Origin::init(&home.path().join("shop.git"));
+    let credentials = home.path().join("credentials");
+    std::fs::write(&credentials, "token\n").unwrap();
+    let replaced =
+        [("--repo=", origin.path().display().to_string()), ("--credentials-file=", credentials.display().to_string())];
+    let (code, text) = said(test, &replaced);
+    assert!(text.contains("has no branch tidegate/prod/state"), "{code:?}: {text}");
+    assert_ne!(code, Some(0), "no record, no success");
+}
+
+#[test]
+fn what_differs_in_the_installation_starts_other_pods() {
+    let mark = |over: Value| {
+        let objects = RELEASE.objects(&with(&few(), &over));
+        let template = find(&objects, "Deployment", "tide--prod")["spec"]["template"].clone();
+        template["metadata"]["annotations"]["tidegate.io/installation"].as_str().unwrap().to_owned()
+    };
+    assert_ne!(mark(json!({})), mark(json!({"repository": {"poll": "31s"}})));
+    assert_eq!(mark(json!({})), mark(json!({"replicas": 1})));
+    let forged = json!({"podAnnotations": {"tidegate.io/installation": "x", "a": "b"}});
+    assert_eq!(mark(json!({})), mark(forged));
+}

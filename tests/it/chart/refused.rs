@@ -1,0 +1,124 @@
+//! Values that cannot be meant are refused before anything is made, each with what to set.
+
+use super::{RELEASE, Release, few, with};
+use serde_json::{Value, json};
+
+/// What the chart says to values that are laid over the fewest that it takes.
+fn refusal(over: &Value) -> String {
+    RELEASE.text(&with(&few(), over)).expect_err("refused")
+}
+
+#[test]
+fn nothing_set_tells_all_that_has_to_be_set() {
+    let said = RELEASE.text(&json!({})).unwrap_err();
+    for line in [
+        "- instance: give this installation a name that no other controller has, such as prod",
+        "- repository.url: say where the repository is, such as https://git.example.test/shop.git",
+        "- image.repository: say where the image is, such as registry.example.test/tidegate",
+        "- namespaces: list the namespaces that rollouts may live in, such as [shop]",
+    ] {
+        assert!(said.lines().any(|found| found == line), "{line} in\n{said}");
+    }
+}
+
+#[test]
+#[rustfmt::skip]
+fn contradictions_say_what_to_set() {
+    for (over, wanted) in [
+        (json!({"instance": "Prod"}), "instance: \"Prod\" is no name for it"),
+        (json!({"instance": "a--b"}), "instance: \"a--b\" is no name for it"),
+        (json!({"instance": "x".repeat(31)}), "is no name for it: at most 30"),
+        (json!({"repository": {"url": "ssh://git.example.test/a"}}), "repository.url: \"ssh://git.example.test/a\" cannot be used"),
+        (json!({"repository": {"url": "git.example.test:a"}}), "repository.url: \"git.example.test:a\" cannot be used"),
+        (json!({"repository": {"url": "https://git.example.test/"}}), "cannot be used: it is https://HOST/PATH"),
+        (json!({"repository": {"url": "https://git.example.test/a?b"}}), "without '?' and '#'"),
+        (json!({"repository": {"url": "https://ana:pa55@git.example.test/a"}}), "repository.url: leave user and password out of it and name a Secret"),
+        (json!({"repository": {"branch": "a..b"}}), "repository.branch: \"a..b\" is no name of a branch"),
+        (json!({"repository": {"branch": "-a"}}), "repository.branch: \"-a\" is no name of a branch"),
+        (json!({"repository": {"branch": "a.lock"}}), "repository.branch: \"a.lock\" is no name of a branch"),
+        (json!({"repository": {"poll": "soon"}}), "repository.poll: \"soon\" is no time"),
+        (json!({"repository": {"poll": ""}}), "repository.poll: \"\" is no time"),
+        (json!({"image": {"repository": "registry.example.test/tidegate:1"}}), "leave tag and digest out of it and set image.tag"),
+        (json!({"image": {"repository": "registry.example.test/tidegate@sha256:0"}}), "set image.tag or image.digest"),
+        (json!({"namespaces": ["shop", "delivery"]}), "namespaces: delivery is the release's own"),
+        (json!({"serviceAccount": {"create": false}}), "serviceAccount.name: name the ServiceAccount that is there already"),
+        (json!({"prometheusRule": {"enabled": true}}), "prometheusRule.enabled: set serviceMonitor.enabled=true too"),
+        (json!({"prometheusRule": {"enabled": true}, "serviceMonitor": {"enabled": true}, "replicas": 0}), "set it to false where replicas=0"),
+        (json!({"service": {"listen": "localhost:8080"}}), "service.listen: \"localhost:8080\" is no address"),
+    ] {
+        let said = refusal(&over);
+        assert!(said.contains(wanted), "{over}: {wanted} in\n{said}");
+        assert_eq!(said.lines().filter(|line| line.starts_with("- ")).count(), 1, "{over}: one mistake, one item\n{said}");
+        assert!(!said.contains("pa55"), "a password is not repeated: {said}");
+    }
+}
+
+#[test]
+#[rustfmt::skip]
+fn typos_and_wrong_types_fail_with_their_path() {
+    for (over, wanted) in [
+        (json!({"instnce": "prod"}), "at '': additional properties 'instnce' not allowed"),
+        (json!({"repository": {"credential": {}}}), "at '/repository': additional properties 'credential' not allowed"),
+        (json!({"cluster": {"kubeconfig": {"secret": "a"}}}), "at '/cluster/kubeconfig': additional properties 'secret' not allowed"),
+        (json!({"networkPolicy": {"egress": [{"too": []}]}}), "at '/networkPolicy/egress/0': additional properties 'too' not allowed"),
+        (json!({"resources": {"limits": {"gpu": 1}}}), "at '/resources/limits': additional properties 'gpu' not allowed"),
+        (json!({"tolerations": [{"effekt": "NoExecute"}]}), "at '/tolerations/0': additional properties 'effekt' not allowed"),
+        (json!({"namespaces": "shop"}), "at '/namespaces': got string, want array"),
+        (json!({"namespaces": ["shop", "shop"]}), "at '/namespaces': items at 0 and 1 are equal"),
+        (json!({"namespaces": ["Shop"]}), "at '/namespaces/0': 'Shop' does not match pattern"),
+        (json!({"kinds": ["Secret"]}), "at '/kinds/0': value must be one of 'ConfigMap'"),
+        (json!({"replicas": "2"}), "at '/replicas': got string, want integer"),
+        (json!({"replicas": -1}), "at '/replicas': minimum: got -1, want 0"),
+        (json!({"runAsUser": 0}), "at '/runAsUser': minimum: got 0, want 1"),
+        (json!({"image": {"pullPolicy": "always"}}), "at '/image/pullPolicy': value must be one of 'Always'"),
+        (json!({"image": {"digest": "sha256:0"}}), "at '/image/digest': 'sha256:0' does not match pattern"),
+        (json!({"log": {"form": "xml"}}), "at '/log/form': value must be one of 'json', 'text'"),
+        (json!({"service": {"port": 80}}), "at '/service/port': minimum: got 80, want 1,024"),
+        (json!({"rbac": {"create": "yes"}}), "at '/rbac/create': got string, want boolean"),
+    ] {
+        let said = refusal(&over);
+        assert!(said.contains(wanted), "{over}: {wanted} in\n{said}");
+    }
+}
+
+#[test]
+fn names_of_releases_that_could_be_mistaken_are_refused() {
+    for (name, wanted) in [
+        ("a--b", "the release's name \"a--b\": choose one of lower-case letters, digits and single '-'"),
+        ("a.b", "the release's name \"a.b\": choose one"),
+        ("a-release-whose-name-is-as-long-as-helm-allows-it-53", "shorten one of them"),
+    ] {
+        let long = json!({"instance": "an-instance"});
+        let said = Release { name, namespace: "delivery" }.text(&with(&few(), &long)).expect_err("refused");
+        assert!(said.contains(wanted), "{name}: {wanted} in\n{said}");
+    }
+}
+
+#[test]
+fn what_is_refused_is_what_the_program_refuses() {
+    use tidegate::manifest::installation::{check_branch, check_url};
+    let refuses = |over: Value| RELEASE.text(&with(&few(), &over)).is_err();
+    for branch in
+        ["main", "release/1.2", "a+b", "_a", "a..b", "a/.b", "a//b", "/a", "a/", "a.", "a b", "a.lock/b", "é", "-"]
+    {
+        let refused = refuses(json!({"repository": {"branch": branch}}));
+        assert_eq!(refused, check_branch(branch).is_err(), "{branch:?}");
+    }
+    for url in [
+        "https://git.example.test/a.git",
+        "http://192.0.2.1:3000/a/b",
+        "http://[2001:db8::1]/a",
+        "https://git.example.test",
+        "https://git.example.test/",
+        "https://git.example.test/-a",
+        "https://-git.example.test/a",
+        "https://git.example.test/a#b",
+        "https://git.example.test/a b",
+        "ftp://git.example.test/a",
+        "file:///a",
+        "a",
+    ] {
+        let refused = refuses(json!({"repository": {"url": url}}));
+        assert_eq!(refused, check_url(url).is_err(), "{url:?}");
+    }
+}

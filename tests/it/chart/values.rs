@@ -1,0 +1,280 @@
+//! Values, their schema and their documentation agree, and each value does something.
+
+use super::{RELEASE, all, chart, few, with};
+use crate::docs::generated;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use tidegate::manifest::object::Kind;
+
+fn file(name: &str) -> String {
+    std::fs::read_to_string(chart().join(name)).unwrap()
+}
+
+fn schema() -> Value {
+    serde_json::from_str(&file("values.schema.json")).unwrap()
+}
+
+fn defaults() -> Value {
+    serde_yaml::from_str(&file("values.yaml")).unwrap()
+}
+
+/// Every value that has no parts of its own, by its path, with its part of the schema.
+fn leaves(schema: &Value, path: &str, found: &mut BTreeMap<String, Value>) {
+    let parts = schema.get("properties").and_then(Value::as_object);
+    for (name, part) in parts.into_iter().flatten() {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        match part.get("properties") {
+            Some(_) => leaves(part, &path, found),
+            // It is not ours: Helm hands it to every chart that is part of another.
+            None if path == "global" => {}
+            None => drop(found.insert(path, part.clone())),
+        }
+    }
+}
+
+fn all_leaves() -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    leaves(&schema(), "", &mut found);
+    found
+}
+
+fn at<'a>(values: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(values, |value, name| value.get(name))
+}
+
+/// What is wrong with a schema: objects that take anything, parts that nobody describes or types.
+fn loose(schema: &Value, path: &str, found: &mut Vec<String>) {
+    let Some(parts) = schema.as_object() else { return };
+    let typed = ["type", "enum", "$ref", "allOf"].iter().any(|key| parts.contains_key(*key));
+    if !typed {
+        found.push(format!("{path} has no type"));
+    }
+    if parts.get("type") == Some(&json!("object")) && !parts.contains_key("additionalProperties") {
+        found.push(format!("{path} takes anything"));
+    }
+    for (name, part) in parts.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let path = format!("{path}/{name}");
+        if part["description"].as_str().is_none_or(|text| !text.ends_with('.')) {
+            found.push(format!("{path} is not described"));
+        }
+        loose(part, &path, found);
+    }
+    if let Some(items) = parts.get("items") {
+        loose(items, &format!("{path}/items"), found);
+    }
+}
+
+#[test]
+fn every_value_is_typed_and_described() {
+    let mut found = Vec::new();
+    let mut schema = schema();
+    let global = schema["properties"].as_object_mut().unwrap().remove("global");
+    assert!(global.is_some(), "a chart that is part of another gets this value");
+    loose(&schema, "", &mut found);
+    for (name, definition) in schema["definitions"].as_object().unwrap() {
+        loose(definition, name, &mut found);
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn defaults_are_all_values_and_keep_the_schema() {
+    let (defaults, leaves) = (defaults(), all_leaves());
+    for path in leaves.keys() {
+        assert!(at(&defaults, path).is_some(), "values.yaml does not tell {path}");
+    }
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let wrong: Vec<_> = validator.iter_errors(&defaults).map(|error| error.to_string()).collect();
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// The comment above each key of values.yaml, in one line.
+fn comments() -> BTreeMap<String, String> {
+    let (mut found, mut parents, mut comment) = (BTreeMap::new(), Vec::<(usize, String)>::new(), Vec::new());
+    for line in file("values.yaml").lines() {
+        let text = line.trim_start();
+        let depth = line.len() - text.len();
+        if let Some(words) = text.strip_prefix("# ") {
+            comment.push(words.to_owned());
+            continue;
+        }
+        if let Some((key, _)) = text.split_once(':').filter(|(key, _)| key.bytes().all(|c| c.is_ascii_alphabetic())) {
+            parents.retain(|(at, _)| *at < depth);
+            parents.push((depth, key.to_owned()));
+            let path: Vec<&str> = parents.iter().map(|(_, key)| key.as_str()).collect();
+            found.insert(path.join("."), comment.join(" "));
+        }
+        comment.clear();
+    }
+    found
+}
+
+fn descriptions(schema: &Value, path: &str, found: &mut BTreeMap<String, String>) {
+    for (name, part) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        found.insert(path.clone(), part["description"].as_str().unwrap_or_default().to_owned());
+        descriptions(part, &path, found);
+    }
+}
+
+#[test]
+fn values_and_schema_say_the_same() {
+    let mut described = BTreeMap::new();
+    descriptions(&schema(), "", &mut described);
+    described.remove("global");
+    assert_eq!(comments(), described);
+}
+
+/// A type in a word or two.
+fn type_of(schema: &Value) -> String {
+    if let Some(values) = schema["enum"].as_array() {
+        return values.iter().map(|value| format!("`{}`", value.as_str().unwrap())).collect::<Vec<_>>().join(", ");
+    }
+    if let Some(types) = schema["type"].as_array() {
+        return types.iter().map(|one| one.as_str().unwrap()).collect::<Vec<_>>().join(" or ");
+    }
+    match schema["type"].as_str().unwrap() {
+        "array" => schema["items"]["type"].as_str().map_or("list".to_owned(), |item| format!("list of {item}s")),
+        "object" => "map of strings".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+#[test]
+fn the_table_of_values_is_that_of_the_chart() {
+    let (defaults, mut described) = (defaults(), BTreeMap::new());
+    let schema = schema();
+    descriptions(&schema, "", &mut described);
+    let leaves = all_leaves();
+    let mut table = "| value | type | default | meaning |\n|---|---|---|---|\n".to_owned();
+    // As values.yaml has them.
+    let mut paths: Vec<&String> = described.keys().filter(|path| *path != "global").collect();
+    let text = file("values.yaml");
+    let mut order = Vec::new();
+    order_of(&serde_yaml::from_str(&text).unwrap(), "", &mut order);
+    paths.sort_by_key(|path| order.iter().position(|known| known == *path));
+    for path in paths {
+        let (kind, default) = match leaves.get(path) {
+            Some(leaf) => (type_of(leaf), format!("`{}`", at(&defaults, path).unwrap())),
+            None => (String::new(), String::new()),
+        };
+        let meaning = described[path].replace('|', "\\|");
+        let _ = writeln!(table, "| `{path}` | {kind} | {default} | {meaning} |");
+    }
+    generated("charts/tidegate/README.md", "values", &table);
+}
+
+fn order_of(values: &Value, path: &str, order: &mut Vec<String>) {
+    for (name, value) in values.as_object().into_iter().flatten() {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        order.push(path.clone());
+        order_of(value, &path, order);
+    }
+}
+
+#[test]
+fn the_chart_has_the_version_of_the_program() {
+    let chart: Value = serde_yaml::from_str(&file("Chart.yaml")).unwrap();
+    assert_eq!((&chart["version"], &chart["appVersion"]), (&json!(env!("CARGO_PKG_VERSION")), &chart["version"]));
+}
+
+#[test]
+fn kinds_are_those_that_a_set_may_hold() {
+    let kinds: Vec<_> = Kind::MANIFEST.iter().map(|kind| kind.as_str()).collect();
+    assert_eq!(schema()["properties"]["kinds"]["items"]["enum"], json!(kinds));
+}
+
+#[test]
+fn the_fewest_values_make_this() {
+    insta::assert_snapshot!(RELEASE.text(&few()).unwrap());
+}
+
+#[test]
+fn all_that_can_be_asked_for_makes_this_besides() {
+    let text = RELEASE.text(&all()).unwrap();
+    let besides = ["networkpolicy", "servicemonitor", "prometheusrule"];
+    let parts =
+        text.split("---\n# Source: ").filter(|part| besides.iter().any(|name| part.contains(&format!("/{name}.yaml"))));
+    insta::assert_snapshot!(parts.collect::<Vec<_>>().join("---\n"));
+}
+
+/// A value, what is laid over all values to change it, and what shows it then: a line's text, after a `!` one that is gone.
+type Switch = (&'static str, Value, &'static str);
+
+#[rustfmt::skip]
+fn switches() -> Vec<Switch> {
+    let labels = json!({"team": "delivery"});
+    vec![
+        ("instance", json!({"instance": "test"}), "name: tide--test"),
+        ("repository.url", json!({"repository": {"url": "https://git.example.test/x"}}), "url: https://git.example.test/x"),
+        ("repository.branch", json!({"repository": {"branch": "trunk"}}), "branch: trunk"),
+        ("repository.poll", json!({"repository": {"poll": "7s"}}), "poll: 7s"),
+        ("repository.credentials.secretName", json!({"repository": {"credentials": {"secretName": ""}}}), "!- name: git"),
+        ("repository.credentials.key", json!({"repository": {"credentials": {"key": "token"}}}), "items: [{key: token, path: token}]"),
+        ("repository.ca.configMapName", json!({"repository": {"ca": {"configMapName": ""}}}), "!- name: ca"),
+        ("repository.ca.key", json!({"repository": {"ca": {"key": "root.pem"}}}), "items: [{key: root.pem, path: root.pem}]"),
+        ("cluster.name", json!({"cluster": {"name": "far"}}), "far:"),
+        ("cluster.kubeconfig.secretName", json!({"cluster": {"kubeconfig": {"secretName": "other"}}}), "secretName: other"),
+        ("cluster.kubeconfig.key", json!({"cluster": {"kubeconfig": {"secretName": "other", "key": "config"}}}), "kubeconfigFile: /etc/tidegate/kubeconfig/other/config"),
+        ("namespaces", json!({"namespaces": ["pay"]}), "namespace: pay"),
+        ("kinds", json!({"kinds": ["Deployment"]}), "- Deployment"),
+        ("image.repository", json!({"image": {"repository": "registry.example.test/x"}}), "image: registry.example.test/x:0.1.0"),
+        ("image.tag", json!({"image": {"tag": "9"}}), "image: registry.example.test/tidegate:9"),
+        ("image.digest", json!({"image": {"digest": format!("sha256:{}", "0".repeat(64))}}), "image: registry.example.test/tidegate@sha256:0000000000000000000000000000000000000000000000000000000000000000"),
+        ("image.pullPolicy", json!({"image": {"pullPolicy": "Always"}}), "imagePullPolicy: Always"),
+        ("image.pullSecrets", json!({"image": {"pullSecrets": ["registry"]}}), "- name: registry"),
+        ("replicas", json!({"replicas": 3}), "replicas: 3"),
+        ("resources.requests.cpu", json!({"resources": {"requests": {"cpu": 1}}}), "cpu: \"1\""),
+        ("resources.requests.memory", json!({"resources": {"requests": {"memory": "9Mi"}}}), "memory: \"9Mi\""),
+        ("resources.limits.cpu", json!({"resources": {"limits": {"cpu": "2"}}}), "cpu: \"2\""),
+        ("resources.limits.memory", json!({"resources": {"limits": {"memory": ""}}}), "!memory: \"512Mi\""),
+        ("cache.sizeLimit", json!({"cache": {"sizeLimit": "2Gi"}}), "emptyDir: {sizeLimit: 2Gi}"),
+        ("log.form", json!({"log": {"form": "text"}}), "- --log=text"),
+        ("log.level", json!({"log": {"level": "info,kube=warn"}}), "- --log-level=info,kube=warn"),
+        ("runAsUser", json!({"runAsUser": null}), "!runAsUser: 65532"),
+        ("priorityClassName", json!({"priorityClassName": "high"}), "priorityClassName: high"),
+        ("nodeSelector", json!({"nodeSelector": {"disk": "fast"}}), "disk: fast"),
+        ("tolerations", json!({"tolerations": [{"operator": "Exists"}]}), "- operator: Exists"),
+        ("topologySpread", json!({"topologySpread": []}), "!topologySpreadConstraints:"),
+        ("podLabels", json!({"podLabels": labels}), "team: delivery"),
+        ("podAnnotations", json!({"podAnnotations": labels}), "team: delivery"),
+        ("serviceAccount.create", json!({"serviceAccount": {"create": false, "name": "mine"}}), "!kind: ServiceAccount"),
+        ("serviceAccount.name", json!({"serviceAccount": {"name": "mine"}}), "serviceAccountName: mine"),
+        ("rbac.create", json!({"rbac": {"create": false}}), "!kind: RoleBinding"),
+        ("rbac.clusterIdentity", json!({"rbac": {"clusterIdentity": false}}), "!kind: ClusterRole"),
+        ("service.port", json!({"service": {"port": 9090}}), "- --listen=0.0.0.0:9090"),
+        ("service.listen", json!({"service": {"listen": "::"}}), "- --listen=[::]:8080"),
+        ("podDisruptionBudget.enabled", json!({"podDisruptionBudget": {"enabled": false}}), "!kind: PodDisruptionBudget"),
+        ("networkPolicy.egress", json!({"networkPolicy": {"egress": []}}), "!- Egress"),
+        ("networkPolicy.dns", json!({"networkPolicy": {"dns": []}}), "!ports: [{port: 53, protocol: UDP}, {port: 53, protocol: TCP}]"),
+        ("networkPolicy.ingress", json!({"networkPolicy": {"ingress": []}}), "!- Ingress"),
+        ("serviceMonitor.enabled", json!({"serviceMonitor": {"enabled": false}, "prometheusRule": {"enabled": false}}), "!kind: ServiceMonitor"),
+        ("serviceMonitor.interval", json!({"serviceMonitor": {"interval": "15s"}}), "- {port: http, path: /metrics, interval: 15s}"),
+        ("serviceMonitor.labels", json!({"serviceMonitor": {"labels": labels}}), "team: delivery"),
+        ("prometheusRule.enabled", json!({"prometheusRule": {"enabled": false}}), "!kind: PrometheusRule"),
+        ("prometheusRule.labels", json!({"prometheusRule": {"labels": labels}}), "team: delivery"),
+        ("prometheusRule.silentFor", json!({"prometheusRule": {"silentFor": "1h"}}), "(sum(increase(tidegate_git_requests_total{operation=\"look-up\",job=\"tide--prod\",namespace=\"delivery\"}[1h]))"),
+        ("prometheusRule.decisionFor", json!({"prometheusRule": {"decisionFor": "2h"}}), "for: 2h"),
+        ("dashboard.enabled", json!({"dashboard": {"enabled": false}}), "!grafana_dashboard: \"1\""),
+        ("dashboard.labels", json!({"dashboard": {"labels": labels}}), "team: delivery"),
+    ]
+}
+
+#[test]
+fn every_value_does_what_it_says() {
+    let before = RELEASE.text(&all()).unwrap();
+    let has = |text: &str, wanted: &str| text.lines().any(|line| line.trim() == wanted);
+    for (path, over, shows) in switches() {
+        assert!(at(&over, path).is_some(), "{over} does not set {path}");
+        let after = RELEASE.text(&with(&all(), &over)).unwrap_or_else(|why| panic!("{path}: {why}"));
+        let (with, without, shows) = match shows.strip_prefix('!') {
+            Some(gone) => (&before, &after, gone),
+            None => (&after, &before, shows),
+        };
+        assert!(has(with, shows), "{path}: no line {shows:?} in\n{with}");
+        assert!(!has(without, shows), "{path}: a line {shows:?} in\n{without}");
+    }
+    let switched: BTreeSet<String> = switches().iter().map(|(path, ..)| (*path).to_owned()).collect();
+    assert_eq!(all_leaves().into_keys().collect::<BTreeSet<_>>(), switched);
+}
