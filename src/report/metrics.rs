@@ -217,10 +217,13 @@ impl Metrics {
         self.ticks.inc();
     }
 
-    /// Whether this process leads. Who does not lead records nothing.
+    /// Whether this process leads. Who does not lead records nothing, and knows of no rollout how it stands.
     pub fn leads(&self, leading: bool) {
         self.leading.set(i64::from(leading));
         self.rejected(0);
+        if !leading {
+            self.standing([].into_iter(), [].into_iter());
+        }
     }
 
     /// How many rollouts have a record that the Git server does not take.
@@ -286,5 +289,15 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }
+    }
+
+    #[test]
+    fn who_leads_no_more_counts_no_rollouts() {
+        let metrics = Metrics::new();
+        metrics.leads(true);
+        metrics.standing([].into_iter(), [Reason::Approval].into_iter());
+        metrics.leads(false);
+        let text = metrics.text();
+        assert!(text.contains("\ntidegate_waiting{reason=\"Approval\"} 0\n"), "{text}");
     }
 }
