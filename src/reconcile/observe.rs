@@ -36,6 +36,17 @@ struct Space {
     gaps: Vec<(Time, Time)>,
 }
 
+impl Space {
+    fn is(&self, other: &Self) -> bool {
+        let same = match (&self.live, &other.live) {
+            (Live::Seen(live), Live::Seen(other)) => Arc::ptr_eq(live, other),
+            (Live::Away { why }, Live::Away { why: other }) => why == other,
+            (Live::Seen(_), Live::Away { .. }) | (Live::Away { .. }, Live::Seen(_)) => false,
+        };
+        same && self.gaps == other.gaps
+    }
+}
+
 impl Snapshot {
     /// Reads what the watches know, and notes in `gaps` what cannot be read, and when nobody looked.
     #[must_use]
@@ -66,6 +77,13 @@ impl Snapshot {
     /// When nobody observed a namespace.
     fn gaps(&self, namespace: &Namespace) -> Vec<(Time, Time)> {
         self.spaces.get(namespace).map(|space| space.gaps.clone()).unwrap_or_default()
+    }
+
+    /// The namespaces that are not as they were then; `None` if the brake is not, which concerns all of them.
+    #[must_use]
+    pub fn moved_since(&self, then: &Self) -> Option<BTreeSet<&Namespace>> {
+        let moved = self.spaces.iter().filter(|(name, space)| then.spaces.get(*name).is_none_or(|old| !space.is(old)));
+        (self.brake == then.brake).then(|| moved.map(|(name, _)| name).collect())
     }
 
     /// The rollouts of an instance that live objects name as their owners: all that is known without Git.

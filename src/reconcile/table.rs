@@ -2,13 +2,15 @@
 //!
 //! Nothing in it decides what is done; losing it costs one tick that looks at everything.
 
-use super::observe::Fingerprint;
+use super::observe::{Fingerprint, Snapshot};
+use super::source::{Records, View};
 use crate::manifest::ids::RolloutId;
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::report::{Reason, Wait};
 use crate::record::state::Time;
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// One rollout, as it was last planned.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ enum Settled {
 /// All rollouts.
 #[derive(Debug, Default)]
 pub struct Table {
+    /// What all were looked at with last.
+    last: Option<(Arc<View>, Snapshot)>,
     tracks: BTreeMap<RolloutId, Track>,
     /// Rollouts that Git or people's requests do not take now: not before then, after so many tries.
     resting: BTreeMap<RolloutId, (Time, u32)>,
@@ -37,6 +41,28 @@ pub struct Table {
 }
 
 impl Table {
+    /// The rollouts that may not sleep: those that want something or are due, and where something has moved since the last call.
+    /// `None` if it may be any, or new ones. Costs little while nothing moves.
+    #[must_use]
+    pub fn restless(&self, view: &Arc<View>, snapshot: &Snapshot) -> Option<BTreeSet<RolloutId>> {
+        // Where the record cannot be read, live objects may name more rollouts.
+        let readable = matches!(view.records, Records::Read(_));
+        let (_, then) = self.last.as_ref().filter(|(then, _)| readable && Arc::ptr_eq(then, view))?;
+        let moved = snapshot.moved_since(then)?;
+        let restless = self.tracks.iter().filter(|(id, track)| {
+            let due = track.wake_at.is_some_and(|wake| wake <= snapshot.now);
+            // A place may be free again though nothing that is recorded has moved.
+            let barred = track.waits.iter().any(|wait| wait.reason == Reason::Concurrency);
+            track.settled == Settled::No || due || barred || moved.contains(&id.namespace)
+        });
+        Some(restless.map(|(id, _)| id.clone()).collect())
+    }
+
+    /// Takes note of what all rollouts are looked at with.
+    pub fn looked(&mut self, view: &Arc<View>, snapshot: &Snapshot) {
+        self.last = Some((Arc::clone(view), snapshot.clone()));
+    }
+
     /// Whether nothing has changed for a rollout since its plan was for nothing to be done, and no time has come.
     #[must_use]
     pub fn sleeps(&self, id: &RolloutId, now: &Fingerprint, at: Time) -> bool {

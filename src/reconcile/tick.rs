@@ -80,7 +80,6 @@ impl Term<'_> {
                 shell.evidence.ask(id, &plan.needs, live);
             }
         }
-        self.show(&view);
         plans.retain(|id, planned| self.wants_git(planned) && !self.table.rests(id, now));
         if plans.is_empty() {
             return next;
@@ -107,13 +106,26 @@ impl Term<'_> {
         [self.table.wake_at(now), self.shell.evidence.due()].into_iter().flatten().min()
     }
 
+    /// The rollouts that may be awake.
+    fn restless(&mut self, scene: &Scene<'_>, view: &Arc<View>) -> BTreeSet<RolloutId> {
+        let restless = self.table.restless(view, scene.snapshot);
+        self.table.looked(view, scene.snapshot);
+        restless.unwrap_or_else(|| {
+            let all = scene.rollouts();
+            for gone in self.table.keep(&all) {
+                self.shell.evidence.settled(&gone);
+            }
+            all
+        })
+    }
+
     /// Plans every rollout that is awake.
-    fn plan(&mut self, view: &View, snapshot: &Snapshot) -> Plans {
+    fn plan(&mut self, view: &Arc<View>, snapshot: &Snapshot) -> Plans {
         let me = self.shell.writer(&self.held);
         let scene = Scene { me: &me, view, snapshot };
-        let ids = scene.rollouts();
-        for gone in self.table.keep(&ids) {
-            self.shell.evidence.settled(&gone);
+        let ids = self.restless(&scene, view);
+        if ids.is_empty() {
+            return Plans::new();
         }
         let limit = view.main.max_concurrent_runs();
         let mut open = view.records.states().filter(|state| is_under_way(state)).count();
@@ -144,6 +156,7 @@ impl Term<'_> {
             }
             plans.insert(id, Planned { input, plan });
         }
+        self.show(view);
         plans
     }
 

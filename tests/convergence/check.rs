@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tidegate::cluster::gap::{Gap, merged};
 use tidegate::manifest::ids::RolloutId;
 use tidegate::record::state::{Phase, RolloutState, Time};
 use tidegate::record::store;
@@ -230,9 +231,10 @@ impl Checker {
         if !forward {
             return None;
         }
-        let missed: i64 =
-            self.gaps.iter().map(|(from, to)| (*to.min(&now) - *from.max(&exposed)).num_seconds().max(0)).sum();
         let entered = next.clock.entered;
+        let gaps = self.gaps.iter().map(|(from, to)| Gap { from: *from, to: *to, of: None }).collect();
+        let missed = |gap: Gap| (gap.to.min(entered.max(now)) - gap.from.max(exposed)).num_seconds().max(0);
+        let missed: i64 = merged(gaps).into_iter().map(missed).sum();
         let observed = (entered - exposed).num_seconds() - missed;
         let need = i64::try_from(phase.soak).unwrap();
         (observed < need - 1).then(|| format!("{}: {} was left after {observed} s of {need}", seen.id, left.step))

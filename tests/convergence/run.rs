@@ -271,7 +271,10 @@ impl Play {
             Fault::Jump { by, .. } => tokio::time::advance(Duration::from_secs(by)).await,
             Fault::Clock { by, .. } => {
                 let leader = lock(&self.checker).leader();
-                if let Some(shown) = self.stage.step_clock(&leader, by) {
+                // The dead have no clock.
+                if self.running.contains_key(&leader)
+                    && let Some(shown) = self.stage.step_clock(&leader, by)
+                {
                     lock(&self.checker).clock_set(shown, by);
                 }
             }

@@ -208,10 +208,16 @@ fn compare(term: &Term<'_>, tale: &str) -> usize {
     let limit = view.main.max_concurrent_runs();
     let open = view.records.states().filter(|s| s.run.is_some() && !matches!(s.phase, Phase::Waiting { at: None, .. }));
     let may_start = if open.count() < limit { MayStart::Yes } else { MayStart::No { limit } };
+    let restless = term.table.restless(&view, &snapshot);
     let mut slept = 0;
     for id in scene.rollouts() {
         let fingerprint = scene.fingerprint(&id, may_start);
         if !term.table.sleeps(&id, &fingerprint, snapshot.now) {
+            let found = restless.as_ref().is_none_or(|restless| restless.contains(&id));
+            assert!(
+                found || shell.evidence.has_news(&id),
+                "{id} does not sleep, and would not be looked at\nafter {tale}"
+            );
             continue;
         }
         let plan = planner::plan(&scene.input(&id, shell.evidence.of(&id), may_start));
