@@ -108,6 +108,28 @@ async fn a_newcomer_sees_a_good_version_go_out_and_a_bad_one_come_back() {
     assert!(String::from_utf8_lossy(&again.stderr).contains("is there already; name a new directory"));
 }
 
+#[tokio::test]
+async fn who_ends_the_run_of_the_good_version_is_told_so() {
+    let scratch = tempfile::tempdir().unwrap();
+    let directory = scratch.path().join("world");
+    let repository = directory.join("fleet.git").display().to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    command.args(["demo", "--dir"]).arg(&directory).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut demo = command.spawn().unwrap();
+    let (mut picture, mut written) = (demo.stdout.take().unwrap(), Vec::new());
+    while !String::from_utf8_lossy(&written).contains("prepare → tenth") {
+        assert_ne!(picture.read_buf(&mut written).await.unwrap(), 0, "{}", String::from_utf8_lossy(&written));
+    }
+    let mut abort = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    let said = abort.args(["abort", "shop/podinfo", "--yes", "--repo", &repository]).output().await.unwrap();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    picture.read_to_end(&mut written).await.unwrap();
+    let output = Output { status: demo.wait().await.unwrap(), stdout: written, stderr: Vec::new() };
+    assert!(output.status.success());
+    let wanted = ["Users stay on version 1, as somebody has ended the run.", "-revert undoes version 2 on main"];
+    says(&told(&output), &wanted);
+}
+
 /// The demo in a terminal that `script` makes, into which these bytes are typed as soon as it is drawn on; all that it wrote.
 async fn on_a_terminal(arguments: &str, typed: &[u8]) -> String {
     let mut script = Command::new("script");

@@ -8,7 +8,7 @@ use crate::cli::repository::Record;
 use crate::cli::view;
 use crate::git::RefName;
 use crate::manifest::ids::{CommitId, RolloutId};
-use crate::record::state::{Phase, Rest, RolloutState, Time};
+use crate::record::state::{Outcome, Phase, Rest, RolloutState, Time};
 use crate::sim::kube_api::resource::Resource;
 use crate::sim::stage::Stage;
 use std::sync::Arc;
@@ -51,6 +51,8 @@ pub(super) struct Story {
     /// The newest commit of the record that was seen.
     seen: Option<CommitId>,
     record: Option<Record>,
+    /// The version that main names.
+    version: u8,
     scene: Scene,
 }
 
@@ -64,7 +66,7 @@ impl Story {
         let id = "shop/podinfo".parse().map_err(anyhow::Error::new)?;
         let (begun, asked) = (stage.clock.now(), *tempo.borrow());
         let (seen, record, scene) = (None, None, Scene::default());
-        Ok(Self { stage, teller, keys, tempo, asked, id, begun, seen, record, scene })
+        Ok(Self { stage, teller, keys, tempo, asked, id, begun, seen, record, version: 1, scene })
     }
 
     /// Plays the story, with Ana merging the requests if nobody is asked.
@@ -85,16 +87,31 @@ impl Story {
         self.until(|record| is_steady(record, Rest::Initialized)).await?;
 
         "Ana pushes version 2.".clone_into(&mut self.scene.chapter);
+        self.version = 2;
         self.stage.push(&[("shop/podinfo.yaml", &podinfo("2"))], "podinfo 2").await?;
         self.approval(nobody_is_asked).await?;
-        self.until(|record| is_steady(record, Rest::Succeeded)).await?;
+        let end = |record: &RolloutState| is_steady(record, Rest::Succeeded) || went_back(record);
+        if went_back(&self.until(end).await?) {
+            return self.end("Users stay on version 1, as somebody has ended the run.", nobody_is_asked).await;
+        }
 
         "Ana pushes version 3, which answers every fourth request with an error.".clone_into(&mut self.scene.chapter);
+        self.version = 3;
         self.stage.push(&[("shop/podinfo.yaml", &podinfo("3-errors"))], "podinfo 3").await?;
         self.approval(nobody_is_asked).await?;
-        self.until(|record| matches!(record.phase, Phase::Failed { .. }) && record.revert.is_some()).await?;
+        let record = self.until(went_back).await?;
+        let by_itself = record.history.last().is_some_and(|past| past.outcome == Outcome::Failed);
+        let end = if by_itself {
+            "Users are on version 2 again, and nobody had to do anything."
+        } else {
+            "Users are on version 2 again, as somebody has ended the run."
+        };
+        self.end(end, nobody_is_asked).await
+    }
 
-        "Users are on version 2 again, and nobody had to do anything.".clone_into(&mut self.scene.chapter);
+    /// The last chapter: it stays until somebody leaves.
+    async fn end(&mut self, chapter: &str, nobody_is_asked: bool) -> Result<(), Stop> {
+        chapter.clone_into(&mut self.scene.chapter);
         self.scene.over = true;
         self.look().await?;
         if !nobody_is_asked {
@@ -111,7 +128,8 @@ impl Story {
         let mut out = String::from("\n");
         let record = self.record.as_ref().map(|record| &record.state);
         if let Some(pull) = record.and_then(|record| record.revert.as_ref()) {
-            out.push_str(&format!("{} undoes version 3 on main, once somebody merges it.\n", pull.branch));
+            let version = self.version;
+            out.push_str(&format!("{} undoes version {version} on main, once somebody merges it.\n", pull.branch));
         }
         out.push_str(&format!("The repository stays in {repository}. Look around:\n"));
         if record.is_some() {
@@ -129,7 +147,7 @@ impl Story {
     /// Waits for the request of the open run and until it is approved: by a key, by a command in another terminal, or, if
     /// nobody is asked, by Ana.
     async fn approval(&mut self, nobody_is_asked: bool) -> Result<(), Stop> {
-        let record = self.until(|record| request(record).is_some()).await?;
+        let record = self.until(|record| request(record).is_some() || went_back(record)).await?;
         let Some(branch) = request(&record) else { return Ok(()) };
         let command = format!("tidegate approve {} --repo {}", self.id, self.stage.repository().display());
         self.scene.asks = Some(Ask { request: branch.clone(), command });
@@ -237,6 +255,12 @@ fn request(record: &RolloutState) -> Option<String> {
 
 fn podinfo(version: &str) -> String {
     PODINFO.replace("VERSION", version)
+}
+
+/// Whether the last run did not succeed, and all that follows from that is done.
+fn went_back(record: &RolloutState) -> bool {
+    let ended = record.run.is_none() && record.last_run.is_some() && record.revert.is_some();
+    ended && !is_steady(record, Rest::Succeeded)
 }
 
 fn is_steady(record: &RolloutState, wanted: Rest) -> bool {
