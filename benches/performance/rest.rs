@@ -104,7 +104,7 @@ pub(crate) async fn measure() -> Vec<Finding> {
         reference: None,
         goal: 20.0,
         share: 0.5,
-        why: "Each tick compares what the plan of each rollout depends on with what it was",
+        why: "Each tick goes once through what it remembers of every rollout",
     };
     let memory = Finding {
         what: "Memory for each rollout, from 5,000 to 10,000 (world in a process)",

@@ -119,8 +119,8 @@ impl Shell {
         }
     }
 
-    /// Waits for `work`, and lets retreats happen meanwhile. Where many runs are open each look at them takes a while; the work goes
-    /// on undisturbed for as long after it.
+    /// Waits for `work`, and lets retreats happen meanwhile. Where many runs are open each look at them takes a while; the
+    /// work goes on undisturbed for as long after it.
     pub async fn during<T>(&self, term: Meanwhile<'_>, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         let mut woken = false;

@@ -3,7 +3,7 @@
 use super::{chart, few, helm, run, with};
 use crate::support::cluster::{Bed, Space, eventually};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All kinds that a release makes in a cluster without the Prometheus operator.
 const KINDS: &str = "deployments,services,configmaps,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,\
@@ -13,15 +13,7 @@ const KINDS: &str = "deployments,services,configmaps,serviceaccounts,roles,roleb
 async fn helm_in(bed: &Bed, space: &Space, arguments: &[&str], values: Option<Value>) -> Result<String, String> {
     let mut helm = helm();
     helm.arg("--kubeconfig").arg(bed.kubeconfig()).args(["--namespace", &space.name]).args(arguments);
-    let work = move || match values {
-        Some(values) => run(helm, &values),
-        None => {
-            let output = helm.output().unwrap();
-            let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-            if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
-        }
-    };
-    tokio::task::spawn_blocking(work).await.unwrap()
+    tokio::task::spawn_blocking(move || run(helm, values.as_ref())).await.unwrap()
 }
 
 async fn install(bed: &Bed, space: &Space, release: &str, values: &Value) -> Result<String, String> {
@@ -74,18 +66,19 @@ async fn f_16_x_18_two_releases_live_side_by_side_and_go_one_by_one() {
         running(bed, home, name).await;
     }
     for at in 0..releases.len() {
-        let mut before = Vec::new();
+        let mut before = BTreeMap::new();
         for name in &names[at..] {
             let standing = lasting(&standing(bed, name).await);
             assert!(standing.len() >= 13, "{name}: {standing:?}");
-            before.push(standing);
+            before.insert(name, standing);
         }
         helm_in(bed, releases[at].0, &["uninstall", releases[at].1], None).await.unwrap();
         eventually(&format!("the end of {}", names[at]), async || {
             standing(bed, names[at]).await.is_empty().then_some(())
         })
         .await;
-        for (name, before) in names[at..].iter().zip(before).skip(1) {
+        before.remove(&names[at]);
+        for (name, before) in before {
             assert_eq!(lasting(&standing(bed, name).await), before, "{name} after the end of {}", names[at]);
         }
     }

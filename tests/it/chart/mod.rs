@@ -34,11 +34,15 @@ fn helm() -> Command {
     helm
 }
 
-/// Runs it with these values; what it printed, or its complaint.
-fn run(mut helm: Command, values: &Value) -> Result<String, String> {
-    helm.args(["--values", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+/// Runs it with these values, if it takes any; what it printed, or its complaint.
+fn run(mut helm: Command, values: Option<&Value>) -> Result<String, String> {
+    if values.is_some() {
+        helm.args(["--values", "-"]);
+    }
+    helm.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = helm.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(values.to_string().as_bytes()).unwrap();
+    let text = values.map(Value::to_string).unwrap_or_default();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
@@ -57,7 +61,7 @@ impl Release<'_> {
     fn text(&self, values: &Value) -> Result<String, String> {
         let mut helm = helm();
         helm.args(["template", self.name]).arg(chart()).args(["--namespace", self.namespace]);
-        run(helm, values)
+        run(helm, Some(values))
     }
 
     /// The objects that the chart makes of these values, those of `helm test` too.

@@ -126,7 +126,7 @@ fn f_16_no_two_releases_share_a_name() {
     let all: Vec<_> =
         releases.iter().map(|&(name, namespace, instance)| names(&Release { name, namespace }, instance)).collect();
     for (at, one) in all.iter().enumerate() {
-        for (other, name) in all.iter().enumerate().skip(at + 1) {
+        for (other, name) in all[..at].iter().enumerate() {
             let shared: Vec<_> = one.intersection(name).collect();
             // One release is replaced by another of its name; two of one name and namespace are never there at once.
             let same = releases[at].0 == releases[other].0 && releases[at].1 == releases[other].1;
