@@ -104,10 +104,11 @@ impl Space {
         }
         let absent = |reference: &ObjectRef| reference.kind == kind && !listed.contains(reference);
         self.deleted.retain(|reference, _| !absent(reference));
-        let outdated = |(reference, object): (&ObjectRef, &Arc<Object>)| {
+        let outdated = |object: &Arc<Object>| {
+            let reference = object.reference();
             (absent(reference) && !is_newer(object.resource_version(), Some(version))).then(|| reference.clone())
         };
-        let gone: Vec<_> = self.live.objects.iter().filter_map(outdated).collect();
+        let gone: Vec<_> = self.live.objects.values().filter_map(outdated).collect();
         for reference in gone {
             Arc::make_mut(&mut self.live).objects.remove(&reference);
             change = Change::Yes;
@@ -263,9 +264,9 @@ mod tests {
         let mut space = space();
         let Observed::Ready(before) = space.observed() else { panic!() };
         assert_eq!(space.put(config("a", "u", "1")), Change::Yes);
-        assert!(before.objects.is_empty());
+        assert_eq!(before.objects.values().len(), 0);
         let Observed::Ready(after) = space.observed() else { panic!() };
-        assert_eq!(after.objects.len(), 1);
+        assert_eq!(after.objects.values().len(), 1);
     }
 
     #[test]

@@ -400,7 +400,7 @@ mod tests {
     }
 
     fn names(live: &LiveState) -> Vec<String> {
-        live.objects.keys().map(|reference| reference.name.to_string()).collect()
+        live.objects.values().map(|object| object.reference().name.to_string()).collect()
     }
 
     fn is_ready_with(observed: &Observed, expected: &[&str]) -> bool {

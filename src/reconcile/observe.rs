@@ -11,11 +11,10 @@ use crate::gate::brake::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::manifest::desired::Rollout;
 use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
-use crate::manifest::object::OWNER;
+use crate::manifest::object::{Kind, OWNER};
 use crate::plan::evidence::Evidence;
 use crate::plan::input::{Desired, Git, Input, Live, MayStart, PolicyView, Recorded};
 use crate::record::state::{RolloutState, Time, Writer};
-use crate::target::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -147,7 +146,11 @@ impl Scene<'_> {
             proposals: self.proposals(id),
             policy,
             brake: self.snapshot.brake.of(id),
-            live: self.snapshot.live(&id.namespace),
+            live: match self.snapshot.live(&id.namespace) {
+                // What the plan asks of it is what the next one depends on.
+                Live::Seen(live) => Live::Seen(Arc::new(live.attentive())),
+                away @ Live::Away { .. } => away,
+            },
             evidence,
             gaps: self.snapshot.gaps(&id.namespace),
             git: self.view.git.clone(),
@@ -190,7 +193,7 @@ impl Scene<'_> {
         ours.map(|(name, head)| (name.clone(), head.clone())).collect()
     }
 
-    /// What a plan for this rollout depends on, cheap to keep and to compare.
+    /// What a plan for this rollout depends on besides live objects, cheap to keep and to compare.
     #[must_use]
     pub fn fingerprint(&self, id: &RolloutId, may_start: MayStart) -> Fingerprint {
         let (wanted, unwanted) = match self.desired(id) {
@@ -199,16 +202,16 @@ impl Scene<'_> {
             Desired::Gone => (None, "gone".to_owned()),
             Desired::Unreadable(why) => (None, format!("unreadable: {why}")),
         };
-        let (live, away) = match self.snapshot.live(&id.namespace) {
-            Live::Seen(live) => (Some(live), String::new()),
-            Live::Away { why } => (None, why),
+        let (missing, away) = match self.snapshot.live(&id.namespace) {
+            Live::Seen(live) => (live.missing.clone(), String::new()),
+            Live::Away { why } => (BTreeSet::new(), why),
         };
         Fingerprint {
             policies: self.view.main.policies().map(Same),
             wanted: wanted.map(Same),
             unwanted,
             record: self.view.records.get(id).map(|record| Same(Arc::clone(record))),
-            live: live.map(Same),
+            missing,
             away,
             words: self.view.words.filed(id).map(Same),
             proposals: self.proposals(id),
@@ -221,14 +224,15 @@ impl Scene<'_> {
     }
 }
 
-/// What a plan depended on. While it stays the same and no time has come, the plan would be the same too.
+/// What a plan depended on besides the objects that it asked for ([`crate::target::objects::Footprint`]). While both stay the
+/// same and no time has come, the plan would be the same too.
 #[derive(Debug, PartialEq)]
 pub struct Fingerprint {
     policies: Option<Same<Policies>>,
     wanted: Option<Same<Rollout>>,
     unwanted: String,
     record: Option<Same<Record>>,
-    live: Option<Same<LiveState>>,
+    missing: BTreeSet<Kind>,
     away: String,
     words: Option<Same<Vec<DecisionFile>>>,
     proposals: BTreeMap<String, CommitId>,

@@ -103,7 +103,7 @@ impl Shell {
         for state in view.records.states().filter(|state| state.run.is_some()) {
             let id = &state.metadata;
             let fingerprint = scene.fingerprint(id, MayStart::Yes);
-            if table.sleeps(id, &fingerprint, snapshot.now) && !self.evidence.has_news(id) {
+            if table.sleeps(id, &fingerprint, &snapshot) && !self.evidence.has_news(id) {
                 continue;
             }
             let plan = planner::plan(&scene.input(id, self.evidence.of(id), MayStart::Yes));

@@ -6,8 +6,10 @@ use super::observe::{Fingerprint, Snapshot};
 use super::source::{Records, View};
 use crate::manifest::ids::RolloutId;
 use crate::plan::draft::{RecordChange, RolloutPlan};
+use crate::plan::input::{Input, Live};
 use crate::plan::report::{Reason, Wait};
 use crate::record::state::Time;
+use crate::target::objects::Footprint;
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,6 +18,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 struct Track {
     seen: Fingerprint,
+    /// What the plan asked of the live objects.
+    asked: Footprint,
     settled: Settled,
     waits: Vec<Wait>,
     wake_at: Option<Time>,
@@ -65,14 +69,23 @@ impl Table {
 
     /// Whether nothing has changed for a rollout since its plan was for nothing to be done, and no time has come.
     #[must_use]
-    pub fn sleeps(&self, id: &RolloutId, now: &Fingerprint, at: Time) -> bool {
-        self.tracks.get(id).is_some_and(|track| {
-            track.settled == Settled::Yes && track.seen == *now && track.wake_at.is_none_or(|wake| wake > at)
-        })
+    pub fn sleeps(&self, id: &RolloutId, now: &Fingerprint, snapshot: &Snapshot) -> bool {
+        let Some(track) = self.tracks.get(id).filter(|track| track.settled == Settled::Yes) else { return false };
+        let same = || match snapshot.live(&id.namespace) {
+            Live::Seen(live) => track.asked.is_in(&live.objects),
+            // The fingerprint says so, and the plan asked nothing.
+            Live::Away { .. } => true,
+        };
+        track.seen == *now && track.wake_at.is_none_or(|wake| wake > snapshot.now) && same()
     }
 
-    /// Takes note of a plan.
-    pub fn planned(&mut self, id: &RolloutId, seen: Fingerprint, plan: &RolloutPlan, now: Time) {
+    /// Takes note of a plan that was just made from `input`.
+    pub fn planned(&mut self, input: &Input, seen: Fingerprint, plan: &RolloutPlan) {
+        let (id, now) = (&input.id, input.now);
+        let asked = match &input.live {
+            Live::Seen(live) => live.objects.footprint(),
+            Live::Away { .. } => Footprint::default(),
+        };
         let RolloutPlan { retreats, record, actions, proposals, void, waits, needs, questions, wake_at } = plan;
         let nothing = retreats.is_empty()
             && *record == RecordChange::Keep
@@ -88,7 +101,7 @@ impl Table {
         // Whatever ends by itself is looked at when it does.
         let ends = waits.iter().filter_map(|wait| wait.until).filter(|until| *until > now).min();
         let wake_at = [*wake_at, ends].into_iter().flatten().min();
-        self.tracks.insert(id.clone(), Track { seen, settled, waits: waits.clone(), wake_at });
+        self.tracks.insert(id.clone(), Track { seen, asked, settled, waits: waits.clone(), wake_at });
     }
 
     /// Forgets all rollouts but these; returns those that it forgot.

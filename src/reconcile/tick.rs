@@ -134,7 +134,7 @@ impl Term<'_> {
         for id in in_turn(ids, phase) {
             let may_start = if open < limit { MayStart::Yes } else { MayStart::No { limit } };
             let fingerprint = scene.fingerprint(&id, may_start);
-            if self.table.sleeps(&id, &fingerprint, snapshot.now) {
+            if self.table.sleeps(&id, &fingerprint, snapshot) {
                 continue;
             }
             let input = scene.input(&id, self.shell.evidence.of(&id), may_start);
@@ -148,7 +148,7 @@ impl Term<'_> {
                 let before = view.records.get(&id).and_then(|record| record.state.as_ref().ok());
                 open += usize::from(is_under_way(state) && !before.is_some_and(is_under_way));
             }
-            self.table.planned(&id, fingerprint, &plan, snapshot.now);
+            self.table.planned(&input, fingerprint, &plan);
             let asks = !plan.waits.is_empty() || !plan.needs.is_empty() || !plan.questions.is_empty();
             // A record that Git does not take is planned again, from the same answers.
             if !asks && plan.record == RecordChange::Keep {

@@ -29,6 +29,13 @@ impl LiveState {
         self.get(&ObjectRef { kind, namespace: namespace.clone(), name: name.clone() })
     }
 
+    /// The same, remembering from now on what it is asked ([`Objects::footprint`]).
+    #[must_use]
+    pub fn attentive(&self) -> Self {
+        let Self { cluster_uid, objects, missing } = self;
+        Self { cluster_uid: cluster_uid.clone(), objects: objects.attentive(), missing: missing.clone() }
+    }
+
     /// All objects of a kind.
     pub fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &Object> {
         self.objects.of_kind(kind)

@@ -40,9 +40,11 @@ pub fn overlap(
         }
         Some(Router::GatewayApi { .. }) | None => false,
     };
-    let mut found: Vec<_> = [Kind::Service, Kind::Deployment, Kind::NetworkPolicy, Kind::PodDisruptionBudget]
-        .into_iter()
-        .flat_map(|kind| live.of_kind(kind))
+    let selecting =
+        |labels, kinds: [Kind; 2]| kinds.into_iter().flat_map(move |kind| live.objects.selecting(kind, labels));
+    let covering = stable.iter().flat_map(|stable| selecting(stable, [Kind::NetworkPolicy, Kind::PodDisruptionBudget]));
+    let mut found: Vec<_> = selecting(&pods, [Kind::Service, Kind::Deployment])
+        .chain(covering)
         .filter(|other| {
             let reference = other.reference();
             reference.namespace == *namespace && !objects.contains_key(reference) && !shared(reference)

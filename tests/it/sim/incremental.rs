@@ -212,7 +212,7 @@ fn compare(term: &Term<'_>, tale: &str) -> usize {
     let mut slept = 0;
     for id in scene.rollouts() {
         let fingerprint = scene.fingerprint(&id, may_start);
-        if !term.table.sleeps(&id, &fingerprint, snapshot.now) {
+        if !term.table.sleeps(&id, &fingerprint, &snapshot) {
             let found = restless.as_ref().is_none_or(|restless| restless.contains(&id));
             assert!(
                 found || shell.evidence.has_news(&id),
