@@ -24,7 +24,8 @@ const EVERY: Duration = Duration::from_secs(2);
   tidegate status
   tidegate status shop --watch
   tidegate status shop/podinfo -o json
-  tidegate status shop/podinfo --exit-code   # 3 while it waits or moves, 1 if it failed"
+  tidegate status shop/podinfo --exit-code   # 3 while it waits or moves, 1 if it failed
+  tidegate status --open --exit-code         # 0 if no run is open"
 )]
 pub(super) struct StatusArgs {
     /// Only this rollout (NAMESPACE/NAME, or its name alone), or all of this namespace
@@ -33,6 +34,9 @@ pub(super) struct StatusArgs {
     /// Looks again every 2 s until interrupted
     #[arg(short, long)]
     watch: bool,
+    /// Only rollouts whose run is open, or whose record cannot be read
+    #[arg(long)]
+    open: bool,
     /// Ends with 3 while something waits or moves, with 1 if something failed
     #[arg(long)]
     exit_code: bool,
@@ -45,11 +49,19 @@ pub(super) struct StatusArgs {
 
 /// Shows where rollouts stand.
 pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, Failure> {
-    let mut repository = Repository::open(&args.repository, Access::Read).await?;
-    let which = args.which.as_deref();
-    let status = look(&repository, &args.branch, which).await?;
+    let show = |status: &StatusView| screen.show(status, |status, ink| table(status, args.open, now(), ink));
+    let mut repository = match (Repository::open(&args.repository, Access::Read).await, &args.repository.instance) {
+        // Who never wrote a record has begun nothing.
+        (Err(Failure::NoRecord(_)), Some(instance)) if args.open && !args.watch => {
+            let instance = instance.parse().map_err(|error| Failure::usage(format!("{error}")))?;
+            show(&StatusView { instance, tip: None, rollouts: Vec::new() })?;
+            return Ok(Exit::Done);
+        }
+        (repository, _) => repository?,
+    };
+    let status = look(&repository, &args).await?;
     if !args.watch {
-        screen.show(&status, |status, ink| table(status, now(), ink))?;
+        show(&status)?;
         return Ok(if args.exit_code { verdict(&status) } else { Exit::Done });
     }
     let mut seen: Result<StatusView, Failure> = Ok(status);
@@ -60,32 +72,36 @@ pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, F
                     // Home, then clear to the end.
                     screen.print("\u{1b}[H\u{1b}[2J")?;
                 }
-                screen.show(status, |status, ink| table(status, now(), ink))?;
+                show(status)?;
             }
             // A server that is away for a while ends no watch.
             Err(failure) => screen.print(&format!("{} {}\n", screen.ink.bad("error:"), failure.text()))?,
         }
         tokio::time::sleep(EVERY).await;
         seen = match repository.refresh().await {
-            Ok(()) => look(&repository, &args.branch, which).await,
+            Ok(()) => look(&repository, &args).await,
             Err(failure) => Err(failure),
         };
     }
 }
 
-async fn look(repository: &Repository, branch: &str, which: Option<&str>) -> Result<StatusView, Failure> {
+async fn look(repository: &Repository, args: &StatusArgs) -> Result<StatusView, Failure> {
     let records = repository.records().await?;
     let mut rollouts = view::rollouts(&records, now());
-    let rejected = repository.rejected(branch).await?;
+    let rejected = repository.rejected(&args.branch).await?;
     // What has a record tells of its errors there, beside where it stands.
     let new = rejected.iter().filter(|(id, _)| !records.contains_key(id));
     rollouts.extend(new.map(|(id, rejected)| view::rejected(id, rejected)));
     view::sort(&mut rollouts);
-    if let Some(which) = which {
+    if let Some(which) = &args.which {
         let chosen = choose(which, rollouts.iter().map(|view| &view.rollout))?;
         rollouts.retain(|view| chosen.contains(&view.rollout));
     }
-    Ok(StatusView { instance: repository.instance.clone(), tip: repository.state_tip()?.to_string(), rollouts })
+    if args.open {
+        rollouts.retain(RolloutView::may_be_open);
+    }
+    let tip = Some(repository.state_tip()?.to_string());
+    Ok(StatusView { instance: repository.instance.clone(), tip, rollouts })
 }
 
 /// The rollouts that a person means: one, or those of a namespace.
@@ -120,9 +136,12 @@ pub(super) fn paint(urgency: Urgency) -> Paint {
     }
 }
 
-/// The table, and one line that sums it up.
+/// The table of all rollouts, or of those that are `open`, and one line that sums it up.
 #[must_use]
-pub(super) fn table(status: &StatusView, now: Time, ink: Ink) -> String {
+pub(super) fn table(status: &StatusView, open: bool, now: Time, ink: Ink) -> String {
+    if status.rollouts.is_empty() && open {
+        return format!("No run of {} is open.\n", status.instance);
+    }
     if status.rollouts.is_empty() {
         return format!("No rollouts: the record of {} is empty.\n", status.instance);
     }
@@ -196,6 +215,6 @@ fn summary(status: &StatusView) -> String {
         }
     }
     let phases: Vec<String> = phases.iter().map(|(phase, count)| format!("{count} {phase}")).collect();
-    let short: String = status.tip.chars().take(8).collect();
+    let short: String = status.tip.iter().flat_map(|tip| tip.chars()).take(8).collect();
     format!("{}: {} · {} at {short}", ui::count(status.rollouts.len(), "rollout"), phases.join(", "), status.instance)
 }

@@ -176,7 +176,7 @@ fn a_new_rollout_with_errors_is_shown() {
     let why = super::why::unrecorded(rejected());
     insta::assert_snapshot!("why_rejected", text(&why, now(), Ink::Plain));
     let status = StatusView { rollouts: vec![rejected()], ..status() };
-    insta::assert_snapshot!("status_rejected", table(&status, now(), Ink::Plain));
+    insta::assert_snapshot!("status_rejected", table(&status, false, now(), Ink::Plain));
     assert_eq!(verdict(&status), Exit::Findings);
 }
 
@@ -201,7 +201,7 @@ fn all() -> Records {
 fn status() -> StatusView {
     StatusView {
         instance: "prod".parse().unwrap(),
-        tip: fixture::commit(0xcd).to_string(),
+        tip: Some(fixture::commit(0xcd).to_string()),
         rollouts: rollouts(&all(), now()),
     }
 }
@@ -227,15 +227,16 @@ fn the_command_line_is_sound() {
 
 #[test]
 fn status_for_people() {
-    insta::assert_snapshot!(table(&status(), now(), Ink::Plain));
+    insta::assert_snapshot!(table(&status(), false, now(), Ink::Plain));
     let empty = StatusView { rollouts: Vec::new(), ..status() };
-    insta::assert_snapshot!("status_empty", table(&empty, now(), Ink::Plain));
+    insta::assert_snapshot!("status_empty", table(&empty, false, now(), Ink::Plain));
+    assert_eq!(table(&empty, true, now(), Ink::Plain), format!("No run of {} is open.\n", empty.instance));
 }
 
 #[test]
 fn status_in_colour_differs_by_its_colours_alone() {
-    let plain = anstream::adapter::strip_str(&table(&status(), now(), Ink::Colour)).to_string();
-    assert_eq!(plain, table(&status(), now(), Ink::Plain));
+    let plain = anstream::adapter::strip_str(&table(&status(), false, now(), Ink::Colour)).to_string();
+    assert_eq!(plain, table(&status(), false, now(), Ink::Plain));
 }
 
 #[test]
@@ -243,6 +244,18 @@ fn status_for_programs() {
     let mut status = status();
     status.rollouts.retain(|view| view.rollout.name.as_str() == "soaking" || view.rollout.name.as_str() == "broken");
     insta::assert_snapshot!(serde_json::to_string_pretty(&status).unwrap());
+}
+
+#[test]
+fn open_are_runs_and_what_nobody_can_read() {
+    let (open, closed): (Vec<_>, Vec<_>) = status().rollouts.into_iter().partition(RolloutView::may_be_open);
+    let phases = |views: Vec<RolloutView>| views.into_iter().map(|view| view.phase).collect::<BTreeSet<_>>();
+    // Who failed on the candidate has an open run, who failed on stable has none.
+    assert_eq!(
+        Vec::from_iter(phases(open)),
+        ["Failed", "Finalising", "Progressing", "Reverting", "Unreadable", "Waiting", "WaitingPromotion"]
+    );
+    assert_eq!(Vec::from_iter(phases(closed)), ["Failed", "Initializing", "Steady"]);
 }
 
 #[test]

@@ -18,8 +18,9 @@ use serde::{Serialize, Serializer};
 pub(super) struct StatusView {
     /// The instance.
     pub instance: InstanceName,
-    /// The tip of its state branch.
-    pub tip: String,
+    /// The tip of its state branch, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tip: Option<String>,
     /// The rollouts: first those that went wrong, then those under way, then those at rest; by name.
     pub rollouts: Vec<RolloutView>,
 }
@@ -118,6 +119,12 @@ pub(super) enum Urgency {
 }
 
 impl RolloutView {
+    /// Whether a run is open, as far as anybody can tell.
+    #[must_use]
+    pub(super) fn may_be_open(&self) -> bool {
+        self.run.is_some() || matches!(self.phase.as_str(), "Unknown" | "Unreadable")
+    }
+
     /// How much it needs a person.
     #[must_use]
     pub(super) fn urgency(&self) -> Urgency {
