@@ -18,7 +18,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 const RUNS: usize = 1_000;
-const RETREATS: usize = 120;
+const RETREATS: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(1_800);
 
 /// What is measured of each rollout: nothing is wrong, but of those that are doomed.
@@ -118,13 +118,13 @@ async fn retreats(fleet: &Fleet, sim: &Sim, meter: &Arc<Meter>) -> Arc<Mutex<BTr
         }
         Verdict::Pass
     });
-    for n in 0..RETREATS {
-        meter.doomed.lock().unwrap().insert(fleet.place(n * RUNS / RETREATS).0, None);
-        sleep(Duration::from_millis(150)).await;
-    }
     let all = async {
-        while written.lock().unwrap().len() < RETREATS {
-            sleep(Duration::from_millis(100)).await;
+        for n in 0..RETREATS {
+            // The next one goes bad when this one has gone back: what is measured is no queue.
+            meter.doomed.lock().unwrap().insert(fleet.place(n * RUNS / RETREATS).0, None);
+            while written.lock().unwrap().len() <= n {
+                sleep(Duration::from_millis(10)).await;
+            }
         }
     };
     timeout(PATIENCE, all).await.expect("all go back");

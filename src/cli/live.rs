@@ -2,7 +2,8 @@
 
 use super::failure::Failure;
 use crate::cluster::brake::BrakeSight;
-use crate::cluster::client::{Cluster, ClusterSource};
+use crate::cluster::client::Cluster;
+use crate::cluster::connection::ClusterSource;
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
 use crate::manifest::ids::{InstanceName, Namespace};

@@ -8,6 +8,7 @@ pub mod apply;
 pub mod brake;
 pub mod chance;
 pub mod client;
+pub mod connection;
 pub mod election;
 pub mod events;
 pub mod failure;

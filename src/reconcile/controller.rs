@@ -2,6 +2,7 @@
 
 use super::announce::Announcer;
 use super::evidence::Collector;
+use super::front::Front;
 use super::gaps::Gaps;
 use super::lead::{Keeper, Lead, Standing};
 use super::shell::Shell;
@@ -10,7 +11,7 @@ use super::table::Table;
 use super::tick::{Next, Term};
 use super::world::{self, World};
 use crate::cluster::chance::random;
-use crate::cluster::client::ClusterError;
+use crate::cluster::connection::ClusterError;
 use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing};
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
@@ -19,15 +20,13 @@ use crate::manifest::ids::{CommitId, InvalidId, RolloutId};
 use crate::manifest::installation::Installation;
 use crate::plan::input::Git;
 use crate::plan::report::{Reason, Wait};
-use crate::report::metrics::Metrics;
-use crate::report::server::{self, Readiness};
+use crate::report::server::Readiness;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -105,13 +104,17 @@ pub enum RunError {
 /// # Errors
 /// When the process cannot start, or one of its tasks ended. What Git or the cluster answer later is no error.
 pub async fn run(installation: Installation, options: Options, cache: &Path) -> Result<Waiting, RunError> {
-    // Until then nothing was done that would have to be ended, and a signal ends the process.
-    let world = World::connect(&installation, cache).await?;
+    // Until the signals are taken nothing was done that would have to be ended, and one ends the process.
+    let front = Front::open(options.listen).await?;
+    let world = match options.once {
+        Once::No => World::await_connection(&installation, cache, &front.readiness).await?,
+        Once::Yes { .. } => World::connect(&installation, cache).await?,
+    };
     let stop = CancellationToken::new();
     let signals = signalled(&stop)?;
     tokio::select! {
         never = signals => match never {},
-        result = run_in(world, &installation, &options, &stop) => result,
+        result = run_behind(front, world, &installation, &options, &stop) => result,
     }
 }
 
@@ -127,8 +130,18 @@ pub async fn run_in(
     options: &Options,
     stop: &CancellationToken,
 ) -> Result<Waiting, RunError> {
-    let (mut tasks, mut keeping) = (JoinSet::new(), JoinSet::new());
-    let mut controller = Controller::start(world, installation, options, stop, &mut tasks, &mut keeping).await?;
+    run_behind(Front::open(options.listen).await?, world, installation, options, stop).await
+}
+
+async fn run_behind(
+    mut front: Front,
+    world: World,
+    installation: &Installation,
+    options: &Options,
+    stop: &CancellationToken,
+) -> Result<Waiting, RunError> {
+    let mut keeping = JoinSet::new();
+    let mut controller = Controller::start(&front, world, installation, options, stop, &mut keeping)?;
     let deadline = match options.once {
         Once::No => None,
         Once::Yes { timeout } => Some(Instant::now() + timeout),
@@ -138,7 +151,7 @@ pub async fn run_in(
         tokio::select! {
             biased;
             broken = shell.watches.failed() => broken.to_string(),
-            Some(ended) = tasks.join_next() => ended.unwrap_or_else(|error| error.to_string()),
+            why = front.broken() => why,
             Some(ended) = keeping.join_next() => match ended {
                 Ok(()) => "the Lease is not kept any more".to_owned(),
                 Err(error) => error.to_string(),
@@ -193,31 +206,19 @@ struct Controller {
 }
 
 impl Controller {
-    async fn start(
+    fn start(
+        front: &Front,
         World { cluster, store, providers, clock }: World,
         installation: &Installation,
         options: &Options,
         stop: &CancellationToken,
-        tasks: &mut JoinSet<String>,
         keeping: &mut JoinSet<()>,
     ) -> Result<Self, RunError> {
         let (cluster_name, _) = world::served(installation)?;
         let namespaces = installation.caps.namespaces().clone();
         let instance = installation.instance.clone();
-        let (metrics, readiness) = (Metrics::new(), Readiness::default());
+        let (metrics, readiness) = (front.metrics.clone(), front.readiness.clone());
         let branches = Branches::new(&instance, &installation.repository.branch)?;
-        if let Some(address) = options.listen {
-            let listening = TcpListener::bind(address).await;
-            let listener = listening.map_err(|source| RunError::Listen { address, source })?;
-            // Asked for port 0, the system has chosen one.
-            let at = listener.local_addr().unwrap_or(address);
-            tracing::info!("metrics and health: http://{at}/metrics");
-            let (metrics, readiness) = (metrics.clone(), readiness.clone());
-            tasks.spawn(async move {
-                let why = server::serve(listener, metrics, readiness).await.err().map(|error| error.to_string());
-                format!("the web server: {}", why.unwrap_or_else(|| "without a reason".to_owned()))
-            });
-        }
         let woken = Arc::new(Notify::new());
         let watched: Vec<_> = namespaces.iter().cloned().collect();
         let watches = Watches::start(&cluster, &watched, &woken);
@@ -353,6 +354,7 @@ impl Controller {
             }
             self.notes.send_if_modified(|notes| note(notes, &term, &held));
             see(&self.readiness, &shell, term.source.view().as_deref());
+            self.readiness.git(&term.git());
             if let Once::Yes { .. } = self.once {
                 self.waiting = waiting(&term.table);
                 if next >= Next::GitAway && is_quiet(&term, &pace) {

@@ -13,6 +13,7 @@ pub mod controller;
 pub mod evidence;
 pub mod execute;
 pub mod faults;
+mod front;
 pub mod gaps;
 pub mod lead;
 pub mod observe;

@@ -235,8 +235,10 @@ impl Term<'_> {
                 Some(Next::Again)
             }
             Looked::Away(why) => {
-                let known = self.source.view().is_some_and(|view| view.git != Git::Fresh);
-                if !known {
+                let before = self.git();
+                let known = self.source.view().is_some() && before != Git::Fresh;
+                // A Secret that was mended and is wrong now is other news than one that is missing.
+                if !known || before != Git::Away(why.clone()) {
                     tracing::warn!(why, "Git is away: only retreats run");
                 }
                 let anchor = self.anchor.clone();

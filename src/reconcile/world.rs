@@ -4,11 +4,18 @@ use super::clock::Clock;
 use super::controller::RunError;
 use super::evidence::Providers;
 use super::source::Branches;
-use crate::cluster::client::{Cluster, ClusterSource};
+use crate::cluster::client::Cluster;
+use crate::cluster::connection::ClusterSource;
 use crate::git::{RemoteConfig, Store};
 use crate::manifest::ids::ClusterName;
 use crate::manifest::installation::{self, Installation};
+use crate::report::server::Readiness;
 use std::path::Path;
+use std::time::Duration;
+use tokio::time::sleep;
+
+/// How long a cluster that cannot be reached is left alone.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// Everything that a process works on.
 pub struct World {
@@ -35,6 +42,33 @@ impl World {
             providers: Providers::new(),
             clock: Clock::default(),
         })
+    }
+
+    /// The same for a process that nobody starts again: while the cluster does not answer, or its kubeconfig is not there or
+    /// not right, it says so and tries again.
+    ///
+    /// # Errors
+    /// When waiting does not help.
+    pub async fn await_connection(
+        installation: &Installation,
+        cache: &Path,
+        readiness: &Readiness,
+    ) -> Result<Self, RunError> {
+        let mut told = String::new();
+        loop {
+            match Self::connect(installation, cache).await {
+                Err(RunError::Cluster(error)) if error.may_pass() => {
+                    let why = error.to_string();
+                    if why != told {
+                        tracing::error!(why, "the cluster cannot be reached: tries again every {} s", AGAIN.as_secs());
+                        readiness.cluster_away(&why);
+                        told = why;
+                    }
+                    sleep(AGAIN).await;
+                }
+                connected => return connected,
+            }
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! The process's own web server: health and metrics, read-only, no secrets, no profiles (attack 73).
 
 use super::metrics::{CONTENT_TYPE, Metrics};
+use crate::plan::input::Git;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
 
 /// What has to be true before this process counts as ready. Clones share it.
@@ -21,6 +22,10 @@ struct Flags {
     lease: AtomicBool,
     watches: AtomicBool,
     source: AtomicBool,
+    /// Why the cluster could not be reached at the start.
+    cluster_away: Mutex<Option<String>>,
+    /// Why Git cannot be reached now.
+    git_away: Mutex<Option<String>>,
 }
 
 impl Readiness {
@@ -39,17 +44,40 @@ impl Readiness {
         self.inner.source.store(true, Ordering::Relaxed);
     }
 
+    /// The cluster cannot be reached yet.
+    pub fn cluster_away(&self, why: &str) {
+        *lock(&self.inner.cluster_away) = Some(why.to_owned());
+    }
+
+    /// How the last request to Git went. Who was ready stays so: what goes back needs no Git.
+    pub fn git(&self, git: &Git) {
+        *lock(&self.inner.git_away) = match git {
+            Git::Fresh => None,
+            Git::Away(why) => Some(why.clone()),
+        };
+    }
+
     /// What is missing, in words; empty when ready.
     #[must_use]
-    pub fn missing(&self) -> Vec<&'static str> {
-        let Flags { lease, watches, source } = &*self.inner;
+    pub fn missing(&self) -> Vec<String> {
+        let Flags { lease, watches, source, cluster_away, git_away } = &*self.inner;
         let parts = [
-            (lease, "it is not known who leads"),
-            (watches, "the cluster was not listed yet"),
-            (source, "main was not read yet"),
+            (lease, "it is not known who leads", None),
+            (watches, "the cluster was not listed yet", Some(cluster_away)),
+            (source, "main was not read yet", Some(git_away)),
         ];
-        parts.into_iter().filter(|(flag, _)| !flag.load(Ordering::Relaxed)).map(|(_, what)| what).collect()
+        let missing = parts.into_iter().filter(|(flag, ..)| !flag.load(Ordering::Relaxed));
+        missing
+            .map(|(_, what, why)| match why.and_then(|why| lock(why).clone()) {
+                Some(why) => format!("{what}: {why}"),
+                None => what.to_owned(),
+            })
+            .collect()
     }
+}
+
+fn lock(why: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
+    why.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Clone)]
@@ -77,7 +105,8 @@ fn router(metrics: Metrics, readiness: Readiness) -> Router {
 async fn readyz(State(shown): State<Shown>) -> impl IntoResponse {
     let missing = shown.readiness.missing();
     if missing.is_empty() {
-        (StatusCode::OK, "ok\n".to_owned())
+        let away = lock(&shown.readiness.inner.git_away).as_ref().map(|why| format!("Git is away: {why}\n"));
+        (StatusCode::OK, format!("ok\n{}", away.unwrap_or_default()))
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", missing.join("\n")))
     }
@@ -113,8 +142,13 @@ mod tests {
         readiness.lease_known();
         readiness.watches_synced();
         assert_eq!(ask(&router, "/readyz").await.2, "main was not read yet\n");
+        readiness.git(&Git::Away("no credentials".to_owned()));
+        assert_eq!(ask(&router, "/readyz").await.2, "main was not read yet: no credentials\n");
         readiness.source_read();
-        assert_eq!(ask(&router, "/readyz").await.0, 200);
+        let (status, _, body) = ask(&router, "/readyz").await;
+        assert_eq!((status, body.as_str()), (200, "ok\nGit is away: no credentials\n"));
+        readiness.git(&Git::Fresh);
+        assert_eq!(ask(&router, "/readyz").await.2, "ok\n");
     }
 
     #[tokio::test]

@@ -4,7 +4,8 @@
 use super::kube_api::KubeApi;
 use super::metrics::Metrics;
 use super::workloads::Controllers;
-use crate::cluster::client::{Cluster, ClusterError};
+use crate::cluster::client::Cluster;
+use crate::cluster::connection::ClusterError;
 use crate::git::{
     Draft, Edit, Errand, Fate, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Store, Weather,
     create_bare,

@@ -4,6 +4,7 @@
 //! to do.
 
 mod app;
+mod credentials;
 mod failures;
 mod hands;
 mod journeys;

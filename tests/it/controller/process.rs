@@ -14,7 +14,7 @@ use tidegate::record::state::{Phase, Rest, RolloutState};
 use tokio::process::{Child, Command};
 
 /// Every kind of step, none of them long.
-const QUICK: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    settle: 0s\n    drain: 0s\n  phases:\n  \
+pub(super) const QUICK: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    settle: 0s\n    drain: 0s\n  phases:\n  \
     - name: half\n    expose: {weight: 50}\n  progressDeadline: 1m\n";
 
 /// Long enough at a tenth to be met there.
@@ -22,23 +22,23 @@ const SLOW: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n
     - name: tenth\n    expose: {weight: 10}\n    soak: 8s\n  - name: half\n    expose: {weight: 50}\n    soak: 1s\n  progressDeadline: 1m\n";
 
 /// Runs the binary against a world.
-struct Binary {
+pub(super) struct Binary {
     dir: tempfile::TempDir,
 }
 
 impl Binary {
-    fn new(world: &World) -> Self {
+    pub(super) fn new(world: &World) -> Self {
         let binary = Self { dir: tempfile::tempdir().unwrap() };
         std::fs::write(binary.path("installation.yaml"), world.installation_text()).unwrap();
         binary
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// Starts it under a name, with a fault of the test build.
-    fn start(&self, identity: &str, fault: &str, once: &[&str]) -> Child {
+    pub(super) fn start(&self, identity: &str, fault: &str, once: &[&str]) -> Child {
         let log = std::fs::File::create(self.path(&format!("{identity}.log"))).unwrap();
         Command::new(env!("CARGO_BIN_EXE_tidegate"))
             .args(["run", "--listen", "127.0.0.1:0", "--identity", identity])
@@ -66,7 +66,7 @@ impl Binary {
         }
     }
 
-    fn log(&self, identity: &str) -> String {
+    pub(super) fn log(&self, identity: &str) -> String {
         read(&self.path(&format!("{identity}.log")))
     }
 }

@@ -1,0 +1,95 @@
+//! Credentials that are missing or wrong: told at `/readyz` and in the log, and picked up once they are mended, by the same process.
+
+use super::app::App;
+use super::process::{Binary, QUICK};
+use super::world::World;
+use crate::support::cluster::eventually;
+use serde_json::{Value, json};
+use std::path::Path;
+use tidegate::record::state::Phase;
+
+/// What is said at `/readyz`.
+async fn ready(address: &str) -> (u16, String) {
+    let answer = reqwest::get(format!("http://{address}/readyz")).await.unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
+}
+
+/// Waits until `/readyz` answers so, with all of these words in a line.
+async fn until(address: &str, status: u16, words: &[&str]) {
+    eventually(&format!("{status} with {words:?} at /readyz"), async || {
+        let (found, body) = ready(address).await;
+        let said = body.lines().any(|line| words.iter().all(|word| line.contains(word)));
+        (found == status && said).then_some(())
+    })
+    .await;
+}
+
+/// A kubeconfig like that one with another token.
+fn with_token(kubeconfig: &Path, token: &str) -> String {
+    let mut config: Value = serde_yaml::from_str(&std::fs::read_to_string(kubeconfig).unwrap()).unwrap();
+    config["users"][0]["user"] = json!({"token": token});
+    serde_yaml::to_string(&config).unwrap()
+}
+
+#[tokio::test]
+async fn a_credential_that_is_missing_or_wrong_is_told_and_counts_once_it_is_mended() {
+    let world = World::new("credentials", QUICK).await;
+    world.git.require("tidegate", "hush-1");
+    let binary = Binary::new(&world);
+    let (kubeconfig, git) = (binary.path("far-kubeconfig"), binary.path("tidegate-git"));
+    let theirs = world.space.kubeconfig.display().to_string();
+    let text = world.installation_text().replace(&theirs, &kubeconfig.display().to_string());
+    let text = text.replace("poll: 1s}", &format!("poll: 1s, credentialsFile: {}}}", git.display()));
+    std::fs::write(binary.path("installation.yaml"), text).unwrap();
+    let mut process = binary.start("one", "", &[]);
+    let address = eventually("the address that it listens at", async || {
+        let log = binary.log("one");
+        let (_, at) = log.split_once("http://")?;
+        Some(at.split_once("/metrics")?.0.to_owned())
+    })
+    .await;
+
+    // At the start: the kubeconfig, then the Git credentials.
+    until(&address, 503, &["the cluster was not listed yet: ", "far-kubeconfig", "No such file"]).await;
+    std::fs::write(&kubeconfig, with_token(&world.space.kubeconfig, "hush-2")).unwrap();
+    until(&address, 503, &["the cluster was not listed yet: ", "Unauthorized"]).await;
+    std::fs::copy(&world.space.kubeconfig, &kubeconfig).unwrap();
+    until(&address, 503, &["main was not read yet: ", "tidegate-git", "No such file"]).await;
+    std::fs::write(&git, "tidegate:hush-3").unwrap();
+    until(&address, 503, &["main was not read yet: ", "tidegate-git", "401"]).await;
+    std::fs::write(&git, "tidegate:hush-1").unwrap();
+    until(&address, 200, &["ok"]).await;
+    let done = async |version: u8| {
+        eventually(&format!("version {version}"), async || {
+            let image =
+                world.get("Deployment", "web").await?["spec"]["template"]["spec"]["containers"][0]["image"].clone();
+            let there = image == format!("example.test/web:{version}")
+                && world.record().is_some_and(|r| matches!(r.phase, Phase::Steady { .. }));
+            there.then_some(())
+        })
+        .await;
+    };
+    done(1).await;
+
+    // While it runs: a token that is taken away, and a ServiceAccount that is made anew, whose old tokens are worth nothing.
+    std::fs::write(&git, "tidegate:hush-4").unwrap();
+    until(&address, 200, &["Git is away: ", "tidegate-git", "401"]).await;
+    std::fs::write(&git, "tidegate:hush-1").unwrap();
+    let (namespace, account) = world.space.user.rsplit_once(':').unwrap();
+    let namespace = namespace.rsplit_once(':').unwrap().1;
+    for verb in ["delete", "create"] {
+        world.bed.kubectl(&["-n", namespace, verb, "serviceaccount", account], "").await;
+    }
+    let token = world.bed.kubectl(&["-n", namespace, "create", "token", account], "").await;
+    std::fs::write(&kubeconfig, with_token(&world.space.kubeconfig, token.trim())).unwrap();
+    // The API server believes a token for ten seconds more.
+    let renewed = async || binary.log("one").contains("the kubeconfig has changed: connected anew").then_some(());
+    eventually("a request that is refused, and another connection", renewed).await;
+    world.release(&App::new("web", 2));
+    done(2).await;
+    let log = binary.log("one");
+    assert!(process.try_wait().unwrap().is_none(), "{log}");
+    for secret in ["hush", token.trim()] {
+        assert!(!log.contains(secret) && !ready(&address).await.1.contains(secret), "{secret} in\n{log}");
+    }
+}
