@@ -57,10 +57,25 @@
 {{- if or $odd (not (regexMatch "^[A-Za-z0-9/_.+-]{1,200}$" .branch)) }}
 - repository.branch: {{ quote .branch }} is no name of a branch
 {{- end }}
-{{- if not (regexMatch "^([0-9]+h)?([0-9]+m)?([0-9]+s)?$" .poll) | or (not .poll) }}
+{{- if not (regexMatch "^([0-9]{1,2}h)?([0-9]{1,4}m)?([0-9]{1,4}s)?$" .poll) | or (not .poll) }}
 - repository.poll: {{ quote .poll }} is no time: use whole hours, minutes and seconds, such as 30s or 1m30s
+{{- else if $.Values.prometheusRule.enabled }}
+{{- $silent := $.Values.prometheusRule.silentFor }}
+{{- if ge (include "tidegate.seconds" .poll | int) (include "tidegate.seconds" $silent | int) }}
+- prometheusRule.silentFor: {{ $silent }} is not longer than repository.poll ({{ .poll }}): it would alert at rest
 {{- end }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The seconds of a time such as 1h2m3s. */}}
+{{- define "tidegate.seconds" -}}
+{{- $part := dict }}
+{{- range $unit, $seconds := dict "h" 3600 "m" 60 "s" 1 }}
+{{- $number := regexFind (print "[0-9]+" $unit) $ | trimSuffix $unit | int }}
+{{- $_ := set $part $unit (mul $number $seconds) }}
+{{- end }}
+{{- add $part.h $part.m $part.s }}
 {{- end }}
 
 {{- define "tidegate.wrongNamespaces" -}}

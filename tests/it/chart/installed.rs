@@ -10,7 +10,12 @@ const KINDS: &str = "deployments,services,configmaps,serviceaccounts,roles,roleb
                      poddisruptionbudgets,networkpolicies,secrets,pods";
 
 /// Runs Helm on the bed, in a namespace; what it printed, or its complaint.
-async fn helm_in(bed: &Bed, space: &Space, arguments: &[&str], values: Option<Value>) -> Result<String, String> {
+pub(super) async fn helm_in(
+    bed: &Bed,
+    space: &Space,
+    arguments: &[&str],
+    values: Option<Value>,
+) -> Result<String, String> {
     let mut helm = helm();
     helm.arg("--kubeconfig").arg(bed.kubeconfig()).args(["--namespace", &space.name]).args(arguments);
     tokio::task::spawn_blocking(move || run(helm, values.as_ref())).await.unwrap()
@@ -22,7 +27,7 @@ async fn install(bed: &Bed, space: &Space, release: &str, values: &Value) -> Res
 }
 
 /// What of a release is in the cluster, by kind, namespace, name and uid.
-async fn standing(bed: &Bed, name: &str) -> BTreeSet<String> {
+pub(super) async fn standing(bed: &Bed, name: &str) -> BTreeSet<String> {
     let columns = "custom-columns=:.kind,:.metadata.namespace,:.metadata.name,:.metadata.uid";
     let selector = format!("app.kubernetes.io/instance={name}");
     let found = bed.kubectl(&["get", KINDS, "-A", "-l", &selector, "-o", columns, "--no-headers"], "").await;
@@ -34,7 +39,7 @@ fn lasting(standing: &BTreeSet<String>) -> BTreeSet<String> {
     standing.iter().filter(|line| !line.starts_with("Pod ")).cloned().collect()
 }
 
-async fn running(bed: &Bed, space: &Space, name: &str) {
+pub(super) async fn running(bed: &Bed, space: &Space, name: &str) {
     eventually(&format!("two pods of {name}"), async || {
         let path = "jsonpath={.status.availableReplicas}";
         let ready = bed.kubectl(&["-n", &space.name, "get", "deployment", name, "-o", path], "").await;
@@ -72,7 +77,7 @@ async fn f_16_x_18_two_releases_live_side_by_side_and_go_one_by_one() {
             assert!(standing.len() >= 13, "{name}: {standing:?}");
             before.insert(name, standing);
         }
-        helm_in(bed, releases[at].0, &["uninstall", releases[at].1], None).await.unwrap();
+        helm_in(bed, releases[at].0, &["uninstall", releases[at].1, "--no-hooks"], None).await.unwrap();
         eventually(&format!("the end of {}", names[at]), async || {
             standing(bed, names[at]).await.is_empty().then_some(())
         })
@@ -110,7 +115,7 @@ async fn x_18_the_service_account_may_do_what_it_needs_and_nothing_else() {
         let asked = bed.try_kubectl(&["auth", "can-i", verb, what, "--namespace", &space.name, &user], "").await;
         assert_eq!(asked.is_ok_and(|answer| answer.trim() == "yes"), allowed, "{verb} {what} in {}", space.name);
     }
-    helm_in(bed, &home, &["uninstall", "tide"], None).await.unwrap();
+    helm_in(bed, &home, &["uninstall", "tide", "--no-hooks"], None).await.unwrap();
 }
 
 #[tokio::test]
@@ -141,7 +146,7 @@ async fn an_instance_that_another_release_has_is_refused() {
     let chart = chart();
     let again = ["upgrade", "tide", chart.to_str().unwrap()];
     helm_in(bed, &home, &again, Some(values("twice", &[&shop]))).await.unwrap();
-    helm_in(bed, &home, &["uninstall", "tide"], None).await.unwrap();
+    helm_in(bed, &home, &["uninstall", "tide", "--no-hooks"], None).await.unwrap();
 }
 
 #[tokio::test]
@@ -164,5 +169,5 @@ async fn the_api_server_takes_all_that_can_be_asked_for_and_notes_say_what_is_ne
     for kind in ["NetworkPolicy", "ConfigMap", "Deployment"] {
         assert!(standing.iter().any(|line| line.starts_with(&format!("{kind} "))), "{kind} in {standing:?}");
     }
-    helm_in(bed, &home, &["uninstall", "tide"], None).await.unwrap();
+    helm_in(bed, &home, &["uninstall", "tide", "--no-hooks"], None).await.unwrap();
 }

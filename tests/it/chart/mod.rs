@@ -2,6 +2,8 @@
 #![expect(clippy::disallowed_methods, reason = "tests start programs; the rules keep the library itself free of that")]
 
 mod installed;
+mod kubelet;
+mod lifecycle;
 mod pods;
 mod refused;
 mod rights;

@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use std::process::Command;
 use tidegate::manifest::installation::{self, Cluster, Installation};
 
-/// The pods that the chart makes: those of the Deployment, and the one of `helm test`.
+/// The pods that the chart makes: those of the Deployment, and the ones of `helm test` and `helm uninstall`.
 fn pods(values: &Value) -> Vec<Value> {
     let objects = RELEASE.objects(values);
-    let deployment = find(&objects, "Deployment", "tide--prod")["spec"]["template"]["spec"].clone();
-    vec![deployment, find(&objects, "Pod", "tide--prod-test")["spec"].clone()]
+    let template = |kind: &str, name: &str| find(&objects, kind, name)["spec"]["template"]["spec"].clone();
+    let (deployment, uninstall) = (template("Deployment", "tide--prod"), template("Job", "tide--prod-uninstall"));
+    vec![deployment, find(&objects, "Pod", "tide--prod-test")["spec"].clone(), uninstall]
 }
 
 fn installation_of(values: &Value) -> Installation {
@@ -92,13 +93,13 @@ fn the_token_is_mounted_only_where_the_controller_needs_it() {
     for (over, wanted) in [(json!({}), true), (kubeconfig, false)] {
         let mounts: Vec<_> =
             pods(&with(&few(), &over)).iter().map(|pod| pod["automountServiceAccountToken"].clone()).collect();
-        assert_eq!(mounts, [json!(wanted), json!(false)], "{over}");
+        assert_eq!(mounts, [json!(wanted), json!(false), json!(false)], "{over}");
     }
 }
 
 #[test]
 fn what_is_written_is_the_cache_alone() {
-    for (pod, writable) in pods(&all()).iter().zip(["cache", "tmp"]) {
+    for (pod, writable) in pods(&all()).iter().zip(["cache", "tmp", "tmp"]) {
         let mounts = pod["containers"][0]["volumeMounts"].as_array().unwrap();
         let open: Vec<_> = mounts.iter().filter(|mount| mount["readOnly"] != true).map(|m| &m["name"]).collect();
         assert_eq!(open, [writable]);
@@ -147,13 +148,14 @@ fn the_files_that_are_named_are_those_that_are_mounted() {
     let values = with(&all(), &json!({"cluster": {"kubeconfig": {"secretName": "other"}}}));
     let found = installation_of(&values);
     let pods = pods(&values);
-    let [pod, test] = &pods[..] else { panic!("two pods") };
+    let [pod, test, uninstall] = &pods[..] else { panic!("three pods") };
     let credentials = found.repository.credentials_file.unwrap();
     let secret = ("tidegate-git".to_owned(), "credentials".to_owned());
     assert_eq!(source(pod, credentials.to_str().unwrap()), secret);
     assert_eq!(source(test, credentials.to_str().unwrap()), secret);
+    assert_eq!(source(uninstall, credentials.to_str().unwrap()), secret);
     assert_eq!(source(pod, "/etc/tidegate/kubeconfig/other/kubeconfig"), ("other".to_owned(), "kubeconfig".to_owned()));
-    for pod in [pod, test] {
+    for pod in [pod, test, uninstall] {
         let environment = pod["containers"][0]["env"].as_array().unwrap();
         let roots = environment.iter().find(|variable| variable["name"] == "SSL_CERT_FILE").unwrap();
         let found = source(pod, roots["value"].as_str().unwrap());
@@ -187,7 +189,7 @@ fn the_program_takes_the_arguments_and_the_installation() {
     let file = home.path().join("installation.yaml");
     std::fs::write(&file, text).unwrap();
     let pods = pods(&values);
-    let [pod, test] = &pods[..] else { panic!("two pods") };
+    let [pod, test, uninstall] = &pods[..] else { panic!("three pods") };
     let cache = home.path().join("cache").display().to_string();
     let (code, text) = said(pod, &[("--config=", file.display().to_string()), ("--cache=", cache)]);
     assert!(text.contains("failed to find the pod's service account"), "{text}");
@@ -201,6 +203,8 @@ fn the_program_takes_the_arguments_and_the_installation() {
     let (code, text) = said(test, &replaced);
     assert!(text.contains("has no branch tidegate/prod/state"), "{code:?}: {text}");
     assert_ne!(code, Some(0), "no record, no success");
+    // Who never wrote a record has no open run.
+    assert_eq!(said(uninstall, &replaced), (Some(0), String::new()));
 }
 
 #[test]

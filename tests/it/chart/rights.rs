@@ -63,6 +63,7 @@ fn x_18_there_is_no_crd_no_webhook_and_no_secret() {
         "ClusterRoleBinding",
         "ConfigMap",
         "Deployment",
+        "Job",
         "NetworkPolicy",
         "Pod",
         "PodDisruptionBudget",
