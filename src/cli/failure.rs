@@ -63,4 +63,10 @@ macro_rules! from {
     };
 }
 
-from!(crate::git::GitError, crate::sim::stage::StageError, std::io::Error, serde_json::Error);
+from!(
+    crate::git::GitError,
+    crate::sim::stage::StageError,
+    super::validate::Unreadable,
+    std::io::Error,
+    serde_json::Error
+);
