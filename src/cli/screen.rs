@@ -72,15 +72,24 @@ impl Screen {
         ExitCode::from(failure.code())
     }
 
-    /// Asks a question that only `y` or `yes` agrees to. Where nobody can answer (no terminal) the command line was the
-    /// answer.
+    /// Whether there is somebody who can be asked.
+    ///
+    /// # Errors
+    /// When there is no terminal, with what to do instead.
+    pub(super) fn can_ask(&self) -> Result<(), Failure> {
+        if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+            return Ok(());
+        }
+        Err(Failure::usage(
+            "there is no terminal to ask on whether this shall be done; pass --yes to do it without being asked",
+        ))
+    }
+
+    /// Asks a question that only `y` or `yes` agrees to.
     ///
     /// # Errors
     /// When the terminal cannot be read.
     pub(super) fn agreed(&self, question: &str) -> Result<bool, Failure> {
-        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-            return Ok(true);
-        }
         let mut err = anstream::stderr().lock();
         err.write_all(format!("{question} [y/N] ").as_bytes())?;
         err.flush()?;
