@@ -33,14 +33,14 @@ impl Screen {
         Self { ink: if colourful { Ink::Colour } else { Ink::Plain }, format: global.output }
     }
 
-    /// Prints text. A reader that has gone away ends the program quietly, as it does `head`.
+    /// Prints text.
     ///
     /// # Errors
-    /// When standard output cannot be written for another reason.
+    /// When the reader has gone away, which ends the program quietly, or standard output cannot be written.
     pub(super) fn print(&self, text: &str) -> Result<(), Failure> {
         let mut out = anstream::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::NobodyReads),
             result => Ok(result?),
         }
     }
@@ -64,6 +64,9 @@ impl Screen {
     /// Says on standard error what went wrong.
     #[must_use]
     pub(super) fn fail(&self, failure: &Failure) -> ExitCode {
+        if let Failure::NobodyReads = failure {
+            return ExitCode::SUCCESS;
+        }
         let colourful = anstream::AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
         let ink = if colourful { Ink::Colour } else { Ink::Plain };
         let text = format!("{} {}\n", ink.bad("error:"), failure.text());
