@@ -77,7 +77,8 @@ pub(super) struct WordArgs {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Takes a run back: all traffic returns to the stable version, the candidate goes, and its revision is not \
-                  started again before `tidegate retry` or a change of its manifests. Asks first on a terminal.",
+                  started again before `tidegate retry` or a change of its manifests. Asks first; without a terminal --yes has to \
+                  be given.",
     after_help = "Example:
   tidegate abort shop/podinfo --reason \"checkout is slow\" --yes"
 )]
@@ -127,8 +128,8 @@ pub(super) struct RetryArgs {
 #[derive(Debug, Args)]
 #[command(
     long_about = "Goes back to a version that was promoted before, within its rollback window: prepared, then all traffic \
-                  at once, without phases, approvals, windows or freezes. The version left is refused. Asks first on a \
-                  terminal.",
+                  at once, without phases, approvals, windows or freezes. The version left is refused. Asks first; \
+                  without a terminal --yes has to be given.",
     after_help = "Examples:
   tidegate rollback shop/podinfo --yes
   tidegate rollback shop/podinfo --to 5-1b2c3d4e --reason \"cart is empty for some\""
@@ -152,7 +153,7 @@ pub(super) struct Asked {
     ask: Ask,
 }
 
-/// Whether a person at a terminal is asked first.
+/// Whether a person is asked first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ask {
     Yes,
@@ -213,6 +214,14 @@ fn person(text: &str) -> Result<Person, String> {
 /// Writes a decision, or shows it.
 pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failure> {
     let Asked { verb, args, ask } = asked;
+    if ask == Ask::Yes && !args.dry_run {
+        screen.can_ask()?;
+    }
+    let length = args.reason.as_deref().map_or(0, |reason| reason.chars().count());
+    if length > decision::MAX_REASON {
+        let most = decision::MAX_REASON;
+        return Err(Failure::usage(format!("the text of --reason has {length} characters; at most {most} are kept")));
+    }
     let access = if args.dry_run { Access::Read } else { Access::Write };
     let mut repository = Repository::open(&args.repository, access).await?;
     let author = args.author.clone().or_else(|| repository.person());

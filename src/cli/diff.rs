@@ -14,7 +14,6 @@ use crate::manifest::installation::Caps;
 use crate::manifest::load;
 use crate::manifest::set::SetFiles;
 use crate::record::text::plain;
-use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use similar::TextDiff;
@@ -117,7 +116,7 @@ async fn wanted_files(args: &DiffArgs, repository: &Repository) -> Result<Files,
     let dir = args.dir.as_deref().or(repository.root()).ok_or_else(|| {
         Failure::usage("there is no working copy to compare with; name one with --dir, or a branch with --branch")
     })?;
-    Ok(validate::read(dir).with_context(|| format!("cannot read {}", dir.display()))?)
+    Ok(validate::read(dir)?)
 }
 
 fn wanted(id: &RolloutId, files: &Files) -> Result<Rollout, Failure> {

@@ -14,6 +14,9 @@ pub(super) enum Failure {
     /// The repository has no record yet: exit code 1.
     #[error("{0}")]
     NoRecord(String),
+    /// Nobody reads what is printed any more, as after `| head`: nothing is said, and all is well.
+    #[error("nobody reads what is printed")]
+    NobodyReads,
     /// It could not be done: exit code 1.
     #[error("{0:#}")]
     Failed(#[from] anyhow::Error),
@@ -34,6 +37,7 @@ impl Failure {
     #[must_use]
     pub(super) fn code(&self) -> u8 {
         match self {
+            Self::NobodyReads => 0,
             Self::Usage(_) | Self::NoRepository(_) => 2,
             Self::NoRecord(_) | Self::Failed(_) => 1,
         }
@@ -63,4 +67,10 @@ macro_rules! from {
     };
 }
 
-from!(crate::git::GitError, crate::sim::stage::StageError, std::io::Error, serde_json::Error);
+from!(
+    crate::git::GitError,
+    crate::sim::stage::StageError,
+    super::validate::Unreadable,
+    std::io::Error,
+    serde_json::Error
+);

@@ -3,6 +3,7 @@
 use super::failure::Failure;
 use super::screen::Screen;
 use super::{Cli, Exit};
+use anyhow::Context;
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
@@ -32,10 +33,11 @@ pub(super) fn command(args: &ManArgs, screen: &Screen) -> Result<Exit, Failure> 
     let mut main = Cli::command();
     main.build();
     if let Some(dir) = &args.dir {
-        std::fs::create_dir_all(dir)?;
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
         for command in main.get_subcommands().chain([&main]) {
             let name = command.get_display_name().unwrap_or_else(|| command.get_name());
-            std::fs::write(dir.join(format!("{name}.1")), page(command)?)?;
+            let path = dir.join(format!("{name}.1"));
+            std::fs::write(&path, page(command)?).with_context(|| format!("cannot write {}", path.display()))?;
         }
     } else {
         screen.print(&String::from_utf8_lossy(&page(&main)?))?;

@@ -17,6 +17,7 @@ mod repository;
 mod run;
 mod schema;
 mod screen;
+mod shell;
 mod status;
 mod ui;
 pub mod validate;

@@ -6,18 +6,17 @@ mod offline;
 use super::Exit;
 use super::args::RepositoryArgs;
 use super::failure::Failure;
-use super::repository::{Access, Repository};
+use super::repository::{Access, Records, Repository};
 use super::screen::{Screen, now};
 use super::ui::{self, Ink, Paint, Table};
 use super::validate;
-use crate::manifest::installation::Caps;
-use crate::manifest::load::{self, Loaded};
+use crate::manifest::load::Loaded;
+use crate::manifest::policy;
 use crate::record::state::Time;
-use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Show what tidegate would do with these files
 #[derive(Debug, Args)]
@@ -32,7 +31,7 @@ use std::path::PathBuf;
   tidegate plan --kubeconfig ~/.kube/config"
 )]
 pub(super) struct PlanArgs {
-    /// The root of a working copy
+    /// A working copy, or a directory in it
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// Also lists rollouts that nothing happens to
@@ -143,20 +142,17 @@ pub(super) struct ActionView {
 
 /// Shows what would happen.
 pub(super) async fn command(args: PlanArgs, screen: &Screen) -> Result<Exit, Failure> {
-    let dir = &args.dir;
-    let files = validate::read(dir).with_context(|| format!("cannot read {}", dir.display()))?;
-    let loaded = load::load(&files, &Caps::default());
-    let repository = match args.without_record {
-        true => None,
-        false => match Repository::open(&args.repository, Access::Read).await {
-            Ok(repository) => Some(repository),
-            Err(Failure::NoRecord(_) | Failure::NoRepository(_)) if args.kubeconfig.is_none() => None,
-            Err(failure) => return Err(failure),
-        },
-    };
+    let root = validate::root(&args.dir)?.ok_or_else(|| no_policy(&args.dir))?;
+    let loaded = validate::loaded(&root)?;
+    let against = against(&args, &root).await?;
     let now = now();
-    let mut plan = offline::plan(&loaded, repository.as_ref(), now).await?;
-    if let (Some(kubeconfig), Some(repository)) = (&args.kubeconfig, &repository) {
+    let mut plan = match &against {
+        Against::Record(repository) => offline::plan(&loaded, repository, now).await?,
+        Against::Nothing(compared) => {
+            offline::planned(&loaded, &Records::new(), &offline::Promotions::new(), compared, now)
+        }
+    };
+    if let (Some(kubeconfig), Against::Record(repository)) = (&args.kubeconfig, &against) {
         live::add(&mut plan, &loaded, repository, kubeconfig, now).await?;
     }
     if !args.all {
@@ -164,6 +160,40 @@ pub(super) async fn command(args: PlanArgs, screen: &Screen) -> Result<Exit, Fai
     }
     screen.show(&plan, |plan, ink| text(plan, now, ink))?;
     Ok(if loaded.errors().is_empty() { Exit::Done } else { Exit::Findings })
+}
+
+fn no_policy(dir: &Path) -> Failure {
+    let (dir, file) = (dir.canonicalize().unwrap_or_else(|_| dir.to_owned()), policy::FILE);
+    Failure::usage(format!(
+        "there is no {file} in {}, nor above it in the same repository; go to the clone of your deployments, whose root \
+         has that file, or name it: tidegate plan DIR",
+        dir.display()
+    ))
+}
+
+/// What the files are compared with.
+enum Against {
+    Record(Box<Repository>),
+    /// Nothing, in words.
+    Nothing(String),
+}
+
+async fn against(args: &PlanArgs, root: &Path) -> Result<Against, Failure> {
+    let alone = "no record, as if nothing had ever run";
+    if args.without_record {
+        return Ok(Against::Nothing(alone.to_owned()));
+    }
+    match Repository::open_from(root, &args.repository, Access::Read).await {
+        Ok(repository) => Ok(Against::Record(Box::new(repository))),
+        // Nothing has ever run.
+        Err(Failure::NoRecord(why)) if args.kubeconfig.is_none() => {
+            Ok(Against::Nothing(format!("{alone}, since {}", why.lines().next().unwrap_or_default())))
+        }
+        Err(Failure::NoRepository(why)) if args.kubeconfig.is_none() => Err(Failure::NoRepository(format!(
+            "{why}\nThere is no record to compare with. To see what the files alone come to: tidegate plan --without-record"
+        ))),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// What is wrong with files that name no rollout, and with the policy.

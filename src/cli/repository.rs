@@ -60,7 +60,12 @@ pub(super) type Records = BTreeMap<RolloutId, Result<Record, String>>;
 impl Repository {
     /// Finds the repository, looks up the branches of all instances, and chooses one.
     pub(super) async fn open(args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
-        let place = Place::find(args)?;
+        Self::open_from(Path::new("."), args, access).await
+    }
+
+    /// The same for the clone that `dir` lies in, if no repository is named.
+    pub(super) async fn open_from(dir: &Path, args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
+        let place = Place::find(dir, args)?;
         let cache = Cache::of(place.clone.as_deref()).context("cannot make a directory for the Git cache")?;
         let mut config = RemoteConfig::new(place.url.clone());
         config.credentials_file.clone_from(&args.credentials_file);
@@ -319,13 +324,14 @@ struct Place {
 }
 
 impl Place {
-    fn find(args: &RepositoryArgs) -> Result<Self, Failure> {
+    fn find(dir: &Path, args: &RepositoryArgs) -> Result<Self, Failure> {
         let here = std::env::current_dir().context("cannot tell the current directory")?;
         let (copy, address, base) = match &args.repo {
             None => {
-                let copy = WorkingCopy::discover(&here)?;
-                let address = copy.remote(&args.remote).ok_or_else(|| no_repository(&copy, &args.remote))?;
-                let base = copy.root().or(copy.git_dir()).unwrap_or(&here).to_owned();
+                let dir = here.join(dir);
+                let copy = WorkingCopy::discover(&dir)?;
+                let address = copy.remote(&args.remote).ok_or_else(|| no_repository(&copy, &dir, &args.remote))?;
+                let base = copy.root().or(copy.git_dir()).unwrap_or(&dir).to_owned();
                 (copy, address, base)
             }
             Some(repo) if repo.contains("://") || instead_of_ssh(repo).is_some() => {
@@ -333,6 +339,7 @@ impl Place {
             }
             Some(repo) => {
                 let dir = here.join(repo);
+                is_directory(&dir)?;
                 let copy = WorkingCopy::discover(&dir)?;
                 // A clone stands for its remote; a repository without one is the repository itself.
                 let address = copy.remote(&args.remote).unwrap_or_else(|| ".".to_owned());
@@ -383,11 +390,21 @@ fn url_of(address: &str, base: &Path) -> Result<RemoteUrl, Failure> {
         None => address.to_owned(),
         Some(path) => {
             let path = if path == "." { base.to_owned() } else { base.join(path) };
+            is_directory(&path)?;
             let path = path.canonicalize().with_context(|| format!("there is no repository at {}", path.display()))?;
             path.to_str().map(ToOwned::to_owned).ok_or_else(|| Failure::usage("the repository's path is not UTF-8"))?
         }
     };
     address.parse().map_err(|error| Failure::usage(format!("{error}")))
+}
+
+/// A repository on this machine is a directory.
+fn is_directory(path: &Path) -> Result<(), Failure> {
+    let found = path.metadata().with_context(|| format!("there is no repository at {}", path.display()))?;
+    if found.is_dir() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{} is a file; a repository is a directory, or a URL", path.display())))
 }
 
 /// The https address that most hosts give the same repository: of `ssh://git@HOST/PATH` and `git@HOST:PATH`.
@@ -403,10 +420,18 @@ fn instead_of_ssh(address: &str) -> Option<String> {
     (name && !path.starts_with(':')).then(|| format!("https://{host}/{}", plain(path.trim_start_matches('/'))))
 }
 
-fn no_repository(copy: &WorkingCopy, remote: &str) -> Failure {
-    Failure::NoRepository(match copy.git_dir() {
-        Some(_) => format!("this clone has no remote {remote:?}; choose another with --remote, or use --repo URL"),
-        None => "this directory is in no Git clone; go to the clone of your deployments, or use --repo URL".to_owned(),
+fn no_repository(copy: &WorkingCopy, dir: &Path, remote: &str) -> Failure {
+    let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    Failure::NoRepository(match copy.root().or(copy.git_dir()) {
+        Some(clone) => format!(
+            "the clone {} has no remote {remote:?}; choose another with --remote, or use --repo URL",
+            // Git ends it with a slash.
+            clone.components().as_path().display()
+        ),
+        None => format!(
+            "the directory {} is in no Git clone; go to the clone of your deployments, or use --repo URL",
+            dir.display()
+        ),
     })
 }
 

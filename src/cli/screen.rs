@@ -33,14 +33,14 @@ impl Screen {
         Self { ink: if colourful { Ink::Colour } else { Ink::Plain }, format: global.output }
     }
 
-    /// Prints text. A reader that has gone away ends the program quietly, as it does `head`.
+    /// Prints text.
     ///
     /// # Errors
-    /// When standard output cannot be written for another reason.
+    /// When the reader has gone away, which ends the program quietly, or standard output cannot be written.
     pub(super) fn print(&self, text: &str) -> Result<(), Failure> {
         let mut out = anstream::stdout().lock();
         match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Failure::NobodyReads),
             result => Ok(result?),
         }
     }
@@ -64,6 +64,9 @@ impl Screen {
     /// Says on standard error what went wrong.
     #[must_use]
     pub(super) fn fail(&self, failure: &Failure) -> ExitCode {
+        if let Failure::NobodyReads = failure {
+            return ExitCode::SUCCESS;
+        }
         let colourful = anstream::AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
         let ink = if colourful { Ink::Colour } else { Ink::Plain };
         let text = format!("{} {}\n", ink.bad("error:"), failure.text());
@@ -72,15 +75,24 @@ impl Screen {
         ExitCode::from(failure.code())
     }
 
-    /// Asks a question that only `y` or `yes` agrees to. Where nobody can answer (no terminal) the command line was the
-    /// answer.
+    /// Whether there is somebody who can be asked.
+    ///
+    /// # Errors
+    /// When there is no terminal, with what to do instead.
+    pub(super) fn can_ask(&self) -> Result<(), Failure> {
+        if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+            return Ok(());
+        }
+        Err(Failure::usage(
+            "there is no terminal to ask on whether this shall be done; pass --yes to do it without being asked",
+        ))
+    }
+
+    /// Asks a question that only `y` or `yes` agrees to.
     ///
     /// # Errors
     /// When the terminal cannot be read.
     pub(super) fn agreed(&self, question: &str) -> Result<bool, Failure> {
-        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-            return Ok(true);
-        }
         let mut err = anstream::stderr().lock();
         err.write_all(format!("{question} [y/N] ").as_bytes())?;
         err.flush()?;

@@ -6,11 +6,11 @@ use super::Exit;
 use super::failure::Failure;
 use super::screen::Screen;
 use super::ui::Ink;
-use crate::manifest::diagnostic::Diagnostic;
+use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Loaded};
-use crate::manifest::{oid, yaml};
+use crate::manifest::{oid, policy, yaml};
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 "
 )]
 pub struct ValidateArgs {
-    /// The directory to check: the root of a working copy
+    /// The directory to check: a working copy, or a directory in it
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 }
@@ -68,8 +68,9 @@ pub enum Colour {
 /// # Errors
 /// When the directory cannot be read.
 pub(super) fn command(args: &ValidateArgs, screen: &Screen) -> Result<Exit, Failure> {
-    let unreadable = |error: io::Error| Failure::usage(format!("cannot read {}: {error}", args.dir.display()));
-    let loaded = load::load(&read(&args.dir).map_err(unreadable)?, &Caps::default());
+    let unreadable = |error: Unreadable| Failure::usage(format!("{:#}", anyhow::Error::new(error)));
+    let dir = root(&args.dir).map_err(unreadable)?.unwrap_or_else(|| args.dir.clone());
+    let loaded = loaded(&dir).map_err(unreadable)?;
     let errors = loaded.errors();
     let colour = match screen.ink {
         Ink::Colour => Colour::Always,
@@ -82,25 +83,75 @@ pub(super) fn command(args: &ValidateArgs, screen: &Screen) -> Result<Exit, Fail
 /// Validates the directory.
 #[must_use]
 pub fn validate(dir: &Path, output: Output, colour: Colour) -> Report {
-    match read(dir) {
-        Ok(files) => report(&load::load(&files, &Caps::default()), output, colour),
-        Err(error) => Report { text: format!("error: cannot read {}: {error}\n", dir.display()), code: 2 },
+    match loaded(dir) {
+        Ok(loaded) => report(&loaded, output, colour),
+        Err(error) => Report { text: format!("error: {:#}\n", anyhow::Error::new(error)), code: 2 },
     }
+}
+
+/// A file or a directory that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}", path.display())]
+pub struct Unreadable {
+    path: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+/// Names the path in what the system says.
+fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Unreadable {
+    move |source| Unreadable { path: path.to_owned(), source }
+}
+
+/// The root of the repository that a directory lies in: the nearest one with a policy, from there up to the root of the
+/// Git clone.
+///
+/// # Errors
+/// When the directory is not there.
+pub(super) fn root(dir: &Path) -> Result<Option<PathBuf>, Unreadable> {
+    let whole = dir.canonicalize().map_err(unreadable(dir))?;
+    let has = |dir: &Path, name: &str| dir.join(name).symlink_metadata().is_ok();
+    for above in whole.ancestors() {
+        if has(above, policy::FILE) {
+            // As it was named, if it was.
+            return Ok(Some(if above == whole { dir } else { above }.to_owned()));
+        }
+        if has(above, ".git") {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// All that the files of a directory say.
+///
+/// # Errors
+/// When a directory or a file cannot be read.
+pub(super) fn loaded(dir: &Path) -> Result<Loaded, Unreadable> {
+    let mut loaded = load::load(&read(dir)?, &Caps::default());
+    for missing in loaded.policy.as_mut().err().into_iter().flatten() {
+        if missing.code == Code::PolicyMissing {
+            // Only here it is known which directory was taken for the root.
+            let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+            missing.found = format!("there is no policy in {}", whole.display());
+        }
+    }
+    Ok(loaded)
 }
 
 /// Reads a directory as Git would store it: `.git` is left out, links are noted and never followed.
 ///
 /// # Errors
 /// When a directory or a file cannot be read.
-pub fn read(dir: &Path) -> io::Result<Files> {
+pub fn read(dir: &Path) -> Result<Files, Unreadable> {
     let (mut files, mut open) = (Files::new(), vec![(dir.to_owned(), None::<RepoPath>)]);
     while let Some((dir, base)) = open.pop() {
-        for entry in fs::read_dir(&dir)? {
-            let entry = entry?;
+        for entry in fs::read_dir(&dir).map_err(unreadable(&dir))? {
+            let entry = entry.map_err(unreadable(&dir))?;
             if entry.file_name() == ".git" {
                 continue;
             }
-            let kind = entry.file_type()?;
+            let kind = entry.file_type().map_err(unreadable(&entry.path()))?;
             let Some(path) = repo_path(base.as_ref(), &entry.file_name().to_string_lossy()) else {
                 let name = entry.file_name().to_string_lossy().into_owned();
                 let safe = name.replace(|c: char| c.is_control() || "\\:%~\u{fffd}".contains(c), "_");
@@ -113,8 +164,7 @@ pub fn read(dir: &Path) -> io::Result<Files> {
             } else if kind.is_symlink() {
                 files.insert(path, Entry::Symlink);
             } else if kind.is_file() {
-                let bytes = contents(&entry.path())?;
-                files.insert(path, Entry::File { blob: oid::blob(&bytes), bytes });
+                files.insert(path, file(&entry.path())?);
             }
         }
     }
@@ -128,12 +178,19 @@ fn repo_path(base: Option<&RepoPath>, name: &str) -> Option<RepoPath> {
     }
 }
 
-/// The content, at most one byte more than any file of ours may have: enough to refuse it.
-fn contents(path: &Path) -> io::Result<Arc<[u8]>> {
+/// The file with its content; without, if that is more than any file of ours may have.
+fn file(path: &Path) -> Result<Entry, Unreadable> {
+    let most = u64::try_from(yaml::MAX_BYTES).unwrap_or(u64::MAX);
+    let file = fs::File::open(path).map_err(unreadable(path))?;
+    let size = file.metadata().map_err(unreadable(path))?.len();
     let mut bytes = Vec::new();
-    let most = u64::try_from(yaml::MAX_BYTES).unwrap_or(u64::MAX) + 1;
-    fs::File::open(path)?.take(most).read_to_end(&mut bytes)?;
-    Ok(bytes.into())
+    if size <= most {
+        file.take(most + 1).read_to_end(&mut bytes).map_err(unreadable(path))?;
+    }
+    // It may have grown meanwhile.
+    let size = size.max(bytes.len() as u64);
+    let bytes: Arc<[u8]> = bytes.into();
+    Ok(if size > most { Entry::TooLarge { size } } else { Entry::File { blob: oid::blob(&bytes), bytes } })
 }
 
 /// The findings as text or JSON.
@@ -230,4 +287,22 @@ pub fn rendered(diagnostic: &Diagnostic, level: Level<'_>, colour: Colour) -> St
         Colour::Always => Renderer::styled(),
     };
     format!("{}\n\n", renderer.render(&[group]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let gone = dir.path().join("gone");
+        // A directory can be opened like a file, and then not be read.
+        let texts = [read(&gone).unwrap_err(), root(&gone).unwrap_err(), file(dir.path()).unwrap_err()];
+        let texts = texts.map(|error| format!("{:#}", anyhow::Error::new(error)));
+        let wanted = [&gone, &gone, dir.path()].map(|path: &Path| format!("cannot read {}: ", path.display()));
+        for (text, wanted) in texts.iter().zip(wanted) {
+            assert!(text.starts_with(&wanted) && text.matches("os error").count() == 1, "{text}");
+        }
+    }
 }

@@ -145,16 +145,16 @@ impl Walk<'_> {
 
     fn file(&mut self, entry: &TreeEntry<'_>, path: &RepoPath) -> Result<Entry, GitError> {
         let failed = |error| GitError::local(&format!("read the file {path}"), error);
-        let blob: BlobId = entry.id().to_string().parse().expect("40 hex digits, because libgit2 was built for SHA-1");
         let (size, _) = self.odb.read_header(entry.id()).map_err(failed)?;
         let size = size as u64;
         if size > self.limits.blob_bytes {
-            return Ok(Entry::TooLarge { blob, size });
+            return Ok(Entry::TooLarge { size });
         }
         self.bytes += size;
         if self.bytes > self.limits.fetch_bytes {
             return Err(limit("the size of all files in bytes", self.limits.fetch_bytes));
         }
+        let blob: BlobId = entry.id().to_string().parse().expect("40 hex digits, because libgit2 was built for SHA-1");
         let object = self.repository.find_blob(entry.id()).map_err(failed)?;
         Ok(Entry::File { blob, bytes: object.content().into() })
     }

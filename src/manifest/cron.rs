@@ -21,11 +21,12 @@ pub struct Cron {
     schedules: Vec<Schedule>,
 }
 
-/// A text that is not a cron expression that tidegate understands.
+/// A text that is not a cron expression that tidegate understands. The texts say what was found, a colon, and what was
+/// expected: the schema's reports are made of these two.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CronError {
     /// Not five fields.
-    #[error("{found:?} has {count} fields; five are expected: minute, hour, day of month, month, day of week")]
+    #[error("{found:?} is not five fields but {count}: minute, hour, day of month, month and day of week")]
     Fields {
         /// The text, cut to 80 characters.
         found: String,
@@ -33,17 +34,17 @@ pub enum CronError {
         count: usize,
     },
     /// A part of a field makes no sense.
-    #[error("{found:?} in the {field} field: {rule}")]
+    #[error("{found:?} is not a valid {field}: {rule}")]
     Part {
         /// Which field.
         field: &'static str,
         /// The part, cut to 80 characters.
         found: String,
-        /// What is expected there.
+        /// What is expected there, as a noun phrase.
         rule: String,
     },
     /// All fields are right, but no day is ever like that.
-    #[error("a day of the calendar: {found:?} never comes, no year has such a day")]
+    #[error("{found:?} is not a day of any year: a day of the calendar")]
     Never {
         /// The text.
         found: String,
@@ -62,9 +63,9 @@ const MONTHS: &[&str] = &["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug"
 const DAYS: &[&str] = &["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 const MINUTE: Field = Field { name: "minute", min: 0, max: 59, names: &[] };
 const HOUR: Field = Field { name: "hour", min: 0, max: 23, names: &[] };
-const DAY_OF_MONTH: Field = Field { name: "day-of-month", min: 1, max: 31, names: &[] };
+const DAY_OF_MONTH: Field = Field { name: "day of month", min: 1, max: 31, names: &[] };
 const MONTH: Field = Field { name: "month", min: 1, max: 12, names: MONTHS };
-const DAY_OF_WEEK: Field = Field { name: "day-of-week", min: 0, max: 7, names: DAYS };
+const DAY_OF_WEEK: Field = Field { name: "day of week", min: 0, max: 7, names: DAYS };
 
 impl Field {
     fn refuse(&self, found: &str, rule: impl Into<String>) -> CronError {
@@ -78,7 +79,11 @@ impl Field {
         let digits = !text.is_empty() && text.len() <= 2 && text.bytes().all(|c| c.is_ascii_digit());
         match text.parse() {
             Ok(number) if digits && (self.min..=self.max).contains(&number) => Ok(number),
-            Ok(_) | Err(_) => Err(self.refuse(text, format!("a number from {} to {} is expected", self.min, self.max))),
+            Ok(_) | Err(_) => {
+                let names = self.names.first().zip(self.names.last());
+                let names = names.map_or(String::new(), |(first, last)| format!(", or a name from {first} to {last}"));
+                Err(self.refuse(text, format!("a number from {} to {}{names}", self.min, self.max)))
+            }
         }
     }
 
@@ -90,16 +95,16 @@ impl Field {
         let (first, last) = match range.split_once('-') {
             _ if range == "*" => (self.min, self.max),
             Some((first, last)) => (self.number(first)?, self.number(last)?),
-            None if step.is_some() => return Err(self.refuse(text, "a step stands after * or a range, as in */15")),
+            None if step.is_some() => return Err(self.refuse(text, "a step after * or a range, as in */15")),
             None => (self.number(range)?, self.number(range)?),
         };
         if first > last {
-            return Err(self.refuse(text, "a range goes up; write two, as in 22-23,0-2"));
+            return Err(self.refuse(text, "a range that goes up, or two, as in 22-23,0-2"));
         }
         let step = match step.map(str::parse::<usize>) {
             None => 1,
             Some(Ok(step)) if (1..=59).contains(&step) => step,
-            Some(_) => return Err(self.refuse(text, "a step is a number from 1 to 59")),
+            Some(_) => return Err(self.refuse(text, "a step from 1 to 59")),
         };
         Ok((first..=last).step_by(step).collect())
     }
@@ -247,11 +252,25 @@ mod tests {
     #[test]
     fn errors_say_what_to_write() {
         let error = |text: &str| text.parse::<Cron>().expect_err(text).to_string();
-        insta::assert_snapshot!([error("0 9 * *"), error("0 9 * * 9"), error("0 22-2 * * *"), error("0 0 31 4 *")].join("\n"), @r#"
-        "0 9 * *" has 4 fields; five are expected: minute, hour, day of month, month, day of week
-        "9" in the day-of-week field: a number from 0 to 7 is expected
-        "22-2" in the hour field: a range goes up; write two, as in 22-23,0-2
-        a day of the calendar: "0 0 31 4 *" never comes, no year has such a day
+        let texts = [
+            "0 9 * *",
+            "@daily",
+            "61 9 * * *",
+            "0 9 * * 9",
+            "0 22-2 * * *",
+            "5/15 * * * *",
+            "*/0 * * * *",
+            "0 0 31 4 *",
+        ];
+        insta::assert_snapshot!(texts.map(error).join("\n"), @r#"
+        "0 9 * *" is not five fields but 4: minute, hour, day of month, month and day of week
+        "@daily" is not five fields but 1: minute, hour, day of month, month and day of week
+        "61" is not a valid minute: a number from 0 to 59
+        "9" is not a valid day of week: a number from 0 to 7, or a name from sun to sat
+        "22-2" is not a valid hour: a range that goes up, or two, as in 22-23,0-2
+        "5/15" is not a valid minute: a step after * or a range, as in */15
+        "*/0" is not a valid minute: a step from 1 to 59
+        "0 0 31 4 *" is not a day of any year: a day of the calendar
         "#);
     }
 

@@ -64,6 +64,9 @@ impl DecisionAction {
     }
 }
 
+/// The longest reason, in characters.
+pub const MAX_REASON: usize = 1_024;
+
 /// The name of a decision's file without its directory and number: `7-9ac41f02-tenth`, `7-9ac41f02-abort`.
 fn stem(decision: &Decision) -> String {
     let last = match &decision.action {
@@ -133,8 +136,8 @@ fn fits(path: &RepoPath, decision: &Decision) -> bool {
 
 /// The file of a decision: its path and its text. `n` tells repeated decisions apart; approvals have none.
 ///
-/// Characters that cannot be seen, or that no file of ours may hold, are left out of the reason, which is cut to 1,024
-/// characters.
+/// Characters that cannot be seen, or that no file of ours may hold, are left out of the reason, which is cut to
+/// [`MAX_REASON`].
 #[must_use]
 pub fn print(decision: &Decision, n: Option<u32>) -> (RepoPath, String) {
     let Decision { rollout, run, action, reason } = decision;
@@ -152,7 +155,7 @@ pub fn print(decision: &Decision, n: Option<u32>) -> (RepoPath, String) {
     }
     // JSON's quoting is YAML's, but for these control characters: JSON leaves them as they are.
     let kept = |c: &char| !is_invisible(*c) && !matches!(c, '\u{7f}'..='\u{9f}');
-    let reason: String = reason.iter().flat_map(|r| r.chars()).filter(kept).take(1_024).collect();
+    let reason: String = reason.iter().flat_map(|r| r.chars()).filter(kept).take(MAX_REASON).collect();
     if !reason.trim().is_empty() {
         let _ = writeln!(text, "  reason: {}", serde_json::Value::from(reason));
     }

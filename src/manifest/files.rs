@@ -117,8 +117,6 @@ pub enum Entry {
     },
     /// A regular file above the installation's limit. Its bytes were not read.
     TooLarge {
-        /// The id of its content.
-        blob: BlobId,
         /// Its size in bytes.
         size: u64,
     },

@@ -125,7 +125,9 @@ fn overlaps(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec
     let Some(root) = parsed.documents.first() else { return Vec::new() };
     let mut found = Vec::new();
     for (name, tenant) in tenants {
-        let inner = tenants.iter().filter(|(other, t)| *other != name && tenant.path.is_within(&t.path));
+        // Of two with the same directory the second is told.
+        let within = |t: &raw::Tenant| tenant.path.is_within(&t.path);
+        let inner = tenants.iter().filter(|(other, t)| within(t) && (*other < name || tenant.path != t.path));
         for (other, _) in inner {
             let mark = root.locate(&format!("/spec/tenants/{name}/path"));
             let text = format!("the directory {} belongs to tenant {other} already", tenant.path);
@@ -170,8 +172,7 @@ fn strangers(parsed: &Parsed, spec: &raw::PolicySpec) -> Vec<Diagnostic> {
 /// # Errors
 /// What is wrong with it.
 pub fn check_cron(text: &str) -> Result<(), String> {
-    let parsed = text.parse::<Cron>().map(|_| ());
-    parsed.map_err(|error| format!("{} is not a schedule: {error}", quoted(text)))
+    text.parse::<Cron>().map(|_| ()).map_err(|error| error.to_string())
 }
 
 /// Whether the text is an IANA time zone.
@@ -198,6 +199,48 @@ mod tests {
         }
         assert!(check_zone("Europe/Berlin").is_ok() && check_zone("UTC").is_ok());
         assert!(check_zone("Mars/Olympus").is_err() && check_zone("").is_err());
+    }
+
+    fn said(text: &str) -> String {
+        let errors = parse(&"tidegate.yaml".parse().unwrap(), text.as_bytes()).unwrap_err();
+        errors.iter().map(|d| format!("{}:{} {}; expected {}\n", d.line, d.column, d.found, d.expected)).collect()
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_schedule_is_found_and_what_is_right_is_expected() {
+        let text = "\
+apiVersion: tidegate.io/v1alpha1
+kind: Policy
+spec:
+  tenants: {}
+  windows:
+    a: {cron: \"0 9 * *\", duration: 8h, zone: UTC}
+    b: {cron: \"0 9 * * 9\", duration: 8h, zone: UTC}
+    c: {cron: \"0 22-2 * * *\", duration: 8h, zone: UTC}
+    d: {cron: \"0 0 31 4 *\", duration: 8h, zone: Mars/Olympus}
+";
+        insta::assert_snapshot!(said(text), @r#"
+        6:15 "0 9 * *" is not five fields but 4; expected minute, hour, day of month, month and day of week
+        7:15 "9" is not a valid day of week; expected a number from 0 to 7, or a name from sun to sat
+        8:15 "22-2" is not a valid hour; expected a range that goes up, or two, as in 22-23,0-2
+        9:15 "0 0 31 4 *" is not a day of any year; expected a day of the calendar
+        9:49 "Mars/Olympus" is not a time zone; expected the name of an IANA zone, such as Europe/Berlin or UTC
+        "#);
+    }
+
+    #[test]
+    fn two_tenants_of_one_directory_are_one_conflict() {
+        let text = "\
+apiVersion: tidegate.io/v1alpha1
+kind: Policy
+spec:
+  tenants:
+    shop: {path: teams/shop, namespaces: [shop], clusters: [home]}
+    Sub: {path: teams/shop, namespaces: [sub], clusters: [home]}
+    sub: {path: teams/shop, namespaces: [sub], clusters: [home]}
+";
+        insta::assert_snapshot!(said(text), @r#"6:5 "Sub" is not a valid name in tenants; expected lower-case letters, digits and '-'"#);
+        insta::assert_snapshot!(said(&text.replace("    Sub", "    # Sub")), @"7:17 the directory teams/shop belongs to tenant shop already; expected directories that do not overlap");
     }
 
     #[test]

@@ -171,12 +171,7 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
     let shown = root.at(&pointer).map(show).unwrap_or_default();
     let one = match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            let known = known_fields::<T>(error);
-            return unexpected
-                .iter()
-                .take(MOST)
-                .map(|field| unknown_field(source, root, &pointer, field, &known))
-                .collect();
+            return unexpected_fields::<T>(source, root, &pointer, error, unexpected);
         }
         ValidationErrorKind::Required { property } => {
             let field = property.as_str().unwrap_or_default();
@@ -205,6 +200,12 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
             }
             diagnostic
         }
+        // Headers alone have names with a rule of their own.
+        ValidationErrorKind::PropertyNames { error } => {
+            let name = error.instance().as_str().unwrap_or_default();
+            let found = format!("{} is not the name of a header", quoted(name));
+            source.at(root.locate_key(&pointer, name), Code::Schema, found, HEADER_NAME)
+        }
         ValidationErrorKind::Pattern { pattern } => {
             at(format!("{shown} has characters that do not belong here"), format!("a text of the form {pattern}"))
         }
@@ -219,6 +220,24 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
         _ => at(error.to_string(), format!("what the schema of {} says", T::KIND)),
     };
     vec![one]
+}
+
+fn unexpected_fields<T: File>(
+    source: &Source,
+    root: &Node,
+    pointer: &str,
+    error: &ValidationError<'_>,
+    unexpected: &[String],
+) -> Vec<Diagnostic> {
+    let known = known_fields::<T>(error);
+    let told = |field: &String| match &known {
+        Some(known) => unknown_field(source, root, pointer, field, known),
+        None => {
+            let found = format!("{} is not a valid name in {}", quoted(field), field_name(pointer));
+            source.at(root.locate_key(pointer, field), Code::Schema, found, "lower-case letters, digits and '-'")
+        }
+    };
+    unexpected.iter().take(MOST).map(told).collect()
 }
 
 fn wrong_type<T: File>(
@@ -243,6 +262,8 @@ fn wrong_type<T: File>(
         at(found, expected)
     }
 }
+
+const HEADER_NAME: &str = "1 to 256 letters, digits and characters of !#$%&'*+.^_`|~-";
 
 fn inside(pointer: &str) -> String {
     if pointer.is_empty() { String::new() } else { format!(" in {}", field_name(pointer)) }
@@ -323,9 +344,11 @@ fn schema_of<T: File>(error: &ValidationError<'_>) -> Option<&'static Value> {
     Some(here)
 }
 
-fn known_fields<T: File>(error: &ValidationError<'_>) -> Vec<String> {
-    let fields = schema_of::<T>(error).and_then(|s| s.get("properties")).and_then(Value::as_object);
-    fields.map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
+/// The fields that there are; none if people name them.
+fn known_fields<T: File>(error: &ValidationError<'_>) -> Option<Vec<String>> {
+    let schema = schema_of::<T>(error).filter(|schema| schema.get("patternProperties").is_none())?;
+    let fields = schema.get("properties").and_then(Value::as_object);
+    Some(fields.map(|fields| fields.keys().cloned().collect()).unwrap_or_default())
 }
 
 /// The values of an enum with documented variants, which schemars writes as `oneOf` with `const`.

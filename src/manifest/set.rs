@@ -222,7 +222,7 @@ fn add(
 pub(super) fn unreadable(path: &RepoPath, entry: &Entry) -> (Code, String, String) {
     match entry {
         Entry::File { .. } => (Code::FileMissing, format!("{path} is not where a file may be"), REGULAR.to_owned()),
-        Entry::TooLarge { size, .. } => {
+        Entry::TooLarge { size } => {
             (Code::TooLarge, format!("{path} is a file of {size} bytes"), format!("at most {} bytes", yaml::MAX_BYTES))
         }
         Entry::BadName { name } => {

@@ -4,6 +4,7 @@
 //! stops at limits that no real manifest reaches. Mistakes that leave the structure readable are collected, so that
 //! one look shows all of them.
 
+mod mistaken;
 mod node;
 mod scalar;
 
@@ -46,32 +47,38 @@ pub struct Parsed {
 /// Reads a file.
 #[must_use]
 pub fn parse(path: &RepoPath, bytes: &[u8], dialect: Dialect) -> Parsed {
-    let refused = |diagnostic: Diagnostic| Parsed {
-        source: Source::new(path.clone(), String::new()),
+    // The source goes on with it, so that whoever knows that it holds a secret can silence what is quoted.
+    let refused = |source: Source, diagnostic: Diagnostic| Parsed {
+        source,
         documents: Vec::new(),
         diagnostics: vec![diagnostic],
         complete: false,
     };
     if bytes.len() > MAX_BYTES {
         let found = format!("a file of {} bytes", bytes.len());
-        return refused(Diagnostic::of_file(path, Code::TooLarge, found, format!("at most {MAX_BYTES} bytes")));
+        let diagnostic = Diagnostic::of_file(path, Code::TooLarge, found, format!("at most {MAX_BYTES} bytes"));
+        return refused(Source::new(path.clone(), String::new()), diagnostic);
     }
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => {
-            let found = format!("byte {} is not UTF-8", error.valid_up_to());
-            return refused(
-                Diagnostic::of_file(path, Code::Encoding, found, "UTF-8 without a byte order mark")
-                    .help("save the file as UTF-8"),
-            );
-        }
-    };
-    let source = Source::new(path.clone(), text.to_owned());
-    match odd_character(&source, dialect) {
-        Some((diagnostic, Odd::Unreadable)) => refused(diagnostic),
+    let source = Source::new(path.clone(), String::from_utf8_lossy(bytes).into_owned());
+    if let Err(error) = std::str::from_utf8(bytes) {
+        let (before, after) = bytes.split_at(error.valid_up_to());
+        let mark = end_of(&String::from_utf8_lossy(before));
+        let found = format!("the byte 0x{:02X} is not UTF-8 here", after.first().copied().unwrap_or_default());
+        let diagnostic = source.at(mark, Code::Encoding, found, "UTF-8 without a byte order mark");
+        return refused(source, diagnostic.help("save the file as UTF-8"));
+    }
+    let parsed = match odd_character(&source, dialect) {
+        Some((diagnostic, Odd::Unreadable)) => return refused(source, diagnostic),
         Some((diagnostic, Odd::Invisible)) => Builder::new(source, dialect, vec![diagnostic]).run(),
         None => Builder::new(source, dialect, Vec::new()).run(),
-    }
+    };
+    mistaken::told(parsed)
+}
+
+/// The place right behind a text.
+fn end_of(text: &str) -> Mark {
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    Mark { line: text.matches('\n').count() + 1, column: last.chars().count() + 1, length: 1 }
 }
 
 /// How bad a character is.

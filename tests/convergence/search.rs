@@ -109,7 +109,7 @@ fn setting(name: &str) -> Option<u64> {
 #[test]
 fn x_13_random_worlds_keep_the_promise_and_come_to_the_same_end() {
     if let Some(seed) = setting("TIDEGATE_SEED") {
-        let tracing = tracing_subscriber::EnvFilter::from_env("TIDEGATE_LOG");
+        let tracing = tracing_subscriber::EnvFilter::from_env("TIDEGATE_WORLD_LOG");
         tracing_subscriber::fmt().with_env_filter(tracing).with_test_writer().try_init().ok();
         match try_seed(seed, &mut BTreeMap::new(), None) {
             Some(failure) => panic!("{}", shrunk(failure, None).told()),

@@ -18,7 +18,7 @@ use tidegate::manifest::files::{Entry, Files, RepoPath};
 use tidegate::manifest::ids::{CommitId, InstanceName, Namespace, ObjectName, Revision, RolloutId, RunId, StepName};
 use tidegate::manifest::installation::{self, Caps};
 use tidegate::manifest::yaml::{self, Content, Dialect, Node};
-use tidegate::manifest::{load, oid, set};
+use tidegate::manifest::{load, set};
 use tidegate::plan::input::{Desired, Recorded};
 use tidegate::record::branches::Head;
 use tidegate::record::store;
@@ -168,7 +168,7 @@ impl Tree {
                 Thing::Text(text) => file(&text.bytes(&[ROLLOUT.to_owned(), manifests("3")])),
                 Thing::Symlink => Entry::Symlink,
                 Thing::Submodule => Entry::Submodule,
-                Thing::TooLarge => Entry::TooLarge { blob: oid::blob(b""), size: u64::MAX },
+                Thing::TooLarge => Entry::TooLarge { size: u64::MAX },
                 Thing::BadName(piece) => Entry::BadName { name: piece.0.clone() },
             };
             files.insert(name, entry);

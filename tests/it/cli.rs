@@ -81,11 +81,7 @@ impl Story {
     }
 
     async fn spawn(&self, command: &mut Command) -> Said {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        command.env_clear().env("PATH", path).env("HOME", self.home.path()).env("GIT_CONFIG_NOSYSTEM", "1");
-        let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Said { out: text(output.stdout), err: text(output.stderr), code: output.status.code().unwrap() }
+        spawn(self.home.path(), command).await
     }
 
     /// The person's command, in the clone.
@@ -117,6 +113,20 @@ impl Story {
         self.origin.commit("main", &[(path, Some(text.as_bytes()))], "change");
         self.git(&self.clone(), &["fetch", "--quiet"]).await;
     }
+}
+
+/// Runs a program without a terminal, with the settings of a person who lives there.
+async fn spawn(home: &Path, command: &mut Command) -> Said {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    command.env_clear().env("PATH", path).env("HOME", home).env("GIT_CONFIG_NOSYSTEM", "1");
+    let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Said { out: text(output.stdout), err: text(output.stderr), code: output.status.code().unwrap() }
+}
+
+/// Runs tidegate in a directory, for somebody without settings.
+async fn tidegate(dir: &Path, arguments: &[&str]) -> Said {
+    spawn(dir, Command::new(env!("CARGO_BIN_EXE_tidegate")).current_dir(dir).args(arguments)).await
 }
 
 /// The example repository's rollout of podinfo, in that namespace, with short times.
@@ -153,6 +163,16 @@ async fn a_version_goes_its_whole_way_by_commands() {
     said.ends(1);
     let plan = story.tidegate(&["plan"]).await.ends(0);
     assert!(plan.contains("first sight"), "{plan}");
+
+    // Wherever in the clone somebody stands, it is the same repository.
+    let below = story.clone().join("teams/shop");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    let elsewhere = story.spawn(command.current_dir(&below).arg("plan")).await.ends(0);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    let named = story.spawn(command.current_dir("/").arg("plan").arg(&below)).await.ends(0);
+    assert_eq!((&elsewhere, &named), (&plan, &plan));
+    let since = "as if nothing had ever run, since http";
+    assert!(plan.contains(since) && plan.contains("has no branch tidegate/<instance>/state"), "{plan}");
 
     // A stranger is told what is missing.
     let url = story.server.url("fleet");
@@ -199,4 +219,81 @@ async fn a_version_goes_its_whole_way_by_commands() {
     let why = story.tidegate(&["why", "podinfo", "-o", "json"]).await.json();
     assert_eq!((&why["phase"], &why["refused"][0]["outcome"]), (&"Steady".into(), &"RolledBack".into()), "{why}");
     assert_ne!(why["promoted"], status["promoted"]);
+}
+
+#[tokio::test]
+async fn who_cannot_be_asked_has_to_say_yes() {
+    let dir = tempfile::tempdir().unwrap();
+    for word in ["abort", "rollback"] {
+        let said = tidegate(dir.path(), &[word, "shop/podinfo"]).await;
+        assert!(said.err.lines().count() == 1 && said.err.contains("pass --yes"), "{}", said.err);
+        said.ends(2);
+    }
+}
+
+#[tokio::test]
+async fn a_reason_that_would_be_cut_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let said = tidegate(dir.path(), &["hold", "shop/podinfo", "--reason", &"ü".repeat(1_025)]).await;
+    assert!(said.err.contains("has 1025 characters; at most 1024"), "{}", said.err);
+    said.ends(2);
+    let said = tidegate(dir.path(), &["hold", "shop/podinfo", "--reason", &"ü".repeat(1_024)]).await;
+    assert!(said.err.contains("is in no Git clone"), "{}", said.err);
+    said.ends(2);
+}
+
+#[tokio::test]
+async fn files_are_those_of_the_repository_that_a_directory_lies_in() {
+    let home = tempfile::tempdir().unwrap();
+    let (home, shown) = (home.path(), |path: &Path| path.canonicalize().unwrap().display().to_string());
+    let clone = home.join("clone");
+    for (path, text) in example("shop") {
+        std::fs::create_dir_all(clone.join(&path).parent().unwrap()).unwrap();
+        std::fs::write(clone.join(&path), text).unwrap();
+    }
+    let below = clone.join("teams/shop");
+    // No repository, or one that is no clone of another: there is nothing that the files could be compared with.
+    let said = tidegate(&below, &["plan"]).await;
+    let missing = format!("error: the directory {} is in no Git clone;", shown(&clone));
+    assert!(said.err.starts_with(&missing) && said.err.contains("tidegate plan --without-record"), "{}", said.err);
+    said.ends(2);
+    spawn(home, Command::new("git").arg("init").arg("--quiet").arg(&clone)).await.ends(0);
+    let said = tidegate(&below, &["plan"]).await;
+    let missing = format!("error: the clone {} has no remote \"origin\";", shown(&clone));
+    assert!(said.err.starts_with(&missing) && said.err.contains("tidegate plan --without-record"), "{}", said.err);
+    said.ends(2);
+    let plan = tidegate(&below, &["plan", "--without-record"]).await.ends(0);
+    assert!(plan.contains("shop/podinfo  first sight") && plan.contains("Compared with no record"), "{plan}");
+    assert_eq!(tidegate(&below, &["validate"]).await.ends(0), tidegate(&clone, &["validate"]).await.ends(0));
+
+    // Without a policy it is no repository of ours.
+    std::fs::remove_file(clone.join("tidegate.yaml")).unwrap();
+    std::fs::write(home.join("tidegate.yaml"), "that of another repository").unwrap();
+    let said = tidegate(&below, &["plan", "--without-record"]).await;
+    assert!(said.err.contains(&format!("there is no tidegate.yaml in {},", shown(&below))), "{}", said.err);
+    said.ends(2);
+    let text = tidegate(&clone, &["validate"]).await.ends(1);
+    assert!(text.contains(&format!("there is no policy in {}\n", shown(&clone))), "{text}");
+}
+
+#[tokio::test]
+async fn what_cannot_be_used_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file").display().to_string();
+    std::fs::write(&file, "").unwrap();
+    let gone = dir.path().join("gone").display().to_string();
+    let cases: [(&[&str], &str, i32); 6] = [
+        (&["status", "--repo", &file], "is a file; a repository is a directory, or a URL", 2),
+        (&["status", "--repo", &format!("file://{file}")], "is a file; a repository is a directory, or a URL", 2),
+        (&["status", "--repo", &gone], "there is no repository at", 1),
+        (&["man", "--dir", &file], "cannot make the directory", 1),
+        (&["validate", &gone], "cannot read", 2),
+        (&["plan", &gone], "cannot read", 1),
+    ];
+    for (arguments, why, code) in cases {
+        let said = tidegate(dir.path(), arguments).await;
+        let name = if arguments.contains(&gone.as_str()) { &gone } else { &file };
+        assert!(said.err.contains(why) && said.err.contains(name.as_str()), "{arguments:?}: {}", said.err);
+        assert_eq!(said.code, code, "{arguments:?}");
+    }
 }

@@ -1,12 +1,21 @@
 //! The world in a process, shown by the real program as a newcomer meets it.
 
 use crate::tree::source_dir;
+use std::path::Path;
 use std::process::{Output, Stdio};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
+
+/// The demo, as somebody calls it by its path.
+fn called() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    // Cargo, which runs the tests, says that it runs the program.
+    command.env_remove("CARGO_PKG_NAME").arg("demo").kill_on_drop(true);
+    command
+}
 
 async fn demo(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_tidegate")).arg("demo").args(arguments).output().await.unwrap()
+    called().args(arguments).output().await.unwrap()
 }
 
 /// What it printed, without the times on the left, which depend on how fast the machine is.
@@ -56,7 +65,7 @@ fn recording_is_of(told: &[String]) {
 #[tokio::test]
 async fn a_newcomer_sees_a_good_version_go_out_and_a_bad_one_come_back() {
     let scratch = tempfile::tempdir().unwrap();
-    let directory = scratch.path().join("world");
+    let directory = scratch.path().join("Ana's world");
     let shown = directory.display().to_string();
     let output = demo(&["--auto", "--speed", "max", "--dir", &shown]).await;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -96,12 +105,12 @@ async fn a_newcomer_sees_a_good_version_go_out_and_a_bad_one_come_back() {
     // What it says to look at is there.
     let commands: Vec<&str> = told.iter().map(String::as_str).filter(|line| line.contains("fleet.git")).collect();
     let repository = directory.join("fleet.git").display().to_string();
-    let [_, log, why] = &commands[..] else { panic!("{commands:#?}") };
-    let mut git = Command::new("git");
-    let said = git.args(log.split(' ').skip(1)).output().await.unwrap();
-    assert!(log.contains(&repository) && String::from_utf8(said.stdout).unwrap().lines().count() > 20, "{log}");
-    let mut tidegate = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    let said = String::from_utf8(tidegate.args(why.split(' ').skip(1)).output().await.unwrap().stdout).unwrap();
+    let [stays, log, why] = &commands[..] else { panic!("{commands:#?}") };
+    assert!(stays.contains(&repository), "{stays}");
+    let (mut shell, mut other) = (Command::new("sh"), Command::new("sh"));
+    let said = shell.args(["-c", log]).output().await.unwrap();
+    assert!(String::from_utf8(said.stdout).unwrap().lines().count() > 20, "{log}");
+    let said = String::from_utf8(other.args(["-c", why]).output().await.unwrap().stdout).unwrap();
     assert!(said.starts_with("shop/podinfo  Failed, since ") && said.contains("ago)"), "{why}: {said}");
     let again = demo(&["--auto", "--speed", "max", "--dir", &shown]).await;
     assert_eq!(again.status.code(), Some(2));
@@ -113,21 +122,56 @@ async fn who_ends_the_run_of_the_good_version_is_told_so() {
     let scratch = tempfile::tempdir().unwrap();
     let directory = scratch.path().join("world");
     let repository = directory.join("fleet.git").display().to_string();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    command.args(["demo", "--dir"]).arg(&directory).stdout(Stdio::piped()).kill_on_drop(true);
-    let mut demo = command.spawn().unwrap();
+    let mut demo = called().arg("--dir").arg(&directory).stdout(Stdio::piped()).spawn().unwrap();
     let (mut picture, mut written) = (demo.stdout.take().unwrap(), Vec::new());
     while !String::from_utf8_lossy(&written).contains("prepare → tenth") {
         assert_ne!(picture.read_buf(&mut written).await.unwrap(), 0, "{}", String::from_utf8_lossy(&written));
     }
-    let mut abort = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    let said = abort.args(["abort", "shop/podinfo", "--yes", "--repo", &repository]).output().await.unwrap();
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    // Nobody is asked, so a word is meant only if it says so. The demo is the same after the first.
+    for (more, code) in [([].as_slice(), 2), (&["--yes"], 0)] {
+        let mut abort = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        abort.args(["abort", "shop/podinfo", "--repo", &repository]).args(more).stdin(Stdio::null());
+        let said = abort.output().await.unwrap();
+        assert_eq!(said.status.code(), Some(code), "{}", String::from_utf8_lossy(&said.stderr));
+    }
     picture.read_to_end(&mut written).await.unwrap();
     let output = Output { status: demo.wait().await.unwrap(), stdout: written, stderr: Vec::new() };
     assert!(output.status.success());
     let wanted = ["Users stay on version 1, as somebody has ended the run.", "-revert undoes version 2 on main"];
     says(&told(&output), &wanted);
+}
+
+/// The demo with its directory below this one, left after its first line: what it printed.
+async fn left(scratch: &Path, leave: impl AsyncFnOnce(&mut Child, &mut Vec<u8>)) -> String {
+    let mut command = called();
+    let mut demo = command.env("TMPDIR", scratch).stdout(Stdio::piped()).spawn().unwrap();
+    let mut written = Vec::new();
+    while !String::from_utf8_lossy(&written).contains("first sight") {
+        assert_ne!(demo.stdout.as_mut().unwrap().read_buf(&mut written).await.unwrap(), 0);
+    }
+    assert_eq!(std::fs::read_dir(scratch).unwrap().count(), 1);
+    leave(&mut demo, &mut written).await;
+    assert!(demo.wait().await.unwrap().success());
+    String::from_utf8(written).unwrap()
+}
+
+#[tokio::test]
+async fn who_leaves_before_the_end_leaves_nothing_behind() {
+    let scratch = tempfile::tempdir().unwrap();
+    let words = left(scratch.path(), async |demo, written| {
+        let id = demo.id().unwrap().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().await.unwrap().success());
+        demo.stdout.as_mut().unwrap().read_to_end(written).await.unwrap();
+    });
+    let words = words.await;
+    assert!(
+        words.contains("Nothing of it stays. To look into the repository: ") && words.contains(" demo --dir DIR"),
+        "{words}"
+    );
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+    // Nor who reads no further, as with `| head`.
+    left(scratch.path(), async |demo, _| drop(demo.stdout.take())).await;
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
 /// The demo in a terminal that `script` makes, into which these bytes are typed as soon as it is drawn on; all that it wrote.

@@ -11,6 +11,7 @@ mod terminal;
 use super::Exit;
 use super::failure::Failure;
 use super::screen::{Screen, now};
+use super::shell;
 use crate::reconcile::controller::{Once, Options};
 use crate::sim::stage::Stage;
 use anyhow::Context;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
-use story::Story;
+use story::{End, Story};
 use terminal::{Key, Terminal};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -53,7 +54,8 @@ pub(super) struct DemoArgs {
     /// How many seconds pass in the world in one second here, or `max` for as fast as it goes
     #[arg(long, value_name = "N", default_value = "3")]
     speed: Speed,
-    /// A new directory for the repository [default: one below the system's temporary directory]
+    /// A new directory for the repository, which stays. Default: one below the system's temporary directory, which stays
+    /// if the story is told to its end
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -91,8 +93,8 @@ pub(super) fn runtime() -> std::io::Result<Runtime> {
 /// Plays the story.
 pub(super) async fn command(args: DemoArgs, screen: &Screen) -> Result<Exit, Failure> {
     let Speed(speed) = args.speed;
-    let directory = directory(args.dir)?;
-    let stage = Arc::new(Stage::new(&directory, now() - AGO)?);
+    let mut home = Home::new(args.dir)?;
+    let stage = Arc::new(Stage::new(&home.path, now() - AGO)?);
     let (heard, keys) = mpsc::unbounded_channel();
     let (tempo, paced) = watch::channel(speed);
     // A log would be written across the picture.
@@ -121,15 +123,57 @@ pub(super) async fn command(args: DemoArgs, screen: &Screen) -> Result<Exit, Fai
         tracing::error!(?ended, "the controller ended");
     });
     let mut story = Story::new(stage, teller, keys, tempo)?;
-    story.play(args.auto || !drawn).await?;
-    let words = story.last_words();
+    let words = match story.play(args.auto || !drawn).await? {
+        End::Left if home.stays == Stays::IfTold => {
+            format!("\nNothing of it stays. To look into the repository: {} demo --dir DIR\n", shell::program())
+        }
+        End::Told | End::Left => {
+            home.stays = Stays::Yes;
+            story.last_words()
+        }
+    };
     // The picture goes, the last words stay.
     drop(story);
+    // Who works in the directory ends before it goes.
+    tasks.shutdown().await;
     screen.print(&words)?;
     Ok(Exit::Done)
 }
 
-/// A directory that nothing else uses.
+/// The directory of a world, which nothing else uses.
+struct Home {
+    path: PathBuf,
+    stays: Stays,
+}
+
+/// What becomes of the directory when the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stays {
+    /// It stays.
+    Yes,
+    /// It goes, as nobody has asked for it or was told of it.
+    IfTold,
+}
+
+impl Home {
+    fn new(asked: Option<PathBuf>) -> Result<Self, Failure> {
+        let stays = if asked.is_some() { Stays::Yes } else { Stays::IfTold };
+        Ok(Self { path: directory(asked)?, stays })
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        // Git may be at work on another thread and put a file where all was removed.
+        let mut attempts = 0..5;
+        while self.stays == Stays::IfTold && attempts.next().is_some() {
+            if std::fs::remove_dir_all(&self.path).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
 fn directory(asked: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let directory = match asked {
         Some(directory) => directory,

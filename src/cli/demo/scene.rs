@@ -33,6 +33,18 @@ pub(super) struct Ask {
     pub command: String,
 }
 
+impl Ask {
+    /// The command, on two lines where it does not fit on one: it can be copied as it stands.
+    fn lines(&self, width: usize) -> Vec<String> {
+        match self.command.split_once(" --repo ") {
+            Some((word, place)) if self.command.chars().count() > width => {
+                vec![format!("{word} \\"), format!("  --repo {place}")]
+            }
+            Some(_) | None => vec![self.command.clone()],
+        }
+    }
+}
+
 /// What is so at one moment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Scene {
@@ -139,9 +151,10 @@ impl Scene {
         // So much room that what is below does not jump with every sentence.
         let mut told = wrapped(&self.sentence, width);
         if let Some(ask) = &self.asks {
-            told.extend(["Press m to merge it, or say it in another terminal:".to_owned(), ask.command.clone()]);
+            told.push("Press m to merge it, or say it in another terminal:".to_owned());
+            told.extend(ask.lines(width));
         }
-        told.resize_with(if gap().is_some() { 3 } else { 1 }, String::new);
+        told.resize_with(if gap().is_some() { told.len().max(3) } else { 1 }, String::new);
         lines.extend(told.into_iter().map(|text| Line::of(text, None)));
         lines.extend(gap());
         lines.push(fact("steps", self.steps(width.saturating_sub(FACTS))));

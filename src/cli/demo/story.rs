@@ -5,6 +5,7 @@ use super::scene::{Ask, Scene, Tempo, sentence};
 use super::terminal::Key;
 use crate::cli::failure::Failure;
 use crate::cli::repository::Record;
+use crate::cli::shell;
 use crate::cli::view;
 use crate::git::RefName;
 use crate::manifest::ids::{CommitId, RolloutId};
@@ -37,6 +38,15 @@ impl<E: Into<Failure>> From<E> for Stop {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
+}
+
+/// How far the story was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// To its end.
+    Told,
+    /// Somebody left before.
+    Left,
 }
 
 pub(super) struct Story {
@@ -73,9 +83,10 @@ impl Story {
     ///
     /// # Errors
     /// When the world breaks. To leave is no error.
-    pub(super) async fn play(&mut self, nobody_is_asked: bool) -> Result<(), Failure> {
+    pub(super) async fn play(&mut self, nobody_is_asked: bool) -> Result<End, Failure> {
         match self.chapters(nobody_is_asked).await {
-            Ok(()) | Err(Stop::Left) => Ok(()),
+            Ok(()) => Ok(End::Told),
+            Err(Stop::Left) => Ok(if self.scene.over { End::Told } else { End::Left }),
             Err(Stop::Failed(failure)) => Err(failure),
         }
     }
@@ -125,6 +136,7 @@ impl Story {
     #[must_use]
     pub(super) fn last_words(&self) -> String {
         let repository = self.stage.repository().display().to_string();
+        let (program, quoted) = (shell::program(), shell::quoted(&repository));
         let mut out = String::from("\n");
         let record = self.record.as_ref().map(|record| &record.state);
         if let Some(pull) = record.and_then(|record| record.revert.as_ref()) {
@@ -133,10 +145,10 @@ impl Story {
         }
         out.push_str(&format!("The repository stays in {repository}. Look around:\n"));
         if record.is_some() {
-            out.push_str(&format!("  git -C {repository} log --oneline tidegate/world/state\n"));
-            out.push_str(&format!("  tidegate why {} --repo {repository}\n", self.id));
+            out.push_str(&format!("  git -C {quoted} log --oneline tidegate/world/state\n"));
+            out.push_str(&format!("  {program} why {} --repo {quoted}\n", self.id));
         } else {
-            out.push_str(&format!("  git -C {repository} log --all\n"));
+            out.push_str(&format!("  git -C {quoted} log --all\n"));
         }
         out.push_str(
             "Then do it yourself: ./try, in a clone of tidegate, is such a world with a real Kubernetes API.\n",
@@ -149,7 +161,8 @@ impl Story {
     async fn approval(&mut self, nobody_is_asked: bool) -> Result<(), Stop> {
         let record = self.until(|record| request(record).is_some() || went_back(record)).await?;
         let Some(branch) = request(&record) else { return Ok(()) };
-        let command = format!("tidegate approve {} --repo {}", self.id, self.stage.repository().display());
+        let repository = shell::quoted(&self.stage.repository().display().to_string());
+        let command = format!("{} approve {} --repo {repository}", shell::program(), self.id);
         self.scene.asks = Some(Ask { request: branch.clone(), command });
         if self.asked == Tempo::Max && !nobody_is_asked {
             // Nobody can be asked as fast as it goes.

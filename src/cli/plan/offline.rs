@@ -21,11 +21,8 @@ use std::collections::BTreeMap;
 /// The sets that are promoted, by rollout: what new ones are compared with.
 pub(super) type Promotions = BTreeMap<RolloutId, Result<Set, String>>;
 
-/// What would happen, from the files and, if there is one, the record.
-pub(super) async fn plan(loaded: &Loaded, repository: Option<&Repository>, now: Time) -> Result<PlanView, Failure> {
-    let Some(repository) = repository else {
-        return Ok(planned(loaded, &Records::new(), &Promotions::new(), "no record, as if nothing had ever run", now));
-    };
+/// What would happen, from the files and the record.
+pub(super) async fn plan(loaded: &Loaded, repository: &Repository, now: Time) -> Result<PlanView, Failure> {
     let records = repository.records().await?;
     let mut promotions = Promotions::new();
     for (id, record) in &records {

@@ -117,6 +117,65 @@ fn attack_36_encodings() {
     assert_eq!(lf.documents[0].value(), crlf.documents[0].value());
 }
 
+/// What is said of a file, with its place.
+fn said(bytes: &[u8]) -> Vec<String> {
+    let parsed = parse(&"a.yaml".parse().unwrap(), bytes, Dialect::Kubernetes);
+    parsed.diagnostics.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_first_byte_that_is_not_utf_8_has_a_place() {
+    let said = said("a: ü\r\nb: é".bytes().chain([0xff, 0xfe]).collect::<Vec<u8>>().as_slice());
+    assert_eq!(
+        said,
+        [
+            "a.yaml:2:5: Encoding: the byte 0xFF is not UTF-8 here; expected UTF-8 without a byte order mark (save the file \
+          as UTF-8)"
+        ]
+    );
+}
+
+#[test]
+fn a_merge_conflict_is_called_so() {
+    let text = "a: no\nspec:\n<<<<<<< HEAD\n  image: x:1\n=======\n  image: x:2\n>>>>>>> theirs\n";
+    for text in [text.to_owned(), text.replace('\n', "\r\n"), text.replace("<<<<<<< HEAD\n", "\n")] {
+        let parsed = own(&text);
+        let line = if text.contains("<<<") { 3 } else { 5 };
+        assert_eq!(codes(&parsed), [(1, 4, Code::AmbiguousScalar), (line, 1, Code::Syntax)], "{text}");
+        assert_eq!(parsed.diagnostics[1].found, "a merge conflict is not resolved");
+        assert!(
+            !parsed.complete && parsed.documents[0].text_at("/a") == Some("no"),
+            "what was read still tells a name"
+        );
+    }
+    assert_eq!(said(b"a: |\n  <<<<<<< HEAD\n  >>>>>>> x\n"), Vec::<String>::new());
+}
+
+#[test]
+fn a_template_is_called_so() {
+    let templates = [
+        ("{{- if .Values.on }}\nkind: Service\n{{- end }}\n", (1, 1)),
+        ("{{/* a comment */}}\nkind: Service\n", (1, 1)),
+        ("kind: Service\nmetadata:\n  name: {{ include \"x.fullname\" . }}\n", (3, 9)),
+        ("kind: Service\nmetadata:\n  name: {{ .Release.Name }}-web # it's\n", (3, 9)),
+        ("kind: Service\nmetadata:\n  labels:\n    {{- toYaml .Values.labels | nindent 4 }}\n", (4, 5)),
+        ("image: {{ .Values.image }}\nreplicas: {{ .Values.n }}\n", (1, 8)),
+        ("spec:\n  {{ with .Values.x }}\n  a: {{ .x }}\n  {{ end }}\n", (2, 3)),
+    ];
+    for (text, (line, column)) in templates {
+        let parsed = kubernetes(text);
+        assert_eq!(codes(&parsed), [(line, column, Code::Syntax)], "{text}\n{:#?}", parsed.diagnostics);
+        assert_eq!(parsed.diagnostics[0].found, "this is a Helm template", "{text}");
+    }
+    // What a text says is its own affair, and another mistake keeps its name.
+    let texts = ["a: \"{{ .x }}\"\n", "a: |\n  {{ .x }}\nb: '{{ .y }}'\n", "a: x # {{ .x }}\n", "a: {b: {c: d}}\n"];
+    assert_eq!(texts.map(|text| said(text.as_bytes())).concat(), Vec::<String>::new());
+    for broken in ["a: [\nb: |\n  {{ .x }}\n", "a: |\n  {{ .x }}\n\n\nb: [\n", "a: \"{{ .x }}\n"] {
+        let parsed = kubernetes(broken);
+        assert!(parsed.diagnostics.iter().all(|d| !d.found.contains("template")), "{:#?}", parsed.diagnostics);
+    }
+}
+
 #[test]
 fn attack_41_a_file_of_comments_is_refused_by_its_size() {
     let parsed = own(&"# nothing\n".repeat(MAX_BYTES / 10 + 1));

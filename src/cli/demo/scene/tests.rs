@@ -56,6 +56,17 @@ fn a_terminal_shows_where_it_stands_and_what_to_press() {
 }
 
 #[test]
+fn a_long_command_is_shown_whole() {
+    let mut scene = approval();
+    let command = "./target/release/tidegate approve shop/podinfo --repo '/tmp/a b/fleet.git'";
+    scene.asks.iter_mut().for_each(|ask| command.clone_into(&mut ask.command));
+    let shown = |width| picture(&scene, width, 24);
+    assert!(shown(80).contains(command), "{}", shown(80));
+    let two = "\n./target/release/tidegate approve shop/podinfo \\\n  --repo '/tmp/a b/fleet.git'\n";
+    assert!(shown(70).contains(two), "{}", shown(70));
+}
+
+#[test]
 fn colour_changes_nothing_but_colour() {
     for scene in [approval(), tenth()] {
         let painted = scene.draw(80, 24, Ink::Colour).join("\n");
