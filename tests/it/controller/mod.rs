@@ -10,6 +10,7 @@ mod journeys;
 mod outages;
 mod process;
 mod rest;
+mod rights;
 mod served;
 mod words;
 mod world;
