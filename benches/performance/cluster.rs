@@ -41,7 +41,7 @@ struct Real {
 impl Real {
     async fn new() -> Self {
         let bed = Bed::own().await;
-        let space = bed.space("bench").await;
+        let mut space = bed.space("bench").await;
         let mut fleet = Fleet { routed: OPEN, replicas: 0, ..Fleet::new("bench", 5, ROLLOUTS) };
         let mut others = Vec::new();
         for name in &mut fleet.namespaces {
@@ -49,7 +49,7 @@ impl Real {
             name.clone_from(&other.name);
             others.push(other);
         }
-        space.grant("it", &fleet.namespaces.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        space.serve(&fleet.namespaces).await;
         let repository = Repository::of(&fleet).await;
         let cluster = format!("{{kubeconfigFile: {}}}", space.kubeconfig.display());
         let text = fleet.installation(&repository.url(), &cluster);

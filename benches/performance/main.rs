@@ -30,9 +30,11 @@ mod support {
     pub(crate) mod cluster;
     pub(crate) mod gateway;
     pub(crate) mod git_server;
+    pub(crate) mod helm;
     pub(crate) mod http_backend;
     pub(crate) mod kubeconfig;
     pub(crate) mod origin;
+    pub(crate) mod rights;
 }
 
 use measure::Finding;

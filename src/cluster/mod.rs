@@ -15,7 +15,6 @@ pub mod failure;
 pub mod gap;
 pub mod lease;
 mod migrate;
-pub mod rbac;
 mod request;
 pub mod store;
 mod trim;

@@ -45,7 +45,6 @@ impl Story {
             files.iter().map(|(path, text)| (path.as_str(), Some(text.as_bytes()))).collect();
         origin.commit("main", &files, "first");
         server.require("ana", "s3cret");
-        space.grant("prod", &[]).await;
         let write = |name: &str, text: &str| std::fs::write(home.path().join(name), text).unwrap();
         write("kubeconfig", &std::fs::read_to_string(&space.kubeconfig).unwrap());
         write("password", "ana:s3cret\n");
@@ -53,7 +52,7 @@ impl Story {
         write(
             "installation.yaml",
             &format!(
-                "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: prod\n  \
+                "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  \
                  repository: {{url: \"{}\", branch: main, poll: 1s, credentialsFile: {at}/password}}\n  \
                  clusters: {{home: {{kubeconfigFile: {at}/kubeconfig}}}}\n  caps: {{namespaces: [{}]}}\n",
                 server.url("fleet"),

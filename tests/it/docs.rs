@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
-use tidegate::cluster::rbac::{self, Rule};
 use tidegate::manifest::files::RepoPath;
 use tidegate::manifest::{decision, installation, policy};
 use tidegate::plan::report::Reason;
@@ -148,24 +147,6 @@ fn the_reasons_are_those_of_the_planner() {
         let _ = writeln!(table, "| `{name}` | {} | {} | {hint} | {seen} |", reason.meaning(), reason.owner());
     }
     generated("docs/reasons.md", "reasons", &table);
-}
-
-#[test]
-fn the_rights_are_those_of_the_cluster_room() {
-    let mut table = "| where | API group | resources | verbs |\n|---|---|---|---|\n".to_owned();
-    let instance = "prod".parse().unwrap();
-    for (place, rules) in [
-        ("each namespace that is served", rbac::namespace_rules()),
-        ("its own namespace", rbac::home_rules(&instance)),
-        ("the cluster", rbac::cluster_rules()),
-    ] {
-        for Rule { group, resources, names, verbs } in rules {
-            let group = if group.is_empty() { "core" } else { group };
-            let only = if names.is_empty() { String::new() } else { format!(" named `{}`", names.join("`, `")) };
-            let _ = writeln!(table, "| {place} | {group} | {}{only} | {} |", resources.join(", "), verbs.join(", "));
-        }
-    }
-    generated("docs/security.md", "rights", &table);
 }
 
 /// Where the relative links of a page lead.

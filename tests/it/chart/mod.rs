@@ -10,69 +10,10 @@ mod rights;
 mod series;
 mod values;
 
-use crate::support::cluster::program;
-use crate::tree::source_dir;
-use serde::Deserialize;
+use crate::support::helm::{Release, chart, helm, run};
 use serde_json::{Value, json};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::OnceLock;
-
-/// Where the chart lies.
-fn chart() -> PathBuf {
-    source_dir().join("charts/tidegate")
-}
-
-/// Helm as the test bed's script has built it, without any settings of the machine.
-fn helm() -> Command {
-    static BUILT: OnceLock<bool> = OnceLock::new();
-    let build = source_dir().join("tests/testbed/build");
-    let built = BUILT.get_or_init(|| Command::new(&build).status().is_ok_and(|status| status.success()));
-    assert!(*built, "there is no Helm: run {} and see what it lacks", build.display());
-    let mut helm = Command::new(program("helm"));
-    let settings = Path::new(env!("CARGO_TARGET_TMPDIR")).join("helm");
-    helm.env_clear().env("HOME", &settings).env("KUBECONFIG", "/dev/null");
-    helm
-}
-
-/// Runs it with these values, if it takes any; what it printed, or its complaint.
-fn run(mut helm: Command, values: Option<&Value>) -> Result<String, String> {
-    if values.is_some() {
-        helm.args(["--values", "-"]);
-    }
-    helm.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = helm.spawn().unwrap();
-    let text = values.map(Value::to_string).unwrap_or_default();
-    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
-}
-
-/// A release as `helm template` is told of it.
-struct Release<'a> {
-    name: &'a str,
-    namespace: &'a str,
-}
 
 const RELEASE: Release<'static> = Release { name: "tide", namespace: "delivery" };
-
-impl Release<'_> {
-    /// What the chart makes of these values, as Helm prints it; its complaint if it refuses.
-    fn text(&self, values: &Value) -> Result<String, String> {
-        let mut helm = helm();
-        helm.args(["template", self.name]).arg(chart()).args(["--namespace", self.namespace]);
-        run(helm, Some(values))
-    }
-
-    /// The objects that the chart makes of these values, those of `helm test` too.
-    fn objects(&self, values: &Value) -> Vec<Value> {
-        let text = self.text(values).unwrap_or_else(|why| panic!("{why}"));
-        let documents = serde_yaml::Deserializer::from_str(&text).map(|one| Value::deserialize(one).unwrap());
-        documents.filter(|one| !one.is_null()).collect()
-    }
-}
 
 /// The only object of that kind and name.
 fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {

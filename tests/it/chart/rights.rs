@@ -1,45 +1,135 @@
-//! What the chart grants is what the program needs, and releases do not share a name.
+//! What the chart grants and what for, and that releases do not share a name. That it is what the controller needs is
+//! seen in the audit log: `controller::rights`.
 
-use super::{RELEASE, Release, all, few, find, with};
-use serde::Deserialize;
+use super::{RELEASE, all, few, find, with};
+use crate::docs::generated;
+use crate::support::helm::{Identity, RBAC, Release};
+use crate::support::rights::Right;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
-use tidegate::cluster::rbac;
-use tidegate::manifest::ids::Namespace;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use tidegate::manifest::object::Kind;
 
-const RBAC: [&str; 4] = ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
+/// Where a right holds, as the documents say it.
+const SERVED: &str = "each namespace that is served";
+const HOME: &str = "its own namespace";
+const CLUSTER: &str = "the cluster";
 
-/// Roles and bindings without what differs by intent: their names, which a binding refers to all the same, and labels.
-fn nameless(objects: impl Iterator<Item = Value>) -> BTreeSet<String> {
-    let rbac = objects.filter(|object| RBAC.iter().any(|kind| object["kind"] == *kind));
-    rbac.map(|mut object| {
-        let name = object["metadata"]["name"].take();
-        let reference = object.get_mut("roleRef").map(|reference| reference["name"].take());
-        assert!(reference.is_none_or(|reference| reference == name), "a binding has the name of its role");
-        object["metadata"].as_object_mut().unwrap().remove("labels");
-        object.sort_all_objects();
-        object.to_string()
-    })
-    .collect()
+/// What a right is for: where it holds, its kinds (`""` for all that may stand in a set), its verb, and why. This is
+/// the one place that says so; `docs/security.md` has it as a table.
+const WHY: &[(&str, &str, &str, &str)] = &[
+    (SERVED, "", "list", "what is there, at the start and whenever a watch has lost its place"),
+    (SERVED, "", "watch", "what changes, by whomever"),
+    (SERVED, "", "patch", "server-side apply and its dry runs; field managers of client-side apply are taken over"),
+    (
+        SERVED,
+        "",
+        "create",
+        "server-side apply of what is not there: first sight, a candidate, a new version's other objects",
+    ),
+    (SERVED, "", "get", "the object as it is now, before its field managers or fields of the posture are taken over"),
+    (SERVED, "", "delete", "what the candidate had, and what a new version no longer has"),
+    (SERVED, "pods", "list", "whether pods are ready, and why they are not"),
+    (SERVED, "pods", "watch", "the same, as soon as it changes"),
+    (SERVED, "endpointslices", "list", "which pods receive requests: no weight without a ready one"),
+    (SERVED, "endpointslices", "watch", "the same, as soon as it changes"),
+    (SERVED, "networkpolicies", "list", "whether one covers the pods of stable and not those of the candidate"),
+    (SERVED, "networkpolicies", "watch", "the same, as soon as it changes"),
+    (SERVED, "events", "create", "what happens is told on the target"),
+    (HOME, "configmaps", "list", "the brake, at the start"),
+    (HOME, "configmaps", "watch", "the brake, as soon as it changes"),
+    (
+        HOME,
+        "leases",
+        "create",
+        "the first to lead makes the Lease; a rule by name cannot say so of what is not there yet",
+    ),
+    (HOME, "leases", "get", "who leads, and what is noted of times when nobody observed"),
+    (HOME, "leases", "update", "to lead, to go on leading, to give it back"),
+    (CLUSTER, "namespaces", "get", "its uid says which cluster this is, so that a record is not acted upon in another"),
+];
+
+/// What a release for the instance `prod` in the namespace `tidegate` grants, where rollouts live in `shop`.
+fn granted() -> BTreeSet<Right> {
+    Identity::render("prod", "tidegate", &["shop".to_owned()]).rights
 }
 
-fn documents(yaml: &str) -> impl Iterator<Item = Value> {
-    serde_yaml::Deserializer::from_str(yaml).map(|one| Value::deserialize(one).unwrap())
+fn place(right: &Right) -> &'static str {
+    match right.namespace.as_str() {
+        "shop" => SERVED,
+        "tidegate" => HOME,
+        "" => CLUSTER,
+        other => panic!("{right} is in {other}, which is neither served nor its own"),
+    }
+}
+
+/// The rights that a line of [`WHY`] is about.
+fn meant(right: &Right, (at, kind, verb, _): &(&str, &str, &str, &str)) -> bool {
+    let of_sets = || Kind::MANIFEST.iter().any(|kind| kind.plural() == right.resource);
+    place(right) == *at && right.verb == *verb && if kind.is_empty() { of_sets() } else { right.resource == *kind }
 }
 
 #[test]
-fn x_18_the_chart_grants_what_the_program_needs_and_no_more() {
+fn x_18_every_right_has_one_reason_and_the_documents_tell_it() {
+    let mut table = "| where | kinds | verb | why |\n|---|---|---|---|\n".to_owned();
+    let (mut kinds, mut told) = (String::new(), BTreeMap::<Right, usize>::new());
+    for line in WHY {
+        let rights: Vec<Right> = granted().into_iter().filter(|right| meant(right, line)).collect();
+        assert!(!rights.is_empty(), "no such right is granted: {line:?}");
+        let (at, _, verb, why) = line;
+        let now = rights.iter().map(kind).collect::<Vec<_>>().join(", ");
+        let same = now == kinds;
+        writeln!(table, "| {at} | {} | {verb} | {why} |", if same { "the same" } else { &now }).unwrap();
+        kinds = now;
+        for right in rights {
+            *told.entry(right).or_default() += 1;
+        }
+    }
+    for right in granted() {
+        assert_eq!(told.get(&right), Some(&1), "lines in WHY that say what this is for: {right}");
+    }
+    generated("docs/security.md", "rights", &table);
+}
+
+/// The kind of a right as `kubectl` takes it.
+fn kind(right: &Right) -> String {
+    let Right { group, resource, name, .. } = right;
+    let dot = if group.is_empty() { "" } else { "." };
+    let named = if name.is_empty() { String::new() } else { format!(" named `{name}`") };
+    format!("{resource}{dot}{group}{named}")
+}
+
+#[test]
+fn x_18_nothing_is_granted_that_could_grant_more() {
+    for right in granted() {
+        let writes = !["get", "list", "watch"].contains(&right.verb.as_str());
+        assert!(!["secrets", "roles", "rolebindings", "*"].contains(&right.resource.as_str()), "{right}");
+        assert!(!["*", "impersonate", "escalate", "bind"].contains(&right.verb.as_str()), "{right}");
+        assert!(!right.resource.contains('/'), "{right}");
+        assert!(!(writes && ["namespaces", "pods"].contains(&right.resource.as_str())), "{right}");
+    }
+}
+
+#[test]
+fn x_18_pods_run_as_who_has_the_rights_and_nobody_else_has_them() {
     let objects = RELEASE.objects(&few());
-    let namespaces: [Namespace; 2] = ["shop".parse().unwrap(), "blog".parse().unwrap()];
-    let subject = json!({"kind": "ServiceAccount", "name": "tide--prod", "namespace": "delivery"});
-    let home = "delivery".parse().unwrap();
-    let needed = rbac::manifests(&"prod".parse().unwrap(), &home, &namespaces, &subject);
-    let (needed, granted) = (nameless(documents(&needed)), nameless(objects.clone().into_iter()));
-    assert_eq!(granted.difference(&needed).collect::<Vec<_>>(), Vec::<&String>::new(), "granted, not needed");
-    assert_eq!(needed.difference(&granted).collect::<Vec<_>>(), Vec::<&String>::new(), "needed, not granted");
     let deployment = find(&objects, "Deployment", "tide--prod");
     assert_eq!(deployment["spec"]["template"]["spec"]["serviceAccountName"], "tide--prod");
     assert_eq!(find(&objects, "ServiceAccount", "tide--prod")["automountServiceAccountToken"], false);
+    let account = json!({"kind": "ServiceAccount", "name": "tide--prod", "namespace": "delivery"});
+    for binding in objects.iter().filter(|object| object["subjects"].is_array()) {
+        assert_eq!(binding["subjects"], json!([account]));
+    }
+    // In each namespace the same, and as much without pods.
+    let rights = Right::of(&objects, &account);
+    let alone = Right::of(&RELEASE.objects(&with(&few(), &json!({"replicas": 0}))), &account);
+    assert_eq!(rights, alone);
+    let of = |namespace: &str| -> Vec<Right> {
+        let at = rights.iter().filter(|right| right.namespace == namespace);
+        at.map(|right| Right { namespace: String::new(), ..right.clone() }).collect()
+    };
+    assert!(!of("shop").is_empty());
+    assert_eq!(of("shop"), of("blog"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The room `cluster` against a real API server, as a user who has the rights of `cluster::rbac` and no others; and what
+//! The room `cluster` against a real API server, as a user who has the rights that the chart grants and no others; and what
 //! does not need a real one also against the world in a process, which must not make a difference.
 
 /// Makes tests of functions that take a [`world::World`]: one on a real cluster, one in the process.

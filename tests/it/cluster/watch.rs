@@ -13,7 +13,7 @@ use tidegate::cluster::client::Cluster;
 use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
 use tidegate::gate::brake::BrakeWord;
-use tidegate::manifest::object::{Kind, ObjectRef};
+use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::plan::action::{Expects, Verb};
 use tidegate::target::live::{LiveState, Outcome};
 use tokio::net::{TcpListener, TcpStream};
@@ -129,7 +129,8 @@ async fn the_brake_is_watched(world: World) {
     let until = async |expected| sight.until("the brake", &world, |_| (word() == expected).then_some(())).await;
     until(Some(None)).await;
     let brake = world.config_map("tidegate-brake", json!({"all": "hold", "shop.podinfo": "revert\n"}));
-    world.by_hand(&brake).await;
+    let at_home = ObjectRef { namespace: world.cluster.home().clone(), ..brake.reference().clone() };
+    world.by_hand(&Object::new(at_home, brake.value().clone())).await;
     until(Some(Some(BrakeWord::Revert))).await;
 }
 
@@ -247,7 +248,7 @@ async fn a_kind_that_is_not_served_is_missing_until_it_is() {
         let client = client.clone();
         async move { client.send(request).await }
     });
-    let cluster = Cluster::over(service, world.namespace.clone(), world.cluster.instance()).await.unwrap();
+    let cluster = Cluster::over(service, world.cluster.home().clone(), world.cluster.instance()).await.unwrap();
     let sight = Sight::of(&world, &cluster);
     let live = sight.ready(&world).await;
     assert_eq!(live.missing.iter().collect::<Vec<_>>(), [&Kind::HttpRoute]);

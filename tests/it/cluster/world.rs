@@ -17,7 +17,7 @@ use tidegate::target::live::Outcome;
 pub(crate) struct World {
     /// The cluster admin.
     pub(crate) admin: Client,
-    /// The instance `it`, in that namespace, with the rights that it documents.
+    /// The instance `it`, which serves that namespace, as the ServiceAccount of a release of the chart.
     pub(crate) cluster: Cluster,
     pub(crate) namespace: Namespace,
     /// The instance's user; none in the process.
@@ -40,17 +40,19 @@ impl World {
         Self { admin, cluster, namespace, space: Some(space), api: None }
     }
 
-    /// The same in a cluster in the process, where the instance may only do something in that namespace.
+    /// The same in a cluster in the process, where the instance may only do something in that namespace and its own.
     pub(crate) async fn in_process() -> Self {
         let api = KubeApi::new("2026-03-01T12:00:00Z".parse().unwrap());
-        let namespace: Namespace = "cluster".parse().unwrap();
-        api.change(|world| world.make_namespace(namespace.as_str()));
+        let (namespace, home): (Namespace, Namespace) = ("cluster".parse().unwrap(), "cluster-home".parse().unwrap());
+        for name in [&namespace, &home] {
+            api.change(|world| world.make_namespace(name.as_str()));
+        }
         api.judge(|seen| {
-            let own = matches!(seen.namespace, "cluster" | "");
+            let own = matches!(seen.namespace, "cluster" | "cluster-home" | "");
             if seen.caller == "it" && !own { Verdict::Before(Fault::Forbidden) } else { Verdict::Pass }
         });
         let admin = Client::new(api.caller("admin"), "default");
-        let cluster = Cluster::over(api.caller("it"), namespace.clone(), &"it".parse().unwrap()).await.unwrap();
+        let cluster = Cluster::over(api.caller("it"), home, &"it".parse().unwrap()).await.unwrap();
         Self { admin, cluster, namespace, space: None, api: Some(api) }
     }
 

@@ -11,6 +11,7 @@ mod journeys;
 mod outages;
 mod process;
 mod rest;
+mod rights;
 mod served;
 mod words;
 mod world;

@@ -183,7 +183,7 @@ async fn x_8_a_state_branch_that_is_gone_or_set_back_is_no_record_and_nothing_is
     let name = format!("refs/heads/{STATE}");
     // Renewed every few seconds, the Lease names the newest record that was seen.
     eventually("the anchor", async || {
-        let lease = world.kubectl(&["get", "lease", "tidegate-it", "-o", "yaml"], "").await;
+        let lease = world.kubectl_at_home(&["get", "lease", "tidegate-it", "-o", "yaml"]).await;
         lease.contains(&tip).then_some(())
     })
     .await;
@@ -195,7 +195,7 @@ async fn x_8_a_state_branch_that_is_gone_or_set_back_is_no_record_and_nothing_is
     }
     // A new Lease knows of no record either; the marks in the cluster tell that there was one.
     world.origin.git(&["update-ref", "-d", &name]);
-    world.kubectl(&["delete", "lease", "tidegate-it"], "").await;
+    world.kubectl_at_home(&["delete", "lease", "tidegate-it"]).await;
     world.settled(&[Reason::StateLost]).await;
     world.origin.git(&["update-ref", &name, &tip]);
     world.start();

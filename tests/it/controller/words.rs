@@ -83,11 +83,11 @@ async fn the_brake_takes_a_run_back_also_while_git_is_away() {
     world.release(&App::new("web", 2));
     world.until("a tenth", is_exposed).await;
     world.git.stop().await;
-    world.kubectl(&["create", "configmap", "tidegate-brake", "--from-literal=all=revert"], "").await;
+    world.kubectl_at_home(&["create", "configmap", "tidegate-brake", "--from-literal=all=revert"]).await;
     eventually("all traffic on stable", async || (world.weight().await == 0).then_some(())).await;
     world.git.restart().await;
     let record = world.until_steady(Rest::Reverted).await;
     assert_eq!(record.history.last().unwrap().outcome, Outcome::Aborted);
-    world.kubectl(&["delete", "configmap", "tidegate-brake"], "").await;
+    world.kubectl_at_home(&["delete", "configmap", "tidegate-brake"]).await;
     world.settled(&[Reason::Refused]).await;
 }

@@ -1,7 +1,7 @@
 //! Rollouts in a namespace of their own, a Git server, and the controller in this process.
 
 use super::app::App;
-use crate::support::audit::Request;
+use crate::support::audit::{self, Request};
 use crate::support::cluster::{Bed, PATIENCE, Space, eventually};
 use crate::support::git_server::GitServer;
 use crate::support::logs::StateBranch;
@@ -49,7 +49,7 @@ pub(super) struct World {
     pub(super) space: Space,
     pub(super) git: GitServer,
     pub(super) origin: Origin,
-    /// The namespaces that the controller serves; its own is the first.
+    /// The namespaces that the controller serves; that of the test is the first.
     pub(super) namespaces: Vec<String>,
     /// How often it looks at the repository.
     pub(super) poll: Duration,
@@ -118,8 +118,8 @@ impl World {
 
     /// Lets the controller serve a second namespace.
     pub(super) async fn serve(&mut self, other: &Space) {
-        self.space.grant("it", &[&other.name]).await;
         self.namespaces.push(other.name.clone());
+        self.space.serve(&self.namespaces[1..]).await;
     }
 
     /// From now on [`World::assert_kept`] looks at that rollout.
@@ -180,7 +180,8 @@ impl World {
         controller::run(self.installation(), self.options(Once::Yes { timeout }), &self.cache()).await.unwrap()
     }
 
-    /// The end of every story: the promise was kept, a new process finds nothing to do, and waits on nothing but this.
+    /// The end of every story: the promise was kept, a new process finds nothing to do, and waits on nothing but this; and
+    /// nothing was asked for that the chart does not grant.
     /// Returns what is known of the promise, of `web` if there are several.
     pub(super) async fn settled(&mut self, waits: &[Reason]) -> Checked {
         self.kill().await;
@@ -194,6 +195,7 @@ impl World {
         let writes: Vec<_> = writes.iter().filter(|r| r.resource != "leases").collect();
         assert!(writes.is_empty(), "writes although all is settled: {writes:#?}");
         assert_eq!(self.origin.tip(STATE), tip, "a commit although all is settled");
+        assert_eq!(self.space.audited(&self.bed).await.beyond, BTreeSet::new(), "asked for, and not granted");
         self.assert_kept()
     }
 
@@ -289,7 +291,10 @@ impl World {
             if let Some(found) = record.clone().filter(|record| like(record)) {
                 return found;
             }
-            assert!(tokio::time::Instant::now() < deadline, "{what}: the record is {record:#?}");
+            if tokio::time::Instant::now() >= deadline {
+                let beyond = self.space.audited(&self.bed).await.beyond;
+                panic!("{what}: the record is {record:#?}\nasked for, and not granted: {beyond:#?}");
+            }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
@@ -410,11 +415,15 @@ impl World {
         self.bed.kubectl(&[&["--namespace", &self.space.name], args].concat(), stdin).await
     }
 
+    /// Runs kubectl as a person in the controller's own namespace.
+    pub(super) async fn kubectl_at_home(&self, args: &[&str]) -> String {
+        self.bed.kubectl(&[&["--namespace", &self.space.home], args].concat(), "").await
+    }
+
     /// What the controller has asked the API server since then.
-    pub(super) async fn requests_since(&self, start: crate::support::audit::Mark) -> Vec<Request> {
-        let mut requests = self.bed.requests_since(start).await;
-        requests.retain(|request| request.user == self.space.user);
-        requests
+    pub(super) async fn requests_since(&self, start: audit::Mark) -> Vec<Request> {
+        let end = self.bed.mark().await;
+        audit::of_user(&self.bed.audit_log(), &self.space.user, start, end)
     }
 
     /// Checks every instant so far of every rollout; what is known of `web` if there are several.

@@ -30,6 +30,8 @@ pub(crate) struct Request {
     pub(crate) agent: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub(crate) verb: String,
+    /// The API group; empty for the core.
+    pub(crate) group: String,
     /// The plural of the kind; empty for paths that are no resource.
     pub(crate) resource: String,
     /// `status`, `scale`; empty for the object itself.
@@ -85,8 +87,9 @@ struct Status {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct ObjectRef {
+    api_group: String,
     resource: String,
     subresource: String,
     namespace: String,
@@ -95,11 +98,23 @@ struct ObjectRef {
 
 /// Reads the requests between two marks. A watch counts when it begins, everything else when it is answered.
 pub(crate) fn between(log: &Path, start: Mark, end: Mark) -> Vec<Request> {
+    text(log, start, end).lines().filter_map(parse).collect()
+}
+
+/// The same of one user alone.
+pub(crate) fn of_user(log: &Path, user: &str, start: Mark, end: Mark) -> Vec<Request> {
+    // Most lines are of others: parsing them all would take longer than the tests.
+    let named = format!("\"username\":\"{user}\"");
+    let lines = text(log, start, end);
+    lines.lines().filter(|line| line.contains(&named)).filter_map(parse).filter(|r| r.user == user).collect()
+}
+
+fn text(log: &Path, start: Mark, end: Mark) -> String {
     let mut file = std::fs::File::open(log).unwrap();
     file.seek(SeekFrom::Start(start.0)).unwrap();
     let mut text = String::new();
     file.take(end.0 - start.0).read_to_string(&mut text).unwrap();
-    text.lines().filter_map(parse).collect()
+    text
 }
 
 /// One line of the log, if it is where a request is counted.
@@ -112,6 +127,7 @@ pub(crate) fn parse(line: &str) -> Option<Request> {
         user: line.user.username,
         agent: line.user_agent,
         verb: line.verb,
+        group: line.object_ref.api_group,
         resource: line.object_ref.resource,
         subresource: line.object_ref.subresource,
         namespace: line.object_ref.namespace,

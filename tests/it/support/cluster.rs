@@ -5,19 +5,21 @@
 
 use super::audit::{self, Request};
 use super::gateway::Gateway;
+use super::helm::Identity;
 use super::kubeconfig::client;
+use super::rights::{Audited, Right};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tidegate::cluster::rbac;
 use tokio::sync::OnceCell;
 
 /// How long a condition may take on a busy machine before a test gives up.
@@ -129,7 +131,7 @@ impl Bed {
         audit::between(&self.audit_log(), start, end)
     }
 
-    /// A namespace that no other test has, with the controller's user in it.
+    /// A namespace that no other test has, and a controller's user who serves it.
     pub(crate) async fn space(&self, name: &str) -> Space {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let name = format!("{name}-{}", NEXT.fetch_add(1, Ordering::Relaxed));
@@ -137,54 +139,54 @@ impl Bed {
     }
 }
 
-/// A namespace of one test.
+/// A namespace of one test, and who the instance `it` is that serves it.
 pub(crate) struct Space {
     /// Its name.
     pub(crate) name: String,
+    /// The controller's own namespace.
+    pub(crate) home: String,
     /// A client of the cluster admin.
     pub(crate) client: Client,
-    /// The kubeconfig of the controller's user, at home in this namespace, which may do there what the instance `it` needs,
-    /// and nothing else.
+    /// The kubeconfig of the controller's user: the ServiceAccount of a release of the chart.
     pub(crate) kubeconfig: PathBuf,
     /// That user, as the audit log names it.
     pub(crate) user: String,
+    /// All that the release lets it do.
+    pub(crate) rights: BTreeSet<Right>,
 }
 
 impl Space {
     async fn new(bed: &Bed, name: String) -> Self {
-        let client = bed.client().await;
-        create(&Api::<Namespace>::all(client.clone()), json!({"metadata": {"name": &name}})).await;
-        let accounts = Api::<ServiceAccount>::namespaced(client.clone(), &name);
-        create(&accounts, json!({"metadata": {"name": "tidegate"}})).await;
+        let (client, home) = (bed.client().await, format!("{name}-home"));
+        for namespace in [&name, &home] {
+            create(&Api::<Namespace>::all(client.clone()), json!({"metadata": {"name": namespace}})).await;
+        }
+        let Identity { account, rights, .. } = install(&client, &home, vec![name.clone()]).await;
         let request = TokenRequest {
             spec: Some(TokenRequestSpec { expiration_seconds: Some(24 * 3600), ..TokenRequestSpec::default() }),
             ..TokenRequest::default()
         };
-        let token = accounts.create_token_request("tidegate", &PostParams::default(), &request).await.unwrap();
+        let accounts = Api::<ServiceAccount>::namespaced(client.clone(), &home);
+        let token = accounts.create_token_request(&account, &PostParams::default(), &request).await.unwrap();
         let kubeconfig = bed.run.join(format!("{name}.kubeconfig"));
         let admin = std::fs::read_to_string(bed.kubeconfig()).unwrap();
         let mut config: Value = serde_yaml::from_str(&admin).unwrap();
         config["users"][0]["user"] = json!({"token": token.status.unwrap().token});
-        config["contexts"][0]["context"]["namespace"] = name.as_str().into();
+        config["contexts"][0]["context"]["namespace"] = home.as_str().into();
         std::fs::write(&kubeconfig, serde_yaml::to_string(&config).unwrap()).unwrap();
-        let space = Self { user: format!("system:serviceaccount:{name}:tidegate"), client, kubeconfig, name };
-        space.grant("it", &[]).await;
-        space
+        Self { user: format!("system:serviceaccount:{home}:{account}"), client, kubeconfig, name, home, rights }
     }
 
-    /// Lets the controller's user do what an instance of that name needs, at home here and serving these namespaces too,
-    /// and no more.
-    pub(crate) async fn grant(&self, instance: &str, others: &[&str]) {
-        let home: tidegate::manifest::ids::Namespace = self.name.parse().unwrap();
-        let served: Vec<_> =
-            std::iter::once(home.clone()).chain(others.iter().map(|other| other.parse().unwrap())).collect();
-        let subject = json!({"kind": "ServiceAccount", "name": "tidegate", "namespace": &self.name});
-        let roles = rbac::manifests(&instance.parse().unwrap(), &home, &served, &subject);
-        // Tests share the cluster: what belongs to all of it has another name for each.
-        let roles = roles.replace(&format!("tidegate-{instance}:identity"), &format!("tidegate-{instance}:{home}"));
-        for document in roles.split("---\n") {
-            apply(&self.client, &serde_yaml::from_str(document).unwrap()).await;
-        }
+    /// Lets the controller's user serve these namespaces too, as an upgrade of the release does.
+    pub(crate) async fn serve(&mut self, others: &[String]) {
+        let served = [std::slice::from_ref(&self.name), others].concat();
+        self.rights = install(&self.client, &self.home, served).await.rights;
+    }
+
+    /// What the controller's user has asked for so far, beside what the release lets it do.
+    pub(crate) async fn audited(&self, bed: &Bed) -> Audited {
+        let end = bed.mark().await;
+        Audited::new(&self.rights, &audit::of_user(&bed.audit_log(), &self.user, audit::Mark::START, end))
     }
 
     /// The API of a kind in this namespace.
@@ -207,6 +209,17 @@ pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(what: &str, mut
         assert!(tokio::time::Instant::now() < deadline, "{what}: not within {} s", PATIENCE.as_secs());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+/// Makes what the chart gives the instance `it` that is at home there and serves these namespaces.
+async fn install(client: &Client, home: &str, served: Vec<String>) -> Identity {
+    let at = home.to_owned();
+    let render = move || Identity::render("it", &at, &served);
+    let identity = tokio::task::spawn_blocking(render).await.unwrap();
+    for object in &identity.objects {
+        apply(client, object).await;
+    }
+    identity
 }
 
 async fn create<K>(api: &Api<K>, object: Value)

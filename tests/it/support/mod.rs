@@ -9,6 +9,7 @@ pub(crate) mod audit;
 pub(crate) mod cluster;
 pub(crate) mod gateway;
 pub(crate) mod git_server;
+pub(crate) mod helm;
 pub(crate) mod http_backend;
 pub(crate) mod kubeconfig;
 #[path = "promise/logs.rs"]
@@ -17,3 +18,4 @@ pub(crate) mod origin;
 pub(crate) mod promise;
 #[path = "promise/tests.rs"]
 mod promise_tests;
+pub(crate) mod rights;

@@ -1,0 +1,80 @@
+//! What the chart grants is what the controller needs: from the API server's audit log.
+
+use super::app::{App, ungated};
+use super::world::{Held, World, is_steady};
+use crate::support::audit;
+use crate::support::cluster::{Bed, eventually};
+use crate::support::rights::{Audited, Right};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use std::collections::BTreeSet;
+use tidegate::record::state::Rest;
+
+/// An object of each kind that may stand in a set, which nothing leads to.
+fn beside(name: &str) -> String {
+    let [config, account, scaler, budget] = [
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata: {key: value}\n",
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: NAME}\n",
+        "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: NAME}\nspec:\n  \
+         scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}\n  minReplicas: 1\n  maxReplicas: 2\n  \
+         metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]\n",
+        "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: NAME}\n\
+         spec: {maxUnavailable: 1, selector: {matchLabels: {app: NAME}}}\n",
+    ]
+    .map(|text| text.replace("NAME", name));
+    // Its number of pods is the autoscaler's.
+    let app = App { host: Some("beside.example.test"), ..App::new(name, 1) }.text().replace("  replicas: 2\n", "");
+    format!("---\n{app}---\n{config}---\n{account}---\n{scaler}---\n{budget}")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
+    let mut world = World::empty(Held::Shared(Bed::shared().await), "audited").await;
+    let namespace = world.space.name.clone();
+    // As many as a set of this story brings beside its target.
+    let policy = format!(
+        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  limits: {{maxDeletions: 7}}\n  tenants:\n    \
+         it: {{path: it, namespaces: [{namespace}], clusters: [home]}}\n"
+    );
+    world.commit(&[("tidegate.yaml", &policy)]);
+    // Applied by people first, so that field managers have to be taken over.
+    let set = |version, name| format!("{}{}", App::new("web", version).text(), beside(name));
+    world.kubectl(&["apply", "-f", "-"], &set(1, "old")).await;
+    world.add(&ungated(), &App::new("web", 1));
+    world.commit(&[("it/web.yaml", &set(1, "old"))]);
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    // The next version has other objects beside its target: one of each kind is made, and one goes.
+    world.commit(&[("it/web.yaml", &set(2, "new"))]);
+    world.until("promotion", |record| is_steady(record, Rest::Succeeded) && record.run.is_none()).await;
+    let accounts = world.space.api::<ServiceAccount>();
+    eventually("the old ones are gone", async || accounts.get_opt("old").await.unwrap().is_none().then_some(())).await;
+    world.settled(&[]).await;
+
+    let audited = world.space.audited(&world.bed).await;
+    assert_eq!(audited, Audited::default(), "unused: granted, and not used; beyond: used, and not granted");
+    assert!(world.space.rights.len() > 50, "{:?}", world.space.rights);
+    it_is_noticed(&world).await;
+}
+
+/// Were one right more granted, or any one less, that would have been seen.
+async fn it_is_noticed(world: &World) {
+    let requests = world.requests_since(audit::Mark::START).await;
+    let granted = &world.space.rights;
+    let further = |verb: &str, resource: &str, namespace: &str| Right {
+        namespace: namespace.to_owned(),
+        group: String::new(),
+        resource: resource.to_owned(),
+        name: String::new(),
+        verb: verb.to_owned(),
+    };
+    for more in [further("get", "secrets", &world.space.name), further("update", "services", &world.space.name)] {
+        let granted = granted.iter().chain([&more]).cloned().collect();
+        let found = Audited::new(&granted, &requests);
+        assert_eq!((found.unused, found.beyond), (BTreeSet::from([more.to_string()]), BTreeSet::new()));
+    }
+    for less in granted {
+        let granted = granted.iter().filter(|right| *right != less).cloned().collect();
+        let found = Audited::new(&granted, &requests);
+        assert!(found.unused.is_empty() && !found.beyond.is_empty(), "without {less} nothing is missed");
+    }
+}
