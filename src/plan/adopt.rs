@@ -4,14 +4,14 @@ use super::context::Context;
 use super::evidence::{Need, Question};
 use super::report::{Reason, Wait};
 use crate::manifest::canonical::canonical;
-use crate::manifest::object::{DOMAIN, OWNER, Object, ObjectRef};
+use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef};
 use crate::record::posture::Posture;
 use crate::record::state::RoleName;
 use crate::target::compare::{self, Difference};
 use crate::target::inplace::{self, RenderError};
 use crate::target::live::Outcome;
 use crate::target::owned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Field managers that stand for a person's client-side tool: taking an object over makes their fields ours. Controllers
 /// are never taken over.
@@ -215,11 +215,16 @@ fn surplus(rendered: &Object, live: &Object) -> Vec<String> {
 }
 
 /// Whether a field has the default that follows from its neighbours, so that no table has it: a tool's update owns it
-/// although nobody set it (`SetDefaults_Container` and `SetDefaults_Service` in `pkg/apis/core/v1`).
+/// although nobody set it (`SetDefaults_Container` and `SetDefaults_Service` in `pkg/apis/core/v1`,
+/// `SetDefaults_HorizontalPodAutoscaler` in `pkg/apis/autoscaling/v2`).
 fn is_derived(object: &Object, Difference { pointer, wanted, .. }: &Difference) -> bool {
     let Some((parent, field)) = pointer.rsplit_once('/') else { return false };
     let neighbour = |name| object.at(parent).and_then(|parent| parent.get(name));
     match field {
+        "metrics" if object.reference().kind == Kind::HorizontalPodAutoscaler => {
+            let target = json!({"type": "Utilization", "averageUtilization": 80});
+            *wanted == json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}])
+        }
         "targetPort" => neighbour("port") == Some(wanted),
         "serviceAccount" => neighbour("serviceAccountName") == Some(wanted),
         "imagePullPolicy" => {
@@ -266,4 +271,29 @@ pub fn lost(reference: &ObjectRef) -> Wait {
 pub fn ours<'a>(context: &Context<'a>) -> Vec<&'a ObjectRef> {
     let owned = context.live.objects.owned_by(context.owner);
     owned.map(|o| o.reference()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::fixtures::object;
+
+    #[test]
+    fn what_an_api_server_fills_in_for_an_autoscaler_is_nobodys_wish() {
+        let wanted = json!({"spec": {"maxReplicas": 5, "scaleTargetRef": {"kind": "Deployment", "name": "web"}}});
+        let live = |usage: u32| {
+            let mut live = wanted.clone();
+            let target = json!({"type": "Utilization", "averageUtilization": usage});
+            live["spec"]["metrics"] = json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}]);
+            live["metadata"] = json!({"managedFields": [{
+                "manager": CLIENT_SIDE[0], "operation": "Update", "apiVersion": "autoscaling/v2",
+                "fieldsV1": {"f:spec": {"f:maxReplicas": {}, "f:metrics": {}, "f:scaleTargetRef": {}}},
+            }]});
+            object(Kind::HorizontalPodAutoscaler, "web", live)
+        };
+        let rendered = object(Kind::HorizontalPodAutoscaler, "web", wanted.clone());
+        assert_eq!(surplus(&rendered, &live(80)), Vec::<String>::new());
+        let found = surplus(&rendered, &live(60));
+        assert!(found.len() == 1 && found[0].contains("/spec/metrics is "), "{found:?}");
+    }
 }
