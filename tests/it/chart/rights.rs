@@ -122,8 +122,10 @@ fn x_18_pods_run_as_who_has_the_rights_and_nobody_else_has_them() {
     }
     // In each namespace the same, and as much without pods.
     let rights = Right::of(&objects, &account);
-    let alone = Right::of(&RELEASE.objects(&with(&few(), &json!({"replicas": 0}))), &account);
-    assert_eq!(rights, alone);
+    let alone = RELEASE.objects(&with(&all(), &json!({"replicas": 0, "prometheusRule": {"enabled": false}})));
+    assert_eq!(rights, Right::of(&alone, &account));
+    let kinds: BTreeSet<_> = alone.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, RBAC.into_iter().chain(["ServiceAccount"]).collect());
     let of = |namespace: &str| -> Vec<Right> {
         let at = rights.iter().filter(|right| right.namespace == namespace);
         at.map(|right| Right { namespace: String::new(), ..right.clone() }).collect()

@@ -85,8 +85,8 @@ impl Identity {
             "image": {"repository": "registry.example.test/tidegate"},
         });
         let mut objects = Release { name: "tide", namespace: home }.objects(&values);
-        let deployment = objects.iter().find(|object| object["kind"] == "Deployment").unwrap();
-        let account = deployment["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap().to_owned();
+        let account = objects.iter().find(|object| object["kind"] == "ServiceAccount").unwrap();
+        let account = account["metadata"]["name"].as_str().unwrap().to_owned();
         objects.retain(|object| object["kind"] == "ServiceAccount" || RBAC.iter().any(|kind| object["kind"] == *kind));
         let rights = Right::of(&objects, &json!({"kind": "ServiceAccount", "name": account, "namespace": home}));
         Self { account, objects, rights }
