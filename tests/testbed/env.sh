@@ -21,7 +21,7 @@ need() {
 		{ "${apt[@]}" update -q && "${apt[@]}" install -y -q "${packages[@]}"; }; } >&2; then
 		return 0
 	fi
-	echo "the test bed needs ${missing[*]}: install it, on Debian or Ubuntu with: sudo apt-get install ${packages[*]}" >&2
+	echo "${missing[*]} is missing: install it, on Debian or Ubuntu with: sudo apt-get install ${packages[*]}" >&2
 	exit 1
 }
 
