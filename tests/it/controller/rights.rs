@@ -51,7 +51,8 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     world.settled(&[]).await;
 
     let audited = world.space.audited(&world.bed).await;
-    assert_eq!(audited, Audited::default(), "unused: granted, and not used; beyond: used, and not granted");
+    let told = "unused: granted, and not used; beyond: asked for, and not granted; refused: though it was granted";
+    assert_eq!(audited, Audited::default(), "{told}");
     assert!(world.space.rights.len() > 50, "{:?}", world.space.rights);
     it_is_noticed(&world).await;
 }

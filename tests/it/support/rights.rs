@@ -115,25 +115,30 @@ impl fmt::Display for Right {
 pub(crate) struct Audited {
     /// What was granted and not used. What was refused was not used.
     pub(crate) unused: BTreeSet<String>,
-    /// What was asked for and is not granted by these roles, even if everybody may do it; and whatever was refused.
+    /// What was asked for and is not granted by these roles, even if everybody may do it.
     pub(crate) beyond: BTreeSet<String>,
+    /// What was granted and refused all the same, as an API server does that has just started.
+    pub(crate) refused: BTreeSet<String>,
 }
 
 impl Audited {
     /// Compares these rights with these requests.
     pub(crate) fn new(granted: &BTreeSet<Right>, requests: &[Request]) -> Self {
         let mut unused = granted.clone();
-        let mut beyond = BTreeSet::new();
+        let (mut beyond, mut refusals) = (BTreeSet::new(), BTreeSet::new());
         for request in requests {
             let (needed, refused) = (Right::needed(request), matches!(request.code, 401 | 403));
             for one in &needed {
-                if refused || !granted.iter().any(|right| right.covers(one)) {
-                    beyond.insert(format!("{one}: {} {}", request.code, request.uri));
+                let told = || format!("{one}: {} {}", request.code, request.uri);
+                if !granted.iter().any(|right| right.covers(one)) {
+                    beyond.insert(told());
+                } else if refused {
+                    refusals.insert(told());
                 } else {
                     unused.retain(|right| !right.covers(one));
                 }
             }
         }
-        Self { unused: unused.iter().map(Right::to_string).collect(), beyond }
+        Self { unused: unused.iter().map(Right::to_string).collect(), beyond, refused: refusals }
     }
 }
