@@ -420,8 +420,7 @@ impl Term<'_> {
     }
 
     fn show(&self, view: &View) {
-        let phases = view.records.states().map(|state| &state.phase);
-        self.shell.metrics.standing(phases, self.table.reasons());
+        self.shell.metrics.standing(view.records.states(), self.table.reasons());
         self.shell.metrics.rejected(self.table.rejections());
     }
 }

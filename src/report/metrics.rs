@@ -4,7 +4,7 @@
 use crate::git::GitError;
 use crate::plan::action::Class;
 use crate::plan::report::Reason;
-use crate::record::state::Phase;
+use crate::record::state::{Phase, RolloutState};
 use crate::target::live::Outcome;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -120,6 +120,7 @@ pub struct Metrics {
     registry: Arc<Registry>,
     rollouts: Family<One, Gauge>,
     waiting: Family<One, Gauge>,
+    waiting_since: Family<One, Gauge>,
     transitions: Family<One, Counter>,
     actions: Family<Two, Counter>,
     git: Family<Two, Counter>,
@@ -143,6 +144,7 @@ impl Metrics {
             registry: Arc::default(),
             rollouts: Family::default(),
             waiting: Family::default(),
+            waiting_since: Family::default(),
             transitions: Family::default(),
             actions: Family::default(),
             git: Family::default(),
@@ -152,6 +154,8 @@ impl Metrics {
         };
         registry.register("rollouts", "Rollouts by the phase that their record names", metrics.rollouts.clone());
         registry.register("waiting", "Rollouts that wait, by reason", metrics.waiting.clone());
+        let help = "When the wait began that is recorded for longest, by reason, as a Unix time; 0 if there is none";
+        registry.register("waiting_since_seconds", help, metrics.waiting_since.clone());
         registry.register("transitions", "Phases entered, as recorded in Git", metrics.transitions.clone());
         registry.register("actions", "Writes to the cluster", metrics.actions.clone());
         registry.register("git_requests", "Requests to the Git server", metrics.git.clone());
@@ -183,10 +187,21 @@ impl Metrics {
         }
     }
 
-    /// How many rollouts are in each phase, and how many wait for each reason.
-    pub fn standing<'a>(&self, phases: impl Iterator<Item = &'a Phase>, waits: impl Iterator<Item = Reason>) {
+    /// How many rollouts are in each phase, how many wait for each reason, and since when, as far as it is recorded.
+    pub fn standing<'a>(&self, states: impl Iterator<Item = &'a RolloutState>, waits: impl Iterator<Item = Reason>) {
         let mut counts: BTreeMap<&'static str, i64> = Phase::NAMES.iter().map(|name| (*name, 0)).collect();
-        phases.for_each(|phase| *counts.entry(phase.name()).or_default() += 1);
+        let mut since: BTreeMap<&str, i64> = BTreeMap::new();
+        for state in states {
+            *counts.entry(state.phase.name()).or_default() += 1;
+            for condition in &state.conditions {
+                let began = condition.since.timestamp();
+                since.entry(&condition.reason).and_modify(|known| *known = began.min(*known)).or_insert(began);
+            }
+        }
+        for reason in Reason::ALL.iter().map(|reason| reason.as_str()) {
+            let began = since.get(reason).copied().unwrap_or_default();
+            self.waiting_since.get_or_create(&[("reason", reason)]).set(began);
+        }
         for (phase, count) in counts {
             self.rollouts.get_or_create(&[("phase", phase)]).set(count);
         }
@@ -243,13 +258,15 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::fixture::{condition, steady};
+    use crate::record::state::Time;
 
     #[test]
     fn every_series_is_there_before_its_first_event() {
         let metrics = Metrics::new();
         let series = |text: String| text.lines().filter(|line| !line.starts_with('#')).count();
         let before = series(metrics.text());
-        assert_eq!(before, 3 + Phase::NAMES.len() * 2 + Reason::ALL.len() + 3 * 7 + 3 * 5, "{}", metrics.text());
+        assert_eq!(before, 3 + Phase::NAMES.len() * 2 + Reason::ALL.len() * 2 + 3 * 7 + 3 * 5, "{}", metrics.text());
         let manager = String::new();
         for outcome in [
             Outcome::Done(None),
@@ -289,6 +306,19 @@ mod tests {
         ] {
             assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
         }
+    }
+
+    #[test]
+    fn the_longest_wait_counts() {
+        let metrics = Metrics::new();
+        let waits = |since: i64| {
+            let since = Time::from_timestamp(since, 0).unwrap();
+            RolloutState { conditions: vec![condition("Approval", "", since)], ..steady() }
+        };
+        metrics.standing([waits(70), waits(60), waits(80)].iter(), [].into_iter());
+        let text = metrics.text();
+        assert!(text.contains("\ntidegate_waiting_since_seconds{reason=\"Approval\"} 60\n"), "{text}");
+        assert!(text.contains("\ntidegate_waiting_since_seconds{reason=\"Soak\"} 0\n"), "{text}");
     }
 
     #[test]

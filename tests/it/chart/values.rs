@@ -256,7 +256,7 @@ fn switches() -> Vec<Switch> {
         ("prometheusRule.enabled", json!({"prometheusRule": {"enabled": false}}), "!kind: PrometheusRule"),
         ("prometheusRule.labels", json!({"prometheusRule": {"labels": labels}}), "team: delivery"),
         ("prometheusRule.silentFor", json!({"prometheusRule": {"silentFor": "1h"}}), "(sum(increase(tidegate_git_requests_total{operation=\"look-up\",job=\"tide--prod\",namespace=\"delivery\"}[1h]))"),
-        ("prometheusRule.decisionFor", json!({"prometheusRule": {"decisionFor": "2h"}}), "for: 2h"),
+        ("prometheusRule.decisionFor", json!({"prometheusRule": {"decisionFor": "2h"}}), "< time() - 7200"),
         ("dashboard.enabled", json!({"dashboard": {"enabled": false}}), "!grafana_dashboard: \"1\""),
         ("dashboard.labels", json!({"dashboard": {"labels": labels}}), "team: delivery"),
     ]
