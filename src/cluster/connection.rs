@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::time::Instant;
 use tower::util::MapResponseLayer;
 use tower::{BoxError, Service};
 
@@ -21,6 +22,8 @@ const SILENCE: Duration = Duration::from_secs(90);
 /// The most that one answer may hold, a watch included (which is then opened again): 200 objects of a list's page
 /// would have to hold 320 KiB each to reach it.
 const RESPONSE_LIMIT: usize = 64 << 20;
+/// How long a kubeconfig that has changed and cannot be used is left alone.
+const AGAIN: Duration = Duration::from_secs(5);
 /// The most that a kubeconfig may hold.
 const KUBECONFIG_LIMIT: u64 = 1 << 20;
 
@@ -45,14 +48,13 @@ pub enum ClusterError {
         #[source]
         source: std::io::Error,
     },
-    /// The kubeconfig cannot be used.
-    #[error("failed to read kubeconfig {path}: {source}")]
+    /// The kubeconfig cannot be used. Nothing that it holds is told: a token may stand anywhere in what somebody got wrong.
+    #[error("failed to read kubeconfig {path}: {found}")]
     Kubeconfig {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        #[source]
-        source: Box<KubeconfigError>,
+        found: &'static str,
     },
     /// The kubeconfig asks for something that we refuse to do.
     #[error("kubeconfig {path} {found}, which is refused: {mend}")]
@@ -84,7 +86,8 @@ impl ClusterError {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unread { .. } | Self::Kubeconfig { .. } | Self::Refused { .. } | Self::Identity(_) => true,
-            Self::InCluster(_) | Self::Namespace(_) | Self::Client(_) => false,
+            Self::Namespace(_) | Self::Client(_) => true,
+            Self::InCluster(_) => false,
         }
     }
 }
@@ -92,8 +95,15 @@ impl ClusterError {
 /// A way to one API server, over which requests are sent.
 pub(super) struct Connection {
     client: RwLock<kube::Client>,
-    /// The kubeconfig that it is made from, if any, as it was read last.
-    file: Option<(PathBuf, Mutex<Vec<u8>>)>,
+    /// The kubeconfig that it is made from, if any.
+    file: Option<(PathBuf, Mutex<Known>)>,
+}
+
+/// A kubeconfig as it was read last.
+struct Known {
+    bytes: Vec<u8>,
+    /// When it was tried.
+    tried: Instant,
 }
 
 impl Connection {
@@ -103,7 +113,7 @@ impl Connection {
             ClusterSource::InCluster => (Config::incluster().map_err(|e| ClusterError::InCluster(Box::new(e)))?, None),
             ClusterSource::KubeconfigFile(path) => {
                 let bytes = read(path).await?;
-                (parse(path).await?, Some((path.clone(), Mutex::new(bytes))))
+                (parse(path).await?, Some((path.clone(), Mutex::new(Known { bytes, tried: Instant::now() }))))
             }
         };
         let home = config.default_namespace.parse()?;
@@ -132,28 +142,34 @@ impl Connection {
     /// `uid` alone: everything that is known is known of that one.
     pub(super) async fn renew(&self, uid: &str) {
         let Some((path, known)) = &self.file else { return };
-        let mut known = known.lock().await;
+        // Whoever else fails meanwhile does not wait for it.
+        let Ok(mut known) = known.try_lock() else { return };
         let Ok(bytes) = read(path).await else { return };
-        if *known == bytes {
+        if known.bytes == bytes || known.tried.elapsed() < AGAIN {
             return;
         }
-        let renewed = async {
-            let client = client(parse(path).await?)?;
-            let found = identity(&client).await?;
-            Ok::<_, ClusterError>((client, found))
+        known.tried = Instant::now();
+        let client = match parse(path).await.and_then(client) {
+            Ok(client) => client,
+            Err(error) => {
+                // Told once: only another change can mend it.
+                tracing::error!(%error, "the kubeconfig has changed, and cannot be used");
+                known.bytes = bytes;
+                return;
+            }
         };
-        match renewed.await {
-            Ok((client, found)) if found == uid => {
+        match identity(&client).await {
+            Ok(found) if found == uid => {
                 tracing::info!(path = %path.display(), "the kubeconfig has changed: connected anew");
                 *self.client.write().unwrap_or_else(PoisonError::into_inner) = client;
-                *known = bytes;
+                known.bytes = bytes;
             }
             Ok(_) => {
                 tracing::error!(path = %path.display(), "the kubeconfig now leads to another cluster: not used");
-                *known = bytes;
+                known.bytes = bytes;
             }
-            // It is read again after the next request that fails.
-            Err(error) => tracing::warn!(%error, "the kubeconfig has changed, and cannot be used"),
+            // Tried again after the next request that fails.
+            Err(error) => tracing::warn!(%error, "the kubeconfig has changed, and its cluster does not let us in"),
         }
     }
 }
@@ -188,15 +204,42 @@ async fn read(path: &Path) -> Result<Vec<u8>, ClusterError> {
     tokio::fs::read(path).await.map_err(broken)
 }
 
+/// What is wrong with a kubeconfig, in words that hold nothing of it.
+fn wrong(error: &KubeconfigError) -> &'static str {
+    match error {
+        KubeconfigError::Parse(_) => "it is no kubeconfig in YAML",
+        KubeconfigError::CurrentContextNotSet => "it has no current-context",
+        KubeconfigError::LoadContext(_) => "its current-context is not among its contexts",
+        KubeconfigError::LoadClusterOfContext(_) => "the cluster of its context is not among its clusters",
+        KubeconfigError::MissingClusterUrl => "its cluster has no server",
+        KubeconfigError::ParseClusterUrl(_) => "the server of its cluster is no URL",
+        KubeconfigError::LoadCertificateAuthority(_) | KubeconfigError::ParseCertificates(_) => {
+            "its certificate authority cannot be read"
+        }
+        KubeconfigError::LoadClientCertificate(_) => "its client certificate cannot be read",
+        KubeconfigError::LoadClientKey(_) => "its client key cannot be read",
+        KubeconfigError::ReadConfig(..) => "it cannot be read",
+        KubeconfigError::KindMismatch
+        | KubeconfigError::ApiVersionMismatch
+        | KubeconfigError::FindPath
+        | KubeconfigError::ParseProxyUrl(_) => "it cannot be used",
+    }
+}
+
 /// Reads a kubeconfig, and refuses what would run programs, skip checks, or send our token elsewhere.
 async fn parse(path: &Path) -> Result<Config, ClusterError> {
     let refused = |found, mend| ClusterError::Refused { path: path.to_owned(), found, mend };
-    let broken = |source| ClusterError::Kubeconfig { path: path.to_owned(), source: Box::new(source) };
+    let broken = |error: KubeconfigError| ClusterError::Kubeconfig { path: path.to_owned(), found: wrong(&error) };
     let file = Kubeconfig::read_from(path).map_err(broken)?;
     if file.clusters.iter().any(|named| named.cluster.as_ref().is_some_and(|c| c.proxy_url.is_some())) {
         return Err(refused("names a proxy-url", "let the cluster be reached without a proxy"));
     }
     let mut config = Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.map_err(broken)?;
+    // Beside it there is nothing that its writer has not put there; elsewhere there are others' secrets.
+    let beside = |file: &str| Path::new(file).parent() == path.parent() && !file.contains("..");
+    if config.auth_info.token_file.as_deref().is_some_and(|file| !beside(file)) {
+        return Err(refused("names a tokenFile in another directory", "put the token into the kubeconfig"));
+    }
     if config.auth_info.exec.is_some() {
         return Err(refused("names an exec plugin for its user", "use a token, a tokenFile or a client certificate"));
     }
@@ -244,10 +287,41 @@ mod tests {
             (&insecure, "token: x", "sets insecure-skip-tls-verify"),
             ("server: 'http://127.0.0.1:1'", "token: x", "names a server that is not https://"),
             (&proxied, "token: x", "names a proxy-url"),
+            (server, "tokenFile: /etc/tidegate/git/token", "names a tokenFile in another directory"),
+            (server, "tokenFile: ../git/token", "names a tokenFile in another directory"),
         ];
         for (cluster, user, found) in rows {
             let text = refusal(cluster, user).await;
             assert!(text.starts_with(&format!("kubeconfig DIR/kubeconfig {found}, which is refused: ")), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_of_a_kubeconfig_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kubeconfig");
+        let whole = |cluster: &str, user: &str, context: &str| {
+            format!(
+                "{{apiVersion: v1, kind: Config, current-context: {context}, clusters: [{{name: c, cluster: {cluster}}}], \
+                 users: [{{name: u, user: {user}}}], contexts: [{{name: c, context: {{cluster: c, user: u}}}}]}}"
+            )
+        };
+        let good = "{server: 'https://127.0.0.1:1'}";
+        for text in [
+            "canary.abc.def".to_owned(),
+            "canary: [".to_owned(),
+            whole(good, "canary", "c"),
+            whole(good, "{token: [canary]}", "c"),
+            whole(good, "{client-certificate-data: canary, client-key-data: canary}", "c"),
+            whole("{server: 'canary canary'}", "{}", "c"),
+            whole("{server: 'https://127.0.0.1:1', certificate-authority-data: canary}", "{}", "c"),
+            whole(good, "{}", "canary"),
+        ] {
+            std::fs::write(&path, &text).unwrap();
+            let source = ClusterSource::KubeconfigFile(path.clone());
+            let Err(error) = Cluster::connect(&source, &"a".parse().unwrap()).await else { panic!("connected") };
+            let told = format!("{error:?} {error} {:?}", std::error::Error::source(&error));
+            assert!(!told.contains("canary"), "{told}");
         }
     }
 

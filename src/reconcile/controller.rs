@@ -276,6 +276,7 @@ impl Controller {
                     self.readiness.lease_known();
                     // Main is read by who leads: a stand-by is ready without.
                     self.readiness.source_read();
+                    self.readiness.git(&Git::Fresh);
                     let holder = holder.unwrap_or_else(|| "somebody".to_owned());
                     tracing::info!(holder, "stands by");
                     format!("{holder} leads")
