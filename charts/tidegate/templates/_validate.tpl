@@ -18,9 +18,10 @@
 - the release's name {{ quote .Release.Name }}: choose one of lower-case letters, digits and single '-' between
   them; '--' stands between release and instance in all names
 {{- end }}
-{{- if gt (len $name) 63 }}
+{{- $most := ternary 53 63 (and $v.guardUninstall (ne 0 (int $v.replicas))) }}
+{{- if gt (len $name) $most }}
 - the release's name and the instance make {{ quote $name }}: shorten one of them,
-  since a Service's name has 63 characters at most
+  since in the names of a Service and of a Job there is room for {{ $most }} characters
 {{- end }}
 {{- include "tidegate.wrongRepository" . }}
 {{- if not $v.image.repository }}
