@@ -3,6 +3,8 @@
 //! program is the one that was built for the tests.
 
 use crate::support::cluster::{Bed, Space};
+use crate::support::kubeconfig::for_token;
+use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -94,27 +96,20 @@ impl<'a> Kubelet<'a> {
         let mount = mounts.iter().find(|mount| mount["name"] == volume["name"]).unwrap();
         let at = PathBuf::from(format!("{}{}", root.display(), mount["mountPath"].as_str().unwrap()));
         std::fs::create_dir_all(&at).unwrap();
-        let bytes = |value: &Value| value.as_str().map(str::to_owned).unwrap();
         if let Some(secret) = volume.get("secret") {
-            let arguments =
-                ["-n", &self.home.name, "get", "secret", secret["secretName"].as_str().unwrap(), "-o", "json"];
-            let found = self.bed.try_kubectl(&arguments, "").await;
-            assert!(found.is_ok() || secret["optional"] == true, "{found:?}");
-            let Ok(found) = found else { return };
-            let found: Value = serde_json::from_str(&found).unwrap();
-            for item in secret["items"].as_array().unwrap() {
-                let key = item["key"].as_str().unwrap();
-                let template = format!("{{{{index .data {key:?} | base64decode}}}}");
-                let arguments = [&arguments[..5], &["-o", "go-template", "--template", &template]].concat();
-                assert!(found["data"][key].is_string(), "no key {key}");
-                std::fs::write(at.join(item["path"].as_str().unwrap()), self.bed.kubectl(&arguments, "").await)
-                    .unwrap();
+            let name = secret["secretName"].as_str().unwrap();
+            let found = self.home.api::<Secret>().get_opt(name).await.unwrap();
+            assert!(found.is_some() || secret["optional"] == true, "no Secret {name}");
+            let data = found.and_then(|found| found.data).unwrap_or_default();
+            for item in secret["items"].as_array().unwrap().iter().filter(|_| !data.is_empty()) {
+                let bytes = &data[item["key"].as_str().unwrap()].0;
+                std::fs::write(at.join(item["path"].as_str().unwrap()), bytes).unwrap();
             }
         } else if let Some(map) = volume.get("configMap") {
             let found = self.get("configmap", map["name"].as_str().unwrap()).await;
             for (key, text) in found["data"].as_object().unwrap() {
                 // What its files name is below the same root.
-                let text = bytes(text).replace(": /etc/", &format!(": {}/etc/", root.display()));
+                let text = text.as_str().unwrap().replace(": /etc/", &format!(": {}/etc/", root.display()));
                 std::fs::write(at.join(key), text).unwrap();
             }
         } else {
@@ -126,12 +121,8 @@ impl<'a> Kubelet<'a> {
     async fn log_in(&self, spec: &Value, root: &Path) {
         let account = spec["serviceAccountName"].as_str().unwrap();
         let token = self.bed.kubectl(&["-n", &self.home.name, "create", "token", account], "").await;
-        let admin = std::fs::read_to_string(self.bed.kubeconfig()).unwrap();
-        let mut config: Value = serde_yaml::from_str(&admin).unwrap();
-        config["users"][0]["user"] = json!({"token": token.trim()});
-        config["contexts"][0]["context"]["namespace"] = self.home.name.as_str().into();
         let file = root.join("kubeconfig");
-        std::fs::write(&file, config.to_string()).unwrap();
+        std::fs::write(&file, for_token(&self.bed.kubeconfig(), token.trim(), &self.home.name)).unwrap();
         let installation = root.join("etc/tidegate/installation/installation.yaml");
         let text = std::fs::read_to_string(&installation).unwrap();
         assert!(text.contains("inCluster: {}"), "{text}");

@@ -4,8 +4,7 @@ use super::app::App;
 use super::process::{Binary, QUICK};
 use super::world::World;
 use crate::support::cluster::eventually;
-use serde_json::{Value, json};
-use std::path::Path;
+use crate::support::kubeconfig::for_token;
 use tidegate::record::state::Phase;
 
 /// What is said at `/readyz`.
@@ -22,13 +21,6 @@ async fn until(address: &str, status: u16, words: &[&str]) {
         (found == status && said).then_some(())
     })
     .await;
-}
-
-/// A kubeconfig like that one with another token.
-fn with_token(kubeconfig: &Path, token: &str) -> String {
-    let mut config: Value = serde_yaml::from_str(&std::fs::read_to_string(kubeconfig).unwrap()).unwrap();
-    config["users"][0]["user"] = json!({"token": token});
-    serde_yaml::to_string(&config).unwrap()
 }
 
 #[tokio::test]
@@ -51,7 +43,7 @@ async fn a_credential_that_is_missing_or_wrong_is_told_and_counts_once_it_is_men
 
     // At the start: the kubeconfig, then the Git credentials.
     until(&address, 503, &["the cluster was not listed yet: ", "far-kubeconfig", "No such file"]).await;
-    std::fs::write(&kubeconfig, with_token(&world.space.kubeconfig, "hush-2")).unwrap();
+    std::fs::write(&kubeconfig, for_token(&world.space.kubeconfig, "hush-2", &world.space.home)).unwrap();
     until(&address, 503, &["the cluster was not listed yet: ", "Unauthorized"]).await;
     std::fs::copy(&world.space.kubeconfig, &kubeconfig).unwrap();
     until(&address, 503, &["main was not read yet: ", "tidegate-git", "No such file"]).await;
@@ -81,7 +73,7 @@ async fn a_credential_that_is_missing_or_wrong_is_told_and_counts_once_it_is_men
         world.bed.kubectl(&["-n", namespace, verb, "serviceaccount", account], "").await;
     }
     let token = world.bed.kubectl(&["-n", namespace, "create", "token", account], "").await;
-    std::fs::write(&kubeconfig, with_token(&world.space.kubeconfig, token.trim())).unwrap();
+    std::fs::write(&kubeconfig, for_token(&world.space.kubeconfig, token.trim(), &world.space.home)).unwrap();
     // The API server believes a token for ten seconds more.
     let renewed = async || binary.log("one").contains("the kubeconfig has changed: connected anew").then_some(());
     eventually("a request that is refused, and another connection", renewed).await;

@@ -6,7 +6,7 @@
 use super::audit::{self, Request};
 use super::gateway::Gateway;
 use super::helm::Identity;
-use super::kubeconfig::client;
+use super::kubeconfig::{client, for_token};
 use super::rights::{Audited, Right};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
@@ -169,11 +169,8 @@ impl Space {
         let accounts = Api::<ServiceAccount>::namespaced(client.clone(), &home);
         let token = accounts.create_token_request(&account, &PostParams::default(), &request).await.unwrap();
         let kubeconfig = bed.run.join(format!("{name}.kubeconfig"));
-        let admin = std::fs::read_to_string(bed.kubeconfig()).unwrap();
-        let mut config: Value = serde_yaml::from_str(&admin).unwrap();
-        config["users"][0]["user"] = json!({"token": token.status.unwrap().token});
-        config["contexts"][0]["context"]["namespace"] = home.as_str().into();
-        std::fs::write(&kubeconfig, serde_yaml::to_string(&config).unwrap()).unwrap();
+        std::fs::write(&kubeconfig, for_token(&bed.kubeconfig(), &token.status.unwrap().token.unwrap(), &home))
+            .unwrap();
         Self { user: format!("system:serviceaccount:{home}:{account}"), client, kubeconfig, name, home, rights }
     }
 
