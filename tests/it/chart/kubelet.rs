@@ -2,8 +2,8 @@
 //! pod's arguments, environment, mounted Secrets and ConfigMaps, and its ServiceAccount's token. The image is not used: the
 //! program is the one that was built for the tests.
 
+use crate::support::cluster::for_token;
 use crate::support::cluster::{Bed, Space};
-use crate::support::kubeconfig::for_token;
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use super::app::App;
 use super::process::{Binary, QUICK};
 use super::world::World;
 use crate::support::cluster::eventually;
-use crate::support::kubeconfig::for_token;
+use crate::support::cluster::for_token;
 use tidegate::record::state::Phase;
 
 /// What is said at `/readyz`.

@@ -6,7 +6,7 @@
 use super::audit::{self, Request};
 use super::gateway::Gateway;
 use super::helm::Identity;
-use super::kubeconfig::{client, for_token};
+use super::kubeconfig::client;
 use super::rights::{Audited, Right};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
@@ -302,4 +302,12 @@ async fn run(mut command: Command, stdin: String) -> Result<String, String> {
         if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| e.to_string())?
+}
+
+/// That kubeconfig for who has this token and is at home in that namespace.
+pub(crate) fn for_token(kubeconfig: &Path, token: &str, home: &str) -> String {
+    let mut config: Value = serde_yaml::from_str(&std::fs::read_to_string(kubeconfig).unwrap()).unwrap();
+    config["users"][0]["user"] = json!({"token": token});
+    config["contexts"][0]["context"]["namespace"] = home.into();
+    serde_yaml::to_string(&config).unwrap()
 }
