@@ -5,7 +5,7 @@ use super::cache::Cache;
 use super::failure::Failure;
 use crate::forge::branch;
 use crate::git::{GitError, Login, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
-use crate::manifest::desired::{Plan, Set, Target};
+use crate::manifest::desired::{Plan, Rollout, Set, Target};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
@@ -58,13 +58,20 @@ pub(super) struct Record {
 pub(super) type Records = BTreeMap<RolloutId, Result<Record, String>>;
 
 impl Repository {
-    /// Finds the repository, looks up the branches of all instances, and chooses one.
+    /// Finds the repository, looks up the branches of all instances, and chooses one that has a record.
     pub(super) async fn open(args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
         Self::open_from(Path::new("."), args, access).await
     }
 
     /// The same for the clone that `dir` lies in, if no repository is named.
     pub(super) async fn open_from(dir: &Path, args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
+        let repository = Self::reach(dir, args, access).await?;
+        repository.state_tip()?;
+        Ok(repository)
+    }
+
+    /// The same, whether or not an instance that is named has a record.
+    pub(super) async fn reach(dir: &Path, args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
         let place = Place::find(dir, args)?;
         let cache = Cache::of(place.clone.as_deref()).context("cannot make a directory for the Git cache")?;
         let mut config = RemoteConfig::new(place.url.clone());
@@ -186,15 +193,23 @@ impl Repository {
         })
     }
 
-    /// The rollouts that `branch`, the one that people push to, declares with errors, as `validate` would tell them. A
-    /// branch that is not there, or whose tree cannot be read, tells of none.
-    pub(super) async fn rejected(&self, branch: &str) -> Result<BTreeMap<RolloutId, Rejected>, Failure> {
+    /// The rollouts that `branch`, the one that people push to, declares; those with errors as `validate` would tell
+    /// them. A branch that is not there, or whose tree cannot be read, declares none.
+    pub(super) async fn declared(
+        &self,
+        branch: &str,
+    ) -> Result<BTreeMap<RolloutId, Result<Rollout, Rejected>>, Failure> {
         let name = named(branch)?;
         let Some(tip) = self.store.ls_refs(&[name.as_str()]).await?.remove(&name) else { return Ok(BTreeMap::new()) };
         self.store.fetch(&BTreeMap::from([(name, tip.clone())])).await?;
         let Ok(files) = self.store.files(&tip, None).await else { return Ok(BTreeMap::new()) };
-        let rollouts = load::load(&files, &Caps::default()).rollouts;
-        Ok(rollouts.into_iter().filter_map(|(id, outcome)| Some((id, outcome.err()?))).collect())
+        Ok(load::load(&files, &Caps::default()).rollouts)
+    }
+
+    /// Those of them with errors.
+    pub(super) async fn rejected(&self, branch: &str) -> Result<BTreeMap<RolloutId, Rejected>, Failure> {
+        let declared = self.declared(branch).await?;
+        Ok(declared.into_iter().filter_map(|(id, outcome)| Some((id, outcome.err()?))).collect())
     }
 
     /// All files of the state branch below `dir`.
@@ -288,7 +303,7 @@ fn choose(asked: Option<&str>, tips: &BTreeMap<RefName, CommitId>, url: &str) ->
     match (asked, &names[..]) {
         (Some(asked), _) => {
             let asked: InstanceName = asked.parse().map_err(|error| Failure::usage(format!("{error}")))?;
-            if names.contains(&asked) { Ok(asked) } else { Err(no_state(url, Some(&asked))) }
+            Ok(asked)
         }
         (None, [one]) => Ok(one.clone()),
         (None, []) => Err(no_state(url, None)),

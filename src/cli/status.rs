@@ -7,9 +7,11 @@ use super::repository::{Access, Repository};
 use super::screen::{Screen, now};
 use super::ui::{self, Ink, Paint, Table};
 use super::view::{self, RolloutView, StatusView, Urgency, WaitView};
+use crate::forge::branch;
 use crate::manifest::ids::{Namespace, RolloutId};
 use crate::record::state::Time;
 use clap::Args;
+use std::path::Path;
 use std::time::Duration;
 
 /// How often `--watch` looks.
@@ -50,14 +52,10 @@ pub(super) struct StatusArgs {
 /// Shows where rollouts stand.
 pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, Failure> {
     let show = |status: &StatusView| screen.show(status, |status, ink| table(status, args.open, now(), ink));
-    let mut repository = match (Repository::open(&args.repository, Access::Read).await, &args.repository.instance) {
-        // Who never wrote a record has begun nothing.
-        (Err(Failure::NoRecord(_)), Some(instance)) if args.open && !args.watch => {
-            let instance = instance.parse().map_err(|error| Failure::usage(format!("{error}")))?;
-            show(&StatusView { instance, tip: None, rollouts: Vec::new() })?;
-            return Ok(Exit::Done);
-        }
-        (repository, _) => repository?,
+    let mut repository = if args.open {
+        Repository::reach(Path::new("."), &args.repository, Access::Read).await?
+    } else {
+        Repository::open(&args.repository, Access::Read).await?
     };
     let status = look(&repository, &args).await?;
     if !args.watch {
@@ -86,6 +84,9 @@ pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, F
 }
 
 async fn look(repository: &Repository, args: &StatusArgs) -> Result<StatusView, Failure> {
+    if args.open && repository.state_tip().is_err() {
+        return nothing_begun(repository, &args.branch).await;
+    }
     let records = repository.records().await?;
     let mut rollouts = view::rollouts(&records, now());
     let rejected = repository.rejected(&args.branch).await?;
@@ -102,6 +103,23 @@ async fn look(repository: &Repository, args: &StatusArgs) -> Result<StatusView, 
     }
     let tip = Some(repository.state_tip()?.to_string());
     Ok(StatusView { instance: repository.instance.clone(), tip, rollouts })
+}
+
+/// Who never wrote a record has begun nothing, if there was nothing to begin. Where rollouts are declared, it may be that
+/// no controller ever got to work, or that the record of an open run is lost.
+async fn nothing_begun(repository: &Repository, main: &str) -> Result<StatusView, Failure> {
+    let instance = &repository.instance;
+    let declared = repository.declared(main).await?.len();
+    if declared > 0 {
+        return Err(Failure::failed(format!(
+            "nobody can tell whether a run of {instance} is open: its record is missing, and {main} declares {}\n\
+             Either no controller has got to work yet, or the branch {} was deleted. If you deleted it, push it again; \
+             else look at the cluster whether a route still leads to a candidate.",
+            ui::count(declared, "rollout"),
+            branch::state_branch(instance),
+        )));
+    }
+    Ok(StatusView { instance: instance.clone(), tip: None, rollouts: Vec::new() })
 }
 
 /// The rollouts that a person means: one, or those of a namespace.

@@ -275,6 +275,30 @@ async fn files_are_those_of_the_repository_that_a_directory_lies_in() {
     assert!(text.contains(&format!("there is no policy in {}\n", shown(&clone))), "{text}");
 }
 
+/// What `helm uninstall` asks: a record that is gone is no proof that nothing is open.
+#[tokio::test]
+async fn without_a_record_nothing_is_open_only_where_nothing_is_declared() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("fleet.git");
+    tidegate::git::create_bare(&path).unwrap();
+    let origin = Origin::at(&path);
+    let repo = path.display().to_string();
+    let ask = async || {
+        tidegate(dir.path(), &["status", "--open", "--exit-code", "--instance", "prod", "--repo", &repo]).await
+    };
+    assert_eq!(ask().await.ends(0), "No run of prod is open.\n");
+    origin.commit("main", &[("README.md", Some(b"soon"))], "first");
+    assert_eq!(ask().await.ends(0), "No run of prod is open.\n");
+    let files = example("shop");
+    let files: Vec<(&str, Option<&[u8]>)> =
+        files.iter().map(|(path, text)| (path.as_str(), Some(text.as_bytes()))).collect();
+    origin.commit("main", &files, "a rollout");
+    let said = ask().await;
+    assert!(said.err.contains("its record is missing, and main declares 1 rollout\n"), "{}", said.err);
+    assert!(said.err.contains("tidegate/prod/state"), "{}", said.err);
+    said.ends(1);
+}
+
 #[tokio::test]
 async fn what_cannot_be_used_is_named() {
     let dir = tempfile::tempdir().unwrap();
