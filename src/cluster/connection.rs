@@ -102,6 +102,8 @@ pub(super) struct Connection {
 /// A kubeconfig as it was read last.
 struct Known {
     bytes: Vec<u8>,
+    /// Its namespace when it was first read: the Lease and the brake are there.
+    home: String,
     /// When it was tried.
     tried: Instant,
 }
@@ -112,8 +114,9 @@ impl Connection {
         let (config, file) = match source {
             ClusterSource::InCluster => (Config::incluster().map_err(|e| ClusterError::InCluster(Box::new(e)))?, None),
             ClusterSource::KubeconfigFile(path) => {
-                let bytes = read(path).await?;
-                (parse(path).await?, Some((path.clone(), Mutex::new(Known { bytes, tried: Instant::now() }))))
+                let (bytes, config) = (read(path).await?, parse(path).await?);
+                let known = Known { bytes, home: config.default_namespace.clone(), tried: Instant::now() };
+                (config, Some((path.clone(), Mutex::new(known))))
             }
         };
         let home = config.default_namespace.parse()?;
@@ -139,7 +142,7 @@ impl Connection {
     }
 
     /// Reads the kubeconfig again, and if it has changed connects with what it says now. It may lead to the cluster of this
-    /// `uid` alone: everything that is known is known of that one.
+    /// `uid` alone, and to the same namespace: everything that is known is known of that one.
     pub(super) async fn renew(&self, uid: &str) {
         let Some((path, known)) = &self.file else { return };
         // Whoever else fails meanwhile does not wait for it.
@@ -149,7 +152,14 @@ impl Connection {
             return;
         }
         known.tried = Instant::now();
-        let client = match parse(path).await.and_then(client) {
+        let parsed = parse(path).await;
+        if parsed.as_ref().is_ok_and(|config| config.default_namespace != known.home) {
+            let (path, home) = (path.display(), &known.home);
+            tracing::error!(%path, %home, "the kubeconfig now names another namespace for the Lease and the brake: not used");
+            known.bytes = bytes;
+            return;
+        }
+        let client = match parsed.and_then(client) {
             Ok(client) => client,
             Err(error) => {
                 // Told once: only another change can mend it.

@@ -73,6 +73,10 @@ async fn a_credential_that_is_missing_or_wrong_is_told_and_counts_once_it_is_men
         world.bed.kubectl(&["-n", namespace, verb, "serviceaccount", account], "").await;
     }
     let token = world.bed.kubectl(&["-n", namespace, "create", "token", account], "").await;
+    // One that is at home elsewhere would look for the brake elsewhere.
+    std::fs::write(&kubeconfig, for_token(&world.space.kubeconfig, token.trim(), "elsewhere")).unwrap();
+    let refused = async || binary.log("one").contains("the kubeconfig now names another namespace").then_some(());
+    eventually("a request that is refused, and a kubeconfig that is not used", refused).await;
     std::fs::write(&kubeconfig, for_token(&world.space.kubeconfig, token.trim(), &world.space.home)).unwrap();
     // The API server believes a token for ten seconds more.
     let renewed = async || binary.log("one").contains("the kubeconfig has changed: connected anew").then_some(());
