@@ -24,7 +24,7 @@ tidegate:{{ .Release.Namespace }}:{{ .Release.Name }}:{{ .Values.instance }}
 {{/* What the pods are selected by: it can never change. */}}
 {{- define "tidegate.selector" -}}
 app.kubernetes.io/name: tidegate
-app.kubernetes.io/instance: {{ include "tidegate.name" . }}
+app.kubernetes.io/instance: {{ include "tidegate.name" . | quote }}
 {{- end }}
 
 {{/* All labels of an object: those of the values, where it has some (`more`), and ours. */}}
@@ -35,13 +35,13 @@ app.kubernetes.io/instance: {{ include "tidegate.name" . }}
 {{- define "tidegate.labels" -}}
 {{ include "tidegate.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end }}
 
 {{/* The name and namespace of an object of the release's own namespace. */}}
 {{- define "tidegate.metadata" -}}
-name: {{ include "tidegate.name" . }}
-namespace: {{ .Release.Namespace }}
+name: {{ include "tidegate.name" . | quote }}
+namespace: {{ .Release.Namespace | quote }}
 labels: {{- include "tidegate.labels" . | nindent 2 }}
 {{- end }}

@@ -40,8 +40,8 @@ capabilities: {drop: [ALL]}
 {{- with .Values.repository.credentials }}{{ if .secretName }}
 - name: git
   secret:
-    secretName: {{ .secretName }}
-    items: [{key: {{ .key }}, path: {{ .key }}}]
+    secretName: {{ .secretName | quote }}
+    items: [{key: {{ .key | quote }}, path: {{ .key | quote }}}]
     # A Secret that is not there yet is told of by the controller, and picked up when it is made.
     optional: true
     defaultMode: 288 # 0440
@@ -49,14 +49,14 @@ capabilities: {drop: [ALL]}
 {{- with .Values.repository.ca }}{{ if .configMapName }}
 - name: ca
   configMap:
-    name: {{ .configMapName }}
-    items: [{key: {{ .key }}, path: {{ .key }}}]
+    name: {{ .configMapName | quote }}
+    items: [{key: {{ .key | quote }}, path: {{ .key | quote }}}]
 {{- end }}{{ end }}
 {{- end }}
 
 {{- define "tidegate.gitMounts" -}}
 {{- with .Values.repository.credentials.secretName }}
-- {name: git, mountPath: /etc/tidegate/git/{{ . }}, readOnly: true}
+- {name: git, mountPath: {{ printf "/etc/tidegate/git/%s" . | quote }}, readOnly: true}
 {{- end }}
 {{- if .Values.repository.ca.configMapName }}
 - {name: ca, mountPath: /etc/tidegate/ca, readOnly: true}
@@ -65,7 +65,7 @@ capabilities: {drop: [ALL]}
 
 {{- define "tidegate.gitEnvironment" -}}
 {{- if .Values.repository.ca.configMapName }}
-- {name: SSL_CERT_FILE, value: {{ include "tidegate.caFile" . }}}
+- {name: SSL_CERT_FILE, value: {{ include "tidegate.caFile" . | quote }}}
 {{- end }}
 {{- end }}
 

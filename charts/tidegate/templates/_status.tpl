@@ -10,7 +10,7 @@ automountServiceAccountToken: false
 enableServiceLinks: false
 securityContext: {{- include "tidegate.podSecurity" . | nindent 2 }}
 {{- with .Values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- with .Values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
@@ -21,23 +21,23 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 containers:
   - name: status
-    image: {{ include "tidegate.image" . }}
-    imagePullPolicy: {{ .Values.image.pullPolicy }}
+    image: {{ include "tidegate.image" . | quote }}
+    imagePullPolicy: {{ .Values.image.pullPolicy | quote }}
     args:
       - status
       {{- range $more }}
-      - {{ . }}
+      - {{ . | quote }}
       {{- end }}
-      - --repo={{ .Values.repository.url }}
-      - --branch={{ .Values.repository.branch }}
-      - --instance={{ .Values.instance }}
+      - {{ printf "--repo=%s" .Values.repository.url | quote }}
+      - {{ printf "--branch=%s" .Values.repository.branch | quote }}
+      - {{ printf "--instance=%s" .Values.instance | quote }}
       {{- if .Values.repository.credentials.secretName }}
-      - --credentials-file={{ include "tidegate.credentialsFile" . }}
+      - {{ include "tidegate.credentialsFile" . | printf "--credentials-file=%s" | quote }}
       {{- end }}
     env:
       - {name: TMPDIR, value: /tmp}
@@ -50,14 +50,21 @@ containers:
       {{- with include "tidegate.gitMounts" . | trim }}{{ . | nindent 6 }}{{ end }}
 volumes:
   - name: tmp
-    emptyDir: {sizeLimit: {{ .Values.cache.sizeLimit }}}
+    emptyDir: {sizeLimit: {{ .Values.cache.sizeLimit | quote }}}
   {{- with include "tidegate.gitVolumes" . | trim }}{{ . | nindent 2 }}{{ end }}
 {{- end }}
 {{- end }}
 
-{{/* The metadata of a pod that is not the controller's: no Service and no budget counts it. */}}
+{{/*
+The labels of a pod that is not the controller's: no Service and no budget counts it. It takes those of the values too,
+as its annotations: a service mesh that is switched off by one of them would keep the pod from ending.
+*/}}
 {{- define "tidegate.statusLabels" -}}
+{{- mergeOverwrite (deepCopy .root.Values.podLabels) (include "tidegate.statusOwnLabels" . | fromYaml) | toYaml }}
+{{- end }}
+
+{{- define "tidegate.statusOwnLabels" -}}
 app.kubernetes.io/name: tidegate-{{ .what }}
-app.kubernetes.io/instance: {{ include "tidegate.name" .root }}
-app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+app.kubernetes.io/instance: {{ include "tidegate.name" .root | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service | quote }}
 {{- end }}

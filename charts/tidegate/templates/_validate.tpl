@@ -14,9 +14,9 @@
 {{- else if or (not (regexMatch "^[a-z0-9]+(-[a-z0-9]+)*$" $v.instance)) (gt (len $v.instance) 30) }}
 - instance: {{ quote $v.instance }} is no name for it: at most 30 lower-case letters, digits and single '-' between them
 {{- end }}
-{{- if not (regexMatch "^[a-z0-9]+(-[a-z0-9]+)*$" .Release.Name) }}
+{{- if not (regexMatch "^[a-z][a-z0-9]*(-[a-z0-9]+)*$" .Release.Name) }}
 - the release's name {{ quote .Release.Name }}: choose one of lower-case letters, digits and single '-' between
-  them; '--' stands between release and instance in all names
+  them, the first a letter; '--' stands between release and instance in all names
 {{- end }}
 {{- $most := ternary 53 63 (and $v.guardUninstall (ne 0 (int $v.replicas))) }}
 {{- if gt (len $name) $most }}
@@ -39,13 +39,15 @@
 {{- if and $v.prometheusRule.enabled (not $v.replicas) }}
 - prometheusRule.enabled: set it to false where replicas=0, since there is nothing that could be watched
 {{- end }}
-{{- if not (regexMatch "^([0-9]+[.][0-9]+[.][0-9]+[.][0-9]+|[0-9a-f]*:[0-9a-f:]*)$" $v.service.listen) }}
-- service.listen: {{ quote $v.service.listen }} is no address: use 0.0.0.0 or ::, and set the port in service.port
+{{- if and (not $v.replicas) $v.cluster.kubeconfig.secretName }}
+- replicas: 0 makes rights alone, and with cluster.kubeconfig.secretName they are in another cluster, where this chart
+  makes none: leave one of the two out
 {{- end }}
 {{- end }}
 
 {{/* The rules of the Installation for a repository, so that they are told before a pod starts. */}}
 {{- define "tidegate.wrongRepository" -}}
+{{- $port := "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]" }}
 {{- with .Values.repository }}
 {{- if not .url }}
 - repository.url: say where the repository is, such as https://git.example.test/shop.git
@@ -53,6 +55,8 @@
 - repository.url: leave user and password out of it and name a Secret with them in repository.credentials.secretName
 {{- else if not (regexMatch "^https?://[A-Za-z0-9\\[][^\\s/?#%]*/[^-\\s?#][^\\s?#]*$" .url) }}
 - repository.url: {{ quote .url }} cannot be used: it is https://HOST/PATH or http://HOST/PATH, without '?' and '#'
+{{- else if and (regexMatch "^https?://[^/]*:[0-9]+/" .url) (not (regexMatch (printf "^https?://[^/]*:0*(%s)/" $port) .url)) }}
+- repository.url: {{ quote .url }} names a port above 65535
 {{- end }}
 {{- $odd := regexMatch "(^|/)[.-]|[.](/|$)|[.]lock(/|$)|[.][.]|//|^/|/$" .branch }}
 {{- if or $odd (not (regexMatch "^[A-Za-z0-9/_.+-]{1,200}$" .branch)) }}

@@ -87,6 +87,22 @@ fn the_check_of_the_profile_bites() {
     assert_eq!(breaks_of_the_profile(&privileged), ["more than these"]);
 }
 
+/// A service mesh that puts a container into every pod would keep those of `helm test` and `helm uninstall` from ending.
+#[test]
+fn all_pods_have_the_labels_and_annotations_of_the_values() {
+    let mark = json!({"mesh.example.test/inject": "false"});
+    let objects = RELEASE.objects(&with(&few(), &json!({"podLabels": mark, "podAnnotations": mark})));
+    let template = |kind: &str, name: &str| &find(&objects, kind, name)["spec"]["template"]["metadata"];
+    let test = &find(&objects, "Pod", "tide--prod-test")["metadata"];
+    for metadata in [template("Deployment", "tide--prod"), template("Job", "tide--prod-uninstall"), test] {
+        for of in ["labels", "annotations"] {
+            assert_eq!(metadata[of]["mesh.example.test/inject"], "false", "{of} in {metadata}");
+        }
+        assert_eq!(metadata["labels"]["app.kubernetes.io/instance"], "tide--prod");
+    }
+    assert_eq!(test["annotations"]["helm.sh/hook"], "test");
+}
+
 #[test]
 fn the_token_is_mounted_only_where_the_controller_needs_it() {
     let kubeconfig = json!({"cluster": {"kubeconfig": {"secretName": "other"}}});

@@ -44,7 +44,8 @@ fn contradictions_say_what_to_set() {
         (json!({"serviceAccount": {"create": false}}), "serviceAccount.name: name the ServiceAccount that is there already"),
         (json!({"prometheusRule": {"enabled": true}}), "prometheusRule.enabled: set serviceMonitor.enabled=true too"),
         (json!({"prometheusRule": {"enabled": true}, "serviceMonitor": {"enabled": true}, "replicas": 0}), "set it to false where replicas=0"),
-        (json!({"service": {"listen": "localhost:8080"}}), "service.listen: \"localhost:8080\" is no address"),
+        (json!({"repository": {"url": "https://git.example.test:65536/a"}}), "names a port above 65535"),
+        (json!({"replicas": 0, "cluster": {"kubeconfig": {"secretName": "far"}}}), "replicas: 0 makes rights alone, and with cluster.kubeconfig"),
     ] {
         let said = refusal(&over);
         assert!(said.contains(wanted), "{over}: {wanted} in\n{said}");
@@ -77,6 +78,9 @@ fn typos_and_wrong_types_fail_with_their_path() {
         (json!({"image": {"pullPolicy": "always"}}), "at '/image/pullPolicy': value must be one of 'Always'"),
         (json!({"image": {"digest": "sha256:0"}}), "at '/image/digest': 'sha256:0' does not match pattern"),
         (json!({"log": {"form": "xml"}}), "at '/log/form': value must be one of 'json', 'text'"),
+        (json!({"service": {"listen": "localhost:8080"}}), "at '/service/listen': value must be one of '0.0.0.0', '::'"),
+        (json!({"repository": {"credentials": {"key": ".."}}}), "at '/repository/credentials/key': '..' does not match pattern"),
+        (json!({"networkPolicy": {"egress": [{"to": [{}]}]}}), "at '/networkPolicy/egress/0/to/0': minProperties: got 0, want 1"),
         (json!({"service": {"port": 80}}), "at '/service/port': minimum: got 80, want 1,024"),
         (json!({"rbac": {"create": "yes"}}), "at '/rbac/create': got string, want boolean"),
     ] {
@@ -90,6 +94,7 @@ fn names_of_releases_that_could_be_mistaken_are_refused() {
     for (name, wanted) in [
         ("a--b", "the release's name \"a--b\": choose one of lower-case letters, digits and single '-'"),
         ("a.b", "the release's name \"a.b\": choose one"),
+        ("1a", "the release's name \"1a\": choose one"),
         ("a-release-whose-name-is-as-long-as-helm-allows-it-53", "shorten one of them"),
     ] {
         let long = json!({"instance": "an-instance"});
@@ -118,6 +123,11 @@ fn what_is_refused_is_what_the_program_refuses() {
         "https://-git.example.test/a",
         "https://git.example.test/a#b",
         "https://git.example.test/a b",
+        "https://git.example.test:0443/a",
+        "https://git.example.test:65535/a",
+        "https://git.example.test:65536/a",
+        "https://git.example.test:99999999999999999999/a",
+        "https://git.example.test/a:99999/b",
         "ftp://git.example.test/a",
         "file:///a",
         "a",
