@@ -1,9 +1,10 @@
 //! Questions about the past: what descends from what, who brought a file to a branch, the latest commits.
 
 use super::commit::{Person, commit_id};
-use super::{GitError, Store, clean, oid, tree};
+use super::{GitError, Store, oid, tree};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::CommitId;
+use crate::record::text::plain;
 use chrono::{DateTime, Utc};
 use git2::{Commit, Oid, Repository, Signature};
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,7 +132,7 @@ impl Store {
             let log = |id: Result<Oid, git2::Error>| {
                 let commit = id.and_then(|id| repository.find_commit(id)).map_err(failed)?;
                 let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
-                let subject = clean(message.lines().next().unwrap_or_default());
+                let subject = plain(message.lines().next().unwrap_or_default());
                 Ok(Logged { commit: commit_id(commit.id()), subject, time: time(&commit) })
             };
             walk.take(limit).map(log).collect()
@@ -177,7 +178,7 @@ fn at(repository: &Repository, commit: &Commit<'_>, path: &RepoPath) -> Result<O
 }
 
 fn brought(commit: &Commit<'_>) -> Brought {
-    let text = |bytes: &[u8]| clean(&String::from_utf8_lossy(bytes));
+    let text = |bytes: &[u8]| plain(&String::from_utf8_lossy(bytes));
     let person = |who: &Signature<'_>| Person { name: text(who.name_bytes()), email: text(who.email_bytes()) };
     Brought { commit: commit_id(commit.id()), author: person(&commit.author()), committer: person(&commit.committer()) }
 }

@@ -1,7 +1,8 @@
 //! Requests to a smart HTTP server: one client, no redirects, every byte counted, every failure sorted.
 
 use super::remote::{Login, RemoteConfig, Timeouts};
-use super::{GitError, clean, credentials};
+use super::{GitError, credentials};
+use crate::record::text::{causes, plain};
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::{Certificate, Client, StatusCode};
@@ -78,13 +79,13 @@ impl Http {
         if let Some(file) = &config.ca_file {
             let wrong = |why: String| GitError::Config(format!("the CA file {}: {why}", file.display()));
             let pem = std::fs::read(file).map_err(|e| wrong(e.to_string()))?;
-            let found = Certificate::from_pem_bundle(&pem).map_err(|e| wrong(chain(&e)))?;
+            let found = Certificate::from_pem_bundle(&pem).map_err(|e| wrong(causes(&e)))?;
             if found.is_empty() {
                 return Err(wrong("no certificate in it".to_owned()));
             }
             client = client.tls_certs_merge(found);
         }
-        let client = client.build().map_err(|e| GitError::Config(format!("the HTTP client: {}", chain(&e))))?;
+        let client = client.build().map_err(|e| GitError::Config(format!("the HTTP client: {}", causes(&e))))?;
         let (credentials_file, login) = (config.credentials_file.clone(), config.login.clone());
         Ok(Self { client, url, credentials_file, login, total })
     }
@@ -128,7 +129,7 @@ impl Http {
         }
         let response = match timeout_at(budget.deadline, request.send()).await {
             Err(_) => return Err(late(&doing, self.total)),
-            Ok(Err(error)) => return Err(GitError::Away { doing, why: chain(&error) }),
+            Ok(Err(error)) => return Err(GitError::Away { doing, why: causes(&error) }),
             Ok(Ok(response)) => response,
         };
         if let Some(error) = self.refusal(&doing, &response) {
@@ -191,7 +192,7 @@ impl Answer {
         let chunk = match timeout_at(self.budget.deadline, self.response.chunk()).await {
             Err(_) => return Err(late(&self.doing, self.total)),
             Ok(Err(error)) => {
-                let why = format!("the answer was cut off: {}", chain(&error));
+                let why = format!("the answer was cut off: {}", causes(&error));
                 return Err(GitError::Away { doing: self.doing.clone(), why });
             }
             Ok(Ok(chunk)) => chunk,
@@ -210,7 +211,7 @@ fn late(doing: &str, total: Duration) -> GitError {
 }
 
 fn header(headers: &HeaderMap, name: &HeaderName) -> String {
-    clean(headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("none"))
+    plain(headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("none"))
 }
 
 /// A foreign URL without what may be secret in it: user, password, query.
@@ -219,11 +220,4 @@ fn bare(location: &str) -> String {
         Ok(url) => format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path()),
         Err(_) => location.split(['?', '#', '@']).next().unwrap_or_default().to_owned(),
     }
-}
-
-/// What caused an error, in one line. The error's own text only adds the URL.
-fn chain(error: &reqwest::Error) -> String {
-    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
-    let texts: Vec<String> = causes.map(ToString::to_string).collect();
-    if texts.is_empty() { clean(&error.to_string()) } else { clean(&texts.join(": ")) }
 }

@@ -1,7 +1,8 @@
 //! Three-way merge, file by file: what a revert request puts on main.
 
-use super::{Edit, GitError, clean};
+use super::{Edit, GitError};
 use crate::manifest::files::{Entry, Files, RepoPath};
+use crate::record::text::plain;
 use git2::{MergeFileInput, MergeFileOptions};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +63,7 @@ fn lines(base: Option<&Entry>, ours: Option<&Entry>, theirs: Option<&Entry>) -> 
     };
     let result = git2::merge_file(&input(base), &input(ours), &input(theirs), Some(&mut MergeFileOptions::new()));
     let result = result.map_err(|error| GitError::Cache {
-        doing: format!("merge a file: {}", clean(error.message())),
+        doing: format!("merge a file: {}", plain(error.message())),
         source: Box::new(error),
     })?;
     Ok(result.is_automergeable().then(|| Edit::Write(result.content().into())))

@@ -38,6 +38,7 @@ pub use weather::{Errand, Fate, Weather};
 pub use working_copy::WorkingCopy;
 
 use crate::manifest::ids::CommitId;
+use crate::record::text::plain;
 
 /// Why a call to Git failed. None of the texts ever contains a credential.
 #[derive(Debug, thiserror::Error)]
@@ -128,7 +129,7 @@ impl GitError {
     /// Sorts a failure of libgit2 on what is in the cache.
     fn local(doing: &str, error: git2::Error) -> Self {
         use git2::ErrorClass::{Invalid, Object, Odb, Sha1, Tree, Zlib};
-        let (doing, why) = (doing.to_owned(), clean(error.message()));
+        let (doing, why) = (doing.to_owned(), plain(error.message()));
         if matches!(error.class(), Odb | Zlib | Sha1) {
             Self::Corrupt { doing, why }
         } else if matches!(error.class(), Object | Tree | Invalid) {
@@ -148,29 +149,7 @@ impl GitError {
     }
 }
 
-/// Foreign text for people: on one line, control characters escaped, 1 KiB at most.
-fn clean(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.split_whitespace().collect::<Vec<_>>().join(" ").chars() {
-        if out.len() >= 1_024 {
-            out.push('…');
-            break;
-        }
-        if c.is_control() { out.extend(c.escape_default()) } else { out.push(c) }
-    }
-    out
-}
-
 /// The object id of a commit or a blob.
 fn oid(id: &str) -> git2::Oid {
     git2::Oid::from_str(id).expect("40 hex digits, because CommitId and BlobId hold nothing else")
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_words_of_a_server_are_one_line() {
-        let said = super::clean(" hook declined: no\nerror: \u{1b}[31mpolicy\u{7} \n");
-        assert_eq!(said, "hook declined: no error: \\u{1b}[31mpolicy\\u{7}");
-    }
 }

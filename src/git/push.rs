@@ -4,8 +4,9 @@ use super::commit::commit_id;
 use super::repo::{Remote, remember};
 use super::transport::Operation;
 use super::weather::{Errand, Fate};
-use super::{GitError, RefName, Store, clean, oid};
+use super::{GitError, RefName, Store, oid};
 use crate::manifest::ids::CommitId;
+use crate::record::text::plain;
 use crate::rules::{Rule, holds};
 use git2::{Direction, ErrorCode, Oid, PushOptions, RemoteCallbacks, Repository};
 use std::cell::RefCell;
@@ -182,7 +183,7 @@ fn outcome(
             Ok(Pushed::Rejected { why: "the new commit does not descend from the old one".to_owned() })
         }
         (_, Err(error)) if error.message().starts_with("unpacking the sent packfile failed") => {
-            Ok(Pushed::Rejected { why: clean(&format!("the server could not unpack: {remarks}")) })
+            Ok(Pushed::Rejected { why: plain(&format!("the server could not unpack: {remarks}")) })
         }
         (_, Err(error)) => Err(error),
         (Some(None), Ok(())) => Ok(Pushed::Done { others }),
@@ -209,5 +210,5 @@ fn refusal(why: &str, remarks: &str) -> Pushed {
     if !declined && (raced(why) || raced(remarks)) {
         return Pushed::Raced { found: None };
     }
-    Pushed::Rejected { why: clean(&format!("{why}: {}", remarks.trim())) }
+    Pushed::Rejected { why: plain(&format!("{why}: {}", remarks.trim())) }
 }

@@ -2,10 +2,11 @@
 //!
 //! libgit2 reads a server's whole advertisement; a poll asks for the refs of its prefixes alone, in one request.
 
+use super::GitError;
 use super::http::{Answer, Ask, Http, Service, Version};
 use super::remote::Limits;
-use super::{GitError, clean};
 use crate::manifest::ids::{CommitId, InvalidId};
+use crate::record::text::plain;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -88,7 +89,7 @@ impl<'a> Tips<'a> {
         let Ok(name) = name.parse() else { return Ok(()) };
         let id = id.parse().map_err(|_| GitError::Protocol {
             doing: doing.to_owned(),
-            why: format!("object id {:?} instead of 40 hex digits (SHA-256 repositories are not supported)", clean(id)),
+            why: format!("object id {:?} instead of 40 hex digits (SHA-256 repositories are not supported)", plain(id)),
         })?;
         self.found.insert(name, id);
         if self.found.len() > self.limit {
@@ -211,7 +212,7 @@ impl Lines {
     fn text<'a>(&self, data: &'a [u8]) -> Result<std::borrow::Cow<'a, str>, GitError> {
         let text = String::from_utf8_lossy(data.strip_suffix(b"\n").unwrap_or(data));
         match text.strip_prefix("ERR ") {
-            Some(why) => Err(self.wrong(&format!("the server says {:?}", clean(why)))),
+            Some(why) => Err(self.wrong(&format!("the server says {:?}", plain(why)))),
             None => Ok(text),
         }
     }
@@ -235,7 +236,7 @@ impl Lines {
             Some(1 | 2) => Ok(Line::Other),
             Some(len @ 4..) => Ok(Line::Data(self.take(len - 4).await?)),
             Some(3) | None => {
-                Err(self.wrong(&format!("no packet length: {:?}", clean(&String::from_utf8_lossy(&head)))))
+                Err(self.wrong(&format!("no packet length: {:?}", plain(&String::from_utf8_lossy(&head)))))
             }
         }
     }

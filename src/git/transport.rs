@@ -3,9 +3,10 @@
 //! libgit2 knows one transport of ours, `tidegate://`, for the whole process. Which server that is, with which limits, says
 //! the [`Operation`] that runs on the current thread: libgit2 makes a connection on the thread that asks for it.
 
+use super::GitError;
 use super::gauge::Gauge;
 use super::http::{Answer, Ask, Budget, Http, Service, Version};
-use super::{GitError, clean};
+use crate::record::text::plain;
 use bytes::{Buf, Bytes};
 use git2::transport::{Service as Call, SmartSubtransport, SmartSubtransportStream, Transport};
 use std::cell::RefCell;
@@ -100,7 +101,7 @@ impl Operation {
 pub(super) fn sort(doing: &str, error: git2::Error) -> GitError {
     use git2::ErrorClass::{Filesystem, Indexer, Net, NoMemory, Odb, Os, Sha1, Zlib};
     let doing = doing.to_owned();
-    let why = clean(error.message());
+    let why = plain(error.message());
     if matches!(error.class(), Os | Filesystem | NoMemory) {
         GitError::Cache { doing, source: Box::new(error) }
     } else if matches!(error.class(), Indexer | Odb | Zlib | Sha1) {

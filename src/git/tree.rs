@@ -4,6 +4,7 @@ use super::remote::Limits;
 use super::{GitError, Store, oid};
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
+use crate::record::text::plain;
 use git2::{Odb, Repository, Tree, TreeEntry};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -116,10 +117,7 @@ impl Walk<'_> {
     fn take(&mut self, entry: &TreeEntry<'_>, name: &[u8], at: &str) -> Result<(), GitError> {
         let shown = format!("{at}{}", String::from_utf8_lossy(name));
         if shown.split('/').count() > self.limits.depth.min(32) || shown.len() > 1_000 {
-            return Err(limit(
-                &format!("the depth or length of the path {:?}", super::clean(&shown)),
-                self.limits.depth,
-            ));
+            return Err(limit(&format!("the depth or length of the path {:?}", plain(&shown)), self.limits.depth));
         }
         let named = std::str::from_utf8(name).ok().and_then(|name| name.parse::<RepoPath>().ok());
         let Some(path) = named.and_then(|name| format!("{at}{name}").parse().ok()) else {

@@ -2,6 +2,7 @@
 
 use super::remote::Login;
 use super::{GitError, Person};
+use crate::record::text::plain;
 use git2::{Config, CredentialHelper, ErrorCode, Repository};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +24,7 @@ impl WorkingCopy {
     /// # Errors
     /// `Config` when there is a clone that cannot be opened, or the settings cannot be read.
     pub fn discover(dir: &Path) -> Result<Self, GitError> {
-        let wrong = |error: git2::Error| GitError::Config(super::clean(error.message()));
+        let wrong = |error: git2::Error| GitError::Config(plain(error.message()));
         match Repository::discover(dir) {
             Ok(repository) => {
                 let place =

@@ -235,13 +235,11 @@ pub struct Check {
 }
 
 /// A query to a Prometheus: one series.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PrometheusQuery {
     /// The provider, as the installation calls it.
     pub provider: ProviderName,
-    /// PromQL that yields one series.
-    #[schemars(extend("minLength" = 1, "maxLength" = 4096))]
+    /// PromQL that yields one series: that of the candidate, where labels tell it.
     pub query: String,
 }
 

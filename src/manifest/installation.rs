@@ -5,7 +5,7 @@
 
 use super::diagnostic::{Code, Diagnostic, quoted};
 use super::files::RepoPath;
-use super::ids::{ClusterName, InstanceName, Namespace};
+use super::ids::{ClusterName, InstanceName, Namespace, ProviderName};
 use super::object::Kind;
 use super::yaml::{self, Dialect};
 use super::{raw, schema};
@@ -23,8 +23,19 @@ pub struct Installation {
     pub repository: Repository,
     /// Its clusters.
     pub clusters: BTreeMap<ClusterName, Cluster>,
+    /// Who answers the questions of checks.
+    pub providers: BTreeMap<ProviderName, Prometheus>,
     /// The most that any policy may allow.
     pub caps: Caps,
+}
+
+/// A Prometheus, or what speaks its query API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prometheus {
+    /// http or https, without a user or password; what `/api/v1` follows.
+    pub url: Url,
+    /// The file with the credentials.
+    pub credentials_file: Option<PathBuf>,
 }
 
 /// Where desired state and the record are.
@@ -91,7 +102,7 @@ impl Caps {
 pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnostic>> {
     let parsed = yaml::parse(name, bytes, Dialect::Own);
     let raw: raw::Installation = schema::read(&parsed)?;
-    let raw::InstallationSpec { instance, repository, clusters, caps } = raw.spec;
+    let raw::InstallationSpec { instance, repository, clusters, providers, caps } = raw.spec;
     let mut found = Vec::new();
     let mut at = |pointer: &str, code, what: &str, expected: &str| {
         let mark = parsed.documents.first().map(|root| root.locate(pointer)).unwrap_or_default();
@@ -119,6 +130,17 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
             return Err(found);
         }
     };
+    let mut measuring = BTreeMap::new();
+    for (name, raw::Provider { prometheus: raw::Prometheus { url, credentials_file } }) in providers {
+        match http_url(&url) {
+            Ok(url) => {
+                measuring.insert(name, Prometheus { url, credentials_file: credentials_file.map(PathBuf::from) });
+            }
+            Err(why) => {
+                at(&format!("/spec/providers/{name}/prometheus/url"), Code::Url, &why, "https://HOST or http://HOST");
+            }
+        }
+    }
     if !found.is_empty() {
         return Err(found);
     }
@@ -129,14 +151,28 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         credentials_file: repository.credentials_file.map(PathBuf::from),
         forge: repository.forge.kind,
     };
-    Ok(Installation { instance, repository, clusters: reached, caps: Caps::new(caps.namespaces, caps.kinds) })
+    let caps = Caps::new(caps.namespaces, caps.kinds);
+    Ok(Installation { instance, repository, clusters: reached, providers: measuring, caps })
 }
 
 /// A URL that libgit2 cannot take for anything else (CVE-2017-1000117 and its kin).
 fn git_url(text: &str) -> Result<Url, String> {
-    // What stands before an '@' may be a secret, so such a text is not shown.
+    let url = http_url(text)?;
+    if url.path().starts_with("/-") || url.path().len() < 2 {
+        return Err(refused(text, "a path that starts with a letter or a digit"));
+    }
+    Ok(url)
+}
+
+/// Why a text is no URL for us. What stands before an '@' may be a secret, so such a text is not shown.
+fn refused(text: &str, why: &str) -> String {
     let shown = if text.contains('@') { "this".to_owned() } else { quoted(text) };
-    let refuse = |why: &str| format!("{shown} is not a repository's URL: {why}");
+    format!("{shown} cannot be used as a URL: {why}")
+}
+
+/// The address of a server, without anything secret or ambiguous in it.
+fn http_url(text: &str) -> Result<Url, String> {
+    let refuse = |why: &str| refused(text, why);
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return Err(refuse("no blanks, no control characters"));
     }
@@ -152,13 +188,18 @@ fn git_url(text: &str) -> Result<Url, String> {
             "this is not a plain URL: no user and no password; name a file in credentialsFile instead".to_owned()
         );
     }
-    if url.path().starts_with("/-") || url.path().len() < 2 {
-        return Err(refuse("a path that starts with a letter or a digit"));
-    }
     if url.query().is_some() || url.fragment().is_some() {
         return Err(refuse("no '?' and no '#'"));
     }
     Ok(url)
+}
+
+/// Whether the text is the address of a server.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_http_url(text: &str) -> Result<(), String> {
+    http_url(text).map(|_| ())
 }
 
 /// Whether the text is the URL of a repository.
@@ -255,6 +296,24 @@ spec:
         for good in ["https://host/a.git", "http://127.0.0.1:3000/a/b"] {
             assert!(check_url(good).is_ok(), "{good}");
         }
+    }
+
+    #[test]
+    fn providers_have_plain_addresses_and_secrets_in_files() {
+        let with = |prometheus: &str| {
+            let text = format!("{GOOD}  providers: {{main: {{prometheus: {{{prometheus}}}}}}}\n");
+            parse(&"installation.yaml".parse().unwrap(), text.as_bytes())
+        };
+        let main = with("url: \"http://prometheus.example.test:9090\", credentialsFile: /etc/p").unwrap().providers;
+        let main = &main[&"main".parse().unwrap()];
+        assert_eq!(main.url.as_str(), "http://prometheus.example.test:9090/");
+        assert_eq!(main.credentials_file.as_deref(), Some(std::path::Path::new("/etc/p")));
+        for bad in ["http://ana:pa55@p", "prometheus:9090", "https://p?a=pa55", "file:///etc", ""] {
+            let errors = with(&format!("url: \"{bad}\"")).unwrap_err();
+            assert_eq!(errors.iter().map(|d| (d.line, d.code)).collect::<Vec<_>>(), [(8, Code::Url)], "{bad}");
+            assert!(!format!("{errors:?}").contains("pa55@"), "{errors:?}");
+        }
+        assert!(with("url: \"http://p\", credentialsFile: relative").is_err());
     }
 
     #[test]

@@ -8,14 +8,16 @@ mod misnamed;
 
 use super::check::{self, Case, Findings, is_protected};
 use super::desired::{
-    Check, Expose, Gates, OnFailure, PhasePlan, Plan, Promotion, Rollout, Router, Suspend, Target, Traffic,
+    Check, Expose, Gates, OnFailure, PhasePlan, Plan, PrometheusQuery, Promotion, Rollout, Router, Suspend, Target,
+    Traffic,
 };
 use super::diagnostic::{Code, Diagnostic, MOST};
 use super::files::{Entry, Files, RepoPath};
-use super::ids::{BlobId, ClusterName, RolloutId};
+use super::ids::{BlobId, ClusterName, Namespace, RolloutId};
 use super::installation::Caps;
 use super::object::{Kind, ObjectRef};
 use super::policy::{self, Policy};
+use super::promql::{self, Candidate};
 use super::set::{self, Item, Items, SetFiles};
 use super::yaml::{self, Dialect, Node, Parsed};
 use super::{raw, schema};
@@ -272,7 +274,7 @@ impl Judged {
             path: draft.path.clone(),
             blob: draft.blob.clone(),
             cluster: self.cluster.clone()?,
-            plan: plan(&raw.spec)?,
+            plan: plan(&self.id.namespace, &raw.spec)?,
             rollback_window: raw.spec.rollback.window,
             suspend: if raw.spec.suspend { Suspend::Yes } else { Suspend::No },
             set: Arc::new(set::assemble(files, &self.items, &target.object)),
@@ -302,7 +304,7 @@ fn permission(draft: &Draft, id: &RolloutId, policy: Option<&Policy>, caps: &Cap
         return at(Code::ProtectedTarget, found, "a namespace of your own".to_owned());
     }
     if !caps.allows_namespace(namespace) {
-        let allowed: Vec<&str> = caps.namespaces().iter().map(super::ids::Namespace::as_str).collect();
+        let allowed: Vec<&str> = caps.namespaces().iter().map(Namespace::as_str).collect();
         let found = format!("this installation does not serve the namespace {namespace}");
         return at(Code::NotPermitted, found, format!("one of {}", allowed.join(", ")));
     }
@@ -315,7 +317,7 @@ fn permission(draft: &Draft, id: &RolloutId, policy: Option<&Policy>, caps: &Cap
     if tenant.namespaces.contains(namespace) {
         return Vec::new();
     }
-    let allowed: Vec<&str> = tenant.namespaces.iter().map(super::ids::Namespace::as_str).collect();
+    let allowed: Vec<&str> = tenant.namespaces.iter().map(Namespace::as_str).collect();
     let found = format!("tenant {name} may not use the namespace {namespace}");
     at(Code::NotPermitted, found, format!("one of {}", allowed.join(", ")))
 }
@@ -325,8 +327,9 @@ fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
     Some(ObjectRef { kind: Kind::HttpRoute, namespace: id.namespace.clone(), name: gateway.http_route.clone() })
 }
 
-/// The plan that the file describes; `None` where the router is not exactly one.
-fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
+/// The plan that the file describes; `None` where the router is not exactly one, or a query cannot be read.
+fn plan(namespace: &Namespace, spec: &raw::RolloutSpec) -> Option<Plan> {
+    let candidate = check::candidate(namespace, spec);
     let gates = |raw::Gates { approval, window }: &raw::Gates| Gates { approval: *approval, window: window.clone() };
     let traffic = match &spec.traffic {
         None => None,
@@ -361,11 +364,17 @@ fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
         promotion: Promotion { before: gates(before), bake: *bake, checks: checks.clone() },
         on_failure: OnFailure { revert: spec.on_failure.revert },
         progress_deadline: spec.progress_deadline,
-        checks: spec.checks.iter().map(|(name, check)| (name.clone(), measured(check))).collect(),
+        checks: spec
+            .checks
+            .iter()
+            .map(|(name, check)| Some((name.clone(), measured(check, &candidate)?)))
+            .collect::<Option<_>>()?,
     })
 }
 
-fn measured(check: &raw::Check) -> Check {
+fn measured(check: &raw::Check, candidate: &Candidate<'_>) -> Option<Check> {
     let raw::Check { prometheus, max, min, interval, min_samples, failure_limit, on_no_data } = check.clone();
-    Check { prometheus, max, min, interval, min_samples, failure_limit, on_no_data }
+    let query = promql::narrowed(&prometheus, candidate).ok()?;
+    let prometheus = PrometheusQuery { provider: prometheus.provider, query };
+    Some(Check { prometheus, max, min, interval, min_samples, failure_limit, on_no_data })
 }

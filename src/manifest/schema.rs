@@ -95,6 +95,7 @@ const FORMATS: &[(&str, Check)] = &[
     ("cron", policy::check_cron),
     ("time-zone", policy::check_zone),
     ("git-url", super::installation::check_url),
+    ("http-url", super::installation::check_http_url),
     ("branch", super::installation::check_branch),
     ("file-path", super::installation::check_path),
 ];
@@ -189,7 +190,7 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
             let (found, expected) = reason(format, root.text_at(&pointer).unwrap_or_default());
             let mut diagnostic = at(found, expected);
             match format.as_str() {
-                "git-url" => {
+                "git-url" | "http-url" => {
                     diagnostic.code = Code::Url;
                     // The line may hold a password.
                     diagnostic.source.clear();

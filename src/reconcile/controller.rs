@@ -10,6 +10,7 @@ use super::source::{Branches, Source, View};
 use super::table::Table;
 use super::tick::{Next, Term};
 use super::world::{self, World};
+use crate::analysis::prometheus::NoClient;
 use crate::cluster::chance::random;
 use crate::cluster::connection::ClusterError;
 use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing};
@@ -79,6 +80,9 @@ pub enum RunError {
     /// The cluster.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
+    /// A provider of measurements.
+    #[error(transparent)]
+    Provider(#[from] NoClient),
     /// The address to listen at.
     #[error("failed to listen at {address}: {source}")]
     Listen {

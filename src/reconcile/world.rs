@@ -4,6 +4,8 @@ use super::clock::Clock;
 use super::controller::RunError;
 use super::evidence::Providers;
 use super::source::Branches;
+use crate::analysis::prometheus::Prometheus;
+use crate::analysis::provider::Provider;
 use crate::cluster::client::Cluster;
 use crate::cluster::connection::ClusterSource;
 use crate::git::{RemoteConfig, Store};
@@ -11,6 +13,7 @@ use crate::manifest::ids::ClusterName;
 use crate::manifest::installation::{self, Installation};
 use crate::report::server::Readiness;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -39,7 +42,7 @@ impl World {
         Ok(Self {
             store: Store::open(cache, remote(installation)?)?,
             cluster: Cluster::connect(&source, &installation.instance).await?,
-            providers: Providers::new(),
+            providers: providers(installation)?,
             clock: Clock::default(),
         })
     }
@@ -92,6 +95,15 @@ fn source_of(cluster: &installation::Cluster) -> ClusterSource {
         installation::Cluster::InCluster => ClusterSource::InCluster,
         installation::Cluster::Kubeconfig(path) => ClusterSource::KubeconfigFile(path.clone()),
     }
+}
+
+fn providers(installation: &Installation) -> Result<Providers, RunError> {
+    let all = installation.providers.iter();
+    all.map(|(name, installation::Prometheus { url, credentials_file })| {
+        let provider = Prometheus::new(url, credentials_file.clone());
+        Ok((name.clone(), Arc::new(provider?) as Arc<dyn Provider>))
+    })
+    .collect()
 }
 
 /// The repository, of which only main is fetched without its past.

@@ -41,6 +41,14 @@ pub fn plain(text: &str) -> String {
     out
 }
 
+/// What caused an error, on one line. For errors whose own text only repeats what their reader knows, such as a URL.
+#[must_use]
+pub fn causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let texts: Vec<String> = causes.map(ToString::to_string).collect();
+    if texts.is_empty() { plain(&error.to_string()) } else { plain(&texts.join(": ")) }
+}
+
 /// Foreign text for places where a Git host turns `@name`, `#12`, `!12` and addresses into links, and where no code
 /// span can stop it: commit messages. A space after the sign breaks the link and can be seen.
 #[must_use]

@@ -17,7 +17,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("gate", &["manifest", "record"]),
     ("analysis", &["manifest", "record"]),
     ("plan", &["analysis", "gate", "manifest", "record", "rules", "target", "traffic"]),
-    ("git", &["manifest", "rules"]),
+    ("git", &["manifest", "record", "rules"]),
     ("forge", &["git", "manifest", "record"]),
     // Actions and live objects are the values that this room takes and gives; the brake is one that it reads.
     ("cluster", &["gate", "manifest", "plan", "record", "rules", "target"]),

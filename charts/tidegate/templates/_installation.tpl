@@ -8,9 +8,18 @@
 {{- if .Values.cluster.kubeconfig.secretName }}
 {{- $cluster = dict "kubeconfigFile" (include "tidegate.kubeconfigFile" .) }}
 {{- end }}
+{{- $providers := dict }}
+{{- range $name, $provider := .Values.providers }}
+{{- $prometheus := pick $provider.prometheus "url" }}
+{{- with $provider.prometheus.credentials }}
+{{- $_ := set $prometheus "credentialsFile" (include "tidegate.providerFile" (dict "name" $name "credentials" .)) }}
+{{- end }}
+{{- $_ := set $providers $name (dict "prometheus" $prometheus) }}
+{{- end }}
 {{- $caps := pick .Values "namespaces" "kinds" }}
 {{- $clusters := dict .Values.cluster.name $cluster }}
-{{- $spec := dict "instance" .Values.instance "repository" $repository "clusters" $clusters "caps" $caps -}}
+{{- $spec := dict "instance" .Values.instance "repository" $repository "clusters" $clusters "providers" $providers }}
+{{- $_ := set $spec "caps" $caps -}}
 apiVersion: tidegate.io/v1alpha1
 kind: Installation
 spec: {{- $spec | toYaml | nindent 2 }}

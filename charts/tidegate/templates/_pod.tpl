@@ -14,6 +14,15 @@ Directories and no subPath: only so does a changed Secret reach a running pod.
 {{- end -}}
 {{- end }}
 
+{{/* Of one provider: its name, and its credentials. */}}
+{{- define "tidegate.providerDirectory" -}}
+/etc/tidegate/providers/{{ .name }}/{{ .credentials.secretName }}
+{{- end }}
+
+{{- define "tidegate.providerFile" -}}
+{{ include "tidegate.providerDirectory" . }}/{{ .credentials.key }}
+{{- end }}
+
 {{- define "tidegate.caFile" -}}
 /etc/tidegate/ca/{{ .Values.repository.ca.key }}
 {{- end }}

@@ -1,7 +1,7 @@
 //! The installation as people, or the chart, write it.
 
 use crate::manifest::duration::Span;
-use crate::manifest::ids::{ClusterName, InstanceName, Namespace};
+use crate::manifest::ids::{ClusterName, InstanceName, Namespace, ProviderName};
 use crate::manifest::object::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ pub struct InstallationSpec {
     /// The clusters, by the name that the policy uses.
     #[schemars(extend("minProperties" = 1))]
     pub clusters: BTreeMap<ClusterName, Cluster>,
+    /// Who answers the questions of checks, by the names that checks use.
+    #[serde(default)]
+    pub providers: BTreeMap<ProviderName, Provider>,
     /// The most that any policy may allow. Left out: whatever the policy allows.
     #[serde(default)]
     pub caps: Caps,
@@ -90,6 +93,27 @@ pub struct Cluster {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InCluster {}
+
+/// A source of measurements.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Provider {
+    /// A Prometheus, or what speaks its query API.
+    pub prometheus: Prometheus,
+}
+
+/// A Prometheus.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Prometheus {
+    /// `https://…` or `http://…`, without a user or password; what `/api/v1` follows.
+    #[schemars(extend("format" = "http-url"))]
+    pub url: String,
+    /// The file with the credentials: `user:password` or a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "file-path"))]
+    pub credentials_file: Option<String>,
+}
 
 /// The most that any policy may allow.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

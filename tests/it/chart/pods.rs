@@ -170,6 +170,8 @@ fn the_files_that_are_named_are_those_that_are_mounted() {
     assert_eq!(source(pod, credentials.to_str().unwrap()), secret);
     assert_eq!(source(test, credentials.to_str().unwrap()), secret);
     assert_eq!(source(uninstall, credentials.to_str().unwrap()), secret);
+    let metrics = found.providers.values().next().unwrap().credentials_file.clone().unwrap();
+    assert_eq!(source(pod, metrics.to_str().unwrap()), ("metrics".to_owned(), "login".to_owned()));
     assert_eq!(source(pod, "/etc/tidegate/kubeconfig/other/kubeconfig"), ("other".to_owned(), "kubeconfig".to_owned()));
     for pod in [pod, test, uninstall] {
         let environment = pod["containers"][0]["env"].as_array().unwrap();

@@ -217,6 +217,7 @@ fn switches() -> Vec<Switch> {
         ("cluster.name", json!({"cluster": {"name": "far"}}), "far:"),
         ("cluster.kubeconfig.secretName", json!({"cluster": {"kubeconfig": {"secretName": "other"}}}), "secretName: other"),
         ("cluster.kubeconfig.key", json!({"cluster": {"kubeconfig": {"secretName": "other", "key": "config"}}}), "kubeconfigFile: /etc/tidegate/kubeconfig/other/config"),
+        ("providers", json!({"providers": {"main": {"prometheus": {"url": "http://metrics.example.test"}}}}), "url: http://metrics.example.test"),
         ("namespaces", json!({"namespaces": ["pay"]}), "namespace: pay"),
         ("kinds", json!({"kinds": ["Deployment"]}), "- Deployment"),
         ("image.repository", json!({"image": {"repository": "registry.example.test/x"}}), "image: registry.example.test/x:0.1.0"),
@@ -306,7 +307,11 @@ fn named(word: &str) -> Value {
         "prometheusRule": {"labels": labels},
         "dashboard": {"labels": labels},
     });
-    with(&all(), &over)
+    let mut values = with(&all(), &over);
+    let credentials = json!({"secretName": word, "key": word});
+    values["providers"] =
+        json!({word: {"prometheus": {"url": "http://metrics.example.test", "credentials": credentials}}});
+    values
 }
 
 /// What is made with that word, without the digests of what is in it.

@@ -8,6 +8,7 @@ mod credentials;
 mod failures;
 mod hands;
 mod journeys;
+mod measured;
 mod outages;
 mod process;
 mod rest;

@@ -53,6 +53,8 @@ pub(super) struct World {
     pub(super) namespaces: Vec<String>,
     /// How often it looks at the repository.
     pub(super) poll: Duration,
+    /// Who measures, as the controller's own file says it.
+    pub(super) providers: String,
     /// Where the controller that is started serves its numbers.
     pub(super) listen: Option<SocketAddr>,
     watched: BTreeMap<String, Watched>,
@@ -83,6 +85,7 @@ impl World {
             origin,
             namespaces,
             poll,
+            providers: String::new(),
             listen: None,
             watched: BTreeMap::new(),
             dir,
@@ -217,9 +220,10 @@ impl World {
     pub(super) fn installation_text(&self) -> String {
         format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  \
-             repository: {{url: \"{}\", poll: 1s}}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n  caps: {{namespaces: [{}]}}\n",
+             repository: {{url: \"{}\", poll: 1s}}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n{}  caps: {{namespaces: [{}]}}\n",
             self.git.url("it"),
             self.space.kubeconfig.display(),
+            self.providers,
             self.namespaces.join(", "),
         )
     }

@@ -15,6 +15,7 @@ pub(crate) mod kubeconfig;
 #[path = "promise/logs.rs"]
 pub(crate) mod logs;
 pub(crate) mod origin;
+pub(crate) mod prometheus;
 pub(crate) mod promise;
 #[path = "promise/tests.rs"]
 mod promise_tests;
