@@ -16,6 +16,7 @@
 
 mod branch;
 mod cluster;
+mod faults;
 mod manifests;
 mod numbers;
 mod order;
@@ -23,6 +24,7 @@ mod plans;
 mod search;
 mod state;
 
+use faults::Faults;
 use search::{Ask, Found, search};
 use tidegate::rules::{Broken, Rule};
 
@@ -31,22 +33,23 @@ const FAULTS: u8 = 1;
 
 #[test]
 fn the_promise_holds_in_every_state_and_each_comes_to_rest() {
-    let faults = faults().unwrap_or(FAULTS);
-    let Found { states, transitions, broken, met } = search(faults, Ask::AndRest);
-    println!("{faults} faults: {states} states, {transitions} transitions; {met}");
+    let most = setting("TIDEGATE_FAULTS").map_or(FAULTS, |text| text.parse().expect("TIDEGATE_FAULTS is a number"));
+    let kinds = setting("TIDEGATE_FAULT_KINDS");
+    let faults = kinds.map_or_else(|| Faults::any(most), |names| Faults::of(most, &names).unwrap());
+    let Found { states, transitions, broken, met } = search(&faults, Ask::AndRest);
+    println!("{faults:?}: {states} states, {transitions} transitions; {met}");
     assert!(broken.is_none(), "after {states} states:\n{}", broken.unwrap_or_default());
 }
 
-/// `TIDEGATE_FAULTS`.
-#[expect(clippy::disallowed_methods, reason = "a switch of this test alone")]
-fn faults() -> Option<u8> {
-    std::env::var("TIDEGATE_FAULTS").ok()?.parse().ok()
+#[expect(clippy::disallowed_methods, reason = "switches of this test alone")]
+fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 /// A search with these rules broken, for what must never be.
 fn without(rules: &[Rule], faults: u8) -> Found {
     let off: Vec<Broken> = rules.iter().copied().map(Broken::new).collect();
-    let found = search(faults, Ask::Always);
+    let found = search(&Faults::any(faults), Ask::Always);
     drop(off);
     found
 }
@@ -98,6 +101,6 @@ fn with_the_record_read_before_live_and_no_fence_live_is_ahead() {
 
 #[test]
 fn with_the_record_read_before_live_the_fence_is_enough() {
-    let found = without(&[Rule::LiveFirst], faults().unwrap_or(0));
+    let found = without(&[Rule::LiveFirst], setting("TIDEGATE_FAULTS").map_or(0, |text| text.parse().unwrap()));
     assert!(found.broken.is_none(), "after {} states:\n{}", found.states, found.broken.unwrap_or_default());
 }
