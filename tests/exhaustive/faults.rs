@@ -1,6 +1,6 @@
 //! What goes wrong, by kind, and how much of it may.
 
-use std::fmt::Write;
+use std::fmt::{self, Display, Formatter};
 
 /// What one fault is, by the name that settings and `docs/testing.md` have for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,9 +62,12 @@ impl Faults {
 }
 
 fn unknown(name: &str) -> String {
-    let mut text = format!("no fault is called \"{name}\"; there are");
-    for (_, name) in KINDS {
-        write!(text, " {name}").unwrap();
+    format!("no kind of fault is called \"{name}\"; there are {}", KINDS.map(|(_, name)| name).join(", "))
+}
+
+impl Display for Faults {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = KINDS.iter().filter(|(kind, _)| self.has(*kind)).map(|(_, name)| *name).collect();
+        write!(f, "{} faults of {}", self.most, names.join(","))
     }
-    text
 }

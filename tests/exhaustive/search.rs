@@ -212,6 +212,9 @@ fn comes_to_rest(
 ) -> Result<State, (Next, String)> {
     let mut state = State { git: true, brake: false, faults: 0, ..from };
     let (mut way, mut later, mut next) = (Vec::new(), Next::new(), Next::new());
+    if !from.git || from.brake {
+        later.push((Event { who: None, what: "Git is as it should be, and so is the brake", action: None }, state));
+    }
     for _ in 0..MOST_TURNS {
         let before = state;
         let packed = packer.pack(&state);
