@@ -115,6 +115,11 @@ pub fn turn(draft: &mut Draft<'_>, run: &Run, turn: Turn) {
         let [back, _] = procedure::back(&plan, run.route, &draft.roles(run));
         draft.allow(back.posture);
     }
+    record_turn(draft, turn);
+}
+
+/// Says that a run goes back. It does once that is recorded.
+pub fn record_turn(draft: &mut Draft<'_>, turn: Turn) {
     let stop = Stop { step: StepName::fixed("split"), seq: draft.state.seq + 1, clock: Clock::entered(draft.now()) };
     let what = format!("goes back: {}", turn.why);
     draft.enter(Phase::Reverting { stop, why: turn.why, then: turn.then }, what);

@@ -50,6 +50,7 @@ pub fn forward(draft: &mut Draft<'_>) {
     if let Some(turn) = turn_back(draft, &plan, &run, step, &stop, &seen) {
         match turn {
             Judgement::Back(turn) => back::turn(draft, &run, turn),
+            Judgement::BackOnceRecorded(turn) => back::record_turn(draft, turn),
             Judgement::StayOnCandidate(why) => {
                 let phase = Phase::Failed { why: why.clone(), since: draft.now(), standing: Standing::OnCandidate };
                 draft.enter(phase, format!("stays on the candidate: {why}"));
@@ -91,6 +92,8 @@ struct Seen {
 /// What evidence against going on comes to.
 enum Judgement {
     Back(Turn),
+    /// Not before the record says so.
+    BackOnceRecorded(Turn),
     StayOnCandidate(String),
 }
 
@@ -108,7 +111,11 @@ fn turn_back(
         return None;
     }
     if let Some(mark) = retreat::mark_seen(&context, run) {
-        return Some(Judgement::Back(Turn::from_mark(mark)));
+        let turn = Turn::from_mark(mark);
+        // Whoever cannot read the record may leave a mark after the run went on to *retire*, of which a controller that has
+        // not asked Git since knows nothing: it would take back what is promoted. The push tells.
+        let blindly = step.name.as_str() == "return" && !retreat::marked_knowingly(&context, run);
+        return Some(if blindly { Judgement::BackOnceRecorded(turn) } else { Judgement::Back(turn) });
     }
     if step.name.as_str() == "return" {
         return None;

@@ -56,6 +56,12 @@ pub fn mark_seen<'a>(context: &Context<'a>, run: &Run) -> Option<&'a str> {
     of_run.chain(blind).find_map(|o| marked_by(o, run))
 }
 
+/// Whether somebody who could read the record has marked this run.
+#[must_use]
+pub fn marked_knowingly(context: &Context<'_>, run: &Run) -> bool {
+    context.live.objects.retreated(run.id.as_str()).next().is_some()
+}
+
 /// What takes traffic back to `old`. Stable is restored first where the run has overwritten it, and traffic stays where
 /// enough ready endpoints are (design §5).
 #[must_use]

@@ -11,6 +11,7 @@
 
 use crate::branch::Branch;
 use crate::cluster::{Clusters, Mishap, Wrote, bit};
+use crate::faults::{Faults, Kind};
 use crate::manifests::{carrier, versions};
 use crate::plans::{Due, Known, Plan, Plans, Sight};
 use crate::state::{At, Controller, Event, State};
@@ -24,6 +25,7 @@ pub(crate) struct Worlds {
     pub(crate) clusters: Clusters,
     pub(crate) branch: Branch,
     pub(crate) plans: Plans,
+    faults: Faults,
     written: HashMap<Asked, Came>,
     pushed: HashMap<(u32, u32, u32), u32>,
 }
@@ -80,10 +82,16 @@ fn asked(state: &State, known: Known) -> Known {
 }
 
 impl Worlds {
-    pub(crate) fn new() -> Self {
+    /// Nothing was met yet; only such faults happen.
+    pub(crate) fn new(faults: Faults) -> Self {
         let plans = Plans::new();
         let branch = Branch::new(&crate::manifests::rollouts());
-        Self { clusters: Clusters::new(), branch, plans, written: HashMap::new(), pushed: HashMap::new() }
+        Self { clusters: Clusters::new(), branch, plans, faults, written: HashMap::new(), pushed: HashMap::new() }
+    }
+
+    /// Whether a fault of that kind may happen now.
+    fn may(&self, state: &State, kind: Kind) -> bool {
+        state.faults > 0 && self.faults.has(kind)
     }
 
     /// What that controller may do next. Where nothing goes wrong there is at most one way on, but for looking at Git
@@ -149,7 +157,7 @@ impl Worlds {
             let done = Controller { known: Known::View { tip, main, words, fresh: true }, ..c };
             let done = advancing(done, self.plans.get(c.plan), tip);
             tell("pushes", tip, done, 0);
-            if state.faults > 0 {
+            if self.may(state, Kind::LostPush) {
                 tell("pushes, and the answer is lost", tip, away, 1);
             }
         }
@@ -178,9 +186,19 @@ impl Worlds {
                 (At::Retreat | At::Advance, _) if c.moved != 0 => self.late(&state, c),
                 _ => c,
             };
-            state.controllers[who] = simpler;
+            state.controllers[who] = self.ahead(simpler);
         }
         state
+    }
+
+    /// The same without what no step of it will ask for again: what it has done of its plan, and what became of objects
+    /// that are not, or no more, to be written as they were when it was made.
+    fn ahead(&mut self, c: Controller) -> Controller {
+        if !matches!(c.at, At::Retreat | At::Push | At::Advance) {
+            return c;
+        }
+        let plan = self.plans.rest(c.plan, c.at, c.next);
+        Controller { plan, next: 0, moved: c.moved & self.plans.get(plan).aims, ..c }
     }
 
     /// Where a controller stands whose next write is stale, and stays so whatever is written meanwhile.
@@ -209,7 +227,7 @@ impl Worlds {
             _ => Some(c.proof),
         };
         for mishap in [Mishap::None, Mishap::Before, Mishap::After] {
-            if mishap != Mishap::None && state.faults == 0 {
+            if mishap != Mishap::None && !self.may(state, Kind::FailedWrite) {
                 continue;
             }
             let (wrote, cluster, changed) = self.wrote(state.cluster, number, c.moved, proof, mishap);
@@ -263,35 +281,35 @@ impl Worlds {
         }
         let worse = State { faults: state.faults - 1, ..*state };
         for (who, c) in state.controllers.iter().enumerate() {
-            if c.at != At::Idle || (!state.git && matches!(c.known, Known::View { .. })) {
+            let loses = c.at != At::Idle || (!state.git && matches!(c.known, Known::View { .. }));
+            if loses && self.may(state, Kind::Crash) {
                 let mut crashed = worse;
                 crashed.controllers[who] = Controller::default();
                 tell(Some(who), "crashes", crashed);
             }
-            if c.at == At::Idle && c.known != Known::Nothing {
+            if c.at == At::Idle && c.known != Known::Nothing && self.may(state, Kind::Lag) {
                 let mut lagging = worse;
                 lagging.controllers[who] = Controller { at: At::Lagging, plan: state.cluster, ..*c };
                 tell(Some(who), "reads the cluster, and is told of no later change", lagging);
             }
         }
-        let told = |now: bool, gone: &'static str, back: &'static str| if now { gone } else { back };
-        tell(
-            None,
-            told(state.bad, "the checks are good again", "the checks are bad"),
-            State { bad: !state.bad, ..worse },
-        );
-        tell(None, told(state.git, "Git is away", "Git is back"), State { git: !state.git, ..worse });
-        tell(
-            None,
-            told(state.brake, "the brake is lifted", "the brake says revert"),
-            State { brake: !state.brake, ..worse },
-        );
-        for main in (1..=u8::try_from(versions()).unwrap()).filter(|main| *main != state.main) {
-            tell(
-                None,
-                ["main wants v1", "main wants v2", "main wants v3"][usize::from(main) - 1],
-                State { main, ..worse },
-            );
+        if self.may(state, Kind::Checks) {
+            let what = if state.bad { "the checks are good again" } else { "the checks are bad" };
+            tell(None, what, State { bad: !state.bad, ..worse });
+        }
+        if self.may(state, Kind::Git) {
+            let what = if state.git { "Git is away" } else { "Git is back" };
+            tell(None, what, State { git: !state.git, ..worse });
+        }
+        if self.may(state, Kind::Brake) {
+            let what = if state.brake { "the brake is lifted" } else { "the brake says revert" };
+            tell(None, what, State { brake: !state.brake, ..worse });
+        }
+        if self.may(state, Kind::Main) {
+            for main in (1..=u8::try_from(versions()).unwrap()).filter(|main| *main != state.main) {
+                let what = ["main wants v1", "main wants v2", "main wants v3"][usize::from(main) - 1];
+                tell(None, what, State { main, ..worse });
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::branch::Branch;
 use crate::cluster::{Clusters, bit};
 use crate::manifests::{GATED, id, instance, look, rollouts, start};
 use crate::numbers::Numbers;
+use crate::state::At;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tidegate::analysis::judge::{Range, Reading};
@@ -54,8 +55,10 @@ pub(crate) struct Plan {
     pub(crate) change: RecordChange,
     /// What the record then allows, by number.
     pub(crate) advances: Vec<u32>,
-    /// The open run of the record that it was made from.
+    /// The open run of the record that it was made from, if anything goes back.
     pub(crate) run: Option<usize>,
+    /// The objects of actions that say which version they were planned on, a bit for each.
+    pub(crate) aims: u8,
 }
 
 impl Plan {
@@ -82,6 +85,7 @@ pub(crate) struct Due {
 pub(crate) struct Plans {
     rollouts: BTreeMap<u8, Arc<Rollout>>,
     by_sight: HashMap<Sight, u32>,
+    by_place: HashMap<(u32, At, u8), u32>,
     plans: Numbers<Plan>,
     due: Numbers<Due>,
     /// All questions of checks that were asked.
@@ -93,7 +97,8 @@ pub(crate) struct Plans {
 impl Plans {
     pub(crate) fn new() -> Self {
         let (plans, due) = (Numbers::default(), Numbers::default());
-        Self { rollouts: rollouts(), by_sight: HashMap::new(), plans, due, asked: BTreeSet::new(), runs: Vec::new() }
+        let (by_sight, by_place, asked) = (HashMap::new(), HashMap::new(), BTreeSet::new());
+        Self { rollouts: rollouts(), by_sight, by_place, plans, due, asked, runs: Vec::new() }
     }
 
     pub(crate) fn get(&self, number: u32) -> &Plan {
@@ -130,10 +135,34 @@ impl Plans {
         let advances = plan.going_forward().cloned().collect::<Vec<_>>();
         let retreats: Vec<u32> = plan.going_back().cloned().map(|action| self.number(action)).collect();
         let advances: Vec<u32> = advances.into_iter().map(|action| self.number(action)).collect();
-        let key = format!("{retreats:?} {advances:?} {run:?} {:?}", plan.record);
-        let number = self.plans.number(&key, || Plan { retreats, change: plan.record, advances, run });
+        let number = self.meet(retreats, plan.record, advances, run);
         self.by_sight.insert(sight, number);
         number
+    }
+
+    /// What is left of a plan for who stands there, about to do the `next` of its retreats or of its advances.
+    pub(crate) fn rest(&mut self, number: u32, at: At, next: u8) -> u32 {
+        if let Some(number) = self.by_place.get(&(number, at, next)) {
+            return *number;
+        }
+        let Plan { retreats, change, advances, run, .. } = self.get(number);
+        let after = |list: &[u32]| list[usize::from(next)..].to_vec();
+        let rest = match at {
+            At::Retreat => self.meet(after(retreats), change.clone(), advances.clone(), *run),
+            At::Push => self.meet(Vec::new(), change.clone(), advances.clone(), None),
+            At::Advance => self.meet(Vec::new(), RecordChange::Keep, after(advances), None),
+            At::Idle | At::Lagging | At::ActFirst => number,
+        };
+        self.by_place.insert((number, at, next), rest);
+        rest
+    }
+
+    fn meet(&mut self, retreats: Vec<u32>, change: RecordChange, advances: Vec<u32>, run: Option<usize>) -> u32 {
+        let key = format!("{retreats:?} {advances:?} {run:?} {change:?}");
+        let all = retreats.iter().chain(&advances).map(|number| self.due(*number));
+        let aimed = all.filter(|due| matches!(due.action.verb.expects(), Expects::Version { .. }));
+        let aims = aimed.fold(0, |bits, due| bits | due.bit);
+        self.plans.number(&key, || Plan { retreats, change, advances, run, aims })
     }
 
     fn number(&mut self, mut action: Action) -> u32 {

@@ -1,5 +1,6 @@
 //! The search: every state that can be reached, what must hold in each, and that each comes to rest.
 
+use crate::faults::Faults;
 use crate::manifests::UNGATED;
 use crate::order::{Next, Worlds};
 use crate::plans::{Known, Sight};
@@ -28,26 +29,29 @@ pub(crate) struct Found {
 
 struct Search {
     worlds: Worlds,
-    /// Whatever can go on from a state with few faults left can go on from it with more: each is met once, with the most.
+    /// Whatever can go on from a state with few faults left can go on from it with more: each is noted once, with the most.
     seen: HashSet<Packed>,
     /// Each state with the place of the one that it was reached from.
     all: Vec<(Packed, u32)>,
-    /// The places that are to be looked at, by the number of faults until there.
-    ahead: Vec<VecDeque<u32>>,
+    /// The places that are to be looked at.
+    ahead: VecDeque<u32>,
+    /// What one more fault leads to, each with the place that it was reached from. A state among them may yet be reached
+    /// without that fault, and go on further: so they are noted when there is nothing ahead any more.
+    later: Vec<(Packed, u32)>,
     /// States from which all comes to rest.
     calm: HashSet<Packed>,
     packer: Packer,
     transitions: usize,
 }
 
-/// Explores everything with so many faults.
-pub(crate) fn search(faults: u8, ask: Ask) -> Found {
-    let mut worlds = Worlds::new();
-    let start = State { faults, ..at_rest_on_the_first(&mut worlds) };
-    let ahead = vec![VecDeque::new(); usize::from(faults) + 1];
-    let (seen, calm, packer) = (HashSet::new(), HashSet::new(), Packer::default());
-    let mut search = Search { worlds, seen, all: Vec::new(), ahead, calm, packer, transitions: 0 };
-    search.meet(start, 0);
+/// Explores everything with such faults.
+pub(crate) fn search(faults: &Faults, ask: Ask) -> Found {
+    let mut worlds = Worlds::new(faults.clone());
+    let start = State { faults: faults.most, ..at_rest_on_the_first(&mut worlds) };
+    let (seen, calm, packer, ahead) = (HashSet::new(), HashSet::new(), Packer::default(), VecDeque::new());
+    let (all, later) = (Vec::new(), Vec::new());
+    let mut search = Search { worlds, seen, all, ahead, later, calm, packer, transitions: 0 };
+    search.note(start, 0);
     let broken = search.run(ask);
     let Search { worlds, all, transitions, .. } = search;
     let met = format!(
@@ -83,7 +87,7 @@ fn at_rest_on_the_first(worlds: &mut Worlds) -> State {
 impl Search {
     fn run(&mut self, ask: Ask) -> Option<String> {
         let mut next = Next::new();
-        while let Some(place) = self.ahead.iter_mut().find_map(VecDeque::pop_front) {
+        while let Some(place) = self.ahead() {
             let state = self.state(place);
             if ask == Ask::AndRest
                 && let Err((later, why)) = comes_to_rest(&mut self.worlds, &mut self.calm, &mut self.packer, state)
@@ -99,7 +103,11 @@ impl Search {
                 if let Some(why) = wrong(&mut self.worlds, &state, &after) {
                     return Some(self.story(place, &[(event, after)], &why));
                 }
-                self.meet(after, place);
+                if after.faults == state.faults {
+                    self.note(after, place);
+                } else {
+                    self.later.push((self.packer.pack(&after), place));
+                }
             }
         }
         None
@@ -109,11 +117,20 @@ impl Search {
         self.packer.unpack(self.all[at(place)].0)
     }
 
+    /// The place to look at next.
+    fn ahead(&mut self) -> Option<u32> {
+        if self.ahead.is_empty() {
+            for (packed, from) in std::mem::take(&mut self.later) {
+                self.note(self.packer.unpack(packed), from);
+            }
+        }
+        self.ahead.pop_front()
+    }
+
     /// Takes note of a state that was reached from that place.
-    fn meet(&mut self, state: State, from: u32) {
+    fn note(&mut self, state: State, from: u32) {
         if self.seen.insert(self.packer.pack(&State { faults: 0, ..state.unnamed() })) {
-            let used = self.ahead.len() - 1 - usize::from(state.faults);
-            self.ahead[used].push_back(u32::try_from(self.all.len()).expect("memory ends before"));
+            self.ahead.push_back(u32::try_from(self.all.len()).expect("memory ends before"));
             self.all.push((self.packer.pack(&state), from));
         }
     }
@@ -195,6 +212,9 @@ fn comes_to_rest(
 ) -> Result<State, (Next, String)> {
     let mut state = State { git: true, brake: false, faults: 0, ..from };
     let (mut way, mut later, mut next) = (Vec::new(), Next::new(), Next::new());
+    if !from.git || from.brake {
+        later.push((Event { who: None, what: "Git is as it should be, and so is the brake", action: None }, state));
+    }
     for _ in 0..MOST_TURNS {
         let before = state;
         let packed = packer.pack(&state);
