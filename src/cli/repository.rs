@@ -481,7 +481,9 @@ mod tests {
         let two = ["tidegate/prod/state", "tidegate/prod/decisions", "tidegate/test/state"];
         assert_eq!(choose(None, &two[..2]), Ok("prod".to_owned()));
         assert_eq!(choose(Some("test"), &two), Ok("test".to_owned()));
-        let errors = [choose(None, &two), choose(None, &[]), choose(Some("dev"), &two), choose(Some("a/b"), &two)];
+        // Whether it has a record is asked later.
+        assert_eq!(choose(Some("dev"), &two), Ok("dev".to_owned()));
+        let errors = [choose(None, &two), choose(None, &[]), choose(Some("a/b"), &two)];
         insta::assert_snapshot!(errors.map(Result::unwrap_err).join("\n\n"));
     }
 

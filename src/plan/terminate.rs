@@ -9,7 +9,7 @@ use super::planner;
 use super::report::{Reason, Wait};
 use crate::gate::{BrakeWord, approval};
 use crate::manifest::desired::Router;
-use crate::manifest::ids::{ObjectName, RunId};
+use crate::manifest::ids::{ObjectName, Percent, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::record::branches::{Asks, Head};
 use crate::record::posture::Posture;
@@ -18,7 +18,7 @@ use crate::target::layout::{SUFFIX, pod_labels};
 use crate::target::live::LiveState;
 use crate::target::selector::serves;
 use crate::target::{compare, owned};
-use crate::traffic::{self, View};
+use crate::traffic::{self, Seen, View};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -73,45 +73,102 @@ fn unmark(object: &mut Object) {
 #[must_use]
 pub fn blind(input: &Input, live: &LiveState, waits: Vec<Wait>) -> RolloutPlan {
     let mut plan = planner::hold(waits);
-    let manager = input.me.instance.in_cluster();
     for (router, target) in splits(input, live) {
         let view = View { live, namespace: &input.id.namespace, target: &target, baseline: 0 };
-        for mut object in traffic::retreat(&router, &view, &manager) {
-            let Some(carrier) = live.get(object.reference()) else { continue };
-            let mark = carrier.annotation(RETREATED).filter(|mark| !mark.is_empty());
-            if input.brake != Ok(Some(BrakeWord::Revert)) && mark.is_none() {
-                continue;
-            }
-            let lowers = !compare::differs(&object, carrier).is_empty();
-            if !lowers && mark.is_some() {
-                continue;
-            }
-            let ready = exposure::ready_behind(Some(&router), &view);
-            if lowers && ready.stable == 0 && ready.candidate > 0 {
-                let why = "traffic stays on the candidate: stable has no ready endpoint";
-                plan.waits.push(Wait::new(Reason::StableNotReady, why));
-                break;
-            }
-            let made = format!("{}/aborted: the brake in the cluster says revert", RunId::zero());
-            object.annotate(RETREATED, mark.unwrap_or(&made));
-            let digest = compare::applied_digest(&object);
-            object.annotate(APPLIED, &digest);
-            plan.retreats.push(Action {
-                class: Class::Retreat,
-                rollout: input.id.clone(),
-                cluster: input.me.cluster.clone(),
-                cluster_uid: live.cluster_uid.clone(),
-                posture: None,
-                verb: Verb::Apply { object: Box::new(object), expects: exactly(Some(carrier)) },
-                why: format!("{}: {}", carrier.reference(), if lowers { "all traffic to stable" } else { "mark" }),
-            });
-            if lowers && carrier.reference().kind == Kind::Service {
-                // The candidate keeps its pods until the Service was read back.
-                break;
-            }
+        let marks = stable_marks(input, &router, &view);
+        let (lowered, wait) = lowered(input, &router, &view);
+        // As where the run is known: traffic goes first, but where all of it is led past stable, which a paused leader may be
+        // about to overwrite.
+        if reads_all(&router, &view) {
+            plan.retreats.extend(marks.into_iter().chain(lowered));
+        } else {
+            plan.retreats.extend(lowered.into_iter().chain(marks));
         }
+        plan.waits.extend(wait);
     }
     plan
+}
+
+/// Whether live leads all requests to the candidate, or in a way that nobody can tell.
+fn reads_all(router: &Router, view: &View<'_>) -> bool {
+    match traffic::read(router, view) {
+        Seen::Split(split) => split.weight == Percent::ALL,
+        Seen::Foreign(_) => true,
+    }
+}
+
+/// The carriers with the split at stable and the mark, as far as they are not; or on what that waits.
+fn lowered(input: &Input, router: &Router, view: &View<'_>) -> (Vec<Action>, Option<Wait>) {
+    let mut actions = Vec::new();
+    for object in traffic::retreat(router, view, &input.me.instance.in_cluster()) {
+        let Some(carrier) = view.live.get(object.reference()) else { continue };
+        let Some(mark) = mark_of(input, carrier) else { continue };
+        let lowers = !compare::differs(&object, carrier).is_empty();
+        if !lowers && is_marked(carrier) {
+            continue;
+        }
+        let ready = exposure::ready_behind(Some(router), view);
+        if lowers && ready.stable == 0 && ready.candidate > 0 {
+            let why = "traffic stays on the candidate: stable has no ready endpoint";
+            return (actions, Some(Wait::new(Reason::StableNotReady, why)));
+        }
+        actions.push(marked(
+            input,
+            view.live,
+            carrier,
+            object,
+            &mark,
+            if lowers { "all traffic to stable" } else { "mark" },
+        ));
+        if lowers && carrier.reference().kind == Kind::Service {
+            // The candidate keeps its pods until the Service was read back.
+            break;
+        }
+    }
+    (actions, None)
+}
+
+/// Marks what a paused leader's *promote* would overwrite. No record says which objects of stable that are: all.
+fn stable_marks(input: &Input, router: &Router, view: &View<'_>) -> Vec<Action> {
+    let carriers = traffic::carriers(router, view.namespace, view.target);
+    let Some(mark) = carriers.iter().find_map(|carrier| mark_of(input, view.live.get(carrier)?)) else {
+        return Vec::new();
+    };
+    let (owner, manager) = (input.me.instance.owner_of(&input.id), input.me.instance.in_cluster());
+    let stable = view.live.objects.owned_by(&owner);
+    let stable = stable.filter(|live| live.annotation(ROLE) == Some("stable") && !carriers.contains(live.reference()));
+    let unmarked = stable.filter(|live| !is_marked(live));
+    unmarked
+        .filter_map(|live| Some(marked(input, view.live, live, owned::owned_by(live, &manager)?, &mark, "mark")))
+        .collect()
+}
+
+fn is_marked(live: &Object) -> bool {
+    live.annotation(RETREATED).is_some_and(|mark| !mark.is_empty())
+}
+
+/// The mark that goes with the way back of this carrier: its own, or that of the brake.
+fn mark_of(input: &Input, carrier: &Object) -> Option<String> {
+    let own = carrier.annotation(RETREATED).filter(|mark| !mark.is_empty()).map(str::to_owned);
+    let brake = (input.brake == Ok(Some(BrakeWord::Revert)))
+        .then(|| format!("{}/aborted: the brake in the cluster says revert", RunId::zero()));
+    own.or(brake)
+}
+
+/// Writes `object` over `live` with that mark.
+fn marked(input: &Input, live: &LiveState, over: &Object, mut object: Object, mark: &str, why: &str) -> Action {
+    object.annotate(RETREATED, mark);
+    let digest = compare::applied_digest(&object);
+    object.annotate(APPLIED, &digest);
+    Action {
+        class: Class::Retreat,
+        rollout: input.id.clone(),
+        cluster: input.me.cluster.clone(),
+        cluster_uid: live.cluster_uid.clone(),
+        posture: None,
+        verb: Verb::Apply { object: Box::new(object), expects: exactly(Some(over)) },
+        why: format!("{}: {why}", over.reference()),
+    }
 }
 
 /// What splits requests to our objects, and between which: as far as live tells it.

@@ -221,6 +221,9 @@ impl Worlds {
         let plan = self.plans.get(c.plan);
         let list = if c.at == At::Retreat { &plan.retreats } else { &plan.advances };
         let (number, count, run) = (list[usize::from(c.next)], list.len(), plan.run);
+        // Whoever is blind takes back whichever run is open.
+        let open = self.branch.get(state.tip).run.as_ref().map(|(run, _)| run.clone());
+        let run = run.or_else(|| open.map(|run| self.plans.run(&run)));
         let proof = match (c.at, c.known) {
             (At::ActFirst, Known::View { tip, .. }) => Some(self.after_push(tip, tip, c.plan)),
             (At::Retreat, _) => None,

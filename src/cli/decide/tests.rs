@@ -339,6 +339,10 @@ async fn without_a_record_the_next_step_is_named() {
     };
     let failure = Repository::open(&args, Access::Read).await.err().unwrap();
     assert!(matches!(failure, Failure::NoRecord(_)) && failure.text().contains("tidegate run"), "{}", failure.text());
+    let args = RepositoryArgs { instance: Some("dev".to_owned()), ..args };
+    let failure = Repository::open(&args, Access::Read).await.err().unwrap();
+    let why = failure.text();
+    assert!(matches!(failure, Failure::NoRecord(_)) && why.contains("has no branch tidegate/dev/state: "), "{why}");
     let missing = RepositoryArgs { repo: Some("no/such/place".to_owned()), ..args };
     assert!(Repository::open(&missing, Access::Read).await.err().unwrap().text().contains("no/such/place"));
 }
