@@ -249,7 +249,7 @@ async fn the_table_of_kinds_is_that_of_the_real_api_server() {
         documents.extend(schemas);
     }
     let table = table(&documents);
-    let path = source_dir().join("src/sim/kube_api/fields/kinds.txt");
+    let path = source_dir().join("src/manifest/kinds.txt");
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
         std::fs::write(&path, &table).unwrap();
     }

@@ -1,4 +1,4 @@
-//! What the objects of a kind are made of, and which of their lists and maps have many owners.
+//! What the objects of a kind of Kubernetes are made of, and which of their lists and maps have many owners.
 //!
 //! The facts stand in `kinds.txt`, which a test makes from what the real API server publishes.
 
