@@ -4,6 +4,7 @@
 use crate::support::cluster::Bed;
 use crate::support::git_server::GitServer;
 use crate::support::origin::Origin;
+use crate::tree::source_dir;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -273,6 +274,21 @@ async fn files_are_those_of_the_repository_that_a_directory_lies_in() {
     said.ends(2);
     let text = tidegate(&clone, &["validate"]).await.ends(1);
     assert!(text.contains(&format!("there is no policy in {}\n", shown(&clone))), "{text}");
+}
+
+#[tokio::test]
+async fn warnings_fail_a_strict_validation_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in example("shop") {
+        std::fs::create_dir_all(dir.path().join(&path).parent().unwrap()).unwrap();
+        let text = if path.ends_with("podinfo.yaml") { text.replace("  replicas: 2", "  replica: 2") } else { text };
+        std::fs::write(dir.path().join(path), text).unwrap();
+    }
+    let text = tidegate(dir.path(), &["validate"]).await.ends(0);
+    assert!(text.contains("warning[UnknownField]") && text.ends_with(", 0 errors, 1 warning\n"), "{text}");
+    assert_eq!(tidegate(dir.path(), &["validate", "--strict"]).await.ends(1), text);
+    // Without warnings it changes nothing.
+    tidegate(&source_dir(), &["validate", "--strict", "examples-repo"]).await.ends(0);
 }
 
 #[tokio::test]
