@@ -1,6 +1,6 @@
 //! `tidegate validate DIR`: everything that is wrong with a working copy, without a cluster and without a network.
 //!
-//! Exit codes: 0 nothing is wrong, 1 there are findings, 2 the directory cannot be read.
+//! Exit codes: 0 nothing is wrong, 1 there are errors (with `--strict` warnings too), 2 the directory cannot be read.
 
 use super::Exit;
 use super::failure::Failure;
@@ -24,16 +24,21 @@ use std::sync::Arc;
 #[command(
     long_about = "Checks all files of a repository, without a cluster and without a network: each error with its line, what was \
                   expected and how to mend it. What is wrong with the shape of a rollout's file (a field that does not \
-                  exist, a text for a number) is told first; what its content would lead to, once its shape is right.",
+                  exist, a text for a number) is told first; what its content would lead to, once its shape is right. A field of a Kubernetes object that \
+                  this version does not know is a warning, because the cluster may be newer.",
     after_help = "Examples:
   tidegate validate
-  tidegate validate . -o json   # for CI
+  tidegate validate --strict    # for CI: a mistyped field fails too
+  tidegate validate . -o json   # for programs
 "
 )]
 pub struct ValidateArgs {
     /// The directory to check: a working copy, or a directory in it
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
+    /// End with 1 when there are warnings, as for errors
+    #[arg(long)]
+    strict: bool,
 }
 
 /// How findings are printed.
@@ -77,7 +82,8 @@ pub(super) fn command(args: &ValidateArgs, screen: &Screen) -> Result<Exit, Fail
         Ink::Plain => Colour::Never,
     };
     screen.show(&as_json(&loaded, &errors), |_, _| report(&loaded, Output::Text, colour).text)?;
-    Ok(if errors.is_empty() { Exit::Done } else { Exit::Findings })
+    let fine = errors.is_empty() && (loaded.warnings.is_empty() || !args.strict);
+    Ok(if fine { Exit::Done } else { Exit::Findings })
 }
 
 /// Validates the directory.

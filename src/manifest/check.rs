@@ -2,6 +2,7 @@
 //!
 //! Each check takes the whole [`Case`] and returns all that it finds; none of them looks at another rollout.
 
+mod fields;
 mod measured;
 mod phases;
 mod pods;
@@ -10,6 +11,7 @@ mod scale;
 
 use super::desired::TargetKind;
 use super::diagnostic::{Code, Diagnostic, Source};
+use super::files::RepoPath;
 use super::ids::{Namespace, ObjectName};
 use super::object::{Kind, ObjectRef};
 use super::promql::Candidate;
@@ -19,6 +21,7 @@ use super::{policy::Policy, raw};
 pub(super) use phases::folded;
 pub(super) use scale::scaled;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// What the candidate's copies are called beside stable's (design §7, layout `inPlace`).
 const SUFFIX: &str = "-canary";
@@ -37,6 +40,8 @@ pub(super) struct Case<'a> {
     pub(super) items: &'a Items,
     /// Whether every file of the set was read; if not, what is missing proves nothing.
     pub(super) whole: bool,
+    /// The files of the set with mistakes of their own, from which others may follow.
+    pub(super) broken: BTreeSet<RepoPath>,
 }
 
 /// What the checks found.
@@ -92,6 +97,13 @@ impl Case<'_> {
 /// Checks one rollout. The policy, where it could be read, knows the windows.
 pub(super) fn check(case: &Case<'_>, policy: Option<&Policy>) -> Findings {
     let mut findings = Findings::default();
+    meaning(case, policy, &mut findings);
+    fields::check(case, &mut findings);
+    findings
+}
+
+/// What the rollout and its objects would lead to.
+fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     findings.errors.extend(phases::check(case));
     findings.errors.extend(measured::check(case));
     findings.warnings.extend(measured::idle(case));
@@ -102,13 +114,12 @@ pub(super) fn check(case: &Case<'_>, policy: Option<&Policy>) -> Findings {
         Ok(target) => target,
         Err(missing) => {
             findings.errors.extend(missing);
-            return findings;
+            return;
         }
     };
-    scale::check(case, target, &mut findings);
-    pods::check(case, target, &mut findings);
+    scale::check(case, target, findings);
+    pods::check(case, target, findings);
     findings.errors.extend(route::check(case));
-    findings
 }
 
 fn windows(case: &Case<'_>, policy: Option<&Policy>) -> Vec<Diagnostic> {

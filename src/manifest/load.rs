@@ -250,6 +250,7 @@ impl Judged {
             spec: &raw.spec,
             items: &items,
             whole: listed.misplaced.is_empty() && found.is_empty(),
+            broken: found.iter().map(|diagnostic| diagnostic.path.clone()).collect(),
         };
         let mut findings = check::check(&case, policy);
         findings.errors.extend(found);

@@ -14,6 +14,7 @@ pub mod duration;
 pub mod files;
 pub mod ids;
 pub mod installation;
+pub mod kinds;
 pub mod load;
 pub mod object;
 pub mod oid;

@@ -364,10 +364,17 @@ fn unknown_field(source: &Source, root: &Node, pointer: &str, field: &str, known
     let expected = if names.is_empty() { "no field".to_owned() } else { format!("one of {}", names.join(", ")) };
     let found = format!("there is no field {}{}", quoted(field), inside(pointer));
     let diagnostic = source.at(mark, Code::UnknownField, found, expected);
-    match similar::get_close_matches(field, &names, 1, 0.6).first() {
+    match nearest(field, &names) {
         Some(near) => diagnostic.help(format!("did you mean {near}?")),
         None => diagnostic,
     }
+}
+
+/// The name that was most likely meant, if one is near.
+pub(super) fn nearest<'a>(name: &'a str, names: &[&'a str]) -> Option<&'a str> {
+    // Nothing is near to a name far longer than any, and comparing would take its time.
+    let near = (name.len() <= 100).then(|| similar::get_close_matches(name, names, 1, 0.6))?;
+    near.first().copied()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 use crate::support::cluster::Bed;
 use crate::support::git_server::GitServer;
 use crate::support::origin::Origin;
+use crate::tree::source_dir;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -297,6 +298,21 @@ async fn without_a_record_nothing_is_open_only_where_nothing_is_declared() {
     assert!(said.err.contains("its record is missing, and main declares 1 rollout\n"), "{}", said.err);
     assert!(said.err.contains("tidegate/prod/state"), "{}", said.err);
     said.ends(1);
+}
+
+#[tokio::test]
+async fn warnings_fail_a_strict_validation_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in example("shop") {
+        std::fs::create_dir_all(dir.path().join(&path).parent().unwrap()).unwrap();
+        let text = if path.ends_with("podinfo.yaml") { text.replace("  replicas: 2", "  replica: 2") } else { text };
+        std::fs::write(dir.path().join(path), text).unwrap();
+    }
+    let text = tidegate(dir.path(), &["validate"]).await.ends(0);
+    assert!(text.contains("warning[UnknownField]") && text.ends_with(", 0 errors, 1 warning\n"), "{text}");
+    assert_eq!(tidegate(dir.path(), &["validate", "--strict"]).await.ends(1), text);
+    // Without warnings it changes nothing.
+    tidegate(&source_dir(), &["validate", "--strict", "examples-repo"]).await.ends(0);
 }
 
 #[tokio::test]

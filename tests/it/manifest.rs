@@ -1,5 +1,6 @@
 //! Requirements on what people write, against the example repository.
 
+mod fields;
 mod told;
 
 use crate::tree::{PODINFO, PODINFO_SET, POLICY, SITE, Tree, WORKER, WORKER_SET, codes, source_dir};

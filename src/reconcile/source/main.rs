@@ -181,7 +181,8 @@ impl Cache {
                 Err(error) => return Err(error),
             };
             let loaded = load::load(&files, caps);
-            for warning in &loaded.warnings {
+            // The API server knows its own fields best, and refuses those that it does not know.
+            for warning in loaded.warnings.iter().filter(|warning| warning.code != Code::UnknownField) {
                 tracing::warn!(%warning, "main");
             }
             let policies = Policies::of(&loaded).map(|new| match &self.policies {

@@ -1,10 +1,10 @@
 //! What comes in the body of a request. Pure.
 
 use super::fields::Refusal;
-use super::fields::schema::{Map, Scalar, Shape, Type};
 use super::resource::{Resource, Trait};
 use super::status::{self, Cause};
 use super::write::Change;
+use crate::manifest::kinds::{Map, Scalar, Shape, Type};
 use serde_json::{Value, json};
 
 const JSON: &str = "application/json";

@@ -4,8 +4,8 @@
 //! in [`crate::manifest::canonical`] where that has them; for custom resources, the defaults of their schema. What is
 //! allotted (`clusterIP`, IP families) or comes from admission (a pod's tolerations, its token's volume) is not here.
 
-use super::fields::schema::{Empty, Map, Scalar, Schema, Shape, Type};
 use crate::manifest::canonical::{Where, defaults};
+use crate::manifest::kinds::{Empty, Map, Scalar, Schema, Shape, Type};
 use crate::manifest::object::{Kind, items_mut};
 use crate::target::quantity;
 use serde_json::{Map as Object, Value, json};

@@ -1,8 +1,8 @@
 //! Which resources are served, and what is particular to each of them. Pure.
 //!
-//! A resource needs a row here and its fields in `fields/kinds.txt`.
+//! A resource needs a row here and its fields in `manifest/kinds.txt`.
 
-use super::fields::schema::Schema;
+use crate::manifest::kinds::Schema;
 
 /// What is particular to a resource; each is one word of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

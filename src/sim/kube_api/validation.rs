@@ -4,8 +4,8 @@
 //! `pkg/apis/{apps,core}/validation` of Kubernetes 1.36.
 
 use super::fields::Refusal;
-use super::fields::schema::Schema;
 use super::status::{self, Cause};
+use crate::manifest::kinds::Schema;
 use crate::manifest::object::items;
 use serde_json::{Value, json};
 

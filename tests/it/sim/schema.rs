@@ -199,7 +199,7 @@ fn list_type(schema: &Value) -> String {
     }
 }
 
-fn table(documents: &BTreeMap<String, Value>) -> String {
+fn table(version: &str, documents: &BTreeMap<String, Value>) -> String {
     let mut writer = Writer { documents, done: BTreeSet::new(), types: String::new(), custom: false };
     let mut kinds = String::new();
     for (_, version, names) in KINDS {
@@ -217,7 +217,7 @@ fn table(documents: &BTreeMap<String, Value>) -> String {
             writeln!(kinds, "kind {version} {name} {}{custom}", short(path)).unwrap();
         }
     }
-    format!("{HEAD}{}{kinds}", writer.types)
+    format!("{HEAD}kubernetes {version}\n{}{kinds}", writer.types)
 }
 
 const HEAD: &str = "\
@@ -229,6 +229,7 @@ const HEAD: &str = "\
 #   FIELD TYPE -            left out when it is empty or zero
 #   FIELD TYPE +            null when it is absent or empty
 # kind APIVERSION KIND TYPE [custom]
+# kubernetes VERSION        whose kinds these are
 #
 # TYPE: string number bool scalar (any of them) quantity any, a NAME, [TYPE] an atomic list, [TYPE]set, [TYPE]by:KEY,KEY,
 # {TYPE} a map; NAME! and {TYPE}! have one owner
@@ -248,8 +249,9 @@ async fn the_table_of_kinds_is_that_of_the_real_api_server() {
         let schemas: Map<String, Value> = document["components"]["schemas"].as_object().unwrap().clone();
         documents.extend(schemas);
     }
-    let table = table(&documents);
-    let path = source_dir().join("src/sim/kube_api/fields/kinds.txt");
+    let server = client.apiserver_version().await.unwrap();
+    let table = table(&format!("{}.{}", server.major, server.minor), &documents);
+    let path = source_dir().join("src/manifest/kinds.txt");
     if std::env::var_os("UPDATE_SCHEMAS").is_some() {
         std::fs::write(&path, &table).unwrap();
     }

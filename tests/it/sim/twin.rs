@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tidegate::sim::kube_api::fields::schema::Schema;
+use tidegate::manifest::kinds::Schema;
 use tidegate::sim::kube_api::fields::{Operation, Writer, write};
 use tokio::sync::OnceCell;
 

@@ -7,16 +7,15 @@
 
 mod managers;
 mod own;
-pub mod schema;
 mod set;
 mod typed;
 mod validate;
 
 use self::managers::{Manager, Managers};
 use self::own::{Change, Own};
-use self::schema::Schema;
 use self::typed::same;
 use super::{defaults, validation};
+use crate::manifest::kinds::Schema;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 

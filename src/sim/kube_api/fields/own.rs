@@ -1,10 +1,10 @@
 //! How a write changes who owns what.
 
 use super::managers::{Entry, Manager, Managers};
-use super::schema::Schema;
 use super::set::{FieldSet, display};
 use super::typed::{compare, field_set, merge, same, with_named, without};
 use super::{Refusal, Writer};
+use crate::manifest::kinds::Schema;
 use chrono::{DateTime, SubsecRound, Utc};
 use serde_json::{Value, json};
 

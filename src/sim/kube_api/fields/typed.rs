@@ -1,7 +1,7 @@
 //! Objects read by their schema: what they consist of, how two differ, one laid over another, a part cut out.
 
-use super::schema::{By, List, Map, Shape, Type};
 use super::set::{FieldSet, Literal, Step};
+use crate::manifest::kinds::{By, List, Map, Shape, Type};
 use serde_json::{Map as Object, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

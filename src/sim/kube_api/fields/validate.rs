@@ -1,8 +1,8 @@
 //! Whether an object is what its schema says, in the words of the API server.
 
-use super::schema::{By, List, Map, Scalar, Shape, Type};
 use super::set::Step;
 use super::typed::step_of;
+use crate::manifest::kinds::{By, List, Map, Scalar, Shape, Type};
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -1,6 +1,6 @@
 use super::*;
+use crate::manifest::kinds::Schema;
 use crate::manifest::object::Kind;
-use crate::sim::kube_api::fields::schema::Schema;
 use serde_json::json;
 
 fn root(kind: Kind) -> &'static Type {

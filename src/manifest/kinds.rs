@@ -1,4 +1,4 @@
-//! What the objects of a kind are made of, and which of their lists and maps have many owners.
+//! What the objects of a kind of Kubernetes are made of, and which of their lists and maps have many owners.
 //!
 //! The facts stand in `kinds.txt`, which a test makes from what the real API server publishes.
 
@@ -15,14 +15,26 @@ pub struct Schema {
     custom: bool,
 }
 
-/// The kinds, read once.
-static KINDS: LazyLock<Vec<Schema>> = LazyLock::new(|| read(include_str!("kinds.txt")));
+/// What the table says.
+struct Table {
+    version: &'static str,
+    kinds: Vec<Schema>,
+}
+
+/// The table, read once.
+static TABLE: LazyLock<Table> = LazyLock::new(|| read(include_str!("kinds.txt")));
+
+/// The version of Kubernetes that these are the kinds of, such as `1.36`.
+#[must_use]
+pub fn version() -> &'static str {
+    TABLE.version
+}
 
 impl Schema {
     /// The schema of a kind; `None` if the table has none.
     #[must_use]
     pub fn of(api_version: &str, kind: &str) -> Option<&'static Self> {
-        KINDS.iter().find(|schema| schema.api_version == api_version && schema.kind == kind)
+        TABLE.kinds.iter().find(|schema| schema.api_version == api_version && schema.kind == kind)
     }
 
     /// Group and version, as manifests spell them.
@@ -198,9 +210,9 @@ impl List {
 type Types = BTreeMap<&'static str, Arc<Type>>;
 
 /// Reads the table; it says at its head how it is written.
-fn read(table: &'static str) -> Vec<Schema> {
+fn read(table: &'static str) -> Table {
     let mut types = Types::new();
-    let mut kinds = Vec::new();
+    let (mut version, mut kinds) = ("", Vec::new());
     let mut lines = table.lines().filter(|line| !line.starts_with('#')).peekable();
     while let Some(line) = lines.next() {
         let mut words = line.split(' ');
@@ -214,13 +226,14 @@ fn read(table: &'static str) -> Vec<Schema> {
                 }
                 types.insert(name, Arc::new(Type { map: Some(map), ..Type::default() }));
             }
+            "kubernetes" => version = word(),
             _ => {
                 let (api_version, kind, root) = (word(), word(), expression(word(), &types));
                 kinds.push(Schema { api_version, kind, root, custom: word() == "custom" });
             }
         }
     }
-    kinds
+    Table { version, kinds }
 }
 
 fn read_field(line: &'static str, types: &Types, map: &mut Map) {
