@@ -233,6 +233,21 @@ fn status_for_people() {
     assert_eq!(table(&empty, true, now(), Ink::Plain), format!("No run of {} is open.\n", empty.instance));
 }
 
+/// Requirement C-13: one condition says whether what main wants is promoted.
+#[test]
+fn c_13_promoted_is_unknown_while_a_run_is_open() {
+    let said: Vec<String> = status()
+        .rollouts
+        .iter()
+        .flat_map(|view| view.conditions.iter().map(move |c| (view, c)))
+        .map(|(view, c)| {
+            let since = c.last_transition_time.map(|at| at.to_rfc3339()).unwrap_or_default();
+            format!("{}: {}={} {} {since}", view.rollout, c.kind, c.status, c.reason)
+        })
+        .collect();
+    insta::assert_snapshot!(said.join("\n"));
+}
+
 #[test]
 fn status_in_colour_differs_by_its_colours_alone() {
     let plain = anstream::adapter::strip_str(&table(&status(), false, now(), Ink::Colour)).to_string();

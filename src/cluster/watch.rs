@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::store::{Change, Observed, Sight, Space};
 use super::{request, trim};
 use crate::manifest::ids::Namespace;
-use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::manifest::object::{Kind, Object, ObjectRef, at};
 use futures::StreamExt;
 use kube::core::WatchEvent;
 use serde::Deserialize;
@@ -239,7 +239,7 @@ impl Watch {
 
     /// Puts an object of the watch into the store; returns its resourceVersion.
     fn take(&self, value: Value, put: impl FnOnce(&mut Space, Object) -> Change) -> Option<String> {
-        let version = value.pointer("/metadata/resourceVersion").and_then(Value::as_str).map(str::to_owned);
+        let version = at(&value, "/metadata/resourceVersion").and_then(Value::as_str).map(str::to_owned);
         if let Some(object) = self.object(value) {
             let change = put(&mut lock(&self.space), object);
             self.tell(change);
@@ -249,7 +249,7 @@ impl Watch {
 
     /// An object as it was read; `None` if it has no name, which no API server sends.
     fn object(&self, value: Value) -> Option<Object> {
-        let name = value.pointer("/metadata/name")?.as_str()?.parse().ok()?;
+        let name = at(&value, "/metadata/name")?.as_str()?.parse().ok()?;
         let reference = ObjectRef { kind: self.kind, namespace: self.namespace.clone(), name };
         let mut object = Object::new(reference, value);
         trim::trim(&mut object, self.cluster.manager());

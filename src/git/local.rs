@@ -58,9 +58,17 @@ impl Local {
     /// # Errors
     /// As [`Self::open`]; `Limit` when there are too many.
     pub(super) fn look_up(&self, prefixes: &[&str], limits: &Limits) -> Result<BTreeMap<RefName, CommitId>, GitError> {
+        self.tips(&self.open()?, prefixes, limits)
+    }
+
+    fn tips(
+        &self,
+        repository: &Repository,
+        prefixes: &[&str],
+        limits: &Limits,
+    ) -> Result<BTreeMap<RefName, CommitId>, GitError> {
         let doing = format!("look up the refs of {}", self.0.display());
         let failed = |error| GitError::local(&doing, error);
-        let repository = self.open()?;
         let mut tips = Tips::new(prefixes, limits);
         for reference in repository.references().map_err(failed)? {
             let reference = reference.map_err(failed)?;
@@ -79,11 +87,11 @@ impl Local {
         if swap.fate == Fate::Rejected {
             return Ok(Pushed::Rejected { why: "not allowed, on purpose".to_owned() });
         }
-        let mut tips = self.look_up(&["refs/heads/"], &inner.config.limits)?;
+        let remote = self.open()?;
+        let mut tips = self.tips(&remote, &["refs/heads/"], &inner.config.limits)?;
         if let Some(refused) = swap.refuse(&mut tips) {
             return Ok(refused);
         }
-        let remote = self.open()?;
         let name = swap.branch.as_str();
         let expected = swap.expected.as_ref().map(|id| oid(id.as_str()));
         let expected = if holds(Rule::Swap) { expected } else { remote.refname_to_id(name).ok() };
@@ -202,6 +210,6 @@ fn link(from: &Repository, to: &Repository, id: Oid) -> std::io::Result<()> {
     let hex = id.to_string();
     let (directory, file) = hex.split_at(2);
     let [from, to] = [from, to].map(|at| at.commondir().join("objects").join(directory));
-    std::fs::create_dir_all(&to)?;
-    std::fs::hard_link(from.join(file), to.join(file))
+    let link = || std::fs::hard_link(from.join(file), to.join(file));
+    link().or_else(|_| std::fs::create_dir_all(&to).and_then(|()| link()))
 }

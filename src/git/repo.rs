@@ -354,6 +354,7 @@ fn arrived(repository: &Repository, name: &RefName, id: &CommitId) -> Result<(),
 pub(super) fn remember(repository: &Repository, name: &RefName, id: Option<Oid>) -> Result<(), GitError> {
     let doing = format!("remember the tip of {name}");
     let result = match id {
+        Some(id) if repository.refname_to_id(&tip(name)).is_ok_and(|known| known == id) => Ok(()),
         Some(id) => repository.reference(&tip(name), id, true, "fetched").map(drop),
         None => match repository.find_reference(&tip(name)) {
             Ok(mut reference) => reference.delete(),

@@ -168,7 +168,7 @@ impl Object {
     /// The value at a JSON pointer (RFC 6901).
     #[must_use]
     pub fn at(&self, pointer: &str) -> Option<&Value> {
-        self.value.pointer(pointer)
+        at(&self.value, pointer)
     }
 
     /// The text at a JSON pointer.
@@ -237,6 +237,23 @@ fn map_of(value: &mut Value) -> &mut Map<String, Value> {
         *value = Value::Object(Map::new());
     }
     value.as_object_mut().expect("a map, because anything else was just replaced by one")
+}
+
+/// The value at a JSON pointer (RFC 6901): `Value::pointer`, which makes two texts for each step to undo escapes, as if
+/// there were any.
+pub(crate) fn at<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
+    if pointer.contains('~') {
+        return value.pointer(pointer);
+    }
+    let mut steps = pointer.split('/');
+    if steps.next() != Some("") {
+        return None;
+    }
+    steps.try_fold(value, |value, step| match value {
+        Value::Object(fields) => fields.get(step),
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    })
 }
 
 /// The items of the list `key` of `value`; none if it is not there.

@@ -4,6 +4,7 @@ use super::kube_api::World;
 use super::kube_api::resource::Resource;
 use crate::analysis::judge::{Range, Reading};
 use crate::analysis::provider::Provider;
+use crate::manifest::object::at;
 use chrono::{DateTime, Utc};
 use futures::future::{BoxFuture, ready};
 use serde_json::Value;
@@ -30,7 +31,7 @@ impl Metrics {
         let Some(deployments) = Resource::of_kind("apps/v1", "Deployment") else { return };
         let mut rates: BTreeMap<String, Option<f64>> = BTreeMap::new();
         for deployment in world.list(deployments, "") {
-            let text = |pointer: &str| deployment.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            let text = |pointer: &str| at(deployment, pointer).and_then(Value::as_str).unwrap_or_default();
             let name = format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"));
             let ready = deployment["status"]["readyReplicas"].as_i64().unwrap_or(0) > 0;
             let bad = text("/spec/template/spec/containers/0/image").ends_with("-errors");

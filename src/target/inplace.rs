@@ -4,7 +4,7 @@ use super::layout::{self, LayoutError};
 use super::live::LiveState;
 use crate::manifest::desired::{Plan, Router, Set};
 use crate::manifest::ids::{Namespace, SetId};
-use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::manifest::object::{Kind, Object, ObjectRef, at};
 use crate::record::posture::{Posture, Role, Size};
 use crate::record::state::RoleName;
 use crate::traffic::{self, Form, replicas};
@@ -109,7 +109,7 @@ fn sized_stable(object: &Object, posture: &Posture, set: &Set, facts: &Facts<'_>
 /// live value is sent until somebody else owns it.
 fn handed_over(reference: &ObjectRef, facts: &Facts<'_>) -> Option<u32> {
     let live = facts.live.get(reference)?;
-    let owns = |entry: &Value| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some();
+    let owns = |entry: &Value| at(entry, "/fieldsV1/f:spec/f:replicas").is_some();
     let entries = live.at("/metadata/managedFields")?.as_array()?;
     let ours = |entry: &&Value| entry.get("manager").and_then(Value::as_str) == Some(facts.manager);
     let only_ours = entries.iter().filter(ours).any(owns) && !entries.iter().filter(|e| !ours(e)).any(owns);

@@ -6,7 +6,7 @@
 //! The format of `fieldsV1` is that of structured-merge-diff: `f:<name>` a field, `k:<keys>` an item of a list by its
 //! keys, `v:<value>` an item of a set, `i:<n>` an item by its place, `.` the thing itself.
 
-use crate::manifest::object::Object;
+use crate::manifest::object::{Object, at};
 use serde_json::{Map, Value};
 
 /// Maps of which many managers own a part each: owning an empty one owns none of the entries.
@@ -37,7 +37,7 @@ pub fn updated_by(object: &Object, managers: &[&str]) -> Option<Object> {
 pub fn annotators<'a>(object: &'a Object, key: &str) -> Vec<&'a str> {
     let path = format!("f:{key}");
     let owns = |entry: &&Value| {
-        let annotations = entry.pointer("/fieldsV1/f:metadata/f:annotations");
+        let annotations = at(entry, "/fieldsV1/f:metadata/f:annotations");
         annotations.is_some_and(|annotations| annotations.get(&path).is_some())
     };
     let entries = object.at("/metadata/managedFields").and_then(Value::as_array);

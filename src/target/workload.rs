@@ -1,7 +1,7 @@
 //! Whether a Deployment is ready: fresh status only (requirements C-33, X-15).
 
 use crate::manifest::ids::{Namespace, ObjectName};
-use crate::manifest::object::{Kind, Object};
+use crate::manifest::object::{Kind, Object, at};
 use crate::record::state::Time;
 use crate::target::live::LiveState;
 use serde_json::Value;
@@ -83,7 +83,7 @@ fn pod_trouble(deployment: &Object, live: &LiveState) -> Option<String> {
     live.of_kind(Kind::Pod).filter(same_namespace).filter(|p| matches(p)).find_map(|pod| {
         let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
         statuses.iter().filter_map(|p| pod.at(p)?.as_array()).flatten().find_map(|container| {
-            let waiting = container.pointer("/state/waiting")?;
+            let waiting = at(container, "/state/waiting")?;
             let text = |field: &str| waiting.get(field).and_then(Value::as_str).unwrap_or_default();
             let reason = text("reason");
             if matches!(reason, "" | "ContainerCreating" | "PodInitializing") {
@@ -99,7 +99,7 @@ fn pod_trouble(deployment: &Object, live: &LiveState) -> Option<String> {
 #[must_use]
 pub fn ready_endpoints(live: &LiveState, namespace: &Namespace, service: &ObjectName) -> u32 {
     let belongs = |slice: &&Object| slice.reference().namespace == *namespace;
-    let ready = |endpoint: &&Value| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false));
+    let ready = |endpoint: &&Value| at(endpoint, "/conditions/ready") != Some(&Value::Bool(false));
     let count: usize = live
         .objects
         .slices_of(service.as_str())

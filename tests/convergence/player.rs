@@ -316,7 +316,7 @@ impl Player {
             if word.is_null() { drop(data.remove(&key)) } else { drop(data.insert(key, word)) };
             brake["data"] = data.into();
             match found {
-                Some(_) => drop(world.update(&brake, "", "hand").unwrap()),
+                Some(_) => drop(world.update(brake, "", "hand").unwrap()),
                 None => drop(world.create("v1", "ConfigMap", "hand", brake).unwrap()),
             }
         }));
@@ -330,7 +330,7 @@ impl Player {
             let Some(found) = world.get(resource, "shop", name) else { return };
             let mut object = (**found).clone();
             change(&mut object);
-            world.update(&object, "", "hand").unwrap();
+            world.update(object, "", "hand").unwrap();
         }));
     }
 

@@ -315,7 +315,7 @@ impl Play {
             }
             let mut lease = (*lease).clone();
             lease["spec"]["holderIdentity"] = "somebody".into();
-            world.update(&lease, "", "hand").unwrap();
+            world.update(lease, "", "hand").unwrap();
         });
     }
 

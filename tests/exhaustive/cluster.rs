@@ -315,7 +315,7 @@ fn nature(world: &mut World) {
             Some(old) if old["endpoints"] == slice["endpoints"] => {}
             Some(mut old) => {
                 old["endpoints"] = slice["endpoints"].clone();
-                world.update(&old, "", "nature").unwrap();
+                world.update(old, "", "nature").unwrap();
             }
             None => drop(world.create("discovery.k8s.io/v1", "EndpointSlice", "nature", slice).unwrap()),
         }
@@ -337,7 +337,7 @@ fn nature(world: &mut World) {
 fn tell(world: &mut World, mut object: Value, status: Value) {
     if object["status"] != status {
         object["status"] = status;
-        world.update(&object, "status", "nature").unwrap();
+        world.update(object, "status", "nature").unwrap();
     }
 }
 

@@ -78,7 +78,7 @@ fn find(world: &World, object: &str) -> Result<Value, String> {
 }
 
 fn update(world: &mut World, object: &Value, subresource: &str) -> Result<(), String> {
-    world.update(object, subresource, HAND).map(drop).map_err(|refusal| format!("{refusal:?}"))
+    world.update(object.clone(), subresource, HAND).map(drop).map_err(|refusal| format!("{refusal:?}"))
 }
 
 /// A hand sets a field of an object.
@@ -119,7 +119,7 @@ pub(crate) fn scale(world: &mut World, app: &str, pods: usize) -> Result<(), Str
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": app, "namespace": NAMESPACE},
         "spec": {"replicas": pods},
     });
-    let scaled = world.update(&scale, "scale", "kube-controller-manager");
+    let scaled = world.update(scale, "scale", "kube-controller-manager");
     scaled.map(drop).map_err(|refusal| format!("{refusal:?}"))
 }
 

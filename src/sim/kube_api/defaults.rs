@@ -6,7 +6,7 @@
 
 use crate::manifest::canonical::{Where, defaults};
 use crate::manifest::kinds::{Empty, Map, Scalar, Schema, Shape, Type};
-use crate::manifest::object::{Kind, items_mut};
+use crate::manifest::object::{Kind, at, items_mut};
 use crate::target::quantity;
 use serde_json::{Map as Object, Value, json};
 
@@ -64,28 +64,31 @@ fn tidy(of: &Type, value: &mut Value) {
 }
 
 fn tidy_fields(map: &Map, is_struct: bool, fields: &mut Object<String, Value>) {
-    fields.retain(|name, value| map.at(name).is_some() && !(is_struct && value.is_null()));
-    for (name, field) in &map.fields {
-        match (&field.empty, fields.contains_key(*name)) {
-            (Empty::Default(default), false) => drop(fields.insert((*name).to_owned(), default.clone())),
-            (Empty::Null, false) => drop(fields.insert((*name).to_owned(), Value::Null)),
-            _ => {}
-        }
-    }
-    for (name, value) in fields.iter_mut() {
-        if let Some(of) = map.at(name) {
-            tidy(of, value);
-        }
-    }
-    for (name, value) in fields.iter_mut().filter(|(_, value)| is_zero(value)) {
-        if map.fields.get(name.as_str()).is_some_and(|field| field.empty == Empty::Null) {
-            *value = Value::Null;
-        }
-    }
     fields.retain(|name, value| {
-        let absent = map.fields.get(name.as_str()).is_some_and(|field| field.empty == Empty::Absent);
-        !(absent && is_zero(value))
+        let Some(of) = map.at(name) else { return false };
+        if is_struct && value.is_null() {
+            return false;
+        }
+        tidy(of, value);
+        match map.fields.get(name.as_str()).filter(|_| is_zero(value)).map(|field| &field.empty) {
+            Some(Empty::Absent) => return false,
+            Some(Empty::Null) => *value = Value::Null,
+            Some(Empty::Stays | Empty::Default(_)) | None => {}
+        }
+        true
     });
+    for (name, field) in &map.fields {
+        let default = match &field.empty {
+            Empty::Stays | Empty::Absent => continue,
+            Empty::Null => &Value::Null,
+            Empty::Default(default) => default,
+        };
+        if !fields.contains_key(*name) {
+            let mut default = default.clone();
+            tidy(field.of.get(), &mut default);
+            fields.insert((*name).to_owned(), default);
+        }
+    }
 }
 
 fn is_zero(value: &Value) -> bool {
@@ -123,7 +126,7 @@ fn set_all(value: &mut Value, place: Where, unless: impl Fn(&[&str]) -> bool) {
 }
 
 fn deployment(object: &mut Value) {
-    let rolling = object.pointer("/spec/strategy/type").is_none_or(|kind| kind == "RollingUpdate");
+    let rolling = at(object, "/spec/strategy/type").is_none_or(|kind| kind == "RollingUpdate");
     set_all(object, Where::In(Kind::Deployment), |path| !rolling && path.contains(&"rollingUpdate"));
     pod_template(object);
 }
@@ -172,7 +175,7 @@ fn container(container: &mut Value) {
 }
 
 fn service(object: &mut Value) {
-    let kind = object.pointer("/spec/type").and_then(Value::as_str).unwrap_or("ClusterIP").to_owned();
+    let kind = at(object, "/spec/type").and_then(Value::as_str).unwrap_or("ClusterIP").to_owned();
     set_all(object, Where::In(Kind::Service), |path| {
         kind == "ExternalName" && path == ["spec", "internalTrafficPolicy"]
     });
@@ -240,13 +243,13 @@ fn network_policy(object: &mut Value) {
     for side in ["ingress", "egress"] {
         set(object, &["spec", side, "*", "ports", "*", "protocol"], &json!("TCP"));
     }
-    let egress = object.pointer("/spec/egress").is_some();
+    let egress = at(object, "/spec/egress").is_some();
     let types = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
     set(object, &["spec", "policyTypes"], &types);
 }
 
 fn namespace(object: &mut Value) {
-    let Some(name) = object.pointer("/metadata/name").cloned() else { return };
+    let Some(name) = at(object, "/metadata/name").cloned() else { return };
     set(object, &["metadata", "labels"], &json!({}));
     object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name;
 }

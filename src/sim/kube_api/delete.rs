@@ -9,7 +9,7 @@ use super::options::How;
 use super::resource::{RESOURCES, Resource, Trait};
 use super::select::Selector;
 use super::status::{self, Cause};
-use super::store::within;
+use super::store::{Happened, within};
 use super::world::World;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -115,7 +115,46 @@ impl World {
     /// Does what the garbage collector and the namespace controller would do by now, until nothing is left to do:
     /// dependents of what is gone go; owners that wait for them go; namespaces are emptied and go.
     pub fn collect_garbage(&mut self) {
+        if !self.has_garbage() {
+            self.collected = self.version();
+            return;
+        }
         while self.collect_dependents() || self.release_owners() || self.empty_namespaces() {}
+        // Who waits for something that others do is looked at until it is done.
+        if !self.everything().any(|(_, object)| waits(object)) {
+            self.collected = self.version();
+        }
+    }
+
+    /// Whether something may have to be collected since that was done last: somebody waits for it, or is new without an
+    /// owner, or has lost one.
+    fn has_garbage(&self) -> bool {
+        let mut gone = HashSet::new();
+        for resource in RESOURCES {
+            let Some(collection) = self.store.collection(resource) else { continue };
+            let Some(changes) = collection.since(self.collected) else { return true };
+            for change in changes {
+                let object = &change.object;
+                if change.happened == Happened::Deleted {
+                    gone.insert(uid(object));
+                } else if waits(object) || self.is_orphan(object) {
+                    return true;
+                }
+            }
+        }
+        !gone.is_empty() && self.everything().any(|(_, object)| owners(object).any(|owner| gone.contains(owner)))
+    }
+
+    /// Whether an object has owners, and none of them where it says.
+    fn is_orphan(&self, object: &Value) -> bool {
+        let owners = object["metadata"]["ownerReferences"].as_array().map_or(&[][..], Vec::as_slice);
+        let is_there = |owner: &Value| {
+            let text = |key: &str| owner[key].as_str().unwrap_or_default();
+            let resource = Resource::of_kind(text("apiVersion"), text("kind"))?;
+            let near = if resource.is(Trait::ClusterWide) { None } else { object["metadata"]["namespace"].as_str() };
+            self.store.get(resource, near.unwrap_or_default(), text("name")).filter(|found| uid(found) == text("uid"))
+        };
+        !owners.is_empty() && !owners.iter().any(|owner| is_there(owner).is_some())
     }
 
     /// Deletes objects whose owners are all gone or wait for them. Returns whether there were any.
@@ -283,7 +322,15 @@ fn list(object: &Value, key: &str) -> Vec<String> {
 
 /// Whether an object that is being deleted is held by that finalizer.
 fn holds(object: &Value, finalizer: &str) -> bool {
-    !object["metadata"]["deletionTimestamp"].is_null() && list(object, "finalizers").iter().any(|f| f == finalizer)
+    let metadata = &object["metadata"];
+    !metadata["deletionTimestamp"].is_null()
+        && metadata["finalizers"].as_array().is_some_and(|finalizers| finalizers.iter().any(|f| f == finalizer))
+}
+
+/// Whether an object that is being deleted waits for others to go.
+fn waits(object: &Value) -> bool {
+    let going = !object["metadata"]["deletionTimestamp"].is_null();
+    going && (object["kind"] == "Namespace" || holds(object, FOREGROUND) || holds(object, ORPHAN))
 }
 
 fn uid(object: &Value) -> &str {

@@ -3,6 +3,7 @@
 use super::fields::Refusal;
 use super::resource::{Resource, Trait};
 use super::status::bad_request;
+use crate::manifest::object::at;
 use serde_json::Value;
 
 /// One demand on a label.
@@ -59,7 +60,7 @@ impl Selector {
 
 impl FieldDemand {
     fn meets(&self, object: &Value) -> bool {
-        let found = match object.pointer(&self.pointer) {
+        let found = match at(object, &self.pointer) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Null) | None => String::new(),
             Some(other) => other.to_string(),

@@ -4,6 +4,7 @@
 //! written to copies only the one collection that it changes, and of that only the references.
 
 use super::resource::Resource;
+use crate::manifest::object;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -187,6 +188,6 @@ impl Store {
 
 /// The key that an object has by its own name and namespace.
 fn key_of(object: &Value) -> String {
-    let text = |field| object.pointer(field).and_then(Value::as_str).unwrap_or_default();
+    let text = |field| object::at(object, field).and_then(Value::as_str).unwrap_or_default();
     key(text("/metadata/namespace"), text("/metadata/name"))
 }

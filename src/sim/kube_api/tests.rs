@@ -77,10 +77,22 @@ fn dependents_follow_their_owners() {
     let child = create(&mut world, config_map("child", json!({"ownerReferences": owned_by(&owner, false)})));
     create(&mut world, config_map("grandchild", json!({"ownerReferences": owned_by(&child, false)})));
     create(&mut world, config_map("other", json!({})));
+    world.collect_garbage();
+    assert_eq!(names(&world), ["child", "grandchild", "other", "owner"]);
     world.delete(&owner).unwrap();
     assert_eq!(names(&world), ["child", "grandchild", "other"]);
     world.collect_garbage();
     assert_eq!(names(&world), ["other"]);
+    // Who comes later than its owner went is not forgotten, nor is who gets such an owner.
+    create(&mut world, config_map("late", json!({"ownerReferences": owned_by(&owner, false)})));
+    world.collect_garbage();
+    assert_eq!(names(&world), ["other"]);
+    let mut other = world.get(Resource::at("v1", "configmaps").unwrap(), "default", "other").unwrap().as_ref().clone();
+    other["metadata"]["ownerReferences"] = owned_by(&owner, false);
+    world.update(other, "", "test").unwrap();
+    world.compact();
+    world.collect_garbage();
+    assert_eq!(names(&world), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -110,7 +122,7 @@ async fn an_owner_may_wait_for_its_dependents_or_leave_them() {
             let mut held = world.get(configs, "default", "held").unwrap().as_ref().clone();
             // What waits for dependents of its own waits for nothing here.
             held["metadata"]["finalizers"] = json!([]);
-            world.update(&held, "", "test").unwrap();
+            world.update(held, "", "test").unwrap();
             world.collect_garbage();
         });
         assert_eq!(api.look(names), Vec::<String>::new());

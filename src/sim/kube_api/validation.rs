@@ -6,7 +6,7 @@
 use super::fields::Refusal;
 use super::status::{self, Cause};
 use crate::manifest::kinds::Schema;
-use crate::manifest::object::items;
+use crate::manifest::object::{at, items};
 use serde_json::{Value, json};
 
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
@@ -22,7 +22,7 @@ pub fn check(schema: &Schema, live: Option<&Value>, object: &Value) -> Result<()
         return Ok(());
     }
     let group = schema.api_version().split_once('/').map_or("", |(group, _)| group);
-    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let name = at(object, "/metadata/name").and_then(Value::as_str).unwrap_or_default();
     Err(status::invalid_as(group, schema.kind(), name, &faults))
 }
 
@@ -50,7 +50,7 @@ fn workload(live: Option<&Value>, object: &Value, faults: &mut Vec<Cause>) {
     if selector.is_none() {
         faults.push(Cause::required("spec.selector", ""));
     }
-    let labels = spec.pointer("/template/metadata/labels").cloned().unwrap_or_default();
+    let labels = at(spec, "/template/metadata/labels").cloned().unwrap_or_default();
     let wanted = selector.and_then(|selector| selector["matchLabels"].as_object());
     let fits = wanted.is_some_and(|wanted| wanted.iter().all(|(key, value)| labels.get(key) == Some(value)));
     let expressions = selector.is_some_and(|selector| selector.get("matchExpressions").is_some());
@@ -59,7 +59,7 @@ fn workload(live: Option<&Value>, object: &Value, faults: &mut Vec<Cause>) {
         faults.push(Cause::invalid("spec.template.metadata.labels", &labels, why));
     }
     pod(&spec["template"]["spec"], "spec.template.spec", faults);
-    if live.is_some_and(|live| live.pointer("/spec/selector") != selector) {
+    if live.is_some_and(|live| at(live, "/spec/selector") != selector) {
         let selector = selector.cloned().unwrap_or_default();
         faults.push(Cause::invalid("spec.selector", &selector, "field is immutable"));
     }

@@ -22,6 +22,8 @@ pub struct World {
     pub(super) store: Store,
     /// How many objects were made so far.
     pub(super) made: u64,
+    /// The version up to which no garbage is left.
+    pub(super) collected: u64,
     /// The custom resources that are not installed.
     missing: Arc<BTreeSet<&'static str>>,
 }
@@ -30,7 +32,7 @@ impl World {
     /// A cluster with the namespaces `default` and `kube-system`, at that time.
     #[must_use]
     pub fn new(now: DateTime<Utc>) -> Self {
-        let mut world = Self { now, store: Store::default(), made: 0, missing: Arc::default() };
+        let mut world = Self { now, store: Store::default(), made: 0, collected: 0, missing: Arc::default() };
         for name in ["kube-system", "default"] {
             world.make_namespace(name);
         }
@@ -71,6 +73,8 @@ impl World {
         if resource.is(Trait::Custom) {
             Arc::make_mut(&mut self.missing).insert(resource.plural);
             self.store.drop_collection(resource);
+            // What it owned is not told of as garbage by any change.
+            self.collected = 0;
         }
     }
 
@@ -135,11 +139,11 @@ impl World {
     ///
     /// # Errors
     /// What the API server refuses, in its words.
-    pub fn update(&mut self, object: &Value, subresource: &str, manager: &str) -> Result<Arc<Value>, Refusal> {
-        let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
-        let asked = self.asked(Verb::Update, &text("apiVersion"), &text("kind"), object, subresource)?;
+    pub fn update(&mut self, object: Value, subresource: &str, manager: &str) -> Result<Arc<Value>, Refusal> {
+        let text = |key: &str| object[key].as_str().unwrap_or_default();
+        let asked = self.asked(Verb::Update, text("apiVersion"), text("kind"), &object, subresource)?;
         let how = by(manager);
-        self.changed(&asked, &how, Change::Replace(object.clone())).map(|(_, object)| object)
+        self.changed(&asked, &how, Change::Replace(object)).map(|(_, object)| object)
     }
 
     /// Deletes an object at once, with its dependents in the background, as a kubelet ends a Pod.

@@ -7,6 +7,7 @@ use super::resource::{Resource, Trait};
 use super::status::{self, Cause};
 use super::world::World;
 use super::{decode, kinds, metadata, patch, scale};
+use crate::manifest::object::at;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -50,7 +51,7 @@ impl World {
         }
         sent["apiVersion"] = resource.api_version.into();
         sent["kind"] = resource.kind.into();
-        let mut object = self.written(asked, how, operation, None, &sent)?;
+        let mut object = self.written(asked, how, operation, None, sent)?;
         kinds::complete(resource.kind, &mut object, self.made);
         let (uid, stamp) = (self.uid(how.dry_run), self.stamp());
         let metadata = fields_of(&mut object, "metadata");
@@ -148,7 +149,7 @@ impl World {
         }
         sent["apiVersion"] = resource.api_version.into();
         sent["kind"] = resource.kind.into();
-        let mut object = self.written(asked, how, operation, Some(live), &sent)?;
+        let mut object = self.written(asked, how, operation, Some(live), sent)?;
         check_version(asked, &version, live)?;
         keep_identity(resource, &mut object, live);
         kinds::keep(resource.kind, &mut object, live);
@@ -204,7 +205,7 @@ impl World {
             return Err(status::bad_request(format!("spec.replicas: expected a whole number, got {size}")));
         }
         let whole = Asked { subresource: String::new(), verb: Verb::Patch, ..asked.clone() };
-        let mut object = self.written(asked, how, Operation::Update, Some(live), &object)?;
+        let mut object = self.written(asked, how, Operation::Update, Some(live), object)?;
         keep_identity(asked.resource, &mut object, live);
         scale::undate(&mut object);
         if let Some(cause) = negative(&object) {
@@ -224,7 +225,7 @@ impl World {
         how: &How,
         operation: Operation,
         live: Option<&Value>,
-        sent: &Value,
+        sent: Value,
     ) -> Result<Value, Refusal> {
         let subresource = Some(asked.subresource.as_str()).filter(|subresource| !subresource.is_empty());
         let schema = asked.resource.schema().ok_or_else(status::no_such_resource)?;
@@ -383,12 +384,11 @@ fn same_content(object: &Value, live: &Value) -> bool {
         }
         _ => left == right,
     };
-    let managed = |object: &Value| object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
-    let (ours, theirs) = (managed(object), managed(live));
+    let (ours, theirs) = (fields::managed_fields(object), fields::managed_fields(live));
     same(object, live, "metadata")
         && same(&object["metadata"], &live["metadata"], "managedFields")
         && ours.len() == theirs.len()
-        && ours.iter().zip(&theirs).all(|(ours, theirs)| same(ours, theirs, "time"))
+        && ours.iter().zip(theirs).all(|(ours, theirs)| same(ours, theirs, "time"))
 }
 
 fn negative(object: &Value) -> Option<Cause> {
@@ -398,7 +398,7 @@ fn negative(object: &Value) -> Option<Cause> {
 }
 
 fn text(object: &Value, pointer: &str) -> String {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    at(object, pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
 /// The fields of a member that must be a map.

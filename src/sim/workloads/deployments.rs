@@ -35,11 +35,20 @@ pub(super) fn run(world: &mut World, due: &mut Due) {
 
 /// Whether a ReplicaSet is of that template.
 fn is_of(set: &Value, template: &Value) -> bool {
-    let mut own = set["spec"]["template"].clone();
-    if let Some(labels) = own["metadata"]["labels"].as_object_mut() {
-        labels.remove(HASH);
-    }
-    own == *template
+    is_but(&set["spec"]["template"], template, &["metadata", "labels", HASH])
+}
+
+/// Whether a value is the other but for what it has at that path.
+fn is_but(value: &Value, other: &Value, path: &[&str]) -> bool {
+    let (Value::Object(value), Value::Object(other), [first, rest @ ..]) = (value, other, path) else {
+        return value == other;
+    };
+    let mut known = value.iter().filter(|(key, _)| !rest.is_empty() || key.as_str() != *first);
+    known.clone().count() == other.len()
+        && known.all(|(key, value)| match other.get(key) {
+            Some(other) if key.as_str() == *first => is_but(value, other, rest),
+            found => found == Some(value),
+        })
 }
 
 fn revision(object: &Value) -> i64 {
@@ -133,14 +142,14 @@ impl Rollout {
                 let mut next = object.as_ref().clone();
                 next["metadata"]["annotations"][REVISION] = wanted.to_string().into();
                 // As a part of the status, since any other change of annotations is a new generation.
-                return world.update(&next, "status", MANAGER).is_ok();
+                return world.update(next, "status", MANAGER).is_ok();
             }
         }
         let wait = count(&self.deployment["spec"]["minReadySeconds"], 0);
         if count(&new["spec"]["minReadySeconds"], 0) != wait {
             let mut next = new.as_ref().clone();
             next["spec"]["minReadySeconds"] = wait.into();
-            return world.update(&next, "", MANAGER).is_ok();
+            return world.update(next, "", MANAGER).is_ok();
         }
         false
     }
@@ -305,6 +314,6 @@ fn resize(world: &mut World, set: &Value, replicas: i64) {
         let mut next = set.clone();
         next["spec"]["replicas"] = replicas.into();
         // Somebody was faster: the next round looks again.
-        drop(world.update(&next, "", MANAGER));
+        drop(world.update(next, "", MANAGER));
     }
 }

@@ -12,35 +12,45 @@ use std::sync::Arc;
 const SLICE: usize = 100;
 
 pub(super) fn run(world: &mut World, _: &mut Due) {
-    let mut pods: HashMap<String, Vec<Arc<Value>>> = HashMap::new();
-    for pod in all(world, "v1", "Pod") {
-        pods.entry(text(&pod, "/metadata/namespace").to_owned()).or_default().push(pod);
-    }
+    let pods = all(world, "v1", "Pod");
+    let labeled = by_label(&pods);
     let slices = Controlled::all(world, "discovery.k8s.io/v1", "EndpointSlice");
     for service in all(world, "v1", "Service") {
-        if ends(&service) || !service["spec"]["selector"].is_object() {
-            continue;
-        }
-        let near = pods.get(text(&service, "/metadata/namespace")).into_iter().flatten();
-        let selected: Vec<_> = near.filter(|pod| is_selected(&service, pod)).cloned().collect();
+        let Some(selector) = service["spec"]["selector"].as_object().filter(|_| !ends(&service)) else { continue };
+        // Who is selected has each of its labels.
+        let near = selector.iter().filter_map(|(key, value)| {
+            let label = (text(&service, "/metadata/namespace"), key.as_str(), value.as_str()?);
+            Some(labeled.get(&label).map_or(&[][..], Vec::as_slice))
+        });
+        let near = near.min_by_key(|pods| pods.len()).unwrap_or_default();
+        let selects = |pod: &&Value| {
+            let labels = pod["metadata"]["labels"].as_object();
+            labels.is_some_and(|labels| serves(service["spec"].get("selector"), labels))
+        };
+        let selected: Vec<_> = near.iter().copied().filter(selects).collect();
         write(world, &service, &selected, slices.by(&service));
     }
 }
 
-/// Whether a Service leads to a Pod of its namespace: one that has an address.
-fn is_selected(service: &Value, pod: &Value) -> bool {
-    let labels = pod["metadata"]["labels"].as_object();
-    !text(pod, "/status/podIP").is_empty()
-        && labels.is_some_and(|labels| serves(service["spec"].get("selector"), labels))
+/// The Pods that have an address, by namespace, and the name and value of each of their labels.
+fn by_label(pods: &[Arc<Value>]) -> HashMap<(&str, &str, &str), Vec<&Value>> {
+    let mut labeled: HashMap<_, Vec<&Value>> = HashMap::new();
+    for pod in pods.iter().filter(|pod| !text(pod, "/status/podIP").is_empty()) {
+        let namespace = text(pod, "/metadata/namespace");
+        for (key, value) in pod["metadata"]["labels"].as_object().into_iter().flatten() {
+            labeled.entry((namespace, key.as_str(), value.as_str().unwrap_or_default())).or_default().push(pod);
+        }
+    }
+    labeled
 }
 
-fn write(world: &mut World, service: &Value, pods: &[Arc<Value>], have: &[Arc<Value>]) {
+fn write(world: &mut World, service: &Value, pods: &[&Value], have: &[Arc<Value>]) {
     let mut chunks: Vec<_> = pods.chunks(SLICE).collect();
     if chunks.is_empty() {
         chunks.push(&[]);
     }
     for (place, pods) in chunks.iter().enumerate() {
-        let ports = ports(service, pods.first());
+        let ports = ports(service, pods.first().copied());
         let endpoints: Vec<_> = pods.iter().map(|pod| endpoint(pod)).collect();
         match have.get(place) {
             Some(slice) if slice["endpoints"] == json!(endpoints) && slice["ports"] == json!(ports) => {}
@@ -48,7 +58,7 @@ fn write(world: &mut World, service: &Value, pods: &[Arc<Value>], have: &[Arc<Va
                 let mut next = slice.as_ref().clone();
                 next["endpoints"] = endpoints.into();
                 next["ports"] = ports.into();
-                drop(world.update(&next, "", MANAGER));
+                drop(world.update(next, "", MANAGER));
             }
             None => {
                 let name = text(service, "/metadata/name");
@@ -85,7 +95,7 @@ fn endpoint(pod: &Value) -> Value {
 }
 
 /// The ports of a slice; those that have a name are looked up in a Pod.
-fn ports(service: &Value, pod: Option<&Arc<Value>>) -> Vec<Value> {
+fn ports(service: &Value, pod: Option<&Value>) -> Vec<Value> {
     let containers = pod.and_then(|pod| pod["spec"]["containers"].as_array()).into_iter().flatten();
     let declared: Vec<_> = containers.filter_map(|container| container["ports"].as_array()).flatten().collect();
     let number = |target: &Value, port: &Value| match target.as_str() {

@@ -2,6 +2,7 @@
 
 use super::{Due, all, stamp, text, write_status};
 use crate::sim::kube_api::World;
+use crate::sim::kube_api::resource::Resource;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -12,16 +13,13 @@ pub(super) const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
 const PROTOCOLS: [&str; 2] = ["http", "kubernetes.io/h2c"];
 
 pub(super) fn run(world: &mut World, _: &mut Due) {
-    let services = all(world, "v1", "Service");
-    let find = |namespace: &str, name: &str| {
-        services.iter().find(|s| text(s, "/metadata/namespace") == namespace && text(s, "/metadata/name") == name)
-    };
+    let services = Resource::of_kind("v1", "Service").expect("found because its row is in the table");
     for route in all(world, GATEWAY_API, "HTTPRoute") {
         let namespace = text(&route, "/metadata/namespace");
         let rules = route["spec"]["rules"].as_array().into_iter().flatten();
         let named = rules.filter_map(|rule| rule["backendRefs"].as_array()).flatten();
         let mut names = named.filter_map(|backend| backend["name"].as_str());
-        let broken = names.find_map(|name| refused(name, find(namespace, name)));
+        let broken = names.find_map(|name| refused(name, world.get(services, namespace, name)));
         let parents = parents(world, &route, broken);
         if !parents.is_empty() || !route["status"].is_null() {
             write_status(world, &route, json!({"parents": parents}), CONTROLLER);

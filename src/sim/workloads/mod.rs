@@ -18,6 +18,7 @@ mod tests;
 
 use super::kube_api::World;
 use super::kube_api::resource::Resource;
+use crate::manifest::object::at;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -168,7 +169,7 @@ fn count(value: &Value, or: i64) -> i64 {
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+    at(object, pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn time(value: &Value) -> Option<DateTime<Utc>> {
@@ -191,7 +192,7 @@ fn write_status(world: &mut World, object: &Value, status: Value, manager: &str)
     }
     let mut next = object.clone();
     next["status"] = status;
-    drop(world.update(&next, "status", manager));
+    drop(world.update(next, "status", manager));
 }
 
 /// A short text that differs where the value does, of signs that may stand in names.

@@ -53,7 +53,7 @@ fn number(pod: &Value) -> u64 {
 fn place(world: &mut World, pod: &Value) {
     let mut placed = pod.clone();
     placed["spec"]["nodeName"] = format!("node-{}", number(pod) % NODES).into();
-    let Ok(placed) = world.update(&placed, "", SCHEDULER) else { return };
+    let Ok(placed) = world.update(placed, "", SCHEDULER) else { return };
     let mut status = placed["status"].clone();
     status["conditions"] =
         json!([{"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": stamp(world)}]);

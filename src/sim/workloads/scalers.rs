@@ -22,7 +22,7 @@ pub(super) fn run(world: &mut World, _: &mut Due) {
                 "metadata": {"name": workload["metadata"]["name"], "namespace": namespace},
                 "spec": {"replicas": wanted},
             });
-            drop(world.update(&scale, "scale", MANAGER));
+            drop(world.update(scale, "scale", MANAGER));
         }
         let mut status: Value = scaler["status"].clone();
         status["currentReplicas"] = count(&workload["status"]["replicas"], 0).into();

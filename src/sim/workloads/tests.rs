@@ -33,7 +33,7 @@ fn deployment(world: &World) -> Arc<Value> {
 fn change(world: &mut World, change: impl Fn(&mut Value)) {
     let mut next = deployment(world).as_ref().clone();
     change(&mut next);
-    world.update(&next, "", "test").unwrap();
+    world.update(next, "", "test").unwrap();
 }
 
 /// Replicas, updated, ready, available, and why it progresses or does not.
@@ -194,7 +194,7 @@ fn a_scaler_keeps_its_bounds_and_a_gateway_its_word() {
     assert_eq!(said(&world), [(json!("True"), json!(1)), (json!("False"), json!(1))]);
     let mut next = world.get(resource, "default", "a").unwrap().as_ref().clone();
     next["spec"]["rules"] = json!([{"backendRefs": [{"name": "a", "port": 80}]}]);
-    world.update(&next, "", "test").unwrap();
+    world.update(next.clone(), "", "test").unwrap();
     settle(&mut world);
     assert_eq!(said(&world), [(json!("True"), json!(2)), (json!("True"), json!(2))]);
     assert_ne!(route["metadata"]["resourceVersion"], next["metadata"]["resourceVersion"]);

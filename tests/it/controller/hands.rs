@@ -122,7 +122,8 @@ async fn c_22_a_hand_that_raises_the_exposure_is_put_back_to_the_record() {
     world.release(&App::new("web", 2));
     world.until("a tenth", is_exposed).await;
     set_weight(&world, 60).await;
-    eventually("a tenth again", async || (world.weight().await == 10).then_some(())).await;
+    // A soak that stands still while the gateway follows is recorded.
+    eventually("a tenth again", async || (world.weight().await == 10 && world.in_force().await).then_some(())).await;
     // A hand's raise is no evidence against the version.
     world.settled(&[Reason::Soak]).await;
     assert!(is_exposed(&world.record().unwrap()));

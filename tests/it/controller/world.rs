@@ -386,6 +386,14 @@ impl World {
         candidate * 100 / (stable + candidate).max(1)
     }
 
+    /// Whether the gateway does what the route of `web` says now.
+    pub(super) async fn in_force(&self) -> bool {
+        let route = self.get("HTTPRoute", "web").await.unwrap();
+        let conditions = route["status"]["parents"][0]["conditions"].as_array().cloned().unwrap_or_default();
+        let is_new = |condition: &Value| condition["observedGeneration"] == route["metadata"]["generation"];
+        !conditions.is_empty() && conditions.iter().all(is_new)
+    }
+
     /// Waits until the Git server was asked so many times more.
     pub(super) async fn polls(&self, times: usize) {
         let asked = || self.git.requests().into_values().sum::<usize>();

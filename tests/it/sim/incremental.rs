@@ -142,7 +142,7 @@ async fn happens(stage: &Stage, event: &Event) {
             let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
                                 "metadata": {"name": "tidegate-brake", "namespace": "tidegate"}, "data": data});
             stage.api.change(|world| {
-                if world.update(&object, "", "hand").is_err() {
+                if world.update(object.clone(), "", "hand").is_err() {
                     drop(world.create("v1", "ConfigMap", "hand", object));
                 }
             });
@@ -170,7 +170,7 @@ fn hand(stage: &Stage, name: &str, how: u8) {
         } else {
             object["metadata"]["labels"] = json!({"by-hand": how.to_string()});
         }
-        drop(world.update(&object, "", "hand"));
+        drop(world.update(object, "", "hand"));
     });
 }
 

@@ -110,7 +110,7 @@ async fn a_forgotten_history_is_listed_again() {
         let held = world.get(Resource::at("v1", "configmaps").unwrap(), "cluster", "a").unwrap().as_ref().clone();
         let mut next = held;
         next["data"]["k"] = "2".into();
-        world.update(&next, "", "hand").unwrap();
+        world.update(next, "", "hand").unwrap();
         world.compact();
         world.clone()
     });

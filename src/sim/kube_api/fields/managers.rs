@@ -2,8 +2,9 @@
 
 use super::set::{FieldSet, Malformed};
 use super::{Operation, Writer};
+use crate::manifest::object::at;
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The most managers that are kept apart if they write by update (kube-apiserver, `DefaultMaxUpdateManagers`).
@@ -47,17 +48,21 @@ impl Manager {
 
     /// What the API server knows the manager by, and sorts conflicts by: these fields as JSON.
     pub(super) fn id(&self) -> String {
-        let mut id = Map::from_iter([
-            ("manager".to_owned(), json!(self.name)),
-            ("operation".to_owned(), json!(self.operation())),
-        ]);
+        let mut id = format!("{{\"manager\":{},\"operation\":\"{}\"", json!(self.name), self.operation());
         if !self.applies {
-            id.insert("apiVersion".to_owned(), json!(self.api_version));
+            id += &format!(",\"apiVersion\":{}", json!(self.api_version));
         }
         if !self.subresource.is_empty() {
-            id.insert("subresource".to_owned(), json!(self.subresource));
+            id += &format!(",\"subresource\":{}", json!(self.subresource));
         }
-        Value::Object(id).to_string()
+        id + "}"
+    }
+
+    /// Whether both have the same id.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        let Self { name, applies, api_version, subresource } = self;
+        let version = *applies || *api_version == other.api_version;
+        version && *name == other.name && *applies == other.applies && *subresource == other.subresource
     }
 
     /// As conflicts name it.
@@ -90,7 +95,7 @@ impl Managers {
     /// Reads `metadata.managedFields`.
     pub(super) fn read(object: &Value) -> Result<Self, Malformed> {
         let mut all = Self::default();
-        let Some(entries) = object.pointer("/metadata/managedFields") else { return Ok(all) };
+        let Some(entries) = at(object, "/metadata/managedFields") else { return Ok(all) };
         for entry in entries.as_array().into_iter().flatten() {
             let entry = read_entry(entry)?;
             all.0.insert(entry.manager.id(), entry);
@@ -136,11 +141,8 @@ impl Managers {
 
     /// Takes these fields from everybody but `writer`.
     pub(super) fn take(&mut self, fields: &FieldSet, writer: Option<&Manager>) {
-        let writer = writer.map(Manager::id);
-        for (id, entry) in &mut self.0 {
-            if Some(id) != writer.as_ref() {
-                entry.fields = entry.fields.difference(fields);
-            }
+        for entry in self.0.values_mut().filter(|entry| writer.is_none_or(|writer| !entry.manager.is(writer))) {
+            entry.fields.subtract(fields);
         }
         self.0.retain(|_, entry| !entry.fields.is_empty());
     }

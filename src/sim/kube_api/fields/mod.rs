@@ -16,6 +16,7 @@ use self::own::{Change, Own};
 use self::typed::same;
 use super::{defaults, validation};
 use crate::manifest::kinds::Schema;
+use crate::manifest::object::at;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
@@ -114,7 +115,7 @@ const KEPT: [&str; 7] = [
 /// # Errors
 /// What the API server refuses, in its words.
 pub fn write(schema: &Schema, live: Option<&Value>, sent: &Value, writer: &Writer<'_>) -> Result<Written, Refusal> {
-    let written = unchecked(schema, live, sent, writer)?;
+    let written = unchecked(schema, live, sent.clone(), writer)?;
     if writer.subresource.is_none() {
         validation::check(schema, live, &written.object)?;
     }
@@ -126,11 +127,11 @@ pub fn write(schema: &Schema, live: Option<&Value>, sent: &Value, writer: &Write
 pub(super) fn unchecked(
     schema: &Schema,
     live: Option<&Value>,
-    sent: &Value,
+    sent: Value,
     writer: &Writer<'_>,
 ) -> Result<Written, Refusal> {
     let (object, owners) = match writer.operation {
-        Operation::Apply { force } => apply(schema, live, sent, writer, force)?,
+        Operation::Apply { force } => apply(schema, live, &sent, writer, force)?,
         Operation::Update => update(schema, live, sent, writer),
     };
     Ok(finish(schema, live, object, &owners, writer))
@@ -169,7 +170,7 @@ fn applicable(schema: &Schema, sent: &Value) -> Result<(), Refusal> {
     if text("apiVersion") != schema.api_version() || text("kind") != schema.kind() {
         return Err(Refusal::bad_request(format!("invalid object type: {}", kind_of(sent))));
     }
-    if sent.pointer("/metadata/managedFields").is_some_and(Value::is_array) {
+    if at(sent, "/metadata/managedFields").is_some_and(Value::is_array) {
         return Err(Refusal::bad_request("metadata.managedFields must be nil".to_owned()));
     }
     Ok(())
@@ -184,13 +185,12 @@ fn kind_of(object: &Value) -> String {
 }
 
 fn name_and_kind(object: &Value) -> String {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer: &str| at(object, pointer).and_then(Value::as_str).unwrap_or_default();
     format!("{}/{}; {}", text("/metadata/namespace"), text("/metadata/name"), kind_of(object))
 }
 
 /// The object as it is sent, and who owns what then.
-fn update(schema: &Schema, live: Option<&Value>, sent: &Value, writer: &Writer<'_>) -> (Value, Managers) {
-    let mut object = sent.clone();
+fn update(schema: &Schema, live: Option<&Value>, mut object: Value, writer: &Writer<'_>) -> (Value, Managers) {
     let mut owners = owners_of(schema, live, &mut object, writer);
     defaults::fill(schema, &mut object);
     // What was written before anybody kept track, or has been told to forget, is not tracked until somebody applies.
@@ -255,18 +255,25 @@ fn finish(schema: &Schema, live: Option<&Value>, mut object: Value, owners: &Man
 
 /// Whether an object is the live one but for the times in its entries, which then stay too.
 fn same_but_times(live: &Value, object: &Value, entries: &[Value]) -> bool {
-    let timeless = |entries: &[Value]| -> Vec<Value> {
-        let mut entries = entries.to_vec();
-        entries.iter_mut().filter_map(Value::as_object_mut).for_each(|entry| drop(entry.shift_remove("time")));
-        entries
-    };
-    let mut bare = live.clone();
-    take_managed_fields(&mut bare);
-    timeless(managed_fields(live)) == timeless(entries) && same(&bare, object)
+    let before = managed_fields(live);
+    before.len() == entries.len()
+        && before.iter().zip(entries).all(|(before, now)| same_but(before, now, "time", |_, _| true))
+        && same_but(live, object, "metadata", |live, object| same_but(live, object, "managedFields", |_, _| true))
 }
 
-fn managed_fields(object: &Value) -> &[Value] {
-    object.pointer("/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+/// Whether two values are the same but for the field of that name, of which `then` decides if both have it.
+fn same_but(left: &Value, right: &Value, name: &str, then: impl Fn(&Value, &Value) -> bool) -> bool {
+    let (Value::Object(left), Value::Object(right)) = (left, right) else { return same(left, right) };
+    let rest = |fields: &Map<String, Value>| fields.len() - usize::from(fields.contains_key(name));
+    let equal = |key: &str, value: &Value| right.get(key).is_some_and(|other| same(value, other));
+    rest(left) == rest(right)
+        && left.iter().all(|(key, value)| key == name || equal(key, value))
+        && left.get(name).zip(right.get(name)).is_none_or(|(left, right)| then(left, right))
+}
+
+/// The entries that say who owns what.
+pub(super) fn managed_fields(object: &Value) -> &[Value] {
+    at(object, "/metadata/managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Makes what stands at `path` what it is in `live`.

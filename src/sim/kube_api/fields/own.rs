@@ -7,6 +7,7 @@ use super::{Refusal, Writer};
 use crate::manifest::kinds::Schema;
 use chrono::{DateTime, SubsecRound, Utc};
 use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 /// What nobody owns, because it names the object or the API server keeps it.
 const NOBODYS: &[&[&str]] = &[
@@ -23,6 +24,8 @@ const NOBODYS: &[&[&str]] = &[
     &["metadata", "managedFields"],
     &["metadata", "resourceVersion"],
 ];
+
+static NOBODYS_SET: LazyLock<FieldSet> = LazyLock::new(|| FieldSet::of(NOBODYS));
 
 /// What a write to the object or to a subresource leaves as it is (`GetResetFields` of the kinds' strategies).
 pub(super) fn hidden_paths(schema: &Schema, subresource: Option<&str>) -> &'static [&'static [&'static str]] {
@@ -61,14 +64,14 @@ impl<'a> Own<'a> {
         let difference = compare(self.schema.root(), change.old, change.new).outside(&self.hidden);
         let changed = difference.modified.union(&difference.added);
         owners.take(&changed.union(&difference.removed), None);
-        let taken = changed.difference(&FieldSet::of(NOBODYS));
+        let taken = changed.difference(&NOBODYS_SET);
         if taken.is_empty() {
             return;
         }
-        let fields = match owners.get(&manager) {
-            Some(before) => before.fields.union(&taken),
-            None => taken,
-        };
+        let mut fields = taken;
+        if let Some(before) = owners.get(&manager) {
+            fields.add(&before.fields);
+        }
         owners.put(Entry { manager, fields, time: Some(self.now) });
     }
 
@@ -86,9 +89,8 @@ impl<'a> Own<'a> {
         let before = owners.get(&manager).cloned();
         let sets = field_set(root, sent).outside(&self.hidden);
         let merged = merge(root, Some(live), Some(sent)).unwrap_or_else(|| json!({}));
-        let others: Vec<&FieldSet> =
-            owners.entries().filter(|entry| entry.manager.id() != manager.id()).map(|entry| &entry.fields).collect();
-        let owned = others.iter().fold(sets.clone(), |all, set| all.union(set));
+        let mut owned = sets.clone();
+        owners.entries().filter(|entry| !entry.manager.is(&manager)).for_each(|entry| owned.add(&entry.fields));
         let new = match &before {
             Some(before) => self.prune(merged, &before.fields, &owned),
             None => merged,
@@ -101,7 +103,7 @@ impl<'a> Own<'a> {
         }
         owners.take(&changed.union(&difference.removed), Some(&manager));
         let time = if same(live, &new) { before.and_then(|before| before.time) } else { Some(self.now) };
-        owners.put(Entry { manager, fields: sets.difference(&FieldSet::of(NOBODYS)), time });
+        owners.put(Entry { manager, fields: sets.difference(&NOBODYS_SET), time });
         Ok(new)
     }
 
@@ -121,7 +123,7 @@ impl<'a> Own<'a> {
 
 /// Refuses to change what others own.
 fn refuse_conflicts(owners: &Managers, manager: &Manager, changed: &FieldSet) -> Result<(), Refusal> {
-    let others = owners.entries().filter(|entry| entry.manager.id() != manager.id());
+    let others = owners.entries().filter(|entry| !entry.manager.is(manager));
     let conflicts: Vec<(String, Vec<String>)> = others
         .map(|entry| {
             let paths = entry.fields.intersection(changed).paths();

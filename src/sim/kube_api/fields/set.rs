@@ -188,12 +188,21 @@ impl FieldSet {
     /// What is in either.
     pub(super) fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
-        for (step, node) in &other.0 {
-            let into = all.0.entry(step.clone()).or_default();
-            into.member |= node.member;
-            into.below = into.below.union(&node.below);
-        }
+        all.add(other);
         all
+    }
+
+    /// Adds what is in `other`.
+    pub(super) fn add(&mut self, other: &Self) {
+        for (step, node) in &other.0 {
+            match self.0.get_mut(step) {
+                Some(into) => {
+                    into.member |= node.member;
+                    into.below.add(&node.below);
+                }
+                None => drop(self.0.insert(step.clone(), node.clone())),
+            }
+        }
     }
 
     /// What is in both.
@@ -206,10 +215,21 @@ impl FieldSet {
 
     /// What is not in `other`. What stands below a path of `other` stays.
     pub(super) fn difference(&self, other: &Self) -> Self {
-        self.join(|step, node| {
-            let Some(theirs) = other.0.get(step) else { return Some(node.clone()) };
-            Some(Node { member: node.member && !theirs.member, below: node.below.difference(&theirs.below) })
-        })
+        let mut left = self.clone();
+        left.subtract(other);
+        left
+    }
+
+    /// Takes out what is in `other`. What stands below a path of `other` stays.
+    pub(super) fn subtract(&mut self, other: &Self) {
+        for (step, theirs) in &other.0 {
+            let Some(node) = self.0.get_mut(step) else { continue };
+            node.member &= !theirs.member;
+            node.below.subtract(&theirs.below);
+            if node.is_empty() {
+                self.0.remove(step);
+            }
+        }
     }
 
     /// What is neither in `other` nor below one of its paths.

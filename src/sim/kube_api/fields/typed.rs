@@ -155,7 +155,9 @@ impl Difference {
             Shape::Map(map) if !map.atomic && (fields(old).is_some() || fields(new).is_some()) => {
                 let empty = Object::new();
                 let (old, new) = (fields(old).unwrap_or(&empty), fields(new).unwrap_or(&empty));
-                let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+                // Most of an object stays as it is.
+                let names = old.keys().chain(new.keys()).filter(|name| old.get(*name) != new.get(*name));
+                let names: BTreeSet<&String> = names.collect();
                 for name in names {
                     let Some(of) = map.at(name) else { continue };
                     path.push(Step::field(name));
