@@ -13,6 +13,7 @@ use futures::future::{BoxFuture, FutureExt};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, RequestBuilder, Response, StatusCode};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -60,7 +61,7 @@ impl Prometheus {
         let text = tokio::fs::read_to_string(file).await.map_err(|error| wrong(error.to_string()))?;
         match text.trim() {
             "" => Err(wrong("it is empty".to_owned())),
-            line if line.contains(char::is_whitespace) => Err(wrong("it has more than one line".to_owned())),
+            text if text.contains('\n') => Err(wrong("it has more than one line".to_owned())),
             line => Ok(match line.split_once(':') {
                 Some((user, password)) => request.basic_auth(user, Some(password)),
                 None => request.bearer_auth(line),
@@ -94,7 +95,11 @@ impl Prometheus {
         }
         let body = whole(response).await?;
         Ok(match (status, serde_json::from_slice(&body)) {
-            (StatusCode::OK, Ok(Answer::Success { data })) => series(range, data),
+            // A part of the answer may be missing, as where a store behind Thanos is away.
+            (StatusCode::OK, Ok(Answer::Success { warnings, .. })) if !warnings.is_empty() => {
+                Reading::Unusable(format!("the answer has a warning: {}", plain(&warnings.join("; "))))
+            }
+            (StatusCode::OK, Ok(Answer::Success { data, .. })) => series(range, data),
             // Its own words for a query that it cannot parse or evaluate. Others come when they do not let us in.
             (StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY, Ok(Answer::Error { error })) => {
                 Reading::Unusable(format!("the query is refused: {}", plain(&error)))
@@ -117,8 +122,14 @@ impl Provider for Prometheus {
 #[derive(Deserialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
 enum Answer {
-    Success { data: Data },
-    Error { error: String },
+    Success {
+        data: Data,
+        #[serde(default)]
+        warnings: Vec<String>,
+    },
+    Error {
+        error: String,
+    },
 }
 
 #[derive(Deserialize)]
@@ -131,6 +142,8 @@ struct Series {
     /// Seconds since 1970 and the number as a text: JSON has no NaN.
     #[serde(default)]
     values: Vec<(f64, String)>,
+    #[serde(default)]
+    histograms: Vec<IgnoredAny>,
 }
 
 /// The samples of the one series, at the moments that were asked for: what the server rounds is put right.
@@ -143,6 +156,11 @@ fn series(range: &Range, data: Data) -> Reading {
             return Reading::Unusable(format!("the query yields {} series: {hint}", several.len()));
         }
     };
+    if !series.histograms.is_empty() {
+        return Reading::Unusable(
+            "the query yields histograms: a number is wanted, as of histogram_quantile(…)".to_owned(),
+        );
+    }
     let mut samples = BTreeMap::new();
     for (at, value) in series.values {
         let Ok(value) = value.parse::<f64>() else {

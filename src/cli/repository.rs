@@ -5,12 +5,12 @@ use super::cache::Cache;
 use super::failure::Failure;
 use crate::forge::branch;
 use crate::git::{GitError, Login, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
-use crate::manifest::desired::{Plan, Rollout, Set, Target};
+use crate::manifest::desired::{Plan, Set, Target};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
 use crate::manifest::installation::Caps;
-use crate::manifest::load::{self, Rejected};
+use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
 use crate::manifest::set::{self, SetFiles};
 use crate::record::state::RolloutState;
 use crate::record::store;
@@ -193,23 +193,25 @@ impl Repository {
         })
     }
 
-    /// The rollouts that `branch`, the one that people push to, declares; those with errors as `validate` would tell
-    /// them. A branch that is not there, or whose tree cannot be read, declares none.
-    pub(super) async fn declared(
-        &self,
-        branch: &str,
-    ) -> Result<BTreeMap<RolloutId, Result<Rollout, Rejected>>, Failure> {
+    /// All that `branch`, the one that people push to, says; nothing if there is no such branch, or if its tree cannot be
+    /// read.
+    async fn declared(&self, branch: &str) -> Result<Option<Loaded>, Failure> {
         let name = named(branch)?;
-        let Some(tip) = self.store.ls_refs(&[name.as_str()]).await?.remove(&name) else { return Ok(BTreeMap::new()) };
+        let Some(tip) = self.store.ls_refs(&[name.as_str()]).await?.remove(&name) else { return Ok(None) };
         self.store.fetch(&BTreeMap::from([(name, tip.clone())])).await?;
-        let Ok(files) = self.store.files(&tip, None).await else { return Ok(BTreeMap::new()) };
-        Ok(load::load(&files, &Caps::default()).rollouts)
+        let Ok(files) = self.store.files(&tip, None).await else { return Ok(None) };
+        Ok(Some(load::load(&files, &Caps::default())))
     }
 
-    /// Those of them with errors.
+    /// Whether it is certain that `branch` declares no rollout, not even one with errors.
+    pub(super) async fn declares_nothing(&self, branch: &str) -> Result<bool, Failure> {
+        Ok(self.declared(branch).await?.is_some_and(|loaded| loaded.emptiness() == Emptiness::NoRollouts))
+    }
+
+    /// The rollouts that `branch` declares with errors, as `validate` would tell them.
     pub(super) async fn rejected(&self, branch: &str) -> Result<BTreeMap<RolloutId, Rejected>, Failure> {
-        let declared = self.declared(branch).await?;
-        Ok(declared.into_iter().filter_map(|(id, outcome)| Some((id, outcome.err()?))).collect())
+        let rollouts = self.declared(branch).await?.map(|loaded| loaded.rollouts).unwrap_or_default();
+        Ok(rollouts.into_iter().filter_map(|(id, outcome)| Some((id, outcome.err()?))).collect())
     }
 
     /// All files of the state branch below `dir`.

@@ -105,17 +105,16 @@ async fn look(repository: &Repository, args: &StatusArgs) -> Result<StatusView, 
     Ok(StatusView { instance: repository.instance.clone(), tip, rollouts })
 }
 
-/// Who never wrote a record has begun nothing, if there was nothing to begin. Where rollouts are declared, it may be that
-/// no controller ever got to work, or that the record of an open run is lost.
+/// Who never wrote a record has begun nothing, where there was nothing to begin. Else it may be that no controller ever got
+/// to work, or that the record of an open run is lost.
 async fn nothing_begun(repository: &Repository, main: &str) -> Result<StatusView, Failure> {
     let instance = &repository.instance;
-    let declared = repository.declared(main).await?.len();
-    if declared > 0 {
+    if !repository.declares_nothing(main).await? {
         return Err(Failure::failed(format!(
-            "nobody can tell whether a run of {instance} is open: its record is missing, and {main} declares {}\n\
+            "nobody can tell whether a run of {instance} is open: its record is missing, and {main} declares rollouts, or \
+             cannot be read\n\
              Either no controller has got to work yet, or the branch {} was deleted. If you deleted it, push it again; \
              else look at the cluster whether a route still leads to a candidate.",
-            ui::count(declared, "rollout"),
             branch::state_branch(instance),
         )));
     }

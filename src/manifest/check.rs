@@ -14,7 +14,6 @@ use super::diagnostic::{Code, Diagnostic, Source};
 use super::files::RepoPath;
 use super::ids::{Namespace, ObjectName};
 use super::object::{Kind, ObjectRef};
-use super::promql::Candidate;
 use super::set::{Item, Items};
 use super::yaml::{Content, Node};
 use super::{policy::Policy, raw};
@@ -25,11 +24,6 @@ use std::collections::BTreeSet;
 
 /// What the candidate's copies are called beside stable's (design §7, layout `inPlace`).
 const SUFFIX: &str = "-canary";
-
-/// What the candidate of a rollout is called.
-pub(super) fn candidate<'a>(namespace: &'a Namespace, spec: &raw::RolloutSpec) -> Candidate<'a> {
-    Candidate::of(namespace, spec, SUFFIX)
-}
 
 /// A rollout's file of the right shape, and the objects of its set as far as they could be read.
 pub(super) struct Case<'a> {

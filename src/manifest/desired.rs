@@ -235,11 +235,13 @@ pub struct Check {
 }
 
 /// A query to a Prometheus: one series.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct PrometheusQuery {
     /// The provider, as the installation calls it.
     pub provider: ProviderName,
-    /// PromQL that yields one series: that of the candidate, where labels tell it.
+    /// PromQL that yields one series.
+    #[schemars(extend("minLength" = 1, "maxLength" = 4096))]
     pub query: String,
 }
 

@@ -70,8 +70,6 @@ codes! {
     CheckMissing,
     /// A check that can never come to a result.
     CheckUseless,
-    /// A query that the labels of the candidate cannot be added to.
-    CheckQuery,
     /// Phases without a router.
     TrafficMissing,
     /// Something that the router cannot do.

@@ -217,7 +217,12 @@ pub fn check_url(text: &str) -> Result<(), String> {
 pub fn check_branch(text: &str) -> Result<(), String> {
     let part = |p: &str| !p.is_empty() && !p.starts_with(['.', '-']) && !p.ends_with('.') && !p.ends_with(".lock");
     let chars = text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'/' | b'-' | b'_' | b'.' | b'+'));
-    if text.len() <= 200 && chars && !text.contains("..") && text.split('/').all(part) {
+    if text.starts_with("tidegate/") {
+        Err(format!(
+            "{} is not a branch of people: those below tidegate/ are for the record and for decisions",
+            quoted(text)
+        ))
+    } else if text.len() <= 200 && chars && !text.contains("..") && text.split('/').all(part) {
         Ok(())
     } else {
         let rule = "letters, digits and / - _ . +, no part that starts with . or - or ends with .lock";

@@ -8,8 +8,7 @@ mod misnamed;
 
 use super::check::{self, Case, Findings, is_protected};
 use super::desired::{
-    Check, Expose, Gates, OnFailure, PhasePlan, Plan, PrometheusQuery, Promotion, Rollout, Router, Suspend, Target,
-    Traffic,
+    Check, Expose, Gates, OnFailure, PhasePlan, Plan, Promotion, Rollout, Router, Suspend, Target, Traffic,
 };
 use super::diagnostic::{Code, Diagnostic, MOST};
 use super::files::{Entry, Files, RepoPath};
@@ -17,7 +16,6 @@ use super::ids::{BlobId, ClusterName, Namespace, RolloutId};
 use super::installation::Caps;
 use super::object::{Kind, ObjectRef};
 use super::policy::{self, Policy};
-use super::promql::{self, Candidate};
 use super::set::{self, Item, Items, SetFiles};
 use super::yaml::{self, Dialect, Node, Parsed};
 use super::{raw, schema};
@@ -275,7 +273,7 @@ impl Judged {
             path: draft.path.clone(),
             blob: draft.blob.clone(),
             cluster: self.cluster.clone()?,
-            plan: plan(&self.id.namespace, &raw.spec)?,
+            plan: plan(&raw.spec)?,
             rollback_window: raw.spec.rollback.window,
             suspend: if raw.spec.suspend { Suspend::Yes } else { Suspend::No },
             set: Arc::new(set::assemble(files, &self.items, &target.object)),
@@ -328,9 +326,8 @@ fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
     Some(ObjectRef { kind: Kind::HttpRoute, namespace: id.namespace.clone(), name: gateway.http_route.clone() })
 }
 
-/// The plan that the file describes; `None` where the router is not exactly one, or a query cannot be read.
-fn plan(namespace: &Namespace, spec: &raw::RolloutSpec) -> Option<Plan> {
-    let candidate = check::candidate(namespace, spec);
+/// The plan that the file describes; `None` where the router is not exactly one.
+fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
     let gates = |raw::Gates { approval, window }: &raw::Gates| Gates { approval: *approval, window: window.clone() };
     let traffic = match &spec.traffic {
         None => None,
@@ -365,17 +362,11 @@ fn plan(namespace: &Namespace, spec: &raw::RolloutSpec) -> Option<Plan> {
         promotion: Promotion { before: gates(before), bake: *bake, checks: checks.clone() },
         on_failure: OnFailure { revert: spec.on_failure.revert },
         progress_deadline: spec.progress_deadline,
-        checks: spec
-            .checks
-            .iter()
-            .map(|(name, check)| Some((name.clone(), measured(check, &candidate)?)))
-            .collect::<Option<_>>()?,
+        checks: spec.checks.iter().map(|(name, check)| (name.clone(), measured(check))).collect(),
     })
 }
 
-fn measured(check: &raw::Check, candidate: &Candidate<'_>) -> Option<Check> {
+fn measured(check: &raw::Check) -> Check {
     let raw::Check { prometheus, max, min, interval, min_samples, failure_limit, on_no_data } = check.clone();
-    let query = promql::narrowed(&prometheus, candidate).ok()?;
-    let prometheus = PrometheusQuery { provider: prometheus.provider, query };
-    Some(Check { prometheus, max, min, interval, min_samples, failure_limit, on_no_data })
+    Check { prometheus, max, min, interval, min_samples, failure_limit, on_no_data }
 }

@@ -19,7 +19,6 @@ pub mod load;
 pub mod object;
 pub mod oid;
 pub mod policy;
-mod promql;
 pub mod raw;
 pub mod schema;
 pub mod set;

@@ -6,9 +6,9 @@
 mod installation;
 mod policy;
 
-use super::desired::{Approval, Bound, Layout, OnNoData, Revert, TargetKind};
+use super::desired::{Approval, Bound, Layout, OnNoData, PrometheusQuery, Revert, TargetKind};
 use super::duration::Span;
-use super::ids::{CheckName, Namespace, ObjectName, Percent, ProviderName, RolloutName, RunId, ScheduleName, StepName};
+use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
 pub use installation::{
     Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Prometheus, Provider, Repository,
 };
@@ -302,36 +302,6 @@ pub struct Check {
     /// What too few samples at the end of the soak mean.
     #[serde(default)]
     pub on_no_data: OnNoData,
-}
-
-/// A query to a Prometheus: one series.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PrometheusQuery {
-    /// The provider, as the installation calls it.
-    pub provider: ProviderName,
-    /// PromQL that yields one series.
-    #[schemars(extend("minLength" = 1, "maxLength" = 4096))]
-    pub query: String,
-    /// Labels by which the series of the candidate are told: each is added, with what it must be, to every selector of the
-    /// query.
-    #[serde(default)]
-    #[schemars(extend("maxProperties" = 10))]
-    pub select: BTreeMap<String, Subject>,
-}
-
-/// What a label of a series names, of the candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Subject {
-    /// Its pods.
-    Pod,
-    /// Its Deployment.
-    Workload,
-    /// Its Service, with the router `gatewayAPI`.
-    Service,
-    /// The rollout's namespace.
-    Namespace,
 }
 
 fn default_interval() -> Span {

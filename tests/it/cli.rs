@@ -287,7 +287,8 @@ async fn without_a_record_nothing_is_open_only_where_nothing_is_declared() {
     let ask = async || {
         tidegate(dir.path(), &["status", "--open", "--exit-code", "--instance", "prod", "--repo", &repo]).await
     };
-    assert_eq!(ask().await.ends(0), "No run of prod is open.\n");
+    // Another branch may be meant.
+    assert!(ask().await.err.contains("its record is missing, and main declares rollouts, or cannot be read\n"));
     origin.commit("main", &[("README.md", Some(b"soon"))], "first");
     assert_eq!(ask().await.ends(0), "No run of prod is open.\n");
     let files = example("shop");
@@ -295,9 +296,17 @@ async fn without_a_record_nothing_is_open_only_where_nothing_is_declared() {
         files.iter().map(|(path, text)| (path.as_str(), Some(text.as_bytes()))).collect();
     origin.commit("main", &files, "a rollout");
     let said = ask().await;
-    assert!(said.err.contains("its record is missing, and main declares 1 rollout\n"), "{}", said.err);
+    assert!(
+        said.err.contains("its record is missing, and main declares rollouts, or cannot be read\n"),
+        "{}",
+        said.err
+    );
     assert!(said.err.contains("tidegate/prod/state"), "{}", said.err);
     said.ends(1);
+    // One that cannot even be told by its name counts, too.
+    let all: Vec<(&str, Option<&[u8]>)> = files.iter().map(|(path, _)| (*path, None)).collect();
+    origin.commit("main", &[&all[..], &[("teams/shop/rollout.yaml", Some(b"{"))]].concat(), "broken");
+    ask().await.ends(1);
 }
 
 #[tokio::test]

@@ -58,7 +58,7 @@
 {{- else if and (regexMatch "^https?://[^/]*:[0-9]+/" .url) (not (regexMatch (printf "^https?://[^/]*:0*(%s)/" $port) .url)) }}
 - repository.url: {{ quote .url }} names a port above 65535
 {{- end }}
-{{- $odd := regexMatch "(^|/)[.-]|[.](/|$)|[.]lock(/|$)|[.][.]|//|^/|/$" .branch }}
+{{- $odd := regexMatch "^tidegate/|(^|/)[.-]|[.](/|$)|[.]lock(/|$)|[.][.]|//|^/|/$" .branch }}
 {{- if or $odd (not (regexMatch "^[A-Za-z0-9/_.+-]{1,200}$" .branch)) }}
 - repository.branch: {{ quote .branch }} is no name of a branch
 {{- end }}

@@ -61,7 +61,7 @@ fn range() -> Range {
 }
 
 fn matrix(result: &str) -> String {
-    format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{result}]}},"warnings":["x"]}}"#)
+    format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{result}]}}}}"#)
 }
 
 fn samples(values: &[(i64, f64)]) -> Reading {
@@ -97,6 +97,16 @@ async fn an_answer_of_no_use_says_what_to_do() {
     for (status, body, wanted) in [
         (200, matrix(two), "the query yields 2 series: aggregate them into one, as by sum(…)"),
         (200, matrix(r#"{"metric":{},"values":[[1,"many"]]}"#), "many is no number"),
+        (
+            200,
+            matrix("").replace("}}", r#"},"warnings":["a store is away"]}"#),
+            "the answer has a warning: a store is away",
+        ),
+        (
+            200,
+            matrix(r#"{"metric":{},"histograms":[[1,{}]]}"#),
+            "the query yields histograms: a number is wanted, as of histogram_quantile(…)",
+        ),
         (400, bad.to_owned(), "the query is refused: 1:4: parse error: unexpected \"}\""),
         (422, bad.to_owned(), "the query is refused: 1:4: parse error: unexpected \"}\""),
         (200, large, "the answer is larger than 1 MiB: aggregate the query into one series, as by sum(…)"),

@@ -1,21 +1,15 @@
 //! Checks: each is written once, used, and can come to a result within the soak of every step that names it.
 
-use super::{Case, candidate};
+use super::Case;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::CheckName;
-use crate::manifest::promql::{self, Wrong};
 use crate::manifest::raw;
 use std::collections::BTreeSet;
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> =
         case.spec.checks.iter().flat_map(|(name, check)| bounds(case, name, check)).collect();
-    let candidate = candidate(case.namespace, case.spec);
-    found.extend(case.spec.checks.iter().filter_map(|(name, check)| {
-        let Wrong { pointer, found, expected } = promql::narrowed(&check.prometheus, &candidate).err()?;
-        Some(case.error(&format!("/spec/checks/{name}/prometheus{pointer}"), Code::CheckQuery, found, expected))
-    }));
     for (pointer, length, names) in steps(case.spec) {
         let mut seen = BTreeSet::new();
         for (i, name) in names.iter().enumerate() {

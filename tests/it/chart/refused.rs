@@ -107,9 +107,23 @@ fn names_of_releases_that_could_be_mistaken_are_refused() {
 fn what_is_refused_is_what_the_program_refuses() {
     use tidegate::manifest::installation::{check_branch, check_url};
     let refuses = |over: Value| RELEASE.text(&with(&few(), &over)).is_err();
-    for branch in
-        ["main", "release/1.2", "a+b", "_a", "a..b", "a/.b", "a//b", "/a", "a/", "a.", "a b", "a.lock/b", "é", "-"]
-    {
+    for branch in [
+        "main",
+        "tidegate/prod/state",
+        "release/1.2",
+        "a+b",
+        "_a",
+        "a..b",
+        "a/.b",
+        "a//b",
+        "/a",
+        "a/",
+        "a.",
+        "a b",
+        "a.lock/b",
+        "é",
+        "-",
+    ] {
         let refused = refuses(json!({"repository": {"branch": branch}}));
         assert_eq!(refused, check_branch(branch).is_err(), "{branch:?}");
     }

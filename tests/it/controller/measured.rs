@@ -1,7 +1,8 @@
 //! Checks that a real Prometheus answers.
 
 use super::app::{App, ungated};
-use super::world::{World, is_steady};
+use super::world::{Held, World, is_steady};
+use crate::support::cluster::Bed;
 use crate::support::prometheus::Prometheus;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -10,9 +11,11 @@ use std::time::Instant;
 use tidegate::plan::report::Reason;
 use tidegate::record::state::{Phase, Rest};
 
+/// The candidate's pods, and nobody else's.
 const CHECKED: &str = "  checks:\n    errors:\n      prometheus:\n        provider: main\n        query: |-\n          \
-    sum(rate(http_requests_total{code=\"500\"}[1s])) / sum(rate(http_requests_total[1s]))\n        \
-    select: {pod: pod, namespace: namespace}\n      max: 0.05\n      interval: 1s\n      minSamples: 2\n";
+    sum(rate(http_requests_total{OURS, code=\"500\"}[1s])) / sum(rate(http_requests_total{OURS}[1s]))\n      \
+    max: 0.05\n      interval: 1s\n      minSamples: 2\n";
+const OURS: &str = "namespace=\"NAMESPACE\", pod=~\"web-canary-[0-9a-z]+-[0-9a-z]{5}\"";
 
 /// What an application that has served since `since` tells: of stable's pods half the requests fail, of the candidate's
 /// those that `fails` says, and of other applications all.
@@ -37,7 +40,9 @@ fn page(namespace: &str, since: Instant, fails: bool) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn c_34_a_prometheus_says_how_the_candidate_fares() {
     let checked = ungated().replacen("soak: 1s}", "soak: 2s, checks: [errors]}", 1) + CHECKED;
-    let mut world = World::new("measured", &checked).await;
+    let mut world = World::empty(Held::Shared(Bed::shared().await), "measured").await;
+    let ours = OURS.replace("NAMESPACE", &world.space.name);
+    world.add(&checked.replace("OURS", &ours), &App::new("web", 1));
     let (namespace, since, fails) = (world.space.name.clone(), Instant::now(), Arc::new(AtomicBool::new(false)));
     let told = Arc::clone(&fails);
     let mut prometheus = Prometheus::reading(move || page(&namespace, since, told.load(Ordering::Relaxed))).await;
