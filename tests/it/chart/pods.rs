@@ -221,7 +221,8 @@ fn the_program_takes_the_arguments_and_the_installation() {
     let (code, text) = said(test, &replaced);
     assert!(text.contains("has no branch tidegate/prod/state"), "{code:?}: {text}");
     assert_ne!(code, Some(0), "no record, no success");
-    // Who never wrote a record has no open run.
+    // Who never wrote a record has no open run, where nothing is declared.
+    origin.commit("main", &[("README.md", Some(b"soon"))], "first");
     assert_eq!(said(uninstall, &replaced), (Some(0), String::new()));
 }
 
