@@ -3,6 +3,7 @@
 //! Each subcommand decides in functions that return values or text, and prints at its rim through [`Screen`]. Only
 //! `main.rs` calls this room. It may import every other room; nobody imports it.
 
+mod address;
 mod args;
 mod cache;
 mod completions;

@@ -58,6 +58,9 @@ pub(super) struct PlanView {
     /// What is wrong with files that name no rollout, and with the policy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<String>,
+    /// What in the files is accepted, and probably not meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// What would happen to one rollout.
@@ -208,6 +211,9 @@ pub(super) fn text(plan: &PlanView, now: Time, ink: Ink) -> String {
     let mut out = format!("{}\n", ink.dim(&format!("Compared with {}.", plan.compared)));
     for error in &plan.errors {
         let _ = writeln!(out, "\n{} {error}", ink.bad("error:"));
+    }
+    for warning in &plan.warnings {
+        let _ = writeln!(out, "\n{} {warning}", ink.warn("warning:"));
     }
     for planned in &plan.rollouts {
         out.push('\n');

@@ -84,7 +84,7 @@ pub(super) async fn command(args: StatusArgs, screen: &Screen) -> Result<Exit, F
 }
 
 async fn look(repository: &Repository, args: &StatusArgs) -> Result<StatusView, Failure> {
-    if args.open && repository.state_tip().is_err() {
+    if args.open && args.which.is_none() && repository.state_tip().is_err() {
         return nothing_begun(repository, &args.branch).await;
     }
     let records = repository.records().await?;

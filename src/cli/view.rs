@@ -243,13 +243,13 @@ pub(super) fn rollout(record: &Record, now: Time) -> RolloutView {
         revision: brought.or_else(|| promoted.clone()),
         promoted,
         since: since(&state.phase),
-        conditions: vec![is_promoted(state)],
+        conditions: vec![promoted_condition(state)],
         waits: waits(record, &steps, now),
     }
 }
 
 /// Requirement C-13: unknown while a run is open; the moment changes with the status alone.
-fn is_promoted(state: &RolloutState) -> Condition {
+fn promoted_condition(state: &RolloutState) -> Condition {
     let refused = state.conditions.iter().find(|condition| condition.reason == Reason::Refused.as_str());
     let phase = state.phase.name();
     let (status, reason, since) = match (&state.phase, refused) {

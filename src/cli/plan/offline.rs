@@ -59,7 +59,8 @@ pub(super) fn planned(
     let gone = records.iter().filter(|(id, _)| !loaded.rollouts.contains_key(*id));
     rollouts.extend(gone.filter_map(|(id, record)| removed(id, record.as_ref().ok()?, loaded)));
     rollouts.sort_by(|a, b| a.rollout.cmp(&b.rollout));
-    PlanView { compared: compared.to_owned(), rollouts, errors: general_errors(loaded) }
+    let warnings = loaded.warnings.iter().map(ToString::to_string).collect();
+    PlanView { compared: compared.to_owned(), rollouts, errors: general_errors(loaded), warnings }
 }
 
 fn view(id: &RolloutId, path: &RepoPath, change: Change, message: impl Into<String>) -> PlannedView {

@@ -100,6 +100,14 @@ fn new_version() -> Loaded {
 }
 
 #[test]
+fn a_mistyped_field_is_told_before_it_is_merged() {
+    let loaded = edited(MANIFEST, "replicas:", "replica:");
+    let plan = planned(&loaded, &Records::new(), &Promotions::new(), "no record", states::now());
+    let told = text(&plan, states::now(), Ink::Plain);
+    assert!(told.contains(&format!("warning: {MANIFEST}:")) && told.contains("replica"), "{told}");
+}
+
+#[test]
 fn without_a_record_all_is_seen_for_the_first_time() {
     let loaded = load(&files(), &Caps::default());
     let plan = planned(&loaded, &Records::new(), &Promotions::new(), "no record", states::now());
@@ -217,6 +225,11 @@ fn what_the_planner_says_is_put_into_words() {
 
 #[test]
 fn nothing_is_said_plainly() {
-    let plan = PlanView { compared: "the record".to_owned(), rollouts: Vec::new(), errors: vec!["x".to_owned()] };
+    let plan = PlanView {
+        compared: "the record".to_owned(),
+        rollouts: Vec::new(),
+        errors: vec!["x".to_owned()],
+        warnings: vec!["y".to_owned()],
+    };
     insta::assert_snapshot!(text(&plan, states::now(), Ink::Plain));
 }
