@@ -24,12 +24,17 @@
   since in the names of a Service and of a Job there is room for {{ $most }} characters
 {{- end }}
 {{- include "tidegate.wrongRepository" . }}
+{{- include "tidegate.wrongProviders" . }}
 {{- if not $v.image.repository }}
 - image.repository: say where the image is, such as registry.example.test/tidegate
 {{- else if regexMatch "@|:[^/]*$" $v.image.repository }}
 - image.repository: leave tag and digest out of it and set image.tag or image.digest
+{{- else if not (regexMatch (include "tidegate.image" .) $v.image.repository) }}
+- image.repository: {{ quote $v.image.repository }} is no name of an image: it is HOST/PATH, the path in lower case
 {{- end }}
 {{- include "tidegate.wrongNamespaces" . }}
+{{- include "tidegate.wrongAmounts" . }}
+{{- include "tidegate.wrongTimes" . }}
 {{- if and (not $v.serviceAccount.create) (not $v.serviceAccount.name) }}
 - serviceAccount.name: name the ServiceAccount that is there already, or set serviceAccount.create=true
 {{- end }}
@@ -45,18 +50,75 @@
 {{- end }}
 {{- end }}
 
-{{/* The rules of the Installation for a repository, so that they are told before a pod starts. */}}
+{{/* The name of an image without tag and digest, as an expression: a host with a dot or a port, and a path. */}}
+{{- define "tidegate.image" -}}
+{{- $part := "[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*" -}}
+^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?/|\[[0-9a-fA-F:]+\](:[0-9]{1,5})?/)?{{ $part }}(/{{ $part }})*$
+{{- end }}
+
+{{/* What a pod asks for beyond what it may have, and a cache in which no fetch has room. */}}
+{{- define "tidegate.wrongAmounts" -}}
+{{- $requests := .Values.resources.requests | default dict }}
+{{- range $what, $limit := .Values.resources.limits | default dict }}
+{{- $request := get $requests $what }}
+{{- if and $limit $request (gt (include "tidegate.amount" $request | float64) (include "tidegate.amount" $limit | float64)) }}
+- resources.requests.{{ $what }}: {{ $request }} is more than resources.limits.{{ $what }} ({{ $limit }}): lower the one or raise the other
+{{- end }}
+{{- end }}
+{{- $cache := .Values.cache.sizeLimit }}
+{{- if lt (include "tidegate.amount" $cache | float64) 268435456.0 }}
+- cache.sizeLimit: {{ toString $cache | quote }} is too small: a fetch alone may take 256Mi; use more, such as 1Gi
+{{- end }}
+{{- end }}
+
+{{/* An amount such as 50m, 1.5 or 128Mi as a number. */}}
+{{- define "tidegate.amount" -}}
+{{- if kindIs "string" . }}
+{{- $unit := regexFind "[A-Za-z]+$" . }}
+{{- $units := dict "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 }}
+{{- mulf (trimSuffix $unit . | float64) (get $units $unit | default 1.0) }}
+{{- else }}{{ . }}{{ end }}
+{{- end }}
+
+{{/* Times that are over before they begin. */}}
+{{- define "tidegate.wrongTimes" -}}
+{{- $alerts := .Values.prometheusRule }}
+{{- $times := dict "serviceMonitor.interval" .Values.serviceMonitor.interval }}
+{{- range list "silentFor" "decisionFor" }}{{ $_ := set $times (print "prometheusRule." .) (get $alerts .) }}{{ end }}
+{{- range $name, $time := $times }}{{ if eq (include "tidegate.seconds" $time) "0" }}
+- {{ $name }}: {{ quote $time }} is no time: use whole hours, minutes and seconds, such as 30s or 1m30s
+{{- end }}{{ end }}
+{{- end }}
+
+{{/* How the address of a server begins, as an expression: scheme, host, and a port up to 65535. */}}
+{{- define "tidegate.server" -}}
+{{- $port := "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]" -}}
+^https?://([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9a-fA-F:.]+\])(:0*({{ $port }}))?
+{{- end }}
+
+{{/* The rules of the Installation for providers, so that they are told before a pod starts. */}}
+{{- define "tidegate.wrongProviders" -}}
+{{- $server := include "tidegate.server" . }}
+{{- range $name, $provider := .Values.providers }}
+{{- $url := $provider.prometheus.url }}
+{{- if not (regexMatch (print $server "(/[^\\s?#]*)?$") $url) }}
+- providers.{{ $name }}.prometheus.url: this cannot be used: it is https://HOST/PATH or http://HOST/PATH, with a port up to
+  65535, without user, password, '?' and '#'
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The same for the repository. */}}
 {{- define "tidegate.wrongRepository" -}}
-{{- $port := "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]" }}
+{{- $server := include "tidegate.server" . }}
 {{- with .Values.repository }}
 {{- if not .url }}
 - repository.url: say where the repository is, such as https://git.example.test/shop.git
 {{- else if contains "@" .url }}
 - repository.url: leave user and password out of it and name a Secret with them in repository.credentials.secretName
-{{- else if not (regexMatch "^https?://[A-Za-z0-9\\[][^\\s/?#%]*/[^-\\s?#][^\\s?#]*$" .url) }}
-- repository.url: {{ quote .url }} cannot be used: it is https://HOST/PATH or http://HOST/PATH, without '?' and '#'
-{{- else if and (regexMatch "^https?://[^/]*:[0-9]+/" .url) (not (regexMatch (printf "^https?://[^/]*:0*(%s)/" $port) .url)) }}
-- repository.url: {{ quote .url }} names a port above 65535
+{{- else if not (regexMatch (print $server "/[^-\\s?#][^\\s?#]*$") .url) }}
+- repository.url: {{ quote .url }} cannot be used: it is https://HOST/PATH or http://HOST/PATH, with a port up to 65535,
+  without '?' and '#'
 {{- end }}
 {{- $odd := regexMatch "^tidegate/|(^|/)[.-]|[.](/|$)|[.]lock(/|$)|[.][.]|//|^/|/$" .branch }}
 {{- if or $odd (not (regexMatch "^[A-Za-z0-9/_.+-]{1,200}$" .branch)) }}

@@ -4,6 +4,7 @@
 mod installed;
 mod kubelet;
 mod lifecycle;
+mod odd;
 mod pods;
 mod refused;
 mod rights;

@@ -101,6 +101,8 @@ fn all_pods_have_the_labels_and_annotations_of_the_values() {
         assert_eq!(metadata["labels"]["app.kubernetes.io/instance"], "tide--prod");
     }
     assert_eq!(test["annotations"]["helm.sh/hook"], "test");
+    let other = RELEASE.text(&with(&few(), &json!({"podAnnotations": {"helm.sh/hook": "pre-install"}}))).unwrap();
+    assert_eq!(other.matches("helm.sh/hook: test").count(), 1, "{other}");
 }
 
 #[test]

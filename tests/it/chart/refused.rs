@@ -44,7 +44,14 @@ fn contradictions_say_what_to_set() {
         (json!({"serviceAccount": {"create": false}}), "serviceAccount.name: name the ServiceAccount that is there already"),
         (json!({"prometheusRule": {"enabled": true}}), "prometheusRule.enabled: set serviceMonitor.enabled=true too"),
         (json!({"prometheusRule": {"enabled": true}, "serviceMonitor": {"enabled": true}, "replicas": 0}), "set it to false where replicas=0"),
-        (json!({"repository": {"url": "https://git.example.test:65536/a"}}), "names a port above 65535"),
+        (json!({"repository": {"url": "https://git.example.test:65536/a"}}), "cannot be used: it is https://HOST/PATH"),
+        (json!({"providers": {"main": {"prometheus": {"url": "http://metrics.example.test:99999"}}}}), "providers.main.prometheus.url: this cannot be used"),
+        (json!({"image": {"repository": "registry.example.test/"}}), "image.repository: \"registry.example.test/\" is no name of an image"),
+        (json!({"resources": {"requests": {"memory": "1Gi"}}}), "resources.requests.memory: 1Gi is more than resources.limits.memory (512Mi)"),
+        (json!({"resources": {"requests": {"cpu": 2}, "limits": {"cpu": "1500m"}}}), "resources.requests.cpu: 2 is more than resources.limits.cpu (1500m)"),
+        (json!({"cache": {"sizeLimit": "100Mi"}}), "cache.sizeLimit: \"100Mi\" is too small: a fetch alone may take 256Mi"),
+        (json!({"prometheusRule": {"decisionFor": "0h"}}), "prometheusRule.decisionFor: \"0h\" is no time"),
+        (json!({"serviceMonitor": {"interval": "0s"}}), "serviceMonitor.interval: \"0s\" is no time"),
         (json!({"replicas": 0, "cluster": {"kubeconfig": {"secretName": "far"}}}), "replicas: 0 makes rights alone, and with cluster.kubeconfig"),
     ] {
         let said = refusal(&over);
@@ -105,7 +112,7 @@ fn names_of_releases_that_could_be_mistaken_are_refused() {
 
 #[test]
 fn what_is_refused_is_what_the_program_refuses() {
-    use tidegate::manifest::installation::{check_branch, check_url};
+    use tidegate::manifest::installation::{check_branch, check_http_url, check_url};
     let refuses = |over: Value| RELEASE.text(&with(&few(), &over)).is_err();
     for branch in [
         "main",
@@ -127,7 +134,14 @@ fn what_is_refused_is_what_the_program_refuses() {
         let refused = refuses(json!({"repository": {"branch": branch}}));
         assert_eq!(refused, check_branch(branch).is_err(), "{branch:?}");
     }
+    for url in
+        ["http://p", "http://p:9090/", "http://p/a%20b", "https://p/@team", "http://p:99999", "http://p:a", "http://[x"]
+    {
+        let refused = refuses(json!({"providers": {"main": {"prometheus": {"url": url}}}}));
+        assert_eq!(refused, check_http_url(url).is_err(), "{url:?}");
+    }
     for url in [
+        "https://git.example.test:12ab/a",
         "https://git.example.test/a.git",
         "http://192.0.2.1:3000/a/b",
         "http://[2001:db8::1]/a",

@@ -136,7 +136,10 @@ fn type_of(schema: &Value) -> String {
     }
     match schema["type"].as_str().unwrap() {
         "array" => schema["items"]["type"].as_str().map_or("list".to_owned(), |item| format!("list of {item}s")),
-        "object" => "map of strings".to_owned(),
+        "object" => match schema["additionalProperties"]["type"].as_str() {
+            Some(value) => format!("map of {value}s"),
+            None => "map".to_owned(),
+        },
         other => other.to_owned(),
     }
 }
