@@ -80,10 +80,11 @@ impl Case<'_> {
 
     fn service(&self) -> Option<(&'static str, &ObjectName)> {
         let traffic = self.spec.traffic.as_ref()?;
-        match (&traffic.gateway_api, &traffic.replicas) {
-            (Some(route), None) => Some(("/spec/traffic/gatewayAPI/service", &route.service)),
-            (None, Some(replicas)) => Some(("/spec/traffic/replicas/service", &replicas.service)),
-            (Some(_), Some(_)) | (None, None) => None,
+        match (&traffic.gateway_api, &traffic.replicas, &traffic.service) {
+            (Some(route), None, None) => Some(("/spec/traffic/gatewayAPI/service", &route.service)),
+            (None, Some(replicas), None) => Some(("/spec/traffic/replicas/service", &replicas.service)),
+            (None, None, Some(service)) => Some(("/spec/traffic/service", service)),
+            _ => None,
         }
     }
 }

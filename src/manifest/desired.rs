@@ -125,6 +125,11 @@ pub enum Router {
         /// The Service, in the set.
         service: ObjectName,
     },
+    /// The selector of one Service: all requests or none.
+    Service {
+        /// The Service, in the set.
+        service: ObjectName,
+    },
 }
 
 impl Router {
@@ -132,7 +137,7 @@ impl Router {
     #[must_use]
     pub fn service(&self) -> &ObjectName {
         match self {
-            Self::GatewayApi { service, .. } | Self::Replicas { service } => service,
+            Self::GatewayApi { service, .. } | Self::Replicas { service } | Self::Service { service } => service,
         }
     }
 }

@@ -326,20 +326,26 @@ fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
     Some(ObjectRef { kind: Kind::HttpRoute, namespace: id.namespace.clone(), name: gateway.http_route.clone() })
 }
 
+/// The router that the file names; `None` where it is not exactly one.
+fn router(raw::Traffic { gateway_api, replicas, service, .. }: &raw::Traffic) -> Option<Router> {
+    let by_route = gateway_api.as_ref().map(|raw::GatewayApi { http_route, service }| Router::GatewayApi {
+        http_route: http_route.clone(),
+        service: service.clone(),
+    });
+    let by_pods = replicas.as_ref().map(|raw::Replicas { service }| Router::Replicas { service: service.clone() });
+    let by_service = service.as_ref().map(|service| Router::Service { service: service.clone() });
+    let mut named = [by_route, by_pods, by_service].into_iter().flatten();
+    named.next().filter(|_| named.next().is_none())
+}
+
 /// The plan that the file describes; `None` where the router is not exactly one.
 fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
     let gates = |raw::Gates { approval, window }: &raw::Gates| Gates { approval: *approval, window: window.clone() };
     let traffic = match &spec.traffic {
         None => None,
-        Some(raw::Traffic { gateway_api, replicas, settle, drain }) => {
-            let router = match (gateway_api, replicas) {
-                (Some(raw::GatewayApi { http_route, service }), None) => {
-                    Router::GatewayApi { http_route: http_route.clone(), service: service.clone() }
-                }
-                (None, Some(raw::Replicas { service })) => Router::Replicas { service: service.clone() },
-                (Some(_), Some(_)) | (None, None) => return None,
-            };
-            Some(Traffic { router, settle: *settle, drain: *drain })
+        Some(traffic) => {
+            let router = router(traffic)?;
+            Some(Traffic { router, settle: traffic.settle, drain: traffic.drain })
         }
     };
     let expose = |raw::Expose { headers, weight }: &raw::Expose| Expose {

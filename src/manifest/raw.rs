@@ -142,7 +142,7 @@ pub struct Target {
     pub layout: Layout,
 }
 
-/// How requests are split: by exactly one of `gatewayAPI` and `replicas`.
+/// How requests are split: by exactly one of `gatewayAPI`, `replicas` and `service`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Traffic {
@@ -154,6 +154,11 @@ pub struct Traffic {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Replicas")]
     pub replicas: Option<Replicas>,
+    /// By the selector of this Service among the manifests: all requests reach the old version or all the new one
+    /// (blue/green), no mesh needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ObjectName")]
+    pub service: Option<ObjectName>,
     /// How long to wait after a route is in force, before clocks run.
     #[serde(default = "default_settle")]
     pub settle: Span,

@@ -109,7 +109,7 @@ impl<'a> Context<'a> {
     pub fn reached(&self, live: &Split, posture: &Posture) -> bool {
         let wanted = match self.router() {
             Some(Router::Replicas { .. }) => replicas::reachable(self.baseline, &posture.split),
-            Some(Router::GatewayApi { .. }) | None => posture.split.clone(),
+            Some(Router::GatewayApi { .. } | Router::Service { .. }) | None => posture.split.clone(),
         };
         live.same(&wanted)
     }

@@ -64,7 +64,7 @@ pub fn ready_behind(router: Option<&Router>, view: &View<'_>) -> Ready {
     };
     match router {
         Some(Router::GatewayApi { service, .. }) => both(service, &endpoints),
-        Some(Router::Replicas { .. }) | None => both(view.target, &pods),
+        Some(Router::Replicas { .. } | Router::Service { .. }) | None => both(view.target, &pods),
     }
 }
 

@@ -233,7 +233,8 @@ fn go_on(
 /// Why live users do not reach what they should any more. By pods the endpoints follow every change of pods a moment later:
 /// that is no such time.
 fn gone(plan: &Plan, converged: &Converged) -> Option<Reason> {
-    let by_pods = matches!(plan.traffic.as_ref().map(|t| &t.router), Some(Router::Replicas { .. }));
+    let router = plan.traffic.as_ref().map(|traffic| &traffic.router);
+    let by_pods = matches!(router, Some(Router::Replicas { .. } | Router::Service { .. }));
     let mut reasons = converged.waits.iter().map(|wait| wait.reason);
     let lost = |why: &Reason| {
         matches!(why, Reason::LoweredByHand | Reason::CrdMissing) || *why == Reason::RouteNotEffective && !by_pods

@@ -141,7 +141,9 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     // The size of a replicas router is its exposure: *prepare* has none.
     let first = match plan.traffic.as_ref().map(|t| &t.router) {
         Some(Router::Replicas { .. }) | None => Percent::ZERO,
-        Some(Router::GatewayApi { .. }) => phases.first().and_then(|p| p.expose.weight).unwrap_or(Percent::ZERO),
+        Some(Router::GatewayApi { .. } | Router::Service { .. }) => {
+            phases.first().and_then(|p| p.expose.weight).unwrap_or(Percent::ZERO)
+        }
     };
     let gates = |name: &StepName| match route {
         Route::Rollback => Gates::default(),

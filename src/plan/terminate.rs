@@ -14,7 +14,7 @@ use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETRE
 use crate::record::branches::{Asks, Head};
 use crate::record::posture::Posture;
 use crate::record::state::Phase;
-use crate::target::layout::{SUFFIX, pod_labels};
+use crate::target::layout::{SUFFIX, pod_labels, suffixed};
 use crate::target::live::LiveState;
 use crate::target::selector::serves;
 use crate::target::{compare, owned};
@@ -186,12 +186,20 @@ fn splits(input: &Input, live: &LiveState) -> Vec<(Router, ObjectName)> {
     }
     let candidates = ours(Kind::Deployment)
         .filter_map(|d| Some((d, d.reference().name.as_str().strip_suffix(SUFFIX)?.parse::<ObjectName>().ok()?)));
-    let by_pods = candidates.flat_map(|(candidate, target)| {
+    let service = |name: &ObjectName| ours(Kind::Service).any(|service| service.reference().name == *name);
+    let by_service = candidates.flat_map(|(candidate, target)| {
         let behind = ours(Kind::Service).filter(|service| serves(service.at("/spec/selector"), &pod_labels(candidate)));
-        let services: Vec<ObjectName> = behind.map(|service| service.reference().name.clone()).collect();
-        services.into_iter().map(move |service| (Router::Replicas { service }, target.clone()))
+        let routers = behind.filter_map(|behind| {
+            let name = &behind.reference().name;
+            // Where the candidate has a Service of its own, the other one is switched to it; else both share one.
+            let switched = name.as_str().strip_suffix(SUFFIX).and_then(|name| name.parse().ok()).filter(service);
+            let copied = suffixed(name).is_some_and(|copy| service(&copy));
+            let shared = (!copied).then(|| Router::Replicas { service: name.clone() });
+            switched.map(|service| Router::Service { service }).or(shared)
+        });
+        routers.map(move |router| (router, target.clone())).collect::<Vec<_>>()
     });
-    by_pods.collect()
+    by_service.collect()
 }
 
 /// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2); nor does any

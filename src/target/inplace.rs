@@ -131,7 +131,7 @@ fn candidate_size(role: &Role, set: &Set, facts: &Facts<'_>) -> u32 {
     let declared = layout::declared_replicas(set, facts.plan);
     match (role.size, facts.plan.traffic.as_ref().map(|t| &t.router)) {
         (Size::Share(share), Some(Router::Replicas { .. })) => replicas::candidate_replicas(facts.baseline, share),
-        (Size::Share(share), Some(Router::GatewayApi { .. }) | None) => {
+        (Size::Share(share), Some(Router::GatewayApi { .. } | Router::Service { .. }) | None) => {
             declared.max((live_stable(facts) * u32::from(share.get())).div_ceil(100)).max(1)
         }
         (Size::AtLeast(least), _) => declared.max(least),

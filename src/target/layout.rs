@@ -86,6 +86,17 @@ pub enum LayoutError {
         /// The target.
         deployment: ObjectName,
     },
+    /// The Service that is switched does not ask for the label that the roles differ in.
+    #[error(
+        "Service {service} does not select by the label {key}, which tells the candidate's pods from stable's; add it to \
+         spec.selector, in a commit of its own first"
+    )]
+    TellsNobodyApart {
+        /// The Service.
+        service: ObjectName,
+        /// The label.
+        key: String,
+    },
     /// An alias has no pods of its own.
     #[error("Service {service} is of type ExternalName: a DNS alias, which has no pods to split requests between")]
     ExternalName {
@@ -166,6 +177,13 @@ pub fn candidate(
             relabel(&mut deployment, &mark);
             let source = serving(candidate, service, &mark_back(&deployment, &mark), plan)?;
             offers_ports(source, stable, http_route)?;
+            copies.push(service_copy(source, &mark)?);
+        }
+        Router::Service { service } => {
+            let mark = mark(source)?;
+            relabel(&mut deployment, &mark);
+            let source = serving(candidate, service, &mark_back(&deployment, &mark), plan)?;
+            [stable, candidate].into_iter().try_for_each(|set| tells_apart(set, service, &mark))?;
             copies.push(service_copy(source, &mark)?);
         }
         Router::Replicas { service } => {
@@ -291,14 +309,19 @@ fn copied(object: &Object) -> Result<Object, LayoutError> {
     Ok(Object::new(ObjectRef { name, ..object.reference().clone() }, value))
 }
 
-/// The label that tells the target's pods from others', and its value (requirement C-30).
-fn selector_label(deployment: &Object) -> Result<(&str, &str), LayoutError> {
-    let labels = deployment.at("/spec/selector/matchLabels").and_then(Value::as_object);
+/// The one of these labels that tells workloads apart by custom, and its value (requirement C-30).
+#[must_use]
+pub fn telling(labels: Option<&Value>) -> Option<(&str, &str)> {
+    let labels = labels.and_then(Value::as_object);
     let value = |key| Some((key, labels?.get(key)?.as_str().unwrap_or_default()));
     let least = || labels?.keys().map(String::as_str).min().and_then(value);
-    let listed = SELECTOR_LABELS.into_iter().find_map(value);
+    SELECTOR_LABELS.into_iter().find_map(value).or_else(least)
+}
+
+/// The label that tells the target's pods from others', and its value.
+fn selector_label(deployment: &Object) -> Result<(&str, &str), LayoutError> {
     let missing = || LayoutError::NoSelectorLabel { deployment: deployment.reference().name.clone() };
-    listed.or_else(least).ok_or_else(missing)
+    telling(deployment.at("/spec/selector/matchLabels")).ok_or_else(missing)
 }
 
 fn mark(deployment: &Object) -> Result<Mark, LayoutError> {
@@ -346,6 +369,14 @@ fn serving<'a>(set: &'a Set, name: &ObjectName, pods: &Labels, plan: &Plan) -> R
         return Err(LayoutError::ServiceMissesPods { service: name.clone(), deployment });
     }
     Ok(service)
+}
+
+/// A Service that is switched from one role to the other has to ask for the label that tells them apart.
+fn tells_apart(set: &Set, service: &ObjectName, mark: &Mark) -> Result<(), LayoutError> {
+    let asked = telling(required(set, Kind::Service, service)?.at("/spec/selector"));
+    let told = asked.is_some_and(|(key, _)| key == mark.key);
+    let missing = || LayoutError::TellsNobodyApart { service: service.clone(), key: mark.key.clone() };
+    told.then_some(()).ok_or_else(missing)
 }
 
 /// Requests are split by stable's route until promotion, so the copy must have every port that it sends to.

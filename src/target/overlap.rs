@@ -22,7 +22,7 @@ pub enum Overlap {
 /// All overlaps of the candidate's `objects` (as `layout::candidate` makes them) with what lives in `namespace`, sorted.
 ///
 /// The candidate's own objects do not count; nor, with the router `replicas`, do the Service and the target, since there
-/// the Service shall select both.
+/// the Service shall select both; nor the Service that the router `service` switches.
 #[must_use]
 pub fn overlap(
     live: &LiveState,
@@ -38,6 +38,7 @@ pub fn overlap(
             (reference.kind == Kind::Service && reference.name == *service)
                 || (reference.kind == Kind::Deployment && reference.name == plan.target.name)
         }
+        Some(Router::Service { service }) => reference.kind == Kind::Service && reference.name == *service,
         Some(Router::GatewayApi { .. }) | None => false,
     };
     let selecting =

@@ -3,8 +3,10 @@
 //!
 //! A new router is one new file here and one arm in each `match` below.
 
+mod endpoints;
 pub mod gateway_api;
 pub mod replicas;
+pub mod service;
 
 use crate::manifest::desired::Router;
 use crate::manifest::ids::{Namespace, ObjectName, PodsDigest};
@@ -85,6 +87,7 @@ pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> 
             let candidate = candidate_of(target).map(|name| named(Kind::Deployment, &name));
             std::iter::once(named(Kind::Service, service)).chain(candidate).collect()
         }
+        Router::Service { service } => vec![named(Kind::Service, service)],
     }
 }
 
@@ -95,6 +98,7 @@ pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
         (Form::Plain, _) => plain.clone(),
         (Form::Split { split, .. }, Router::GatewayApi { service, .. }) => gateway_api::render(plain, service, split),
         (Form::Split { split, candidate }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
+        (Form::Split { split, .. }, Router::Service { .. }) => service::render(plain, split),
     }
 }
 
@@ -107,6 +111,7 @@ pub fn read(router: &Router, view: &View<'_>) -> Seen {
             route.map_or_else(|| Seen::Split(Split::stable()), |route| gateway_api::read(route, service))
         }
         Router::Replicas { service } => replicas::read(view, service),
+        Router::Service { service } => service::read(view, service),
     }
 }
 
@@ -117,6 +122,7 @@ pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) 
     match router {
         Router::GatewayApi { service, .. } => gateway_api::read(&gateway_api::render(plain, service, split), service),
         Router::Replicas { .. } => Seen::Split(replicas::reachable(baseline, split)),
+        Router::Service { .. } => Seen::Split(split.clone()),
     }
 }
 
@@ -128,6 +134,7 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
         (Router::GatewayApi { service, .. }, _) => (gateway_api::retreat(live, service), "rules"),
         (Router::Replicas { .. }, Kind::Service) => (replicas::without_pods(live), "selector"),
         (Router::Replicas { .. }, _) => (replicas::emptied(live), "replicas"),
+        (Router::Service { .. }, _) => (service::retreat(live, view), "selector"),
     };
     carriers(router, view.namespace, view.target)
         .iter()
@@ -154,7 +161,7 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
                 gateway_api::standing,
             )
         }
-        Router::Replicas { service } => replicas::standing(view, service),
+        Router::Replicas { service } | Router::Service { service } => endpoints::standing(view, service),
     }
 }
 
@@ -162,6 +169,11 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
 #[must_use]
 pub fn references(object: &Object, service: &ObjectName) -> bool {
     object.reference().kind == Kind::HttpRoute && gateway_api::references(object, service)
+}
+
+/// The candidate's live Deployment.
+fn candidate<'a>(view: &View<'a>) -> Option<&'a Object> {
+    view.live.find(Kind::Deployment, view.namespace, &candidate_of(view.target)?)
 }
 
 /// The name of the candidate's copy; none if it is too long for one, and then there is no candidate either.

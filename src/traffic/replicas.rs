@@ -3,13 +3,12 @@
 //!
 //! The share is that of `spec.replicas`, not of ready pods: candidate pods that fail only lower it.
 
-use super::{Seen, Standing, View, candidate_of};
+use super::{Seen, View, candidate};
 use crate::manifest::ids::{ObjectName, Percent, PodsDigest};
-use crate::manifest::object::{Kind, Object, PODS, items, section};
+use crate::manifest::object::{Kind, Object, PODS, section};
 use crate::record::posture::Split;
-use crate::target::layout::{pod_labels, with_replicas};
+use crate::target::layout::with_replicas;
 use serde_json::Value;
-use std::collections::BTreeSet;
 
 /// How many candidate pods stand for `weight` beside `baseline` stable ones: ⌊baseline × w / (100 − w)⌋, so that their
 /// share never exceeds the weight; as many as stable at 100.
@@ -81,55 +80,8 @@ pub fn emptied(candidate: &Object) -> Object {
     with_replicas(candidate.clone(), Some(0))
 }
 
-/// Effective once the Service's endpoints have followed: at 100 exactly the candidate's ready pods, else those of both
-/// Deployments, as of statuses that have seen the present generation (requirements C-33, X-15).
-#[must_use]
-pub fn standing(view: &View<'_>, service: &ObjectName) -> Standing {
-    let not_yet = |why: String| Standing::NotYet { why };
-    let Some(live) = view.live.find(Kind::Service, view.namespace, service) else {
-        return not_yet(format!("Service {service} is not there"));
-    };
-    let asked = asked_pods(live);
-    let only_candidate = asked.is_some();
-    // From *promote* on stable's pods are of the candidate's version, and carry its label too.
-    let served = |d: &&Object| asked.is_none_or(|asked| pod_labels(d).get(PODS).and_then(Value::as_str) == Some(asked));
-    let stable = view.live.find(Kind::Deployment, view.namespace, view.target).filter(served);
-    let mut expected = 0;
-    for deployment in stable.into_iter().chain(candidate(view)) {
-        let seen = deployment.int("/status/observedGeneration");
-        if seen.is_none() || seen != deployment.generation() {
-            return not_yet(format!("the status of {} is older than its spec", deployment.reference()));
-        }
-        let unready_too = live.at("/spec/publishNotReadyAddresses") == Some(&Value::Bool(true));
-        let count = if unready_too { "/status/replicas" } else { "/status/readyReplicas" };
-        expected += deployment.int(count).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-    }
-    let found = endpoints(view, service);
-    let followed = if only_candidate { found == expected } else { found >= expected };
-    if expected == 0 {
-        not_yet(format!("Service {service} has no ready pods"))
-    } else if followed {
-        Standing::Effective
-    } else {
-        not_yet(format!("Service {service} has {found} endpoints, while {expected} pods are ready for it"))
-    }
-}
-
-/// How many pods the Service leads to. A pod has an endpoint in a slice for each of its address families.
-fn endpoints(view: &View<'_>, service: &ObjectName) -> usize {
-    let slices = view.live.objects.slices_of(service.as_str());
-    let slices = slices.filter(|slice| slice.reference().namespace == *view.namespace);
-    let endpoints = slices.flat_map(|slice| items(slice.value(), "endpoints"));
-    let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] != false);
-    let names = ready.map(|e| e.pointer("/targetRef/name").or_else(|| e.pointer("/addresses/0")).map(Value::to_string));
-    names.collect::<BTreeSet<_>>().len()
-}
-
-fn candidate<'a>(view: &View<'a>) -> Option<&'a Object> {
-    view.live.find(Kind::Deployment, view.namespace, &candidate_of(view.target)?)
-}
-
-fn asked_pods(service: &Object) -> Option<&str> {
+/// The pods that a live Service asks for besides what the manifests say.
+pub(super) fn asked_pods(service: &Object) -> Option<&str> {
     service.at("/spec/selector")?.get(PODS)?.as_str()
 }
 

@@ -40,6 +40,7 @@ impl Seen {
         let router = match part.shape.router {
             Router::Route => desired::Router::GatewayApi { http_route: name.parse().unwrap(), service },
             Router::Pods => desired::Router::Replicas { service },
+            Router::Service => desired::Router::Service { service },
         };
         let id: RolloutId = format!("shop/{name}").parse().unwrap();
         let cluster = "home".parse().unwrap();
@@ -75,11 +76,20 @@ impl Seen {
         let name = self.part.shape.name;
         match self.part.shape.router {
             Router::Route => self.get("httproutes", name).map_or(0, |route| weight(name, route)),
-            Router::Pods => {
-                let alone =
-                    self.get("services", name).is_some_and(|service| service["spec"]["selector"][PODS].is_string());
+            Router::Pods | Router::Service => {
+                let alone = self.get("services", name).is_some_and(|service| self.leads_to_candidate(service));
                 if alone { 100 } else { 0 }
             }
+        }
+    }
+
+    /// Whether a Service asks for the candidate's pods alone.
+    fn leads_to_candidate(&self, service: &Value) -> bool {
+        let selector = &service["spec"]["selector"];
+        match self.part.shape.router {
+            Router::Route => false,
+            Router::Pods => selector[PODS].is_string(),
+            Router::Service => selector["app"] == format!("{}-canary", self.part.shape.name),
         }
     }
 
@@ -114,9 +124,9 @@ impl Seen {
         match (change.plural, candidate) {
             ("httproutes", _) => self.misled(before, after),
             ("deployments", false) => self.overwritten(before, after, record),
-            ("services", false) if self.part.shape.router == Router::Pods => {
-                let alone = |object: &Value| object["spec"]["selector"][PODS].is_string();
-                let news = alone(after) && !before.is_some_and(|before| alone(before));
+            ("services", false) => {
+                let news =
+                    self.leads_to_candidate(after) && !before.is_some_and(|before| self.leads_to_candidate(before));
                 let ready = ready(self.candidate());
                 (news && ready == 0)
                     .then(|| ("weights name ready pods only", format!("{what} asks for pods of which none is ready")))

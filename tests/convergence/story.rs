@@ -35,6 +35,7 @@ pub(crate) struct Shape {
 pub(crate) enum Router {
     Route,
     Pods,
+    Service,
 }
 
 #[derive(Debug, Clone)]
@@ -189,7 +190,11 @@ impl During {
 
 impl Shape {
     fn new(name: &'static str, dice: &mut Dice) -> Self {
-        let router = if dice.chance(75) { Router::Route } else { Router::Pods };
+        let router = match dice.below(100) {
+            0..75 => Router::Route,
+            75..90 => Router::Pods,
+            _ => Router::Service,
+        };
         let mut phases = Vec::new();
         if router == Router::Route && dice.chance(25) {
             phases.push(Phase::new("testers", None, dice));
@@ -198,7 +203,11 @@ impl Shape {
         if dice.chance(50) {
             phases.push(Phase::new("second", Some(dice.pick(&[50, 75])), dice));
         }
-        let replicas = if router == Router::Pods { 4 } else { dice.between(2, 3) };
+        if router == Router::Service {
+            phases.truncate(1);
+            phases[0].weight = Some(100);
+        }
+        let replicas = if router == Router::Route { dice.between(2, 3) } else { 4 };
         Self { name, router, phases, approved_promotion: dice.chance(25), bake: dice.pick(&[0, 20]), replicas }
     }
 
@@ -208,6 +217,7 @@ impl Shape {
         let traffic = match router {
             Router::Route => format!("gatewayAPI: {{httpRoute: {name}, service: {name}}}"),
             Router::Pods => format!("replicas: {{service: {name}}}"),
+            Router::Service => format!("service: {name}"),
         };
         let phases: String = phases.iter().map(Phase::text).collect();
         let before = if *approved_promotion { "before: {approval: pullRequest}, " } else { "" };
@@ -324,6 +334,7 @@ impl fmt::Display for Router {
         f.write_str(match self {
             Self::Route => "an HTTPRoute",
             Self::Pods => "the number of pods",
+            Self::Service => "the selector of a Service",
         })
     }
 }

@@ -306,6 +306,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(PODINFO, "before: {approval: pullRequest}", "before: {window: weekend}", "shop/podinfo", &[Code::WindowMissing]),
     mistake(PODINFO, "manifests: [podinfo.yaml]", "manifests: []", "shop/podinfo", &[Code::Schema]),
     mistake(PODINFO, "[podinfo.yaml]", "[podinfo.yaml, missing]", "shop/podinfo", &[Code::FileMissing]),
+    mistake(WORKER, "replicas: {service: worker}", "service: worker", "shop/worker", &[Code::RouterLimit; 2]),
     mistake(WORKER, "expose: {weight: 25}", "expose: {weight: 19}", "shop/worker", &[Code::WeightTooFine]),
     mistake(WORKER, "expose: {weight: 25}", "expose: {headers: [{a: b}], weight: 25}", "shop/worker", &[Code::RouterLimit]),
     mistake(WORKER_SET, "replicas: 4", "replicas: 0", "shop/worker", &[Code::ScaleToZero]),

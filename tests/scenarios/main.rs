@@ -75,6 +75,8 @@ scenarios! {
     brake_without_a_record
     broken_file
     broken_file_during_a_run
+    blue_green
+    blue_green_fails
     by_pods
     candidate_fails_at_return
     check_nobody_understands

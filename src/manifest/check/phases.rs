@@ -31,7 +31,7 @@ fn names(case: &Case<'_>) -> Vec<Diagnostic> {
 }
 
 fn router(case: &Case<'_>) -> Vec<Diagnostic> {
-    let either = "exactly one of gatewayAPI and replicas";
+    let either = "exactly one of gatewayAPI, replicas and service";
     let Some(traffic) = &case.spec.traffic else {
         if case.spec.phases.is_empty() {
             return Vec::new();
@@ -46,19 +46,36 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
             diagnostic.help("add traffic: {replicas: {service: …}}, or gatewayAPI for headers and fine weights"),
         ];
     };
-    match (&traffic.gateway_api, &traffic.replicas) {
-        (Some(_), Some(_)) => vec![case.error("/spec/traffic", Code::Schema, "two routers at once", either)],
-        (None, None) => vec![case.error("/spec/traffic", Code::Schema, "no router is named", either)],
-        (Some(_), None) => Vec::new(),
-        (None, Some(_)) => (0..case.spec.phases.len())
-            .filter(|i| !case.spec.phases[*i].expose.headers.is_empty())
-            .map(|i| {
-                let pointer = format!("/spec/phases/{i}/expose/headers");
-                let what = "the router replicas cannot tell requests apart by their headers";
-                case.error(&pointer, Code::RouterLimit, what, "a weight, or the router gatewayAPI")
-            })
-            .collect(),
+    match (&traffic.gateway_api, &traffic.replicas, &traffic.service) {
+        (None, None, None) => vec![case.error("/spec/traffic", Code::Schema, "no router is named", either)],
+        (Some(_), None, None) => Vec::new(),
+        (None, Some(_), None) => headers(case, "replicas"),
+        (None, None, Some(_)) => headers(case, "service").into_iter().chain(shares(case)).collect(),
+        _ => vec![case.error("/spec/traffic", Code::Schema, "more than one router", either)],
     }
+}
+
+/// Headers of phases, for a router that looks at none.
+fn headers(case: &Case<'_>, router: &str) -> Vec<Diagnostic> {
+    let with_headers = (0..case.spec.phases.len()).filter(|i| !case.spec.phases[*i].expose.headers.is_empty());
+    let told = with_headers.map(|i| {
+        let pointer = format!("/spec/phases/{i}/expose/headers");
+        let what = format!("the router {router} cannot tell requests apart by their headers");
+        case.error(&pointer, Code::RouterLimit, what, "a weight, or the router gatewayAPI")
+    });
+    told.collect()
+}
+
+/// Weights of phases that are neither nothing nor all, for a Service that leads to one version at a time.
+fn shares(case: &Case<'_>) -> Vec<Diagnostic> {
+    let weights = case.spec.phases.iter().enumerate().filter_map(|(i, phase)| Some((i, phase.expose.weight?)));
+    let parts = weights.filter(|(_, weight)| !matches!(*weight, Percent::ZERO | Percent::ALL));
+    let told = parts.map(|(i, weight)| {
+        let what = format!("the router service sends all requests or none, not {weight} %");
+        let expected = "weight: 100, or the router replicas or gatewayAPI";
+        case.error(&format!("/spec/phases/{i}/expose/weight"), Code::RouterLimit, what, expected)
+    });
+    told.collect()
 }
 
 fn order(case: &Case<'_>) -> Vec<Diagnostic> {

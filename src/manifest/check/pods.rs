@@ -200,6 +200,7 @@ fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Find
             "labels that the pod template has",
         ));
     }
+    findings.errors.extend(tells_apart(case, service, key));
     let ours = |item: &Item| is_replicas(case) && item.object.reference() == service.object.reference();
     let overlap = |item: &Item| {
         let found =
@@ -221,6 +222,17 @@ fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Find
             findings.warnings.push(item.error("/spec/selector", Code::NotCovered, found, expected));
         }
     }
+}
+
+/// A Service that is switched from one version to the other asks for the label that they differ in.
+fn tells_apart(case: &Case<'_>, service: &Item, key: &str) -> Option<Diagnostic> {
+    let switched = case.spec.traffic.as_ref().is_some_and(|traffic| traffic.service.is_some());
+    let asked = labels(service.object.at("/spec/selector"));
+    (switched && telling_label(&asked) != Some(key)).then(|| {
+        let found =
+            format!("this Service does not select by the label {key}, which tells the candidate's pods from stable's");
+        service.error("/spec/selector", Code::TargetMissing, found, format!("a selector with the label {key}"))
+    })
 }
 
 /// A Service's selector: no entries select nothing.

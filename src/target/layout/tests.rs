@@ -253,6 +253,18 @@ fn c_30_without_a_selector_label_nothing_is_made() {
 }
 
 #[test]
+fn a_service_that_is_switched_asks_for_the_label_that_tells_apart() {
+    let router = || Some(Router::Service { service: name("web") });
+    let objects = made(&old(), &new(), router()).unwrap();
+    assert_eq!(objects[&reference(Kind::Service, "web-canary")].value()["spec"]["selector"]["app"], "web-canary");
+    let labels = json!({"app": "web", "tier": "front"});
+    let blind = service(json!({"selector": {"tier": "front"}, "ports": [{"port": 80}]}));
+    let set = set([deployment(&labels), blind]);
+    let expected = LayoutError::TellsNobodyApart { service: name("web"), key: "app".to_owned() };
+    assert_eq!(made(&set, &set, router()), Err(expected));
+}
+
+#[test]
 fn by_pods_the_service_selects_both_and_each_deployment_its_own() {
     let objects = made(&old(), &new(), Some(by_pods())).unwrap();
     assert!(objects.keys().all(|r| r.kind != Kind::Service));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::target::fixtures::{by_pods, live, name, namespace, object, pods};
 use crate::target::live::LiveState;
-use crate::traffic::{self, Form};
+use crate::traffic::{self, Form, Standing};
 use proptest::prelude::*;
 use serde_json::json;
 

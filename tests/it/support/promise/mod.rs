@@ -195,8 +195,8 @@ impl Instant<'_> {
             return None;
         }
         let recorded = match self.watched.router.as_ref()? {
-            Router::GatewayApi { .. } if reach.split.within(&ceiling) => return None,
-            Router::GatewayApi { .. } => describe(&ceiling),
+            Router::GatewayApi { .. } | Router::Service { .. } if reach.split.within(&ceiling) => return None,
+            Router::GatewayApi { .. } | Router::Service { .. } => describe(&ceiling),
             Router::Replicas { .. } if ceiling.weight == Percent::ALL => return None,
             Router::Replicas { .. } => {
                 let most = self.most_pods(ceiling.weight);
