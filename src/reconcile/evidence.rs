@@ -75,8 +75,9 @@ struct Known {
     measuring: BTreeSet<(RolloutId, Range)>,
     /// What was applied in a dry run whose answer does not hold for good.
     again: BTreeMap<Question, (RolloutId, Need, Expects)>,
-    /// Rollouts with news since they were last looked at.
+    /// Rollouts with news since a tick looked at them, and since anybody did.
     news: BTreeSet<RolloutId>,
+    fresh: BTreeSet<RolloutId>,
 }
 
 impl Collector {
@@ -94,16 +95,18 @@ impl Collector {
         self.known().by_rollout.get(rollout).cloned().unwrap_or_default()
     }
 
-    /// The rollouts with answers that came since the last call.
+    /// The rollouts with answers that came since the last call: for a tick.
     #[must_use]
     pub fn news(&self) -> BTreeSet<RolloutId> {
-        std::mem::take(&mut self.known().news)
+        let mut known = self.known();
+        known.fresh.clear();
+        std::mem::take(&mut known.news)
     }
 
-    /// Whether something was learned of a rollout that nobody took note of yet.
+    /// Those of them that came since the last call of either: for a look between two ticks, which leaves the news there.
     #[must_use]
-    pub fn has_news(&self, rollout: &RolloutId) -> bool {
-        self.shared.known().news.contains(rollout)
+    pub fn fresh(&self) -> BTreeSet<RolloutId> {
+        std::mem::take(&mut self.known().fresh)
     }
 
     /// Asks what a rollout wants to know, unless it is being asked already. Each question is about `live` as it was planned
@@ -187,7 +190,7 @@ impl Collector {
                     news.insert(rollout.clone());
                 }
             }
-            known.news.extend(news);
+            known.tell(news);
             let expired = |(question, (rollout, _, _)): &(&Question, &(RolloutId, Need, Expects))| {
                 let answer = known.by_rollout.get(rollout).and_then(|evidence| evidence.dry_runs.get(question));
                 answer.is_some_and(|answer| expired(answer, now))
@@ -244,7 +247,7 @@ impl Collector {
     pub fn entangled(&self, rollout: &RolloutId, entangled: Entangled) {
         let mut known = self.known();
         known.by_rollout.entry(rollout.clone()).or_default().entangled = Some(entangled);
-        known.news.insert(rollout.clone());
+        known.tell([rollout.clone()].into());
     }
 
     /// Whether a write that no digest tells apart (a delete, a migration) failed so recently that it is left alone now.
@@ -279,10 +282,15 @@ impl Shared {
 }
 
 impl Known {
+    fn tell(&mut self, news: BTreeSet<RolloutId>) {
+        self.fresh.extend(news.iter().cloned());
+        self.news.extend(news);
+    }
+
     /// Keeps a measurement in place of older ones of the same query.
     fn keep(&mut self, (rollout, question): (RolloutId, Range), measurement: Measurement) {
         self.measuring.remove(&(rollout.clone(), question.clone()));
-        self.news.insert(rollout.clone());
+        self.tell([rollout.clone()].into());
         let readings = &mut self.by_rollout.entry(rollout).or_default().readings;
         readings.retain(|old, _| old.query != question.query || old.interval != question.interval);
         readings.insert(question, measurement);
@@ -291,7 +299,7 @@ impl Known {
     fn take(&mut self, rollout: RolloutId, need: Need, expects: Expects, answer: Answer) {
         let question = need.question.clone();
         self.asked.remove(&question);
-        self.news.insert(rollout.clone());
+        self.tell([rollout.clone()].into());
         if matches!(answer.outcome, Outcome::Conflict { .. } | Outcome::MissingKind(_) | Outcome::Forbidden(_)) {
             self.again.insert(question.clone(), (rollout.clone(), need, expects));
         } else {

@@ -91,19 +91,25 @@ impl Shell {
         }
     }
 
-    /// Looks at all open runs that something happened to, and does what goes back: what may happen while Git keeps a tick
-    /// waiting.
-    async fn retreat_only(&self, term: &Meanwhile<'_>) {
+    /// Looks at the open runs that something happened to since `then`, or to all of them, and does what goes back: what may
+    /// happen while Git keeps a tick waiting. Returns what it looked at.
+    async fn retreat_only(&self, term: &Meanwhile<'_>, then: Option<&Snapshot>) -> Snapshot {
         let Meanwhile { held, view, gaps, table } = *term;
         let mut gaps = gaps.clone();
         let snapshot = Snapshot::take(&self.watches, &self.namespaces, &mut gaps, &self.clock);
         let me = self.writer(held);
         let scene = Scene { me: &me, view, snapshot: &snapshot };
+        let moved = then.and_then(|then| snapshot.moved_since(then));
+        let fresh = self.evidence.fresh();
         let mut plans = Vec::new();
         for state in view.records.states().filter(|state| state.run.is_some()) {
             let id = &state.metadata;
-            let fingerprint = scene.fingerprint(id, MayStart::Yes);
-            if table.sleeps(id, &fingerprint, &snapshot) && !self.evidence.has_news(id) {
+            let learned = fresh.contains(id);
+            if !learned && moved.as_ref().is_some_and(|moved| !moved.contains(&id.namespace)) {
+                continue;
+            }
+            let sleeps = || table.sleeps(id, &scene.fingerprint(id, MayStart::Yes), &snapshot);
+            if !learned && sleeps() {
                 continue;
             }
             let plan = planner::plan(&scene.input(id, self.evidence.of(id), MayStart::Yes));
@@ -117,6 +123,7 @@ impl Shell {
         if !lists.is_empty() {
             self.executor(snapshot.now).retreats(held, &lists).await;
         }
+        snapshot
     }
 
     /// Waits for `work`, and lets retreats happen meanwhile. Where many runs are open each look at them takes a while; the
@@ -124,16 +131,18 @@ impl Shell {
     pub async fn during<T>(&self, term: Meanwhile<'_>, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         let mut woken = false;
+        // What the tick has planned from.
+        let mut seen = term.table.looked_at().cloned();
         let result = loop {
             tokio::select! {
                 biased;
                 result = &mut work => break result,
                 () = self.woken.notified() => woken = true,
                 // A deadline may pass meanwhile.
-                () = sleep(LOOK) => {}
+                () = sleep(LOOK) => seen = None,
             }
             let begun = self.clock.instant();
-            self.retreat_only(&term).await;
+            seen = Some(self.retreat_only(&term, seen.as_ref()).await);
             if let Ok(result) = timeout(begun.elapsed(), &mut work).await {
                 break result;
             }

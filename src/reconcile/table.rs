@@ -62,6 +62,12 @@ impl Table {
         Some(restless.map(|(id, _)| id.clone()).collect())
     }
 
+    /// What all rollouts were looked at with last.
+    #[must_use]
+    pub fn looked_at(&self) -> Option<&Snapshot> {
+        self.last.as_ref().map(|(_, snapshot)| snapshot)
+    }
+
     /// Takes note of what all rollouts are looked at with.
     pub fn looked(&mut self, view: &Arc<View>, snapshot: &Snapshot) {
         self.last = Some((Arc::clone(view), snapshot.clone()));
