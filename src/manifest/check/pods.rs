@@ -29,6 +29,7 @@ pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
     findings.errors.extend(ports(target, service));
     clones(target, findings);
     selectors(case, target, service, findings);
+    findings.errors.extend(tells_apart(case, target, service));
 }
 
 fn is_replicas(case: &Case<'_>) -> bool {
@@ -200,7 +201,6 @@ fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Find
             "labels that the pod template has",
         ));
     }
-    findings.errors.extend(tells_apart(case, service, key));
     let ours = |item: &Item| is_replicas(case) && item.object.reference() == service.object.reference();
     let overlap = |item: &Item| {
         let found =
@@ -225,12 +225,12 @@ fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Find
 }
 
 /// A Service that is switched from one version to the other asks for the label that they differ in.
-fn tells_apart(case: &Case<'_>, service: &Item, key: &str) -> Option<Diagnostic> {
-    let switched = case.spec.traffic.as_ref().is_some_and(|traffic| traffic.service.is_some());
-    let asked = labels(service.object.at("/spec/selector"));
-    (switched && telling_label(&asked) != Some(key)).then(|| {
-        let found =
-            format!("this Service does not select by the label {key}, which tells the candidate's pods from stable's");
+fn tells_apart(case: &Case<'_>, target: &Item, service: &Item) -> Option<Diagnostic> {
+    case.spec.traffic.as_ref()?.service.as_ref()?;
+    let differ = labels(target.object.at("/spec/selector/matchLabels"));
+    let (key, asked) = (telling_label(&differ)?, labels(service.object.at("/spec/selector")));
+    (telling_label(&asked) != Some(key)).then(|| {
+        let found = format!("this Service does not select by the label {key}, in which the two versions differ");
         service.error("/spec/selector", Code::TargetMissing, found, format!("a selector with the label {key}"))
     })
 }
