@@ -29,7 +29,7 @@
 - image.repository: say where the image is, such as registry.example.test/tidegate
 {{- else if regexMatch "@|:[^/]*$" $v.image.repository }}
 - image.repository: leave tag and digest out of it and set image.tag or image.digest
-{{- else if not (regexMatch (include "tidegate.image" .) $v.image.repository) }}
+{{- else if not (regexMatch (include "tidegate.imageName" .) $v.image.repository) }}
 - image.repository: {{ quote $v.image.repository }} is no name of an image: it is HOST/PATH, the path in lower case
 {{- end }}
 {{- include "tidegate.wrongNamespaces" . }}
@@ -51,7 +51,7 @@
 {{- end }}
 
 {{/* The name of an image without tag and digest, as an expression: a host with a dot or a port, and a path. */}}
-{{- define "tidegate.image" -}}
+{{- define "tidegate.imageName" -}}
 {{- $part := "[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*" -}}
 ^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?/|\[[0-9a-fA-F:]+\](:[0-9]{1,5})?/)?{{ $part }}(/{{ $part }})*$
 {{- end }}
