@@ -7,7 +7,7 @@ use super::evidence::Need;
 use super::input::{Desired, Input};
 use super::procedure::Roles;
 use super::report::{Reason, Wait};
-use crate::analysis::judge::Range;
+use crate::analysis::judge::Inquiry;
 use crate::manifest::desired::{Plan, Rollout};
 use crate::manifest::ids::{CommitId, SetId};
 use crate::manifest::object::Object;
@@ -55,8 +55,8 @@ pub struct RolloutPlan {
     pub waits: Vec<Wait>,
     /// The dry runs that it wants answered.
     pub needs: Vec<Need>,
-    /// The measurements that it wants.
-    pub questions: Vec<Range>,
+    /// What its checks want to know.
+    pub questions: Vec<Inquiry>,
     /// When it wants to be looked at again, if nothing happens before.
     pub wake_at: Option<Time>,
 }
@@ -90,8 +90,8 @@ pub struct Draft<'a> {
     pub waits: Vec<Wait>,
     /// The dry runs that it wants answered.
     pub needs: Vec<Need>,
-    /// The measurements that it wants.
-    pub questions: Vec<Range>,
+    /// What its checks want to know.
+    pub questions: Vec<Inquiry>,
     wake_at: Option<Time>,
     manager: String,
     owner: String,

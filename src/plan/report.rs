@@ -74,8 +74,8 @@ reasons! {
     Brake: "operations", "The brake in the cluster holds this rollout.", "take `all`, the namespace or the rollout out of the brake's ConfigMap (docs/operations.md)";
     Concurrency: "operations", "As many runs are open as the policy allows.", "wait for another run to end, or raise limits.maxConcurrentRuns in tidegate.yaml";
     Soak: "time", "The step has to stay exposed for its soak time.", "";
-    Evidence: "tidegate", "Answers are on their way: dry runs, measurements.", "";
-    Inconclusive: "the team", "A check has no result: too few samples, or its provider is away.", "look at the provider and at the query of the check; tidegate skip ROLLOUT goes on without it";
+    Evidence: "tidegate", "Answers are on their way: dry runs, measurements, webhooks.", "";
+    Inconclusive: "the team", "A check has no result: too few samples, a webhook that holds, or a provider that is away.", "look at the check's provider, and at its query; tidegate skip ROLLOUT goes on without it";
     Writing: "tidegate", "Objects are being written.", "";
     CandidateNotReady: "the team", "The candidate's pods are not ready yet.", "look at the candidate's pods: kubectl describe, kubectl logs";
     StableNotReady: "the team", "The stable version's pods are not ready.", "look at the stable version's pods: kubectl describe, kubectl logs";

@@ -2,7 +2,7 @@
 
 use super::super::action::{Action, Ask, Class, Proposal};
 use super::super::draft::{RecordChange, RolloutPlan};
-use super::super::evidence::{Answer, Evidence, Measurement};
+use super::super::evidence::{Answer, Evidence};
 use super::super::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use super::super::planner;
 pub(super) use super::behaviour::{Gateway, Metric, Pods};
@@ -287,9 +287,8 @@ impl World {
                 self.evidence.dry_runs.insert(need.question.clone(), Answer { outcome, at: self.now });
                 true
             }
-            Effect::Measure(range) => {
-                let reading = self.metric.read(range);
-                self.evidence.readings.insert(range.clone(), Measurement { reading, at: self.now });
+            Effect::Measure(question) => {
+                self.evidence.readings.keep(self.metric.hear(question), self.now);
                 true
             }
             Effect::Record { base, change } => {
