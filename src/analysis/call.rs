@@ -20,7 +20,7 @@ pub struct About {
     pub rollout: RolloutId,
     /// The run that brings the version.
     pub run: RunId,
-    /// The step that it stands on.
+    /// The step that it stands on, or waits for.
     pub step: StepName,
     /// The version.
     pub revision: Revision,
@@ -33,12 +33,21 @@ pub struct Call {
     pub webhook: WebhookCall,
     /// About what.
     pub about: About,
-    /// For which check.
-    pub check: CheckName,
-    /// Since when the step has been in force.
+    /// What is asked.
+    pub asks: Asks,
+    /// Since when the step has been in force, or is waited for.
     pub since: Time,
     /// The moment that the question is about.
     pub at: Time,
+}
+
+/// What a webhook is asked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Asks {
+    /// Is the version good, by this check?
+    Check(CheckName),
+    /// May the run enter the step?
+    Gate,
 }
 
 /// What a webhook says.
@@ -55,19 +64,25 @@ pub enum Word {
 /// The text of a question.
 #[must_use]
 pub fn body(call: &Call) -> String {
-    let Call { webhook, about: About { rollout, run, step, revision }, check, since, at } = call;
-    let question = json!({
+    let Call { webhook, about: About { rollout, run, step, revision }, asks, since, at } = call;
+    let kind = match asks {
+        Asks::Check(_) => "Check",
+        Asks::Gate => "Gate",
+    };
+    let mut question = json!({
         "apiVersion": ApiVersion::TEXT,
-        "kind": "Check",
+        "kind": kind,
         "rollout": {"namespace": rollout.namespace, "name": rollout.name},
         "run": run,
         "step": step,
         "revision": revision,
-        "check": check,
         "since": since,
         "at": at,
         "metadata": webhook.metadata,
     });
+    if let Asks::Check(name) = asks {
+        question["check"] = json!(name);
+    }
     question.to_string()
 }
 
@@ -104,7 +119,7 @@ pub fn answer(call: &Call, body: &[u8]) -> Reading<Word> {
 
 #[cfg(test)]
 pub(crate) mod fixture {
-    use super::{About, Call};
+    use super::{About, Asks, Call};
     use crate::manifest::desired::WebhookCall;
     use crate::record::state::Time;
 
@@ -119,7 +134,7 @@ pub(crate) mod fixture {
                 step: "tenth".parse().unwrap(),
                 revision: format!("v1:sha256:{}", "07".repeat(32)).parse().unwrap(),
             },
-            check: "smoke".parse().unwrap(),
+            asks: Asks::Check("smoke".parse().unwrap()),
             since: Time::from_timestamp(0, 0).unwrap(),
             at,
         }
@@ -155,10 +170,12 @@ mod tests {
         let wanted = format!(
             "{{\"apiVersion\":\"tidegate.io/v1alpha1\",\"kind\":\"Check\",\
              \"rollout\":{{\"namespace\":\"shop\",\"name\":\"podinfo\"}},\"run\":\"7-9ac41f02\",\"step\":\"tenth\",\
-             \"revision\":\"{revision}\",\"check\":\"smoke\",\"since\":\"1970-01-01T00:00:00Z\",\
-             \"at\":\"1970-01-01T00:01:00.250Z\",\"metadata\":{{\"suite\":\"smoke\"}}}}"
+             \"revision\":\"{revision}\",\"since\":\"1970-01-01T00:00:00Z\",\
+             \"at\":\"1970-01-01T00:01:00.250Z\",\"metadata\":{{\"suite\":\"smoke\"}},\"check\":\"smoke\"}}"
         );
         assert_eq!(body(&asked()), wanted);
+        let gate = wanted.replace("\"kind\":\"Check\"", "\"kind\":\"Gate\"").replace(",\"check\":\"smoke\"", "");
+        assert_eq!(body(&Call { asks: Asks::Gate, ..asked() }), gate);
     }
 
     #[test]

@@ -3,9 +3,9 @@
 //! A check is one question over the whole time that a step has been in force, so that no counter is kept anywhere: after a
 //! restart the same question has the same answer. No data is not success (requirement C-34).
 
-use super::call::{About, Call, Word};
+use super::call::{About, Asks, Call, Word};
 use super::reading::{Reading, Readings, Samples};
-use crate::manifest::desired::{Bounds, Check, Criterion, PrometheusQuery};
+use crate::manifest::desired::{Bounds, Check, Criterion, PrometheusQuery, WebhookCall};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, ProviderName};
 use crate::record::state::Time;
@@ -13,6 +13,8 @@ use chrono::TimeDelta;
 
 /// The most samples that one question asks for: the newest.
 const MOST: i64 = 1_000;
+/// The time between two questions to a webhook that stands before a step.
+const PACE: Span = Span::from_secs(30);
 
 /// A question of a check.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,12 +96,25 @@ pub fn look(check: &Check, name: &CheckName, about: &About, since: Time, now: Ti
             let Some(at) = last(check.interval, since, now) else {
                 return Known::Says(Verdict::Undecided("was not asked yet".to_owned()));
             };
-            let call = Call { webhook: webhook.clone(), about: about.clone(), check: name.clone(), since, at };
-            match readings.words.get(&call) {
-                Some(found) => Known::Says(told(&call, &found.reading)),
-                None => Known::Lacks(Inquiry::Call(call)),
-            }
+            let (webhook, about, asks) = (webhook.clone(), about.clone(), Asks::Check(name.clone()));
+            called(Call { webhook, about, asks, since, at }, readings)
         }
+    }
+}
+
+/// What a webhook says at `now` that stands before a step, which has been waited for since `since`, and when it is asked
+/// next: at once, then at a pace.
+#[must_use]
+pub fn gate(webhook: &WebhookCall, about: About, since: Time, now: Time, readings: &Readings) -> (Known, Time) {
+    let count = due(PACE, since, now);
+    let (at, next) = (nth(PACE, since, count), nth(PACE, since, count + 1));
+    (called(Call { webhook: webhook.clone(), about, asks: Asks::Gate, since, at }, readings), next)
+}
+
+fn called(call: Call, readings: &Readings) -> Known {
+    match readings.words.get(&call) {
+        Some(found) => Known::Says(told(&call, &found.reading)),
+        None => Known::Lacks(Inquiry::Call(call)),
     }
 }
 
@@ -293,6 +308,23 @@ mod tests {
         let check = check(MAX);
         let away = heard(&check, 120, Heard::Samples(range(&check, 120), Reading::Away("timed out".to_owned())));
         assert_eq!(away, Verdict::Unknown("provider main is away: timed out".to_owned()));
+    }
+
+    #[test]
+    fn a_webhook_before_a_step_is_asked_at_once_and_then_at_a_pace() {
+        let (Criterion::Webhook(webhook), about) = (webhook().criterion, call(at(0)).about) else {
+            panic!("a webhook")
+        };
+        let asked = |now| gate(&webhook, about.clone(), at(0), at(now), &Readings::default());
+        let question = |now| Call { asks: Asks::Gate, since: at(0), ..call(at(now)) };
+        for (now, due, next) in [(0, 0, 30), (29, 0, 30), (30, 30, 60), (89, 60, 90)] {
+            assert_eq!(asked(now), (Known::Lacks(Inquiry::Call(question(due))), at(next)));
+        }
+        let mut readings = Readings::default();
+        readings.keep(Heard::Word(question(30), Reading::Said(Word::Good)), at(31));
+        let says = |now| gate(&webhook, about.clone(), at(0), at(now), &readings).0;
+        assert_eq!(says(59), Known::Says(Verdict::Good));
+        assert_eq!(says(60), Known::Lacks(Inquiry::Call(question(60))), "it may have changed its mind");
     }
 
     #[test]

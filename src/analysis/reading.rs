@@ -55,7 +55,7 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Keeps an answer in place of those to older questions of the same check.
+    /// Keeps an answer in place of those to older questions of the same check, or gate: one is stood before at a time.
     pub fn keep(&mut self, heard: Heard, at: Time) {
         match heard {
             Heard::Samples(range, reading) => {
@@ -63,7 +63,7 @@ impl Readings {
                 self.samples.insert(range, Measurement { reading, at });
             }
             Heard::Word(call, reading) => {
-                self.words.retain(|old, _| old.check != call.check);
+                self.words.retain(|old, _| old.asks != call.asks);
                 self.words.insert(call, Measurement { reading, at });
             }
         }

@@ -179,13 +179,17 @@ pub struct Gates {
     /// A window of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<ScheduleName>,
+    /// The word of a webhook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookCall>,
 }
 
 impl Gates {
     /// Whether nothing has to be open.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.approval.is_none() && self.window.is_none()
+        let Self { approval, window, webhook } = self;
+        approval.is_none() && window.is_none() && webhook.is_none()
     }
 }
 

@@ -328,7 +328,11 @@ fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
 
 /// The plan that the file describes; `None` where the router, or what a check asks, is not exactly one.
 fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
-    let gates = |raw::Gates { approval, window }: &raw::Gates| Gates { approval: *approval, window: window.clone() };
+    let gates = |raw::Gates { approval, window, webhook }: &raw::Gates| Gates {
+        approval: *approval,
+        window: window.clone(),
+        webhook: webhook.clone(),
+    };
     let traffic = match &spec.traffic {
         None => None,
         Some(raw::Traffic { gateway_api, replicas, settle, drain }) => {

@@ -220,6 +220,10 @@ pub struct Gates {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ScheduleName")]
     pub window: Option<ScheduleName>,
+    /// The word of a webhook, asked while the step is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "WebhookCall")]
+    pub webhook: Option<WebhookCall>,
 }
 
 /// What a phase exposes to the new version.

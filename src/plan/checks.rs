@@ -43,12 +43,7 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         return measured;
     }
     let since = exposed + Span::from_secs(procedure::settle(plan, step)).delta();
-    let about = About {
-        rollout: draft.input.id.clone(),
-        run: run.id.clone(),
-        step: step.name.clone(),
-        revision: run.revision.clone(),
-    };
+    let about = draft.about(run, &step.name);
     for name in &step.checks {
         // A plan that was pinned by a version that knew other checks: nothing says that the version is good.
         let Some(check) = plan.checks.get(name) else {

@@ -69,6 +69,7 @@ reasons! {
     Denied: "approvers", "A person said no; nothing is asked again before `tidegate resume`.", "tidegate resume ROLLOUT, or: tidegate abort ROLLOUT";
     Held: "approvers", "A person holds the run; `tidegate resume` lifts it.", "tidegate resume ROLLOUT";
     Window: "time", "The next step may be entered only inside a window of the policy.", "wait for the window, or widen it in tidegate.yaml";
+    Webhook: "the team", "A webhook stands before the next step, and does not say good.", "look at the webhook, which the message names";
     Freeze: "operations", "A freeze of the policy bars every step.", "wait for its end, or end it in tidegate.yaml";
     Suspended: "the team", "The rollout has `suspend: true`.", "take `suspend: true` out of the rollout's file and push";
     Brake: "operations", "The brake in the cluster holds this rollout.", "take `all`, the namespace or the rollout out of the brake's ConfigMap (docs/operations.md)";

@@ -3,7 +3,7 @@
 use crate::budget::{Fate, tried, within};
 use crate::change::Text;
 use crate::world::id;
-use tidegate::analysis::call::{About, Call, Word, answer};
+use tidegate::analysis::call::{About, Asks, Call, Word, answer};
 use tidegate::analysis::reading::Reading;
 use tidegate::manifest::desired::WebhookCall;
 use tidegate::record::state::Time;
@@ -19,7 +19,7 @@ fn asked() -> Call {
             step: "tenth".parse().expect("a step"),
             revision: format!("v1:sha256:{}", "07".repeat(32)).parse().expect("64 digits"),
         },
-        check: "smoke".parse().expect("a name"),
+        asks: Asks::Check("smoke".parse().expect("a name")),
         since: at,
         at,
     }

@@ -52,7 +52,7 @@ spec:
     soak: 1h
     checks: [errors, smoke]
   - name: half
-    before: {approval: pullRequest, window: office-hours}
+    before: {approval: pullRequest, window: office-hours, webhook: {provider: tester}}
     expose: {weight: 50}
     soak: 1h
   promotion: {bake: 1m, before: {approval: pullRequest}}

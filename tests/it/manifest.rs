@@ -303,6 +303,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(PODINFO, "kind: Deployment", "kind: DaemonSet", "shop/podinfo", &[Code::Schema]),
     mistake(PODINFO, "httpRoute: podinfo", "httpRoute: other", "shop/podinfo", &[Code::TargetMissing]),
     mistake(PODINFO, "service: podinfo", "service: other", "shop/podinfo", &[Code::TargetMissing; 2]),
+    mistake(PODINFO, "before: {approval: pullRequest}", "before: {webhook: {provider: tester, url: 'https://evil.example'}}", "shop/podinfo", &[Code::UnknownField]),
     mistake(PODINFO, "before: {approval: pullRequest}", "before: {window: weekend}", "shop/podinfo", &[Code::WindowMissing]),
     mistake(PODINFO, "manifests: [podinfo.yaml]", "manifests: []", "shop/podinfo", &[Code::Schema]),
     mistake(PODINFO, "[podinfo.yaml]", "[podinfo.yaml, missing]", "shop/podinfo", &[Code::FileMissing]),

@@ -1,6 +1,6 @@
 //! How what is not tidegate behaves in a test: pods, gateways, measurements.
 
-use crate::analysis::call::Word;
+use crate::analysis::call::{Asks, Word};
 use crate::analysis::judge::{Inquiry, Range};
 use crate::analysis::reading::{Heard, Reading, Samples};
 use std::collections::BTreeMap;
@@ -32,9 +32,10 @@ pub(super) enum Metric {
 
 impl Metric {
     /// What a provider answers. To webhooks all that is measured is good.
-    pub(super) fn hear(self, question: &Inquiry) -> Heard {
+    pub(super) fn hear(self, question: &Inquiry, gate: &Reading<Word>) -> Heard {
         match question {
             Inquiry::Range(range) => Heard::Samples(range.clone(), self.read(range)),
+            Inquiry::Call(call) if call.asks == Asks::Gate => Heard::Word(call.clone(), gate.clone()),
             Inquiry::Call(call) => Heard::Word(call.clone(), self.word()),
         }
     }

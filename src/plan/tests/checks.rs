@@ -2,8 +2,9 @@
 
 use super::manifests::set;
 use super::world::{Metric, World};
+use crate::analysis::call::Word;
 use crate::analysis::judge::Inquiry;
-use crate::analysis::reading::Readings;
+use crate::analysis::reading::{Reading, Readings};
 use crate::manifest::decision::DecisionAction;
 
 /// A tenth and half, each measured every minute; the promotion waits for a person, and bakes measured.
@@ -239,4 +240,82 @@ fn x_11_a_restart_asks_a_webhook_the_same_question_again() {
     world.pass(30);
     assert_eq!(world.evidence.readings.words.keys().cloned().map(Inquiry::Call).collect::<Vec<_>>(), before);
     assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+/// The same way, with a webhook before the first step, before half and before the promotion.
+fn asked_for() -> World {
+    let gate = "before: {webhook: {provider: confirm}}";
+    let plan = MEASURED
+        .replace("{name: tenth,", &format!("{{name: tenth, {gate},"))
+        .replace("{name: half,", &format!("{{name: half, {gate},"))
+        .replace("before: {approval: pullRequest}", &gate.replace("confirm", "promote"));
+    let mut world = World::new(&plan, "1");
+    world.settle();
+    world.webhook = Reading::Said(Word::Hold("nobody has looked".to_owned()));
+    world.want(&plan, set("2"));
+    world.settle();
+    world
+}
+
+#[test]
+fn a_webhook_before_the_first_step_is_asked_until_it_says_good() {
+    let mut world = asked_for();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Webhook"]));
+    assert_eq!(world.record().conditions[0].message, "tenth waits for confirm, which holds (nobody has looked)");
+    world.webhook = Reading::Said(Word::Good);
+    world.pass(29);
+    assert_eq!(world.phase(), "Waiting", "it is asked every 30 s");
+    world.pass(1);
+    assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+#[test]
+fn c_16_a_webhook_that_denies_a_step_fails_no_run() {
+    let closed = [
+        (Reading::Said(Word::Bad("not today".to_owned())), "says bad (not today)"),
+        (Reading::Said(Word::Hold(String::new())), "holds"),
+        (Reading::Away("refused".to_owned()), "says nothing: provider confirm is away: refused"),
+        (Reading::Unusable("no JSON".to_owned()), "says nothing: no JSON"),
+    ];
+    for (says, told) in closed {
+        let mut world = asked_for();
+        world.webhook = Reading::Said(Word::Good);
+        world.pass(30);
+        world.webhook = says;
+        world.pass(306);
+        assert_eq!((world.phase().as_str(), world.weight()), ("Waiting(tenth)", 10));
+        assert_eq!(world.record().conditions[0].message, format!("half waits for confirm, which {told}"));
+        let seq = world.record().seq;
+        (0..60).for_each(|_| world.pass(60));
+        assert_eq!((world.record().seq, world.weight()), (seq, 10), "the same answer is no news for Git");
+        world.webhook = Reading::Said(Word::Good);
+        world.pass(30);
+        assert_eq!(world.phase(), "Progressing(half)");
+        assert_eq!(world.record().conditions, []);
+    }
+}
+
+#[test]
+fn c_15_a_run_that_waits_for_a_webhook_is_still_measured() {
+    let mut world = asked_for();
+    world.webhook = Reading::Said(Word::Good);
+    world.pass(30);
+    world.pass(306);
+    assert_eq!(world.phase(), "Progressing(half)");
+    world.webhook = Reading::Away("refused".to_owned());
+    world.pass(306);
+    assert_eq!((world.phase().as_str(), world.waits()), ("WaitingPromotion(half)", vec!["Webhook"]));
+    world.metric = Metric::Value(1.0);
+    world.pass(60);
+    assert_eq!(world.weight(), 0);
+}
+
+#[test]
+fn a_webhook_that_says_good_at_once_is_no_stop_in_the_record() {
+    let mut world = asked_for();
+    world.webhook = Reading::Said(Word::Good);
+    world.pass(30);
+    world.pass(306);
+    assert_eq!(world.phase(), "Progressing(half)");
+    assert!(!world.log.iter().any(|line| line.contains("waits before half")), "{:#?}", world.log);
 }
