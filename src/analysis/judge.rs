@@ -34,6 +34,16 @@ impl Inquiry {
             Self::Call(call) => &call.webhook.provider,
         }
     }
+
+    /// Whether both are questions of one check of a rollout, or of a gate before it, at whatever moments.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Range(one), Self::Range(other)) => one.query == other.query && one.interval == other.interval,
+            (Self::Call(one), Self::Call(other)) => one.asks == other.asks,
+            (Self::Range(_), Self::Call(_)) | (Self::Call(_), Self::Range(_)) => false,
+        }
+    }
 }
 
 /// The question for the values of a query at certain moments.

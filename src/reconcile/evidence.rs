@@ -72,7 +72,7 @@ struct Known {
     by_rollout: BTreeMap<RolloutId, Evidence>,
     /// What is on its way.
     asked: BTreeSet<Question>,
-    measuring: BTreeSet<(RolloutId, Inquiry)>,
+    measuring: BTreeMap<RolloutId, BTreeSet<Inquiry>>,
     /// What was applied in a dry run whose answer does not hold for good.
     again: BTreeMap<Question, (RolloutId, Need, Expects)>,
     /// Rollouts with news since they were last looked at.
@@ -140,13 +140,11 @@ impl Collector {
         });
     }
 
-    /// Asks the providers what a rollout's checks want to know, unless it is being asked already.
+    /// Asks the providers what a rollout's checks want to know. While an older question of the same check is on its way it
+    /// waits: a provider that is slow is not asked twice at a time.
     pub fn measure(&self, rollout: &RolloutId, questions: &[Inquiry]) {
         for question in questions {
-            let asked = (rollout.clone(), question.clone());
-            if !self.known().measuring.insert(asked.clone()) {
-                continue;
-            }
+            let Some(asked) = self.known().begin(rollout, question) else { continue };
             let provider = self.providers.get(question.provider()).cloned();
             let (clock, shared) = (self.clock.clone(), Arc::clone(&self.shared));
             self.spawn(async move {
@@ -272,9 +270,23 @@ impl Shared {
 }
 
 impl Known {
-    fn keep(&mut self, asked: (RolloutId, Inquiry), heard: Heard, now: Time) {
-        self.measuring.remove(&asked);
-        let (rollout, _) = asked;
+    /// The question, if it is to be asked now.
+    fn begin(&mut self, rollout: &RolloutId, question: &Inquiry) -> Option<(RolloutId, Inquiry)> {
+        let asked = self.measuring.entry(rollout.clone()).or_default();
+        let free = !asked.iter().any(|other| other.is_like(question));
+        free.then(|| {
+            asked.insert(question.clone());
+            (rollout.clone(), question.clone())
+        })
+    }
+
+    fn keep(&mut self, (rollout, question): (RolloutId, Inquiry), heard: Heard, now: Time) {
+        if let Some(asked) = self.measuring.get_mut(&rollout) {
+            asked.remove(&question);
+            if asked.is_empty() {
+                self.measuring.remove(&rollout);
+            }
+        }
         self.news.insert(rollout.clone());
         self.by_rollout.entry(rollout).or_default().readings.keep(heard, now);
     }
@@ -324,6 +336,9 @@ fn key_of(action: &Action) -> (ObjectRef, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::call::fixture::call;
+    use crate::analysis::call::{Asks, Call};
+    use crate::analysis::reading::Reading;
     use crate::manifest::object::Kind;
     use serde_json::Value;
 
@@ -357,6 +372,21 @@ mod tests {
         assert_eq!(known.news, [rollout()].into());
         take(&mut known, &need("x", Some("3")), Outcome::Done(None));
         assert_eq!((answers(&known), known.again.len()), (2, 0), "what is asked no more is not asked again either");
+    }
+
+    #[test]
+    fn of_one_check_one_question_is_under_way() {
+        let at = |seconds| Time::from_timestamp(seconds, 0).unwrap();
+        let mut known = Known::default();
+        let [old, new] = [60, 90].map(|seconds| Inquiry::Call(call(at(seconds))));
+        let gate = Inquiry::Call(Call { asks: Asks::Gate, ..call(at(60)) });
+        let asked = known.begin(&rollout(), &old).expect("nothing is under way");
+        assert_eq!([&old, &new].map(|question| known.begin(&rollout(), question)), [None, None]);
+        assert!(
+            known.begin(&rollout(), &gate).is_some() && known.begin(&"shop/other".parse().unwrap(), &old).is_some()
+        );
+        known.keep(asked, Heard::Word(call(at(60)), Reading::Away("refused".to_owned())), at(91));
+        assert_eq!(known.begin(&rollout(), &new), Some((rollout(), new)));
     }
 
     #[test]
