@@ -17,7 +17,6 @@ use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
 use tidegate::manifest::installation::{self, Installation};
 use tidegate::reconcile::clock::Clock;
-use tidegate::reconcile::evidence::Providers;
 use tidegate::reconcile::tick::Next;
 use tidegate::reconcile::world::World;
 use tokio::io::AsyncWriteExt;
@@ -59,12 +58,11 @@ impl Real {
 
     /// What a process works on that keeps its Git cache under that name.
     async fn world(&self, cache: &str) -> World {
-        let meter: Arc<dyn Provider> = Arc::new(Meter::default());
         let source = ClusterSource::KubeconfigFile(self.space.kubeconfig.clone());
         World {
             cluster: Cluster::connect(&source, &self.installation.instance).await.unwrap(),
             store: self.repository.store(cache),
-            providers: Providers::from([("bench".parse().unwrap(), meter)]),
+            providers: [("bench".parse().unwrap(), Provider::Prometheus(Arc::new(Meter::default())))].into(),
             clock: Clock::default(),
         }
     }

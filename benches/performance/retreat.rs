@@ -9,8 +9,9 @@ use futures::future::{BoxFuture, ready};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tidegate::analysis::judge::{Range, Reading};
-use tidegate::analysis::provider::Provider;
+use tidegate::analysis::judge::Range;
+use tidegate::analysis::provider::{Measures, Provider};
+use tidegate::analysis::reading::{self, Reading};
 use tidegate::reconcile::controller::{self, Once, Options};
 use tidegate::sim::kube_api::resource::Resource;
 use tidegate::sim::kube_api::{Seen, Verb, Verdict, What};
@@ -28,8 +29,8 @@ pub(crate) struct Meter {
     doomed: Mutex<BTreeMap<String, Option<Instant>>>,
 }
 
-impl Provider for Meter {
-    fn read<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Reading> {
+impl Measures for Meter {
+    fn read<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Reading<reading::Samples>> {
         let mut doomed = self.doomed.lock().unwrap();
         let value = doomed.get_mut(&range.query.query).map_or(0.0, |told| {
             told.get_or_insert_with(Instant::now);
@@ -41,7 +42,7 @@ impl Provider for Meter {
             samples.insert(at, value);
             at += range.interval.delta();
         }
-        Box::pin(ready(Reading::Samples(samples)))
+        Box::pin(ready(Reading::Said(samples)))
     }
 }
 
@@ -58,7 +59,7 @@ pub(crate) async fn measure() -> Vec<Finding> {
     let fleet = Fleet { routed: RUNS, ..Fleet::new("n", 20, RUNS) };
     let mut sim = Sim::of(&fleet);
     let meter = Arc::new(Meter::default());
-    sim.providers.insert("bench".parse().unwrap(), meter.clone());
+    sim.providers.insert("bench".parse().unwrap(), Provider::Prometheus(meter.clone()));
     sim.installation.repository.poll = Duration::from_secs(5);
     let options = |once| Options { once, listen: None, identity: "one".to_owned() };
     let once = options(Once::Yes { timeout: PATIENCE });

@@ -4,7 +4,7 @@ use crate::manifest::desired::{Gates, Plan};
 use crate::manifest::ids::StepName;
 
 /// The gates of a step without any.
-static NONE: Gates = Gates { approval: None, window: None };
+static NONE: Gates = Gates { approval: None, window: None, webhook: None };
 
 /// A step's place among those that have gates: the phases in their order, then the promotion. *prepare* stands with the
 /// first of them, *shift* with the promotion.

@@ -7,6 +7,7 @@ use super::ids::{
     SetId, StepName,
 };
 use super::object::{Kind, Object, ObjectRef};
+use super::raw;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,7 +65,7 @@ pub struct Plan {
     pub on_failure: OnFailure,
     /// How long a workload may take to become ready.
     pub progress_deadline: Span,
-    /// What measurements have to say, by the names that steps use.
+    /// What has to hold, by the names that steps use.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checks: BTreeMap<CheckName, Check>,
 }
@@ -183,13 +184,17 @@ pub struct Gates {
     /// A window of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<ScheduleName>,
+    /// The word of a webhook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<WebhookCall>,
 }
 
 impl Gates {
     /// Whether nothing has to be open.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.approval.is_none() && self.window.is_none()
+        let Self { approval, window, webhook } = self;
+        approval.is_none() && window.is_none() && webhook.is_none()
     }
 }
 
@@ -215,28 +220,89 @@ pub struct Promotion {
     pub checks: Vec<CheckName>,
 }
 
-/// A measurement that tells whether a version is good.
+/// What tells whether a version is good: a question about the whole exposure of the step, so that no counter has to be kept.
 ///
-/// It is a range query over the whole exposure of the step, so that no counter has to be kept.
+/// A plan stores it in the shape in which people write it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(try_from = "raw::Check", into = "raw::Check")]
 pub struct Check {
+    /// What has to hold.
+    pub criterion: Criterion,
+    /// The time between two samples, or two questions; the first is due that long after the step was reached.
+    pub interval: Span,
+    /// What it means that nothing can be told at the end of the soak.
+    pub on_no_data: OnNoData,
+}
+
+/// What has to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Criterion {
+    /// The samples of a query are within bounds.
+    Prometheus(Bounds),
+    /// A webhook says so.
+    Webhook(WebhookCall),
+}
+
+/// The bounds of what is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bounds {
     /// What is measured.
-    pub prometheus: PrometheusQuery,
+    pub query: PrometheusQuery,
     /// The largest value that is good.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<Bound>,
     /// The smallest value that is good.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<Bound>,
-    /// The time between two samples; the first is taken that long after the step was reached.
-    pub interval: Span,
     /// How many samples there must be before the version counts as good.
     pub min_samples: u32,
     /// How many samples may be out of bounds.
     pub failure_limit: u32,
-    /// What too few samples at the end of the soak mean.
-    pub on_no_data: OnNoData,
+}
+
+impl TryFrom<raw::Check> for Check {
+    type Error = &'static str;
+
+    fn try_from(check: raw::Check) -> Result<Self, &'static str> {
+        let raw::Check { prometheus, webhook, max, min, interval, min_samples, failure_limit, on_no_data } = check;
+        let criterion = match (prometheus, webhook, (max, min, min_samples, failure_limit)) {
+            (Some(query), None, _) => Criterion::Prometheus(Bounds {
+                query,
+                max,
+                min,
+                min_samples: min_samples.unwrap_or(1),
+                failure_limit: failure_limit.unwrap_or(0),
+            }),
+            (None, Some(webhook), (None, None, None, None)) => Criterion::Webhook(webhook),
+            (None, Some(_), _) => return Err("a webhook has no bounds and no samples"),
+            (Some(_), Some(_), _) | (None, None, _) => return Err("a check asks either a prometheus or a webhook"),
+        };
+        Ok(Self { criterion, interval, on_no_data })
+    }
+}
+
+impl From<Check> for raw::Check {
+    fn from(Check { criterion, interval, on_no_data }: Check) -> Self {
+        let blank = Self {
+            prometheus: None,
+            webhook: None,
+            max: None,
+            min: None,
+            interval,
+            min_samples: None,
+            failure_limit: None,
+            on_no_data,
+        };
+        match criterion {
+            Criterion::Prometheus(Bounds { query, max, min, min_samples, failure_limit }) => Self {
+                prometheus: Some(query),
+                max,
+                min,
+                min_samples: Some(min_samples),
+                failure_limit: Some(failure_limit),
+                ..blank
+            },
+            Criterion::Webhook(webhook) => Self { webhook: Some(webhook), ..blank },
+        }
+    }
 }
 
 /// A query to a Prometheus: one series.
@@ -250,11 +316,23 @@ pub struct PrometheusQuery {
     pub query: String,
 }
 
-/// What too few samples at the end of the soak mean.
+/// A question to a webhook, which judges by itself.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WebhookCall {
+    /// The provider, as the installation calls it.
+    pub provider: ProviderName,
+    /// Texts that it is sent, such as the name of a test.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 32, "additionalProperties" = {"type": "string", "maxLength": 1024}))]
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// What it means that nothing can be told at the end of the soak: too few samples, or a webhook that says `hold`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnNoData {
-    /// Nothing: the step waits for more.
+    /// Nothing: the step goes on waiting.
     #[default]
     Hold,
     /// That the version is bad.

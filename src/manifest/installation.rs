@@ -24,9 +24,18 @@ pub struct Installation {
     /// Its clusters.
     pub clusters: BTreeMap<ClusterName, Cluster>,
     /// Who answers the questions of checks.
-    pub providers: BTreeMap<ProviderName, Prometheus>,
+    pub providers: BTreeMap<ProviderName, Provider>,
     /// The most that any policy may allow.
     pub caps: Caps,
+}
+
+/// Who answers the questions of checks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Provider {
+    /// With measurements.
+    Prometheus(Prometheus),
+    /// By its own judgement.
+    Webhook(Webhook),
 }
 
 /// A Prometheus, or what speaks its query API.
@@ -36,6 +45,17 @@ pub struct Prometheus {
     pub url: Url,
     /// The file with the credentials.
     pub credentials_file: Option<PathBuf>,
+}
+
+/// A webhook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// http or https, without a user or password: what is asked.
+    pub url: Url,
+    /// The file with the credentials.
+    pub credentials_file: Option<PathBuf>,
+    /// The file with the key that questions are signed with.
+    pub hmac_key_file: Option<PathBuf>,
 }
 
 /// Where desired state and the record are.
@@ -130,14 +150,21 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
             return Err(found);
         }
     };
-    let mut measuring = BTreeMap::new();
-    for (name, raw::Provider { prometheus: raw::Prometheus { url, credentials_file } }) in providers {
-        match http_url(&url) {
-            Ok(url) => {
-                measuring.insert(name, Prometheus { url, credentials_file: credentials_file.map(PathBuf::from) });
+    let mut answering = BTreeMap::new();
+    for (name, asked) in providers {
+        match provider(asked) {
+            Ok(provider) => drop(answering.insert(name, provider)),
+            Err(Unclear::Kind) => {
+                let pointer = format!("/spec/providers/{name}");
+                at(
+                    &pointer,
+                    Code::Schema,
+                    "it is not clear what this provider is",
+                    "exactly one of prometheus and webhook",
+                );
             }
-            Err(why) => {
-                at(&format!("/spec/providers/{name}/prometheus/url"), Code::Url, &why, "https://HOST or http://HOST");
+            Err(Unclear::Url { of, why }) => {
+                at(&format!("/spec/providers/{name}/{of}/url"), Code::Url, &why, "https://HOST or http://HOST");
             }
         }
     }
@@ -152,7 +179,29 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         forge: repository.forge.kind,
     };
     let caps = Caps::new(caps.namespaces, caps.kinds);
-    Ok(Installation { instance, repository, clusters: reached, providers: measuring, caps })
+    Ok(Installation { instance, repository, clusters: reached, providers: answering, caps })
+}
+
+/// Why a provider cannot be used.
+enum Unclear {
+    Kind,
+    Url { of: &'static str, why: String },
+}
+
+fn provider(raw::Provider { prometheus, webhook }: raw::Provider) -> Result<Provider, Unclear> {
+    let address = |of, url: &str| http_url(url).map_err(|why| Unclear::Url { of, why });
+    match (prometheus, webhook) {
+        (Some(raw::Prometheus { url, credentials_file }), None) => Ok(Provider::Prometheus(Prometheus {
+            url: address("prometheus", &url)?,
+            credentials_file: credentials_file.map(PathBuf::from),
+        })),
+        (None, Some(raw::Webhook { url, credentials_file, hmac_key_file })) => Ok(Provider::Webhook(Webhook {
+            url: address("webhook", &url)?,
+            credentials_file: credentials_file.map(PathBuf::from),
+            hmac_key_file: hmac_key_file.map(PathBuf::from),
+        })),
+        (Some(_), Some(_)) | (None, None) => Err(Unclear::Kind),
+    }
 }
 
 /// A URL that libgit2 cannot take for anything else (CVE-2017-1000117 and its kin).
@@ -241,7 +290,7 @@ pub fn check_path(text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cluster, Code, check_branch, check_url, parse};
+    use super::{Cluster, Code, Provider, check_branch, check_url, parse};
 
     const GOOD: &str = "\
 apiVersion: tidegate.io/v1alpha1
@@ -305,20 +354,34 @@ spec:
 
     #[test]
     fn providers_have_plain_addresses_and_secrets_in_files() {
-        let with = |prometheus: &str| {
-            let text = format!("{GOOD}  providers: {{main: {{prometheus: {{{prometheus}}}}}}}\n");
-            parse(&"installation.yaml".parse().unwrap(), text.as_bytes())
+        let with = |provider: &str| {
+            let text = format!("{GOOD}  providers: {{main: {{{provider}}}}}\n");
+            let read = parse(&"installation.yaml".parse().unwrap(), text.as_bytes());
+            read.map(|installation| installation.providers[&"main".parse().unwrap()].clone())
         };
-        let main = with("url: \"http://prometheus.example.test:9090\", credentialsFile: /etc/p").unwrap().providers;
-        let main = &main[&"main".parse().unwrap()];
+        let main = with("prometheus: {url: \"http://prometheus.example.test:9090\", credentialsFile: /etc/p}");
+        let Ok(Provider::Prometheus(main)) = main else { panic!("{main:?}") };
         assert_eq!(main.url.as_str(), "http://prometheus.example.test:9090/");
         assert_eq!(main.credentials_file.as_deref(), Some(std::path::Path::new("/etc/p")));
-        for bad in ["http://ana:pa55@p", "prometheus:9090", "https://p?a=pa55", "file:///etc", ""] {
-            let errors = with(&format!("url: \"{bad}\"")).unwrap_err();
-            assert_eq!(errors.iter().map(|d| (d.line, d.code)).collect::<Vec<_>>(), [(8, Code::Url)], "{bad}");
+        let main = with("webhook: {url: \"https://tester.example.test/check\", hmacKeyFile: /etc/key}");
+        let Ok(Provider::Webhook(main)) = main else { panic!("{main:?}") };
+        assert_eq!((main.url.as_str(), main.credentials_file), ("https://tester.example.test/check", None));
+        assert_eq!(main.hmac_key_file.as_deref(), Some(std::path::Path::new("/etc/key")));
+        let mistakes = |provider: &str| {
+            let errors = with(provider).unwrap_err();
             assert!(!format!("{errors:?}").contains("pa55@"), "{errors:?}");
+            errors.iter().map(|d| (d.line, d.code)).collect::<Vec<_>>()
+        };
+        for kind in ["prometheus", "webhook"] {
+            for bad in ["http://ana:pa55@p", "prometheus:9090", "https://p?a=pa55", "file:///etc", ""] {
+                assert_eq!(mistakes(&format!("{kind}: {{url: \"{bad}\"}}")), [(8, Code::Url)], "{bad}");
+            }
+            let relative = format!("{kind}: {{url: \"http://p\", credentialsFile: relative}}");
+            assert_eq!(mistakes(&relative), [(8, Code::Schema)]);
         }
-        assert!(with("url: \"http://p\", credentialsFile: relative").is_err());
+        for unclear in ["", "prometheus: {url: \"http://p\"}, webhook: {url: \"http://p\"}"] {
+            assert_eq!(mistakes(unclear), [(8, Code::Schema)], "{unclear}");
+        }
     }
 
     #[test]

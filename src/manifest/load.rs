@@ -338,9 +338,13 @@ fn router(raw::Traffic { gateway_api, replicas, service, .. }: &raw::Traffic) ->
     named.next().filter(|_| named.next().is_none())
 }
 
-/// The plan that the file describes; `None` where the router is not exactly one.
+/// The plan that the file describes; `None` where the router, or what a check asks, is not exactly one.
 fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
-    let gates = |raw::Gates { approval, window }: &raw::Gates| Gates { approval: *approval, window: window.clone() };
+    let gates = |raw::Gates { approval, window, webhook }: &raw::Gates| Gates {
+        approval: *approval,
+        window: window.clone(),
+        webhook: webhook.clone(),
+    };
     let traffic = match &spec.traffic {
         None => None,
         Some(traffic) => {
@@ -359,6 +363,8 @@ fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
         soak: *soak,
         checks: checks.clone(),
     };
+    let known = spec.checks.iter().map(|(name, check)| Some((name.clone(), Check::try_from(check.clone()).ok()?)));
+    let known: BTreeMap<_, _> = known.collect::<Option<_>>()?;
     let raw::Promotion { before, bake, checks } = &spec.promotion;
     let raw::Target { kind, name, layout } = spec.target.clone();
     Some(Plan {
@@ -368,11 +374,6 @@ fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
         promotion: Promotion { before: gates(before), bake: *bake, checks: checks.clone() },
         on_failure: OnFailure { revert: spec.on_failure.revert },
         progress_deadline: spec.progress_deadline,
-        checks: spec.checks.iter().map(|(name, check)| (name.clone(), measured(check))).collect(),
+        checks: known,
     })
-}
-
-fn measured(check: &raw::Check) -> Check {
-    let raw::Check { prometheus, max, min, interval, min_samples, failure_limit, on_no_data } = check.clone();
-    Check { prometheus, max, min, interval, min_samples, failure_limit, on_no_data }
 }

@@ -6,11 +6,11 @@
 mod installation;
 mod policy;
 
-use super::desired::{Approval, Bound, Layout, OnNoData, PrometheusQuery, Revert, TargetKind};
+use super::desired::{Approval, Bound, Layout, OnNoData, PrometheusQuery, Revert, TargetKind, WebhookCall};
 use super::duration::Span;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
 pub use installation::{
-    Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Prometheus, Provider, Repository,
+    Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Prometheus, Provider, Repository, Webhook,
 };
 pub use policy::{Freeze, Limits, Login, PolicySpec, Schedule, Tenant};
 use schemars::JsonSchema;
@@ -107,7 +107,7 @@ pub struct RolloutSpec {
     /// The way from the last phase to the new stable version.
     #[serde(default)]
     pub promotion: Promotion,
-    /// What measurements have to say, by names that phases and the promotion use.
+    /// What has to hold, by names that phases and the promotion use.
     #[serde(default)]
     #[schemars(extend("maxProperties" = 50))]
     pub checks: BTreeMap<CheckName, Check>,
@@ -225,6 +225,10 @@ pub struct Gates {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ScheduleName")]
     pub window: Option<ScheduleName>,
+    /// The word of a webhook, asked while the step is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "WebhookCall")]
+    pub webhook: Option<WebhookCall>,
 }
 
 /// What a phase exposes to the new version.
@@ -277,14 +281,20 @@ pub struct Promotion {
     pub checks: Vec<CheckName>,
 }
 
-/// A measurement that tells whether a version is good: a query, and at least one of `max` and `min`.
+/// What tells whether a version is good: exactly one of `prometheus`, with `max`, `min` or both, and `webhook`.
 ///
 /// It is asked over the whole time that the step has been in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Check {
     /// A query to a Prometheus.
-    pub prometheus: PrometheusQuery,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PrometheusQuery")]
+    pub prometheus: Option<PrometheusQuery>,
+    /// A question to a webhook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "WebhookCall")]
+    pub webhook: Option<WebhookCall>,
     /// The largest value that is good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "f64")]
@@ -293,28 +303,24 @@ pub struct Check {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "f64")]
     pub min: Option<Bound>,
-    /// The time between two samples; the first is taken that long after the step is in force.
+    /// The time between two samples, or two questions; the first is due that long after the step is in force.
     #[serde(default = "default_interval")]
     pub interval: Span,
-    /// How many samples there must be before the version counts as good.
-    #[serde(default = "default_min_samples")]
-    #[schemars(range(min = 1, max = 1000))]
-    pub min_samples: u32,
-    /// How many samples may be out of bounds.
-    #[serde(default)]
-    #[schemars(range(max = 1000))]
-    pub failure_limit: u32,
-    /// What too few samples at the end of the soak mean.
+    /// With `prometheus`: how many samples there must be before the version counts as good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32", range(min = 1, max = 1000), extend("default" = 1))]
+    pub min_samples: Option<u32>,
+    /// With `prometheus`: how many samples may be out of bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32", range(max = 1000), extend("default" = 0))]
+    pub failure_limit: Option<u32>,
+    /// What it means that nothing can be told at the end of the soak: too few samples, or a webhook that says `hold`.
     #[serde(default)]
     pub on_no_data: OnNoData,
 }
 
 fn default_interval() -> Span {
     Span::from_secs(60)
-}
-
-fn default_min_samples() -> u32 {
-    1
 }
 
 /// Going back to a version that was promoted before.

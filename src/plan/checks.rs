@@ -3,7 +3,8 @@
 use super::draft::Draft;
 use super::procedure::{self, Step};
 use super::report::{Reason, Wait};
-use crate::analysis::judge::{Range, Verdict, judge};
+use crate::analysis::call::About;
+use crate::analysis::judge::{self, Inquiry, Known, Verdict};
 use crate::manifest::desired::{Check, OnNoData, Plan};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::CheckName;
@@ -18,7 +19,7 @@ pub struct Measured {
     /// What keeps the step from being done, once its soak is over.
     pub waits: Vec<Wait>,
     /// The questions whose answers are not there yet.
-    pub questions: Vec<Range>,
+    pub questions: Vec<Inquiry>,
     /// When the next question is due.
     pub next: Option<Time>,
 }
@@ -42,6 +43,7 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         return measured;
     }
     let since = exposed + Span::from_secs(procedure::settle(plan, step)).delta();
+    let about = draft.about(run, &step.name);
     for name in &step.checks {
         // A plan that was pinned by a version that knew other checks: nothing says that the version is good.
         let Some(check) = plan.checks.get(name) else {
@@ -50,7 +52,7 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
                 .push(Wait::new(Reason::Inconclusive, format!("{}: nobody wrote the check {name}", step.name)));
             continue;
         };
-        one(draft, &mut measured, step, name, check, since, soak);
+        one(draft, &mut measured, &about, name, check, since, soak);
     }
     measured
 }
@@ -58,42 +60,35 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
 fn one(
     draft: &Draft<'_>,
     measured: &mut Measured,
-    step: &Step,
+    about: &About,
     name: &CheckName,
     check: &Check,
     since: Time,
     soak: Soak,
 ) {
-    let next = Range::next(check, since, draft.now());
+    let (step, now) = (&about.step, draft.now());
+    let next = judge::next(check, since, now);
     measured.next = Some(measured.next.map_or(next, |other| other.min(next)));
-    let verdict = match Range::of(check, since, draft.now()) {
-        None => Verdict::TooFew(0),
-        Some(range) => match draft.input.evidence.readings.get(&range) {
-            Some(reading) => judge(check, &range, &reading.reading),
-            None => {
-                let asked = format!("{}: {name} is being asked for", step.name);
-                measured.questions.push(range);
-                measured.waits.push(Wait::new(Reason::Evidence, asked));
-                return;
-            }
-        },
+    let verdict = match judge::look(check, name, about, since, now, &draft.input.evidence.readings) {
+        Known::Says(verdict) => verdict,
+        Known::Lacks(question) => {
+            measured.questions.push(question);
+            measured.waits.push(Wait::new(Reason::Evidence, format!("{step}: {name} is being asked for")));
+            return;
+        }
     };
     let why = match (verdict, check.on_no_data, soak) {
-        (Verdict::Good, _, _) | (Verdict::TooFew(_), OnNoData::Pass, _) => return,
+        (Verdict::Good, _, _) | (Verdict::Undecided(_), OnNoData::Pass, _) => return,
         (Verdict::Bad(why), _, _) => {
-            measured.bad.get_or_insert(format!("{}: {name}: {}", step.name, plain(&why)));
+            measured.bad.get_or_insert(format!("{step}: {name}: {}", plain(&why)));
             return;
         }
-        (Verdict::TooFew(found), OnNoData::Fail, Soak::Over) => {
-            let why =
-                format!("{}: {name} has {found} of {} samples at the end of the soak", step.name, check.min_samples);
-            measured.bad.get_or_insert(why);
+        (Verdict::Undecided(why), OnNoData::Fail, Soak::Over) => {
+            measured.bad.get_or_insert(format!("{step}: {name} {why} at the end of the soak"));
             return;
         }
-        (Verdict::TooFew(found), OnNoData::Hold | OnNoData::Fail, _) => {
-            format!("{}: {name} has {found} of {} samples", step.name, check.min_samples)
-        }
-        (Verdict::Unknown(why), _, _) => format!("{}: {name} has no result: {}", step.name, plain(&why)),
+        (Verdict::Undecided(why), OnNoData::Hold | OnNoData::Fail, _) => format!("{step}: {name} {why}"),
+        (Verdict::Unknown(why), _, _) => format!("{step}: {name} has no result: {}", plain(&why)),
     };
     let act = format!("tidegate skip {0}, or tidegate abort {0}", draft.input.id);
     measured.waits.push(Wait::new(Reason::Inconclusive, why).act(act));

@@ -7,9 +7,10 @@ use super::evidence::Need;
 use super::input::{Desired, Input};
 use super::procedure::Roles;
 use super::report::{Reason, Wait};
-use crate::analysis::judge::Range;
+use crate::analysis::call::About;
+use crate::analysis::judge::Inquiry;
 use crate::manifest::desired::{Plan, Rollout};
-use crate::manifest::ids::{CommitId, SetId};
+use crate::manifest::ids::{CommitId, SetId, StepName};
 use crate::manifest::object::Object;
 use crate::record::posture::Posture;
 use crate::record::state::{ClusterState, Condition, Owned, Phase, RolloutState, Run, Time};
@@ -55,8 +56,8 @@ pub struct RolloutPlan {
     pub waits: Vec<Wait>,
     /// The dry runs that it wants answered.
     pub needs: Vec<Need>,
-    /// The measurements that it wants.
-    pub questions: Vec<Range>,
+    /// What its checks want to know.
+    pub questions: Vec<Inquiry>,
     /// When it wants to be looked at again, if nothing happens before.
     pub wake_at: Option<Time>,
 }
@@ -90,8 +91,8 @@ pub struct Draft<'a> {
     pub waits: Vec<Wait>,
     /// The dry runs that it wants answered.
     pub needs: Vec<Need>,
-    /// The measurements that it wants.
-    pub questions: Vec<Range>,
+    /// What its checks want to know.
+    pub questions: Vec<Inquiry>,
     wake_at: Option<Time>,
     manager: String,
     owner: String,
@@ -188,6 +189,13 @@ impl<'a> Draft<'a> {
     pub fn roles(&self, run: &Run) -> Roles {
         let baseline = run.baseline.get(&self.input.me.cluster).copied().unwrap_or(0);
         Roles::of(run, self.state.promoted.as_ref(), baseline)
+    }
+
+    /// What a webhook is asked about.
+    #[must_use]
+    pub fn about(&self, run: &Run, step: &StepName) -> About {
+        let rollout = self.input.id.clone();
+        About { rollout, run: run.id.clone(), step: step.clone(), revision: run.revision.clone() }
     }
 
     /// The plan that is in force: the run's, else main's.
@@ -384,11 +392,17 @@ fn fallback_set<'b>(draft: &'b Draft<'_>) -> &'b SetId {
     draft.wanted().map_or(&NONE, |rollout| &rollout.set.id)
 }
 
-/// Reasons that are learned from what the API server answers.
-const ANSWERS: [Reason; 5] =
-    [Reason::AdoptionDiffers, Reason::FieldConflict, Reason::Forbidden, Reason::CrdMissing, Reason::Inconclusive];
+/// Reasons that are learned from what the API server, or a provider, answers.
+const ANSWERS: [Reason; 6] = [
+    Reason::AdoptionDiffers,
+    Reason::FieldConflict,
+    Reason::Forbidden,
+    Reason::CrdMissing,
+    Reason::Inconclusive,
+    Reason::Webhook,
+];
 /// Reasons whose messages hold what others said, or what is live at the moment: both may be new at each look.
-const TALKATIVE: [Reason; 9] = [
+const TALKATIVE: [Reason; 10] = [
     Reason::AdoptionDiffers,
     Reason::Drifted,
     Reason::LoweredByHand,
@@ -398,6 +412,7 @@ const TALKATIVE: [Reason; 9] = [
     Reason::CrdMissing,
     Reason::RouteUnknown,
     Reason::Inconclusive,
+    Reason::Webhook,
 ];
 
 /// What of a condition is worth a commit: not what changes from look to look, nor an end that moves.
@@ -432,6 +447,7 @@ fn lasting(reason: Reason) -> bool {
             | Reason::Denied
             | Reason::Held
             | Reason::Window
+            | Reason::Webhook
             | Reason::Freeze
             | Reason::Suspended
             | Reason::Brake

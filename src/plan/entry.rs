@@ -9,14 +9,16 @@ use super::forward;
 use super::input::{Git, MayStart};
 use super::procedure::{Stage, Step};
 use super::report::{Reason, Wait};
+use crate::analysis::judge::{self, Known, Verdict};
 use crate::gate::approval;
 use crate::gate::schedule::WindowState;
-use crate::manifest::desired::{Plan, Suspend};
+use crate::manifest::desired::{Plan, Suspend, WebhookCall};
 use crate::manifest::ids::StepName;
 use crate::record::branches::{Asks, Head};
 use crate::record::history;
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Phase, Pull, Rest, RoleName, Route, Run, Standing, Stop};
+use crate::record::text::plain;
 use crate::rules::{Rule, holds};
 use crate::target::inplace;
 use std::sync::Arc;
@@ -102,7 +104,12 @@ pub fn advance(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: &Step, 
         forward::enter(draft, run, next, format!("{} → {}{}", at.step, next.name, exposure(next)));
         return;
     }
+    let asking = waits.iter().all(|wait| wait.reason == Reason::Evidence);
     draft.waits.extend(waits);
+    if asking {
+        // In a moment it is known whether the run has to wait.
+        return;
+    }
     let since = draft.now();
     let waiting = match next.stage {
         Stage::Progressing => Phase::Waiting { at: Some(at.clone()), next: next.name.clone(), since },
@@ -155,11 +162,31 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
             },
         }
     }
+    let through = approval::asked_as(plan, &step.name).unwrap_or_else(|| StepName::fixed("promotion"));
     if step.before.approval.is_some() {
-        let through = approval::asked_as(plan, &step.name).unwrap_or_else(|| StepName::fixed("promotion"));
         waits.extend(approved(draft, plan, run, &through));
     }
+    waits.extend(step.before.webhook.as_ref().and_then(|webhook| called(draft, run, &through, webhook)));
     waits
+}
+
+/// The word of a webhook for a step. Whatever it says, it speaks against no version (C-16).
+fn called(draft: &mut Draft<'_>, run: &Run, through: &StepName, webhook: &WebhookCall) -> Option<Wait> {
+    let since = draft.state.phase.stop().map_or(run.started, |stop| stop.clock.entered);
+    let readings = &draft.input.evidence.readings;
+    let (known, next) = judge::gate(webhook, draft.about(run, through), since, draft.now(), readings);
+    draft.wake(next);
+    let why = match known {
+        Known::Lacks(question) => {
+            draft.questions.push(question);
+            return Some(Wait::new(Reason::Evidence, format!("{through}: the webhook is being asked")));
+        }
+        Known::Says(Verdict::Good) => return None,
+        Known::Says(Verdict::Bad(why)) => format!("says bad ({why})"),
+        Known::Says(Verdict::Undecided(why)) => why,
+        Known::Says(Verdict::Unknown(why)) => format!("says nothing: {why}"),
+    };
+    Some(Wait::new(Reason::Webhook, format!("{through} waits for {}, which {}", webhook.provider, plain(&why))))
 }
 
 /// What bars entry to prepare, a phase, shift and a direct change alike: suspend, freeze, brake, a file that cannot be read.

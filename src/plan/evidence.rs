@@ -1,6 +1,6 @@
 //! Evidence: what collectors brought, kept with the exact question, so that an old answer is never taken for a new one.
 
-use crate::analysis::judge::{Range, Reading};
+use crate::analysis::reading::Readings;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, RunId, SetId};
 use crate::manifest::object::{Object, ObjectRef};
@@ -50,15 +50,6 @@ pub struct Entangled {
     pub files: BTreeSet<RepoPath>,
 }
 
-/// What a provider of metrics said.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Measurement {
-    /// What it said.
-    pub reading: Reading,
-    /// When.
-    pub at: Time,
-}
-
 /// What is known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
@@ -68,6 +59,6 @@ pub struct Evidence {
     pub writes: BTreeMap<(ObjectRef, String), Answer>,
     /// The request to undo a run's change on main that could not be made.
     pub entangled: Option<Entangled>,
-    /// Measurements, by the exact question.
-    pub readings: BTreeMap<Range, Measurement>,
+    /// What was said to the questions of checks.
+    pub readings: Readings,
 }

@@ -69,13 +69,14 @@ reasons! {
     Denied: "approvers", "A person said no; nothing is asked again before `tidegate resume`.", "tidegate resume ROLLOUT, or: tidegate abort ROLLOUT";
     Held: "approvers", "A person holds the run; `tidegate resume` lifts it.", "tidegate resume ROLLOUT";
     Window: "time", "The next step may be entered only inside a window of the policy.", "wait for the window, or widen it in tidegate.yaml";
+    Webhook: "the team", "A webhook stands before the next step, and does not say good.", "look at the webhook, which the message names";
     Freeze: "operations", "A freeze of the policy bars every step.", "wait for its end, or end it in tidegate.yaml";
     Suspended: "the team", "The rollout has `suspend: true`.", "take `suspend: true` out of the rollout's file and push";
     Brake: "operations", "The brake in the cluster holds this rollout.", "take `all`, the namespace or the rollout out of the brake's ConfigMap (docs/operations.md)";
     Concurrency: "operations", "As many runs are open as the policy allows.", "wait for another run to end, or raise limits.maxConcurrentRuns in tidegate.yaml";
     Soak: "time", "The step has to stay exposed for its soak time.", "";
-    Evidence: "tidegate", "Answers are on their way: dry runs, measurements.", "";
-    Inconclusive: "the team", "A check has no result: too few samples, or its provider is away.", "look at the provider and at the query of the check; tidegate skip ROLLOUT goes on without it";
+    Evidence: "tidegate", "Answers are on their way: dry runs, measurements, webhooks.", "";
+    Inconclusive: "the team", "A check has no result: too few samples, a webhook that holds, or a provider that is away.", "look at the check's provider, and at its query; tidegate skip ROLLOUT goes on without it";
     Writing: "tidegate", "Objects are being written.", "";
     CandidateNotReady: "the team", "The candidate's pods are not ready yet.", "look at the candidate's pods: kubectl describe, kubectl logs";
     StableNotReady: "the team", "The stable version's pods are not ready.", "look at the stable version's pods: kubectl describe, kubectl logs";

@@ -10,7 +10,7 @@ use super::source::{Branches, Source, View};
 use super::table::Table;
 use super::tick::{Next, Term};
 use super::world::{self, World};
-use crate::analysis::prometheus::NoClient;
+use crate::analysis::http::NoClient;
 use crate::cluster::chance::random;
 use crate::cluster::connection::ClusterError;
 use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing};

@@ -1,16 +1,17 @@
-//! Evidence: dry runs asked of the API server and measurements asked of their providers, each in a task of its own, and what
+//! Evidence: dry runs asked of the API server and questions of checks asked of providers, each in a task of its own, and what
 //! came of writes and of requests to people that did not succeed.
 //!
 //! A tick never waits for any of it. An answer is kept with its exact question, by rollout, until that rollout is settled.
 
 use super::clock::Clock;
-use crate::analysis::judge::{Range, Reading};
-use crate::analysis::provider::Provider;
+use crate::analysis::judge::Inquiry;
+use crate::analysis::provider::{Provider, ask};
+use crate::analysis::reading::Heard;
 use crate::cluster::client::Cluster;
 use crate::manifest::ids::{ProviderName, RolloutId};
 use crate::manifest::object::{APPLIED, Object, ObjectRef};
 use crate::plan::action::{Action, Expects, Verb};
-use crate::plan::evidence::{Answer, Entangled, Evidence, Measurement, Need, Question};
+use crate::plan::evidence::{Answer, Entangled, Evidence, Need, Question};
 use crate::record::state::Time;
 use crate::report::metrics::outcome_label;
 use crate::target::live::{LiveState, Outcome};
@@ -20,13 +21,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
 
 /// How many questions may be under way at once: to the API server, and to all providers together.
 const AT_ONCE: usize = 8;
 /// For how long a provider may think.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// For how long a measurement is not tried again that brought nothing.
+/// For how long a provider is not asked again that said nothing.
 const AGAIN: TimeDelta = TimeDelta::seconds(5);
 /// How many answers of one rollout are kept; a set with more objects asks again for the oldest.
 const KEPT: usize = 256;
@@ -47,7 +47,7 @@ fn lifetime(outcome: &Outcome) -> Option<TimeDelta> {
 }
 
 /// Who answers the questions of checks, by the name that the installation gives it.
-pub type Providers = BTreeMap<ProviderName, Arc<dyn Provider>>;
+pub type Providers = BTreeMap<ProviderName, Provider>;
 
 /// What is known, and what is being asked.
 pub struct Collector {
@@ -72,7 +72,7 @@ struct Known {
     by_rollout: BTreeMap<RolloutId, Evidence>,
     /// What is on its way.
     asked: BTreeSet<Question>,
-    measuring: BTreeSet<(RolloutId, Range)>,
+    measuring: BTreeMap<RolloutId, BTreeSet<Inquiry>>,
     /// What was applied in a dry run whose answer does not hold for good.
     again: BTreeMap<Question, (RolloutId, Need, Expects)>,
     /// Rollouts with news since a tick looked at them, and since anybody did.
@@ -143,26 +143,18 @@ impl Collector {
         });
     }
 
-    /// Asks the providers what a rollout's checks want to know, unless it is being asked already.
-    pub fn measure(&self, rollout: &RolloutId, questions: &[Range]) {
+    /// Asks the providers what a rollout's checks want to know. While an older question of the same check is on its way it
+    /// waits: a provider that is slow is not asked twice at a time.
+    pub fn measure(&self, rollout: &RolloutId, questions: &[Inquiry]) {
         for question in questions {
-            let asked = (rollout.clone(), question.clone());
-            if !self.known().measuring.insert(asked.clone()) {
-                continue;
-            }
-            let provider = self.providers.get(&question.query.provider).cloned();
+            let Some(asked) = self.known().begin(rollout, question) else { continue };
+            let provider = self.providers.get(question.provider()).cloned();
             let (clock, shared) = (self.clock.clone(), Arc::clone(&self.shared));
             self.spawn(async move {
-                let reading = match provider {
-                    None => Reading::Away("the installation has no provider of that name".to_owned()),
-                    Some(provider) => {
-                        let _turn = shared.measuring.acquire().await;
-                        let read = timeout(PATIENCE, provider.read(&asked.1)).await;
-                        read.unwrap_or_else(|_| Reading::Away(format!("no answer within {} s", PATIENCE.as_secs())))
-                    }
-                };
-                tracing::debug!(rollout = %asked.0, question = ?asked.1, ?reading, "measured");
-                shared.known().keep(asked, Measurement { reading, at: clock.now() });
+                let _turn = shared.measuring.acquire().await;
+                let heard = ask(provider.as_ref(), asked.1.clone(), PATIENCE).await;
+                tracing::debug!(rollout = %asked.0, ?heard, "measured");
+                shared.known().keep(asked, heard, clock.now());
                 shared.woken.notify_one();
             });
         }
@@ -181,12 +173,12 @@ impl Collector {
             let mut known = self.known();
             let mut news = BTreeSet::new();
             for (rollout, evidence) in &mut known.by_rollout {
-                let before = evidence.dry_runs.len() + evidence.readings.len();
+                let before = evidence.dry_runs.len() + evidence.readings.count();
                 evidence.dry_runs.retain(|_, answer| {
                     !matches!(answer.outcome, Outcome::Retriable(_) | Outcome::Stale(_)) || !expired(answer, now)
                 });
-                evidence.readings.retain(|_, measurement| again_at(measurement).is_none_or(|at| now < at));
-                if evidence.dry_runs.len() + evidence.readings.len() < before {
+                evidence.readings.age(AGAIN, now);
+                if evidence.dry_runs.len() + evidence.readings.count() < before {
                     news.insert(rollout.clone());
                 }
             }
@@ -212,8 +204,7 @@ impl Collector {
         let writes = all.clone().flat_map(|evidence| evidence.writes.iter());
         let rests =
             writes.filter(|((_, what), _)| what == DELETE || what == MIGRATE).map(|(_, answer)| answer.at + REST);
-        let readings = all.flat_map(|evidence| evidence.readings.values());
-        let readings = readings.filter_map(again_at);
+        let readings = all.filter_map(|evidence| evidence.readings.due(AGAIN));
         answers.chain(rests).chain(readings).min()
     }
 
@@ -287,13 +278,25 @@ impl Known {
         self.news.extend(news);
     }
 
-    /// Keeps a measurement in place of older ones of the same query.
-    fn keep(&mut self, (rollout, question): (RolloutId, Range), measurement: Measurement) {
-        self.measuring.remove(&(rollout.clone(), question.clone()));
+    /// The question, if it is to be asked now.
+    fn begin(&mut self, rollout: &RolloutId, question: &Inquiry) -> Option<(RolloutId, Inquiry)> {
+        let asked = self.measuring.entry(rollout.clone()).or_default();
+        let free = !asked.iter().any(|other| other.is_like(question));
+        free.then(|| {
+            asked.insert(question.clone());
+            (rollout.clone(), question.clone())
+        })
+    }
+
+    fn keep(&mut self, (rollout, question): (RolloutId, Inquiry), heard: Heard, now: Time) {
+        if let Some(asked) = self.measuring.get_mut(&rollout) {
+            asked.remove(&question);
+            if asked.is_empty() {
+                self.measuring.remove(&rollout);
+            }
+        }
         self.tell([rollout.clone()].into());
-        let readings = &mut self.by_rollout.entry(rollout).or_default().readings;
-        readings.retain(|old, _| old.query != question.query || old.interval != question.interval);
-        readings.insert(question, measurement);
+        self.by_rollout.entry(rollout).or_default().readings.keep(heard, now);
     }
 
     fn take(&mut self, rollout: RolloutId, need: Need, expects: Expects, answer: Answer) {
@@ -319,11 +322,6 @@ impl Known {
     }
 }
 
-/// When a measurement that brought nothing is tried again.
-fn again_at(measurement: &Measurement) -> Option<Time> {
-    (!matches!(measurement.reading, Reading::Samples(_))).then(|| measurement.at + AGAIN)
-}
-
 fn expired(answer: &Answer, now: Time) -> bool {
     lifetime(&answer.outcome).is_some_and(|lifetime| now >= answer.at + lifetime)
 }
@@ -346,8 +344,9 @@ fn key_of(action: &Action) -> (ObjectRef, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::desired::PrometheusQuery;
-    use crate::manifest::duration::Span;
+    use crate::analysis::call::fixture::call;
+    use crate::analysis::call::{Asks, Call};
+    use crate::analysis::reading::Reading;
     use crate::manifest::object::Kind;
     use serde_json::Value;
 
@@ -384,21 +383,18 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_measurement_takes_the_place_of_the_older_and_one_that_brought_nothing_wears_out() {
+    fn of_one_check_one_question_is_under_way() {
         let at = |seconds| Time::from_timestamp(seconds, 0).unwrap();
-        let query = PrometheusQuery { provider: "main".parse().unwrap(), query: "errors".to_owned() };
-        let range =
-            |until| Range { query: query.clone(), from: at(60), until: at(until), interval: Span::from_secs(60) };
         let mut known = Known::default();
-        for (until, reading) in [(60, Reading::Samples(BTreeMap::new())), (120, Reading::Away("refused".to_owned()))] {
-            known.keep((rollout(), range(until)), Measurement { reading, at: at(until) });
-        }
-        let readings = &known.by_rollout[&rollout()].readings;
-        assert_eq!(readings.keys().collect::<Vec<_>>(), [&range(120)]);
-        let newest = &readings[&range(120)];
-        assert_eq!(again_at(newest), Some(at(125)));
-        let samples = Measurement { reading: Reading::Samples(BTreeMap::new()), at: at(0) };
-        assert_eq!(again_at(&samples), None);
+        let [old, new] = [60, 90].map(|seconds| Inquiry::Call(call(at(seconds))));
+        let gate = Inquiry::Call(Call { asks: Asks::Gate, ..call(at(60)) });
+        let asked = known.begin(&rollout(), &old).expect("nothing is under way");
+        assert_eq!([&old, &new].map(|question| known.begin(&rollout(), question)), [None, None]);
+        assert!(
+            known.begin(&rollout(), &gate).is_some() && known.begin(&"shop/other".parse().unwrap(), &old).is_some()
+        );
+        known.keep(asked, Heard::Word(call(at(60)), Reading::Away("refused".to_owned())), at(91));
+        assert_eq!(known.begin(&rollout(), &new), Some((rollout(), new)));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::evidence::Providers;
 use super::source::Branches;
 use crate::analysis::prometheus::Prometheus;
 use crate::analysis::provider::Provider;
+use crate::analysis::webhook::Webhook;
 use crate::cluster::client::Cluster;
 use crate::cluster::connection::ClusterSource;
 use crate::git::{RemoteConfig, Store};
@@ -99,9 +100,16 @@ fn source_of(cluster: &installation::Cluster) -> ClusterSource {
 
 fn providers(installation: &Installation) -> Result<Providers, RunError> {
     let all = installation.providers.iter();
-    all.map(|(name, installation::Prometheus { url, credentials_file })| {
-        let provider = Prometheus::new(url, credentials_file.clone());
-        Ok((name.clone(), Arc::new(provider?) as Arc<dyn Provider>))
+    all.map(|(name, provider)| {
+        let provider = match provider.clone() {
+            installation::Provider::Prometheus(installation::Prometheus { url, credentials_file }) => {
+                Provider::Prometheus(Arc::new(Prometheus::new(&url, credentials_file)?))
+            }
+            installation::Provider::Webhook(installation::Webhook { url, credentials_file, hmac_key_file }) => {
+                Provider::Webhook(Arc::new(Webhook::new(&url, credentials_file, hmac_key_file)?))
+            }
+        };
+        Ok((name.clone(), provider))
     })
     .collect()
 }

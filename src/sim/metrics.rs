@@ -2,8 +2,9 @@
 
 use super::kube_api::World;
 use super::kube_api::resource::Resource;
-use crate::analysis::judge::{Range, Reading};
-use crate::analysis::provider::Provider;
+use crate::analysis::judge::Range;
+use crate::analysis::provider::Measures;
+use crate::analysis::reading::{Reading, Samples};
 use crate::manifest::object::at;
 use chrono::{DateTime, Utc};
 use futures::future::{BoxFuture, ready};
@@ -49,13 +50,13 @@ impl Metrics {
         }
     }
 
-    fn answer(&self, range: &Range) -> Reading {
+    fn answer(&self, range: &Range) -> Reading<Samples> {
         let inner = range.query.query.strip_prefix("errors(").and_then(|rest| rest.strip_suffix(')'));
         let Some(name) = inner else {
             return Reading::Unusable("the world measures errors(NAMESPACE/DEPLOYMENT) and nothing else".to_owned());
         };
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = history.get(name) else { return Reading::Samples(BTreeMap::new()) };
+        let Some(known) = history.get(name) else { return Reading::Said(BTreeMap::new()) };
         let (mut at, mut samples) = (range.from, BTreeMap::new());
         while at <= range.until {
             if let Some((_, Some(rate))) = known.range(..=at).next_back() {
@@ -63,12 +64,12 @@ impl Metrics {
             }
             at += range.interval.delta();
         }
-        Reading::Samples(samples)
+        Reading::Said(samples)
     }
 }
 
-impl Provider for Metrics {
-    fn read<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Reading> {
+impl Measures for Metrics {
+    fn read<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Reading<Samples>> {
         Box::pin(ready(self.answer(range)))
     }
 }

@@ -3,4 +3,5 @@
 pub mod kube_api;
 pub mod metrics;
 pub mod stage;
+pub mod webhook;
 pub mod workloads;

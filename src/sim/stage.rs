@@ -3,7 +3,9 @@
 
 use super::kube_api::KubeApi;
 use super::metrics::Metrics;
+use super::webhook::Webhook;
 use super::workloads::Controllers;
+use crate::analysis::provider::Provider;
 use crate::cluster::client::Cluster;
 use crate::cluster::connection::ClusterError;
 use crate::git::{
@@ -78,6 +80,8 @@ pub struct Stage {
     clocks: Mutex<BTreeMap<String, (Clock, Hand)>>,
     installation: Installation,
     metrics: Arc<Metrics>,
+    /// The provider `tester` of checks.
+    pub tester: Arc<Webhook>,
     directory: PathBuf,
     person: Store,
     weather: Arc<Mutex<Option<Arc<GitHook>>>>,
@@ -100,11 +104,11 @@ impl Stage {
         });
         let repository = directory.join("fleet.git");
         create_bare(&repository)?;
-        let metrics = Arc::new(Metrics::default());
+        let (metrics, tester) = (Arc::new(Metrics::default()), Arc::new(Webhook::default()));
         let person = Store::open(&directory.join("ana"), remote(&repository))?;
         let (clock, directory, weather) = (Clock::set(at), directory.to_owned(), Arc::default());
         let clocks = Mutex::default();
-        Ok(Self { api, clock, clocks, installation, metrics, directory, person, weather })
+        Ok(Self { api, clock, clocks, installation, metrics, tester, directory, person, weather })
     }
 
     /// The same world, whose controllers look at the repository that often.
@@ -183,11 +187,15 @@ impl Stage {
     ) -> Result<Waiting, RunError> {
         let home: Namespace = HOME.parse()?;
         let instance = &self.installation.instance;
-        let metrics: Arc<dyn crate::analysis::provider::Provider> = self.metrics.clone();
+        let (metrics, tester) = (self.metrics.clone(), self.tester.clone());
         let world = World {
             cluster: Cluster::over(self.api.caller(identity), home, instance).await?,
             store: Store::open(&self.directory.join(identity), self.reached_by(identity))?,
-            providers: [("world".parse()?, metrics)].into(),
+            providers: [
+                ("world".parse()?, Provider::Prometheus(metrics)),
+                ("tester".parse()?, Provider::Webhook(tester)),
+            ]
+            .into(),
             clock: self.clock_of(identity),
         };
         controller::run_in(world, &self.installation, &options, stop).await

@@ -7,7 +7,8 @@ use crate::numbers::Numbers;
 use crate::state::At;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use tidegate::analysis::judge::{Range, Reading};
+use tidegate::analysis::judge::{Inquiry, Range};
+use tidegate::analysis::reading::{Measurement, Reading, Samples};
 use tidegate::gate::brake::BrakeWord;
 use tidegate::gate::decisions::DecisionFile;
 use tidegate::manifest::decision::{self, Decision, DecisionAction};
@@ -16,7 +17,7 @@ use tidegate::manifest::ids::{CommitId, RunId};
 use tidegate::manifest::oid;
 use tidegate::plan::action::{Action, Class, Expects, Verb};
 use tidegate::plan::draft::{RecordChange, RolloutPlan};
-use tidegate::plan::evidence::{Answer, Evidence, Measurement};
+use tidegate::plan::evidence::{Answer, Evidence};
 use tidegate::plan::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use tidegate::plan::planner;
 use tidegate::record::state::Writer;
@@ -183,7 +184,7 @@ impl Plans {
         let mut input = self.input(sight, clusters, branch);
         for range in &self.asked {
             let measured = Measurement { reading: measured(range, sight.bad), at: look() };
-            input.evidence.readings.insert(range.clone(), measured);
+            input.evidence.readings.samples.insert(range.clone(), measured);
         }
         loop {
             let plan = planner::plan(&input);
@@ -194,10 +195,11 @@ impl Plans {
                 let answer = Answer { outcome: clusters.dry_run(sight.cluster, need), at: look() };
                 input.evidence.dry_runs.insert(need.question.clone(), answer);
             }
-            for range in &plan.questions {
+            for question in &plan.questions {
+                let Inquiry::Range(range) = question else { panic!("no rollout here asks a webhook") };
                 self.asked.insert(range.clone());
                 let reading = measured(range, sight.bad);
-                input.evidence.readings.insert(range.clone(), Measurement { reading, at: look() });
+                input.evidence.readings.samples.insert(range.clone(), Measurement { reading, at: look() });
             }
         }
     }
@@ -265,7 +267,7 @@ fn words_at(commit: &CommitId) -> u64 {
 }
 
 /// What the provider of metrics says of those moments.
-fn measured(range: &Range, bad: bool) -> Reading {
+fn measured(range: &Range, bad: bool) -> Reading<Samples> {
     let value = if bad { 1.0 } else { 0.0 };
     let mut samples = BTreeMap::new();
     let mut at = range.from.max(start());
@@ -273,5 +275,5 @@ fn measured(range: &Range, bad: bool) -> Reading {
         samples.insert(at, value);
         at += range.interval.delta();
     }
-    Reading::Samples(samples)
+    Reading::Said(samples)
 }

@@ -7,6 +7,7 @@
 //! The cases are the same in every run. `TIDEGATE_FUZZ=<n>` makes `n` times as many from a new seed; `TIDEGATE_FUZZ_SEED=<seed>`
 //! repeats those of a seed, which every failure prints.
 
+mod answers;
 mod budget;
 mod change;
 mod cluster;

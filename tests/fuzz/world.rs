@@ -50,9 +50,9 @@ spec:
   - name: tenth
     expose: {headers: [{x-canary: always}], weight: 10}
     soak: 1h
-    checks: [errors]
+    checks: [errors, smoke]
   - name: half
-    before: {approval: pullRequest, window: office-hours}
+    before: {approval: pullRequest, window: office-hours, webhook: {provider: tester}}
     expose: {weight: 50}
     soak: 1h
   promotion: {bake: 1m, before: {approval: pullRequest}}
@@ -62,6 +62,7 @@ spec:
       prometheus: {provider: world, query: errors(shop/web-canary)}
       max: 0.01
       minSamples: 3
+    smoke: {webhook: {provider: tester, metadata: {suite: smoke}}, interval: 5m}
   onFailure: {revert: pullRequest}
   progressDeadline: 10m
 ";

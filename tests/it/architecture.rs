@@ -32,7 +32,18 @@ const IMPORTS: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms, and files of others, that take values and return values.
-const PURE: &[&str] = &["manifest", "record", "target", "traffic", "gate", "plan", "rules", "analysis/judge.rs"];
+const PURE: &[&str] = &[
+    "manifest",
+    "record",
+    "target",
+    "traffic",
+    "gate",
+    "plan",
+    "rules",
+    "analysis/call.rs",
+    "analysis/judge.rs",
+    "analysis/reading.rs",
+];
 
 /// What a pure room never names.
 const IMPURE: &[&str] = &[

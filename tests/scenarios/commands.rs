@@ -39,6 +39,7 @@ const COMMANDS: &str = "
                                commit without a past; puts it right
   state forgets|remembers APP  someone removes its record from the state branch by a commit, and brings it again
   kind away|back KIND          its definition is deleted from the cluster, with all its objects
+  webhook good|bad|hold|… [REASON]   what the provider `tester` says from now on
   api away|back
   api fails CODE [VERB] KIND   403, 409, 429, 500, 503, 504
   live                         the cluster as it is
@@ -150,6 +151,7 @@ fn outside(world: &mut World, words: &[&str]) -> Result<(), String> {
         ["git", "away"] if !world.git_is_away => world.move_git(true),
         ["git", "back"] if world.git_is_away => world.move_git(false),
         ["branch", name @ ("state" | "main"), what] => world.host().put(name, what)?,
+        ["webhook", verdict, ..] => world.stage.tester.say(verdict, &words[2..].join(" ")),
         ["api", "back"] => world.trouble(Vec::new()),
         ["api", "away"] => world.trouble(vec![Trouble { fault: Fault::Reset, verb: None, kind: None }]),
         ["api", "fails", code, kind] => world.trouble(vec![trouble(code, None, kind)?]),

@@ -146,6 +146,9 @@ scenarios! {
     third_version
     two_claim_one
     way_back_is_blocked
+    webhook_before_a_step
+    webhook_holds
+    webhook_says_bad
     weight_is_too_fine
     window
     words

@@ -10,12 +10,13 @@
 {{- end }}
 {{- $providers := dict }}
 {{- range $name, $provider := .Values.providers }}
-{{- $prometheus := pick $provider.prometheus "url" }}
-{{- with $provider.prometheus.credentials }}
-{{- $_ := set $prometheus "credentialsFile" (include "tidegate.providerFile" (dict "name" $name "credentials" .)) }}
+{{- range $kind, $asked := $provider }}
+{{- $spec := pick $asked "url" }}
+{{- range $what, $secret := pick $asked "credentials" "hmacKey" }}
+{{- $_ := set $spec (print $what "File") (include "tidegate.providerFile" (dict "name" $name "what" $what "secret" $secret)) }}
 {{- end }}
-{{- $_ := set $providers $name (dict "prometheus" $prometheus) }}
-{{- end }}
+{{- $_ := set $providers $name (dict $kind $spec) }}
+{{- end }}{{ end }}
 {{- $caps := pick .Values "namespaces" "kinds" }}
 {{- $clusters := dict .Values.cluster.name $cluster }}
 {{- $spec := dict "instance" .Values.instance "repository" $repository "clusters" $clusters "providers" $providers }}

@@ -14,13 +14,17 @@ Directories and no subPath: only so does a changed Secret reach a running pod.
 {{- end -}}
 {{- end }}
 
-{{/* Of one provider: its name, and its credentials. */}}
+{{/* Of one secret of a provider: the provider's name, what it is (credentials, hmacKey), and where it stands. */}}
+{{- define "tidegate.providerVolume" -}}
+{{ ternary "hmac" "provider" (eq .what "hmacKey") }}-{{ .name }}
+{{- end }}
+
 {{- define "tidegate.providerDirectory" -}}
-/etc/tidegate/providers/{{ .name }}/{{ .credentials.secretName }}
+/etc/tidegate/{{ ternary "hmac" "providers" (eq .what "hmacKey") }}/{{ .name }}/{{ .secret.secretName }}
 {{- end }}
 
 {{- define "tidegate.providerFile" -}}
-{{ include "tidegate.providerDirectory" . }}/{{ .credentials.key }}
+{{ include "tidegate.providerDirectory" . }}/{{ .secret.key }}
 {{- end }}
 
 {{- define "tidegate.caFile" -}}

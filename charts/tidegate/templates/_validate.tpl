@@ -99,13 +99,12 @@
 {{/* The rules of the Installation for providers, so that they are told before a pod starts. */}}
 {{- define "tidegate.wrongProviders" -}}
 {{- $server := include "tidegate.server" . }}
-{{- range $name, $provider := .Values.providers }}
-{{- $url := $provider.prometheus.url }}
-{{- if not (regexMatch (print $server "(/[^\\s?#]*)?$") $url) }}
-- providers.{{ $name }}.prometheus.url: this cannot be used: it is https://HOST/PATH or http://HOST/PATH, with a port up to
+{{- range $name, $provider := .Values.providers }}{{ range $kind, $asked := $provider }}
+{{- if not (regexMatch (print $server "(/[^\\s?#]*)?$") $asked.url) }}
+- providers.{{ $name }}.{{ $kind }}.url: this cannot be used: it is https://HOST/PATH or http://HOST/PATH, with a port up to
   65535, without user, password, '?' and '#'
 {{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- end }}
 
 {{/* The same for the repository. */}}

@@ -1,53 +1,19 @@
 //! What comes of the answers that a Prometheus, or something else at its address, may give.
 
 use super::Prometheus;
-use crate::analysis::judge::{Range, Reading};
-use crate::analysis::provider::Provider;
+use crate::analysis::judge::Range;
+use crate::analysis::provider::Measures;
+use crate::analysis::reading::{Reading, Samples};
+use crate::analysis::testing::Server;
 use crate::manifest::desired::PrometheusQuery;
 use crate::manifest::duration::Span;
 use crate::record::state::Time;
-use axum::Router;
-use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
-use axum::response::{IntoResponse, Response};
 use chrono::TimeDelta;
-use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-
-/// What the server was asked: path, `Authorization`, body.
-type Asked = Arc<Mutex<Vec<(String, String, String)>>>;
-
-struct Server {
-    address: SocketAddr,
-    asked: Asked,
-}
 
 impl Server {
-    /// One that always answers the same.
-    async fn saying(status: u16, headers: &[(&'static str, &str)], body: impl Into<String>) -> Self {
-        let (asked, listener) = (Asked::default(), tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap());
-        let address = listener.local_addr().unwrap();
-        let headers: Vec<(&str, String)> = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-        let body = body.into();
-        let answer = move |State(asked): State<Asked>, uri: Uri, sent: HeaderMap, text: String| async move {
-            let login = sent.get("authorization").map_or("", |value| value.to_str().unwrap()).to_owned();
-            asked.lock().unwrap().push((uri.to_string(), login, text));
-            let mut response: Response = body.into_response();
-            *response.status_mut() = status.try_into().unwrap();
-            for (name, value) in headers {
-                response.headers_mut().insert(name, value.parse().unwrap());
-            }
-            response
-        };
-        let app = Router::new().fallback(answer).with_state(Arc::clone(&asked));
-        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { address, asked }
-    }
-
-    async fn read(&self, path: &str, credentials_file: Option<PathBuf>) -> Reading {
-        let url = format!("http://{}{path}", self.address).parse().unwrap();
-        Prometheus::new(&url, credentials_file).unwrap().read(&range()).await
+    async fn read(&self, path: &str, credentials_file: Option<PathBuf>) -> Reading<Samples> {
+        Prometheus::new(&self.url(path), credentials_file).unwrap().read(&range()).await
     }
 }
 
@@ -64,8 +30,8 @@ fn matrix(result: &str) -> String {
     format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{result}]}}}}"#)
 }
 
-fn samples(values: &[(i64, f64)]) -> Reading {
-    Reading::Samples(values.iter().map(|(seconds, value)| (at(*seconds), *value)).collect())
+fn samples(values: &[(i64, f64)]) -> Reading<Samples> {
+    Reading::Said(values.iter().map(|(seconds, value)| (at(*seconds), *value)).collect())
 }
 
 #[tokio::test]
@@ -74,16 +40,17 @@ async fn a_range_is_asked_and_its_samples_are_at_the_moments_asked_for() {
     let body = matrix(r#"{"metric":{},"values":[[1000060.001,"0.5"],[1000120.001,"+Inf"],[1000180.002,"1e-3"]]}"#);
     let server = Server::saying(200, &[], body).await;
     assert_eq!(server.read("/prom/", None).await, samples(&[(60, 0.5), (120, f64::INFINITY), (180, 0.001)]));
-    let asked = server.asked.lock().unwrap().pop().unwrap();
+    let asked = server.asked().unwrap();
     let wanted = "query=sum%28rate%28errors%5B1m%5D%29%29+%3E+0&start=1970-01-12T13%3A47%3A40.001500000Z\
                   &end=1970-01-12T13%3A49%3A40.001500000Z&step=60";
-    assert_eq!(asked, ("/prom/api/v1/query_range".to_owned(), String::new(), wanted.to_owned()));
+    assert_eq!((&*asked.uri, asked.header("authorization")), ("/prom/api/v1/query_range", ""));
+    assert_eq!(asked.body, wanted);
 }
 
 #[tokio::test]
 async fn what_is_no_number_is_told_apart_from_no_sample() {
     let nan = Server::saying(200, &[], matrix(r#"{"metric":{},"values":[[1000060.001,"NaN"]]}"#)).await;
-    let Reading::Samples(found) = nan.read("", None).await else { panic!("samples") };
+    let Reading::Said(found) = nan.read("", None).await else { panic!("samples") };
     assert!(found[&at(60)].is_nan());
     let none = Server::saying(200, &[], matrix("")).await;
     assert_eq!(none.read("", None).await, samples(&[]));
@@ -139,9 +106,7 @@ async fn c_34_whatever_else_is_there_is_away() {
         let Reading::Away(why) = server.read("", None).await else { panic!("{status}") };
         assert!(why.starts_with(wanted), "{why}");
     }
-    let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let server = Server { address: nobody, asked: Asked::default() };
-    let Reading::Away(why) = server.read("", None).await else { panic!("nobody listens") };
+    let Reading::Away(why) = Server::nobody().await.read("", None).await else { panic!("nobody listens") };
     assert!(why.contains("refused"), "{why}");
 }
 
@@ -153,7 +118,7 @@ async fn credentials_are_read_at_each_question_and_never_told() {
     for (text, wanted) in [("hush-1\n", "Bearer hush-1"), ("ana:hush-2", "Basic YW5hOmh1c2gtMg==")] {
         std::fs::write(&file, text).unwrap();
         let Reading::Away(why) = server.read("", Some(file.clone())).await else { panic!("401") };
-        assert_eq!(server.asked.lock().unwrap().pop().unwrap().1, wanted);
+        assert_eq!(server.asked().unwrap().header("authorization"), wanted);
         assert_eq!(why, format!("HTTP 401 Unauthorized; check the credentials in {}", file.display()));
     }
     for (text, wanted) in [("", "it is empty"), ("hush\nhush", "it has more than one line")] {
@@ -163,5 +128,5 @@ async fn credentials_are_read_at_each_question_and_never_told() {
     }
     let Reading::Away(why) = server.read("", Some(dir.path().join("gone"))).await else { panic!("gone") };
     assert!(why.contains("gone: No such file"), "{why}");
-    assert!(server.asked.lock().unwrap().is_empty(), "who cannot log in does not ask");
+    assert!(server.asked().is_none(), "who cannot log in does not ask");
 }

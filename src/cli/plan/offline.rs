@@ -284,7 +284,9 @@ fn timeline(
 fn gates(plan: &Plan, step: &Step) -> Vec<String> {
     let name = approval::asked_as(plan, &step.name).unwrap_or_else(|| StepName::fixed("promotion"));
     let approval = step.before.approval.map(|_| format!("approval of {name}"));
-    approval.into_iter().chain(step.before.window.as_ref().map(|window| format!("window {window}"))).collect()
+    let window = step.before.window.as_ref().map(|window| format!("window {window}"));
+    let webhook = step.before.webhook.as_ref().map(|webhook| format!("webhook {}", webhook.provider));
+    [approval, window, webhook].into_iter().flatten().collect()
 }
 
 /// When a step can be entered at the earliest, from `at` on: its window, and the freezes. None: never.

@@ -94,12 +94,18 @@ pub struct Cluster {
 #[serde(deny_unknown_fields)]
 pub struct InCluster {}
 
-/// A source of measurements.
+/// Who answers the questions of checks: exactly one of `prometheus` and `webhook`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Provider {
     /// A Prometheus, or what speaks its query API.
-    pub prometheus: Prometheus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Prometheus")]
+    pub prometheus: Option<Prometheus>,
+    /// A webhook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Webhook")]
+    pub webhook: Option<Webhook>,
 }
 
 /// A Prometheus.
@@ -113,6 +119,23 @@ pub struct Prometheus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "file-path"))]
     pub credentials_file: Option<String>,
+}
+
+/// A webhook: asked by POST, judges by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Webhook {
+    /// `https://…` or `http://…`, without a user or password: exactly what is asked.
+    #[schemars(extend("format" = "http-url"))]
+    pub url: String,
+    /// The file with the credentials: `user:password` or a token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "file-path"))]
+    pub credentials_file: Option<String>,
+    /// The file with the key that questions are signed with: one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "file-path"))]
+    pub hmac_key_file: Option<String>,
 }
 
 /// The most that any policy may allow.

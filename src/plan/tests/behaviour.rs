@@ -1,6 +1,8 @@
 //! How what is not tidegate behaves in a test: pods, gateways, measurements.
 
-use crate::analysis::judge::{Range, Reading};
+use crate::analysis::call::{Asks, Word};
+use crate::analysis::judge::{Inquiry, Range};
+use crate::analysis::reading::{Heard, Reading, Samples};
 use std::collections::BTreeMap;
 
 /// How the pods of an image behave.
@@ -24,19 +26,38 @@ pub(super) enum Metric {
     Value(f64),
     Silent,
     Away,
+    /// Webhooks say so.
+    Bad,
 }
 
 impl Metric {
-    /// What a provider answers.
-    pub(super) fn read(self, range: &Range) -> Reading {
+    /// What a provider answers. To webhooks all that is measured is good.
+    pub(super) fn hear(self, question: &Inquiry, gate: &Reading<Word>) -> Heard {
+        match question {
+            Inquiry::Range(range) => Heard::Samples(range.clone(), self.read(range)),
+            Inquiry::Call(call) if call.asks == Asks::Gate => Heard::Word(call.clone(), gate.clone()),
+            Inquiry::Call(call) => Heard::Word(call.clone(), self.word()),
+        }
+    }
+
+    fn word(self) -> Reading<Word> {
+        match self {
+            Self::Value(_) => Reading::Said(Word::Good),
+            Self::Silent => Reading::Said(Word::Hold("tests run".to_owned())),
+            Self::Away => Reading::Away("refused".to_owned()),
+            Self::Bad => Reading::Said(Word::Bad("3 of 9\ntests fail".to_owned())),
+        }
+    }
+
+    fn read(self, range: &Range) -> Reading<Samples> {
         match self {
             Self::Value(value) => {
                 let count = (range.until - range.from).num_seconds() / range.interval.delta().num_seconds();
                 let at = |n: i64| range.until - range.interval.delta() * i32::try_from(n).expect("few");
-                Reading::Samples((0..=count).map(|n| (at(n), value)).collect())
+                Reading::Said((0..=count).map(|n| (at(n), value)).collect())
             }
-            Self::Silent => Reading::Samples(BTreeMap::new()),
-            Self::Away => Reading::Away("refused".to_owned()),
+            Self::Silent => Reading::Said(BTreeMap::new()),
+            Self::Bad | Self::Away => Reading::Away("refused".to_owned()),
         }
     }
 }

@@ -2,6 +2,9 @@
 
 use super::manifests::set;
 use super::world::{Metric, World};
+use crate::analysis::call::Word;
+use crate::analysis::judge::Inquiry;
+use crate::analysis::reading::{Reading, Readings};
 use crate::manifest::decision::DecisionAction;
 
 /// A tenth and half, each measured every minute; the promotion waits for a person, and bakes measured.
@@ -74,7 +77,7 @@ fn c_34_no_data_and_a_provider_that_is_away_hold() {
         assert_eq!(world.waits(), ["Inconclusive"]);
         assert_eq!(world.record().conditions[0].reason, "Inconclusive", "people see it in Git");
         world.metric = Metric::Value(0.0);
-        world.evidence.readings.clear();
+        world.evidence.readings = Readings::default();
         world.pass(60);
         assert_eq!(world.phase(), "Progressing(half)");
         assert_eq!(world.record().conditions, []);
@@ -133,8 +136,9 @@ fn x_11_a_restart_asks_the_same_question_again() {
     let mut world = at_tenth();
     world.metric = Metric::Value(0.0);
     world.pass(200);
-    let before: Vec<_> = world.evidence.readings.keys().max().cloned().into_iter().collect();
-    world.evidence.readings.clear();
+    let before: Vec<_> = world.evidence.readings.samples.keys().cloned().map(Inquiry::Range).collect();
+    assert_eq!(before.len(), 1);
+    world.evidence.readings = Readings::default();
     assert_eq!(world.plan_now().questions, before);
     world.settle();
     assert_eq!(world.phase(), "Progressing(tenth)");
@@ -151,4 +155,167 @@ fn skip_ends_the_checks_of_its_step_alone() {
     assert_eq!(world.phase(), "Progressing(half)");
     world.pass(400);
     assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(half)", vec!["Inconclusive"]));
+}
+
+/// The same way, on which a webhook judges.
+fn judged(on_no_data: &str) -> World {
+    let start = MEASURED.find("checks:\n").expect("the checks come last");
+    let check = "webhook: {provider: tester, metadata: {suite: smoke}}, interval: 1m";
+    at_tenth_with(&format!("{}checks:\n  errors: {{{check}, onNoData: {on_no_data}}}\n", &MEASURED[..start]))
+}
+
+#[test]
+fn a_version_that_a_webhook_calls_good_is_promoted() {
+    let mut world = judged("hold");
+    world.pass(306);
+    assert_eq!(world.phase(), "Progressing(half)");
+    world.pass(306);
+    world.approve("promotion");
+    world.pass(126);
+    world.pass(31);
+    assert_eq!(world.phase(), "Steady");
+}
+
+#[test]
+fn a_webhook_that_says_bad_takes_the_run_back_at_once_and_says_why() {
+    let mut world = judged("hold");
+    world.metric = Metric::Bad;
+    world.pass(64);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(tenth)", 10), "it is asked after a minute");
+    world.pass(1);
+    assert_eq!(world.weight(), 0);
+    world.pass(31);
+    assert_eq!(world.phase(), "Failed");
+    assert_eq!(world.record().refused[0].why, "tenth: errors: 3 of 9 tests fail");
+}
+
+#[test]
+fn c_34_a_webhook_that_holds_or_is_away_holds_the_run() {
+    for (nothing, why) in [
+        (Metric::Silent, "tenth: errors holds (tests run)"),
+        (Metric::Away, "tenth: errors has no result: provider tester is away: refused"),
+    ] {
+        let mut world = judged("hold");
+        world.metric = nothing;
+        world.pass(3_600);
+        assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(tenth)", 10));
+        assert_eq!(world.waits(), ["Inconclusive"]);
+        assert_eq!(world.record().conditions[0].message, why, "people see it in Git");
+        let seq = world.record().seq;
+        (0..10).for_each(|_| world.pass(60));
+        assert_eq!(world.record().seq, seq, "the same answer is no news for Git");
+        world.metric = Metric::Value(0.0);
+        world.pass(60);
+        assert_eq!((world.phase().as_str(), world.record().conditions), ("Progressing(half)", vec![]));
+    }
+}
+
+#[test]
+fn c_34_what_the_hold_of_a_webhook_means_is_said_in_the_file() {
+    let mut world = judged("pass");
+    world.metric = Metric::Silent;
+    world.pass(306);
+    assert_eq!(world.phase(), "Progressing(half)");
+
+    let mut world = judged("fail");
+    world.metric = Metric::Silent;
+    world.pass(300);
+    assert_eq!(world.phase(), "Progressing(tenth)", "before the end of the soak it may say more");
+    world.pass(6);
+    assert_eq!(world.weight(), 0);
+
+    let mut world = judged("fail");
+    world.metric = Metric::Away;
+    world.pass(3_600);
+    assert_eq!(world.weight(), 10, "an outage never fails a version");
+}
+
+#[test]
+fn x_11_a_restart_asks_a_webhook_the_same_question_again() {
+    let mut world = judged("hold");
+    world.pass(200);
+    let before: Vec<_> = world.evidence.readings.words.keys().cloned().map(Inquiry::Call).collect();
+    assert_eq!(before.len(), 1);
+    world.evidence.readings = Readings::default();
+    world.pass(30);
+    assert_eq!(world.evidence.readings.words.keys().cloned().map(Inquiry::Call).collect::<Vec<_>>(), before);
+    assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+/// The same way, with a webhook before the first step, before half and before the promotion.
+fn asked_for() -> World {
+    let gate = "before: {webhook: {provider: confirm}}";
+    let plan = MEASURED
+        .replace("{name: tenth,", &format!("{{name: tenth, {gate},"))
+        .replace("{name: half,", &format!("{{name: half, {gate},"))
+        .replace("before: {approval: pullRequest}", &gate.replace("confirm", "promote"));
+    let mut world = World::new(&plan, "1");
+    world.settle();
+    world.webhook = Reading::Said(Word::Hold("nobody has looked".to_owned()));
+    world.want(&plan, set("2"));
+    world.settle();
+    world
+}
+
+#[test]
+fn a_webhook_before_the_first_step_is_asked_until_it_says_good() {
+    let mut world = asked_for();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Webhook"]));
+    assert_eq!(world.record().conditions[0].message, "tenth waits for confirm, which holds (nobody has looked)");
+    world.webhook = Reading::Said(Word::Good);
+    world.pass(29);
+    assert_eq!(world.phase(), "Waiting", "it is asked every 30 s");
+    world.pass(1);
+    assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+#[test]
+fn c_16_a_webhook_that_denies_a_step_fails_no_run() {
+    let closed = [
+        (Reading::Said(Word::Bad("not today".to_owned())), "says bad (not today)"),
+        (Reading::Said(Word::Hold(String::new())), "holds"),
+        (Reading::Away("refused".to_owned()), "says nothing: provider confirm is away: refused"),
+        (Reading::Unusable("no JSON".to_owned()), "says nothing: no JSON"),
+    ];
+    for (says, told) in closed {
+        let mut world = asked_for();
+        world.webhook = Reading::Said(Word::Good);
+        world.pass(30);
+        world.webhook = says;
+        world.pass(306);
+        assert_eq!((world.phase().as_str(), world.weight()), ("Waiting(tenth)", 10));
+        assert_eq!(world.record().conditions[0].message, format!("half waits for confirm, which {told}"));
+        let seq = world.record().seq;
+        (0..60).for_each(|_| world.pass(60));
+        assert_eq!((world.record().seq, world.weight()), (seq, 10), "the same answer is no news for Git");
+        world.webhook = Reading::Said(Word::Good);
+        world.pass(30);
+        assert_eq!(world.phase(), "Progressing(half)");
+        assert_eq!(world.record().conditions, []);
+    }
+}
+
+#[test]
+fn c_15_a_run_that_waits_for_a_webhook_is_still_measured() {
+    let mut world = asked_for();
+    world.webhook = Reading::Said(Word::Good);
+    world.pass(30);
+    world.pass(306);
+    assert_eq!(world.phase(), "Progressing(half)");
+    world.webhook = Reading::Away("refused".to_owned());
+    world.pass(306);
+    assert_eq!((world.phase().as_str(), world.waits()), ("WaitingPromotion(half)", vec!["Webhook"]));
+    world.metric = Metric::Value(1.0);
+    world.pass(60);
+    assert_eq!(world.weight(), 0);
+}
+
+#[test]
+fn a_webhook_that_says_good_at_once_is_no_stop_in_the_record() {
+    let mut world = asked_for();
+    world.webhook = Reading::Said(Word::Good);
+    world.pass(30);
+    world.pass(306);
+    assert_eq!(world.phase(), "Progressing(half)");
+    assert!(!world.log.iter().any(|line| line.contains("waits before half")), "{:#?}", world.log);
 }

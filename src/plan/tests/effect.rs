@@ -3,14 +3,14 @@
 use super::super::action::{Action, Proposal};
 use super::super::draft::RecordChange;
 use super::super::evidence::Need;
-use crate::analysis::judge::Range;
+use crate::analysis::judge::Inquiry;
 
 /// One thing that a tick does to the outside.
 #[derive(Debug, Clone)]
 pub(super) enum Effect {
     /// Evidence is collected.
     Ask(Box<Need>),
-    Measure(Range),
+    Measure(Inquiry),
     /// A commit is pushed, if the record is still the one planned from.
     Record {
         base: Option<u64>,

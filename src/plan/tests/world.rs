@@ -2,12 +2,14 @@
 
 use super::super::action::{Action, Ask, Class, Proposal};
 use super::super::draft::{RecordChange, RolloutPlan};
-use super::super::evidence::{Answer, Evidence, Measurement};
+use super::super::evidence::{Answer, Evidence};
 use super::super::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use super::super::planner;
 pub(super) use super::behaviour::{Gateway, Metric, Pods};
 pub(super) use super::effect::Effect;
 use super::manifests::{CANARY, QUICK, hex, id, object, plan, set};
+use crate::analysis::call::Word;
+use crate::analysis::reading::Reading;
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::manifest::decision::{Decision, DecisionAction};
@@ -52,6 +54,8 @@ pub(super) struct World {
     /// Whether one ready pod has no endpoint yet.
     pub(super) lagging: bool,
     pub(super) metric: Metric,
+    /// What webhooks say that stand before steps.
+    pub(super) webhook: Reading<Word>,
     pub(super) only_stable_stuck: bool,
     pub(super) outage: Option<Outcome>,
     pub(super) epoch: u64,
@@ -168,6 +172,7 @@ impl World {
             gateway: Gateway::On,
             lagging: false,
             metric: Metric::Value(0.0),
+            webhook: Reading::Said(Word::Good),
             only_stable_stuck: false,
             outage: None,
             epoch: 1,
@@ -287,9 +292,8 @@ impl World {
                 self.evidence.dry_runs.insert(need.question.clone(), Answer { outcome, at: self.now });
                 true
             }
-            Effect::Measure(range) => {
-                let reading = self.metric.read(range);
-                self.evidence.readings.insert(range.clone(), Measurement { reading, at: self.now });
+            Effect::Measure(question) => {
+                self.evidence.readings.keep(self.metric.hear(question, &self.webhook), self.now);
                 true
             }
             Effect::Record { base, change } => {

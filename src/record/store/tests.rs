@@ -320,3 +320,39 @@ fn the_places_of_files() {
     assert!(paths.set_file(&set(7), &deep).is_err());
     assert_eq!(readme().as_str(), "README.md");
 }
+
+/// A plan as the versions before webhooks wrote it, which may be that of an open run.
+#[test]
+fn a_check_of_an_older_plan_is_read_and_written_as_it_was() {
+    let checks = "checks:\n    errors:\n      prometheus:\n        provider: main\n        query: errors\n      max: 0.01\n      \
+        interval: 1m\n      minSamples: 2\n      failureLimit: 0\n      onNoData: hold\n";
+    let text = print_plan(&fixture::plan());
+    let old = text.replace("  progressDeadline: 10m\n", &format!("  progressDeadline: 10m\n  {checks}"));
+    assert_ne!(old, text);
+    let plan = parse_plan(old.as_bytes()).unwrap();
+    assert_eq!(plan.checks.len(), 1);
+    assert_eq!(print_plan(&plan), old);
+}
+
+#[test]
+fn a_webhook_comes_back_and_has_no_bounds() {
+    let with = |check: &str| {
+        let text = print_plan(&fixture::plan());
+        let checks = format!("  progressDeadline: 10m\n  checks: {{smoke: {{{check}}}}}\n");
+        parse_plan(text.replace("  progressDeadline: 10m\n", &checks).as_bytes())
+    };
+    let plan = with("webhook: {provider: tester, metadata: {suite: smoke}}, interval: 1m, onNoData: fail").unwrap();
+    assert_eq!(parse_plan(print_plan(&plan).as_bytes()).unwrap(), plan);
+    for (wrong, why) in [
+        ("webhook: {provider: tester}, max: 1", "a webhook has no bounds and no samples"),
+        ("webhook: {provider: tester}, failureLimit: 0", "a webhook has no bounds and no samples"),
+        ("interval: 1m", "a check asks either a prometheus or a webhook"),
+        (
+            "webhook: {provider: t}, prometheus: {provider: t, query: q}",
+            "a check asks either a prometheus or a webhook",
+        ),
+    ] {
+        let error = with(wrong).unwrap_err().to_string();
+        assert!(error.contains(why), "{wrong}: {error}");
+    }
+}

@@ -40,10 +40,17 @@ fn all() -> Value {
         &few(),
         &json!({
             "repository": {"credentials": {"secretName": "tidegate-git"}, "ca": {"configMapName": "authority"}},
-            "providers": {"main": {"prometheus": {
-                "url": "https://metrics.example.test:9090/prom",
-                "credentials": {"secretName": "metrics", "key": "login"},
-            }}},
+            "providers": {
+                "main": {"prometheus": {
+                    "url": "https://metrics.example.test:9090/prom",
+                    "credentials": {"secretName": "metrics", "key": "login"},
+                }},
+                "tester": {"webhook": {
+                    "url": "https://tester.example.test/check",
+                    "credentials": {"secretName": "tester", "key": "login"},
+                    "hmacKey": {"secretName": "tester", "key": "hmac"},
+                }},
+            },
             "networkPolicy": {
                 "egress": [{"to": [{"ipBlock": {"cidr": "192.0.2.1/32"}}], "ports": [{"port": 443}]}],
                 "ingress": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}],

@@ -4,7 +4,7 @@ use super::{RELEASE, all, few, find, with};
 use crate::support::origin::Origin;
 use serde_json::{Value, json};
 use std::process::Command;
-use tidegate::manifest::installation::{self, Cluster, Installation};
+use tidegate::manifest::installation::{self, Cluster, Installation, Provider};
 
 /// The pods that the chart makes: those of the Deployment, and the ones of `helm test` and `helm uninstall`.
 fn pods(values: &Value) -> Vec<Value> {
@@ -172,8 +172,18 @@ fn the_files_that_are_named_are_those_that_are_mounted() {
     assert_eq!(source(pod, credentials.to_str().unwrap()), secret);
     assert_eq!(source(test, credentials.to_str().unwrap()), secret);
     assert_eq!(source(uninstall, credentials.to_str().unwrap()), secret);
-    let metrics = found.providers.values().next().unwrap().credentials_file.clone().unwrap();
-    assert_eq!(source(pod, metrics.to_str().unwrap()), ("metrics".to_owned(), "login".to_owned()));
+    let [Provider::Prometheus(metrics), Provider::Webhook(tester)] = &found.providers.values().collect::<Vec<_>>()[..]
+    else {
+        panic!("{:?}", found.providers)
+    };
+    for (file, secret, key) in [
+        (&metrics.credentials_file, "metrics", "login"),
+        (&tester.credentials_file, "tester", "login"),
+        (&tester.hmac_key_file, "tester", "hmac"),
+    ] {
+        let file = file.as_ref().unwrap().to_str().unwrap();
+        assert_eq!(source(pod, file), (secret.to_owned(), key.to_owned()));
+    }
     assert_eq!(source(pod, "/etc/tidegate/kubeconfig/other/kubeconfig"), ("other".to_owned(), "kubeconfig".to_owned()));
     for pod in [pod, test, uninstall] {
         let environment = pod["containers"][0]["env"].as_array().unwrap();

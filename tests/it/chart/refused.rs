@@ -46,6 +46,7 @@ fn contradictions_say_what_to_set() {
         (json!({"prometheusRule": {"enabled": true}, "serviceMonitor": {"enabled": true}, "replicas": 0}), "set it to false where replicas=0"),
         (json!({"repository": {"url": "https://git.example.test:65536/a"}}), "cannot be used: it is https://HOST/PATH"),
         (json!({"providers": {"main": {"prometheus": {"url": "http://metrics.example.test:99999"}}}}), "providers.main.prometheus.url: this cannot be used"),
+        (json!({"providers": {"tester": {"webhook": {"url": "https://ana:pa55@tester.example.test"}}}}), "providers.tester.webhook.url: this cannot be used"),
         (json!({"image": {"repository": "registry.example.test/"}}), "image.repository: \"registry.example.test/\" is no name of an image"),
         (json!({"resources": {"requests": {"memory": "1Gi"}}}), "resources.requests.memory: 1Gi is more than resources.limits.memory (512Mi)"),
         (json!({"resources": {"requests": {"cpu": 2}, "limits": {"cpu": "1500m"}}}), "resources.requests.cpu: 2 is more than resources.limits.cpu (1500m)"),
@@ -137,8 +138,10 @@ fn what_is_refused_is_what_the_program_refuses() {
     for url in
         ["http://p", "http://p:9090/", "http://p/a%20b", "https://p/@team", "http://p:99999", "http://p:a", "http://[x"]
     {
-        let refused = refuses(json!({"providers": {"main": {"prometheus": {"url": url}}}}));
-        assert_eq!(refused, check_http_url(url).is_err(), "{url:?}");
+        for kind in ["prometheus", "webhook"] {
+            let refused = refuses(json!({"providers": {"main": {kind: {"url": url}}}}));
+            assert_eq!(refused, check_http_url(url).is_err(), "{kind}: {url:?}");
+        }
     }
     for url in [
         "https://git.example.test:12ab/a",

@@ -312,8 +312,9 @@ fn named(word: &str) -> Value {
     });
     let mut values = with(&all(), &over);
     let credentials = json!({"secretName": word, "key": word});
-    values["providers"] =
-        json!({word: {"prometheus": {"url": "http://metrics.example.test", "credentials": credentials}}});
+    let webhook = json!({"url": "http://tester.example.test", "credentials": credentials, "hmacKey": credentials});
+    let prometheus = json!({"url": "http://metrics.example.test", "credentials": credentials});
+    values["providers"] = json!({word: {"webhook": webhook}, "z": {"prometheus": prometheus}});
     values
 }
 

@@ -8,6 +8,7 @@ mod credentials;
 mod failures;
 mod hands;
 mod journeys;
+mod judged;
 mod measured;
 mod outages;
 mod process;

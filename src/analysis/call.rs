@@ -1,0 +1,225 @@
+//! What a webhook is asked, and what its answer says. Pure: what is sent and what is read are texts.
+//!
+//! A question says of which version it is, and since when this is in force, so that the same question can be asked again at
+//! any time: by a process that started anew, or by two of them.
+
+use super::reading::Reading;
+use crate::manifest::desired::WebhookCall;
+use crate::manifest::diagnostic::quoted;
+use crate::manifest::ids::{CheckName, Revision, RolloutId, RunId, StepName};
+use crate::manifest::raw::ApiVersion;
+use crate::record::state::Time;
+use crate::record::text::plain;
+use serde::Deserialize;
+use serde_json::json;
+
+/// Which version a question is about, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct About {
+    /// The rollout.
+    pub rollout: RolloutId,
+    /// The run that brings the version.
+    pub run: RunId,
+    /// The step that it stands on, or waits for.
+    pub step: StepName,
+    /// The version.
+    pub revision: Revision,
+}
+
+/// A question to a webhook.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Call {
+    /// Who is asked, and with which words of its own.
+    pub webhook: WebhookCall,
+    /// About what.
+    pub about: About,
+    /// What is asked.
+    pub asks: Asks,
+    /// Since when the step has been in force, or is waited for.
+    pub since: Time,
+    /// The moment that the question is about.
+    pub at: Time,
+}
+
+/// What a webhook is asked.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Asks {
+    /// Is the version good, by this check?
+    Check(CheckName),
+    /// May the run enter the step?
+    Gate,
+}
+
+/// What a webhook says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// The version is good.
+    Good,
+    /// It is bad, for this reason.
+    Bad(String),
+    /// Nothing yet, for this reason.
+    Hold(String),
+}
+
+/// The text of a question.
+#[must_use]
+pub fn body(call: &Call) -> String {
+    let Call { webhook, about: About { rollout, run, step, revision }, asks, since, at } = call;
+    let kind = match asks {
+        Asks::Check(_) => "Check",
+        Asks::Gate => "Gate",
+    };
+    let mut question = json!({
+        "apiVersion": ApiVersion::TEXT,
+        "kind": kind,
+        "rollout": {"namespace": rollout.namespace, "name": rollout.name},
+        "run": run,
+        "step": step,
+        "revision": revision,
+        "since": since,
+        "at": at,
+        "metadata": webhook.metadata,
+    });
+    if let Asks::Check(name) = asks {
+        question["check"] = json!(name);
+    }
+    question.to_string()
+}
+
+/// An answer; what else is in it is left alone.
+#[derive(Deserialize)]
+struct Answer {
+    run: String,
+    step: String,
+    verdict: String,
+    #[serde(default)]
+    reason: String,
+}
+
+/// What an answer to a question says. It names the run and the step that it is about: an answer that stands still, or
+/// lay in a cache, says nothing.
+#[must_use]
+pub fn answer(call: &Call, body: &[u8]) -> Reading<Word> {
+    let unusable = |why: &str| Reading::Unusable(plain(why));
+    let Answer { run, step, verdict, reason } = match serde_json::from_slice(body) {
+        Ok(answer) => answer,
+        Err(error) => return unusable(&format!("the answer is not the JSON that is wanted: {error}")),
+    };
+    if run != call.about.run.as_str() || step != call.about.step.as_str() {
+        let found = format!("the answer is about run {} and step {}", quoted(&run), quoted(&step));
+        return unusable(&format!("{found}, not about run {} and step {}", call.about.run, call.about.step));
+    }
+    match verdict.as_str() {
+        "good" => Reading::Said(Word::Good),
+        "bad" => Reading::Said(Word::Bad(plain(&reason))),
+        "hold" => Reading::Said(Word::Hold(plain(&reason))),
+        other => unusable(&format!("the verdict {} is none of good, bad and hold", quoted(other))),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod fixture {
+    use super::{About, Asks, Call};
+    use crate::manifest::desired::WebhookCall;
+    use crate::record::state::Time;
+
+    /// A question of run 7 on `tenth`, which has been in force since second 0.
+    pub(crate) fn call(at: Time) -> Call {
+        let metadata = [("suite".to_owned(), "smoke".to_owned())].into();
+        Call {
+            webhook: WebhookCall { provider: "tester".parse().unwrap(), metadata },
+            about: About {
+                rollout: "shop/podinfo".parse().unwrap(),
+                run: "7-9ac41f02".parse().unwrap(),
+                step: "tenth".parse().unwrap(),
+                revision: format!("v1:sha256:{}", "07".repeat(32)).parse().unwrap(),
+            },
+            asks: Asks::Check("smoke".parse().unwrap()),
+            since: Time::from_timestamp(0, 0).unwrap(),
+            at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::text::CAP;
+
+    fn asked() -> Call {
+        fixture::call(Time::from_timestamp_millis(60_250).unwrap())
+    }
+
+    fn said(body: &[u8]) -> Reading<Word> {
+        answer(&asked(), body)
+    }
+
+    fn unusable(body: &[u8]) -> String {
+        let Reading::Unusable(why) = said(body) else { panic!("{:?}", String::from_utf8_lossy(body)) };
+        assert!(why.len() <= CAP && !why.contains(char::is_control), "{why}");
+        why
+    }
+
+    fn with(verdict: &str) -> String {
+        json!({"run": "7-9ac41f02", "step": "tenth", "verdict": verdict, "reason": "a  reason\u{1b}[31m"}).to_string()
+    }
+
+    #[test]
+    fn a_question_says_what_it_is_about() {
+        let revision = format!("v1:sha256:{}", "07".repeat(32));
+        let wanted = format!(
+            "{{\"apiVersion\":\"tidegate.io/v1alpha1\",\"kind\":\"Check\",\
+             \"rollout\":{{\"namespace\":\"shop\",\"name\":\"podinfo\"}},\"run\":\"7-9ac41f02\",\"step\":\"tenth\",\
+             \"revision\":\"{revision}\",\"since\":\"1970-01-01T00:00:00Z\",\
+             \"at\":\"1970-01-01T00:01:00.250Z\",\"metadata\":{{\"suite\":\"smoke\"}},\"check\":\"smoke\"}}"
+        );
+        assert_eq!(body(&asked()), wanted);
+        let gate = wanted.replace("\"kind\":\"Check\"", "\"kind\":\"Gate\"").replace(",\"check\":\"smoke\"", "");
+        assert_eq!(body(&Call { asks: Asks::Gate, ..asked() }), gate);
+    }
+
+    #[test]
+    fn an_answer_is_good_bad_or_hold_with_a_reason_that_hides_nothing() {
+        let reason = "a reason\\u{1b}[31m".to_owned();
+        assert_eq!(said(with("good").as_bytes()), Reading::Said(Word::Good));
+        assert_eq!(said(with("bad").as_bytes()), Reading::Said(Word::Bad(reason.clone())));
+        assert_eq!(said(with("hold").as_bytes()), Reading::Said(Word::Hold(reason)));
+        let short = br#"{"verdict":"bad","run":"7-9ac41f02","step":"tenth","more":[{}]}"#;
+        assert_eq!(said(short), Reading::Said(Word::Bad(String::new())));
+        let long = with("bad").replace("a  reason", &"ä".repeat(9_000));
+        let Reading::Said(Word::Bad(reason)) = said(long.as_bytes()) else { panic!("{long}") };
+        assert!(reason.len() <= CAP && reason.ends_with('…'), "{reason}");
+    }
+
+    #[test]
+    fn c_34_an_answer_to_something_else_says_nothing() {
+        let wanted =
+            "the answer is about run \"6-9ac41f02\" and step \"tenth\", not about run 7-9ac41f02 and step tenth";
+        assert_eq!(unusable(with("bad").replace("7-9", "6-9").as_bytes()), wanted);
+        for (old, new) in [("tenth", "half"), ("tenth", "tenth "), ("tenth", "Tenth"), ("7-9ac41f02", "7")] {
+            let why = unusable(with("bad").replace(old, new).as_bytes());
+            assert!(why.starts_with("the answer is about run "), "{why}");
+        }
+        for verdict in ["Good", "", "GOOD", "good ", "ok", "\u{202e}doog"] {
+            let why = unusable(with(verdict).as_bytes());
+            assert!(why.ends_with(" is none of good, bad and hold"), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_answer_is_of_no_use() {
+        let twice = with("good").replace("\"step\"", "\"verdict\":\"bad\",\"step\"");
+        let deep = with("good").replace("\"step\"", &format!("\"more\":{},\"step\"", "[".repeat(100_000)));
+        let huge = with("good").replace("\"good\"", &format!("\"{}\"", "x".repeat(1_000_000)));
+        let number = with("good").replace("\"good\"", "1");
+        let texts = ["", "{}", "null", "true", "good", "<html>log in</html>", "{\"verdict\":\"good\"}"];
+        for text in texts.into_iter().chain([&*twice, &*deep, &*huge, &*number]) {
+            unusable(text.as_bytes());
+        }
+        let mut bytes = with("good").into_bytes();
+        bytes[40] = 0xff;
+        unusable(&bytes);
+        unusable(&[0; 64]);
+        unusable(&[with("good").as_bytes(), b"{}"].concat());
+    }
+}
