@@ -235,6 +235,27 @@ pub struct Expose {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Percent")]
     pub weight: Option<Percent>,
+    /// Several shares, one after the other: each is a phase of its own, with this phase's soak and checks. `[10, 50]` in the
+    /// phase `ramp` makes `ramp-10` and `ramp-50`; what must be open before `ramp` must be open before the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1, "maxItems" = 50))]
+    pub weights: Vec<Percent>,
+    /// The same at equal distances.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Ramp")]
+    pub ramp: Option<Ramp>,
+}
+
+/// Shares at equal distances: `step: 20` and `max: 50` are the weights 20, 40 and 50.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ramp {
+    /// The first share, and how much each next one adds.
+    #[schemars(with = "u8", range(min = 1, max = 100))]
+    pub step: Percent,
+    /// The last share; the last distance is shorter where the steps do not meet it.
+    #[schemars(with = "u8", range(min = 1, max = 100))]
+    pub max: Percent,
 }
 
 /// Headers that a request must all carry: name to exact value. Names are compared without regard to case.

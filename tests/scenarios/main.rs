@@ -121,6 +121,7 @@ scenarios! {
     pods_fail_at_half
     pods_fail_in_the_bake
     pods_that_cannot_be_cloned
+    ramp
     record_is_lost
     refused_by_a_dry_run
     removed_after_a_failure

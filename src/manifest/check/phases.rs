@@ -3,31 +3,72 @@
 use super::Case;
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::ids::{Percent, StepName};
-use crate::manifest::raw;
+use crate::manifest::{expand, raw};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The most phases that a plan has.
+const MOST: usize = 50;
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found = names(case);
+    found.extend(number(case));
     found.extend(router(case));
+    found.extend(case.spec.phases.iter().enumerate().flat_map(|(i, phase)| ramp(case, i, &phase.expose)));
     found.extend(order(case));
     found
 }
 
+/// The name of each phase, and those that ramps make of theirs.
 fn names(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     for (i, phase) in case.spec.phases.iter().enumerate() {
-        let pointer = format!("/spec/phases/{i}/name");
+        let mut error = |what: String, expected: String| {
+            found.push(case.error(&format!("/spec/phases/{i}/name"), Code::PhaseName, what, expected));
+        };
         if StepName::RESERVED.contains(&phase.name.as_str()) {
             let what = format!("every run has a step called {} already", phase.name);
-            let expected = format!("a name other than {}", StepName::RESERVED.join(", "));
-            found.push(case.error(&pointer, Code::PhaseName, what, expected));
-        } else if !seen.insert(&phase.name) {
-            let what = format!("there are two phases called {}", phase.name);
-            found.push(case.error(&pointer, Code::PhaseName, what, "each name once"));
+            error(what, format!("a name other than {}", StepName::RESERVED.join(", ")));
+            continue;
+        }
+        let made = if expand::is_ramp(&phase.expose) { expand::parts(phase) } else { Vec::new() };
+        let made: BTreeSet<String> = made.into_iter().map(|part| part.name).collect();
+        if let Some(long) = made.iter().find(|name| name.parse::<StepName>().is_err()) {
+            let room = long.len() - phase.name.as_str().len();
+            let what = format!("this ramp makes a phase called {long}, {} characters", long.len());
+            error(what, format!("a name of at most {} characters", StepName::LONGEST - room));
+        }
+        let mut twice = made.into_iter().chain([phase.name.to_string()]).filter(|name| !seen.insert(name.clone()));
+        if let Some(name) = twice.next() {
+            error(format!("there are two phases called {name}"), "each name once".to_owned());
         }
     }
     found
+}
+
+fn number(case: &Case<'_>) -> Option<Diagnostic> {
+    let phases = case.spec.phases.iter().map(|phase| expand::parts(phase).len()).sum::<usize>();
+    (phases > MOST).then(|| {
+        let what = format!("with one for each weight of their ramps these are {phases} phases");
+        case.error("/spec/phases", Code::Schema, what, format!("at most {MOST}"))
+    })
+}
+
+/// What a ramp cannot be.
+fn ramp(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic> {
+    let raw::Expose { headers: _, weight, weights, ramp } = expose;
+    let given = [("weight", weight.is_some()), ("weights", !weights.is_empty()), ("ramp", ramp.is_some())];
+    let given: Vec<&str> = given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    if given.len() > 1 {
+        let what = format!("{} at once", given.join(" and "));
+        let pointer = format!("/spec/phases/{i}/expose");
+        return Some(case.error(&pointer, Code::Conflict, what, "one of weight, weights and ramp"));
+    }
+    let raw::Ramp { step, max } = ramp.filter(|ramp| ramp.max < ramp.step)?;
+    let what = format!("the ramp ends at {max}, before its first step of {step}");
+    let pointer = format!("/spec/phases/{i}/expose/ramp/max");
+    let diagnostic = case.error(&pointer, Code::PhasesGoDown, what, format!("at least {step}"));
+    Some(diagnostic.help(format!("for a single share write weight: {max}")))
 }
 
 fn router(case: &Case<'_>) -> Vec<Diagnostic> {
@@ -83,21 +124,22 @@ fn order(case: &Case<'_>) -> Vec<Diagnostic> {
                 }
             }
         }
-        let pointer = format!("/spec/phases/{i}/expose/weight");
-        if let Some(next) = phase.expose.weight {
+        for part in expand::parts(phase) {
+            let next = part.weight.unwrap_or(weight);
             if next < weight {
                 let what = format!("the weight goes down from {weight} to {next}");
                 let expected = format!("a weight of more than {weight}");
+                let pointer = format!("/spec/phases/{i}/{}", part.at);
                 found.push(case.error(&pointer, Code::PhasesGoDown, what, expected));
-                continue;
+                break;
             }
-            grows |= next > weight;
-            weight = next;
-        }
-        if !grows {
-            let what = format!("phase {} exposes nothing that was not exposed before", phase.name);
-            let expected = format!("a weight of more than {weight}, or headers that let others in");
-            found.push(case.error(&format!("/spec/phases/{i}/expose"), Code::PhasesGoDown, what, expected));
+            if !grows && next == weight {
+                let what = format!("phase {} exposes nothing that was not exposed before", part.name);
+                let expected = format!("a weight of more than {weight}, or headers that let others in");
+                found.push(case.error(&format!("/spec/phases/{i}/expose"), Code::PhasesGoDown, what, expected));
+                break;
+            }
+            (weight, grows) = (next, false);
         }
     }
     found
