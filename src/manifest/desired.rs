@@ -164,6 +164,17 @@ pub struct Expose {
     /// Share of all requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<Percent>,
+    /// Nothing to users: the candidate stands beside stable, behind a Service of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Preview>,
+}
+
+/// How many pods a candidate has that users are not led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Preview {
+    /// As many as stable has, and it keeps them to the end of the run: what was tried out is what takes over.
+    FullSize,
 }
 
 /// Headers (lower-case name → exact value) that a request must all carry.

@@ -19,14 +19,14 @@ pub(super) struct Part {
 }
 
 /// Whether a phase of the file is a ramp.
-pub(super) fn is_ramp(raw::Expose { headers: _, weight: _, weights, ramp }: &raw::Expose) -> bool {
+pub(super) fn is_ramp(raw::Expose { headers: _, weight: _, weights, ramp, preview: _ }: &raw::Expose) -> bool {
     !weights.is_empty() || ramp.is_some()
 }
 
 /// What a phase of the file stands for, in order.
 pub(super) fn parts(phase: &raw::Phase) -> Vec<Part> {
     let part = |weight: Percent, at| Part { name: format!("{}-{weight}", phase.name), weight: Some(weight), at };
-    let raw::Expose { headers: _, weight, weights, ramp } = &phase.expose;
+    let raw::Expose { headers: _, weight, weights, ramp, preview: _ } = &phase.expose;
     match ramp {
         _ if !weights.is_empty() => {
             weights.iter().enumerate().map(|(i, weight)| part(*weight, format!("expose/weights/{i}"))).collect()
@@ -48,10 +48,11 @@ pub(super) fn phases(phase: &raw::Phase) -> Vec<PhasePlan> {
     let raw::Phase { name: _, before, expose, soak, checks } = phase;
     let headers: BTreeSet<_> = expose.headers.iter().filter_map(|headers| folded(headers).ok()).collect();
     let plan = |(i, part): (usize, Part)| {
+        let headers = if i == 0 { headers.clone() } else { BTreeSet::new() };
         Some(PhasePlan {
             name: part.name.parse().ok()?,
             before: if i == 0 { gates(before) } else { Gates::default() },
-            expose: Expose { headers: if i == 0 { headers.clone() } else { BTreeSet::new() }, weight: part.weight },
+            expose: Expose { headers, weight: part.weight, preview: expose.preview },
             soak: *soak,
             checks: checks.clone(),
         })

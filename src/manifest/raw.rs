@@ -6,7 +6,7 @@
 mod installation;
 mod policy;
 
-use super::desired::{Approval, Bound, Layout, OnNoData, PrometheusQuery, Revert, TargetKind};
+use super::desired::{Approval, Bound, Layout, OnNoData, Preview, PrometheusQuery, Revert, TargetKind};
 use super::duration::Span;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
 pub use installation::{
@@ -244,6 +244,11 @@ pub struct Expose {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Ramp")]
     pub ramp: Option<Ramp>,
+    /// Nothing to users: the candidate is ready behind its own Service, `<service>-canary`, for soak, checks and people. Before
+    /// all phases that expose anything; not with the router `replicas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Preview")]
+    pub preview: Option<Preview>,
 }
 
 /// Shares at equal distances: `step: 20` and `max: 50` are the weights 20, 40 and 50.

@@ -2,7 +2,7 @@
 
 use super::report::{Reason, Wait};
 use crate::gate::approval;
-use crate::manifest::desired::{Gates, Plan, Router};
+use crate::manifest::desired::{Gates, Plan, Preview, Router};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, StepName};
 use crate::record::posture::{Posture, Role, Size, Split};
@@ -138,10 +138,13 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
         stage,
     };
     let mut split = Split::stable();
+    // What is tried out at full size keeps it: no step takes pods away that have been ready for users.
+    let previewed = phases.iter().any(|phase| phase.expose.preview == Some(Preview::FullSize));
+    let size = |weight: Percent| if previewed { Percent::ALL } else { weight };
     // The size of a replicas router is its exposure: *prepare* has none.
     let first = match plan.traffic.as_ref().map(|t| &t.router) {
         Some(Router::Replicas { .. }) | None => Percent::ZERO,
-        Some(Router::GatewayApi { .. }) => phases.first().and_then(|p| p.expose.weight).unwrap_or(Percent::ZERO),
+        Some(Router::GatewayApi { .. }) => size(phases.first().and_then(|p| p.expose.weight).unwrap_or(Percent::ZERO)),
     };
     let gates = |name: &StepName| match route {
         Route::Rollback => Gates::default(),
@@ -156,7 +159,7 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
         let before = gates(&phase.name);
         steps.push(step(
             phase.name.clone(),
-            split.weight,
+            size(split.weight),
             &split,
             before,
             (phase.soak, &phase.checks),
@@ -229,7 +232,13 @@ pub fn soaking(plan: &Plan, run: &Run, step: &Step, clock: &Clock, now: Time, ga
     if left.is_zero() {
         return None;
     }
-    let what = if step.stage == Stage::Finalising { "requests in flight drain" } else { "it stays exposed" };
+    let what = match step.stage {
+        Stage::Finalising => "requests in flight drain",
+        Stage::Progressing | Stage::Promoting if step.posture.split.is_stable() => {
+            "it stays ready, and exposed to nobody"
+        }
+        Stage::Progressing | Stage::Promoting => "it stays exposed",
+    };
     let message = format!("{}: {what}, {} of {need}", step.name, Span::from_secs(counted));
     Some(Wait::new(Reason::Soak, message).since(exposed).until(now + left.delta()))
 }

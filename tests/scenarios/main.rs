@@ -68,6 +68,7 @@ scenarios! {
     approvals
     autoscaler
     bad_by_its_metric
+    blue_green
     brake_at_first_sight
     brake_at_return
     brake_holds

@@ -13,7 +13,7 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found = names(case);
     found.extend(number(case));
     found.extend(router(case));
-    found.extend(case.spec.phases.iter().enumerate().flat_map(|(i, phase)| ramp(case, i, &phase.expose)));
+    found.extend(case.spec.phases.iter().enumerate().flat_map(|(i, phase)| one_way(case, i, &phase.expose)));
     found.extend(order(case));
     found
 }
@@ -54,11 +54,17 @@ fn number(case: &Case<'_>) -> Option<Diagnostic> {
     })
 }
 
-/// What a ramp cannot be.
-fn ramp(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic> {
-    let raw::Expose { headers: _, weight, weights, ramp } = expose;
+/// A phase says in one way what it exposes, and a ramp goes up.
+fn one_way(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic> {
+    let raw::Expose { headers, weight, weights, ramp, preview } = expose;
     let given = [("weight", weight.is_some()), ("weights", !weights.is_empty()), ("ramp", ramp.is_some())];
     let given: Vec<&str> = given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    if preview.is_some() && !(given.is_empty() && headers.is_empty()) {
+        let what = "a preview is for nobody, and this phase lets requests in";
+        let pointer = format!("/spec/phases/{i}/expose/preview");
+        let diagnostic = case.error(&pointer, Code::Conflict, what, "preview alone");
+        return Some(diagnostic.help("make the preview a phase of its own, before this one"));
+    }
     if given.len() > 1 {
         let what = format!("{} at once", given.join(" and "));
         let pointer = format!("/spec/phases/{i}/expose");
@@ -91,21 +97,40 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
         (Some(_), Some(_)) => vec![case.error("/spec/traffic", Code::Schema, "two routers at once", either)],
         (None, None) => vec![case.error("/spec/traffic", Code::Schema, "no router is named", either)],
         (Some(_), None) => Vec::new(),
-        (None, Some(_)) => (0..case.spec.phases.len())
-            .filter(|i| !case.spec.phases[*i].expose.headers.is_empty())
-            .map(|i| {
-                let pointer = format!("/spec/phases/{i}/expose/headers");
-                let what = "the router replicas cannot tell requests apart by their headers";
-                case.error(&pointer, Code::RouterLimit, what, "a weight, or the router gatewayAPI")
-            })
-            .collect(),
+        (None, Some(_)) => case.spec.phases.iter().enumerate().flat_map(|(i, phase)| by_pods(case, i, phase)).collect(),
     }
+}
+
+/// What the router `replicas` cannot do.
+fn by_pods(case: &Case<'_>, i: usize, phase: &raw::Phase) -> Vec<Diagnostic> {
+    let raw::Expose { headers, weight: _, weights: _, ramp: _, preview } = &phase.expose;
+    let error = |field: &str, what: &str, expected: &str| {
+        case.error(&format!("/spec/phases/{i}/expose/{field}"), Code::RouterLimit, what, expected)
+    };
+    let headers = (!headers.is_empty()).then(|| {
+        let what = "the router replicas cannot tell requests apart by their headers";
+        error("headers", what, "a weight, or the router gatewayAPI")
+    });
+    let preview = preview.map(|_| {
+        let what = "with the router replicas the candidate's pods serve users from their first second";
+        error("preview", what, "a weight, or the router gatewayAPI")
+            .help("by pods there is one Service for both versions, so that nobody could try out the new one alone")
+    });
+    headers.into_iter().chain(preview).collect()
 }
 
 fn order(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let (mut weight, mut known) = (Percent::ZERO, BTreeSet::new());
     for (i, phase) in case.spec.phases.iter().enumerate() {
+        if phase.expose.preview.is_some() {
+            if weight > Percent::ZERO || !known.is_empty() {
+                let what = format!("phase {} exposes nothing, and the phases before it let users in", phase.name);
+                let pointer = format!("/spec/phases/{i}/expose/preview");
+                found.push(case.error(&pointer, Code::PhasesGoDown, what, "previews before all other phases"));
+            }
+            continue;
+        }
         let mut grows = false;
         for (j, headers) in phase.expose.headers.iter().enumerate() {
             let pointer = format!("/spec/phases/{i}/expose/headers/{j}");

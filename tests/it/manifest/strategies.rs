@@ -53,6 +53,11 @@ const MISTAKES: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO, "- name: tenth", "- name: first\n      expose: {ramp: {step: 1, max: 60}}\n    - name: tenth", &[Code::Schema, Code::PhasesGoDown, Code::PhasesGoDown]),
     (PODINFO, "name: half\n      expose: {weight: 50}", "name: a234567890123456789012345678901234567890\n      expose: {weights: [50]}", &[Code::PhaseName]),
     (PODINFO, "name: half\n      expose: {weight: 50}", "name: half-20\n      expose: {weight: 20}\n    - name: half\n      expose: {weights: [30, 50]}\n    - name: half-30\n      expose: {weight: 60}", &[Code::PhaseName]),
+    (PODINFO, "- name: tenth", "- name: first\n      expose: {preview: fullSize}\n    - name: second\n      expose: {preview: fullSize}\n    - name: tenth", &[]),
+    (PODINFO, "expose: {weight: 50}", "expose: {preview: fullSize}", &[Code::PhasesGoDown]),
+    (PODINFO, "expose: {weight: 50}", "expose: {preview: fullSize, weight: 50}", &[Code::PhasesGoDown, Code::Conflict]),
+    (PODINFO, "expose: {weight: 50}", "expose: {preview: true}", &[Code::Schema]),
+    (WORKER, "expose: {weight: 25}", "expose: {preview: fullSize}", &[Code::RouterLimit]),
     (WORKER, "expose: {weight: 25}", "expose: {ramp: {step: 2, max: 30}}", &[Code::WeightTooFine]),
     (WORKER, "expose: {weight: 25}", "expose: {weights: [10, 25]}", &[Code::WeightTooFine]),
 ];
@@ -64,6 +69,19 @@ fn each_mistake_of_a_strategy_has_its_name() {
         let loaded = with(path, from, to).load();
         assert_eq!(codes(&loaded, rollout), **wanted, "{to}\n{:#?}", loaded.errors());
     }
+}
+
+#[test]
+fn mistakes_of_previews_are_shown_with_their_lines() {
+    let later = refused(PODINFO, "{weight: 50}", "{preview: fullSize}");
+    let more = refused(
+        PODINFO,
+        "- name: tenth",
+        "- name: first\n      expose: {preview: fullSize, weight: 5}\n    - name: tenth",
+    );
+    let by_pods = refused(WORKER, "expose: {weight: 25}", "expose: {preview: fullSize}");
+    let flag = refused(PODINFO, "{weight: 50}", "{preview: true}");
+    insta::assert_snapshot!([later, more, by_pods, flag].join("\n"));
 }
 
 #[test]
