@@ -177,8 +177,29 @@ pub enum Preview {
     FullSize,
 }
 
-/// Headers (lower-case name → exact value) that a request must all carry.
-pub type HeaderMatch = BTreeMap<String, String>;
+/// Headers (lower-case name → what its value must be) that a request must all carry.
+pub type HeaderMatch = BTreeMap<String, HeaderValue>;
+
+/// What the value of a header must be. Two are the same condition only if they are written alike: which of two patterns lets
+/// more in is for nobody to tell.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum HeaderValue {
+    /// Exactly this.
+    Exact(String),
+    /// What this pattern matches, as the gateway understands it.
+    Regex {
+        /// A regular expression.
+        regex: String,
+    },
+}
+
+#[cfg(test)]
+impl From<&str> for HeaderValue {
+    fn from(value: &str) -> Self {
+        Self::Exact(value.to_owned())
+    }
+}
 
 /// What must be open to enter a step.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -6,7 +6,7 @@
 mod installation;
 mod policy;
 
-use super::desired::{Approval, Bound, Layout, OnNoData, Preview, PrometheusQuery, Revert, TargetKind};
+use super::desired::{Approval, Bound, HeaderValue, Layout, OnNoData, Preview, PrometheusQuery, Revert, TargetKind};
 use super::duration::Span;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
 pub use installation::{
@@ -231,6 +231,10 @@ pub struct Expose {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("minItems" = 1, "maxItems" = 16))]
     pub headers: Vec<Headers>,
+    /// Requests with these cookies: alternatives too, one cookie in each. A cookie is a pattern for the header `Cookie`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1, "maxItems" = 16))]
+    pub cookies: Vec<Cookie>,
     /// The share of all other requests, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Percent")]
@@ -263,15 +267,33 @@ pub struct Ramp {
     pub max: Percent,
 }
 
-/// Headers that a request must all carry: name to exact value. Names are compared without regard to case.
+/// Headers that a request must all carry: name to exact value, or to `{regex: …}`. Names are compared without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(extend(
     "minProperties" = 1, "maxProperties" = 16,
     "propertyNames" = {"pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", "maxLength": 256},
-    "additionalProperties" = {"type": "string", "pattern": "^[!-~]([ -~]*[!-~])?$", "maxLength": 4096}
+    // One schema for both: of alternatives nobody could tell which one a mistake belongs to.
+    "additionalProperties" = {
+        "type": ["string", "object"], "pattern": "^[!-~]([ -~]*[!-~])?$", "maxLength": 4096,
+        "properties": {"regex": {
+            "description": "A regular expression in the dialect of the gateway. Some look for it anywhere in the value: write ^ and $.",
+            "type": "string", "pattern": "^[!-~]([ -~]*[!-~])?$", "maxLength": 4096
+        }},
+        "required": ["regex"], "additionalProperties": false
+    }
 ))]
-pub struct Headers(pub BTreeMap<String, String>);
+pub struct Headers(#[schemars(with = "BTreeMap<String, String>")] pub BTreeMap<String, HeaderValue>);
+
+/// A cookie that a request must carry: name to exact value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend(
+    "minProperties" = 1, "maxProperties" = 1,
+    "propertyNames" = {"pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", "maxLength": 256},
+    "additionalProperties" = {"type": "string", "pattern": "^[!#-+\\--:<-\\[\\]-~]*$", "maxLength": 1024}
+))]
+pub struct Cookie(pub BTreeMap<String, String>);
 
 /// What happens on main after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

@@ -145,7 +145,7 @@ pub(crate) fn open() -> RolloutState {
             Pull { branch: "tidegate/prod/propose/shop/podinfo/7-07070707-tenth".to_owned(), head: commit(0x78) },
         )]),
     });
-    let testers = BTreeMap::from([("x-canary".to_owned(), "always".to_owned())]);
+    let testers = BTreeMap::from([("x-canary".to_owned(), "always".into())]);
     let cluster = state.clusters.values_mut().next().expect("one cluster");
     cluster.posture.candidate =
         Some(Role { set: set(7), size: Size::Share(10.try_into().expect("a percentage")), pods: Some(pods(7)) });

@@ -100,9 +100,12 @@ fn join(base: &Value, alternative: &HeaderMatch) -> Option<Value> {
     for (name, value) in alternative {
         let named = |h: &&Value| h["name"].as_str().is_some_and(|n| n.eq_ignore_ascii_case(name));
         match headers.iter().find(named) {
-            Some(found) if rules::is_exact(found) && found["value"] == value.as_str() => {}
+            Some(found) if rules::condition(found) == rules::asked(value) => {}
             Some(_) => return None,
-            None => headers.push(json!({"type": "Exact", "name": name, "value": value})),
+            None => {
+                let (how, value) = rules::asked(value);
+                headers.push(json!({"type": how, "name": name, "value": value}));
+            }
         }
     }
     Some(with_field(base, "headers", headers))

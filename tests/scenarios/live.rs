@@ -65,7 +65,8 @@ fn rule(rule: &Value) -> String {
         format!("{weight}{}", backend["name"].as_str().unwrap_or_default())
     });
     let headers = rule["matches"].as_array().into_iter().flatten().flat_map(|m| m["headers"].as_array().cloned());
-    let headers: Vec<String> = headers.flatten().map(|h| format!("{}: {}", h["name"], h["value"])).collect();
+    let how = |h: &Value| if h["type"] == "RegularExpression" { " matches" } else { ":" };
+    let headers: Vec<String> = headers.flatten().map(|h| format!("{}{} {}", h["name"], how(&h), h["value"])).collect();
     let headers =
         if headers.is_empty() { String::new() } else { format!("[{}] → ", headers.join(", ").replace('"', "")) };
     format!("{headers}{}", backends.collect::<Vec<_>>().join(" + "))

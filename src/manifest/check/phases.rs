@@ -1,10 +1,11 @@
 //! Phases: named once, each exposing more than the one before, and nothing that the router cannot do.
 
 use super::Case;
+use crate::manifest::desired::HeaderMatch;
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::ids::{Percent, StepName};
 use crate::manifest::{expand, raw};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The most phases that a plan has.
 const MOST: usize = 50;
@@ -56,10 +57,10 @@ fn number(case: &Case<'_>) -> Option<Diagnostic> {
 
 /// A phase says in one way what it exposes, and a ramp goes up.
 fn one_way(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic> {
-    let raw::Expose { headers, weight, weights, ramp, preview } = expose;
+    let raw::Expose { headers, cookies, weight, weights, ramp, preview } = expose;
     let given = [("weight", weight.is_some()), ("weights", !weights.is_empty()), ("ramp", ramp.is_some())];
     let given: Vec<&str> = given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
-    if preview.is_some() && !(given.is_empty() && headers.is_empty()) {
+    if preview.is_some() && !(given.is_empty() && headers.is_empty() && cookies.is_empty()) {
         let what = "a preview is for nobody, and this phase lets requests in";
         let pointer = format!("/spec/phases/{i}/expose/preview");
         let diagnostic = case.error(&pointer, Code::Conflict, what, "preview alone");
@@ -103,20 +104,21 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
 
 /// What the router `replicas` cannot do.
 fn by_pods(case: &Case<'_>, i: usize, phase: &raw::Phase) -> Vec<Diagnostic> {
-    let raw::Expose { headers, weight: _, weights: _, ramp: _, preview } = &phase.expose;
+    let raw::Expose { headers, cookies, weight: _, weights: _, ramp: _, preview } = &phase.expose;
     let error = |field: &str, what: &str, expected: &str| {
         case.error(&format!("/spec/phases/{i}/expose/{field}"), Code::RouterLimit, what, expected)
     };
-    let headers = (!headers.is_empty()).then(|| {
-        let what = "the router replicas cannot tell requests apart by their headers";
-        error("headers", what, "a weight, or the router gatewayAPI")
+    let given = [("headers", headers.is_empty()), ("cookies", cookies.is_empty())];
+    let given = given.iter().filter(|(_, empty)| !*empty).map(|(field, _)| {
+        let what = format!("the router replicas cannot tell requests apart by their {field}");
+        error(field, &what, "a weight, or the router gatewayAPI")
     });
     let preview = preview.map(|_| {
         let what = "with the router replicas the candidate's pods serve users from their first second";
         error("preview", what, "a weight, or the router gatewayAPI")
             .help("by pods there is one Service for both versions, so that nobody could try out the new one alone")
     });
-    headers.into_iter().chain(preview).collect()
+    given.chain(preview).collect()
 }
 
 fn order(case: &Case<'_>) -> Vec<Diagnostic> {
@@ -132,19 +134,19 @@ fn order(case: &Case<'_>) -> Vec<Diagnostic> {
             continue;
         }
         let mut grows = false;
-        for (j, headers) in phase.expose.headers.iter().enumerate() {
-            let pointer = format!("/spec/phases/{i}/expose/headers/{j}");
-            match folded(headers) {
+        for (at, alternative) in expand::alternatives(&phase.expose) {
+            match alternative {
                 // Whoever meets all of these headers meets a part of them.
                 Ok(headers) => {
-                    let narrower = known.iter().any(|wider: &BTreeMap<_, _>| {
-                        wider.iter().all(|(name, value)| headers.get(name) == Some(value))
-                    });
+                    let narrower = known
+                        .iter()
+                        .any(|wider: &HeaderMatch| wider.iter().all(|(name, value)| headers.get(name) == Some(value)));
                     grows |= !narrower;
                     known.insert(headers);
                 }
                 Err(name) => {
                     let what = format!("the header {} stands here twice", quoted(&name));
+                    let pointer = format!("/spec/phases/{i}/{at}");
                     found.push(case.error(&pointer, Code::DuplicateKey, what, "each header once, whatever its case"));
                 }
             }
@@ -168,15 +170,4 @@ fn order(case: &Case<'_>) -> Vec<Diagnostic> {
         }
     }
     found
-}
-
-/// Header names in lower case, as they are compared; the name that stands twice if one does.
-pub(in crate::manifest) fn folded(raw::Headers(headers): &raw::Headers) -> Result<BTreeMap<String, String>, String> {
-    let mut all = BTreeMap::new();
-    for (name, value) in headers {
-        if all.insert(name.to_ascii_lowercase(), value.clone()).is_some() {
-            return Err(name.clone());
-        }
-    }
-    Ok(all)
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::manifest::desired::HeaderValue;
 use crate::manifest::object::Kind;
 use crate::target::fixtures::{name, object};
 use crate::traffic::Standing;
@@ -22,7 +23,7 @@ fn web() -> ObjectName {
 }
 
 fn split(weight: u8, headers: &[&[(&str, &str)]]) -> Split {
-    let alternative = |pairs: &&[(&str, &str)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let alternative = |pairs: &&[(&str, &str)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).into())).collect();
     Split { weight: weight.try_into().unwrap(), headers: headers.iter().map(alternative).collect() }
 }
 
@@ -32,6 +33,10 @@ fn seen(weight: u8, headers: &[&[(&str, &str)]]) -> Seen {
 
 fn exact(name: &str, value: &str) -> Value {
     json!({"type": "Exact", "name": name, "value": value})
+}
+
+fn pattern(name: &str, value: &str) -> Value {
+    json!({"type": "RegularExpression", "name": name, "value": value})
 }
 
 #[test]
@@ -95,6 +100,22 @@ fn c_22_headers_put_a_rule_for_the_candidate_alone_before_each_rule() {
 }
 
 #[test]
+fn c_22_a_pattern_is_written_and_read_as_a_condition_of_its_own() {
+    let regex = |regex: &str| HeaderValue::Regex { regex: regex.to_owned() };
+    let one = |pairs: &[(&str, HeaderValue)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect();
+    let headers = [one(&[("cookie", regex("^a=1$")), ("x-team", "shop".into())]), one(&[("x-canary", regex("^1$"))])];
+    let wanted = Split { headers: headers.into(), weight: 10_u8.try_into().unwrap() };
+    let rendered = render(&route(json!([{"backendRefs": [{"name": "web"}]}])), &web(), &wanted);
+    let matches = &rules_of(&rendered)[0]["matches"];
+    assert_eq!(matches[0]["headers"], json!([pattern("cookie", "^a=1$"), exact("x-team", "shop")]));
+    assert_eq!(matches[1]["headers"], json!([pattern("x-canary", "^1$")]));
+    assert_eq!(read(&rendered, &web()), Seen::Split(wanted.clone()));
+    assert_eq!(read(&retreat(&rendered, &web()), &web()), seen_stable());
+    let text = Split { headers: [one(&[("x-canary", "^1$".into())])].into(), ..wanted.clone() };
+    assert!(!text.within(&wanted) && wanted.within(&wanted), "the same text, compared in another way");
+}
+
+#[test]
 fn header_rules_join_the_bases_matches_and_leave_out_contradictions() {
     let path = json!({"type": "Exact", "value": "/api"});
     let base = |headers: Value| {
@@ -113,7 +134,7 @@ fn header_rules_join_the_bases_matches_and_leave_out_contradictions() {
         (json!([exact("X-Canary", "always")]), with(json!([exact("X-Canary", "always")]))),
         (json!([{"name": "x-canary", "value": "always"}]), with(json!([{"name": "x-canary", "value": "always"}]))),
         (json!([exact("X-Canary", "never")]), None),
-        (json!([{"type": "RegularExpression", "name": "x-canary", "value": "always"}]), None),
+        (json!([pattern("x-canary", "always")]), None),
     ];
     for (headers, expected) in table {
         assert_eq!(joined(headers.clone()), expected, "{headers}");
@@ -169,14 +190,14 @@ fn shapes_that_we_never_write_are_foreign() {
     let base = json!({"backendRefs": [{"name": "web"}]});
     let alone = |matches: Value| json!({"matches": matches, "backendRefs": [{"name": "web-canary"}]});
     let by_header = alone(json!([{"headers": [exact("a", "1")]}]));
-    let by_pattern = alone(json!([{"headers": [{"type": "RegularExpression", "name": "a", "value": ".*"}]}]));
+    let by_other = alone(json!([{"headers": [{"type": "Glob", "name": "a", "value": "*"}]}]));
     let other_path = alone(json!([{"path": {"type": "PathPrefix", "value": "/x"}, "headers": [exact("a", "1")]}]));
     let mirror = json!({"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "web-canary"}}});
     let table = [
         (json!([by_header]), "rule 0 sends to the candidate alone"),
         (json!([by_header, by_header, base]), "rule 0 sends to the candidate alone"),
         (json!([base, by_header, {"backendRefs": [{"name": "docs"}]}]), "rule 1 sends to the candidate alone"),
-        (json!([by_pattern, base]), "by a pattern"),
+        (json!([by_other, base]), "matches header a by Glob"),
         (json!([other_path, base]), "matches requests that the rule after it does not"),
         (json!([{"backendRefs": [{"name": "web-canary"}, {"name": "docs"}]}]), "but not to web"),
         (json!([{"filters": [mirror], "backendRefs": [{"name": "web"}]}]), "mirrors"),

@@ -1,6 +1,6 @@
 //! Strategies: what the phases of a file stand for, and what is wrong with phases that cannot be.
 
-use crate::tree::{PODINFO, Tree, WORKER, codes};
+use crate::tree::{PODINFO, PODINFO_SET, Tree, WORKER, codes};
 use tidegate::cli::validate::{Colour, Output, report};
 use tidegate::manifest::desired::PhasePlan;
 use tidegate::manifest::diagnostic::Code;
@@ -57,6 +57,17 @@ const MISTAKES: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO, "expose: {weight: 50}", "expose: {preview: fullSize}", &[Code::PhasesGoDown]),
     (PODINFO, "expose: {weight: 50}", "expose: {preview: fullSize, weight: 50}", &[Code::PhasesGoDown, Code::Conflict]),
     (PODINFO, "expose: {weight: 50}", "expose: {preview: true}", &[Code::Schema]),
+    (PODINFO, "{x-canary: always}", "{x-canary: {regex: '^(a|b)$'}, x-team: shop}", &[]),
+    (PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: always}]", &[]),
+    (PODINFO, "{x-canary: always}", "{x-canary: {prefix: al}}", &[Code::Schema, Code::UnknownField]),
+    (PODINFO, "{x-canary: always}", "{x-canary: {regex: ''}}", &[Code::Schema]),
+    (PODINFO, "{x-canary: always}", "{x-canary: {regex: a, X-Canary: b}}", &[Code::UnknownField]),
+    (PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: always, team: shop}]", &[Code::Schema]),
+    (PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: 'a;b'}]", &[Code::Schema]),
+    (PODINFO, "headers: [{x-canary: always}]", "cookies: [{'a=b': c}]", &[Code::Schema]),
+    (PODINFO, "expose: {weight: 50}", "expose: {headers: [{x-canary: {regex: always}}]}", &[]),
+    (PODINFO, "expose: {weight: 50}", "expose: {headers: [{x-canary: always, x-team: {regex: a}}]}", &[Code::PhasesGoDown]),
+    (WORKER, "expose: {weight: 25}", "expose: {cookies: [{canary: always}], weight: 25}", &[Code::RouterLimit]),
     (WORKER, "expose: {weight: 25}", "expose: {preview: fullSize}", &[Code::RouterLimit]),
     (WORKER, "expose: {weight: 25}", "expose: {ramp: {step: 2, max: 30}}", &[Code::WeightTooFine]),
     (WORKER, "expose: {weight: 25}", "expose: {weights: [10, 25]}", &[Code::WeightTooFine]),
@@ -82,6 +93,30 @@ fn mistakes_of_previews_are_shown_with_their_lines() {
     let by_pods = refused(WORKER, "expose: {weight: 25}", "expose: {preview: fullSize}");
     let flag = refused(PODINFO, "{weight: 50}", "{preview: true}");
     insta::assert_snapshot!([later, more, by_pods, flag].join("\n"));
+}
+
+#[test]
+fn mistakes_of_headers_and_cookies_are_shown_with_their_lines() {
+    let texts = [
+        "headers: [{x-canary: {prefix: al}}]",
+        "headers: [{x-canary: 1}]",
+        "cookies: [{canary: always, team: shop}]",
+        "cookies: [{'a=b': 'c;d'}]",
+    ]
+    .map(|to| refused(PODINFO, "headers: [{x-canary: always}]", to));
+    insta::assert_snapshot!(texts.join("\n"));
+}
+
+#[test]
+fn a_route_that_asks_for_a_header_leaves_no_pattern_for_it() {
+    let mut tree = Tree::example();
+    tree.edit(PODINFO, "{x-canary: always}", "{x-canary: {regex: a}}");
+    tree.edit(
+        PODINFO_SET,
+        "{type: PathPrefix, value: /}",
+        "{value: /}\n          headers: [{name: X-Canary, value: always}]",
+    );
+    assert_eq!(codes(&tree.load(), "shop/podinfo"), [Code::RouteLimit]);
 }
 
 #[test]

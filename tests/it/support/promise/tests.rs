@@ -202,7 +202,7 @@ fn headers_that_are_wider_than_recorded_bite() {
     let wide = json!([{"name": "x-canary", "value": "always"}]);
     log().route(TIDEGATE, json!([header_rule(&wide), split_rule(0)])).bites(&by_route(), &["x-canary: always"]);
     let pattern = json!([{"type": "RegularExpression", "name": "x-canary", "value": "always"}]);
-    log().route(TIDEGATE, json!([header_rule(&pattern)])).bites(&by_route(), &["weight 100"]);
+    log().route(TIDEGATE, json!([header_rule(&pattern)])).bites(&by_route(), &["x-canary matches always"]);
     log().route(TIDEGATE, json!([header_rule(&json!([]))])).bites(&by_route(), &["weight 100"]);
 }
 
