@@ -164,6 +164,9 @@ pub struct Expose {
     /// Share of all requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<Percent>,
+    /// Share of all requests of which the candidate gets a copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mirror: Option<Percent>,
     /// Nothing to users: the candidate stands beside stable, behind a Service of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<Preview>,

@@ -275,6 +275,12 @@ impl Percent {
     /// All.
     pub const ALL: Self = Self(100);
 
+    /// Whether it is nothing.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        *self == Self::ZERO
+    }
+
     /// The number, 0 to 100.
     #[must_use]
     pub fn get(self) -> u8 {

@@ -248,6 +248,11 @@ pub struct Expose {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Ramp")]
     pub ramp: Option<Ramp>,
+    /// Copies of so many of the stable version's requests, in percent: the candidate gets them too, and its answers are thrown
+    /// away. They stay until promotion. Not with the router `replicas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u8", range(min = 1, max = 100))]
+    pub mirror: Option<Percent>,
     /// Nothing to users: the candidate is ready behind its own Service, `<service>-canary`, for soak, checks and people. Before
     /// all phases that expose anything; not with the router `replicas`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

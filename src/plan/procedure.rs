@@ -2,7 +2,7 @@
 
 use super::report::{Reason, Wait};
 use crate::gate::approval;
-use crate::manifest::desired::{Gates, Plan, Preview, Router};
+use crate::manifest::desired::{Expose, Gates, Plan, Preview, Router};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, StepName};
 use crate::record::posture::{Posture, Role, Size, Split};
@@ -141,10 +141,11 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     // What is tried out at full size keeps it: no step takes pods away that have been ready for users.
     let previewed = phases.iter().any(|phase| phase.expose.preview == Some(Preview::FullSize));
     let size = |weight: Percent| if previewed { Percent::ALL } else { weight };
+    let load = |expose: &Expose| expose.weight.max(expose.mirror).unwrap_or(Percent::ZERO);
     // The size of a replicas router is its exposure: *prepare* has none.
     let first = match plan.traffic.as_ref().map(|t| &t.router) {
         Some(Router::Replicas { .. }) | None => Percent::ZERO,
-        Some(Router::GatewayApi { .. }) => size(phases.first().and_then(|p| p.expose.weight).unwrap_or(Percent::ZERO)),
+        Some(Router::GatewayApi { .. }) => size(phases.first().map_or(Percent::ZERO, |first| load(&first.expose))),
     };
     let gates = |name: &StepName| match route {
         Route::Rollback => Gates::default(),
@@ -154,12 +155,11 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let before = gates(&prepare);
     let mut steps = vec![step(prepare, first, &split, before, (Span::ZERO, &[]), Stage::Progressing)];
     for phase in phases {
-        split.headers.extend(phase.expose.headers.iter().cloned());
-        split.weight = phase.expose.weight.unwrap_or(split.weight);
+        split.open(&phase.expose);
         let before = gates(&phase.name);
         steps.push(step(
             phase.name.clone(),
-            size(split.weight),
+            size(split.weight.max(split.mirror)),
             &split,
             before,
             (phase.soak, &phase.checks),

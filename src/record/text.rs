@@ -74,6 +74,9 @@ pub fn exposure(split: &Split) -> Option<String> {
     if split.weight.get() > 0 {
         parts.push(format!("weight {}", split.weight));
     }
+    if split.mirror.get() > 0 {
+        parts.push(format!("copies of {} %", split.mirror));
+    }
     for alternative in &split.headers {
         let headers = alternative.iter().map(|(name, value)| match value {
             HeaderValue::Exact(value) => plain(&format!("{name}: {value}")),

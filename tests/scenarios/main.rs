@@ -111,6 +111,7 @@ scenarios! {
     main_is_gone
     main_is_rewritten
     marks_are_blocked
+    mirror
     never_ready
     new_version_at_return
     no_data

@@ -362,8 +362,7 @@ fn window<'a>(plan: &'a Plan, step: &StepName) -> Option<&'a crate::manifest::id
 fn exposes(plan: &Plan, step: &StepName) -> String {
     let mut split = Split::stable();
     for phase in &plan.phases {
-        split.headers.extend(phase.expose.headers.iter().cloned());
-        split.weight = phase.expose.weight.unwrap_or(split.weight);
+        split.open(&phase.expose);
         if phase.name == *step {
             return exposure(&split).map_or(String::new(), |words| format!(" ({words})"));
         }

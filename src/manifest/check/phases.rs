@@ -57,10 +57,10 @@ fn number(case: &Case<'_>) -> Option<Diagnostic> {
 
 /// A phase says in one way what it exposes, and a ramp goes up.
 fn one_way(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic> {
-    let raw::Expose { headers, cookies, weight, weights, ramp, preview } = expose;
+    let raw::Expose { headers, cookies, weight, weights, ramp, mirror, preview } = expose;
     let given = [("weight", weight.is_some()), ("weights", !weights.is_empty()), ("ramp", ramp.is_some())];
     let given: Vec<&str> = given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
-    if preview.is_some() && !(given.is_empty() && headers.is_empty() && cookies.is_empty()) {
+    if preview.is_some() && !(given.is_empty() && headers.is_empty() && cookies.is_empty() && mirror.is_none()) {
         let what = "a preview is for nobody, and this phase lets requests in";
         let pointer = format!("/spec/phases/{i}/expose/preview");
         let diagnostic = case.error(&pointer, Code::Conflict, what, "preview alone");
@@ -104,7 +104,7 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
 
 /// What the router `replicas` cannot do.
 fn by_pods(case: &Case<'_>, i: usize, phase: &raw::Phase) -> Vec<Diagnostic> {
-    let raw::Expose { headers, cookies, weight: _, weights: _, ramp: _, preview } = &phase.expose;
+    let raw::Expose { headers, cookies, weight: _, weights: _, ramp: _, mirror, preview } = &phase.expose;
     let error = |field: &str, what: &str, expected: &str| {
         case.error(&format!("/spec/phases/{i}/expose/{field}"), Code::RouterLimit, what, expected)
     };
@@ -118,22 +118,33 @@ fn by_pods(case: &Case<'_>, i: usize, phase: &raw::Phase) -> Vec<Diagnostic> {
         error("preview", what, "a weight, or the router gatewayAPI")
             .help("by pods there is one Service for both versions, so that nobody could try out the new one alone")
     });
-    given.chain(preview).collect()
+    let mirror = mirror.map(|_| {
+        let what = "the router replicas cannot send a request twice";
+        error("mirror", what, "a weight, or the router gatewayAPI")
+    });
+    given.chain(mirror).chain(preview).collect()
 }
 
 fn order(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let (mut weight, mut known) = (Percent::ZERO, BTreeSet::new());
+    let (mut weight, mut mirror, mut known) = (Percent::ZERO, Percent::ZERO, BTreeSet::new());
     for (i, phase) in case.spec.phases.iter().enumerate() {
         if phase.expose.preview.is_some() {
-            if weight > Percent::ZERO || !known.is_empty() {
+            if weight.max(mirror) > Percent::ZERO || !known.is_empty() {
                 let what = format!("phase {} exposes nothing, and the phases before it let users in", phase.name);
                 let pointer = format!("/spec/phases/{i}/expose/preview");
                 found.push(case.error(&pointer, Code::PhasesGoDown, what, "previews before all other phases"));
             }
             continue;
         }
-        let mut grows = false;
+        let copies = phase.expose.mirror.unwrap_or(mirror);
+        if copies < mirror {
+            let what = format!("the mirror goes down from {mirror} to {copies}");
+            let pointer = format!("/spec/phases/{i}/expose/mirror");
+            found.push(case.error(&pointer, Code::PhasesGoDown, what, format!("a mirror of more than {mirror}")));
+        }
+        let mut grows = copies != mirror;
+        mirror = copies.max(mirror);
         for (at, alternative) in expand::alternatives(&phase.expose) {
             match alternative {
                 // Whoever meets all of these headers meets a part of them.

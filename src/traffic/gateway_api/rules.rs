@@ -105,6 +105,12 @@ impl<'a> Names<'a> {
         filters(rule).any(|filter| self.mirrors(filter) == Some(Backend::Candidate))
     }
 
+    /// The share of a rule's requests of which the candidate gets a copy.
+    pub(super) fn copies(&self, rule: &Value) -> Percent {
+        let to_candidate = filters(rule).filter(|filter| self.mirrors(filter) == Some(Backend::Candidate));
+        to_candidate.map(|filter| share(&filter["requestMirror"])).max().unwrap_or_default()
+    }
+
     pub(super) fn names_stable(&self, rule: &Value) -> bool {
         items(rule, "backendRefs").any(|b| self.backend(b) == Backend::Stable)
             || filters(rule).any(|filter| self.mirrors(filter) == Some(Backend::Stable))
@@ -115,7 +121,11 @@ impl<'a> Names<'a> {
         let mut rule = rule.clone();
         let keep = |filter: &Value| self.mirrors(filter) != Some(Backend::Candidate);
         if let Some(filters) = rule.get_mut("filters").and_then(Value::as_array_mut) {
+            let before = filters.len();
             filters.retain(keep);
+            if filters.is_empty() && before > 0 {
+                section(&mut rule, &[]).shift_remove("filters");
+            }
         }
         for backend in items_mut(&mut rule, "backendRefs") {
             if let Some(filters) = backend.get_mut("filters").and_then(Value::as_array_mut) {
@@ -128,6 +138,16 @@ impl<'a> Names<'a> {
     fn mirrors(&self, filter: &Value) -> Option<Backend> {
         filter.pointer("/requestMirror/backendRef").map(|backend| self.backend(backend))
     }
+}
+
+/// The share of a mirror, rounded up; all unless it says less.
+fn share(mirror: &Value) -> Percent {
+    let number = |pointer: &str| mirror.pointer(pointer).and_then(Value::as_u64);
+    let fraction =
+        number("/fraction/numerator").map(|n| (n.min(1 << 32), number("/fraction/denominator").unwrap_or(100)));
+    let fraction = fraction.map(|(n, of)| (n * 100).div_ceil(of.max(1)));
+    let percent = number("/percent").or(fraction).and_then(|percent| u8::try_from(percent).ok());
+    percent.and_then(|percent| Percent::try_from(percent).ok()).unwrap_or(Percent::ALL)
 }
 
 fn named(backend: &Value, name: &str) -> Value {

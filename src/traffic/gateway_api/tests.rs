@@ -24,7 +24,8 @@ fn web() -> ObjectName {
 
 fn split(weight: u8, headers: &[&[(&str, &str)]]) -> Split {
     let alternative = |pairs: &&[(&str, &str)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).into())).collect();
-    Split { weight: weight.try_into().unwrap(), headers: headers.iter().map(alternative).collect() }
+    let headers = headers.iter().map(alternative).collect();
+    Split { weight: weight.try_into().unwrap(), headers, ..Split::stable() }
 }
 
 fn seen(weight: u8, headers: &[&[(&str, &str)]]) -> Seen {
@@ -104,7 +105,7 @@ fn c_22_a_pattern_is_written_and_read_as_a_condition_of_its_own() {
     let regex = |regex: &str| HeaderValue::Regex { regex: regex.to_owned() };
     let one = |pairs: &[(&str, HeaderValue)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect();
     let headers = [one(&[("cookie", regex("^a=1$")), ("x-team", "shop".into())]), one(&[("x-canary", regex("^1$"))])];
-    let wanted = Split { headers: headers.into(), weight: 10_u8.try_into().unwrap() };
+    let wanted = Split { headers: headers.into(), weight: 10_u8.try_into().unwrap(), ..Split::stable() };
     let rendered = render(&route(json!([{"backendRefs": [{"name": "web"}]}])), &web(), &wanted);
     let matches = &rules_of(&rendered)[0]["matches"];
     assert_eq!(matches[0]["headers"], json!([pattern("cookie", "^a=1$"), exact("x-team", "shop")]));
@@ -113,6 +114,28 @@ fn c_22_a_pattern_is_written_and_read_as_a_condition_of_its_own() {
     assert_eq!(read(&retreat(&rendered, &web()), &web()), seen_stable());
     let text = Split { headers: [one(&[("x-canary", "^1$".into())])].into(), ..wanted.clone() };
     assert!(!text.within(&wanted) && wanted.within(&wanted), "the same text, compared in another way");
+}
+
+#[test]
+fn a_mirror_is_a_filter_before_everything_is_on_the_candidate() {
+    let base =
+        route(json!([{"filters": [{"type": "CORS"}], "backendRefs": [{"name": "web", "port": 80, "weight": 1}]}]));
+    let wanted = |weight, mirror: u8| Split { mirror: mirror.try_into().unwrap(), ..split(weight, &[]) };
+    let filters = |split: &Split| rules_of(&render(&base, &web(), split))[0]["filters"].clone();
+    let canary = json!({"name": "web-canary", "port": 80});
+    let copy = |mirror: Value| json!([{"type": "CORS"}, {"type": "RequestMirror", "requestMirror": mirror}]);
+    assert_eq!(filters(&wanted(0, 10)), copy(json!({"backendRef": canary, "percent": 10})));
+    assert_eq!(filters(&wanted(50, 100)), copy(json!({"backendRef": canary})));
+    assert_eq!(filters(&wanted(100, 10)), json!([{"type": "CORS"}]));
+    for split in [wanted(0, 10), wanted(50, 100), wanted(100, 10)] {
+        let Seen::Split(seen) = read(&render(&base, &web(), &split), &web()) else { panic!("foreign") };
+        assert!(seen.same(&split), "{seen:?}");
+        assert_eq!(retreat(&render(&base, &web(), &split), &web()), render(&base, &web(), &Split::stable()));
+    }
+    assert!(!wanted(0, 20).within(&wanted(5, 10)) && wanted(0, 10).within(&wanted(5, 10)));
+    let thirds = json!({"type": "RequestMirror", "requestMirror": {"backendRef": canary, "fraction": {"numerator": 1, "denominator": 3}}});
+    let live = route(json!([{"backendRefs": [{"name": "web", "port": 80, "filters": [thirds]}]}]));
+    assert_eq!(read(&live, &web()), Seen::Split(wanted(0, 34)));
 }
 
 #[test]
@@ -200,8 +223,8 @@ fn shapes_that_we_never_write_are_foreign() {
         (json!([by_other, base]), "matches header a by Glob"),
         (json!([other_path, base]), "matches requests that the rule after it does not"),
         (json!([{"backendRefs": [{"name": "web-canary"}, {"name": "docs"}]}]), "but not to web"),
-        (json!([{"filters": [mirror], "backendRefs": [{"name": "web"}]}]), "mirrors"),
-        (json!([{"backendRefs": [{"name": "web", "filters": [mirror]}]}]), "mirrors"),
+        (json!([{"filters": [mirror], "backendRefs": [{"name": "docs"}]}]), "mirrors"),
+        (json!([{"backendRefs": [{"name": "docs", "filters": [mirror]}]}]), "mirrors"),
     ];
     for (rules, text) in table {
         let seen = read(&route(rules.clone()), &web());

@@ -43,8 +43,12 @@ fn any_split() -> impl Strategy<Value = Split> {
     let regex = |regex: &str| HeaderValue::Regex { regex: regex.to_owned() };
     let value = prop::sample::select(vec!["1".into(), "2".into(), regex("2|1"), regex("1")]);
     let alternative = prop::collection::btree_map(names.prop_map(str::to_owned), value, 1..3);
-    (0_u8..=100, prop::collection::btree_set(alternative, 0..3))
-        .prop_map(|(weight, headers)| Split { weight: weight.try_into().unwrap(), headers })
+    let mirror = prop::sample::select(vec![0_u8, 0, 10, 100]);
+    (0_u8..=100, mirror, prop::collection::btree_set(alternative, 0..3)).prop_map(|(weight, mirror, headers)| Split {
+        weight: weight.try_into().unwrap(),
+        mirror: mirror.try_into().unwrap(),
+        headers,
+    })
 }
 
 const MANIFEST: &[&str] = &["web", "web", "old"];

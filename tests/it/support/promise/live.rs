@@ -185,8 +185,12 @@ fn route_split(spec: &Value, service: &str) -> Split {
             named.map(|b| b["weight"].as_u64().unwrap_or(1)).sum()
         };
         let (stable, new) = (weight(service), weight(&canary));
-        if rule["filters"].to_string().contains(&format!("\"{canary}\"")) {
-            split.weight = Percent::ALL;
+        for filter in rule["filters"].as_array().into_iter().flatten() {
+            if filter.to_string().contains(&format!("\"{canary}\"")) {
+                let percent = filter["requestMirror"]["percent"].as_u64().and_then(|p| u8::try_from(p).ok());
+                split.mirror =
+                    split.mirror.max(percent.and_then(|p| Percent::try_from(p).ok()).unwrap_or(Percent::ALL));
+            }
         }
         if new == 0 {
             continue;

@@ -293,6 +293,7 @@ fn describe(split: &Split) -> String {
         headers.iter().map(one).collect::<Vec<_>>().join(" and ")
     };
     let mut parts = vec![format!("weight {}", split.weight)];
+    parts.extend((!split.mirror.is_zero()).then(|| format!("mirror {}", split.mirror)));
     parts.extend(split.headers.iter().map(alternative));
     parts.join(", ")
 }

@@ -210,7 +210,9 @@ fn headers_that_are_wider_than_recorded_bite() {
 fn a_mirror_to_the_candidate_bites() {
     let mut rule = split_rule(0);
     rule["filters"] = json!([{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "podinfo-canary"}}}]);
-    Log::prepared().route(TIDEGATE, json!([rule])).bites(&by_route(), &["weight 100"]);
+    Log::prepared().route(TIDEGATE, json!([rule])).bites(&by_route(), &["mirror 100"]);
+    let recorded = Log::prepared().record(None, Some(NEW), &json!({"weight": 0, "mirror": 100}));
+    recorded.route(TIDEGATE, json!([rule])).check(&by_route()).unwrap();
 }
 
 #[test]
