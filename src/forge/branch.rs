@@ -10,7 +10,6 @@ use crate::manifest::ids::{InstanceName, Percent, Revision, RolloutId, RunId, St
 use crate::record::posture::Split;
 use crate::record::state::Run;
 use crate::record::text::{exposure, unlinked};
-use std::collections::BTreeSet;
 
 pub use crate::record::branches::{Asks, Head, decisions_branch, propose_prefix, state_branch};
 
@@ -99,15 +98,14 @@ impl Advance<'_> {
 
 /// What of the users' requests reaches the candidate at a step: phases add up, the promotion takes all.
 fn exposed_at(plan: &Plan, step: &StepName) -> Split {
-    let mut split = Split { headers: BTreeSet::new(), weight: Percent::ZERO };
+    let mut split = Split::stable();
     for phase in &plan.phases {
-        split.headers.extend(phase.expose.headers.iter().cloned());
-        split.weight = phase.expose.weight.unwrap_or(split.weight);
+        split.open(&phase.expose);
         if phase.name == *step {
             return split;
         }
     }
-    if plan.traffic.is_some() { Split { headers: BTreeSet::new(), weight: Percent::ALL } } else { Split::stable() }
+    if plan.traffic.is_some() { Split { weight: Percent::ALL, ..Split::stable() } } else { Split::stable() }
 }
 
 /// A request to undo a run's change on main. Traffic has gone back before anybody reads it.

@@ -170,10 +170,45 @@ pub struct Expose {
     /// Share of all requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<Percent>,
+    /// Share of all requests of which the candidate gets a copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mirror: Option<Percent>,
+    /// Nothing to users: the candidate stands beside stable, behind a Service of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<Preview>,
 }
 
-/// Headers (lower-case name → exact value) that a request must all carry.
-pub type HeaderMatch = BTreeMap<String, String>;
+/// How many pods a candidate has that users are not led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Preview {
+    /// As many as stable has, and it keeps them to the end of the run: what was tried out is what takes over.
+    FullSize,
+}
+
+/// Headers (lower-case name → what its value must be) that a request must all carry.
+pub type HeaderMatch = BTreeMap<String, HeaderValue>;
+
+/// What the value of a header must be. Two are the same condition only if they are written alike: which of two patterns lets
+/// more in is for nobody to tell.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum HeaderValue {
+    /// Exactly this.
+    Exact(String),
+    /// What this pattern matches, as the gateway understands it.
+    Regex {
+        /// A regular expression.
+        regex: String,
+    },
+}
+
+#[cfg(test)]
+impl From<&str> for HeaderValue {
+    fn from(value: &str) -> Self {
+        Self::Exact(value.to_owned())
+    }
+}
 
 /// What must be open to enter a step.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -133,7 +133,7 @@ id!(
 );
 id!(
     /// The name of a step: a phase of the manifest, or one of [`StepName::RESERVED`].
-    StepName, "step name", "lower-case letters, digits and '-', at most 40 characters", LABEL, |t| dns_label(t, 40)
+    StepName, "step name", "lower-case letters, digits and '-', at most 40 characters", LABEL, |t| dns_label(t, StepName::LONGEST)
 );
 id!(
     /// The name of a check of a rollout.
@@ -171,6 +171,9 @@ id!(
 );
 
 impl StepName {
+    /// The most characters of a name.
+    pub const LONGEST: usize = 40;
+
     /// Names of steps that every procedure has; phases may not use them.
     pub const RESERVED: [&'static str; 9] =
         ["prepare", "shift", "promote", "promotion", "return", "retire", "restore", "split", "revert"];
@@ -271,6 +274,12 @@ impl Percent {
     pub const ZERO: Self = Self(0);
     /// All.
     pub const ALL: Self = Self(100);
+
+    /// Whether it is nothing.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        *self == Self::ZERO
+    }
 
     /// The number, 0 to 100.
     #[must_use]

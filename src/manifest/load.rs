@@ -7,10 +7,9 @@ mod conflict;
 mod misnamed;
 
 use super::check::{self, Case, Findings, is_protected};
-use super::desired::{
-    Check, Expose, Gates, OnFailure, PhasePlan, Plan, Promotion, Rollout, Router, Suspend, Target, Traffic,
-};
+use super::desired::{Check, OnFailure, Plan, Promotion, Rollout, Router, Suspend, Target, Traffic};
 use super::diagnostic::{Code, Diagnostic, MOST};
+use super::expand;
 use super::files::{Entry, Files, RepoPath};
 use super::ids::{BlobId, ClusterName, Namespace, RolloutId};
 use super::installation::Caps;
@@ -340,28 +339,12 @@ fn router(raw::Traffic { gateway_api, replicas, service, .. }: &raw::Traffic) ->
 
 /// The plan that the file describes; `None` where the router, or what a check asks, is not exactly one.
 fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
-    let gates = |raw::Gates { approval, window, webhook }: &raw::Gates| Gates {
-        approval: *approval,
-        window: window.clone(),
-        webhook: webhook.clone(),
-    };
     let traffic = match &spec.traffic {
         None => None,
         Some(traffic) => {
             let router = router(traffic)?;
             Some(Traffic { router, settle: traffic.settle, drain: traffic.drain })
         }
-    };
-    let expose = |raw::Expose { headers, weight }: &raw::Expose| Expose {
-        headers: headers.iter().filter_map(|headers| check::folded(headers).ok()).collect(),
-        weight: *weight,
-    };
-    let phase = |raw::Phase { name, before, expose: exposes, soak, checks }: &raw::Phase| PhasePlan {
-        name: name.clone(),
-        before: gates(before),
-        expose: expose(exposes),
-        soak: *soak,
-        checks: checks.clone(),
     };
     let known = spec.checks.iter().map(|(name, check)| Some((name.clone(), Check::try_from(check.clone()).ok()?)));
     let known: BTreeMap<_, _> = known.collect::<Option<_>>()?;
@@ -370,8 +353,8 @@ fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
     Some(Plan {
         target: Target { kind, name, layout },
         traffic,
-        phases: spec.phases.iter().map(phase).collect(),
-        promotion: Promotion { before: gates(before), bake: *bake, checks: checks.clone() },
+        phases: spec.phases.iter().flat_map(expand::phases).collect(),
+        promotion: Promotion { before: expand::gates(before), bake: *bake, checks: checks.clone() },
         on_failure: OnFailure { revert: spec.on_failure.revert },
         progress_deadline: spec.progress_deadline,
         checks: known,

@@ -11,6 +11,7 @@ pub mod decision;
 pub mod desired;
 pub mod diagnostic;
 pub mod duration;
+mod expand;
 pub mod files;
 pub mod ids;
 pub mod installation;

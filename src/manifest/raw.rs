@@ -6,7 +6,9 @@
 mod installation;
 mod policy;
 
-use super::desired::{Approval, Bound, Layout, OnNoData, PrometheusQuery, Revert, TargetKind, WebhookCall};
+use super::desired::{
+    Approval, Bound, HeaderValue, Layout, OnNoData, Preview, PrometheusQuery, Revert, TargetKind, WebhookCall,
+};
 use super::duration::Span;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
 pub use installation::{
@@ -240,21 +242,74 @@ pub struct Expose {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("minItems" = 1, "maxItems" = 16))]
     pub headers: Vec<Headers>,
+    /// Requests with these cookies: alternatives too, one cookie in each. A cookie is a pattern for the header `Cookie`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1, "maxItems" = 16))]
+    pub cookies: Vec<Cookie>,
     /// The share of all other requests, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Percent")]
     pub weight: Option<Percent>,
+    /// Several shares, one after the other: each is a phase of its own, with this phase's soak and checks. `[10, 50]` in the
+    /// phase `ramp` makes `ramp-10` and `ramp-50`; what must be open before `ramp` must be open before the first of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("minItems" = 1, "maxItems" = 50))]
+    pub weights: Vec<Percent>,
+    /// The same at equal distances.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Ramp")]
+    pub ramp: Option<Ramp>,
+    /// Copies of so many of the stable version's requests, in percent: the candidate gets them too, and its answers are thrown
+    /// away. They stay until promotion. With the router `gatewayAPI` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u8", range(min = 1, max = 100))]
+    pub mirror: Option<Percent>,
+    /// Nothing to users: the candidate is ready behind its own Service, `<service>-canary`, for soak, checks and people. Before
+    /// all phases that expose anything; not with the router `replicas`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Preview")]
+    pub preview: Option<Preview>,
 }
 
-/// Headers that a request must all carry: name to exact value. Names are compared without regard to case.
+/// Shares at equal distances: `step: 20` and `max: 50` are the weights 20, 40 and 50.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ramp {
+    /// The first share, and how much each next one adds.
+    #[schemars(with = "u8", range(min = 1, max = 100))]
+    pub step: Percent,
+    /// The last share; the last distance is shorter where the steps do not meet it.
+    #[schemars(with = "u8", range(min = 1, max = 100))]
+    pub max: Percent,
+}
+
+/// Headers that a request must all carry: name to exact value, or to `{regex: …}`. Names are compared without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(extend(
     "minProperties" = 1, "maxProperties" = 16,
     "propertyNames" = {"pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", "maxLength": 256},
-    "additionalProperties" = {"type": "string", "pattern": "^[!-~]([ -~]*[!-~])?$", "maxLength": 4096}
+    // One schema for both: of alternatives nobody could tell which one a mistake belongs to.
+    "additionalProperties" = {
+        "type": ["string", "object"], "pattern": "^[!-~]([ -~]*[!-~])?$", "maxLength": 4096,
+        "properties": {"regex": {
+            "description": "A regular expression in the dialect of the gateway. Some look for it anywhere in the value: write ^ and $.",
+            "type": "string", "pattern": "^[!-~]([ -~]*[!-~])?$", "maxLength": 4096
+        }},
+        "required": ["regex"], "additionalProperties": false
+    }
 ))]
-pub struct Headers(pub BTreeMap<String, String>);
+pub struct Headers(#[schemars(with = "BTreeMap<String, String>")] pub BTreeMap<String, HeaderValue>);
+
+/// A cookie that a request must carry: name to exact value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend(
+    "minProperties" = 1, "maxProperties" = 1,
+    "propertyNames" = {"pattern": "^[A-Za-z0-9!#$%&'*+.^_`|~-]+$", "maxLength": 256},
+    "additionalProperties" = {"type": "string", "pattern": "^[!#-+\\--:<-\\[\\]-~]*$", "maxLength": 1024}
+))]
+pub struct Cookie(pub BTreeMap<String, String>);
 
 /// What happens on main after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

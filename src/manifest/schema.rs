@@ -201,10 +201,11 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
             }
             diagnostic
         }
-        // Headers alone have names with a rule of their own.
+        // Headers and cookies alone have names with a rule of their own, which is the same.
         ValidationErrorKind::PropertyNames { error } => {
             let name = error.instance().as_str().unwrap_or_default();
-            let found = format!("{} is not the name of a header", quoted(name));
+            let what = if pointer.contains("/cookies/") { "cookie" } else { "header" };
+            let found = format!("{} is not the name of a {what}", quoted(name));
             source.at(root.locate_key(&pointer, name), Code::Schema, found, HEADER_NAME)
         }
         ValidationErrorKind::Pattern { pattern } => {
@@ -213,7 +214,7 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
         ValidationErrorKind::MinItems { .. } | ValidationErrorKind::MinProperties { .. } => {
             at(format!("{} is empty", field_name(&pointer)), "at least one entry".to_owned())
         }
-        ValidationErrorKind::MaxItems { limit } => {
+        ValidationErrorKind::MaxItems { limit } | ValidationErrorKind::MaxProperties { limit } => {
             at(format!("{} has too many entries", field_name(&pointer)), format!("at most {limit}"))
         }
         ValidationErrorKind::Maximum { limit } => at(format!("{shown} is too large"), format!("at most {limit}")),
@@ -250,14 +251,17 @@ fn wrong_type<T: File>(
 ) -> Diagnostic {
     let expected = match kind {
         TypeKind::Single(kind) => type_name(&kind.to_string()).to_owned(),
-        TypeKind::Multiple(kinds) => format!("one of {kinds:?}"),
+        TypeKind::Multiple(kinds) => {
+            let names: Vec<String> = kinds.iter().map(|kind| type_name(&kind.to_string()).to_owned()).collect();
+            names.join(" or ")
+        }
     };
     let node = root.at(pointer);
     let found = format!("{} is no value for {}", node.map(show).unwrap_or_default(), field_name(pointer));
     if schema_of::<T>(error).and_then(|schema| schema.get("format")?.as_str()) == Some("time-span") {
         let number = node.and_then(|node| node.value().as_u64());
         at(found, format!("a duration with its unit, such as {}s", number.unwrap_or(10)))
-    } else if expected == "a text" {
+    } else if expected.starts_with("a text") {
         at(found, expected).help("quote it")
     } else {
         at(found, expected)

@@ -123,12 +123,12 @@ pub fn advance(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: &Step, 
 }
 
 fn exposure(step: &Step) -> String {
-    match (&step.posture.split, step.stage) {
-        (split, _) if split.is_stable() => String::new(),
-        (split, _) if split.headers.is_empty() => format!(" (weight {})", split.weight),
-        (split, _) if split.weight.get() == 0 => " (headers)".to_owned(),
-        (split, _) => format!(" (headers, weight {})", split.weight),
-    }
+    let Split { headers, weight, mirror } = &step.posture.split;
+    let headers = (!headers.is_empty()).then(|| "headers".to_owned());
+    let copies = (!mirror.is_zero()).then(|| format!("copies of {mirror} %"));
+    let weight = (!weight.is_zero()).then(|| format!("weight {weight}"));
+    let parts: Vec<String> = [headers, copies, weight].into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
 }
 
 /// All that bars the way to the next step now. Back, promote, return and retire are never barred.

@@ -2,7 +2,7 @@
 
 use super::report::{Reason, Wait};
 use crate::gate::approval;
-use crate::manifest::desired::{Gates, Plan, Router};
+use crate::manifest::desired::{Expose, Gates, Plan, Preview, Router};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, StepName};
 use crate::record::posture::{Posture, Role, Size, Split};
@@ -138,11 +138,15 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
         stage,
     };
     let mut split = Split::stable();
+    // What is tried out at full size keeps it: no step takes pods away that have been ready for users.
+    let previewed = phases.iter().any(|phase| phase.expose.preview == Some(Preview::FullSize));
+    let size = |weight: Percent| if previewed { Percent::ALL } else { weight };
+    let load = |expose: &Expose| expose.weight.max(expose.mirror).unwrap_or(Percent::ZERO);
     // The size of a replicas router is its exposure: *prepare* has none.
     let first = match plan.traffic.as_ref().map(|t| &t.router) {
         Some(Router::Replicas { .. }) | None => Percent::ZERO,
         Some(Router::GatewayApi { .. } | Router::Service { .. }) => {
-            phases.first().and_then(|p| p.expose.weight).unwrap_or(Percent::ZERO)
+            size(phases.first().map_or(Percent::ZERO, |first| load(&first.expose)))
         }
     };
     let gates = |name: &StepName| match route {
@@ -153,12 +157,11 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let before = gates(&prepare);
     let mut steps = vec![step(prepare, first, &split, before, (Span::ZERO, &[]), Stage::Progressing)];
     for phase in phases {
-        split.headers.extend(phase.expose.headers.iter().cloned());
-        split.weight = phase.expose.weight.unwrap_or(split.weight);
+        split.open(&phase.expose);
         let before = gates(&phase.name);
         steps.push(step(
             phase.name.clone(),
-            split.weight,
+            size(split.weight.max(split.mirror)),
             &split,
             before,
             (phase.soak, &phase.checks),
@@ -231,7 +234,13 @@ pub fn soaking(plan: &Plan, run: &Run, step: &Step, clock: &Clock, now: Time, ga
     if left.is_zero() {
         return None;
     }
-    let what = if step.stage == Stage::Finalising { "requests in flight drain" } else { "it stays exposed" };
+    let what = match step.stage {
+        Stage::Finalising => "requests in flight drain",
+        Stage::Progressing | Stage::Promoting if step.posture.split.is_stable() => {
+            "it stays ready, and exposed to nobody"
+        }
+        Stage::Progressing | Stage::Promoting => "it stays exposed",
+    };
     let message = format!("{}: {what}, {} of {need}", step.name, Span::from_secs(counted));
     Some(Wait::new(Reason::Soak, message).since(exposed).until(now + left.delta()))
 }

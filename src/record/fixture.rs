@@ -145,11 +145,12 @@ pub(crate) fn open() -> RolloutState {
             Pull { branch: "tidegate/prod/propose/shop/podinfo/7-07070707-tenth".to_owned(), head: commit(0x78) },
         )]),
     });
-    let testers = BTreeMap::from([("x-canary".to_owned(), "always".to_owned())]);
+    let testers = BTreeMap::from([("x-canary".to_owned(), "always".into())]);
     let cluster = state.clusters.values_mut().next().expect("one cluster");
     cluster.posture.candidate =
         Some(Role { set: set(7), size: Size::Share(10.try_into().expect("a percentage")), pods: Some(pods(7)) });
-    cluster.posture.split = Split { headers: BTreeSet::from([testers]), weight: 10.try_into().expect("a percentage") };
+    cluster.posture.split =
+        Split { headers: BTreeSet::from([testers]), weight: 10.try_into().expect("a percentage"), ..Split::stable() };
     state.consumed = vec![Consumed {
         path: "shop/podinfo/7-07070707-tenth.yaml".parse().expect("a path"),
         blob: digits(0xb1, 40).parse().expect("40 digits"),

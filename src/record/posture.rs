@@ -2,7 +2,7 @@
 //!
 //! Nothing in a posture is read from live; what a size rule yields from live is upkeep.
 
-use crate::manifest::desired::HeaderMatch;
+use crate::manifest::desired::{Expose, HeaderMatch};
 use crate::manifest::ids::{Percent, PodsDigest, SetId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,9 @@ pub struct Split {
     /// The share of all others.
     #[serde(default)]
     pub weight: Percent,
+    /// The share of those of which it gets a copy, while stable answers them.
+    #[serde(default, skip_serializing_if = "Percent::is_zero")]
+    pub mirror: Percent,
 }
 
 impl Split {
@@ -70,17 +73,25 @@ impl Split {
     /// Whether everything goes to stable.
     #[must_use]
     pub fn is_stable(&self) -> bool {
-        self.weight == Percent::ZERO && self.headers.is_empty()
+        self.weight == Percent::ZERO && self.mirror == Percent::ZERO && self.headers.is_empty()
     }
 
-    /// Whether it exposes no more than `limit`: at most its weight, and each of its header alternatives asks for all
+    /// Whether it exposes no more than `limit`: at most its weight and its copies, and each of its header alternatives asks for all
     /// that some alternative of `limit` asks for. At weight 100 everything is within.
     #[must_use]
     pub fn within(&self, limit: &Self) -> bool {
         let covered = |alternative: &HeaderMatch| {
             limit.headers.iter().any(|l| l.iter().all(|(name, value)| alternative.get(name) == Some(value)))
         };
-        limit.weight == Percent::ALL || (self.weight <= limit.weight && self.headers.iter().all(covered))
+        let less = self.weight <= limit.weight && self.mirror <= limit.mirror;
+        limit.weight == Percent::ALL || (less && self.headers.iter().all(covered))
+    }
+
+    /// Adds what a phase exposes.
+    pub fn open(&mut self, Expose { headers, weight, mirror, preview: _ }: &Expose) {
+        self.headers.extend(headers.iter().cloned());
+        self.weight = weight.unwrap_or(self.weight);
+        self.mirror = mirror.unwrap_or(self.mirror);
     }
 
     /// Whether both let the same requests through, however they say it: an alternative that a shorter one implies

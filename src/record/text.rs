@@ -3,6 +3,7 @@
 
 use super::posture::Split;
 use super::state::{Phase, Rest, Time};
+use crate::manifest::desired::HeaderValue;
 
 /// The most of a foreign text that people are shown, in bytes.
 pub const CAP: usize = 1_024;
@@ -65,15 +66,22 @@ pub fn unlinked(text: &str) -> String {
     plain(&out)
 }
 
-/// What reaches the candidate, in words: `weight 10`, `header x-canary: always`; nothing if all goes to stable.
+/// What reaches the candidate, in words: `weight 10`, `header x-canary: always`, `header x-canary matches ^a`; nothing if all
+/// goes to stable.
 #[must_use]
 pub fn exposure(split: &Split) -> Option<String> {
     let mut parts = Vec::new();
     if split.weight.get() > 0 {
         parts.push(format!("weight {}", split.weight));
     }
+    if split.mirror.get() > 0 {
+        parts.push(format!("copies of {} %", split.mirror));
+    }
     for alternative in &split.headers {
-        let headers = alternative.iter().map(|(name, value)| plain(&format!("{name}: {value}")));
+        let headers = alternative.iter().map(|(name, value)| match value {
+            HeaderValue::Exact(value) => plain(&format!("{name}: {value}")),
+            HeaderValue::Regex { regex } => plain(&format!("{name} matches {regex}")),
+        });
         parts.push(format!("header {}", headers.collect::<Vec<_>>().join(" and ")));
     }
     (!parts.is_empty()).then(|| plain(&parts.join(", ")))

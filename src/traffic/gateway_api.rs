@@ -42,7 +42,9 @@ pub fn render(route: &Object, service: &ObjectName, split: &Split) -> Object {
         if sums.stable != Some(0) {
             rendered.extend(header_rule(&names, rule, split));
         }
-        rendered.push(weighted(&names, rule, split.weight));
+        let weighted = weighted(&names, rule, split.weight);
+        let copies = split.weight < Percent::ALL && !split.mirror.is_zero() && sums.stable != Some(0);
+        rendered.push(if copies { mirrored(&names, weighted, split.mirror) } else { weighted });
     }
     with_rules(route, rendered)
 }
@@ -68,6 +70,23 @@ fn weighted(names: &Names<'_>, rule: &Value, weight: Percent) -> Value {
         }
     }
     with_field(rule, "backendRefs", refs)
+}
+
+/// The rule with a filter that copies its requests to the candidate.
+fn mirrored(names: &Names<'_>, mut rule: Value, share: Percent) -> Value {
+    let stable = items(&rule, "backendRefs").find(|b| names.backend(b) == Backend::Stable);
+    let mut candidate = stable.map(|b| names.candidate_ref(b)).unwrap_or_default();
+    let fields = section(&mut candidate, &[]);
+    fields.retain(|field, _| field != "weight" && field != "filters");
+    let mut mirror = json!({"backendRef": candidate});
+    // All is what a mirror without a share means, also to a gateway that knows no shares.
+    if share < Percent::ALL {
+        mirror["percent"] = share.get().into();
+    }
+    let mut filters: Vec<Value> = items(&rule, "filters").cloned().collect();
+    filters.push(json!({"type": "RequestMirror", "requestMirror": mirror}));
+    section(&mut rule, &[]).insert("filters".to_owned(), filters.into());
+    rule
 }
 
 /// The rule for those who send the headers; none if no request could match it.
@@ -100,9 +119,12 @@ fn join(base: &Value, alternative: &HeaderMatch) -> Option<Value> {
     for (name, value) in alternative {
         let named = |h: &&Value| h["name"].as_str().is_some_and(|n| n.eq_ignore_ascii_case(name));
         match headers.iter().find(named) {
-            Some(found) if rules::is_exact(found) && found["value"] == value.as_str() => {}
+            Some(found) if rules::condition(found) == rules::asked(value) => {}
             Some(_) => return None,
-            None => headers.push(json!({"type": "Exact", "name": name, "value": value})),
+            None => {
+                let (how, value) = rules::asked(value);
+                headers.push(json!({"type": how, "name": name, "value": value}));
+            }
         }
     }
     Some(with_field(base, "headers", headers))
@@ -120,7 +142,7 @@ fn with_weight(backend: &Value, weight: u64) -> Value {
     backend
 }
 
-/// What split a live route shows: the highest weight of its rules, rounded up, and the header alternatives, those left
+/// What split a live route shows: the highest weight and mirror of its rules, rounded up, and the header alternatives, those left
 /// out that another implies. It is never less than what reaches the candidate through this route.
 ///
 /// After [`render`] with a split that [`check`] accepts it is the [`Split::same`].
@@ -128,13 +150,17 @@ fn with_weight(backend: &Value, weight: u64) -> Value {
 pub fn read(live: &Object, service: &ObjectName) -> Seen {
     let names = Names::of(live, service);
     let mut groups = Vec::new();
-    let mut weight = Percent::ZERO;
+    let (mut weight, mut mirror) = (Percent::ZERO, Percent::ZERO);
     let mut special: Option<(usize, Vec<rules::Match>)> = None;
     for (index, rule) in items(&live.value()["spec"], "rules").enumerate() {
-        if names.mirrors_candidate(rule) {
-            return Seen::Foreign(format!("rule {index} mirrors requests to the candidate"));
+        let (kind, copies) = (names.rule(rule), names.copies(rule));
+        if !copies.is_zero() && !matches!(kind, Rule::Split { .. }) {
+            return Seen::Foreign(format!(
+                "rule {index} mirrors requests to the candidate, but does not send any to {service}"
+            ));
         }
-        match names.rule(rule) {
+        mirror = mirror.max(copies);
+        match kind {
             Rule::Elsewhere if special.is_none() => {}
             Rule::Alone if special.is_none() => special = Some((index, rules::parsed(rule))),
             Rule::Split { share, serves } => {
@@ -154,7 +180,7 @@ pub fn read(live: &Object, service: &ObjectName) -> Seen {
         ));
     }
     match alternatives(&groups) {
-        Ok(Some(headers)) => Seen::Split(Split { headers, weight }),
+        Ok(Some(headers)) => Seen::Split(Split { headers, weight, mirror }),
         Ok(None) => Seen::Split(Split { weight: Percent::ALL, ..Split::stable() }),
         Err(why) => Seen::Foreign(why),
     }

@@ -3,6 +3,9 @@
 use crate::dice::Dice;
 use std::fmt;
 
+/// The name of a phase that exposes nothing.
+const PREVIEW: &str = "preview";
+
 /// A world without faults.
 #[derive(Debug, Clone)]
 pub(crate) struct Story {
@@ -41,7 +44,7 @@ pub(crate) enum Router {
 #[derive(Debug, Clone)]
 pub(crate) struct Phase {
     pub(crate) name: &'static str,
-    /// In percent; none for testers that are told by a header.
+    /// In percent; none for testers that are told by a header, and for a preview.
     pub(crate) weight: Option<u64>,
     pub(crate) soak: u64,
     pub(crate) approval: bool,
@@ -208,6 +211,11 @@ impl Shape {
             phases[0].weight = Some(100);
         }
         let replicas = if router == Router::Route { dice.between(2, 3) } else { 4 };
+        // Of those that begin with testers some begin with a preview instead.
+        phases
+            .iter_mut()
+            .filter(|phase| phase.weight.is_none() && replicas == 3)
+            .for_each(|phase| phase.name = PREVIEW);
         Self { name, router, phases, approved_promotion: dice.chance(25), bake: dice.pick(&[0, 20]), replicas }
     }
 
@@ -295,6 +303,7 @@ impl Phase {
         before.extend(window.then_some("window: half"));
         let expose = match weight {
             Some(weight) => format!("weight: {weight}"),
+            None if *name == PREVIEW => "preview: fullSize".to_owned(),
             None => "headers: [{x-canary: always}]".to_owned(),
         };
         let before = before.join(", ");

@@ -1,6 +1,7 @@
 //! Requirements on what people write, against the example repository.
 
 mod fields;
+mod strategies;
 mod told;
 
 use crate::tree::{PODINFO, PODINFO_SET, POLICY, SITE, Tree, WORKER, WORKER_SET, codes, source_dir};

@@ -65,10 +65,16 @@ fn rule(rule: &Value) -> String {
         format!("{weight}{}", backend["name"].as_str().unwrap_or_default())
     });
     let headers = rule["matches"].as_array().into_iter().flatten().flat_map(|m| m["headers"].as_array().cloned());
-    let headers: Vec<String> = headers.flatten().map(|h| format!("{}: {}", h["name"], h["value"])).collect();
+    let how = |h: &Value| if h["type"] == "RegularExpression" { " matches" } else { ":" };
+    let headers: Vec<String> = headers.flatten().map(|h| format!("{}{} {}", h["name"], how(&h), h["value"])).collect();
     let headers =
         if headers.is_empty() { String::new() } else { format!("[{}] → ", headers.join(", ").replace('"', "")) };
-    format!("{headers}{}", backends.collect::<Vec<_>>().join(" + "))
+    let copies = rule["filters"].as_array().into_iter().flatten().filter_map(|filter| {
+        let mirror = &filter["requestMirror"];
+        let percent = mirror["percent"].as_u64().unwrap_or(100);
+        Some(format!(", copies of {percent} % to {}", mirror["backendRef"]["name"].as_str()?))
+    });
+    format!("{headers}{}{}", backends.collect::<Vec<_>>().join(" + "), copies.collect::<String>())
 }
 
 fn find(world: &World, object: &str) -> Result<Value, String> {

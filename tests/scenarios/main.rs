@@ -68,6 +68,7 @@ scenarios! {
     approvals
     autoscaler
     bad_by_its_metric
+    blue_green
     brake_at_first_sight
     brake_at_return
     brake_holds
@@ -75,9 +76,9 @@ scenarios! {
     brake_without_a_record
     broken_file
     broken_file_during_a_run
-    blue_green
-    blue_green_fails
     by_pods
+    by_service
+    by_service_fails
     candidate_fails_at_return
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
@@ -112,6 +113,7 @@ scenarios! {
     main_is_gone
     main_is_rewritten
     marks_are_blocked
+    mirror
     never_ready
     new_version_at_return
     no_data
@@ -123,6 +125,7 @@ scenarios! {
     pods_fail_at_half
     pods_fail_in_the_bake
     pods_that_cannot_be_cloned
+    ramp
     record_is_lost
     refused_by_a_dry_run
     removed_after_a_failure
@@ -142,6 +145,7 @@ scenarios! {
     state_branch_is_gone_during_a_run
     state_branch_is_put_back
     suspend
+    testers_by_cookie
     testers_first
     third_version
     two_claim_one

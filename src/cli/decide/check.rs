@@ -126,10 +126,15 @@ impl Asks<'_> {
                 }
                 &promotion
             }
-            Some(named) => gates
-                .iter()
-                .find(|gate| gate.as_str() == named)
-                .ok_or_else(|| format!("{named:?} asks for no approval; run {} asks before: {names}", run.id))?,
+            Some(named) => gates.iter().find(|gate| gate.as_str() == named).ok_or_else(|| {
+                let phases: Vec<&str> = plan.phases.iter().map(|phase| phase.name.as_str()).collect();
+                let what = if phases.contains(&named) || named == "promotion" {
+                    format!("{named:?} asks for no approval")
+                } else {
+                    format!("there is no phase {named:?}, but {}", phases.join(", "))
+                };
+                format!("{what}; run {} asks before: {names}", run.id)
+            })?,
             None => self.awaited(plan).ok_or_else(|| {
                 match gates.iter().find(|gate| self.is_ahead(plan, gate) && !approved(gate)) {
                     Some(gate) => format!(
@@ -357,8 +362,7 @@ fn window<'a>(plan: &'a Plan, step: &StepName) -> Option<&'a crate::manifest::id
 fn exposes(plan: &Plan, step: &StepName) -> String {
     let mut split = Split::stable();
     for phase in &plan.phases {
-        split.headers.extend(phase.expose.headers.iter().cloned());
-        split.weight = phase.expose.weight.unwrap_or(split.weight);
+        split.open(&phase.expose);
         if phase.name == *step {
             return exposure(&split).map_or(String::new(), |words| format!(" ({words})"));
         }

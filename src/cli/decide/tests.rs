@@ -60,6 +60,14 @@ fn through_promotion_is_all_gates_that_are_left() {
     assert!(ask(approve(Some("promotion")), &record).is_err_and(|why| why.contains("no further approval")));
 }
 
+/// The name of a ramp is none: its phases are told.
+#[test]
+fn a_phase_that_is_not_there_is_answered_with_those_that_are() {
+    let why = ask(approve(Some("ramp")), &states::waiting()).unwrap_err();
+    assert!(why.starts_with("there is no phase \"ramp\", but testers, "), "{why}");
+    assert!(why.contains("asks before: "), "{why}");
+}
+
 fn records() -> Vec<Record> {
     let held = |denied: bool| {
         let Record { mut state, plan } = states::waiting();

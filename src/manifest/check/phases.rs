@@ -1,33 +1,81 @@
 //! Phases: named once, each exposing more than the one before, and nothing that the router cannot do.
 
 use super::Case;
+use crate::manifest::desired::HeaderMatch;
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::ids::{Percent, StepName};
-use crate::manifest::raw;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::manifest::{expand, raw};
+use std::collections::BTreeSet;
+
+/// The most phases that a plan has.
+const MOST: usize = 50;
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found = names(case);
+    found.extend(number(case));
     found.extend(router(case));
+    found.extend(case.spec.phases.iter().enumerate().flat_map(|(i, phase)| one_way(case, i, &phase.expose)));
     found.extend(order(case));
     found
 }
 
+/// The name of each phase, and those that ramps make of theirs.
 fn names(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut seen = BTreeSet::new();
     let mut found = Vec::new();
     for (i, phase) in case.spec.phases.iter().enumerate() {
-        let pointer = format!("/spec/phases/{i}/name");
+        let mut error = |what: String, expected: String| {
+            found.push(case.error(&format!("/spec/phases/{i}/name"), Code::PhaseName, what, expected));
+        };
         if StepName::RESERVED.contains(&phase.name.as_str()) {
             let what = format!("every run has a step called {} already", phase.name);
-            let expected = format!("a name other than {}", StepName::RESERVED.join(", "));
-            found.push(case.error(&pointer, Code::PhaseName, what, expected));
-        } else if !seen.insert(&phase.name) {
-            let what = format!("there are two phases called {}", phase.name);
-            found.push(case.error(&pointer, Code::PhaseName, what, "each name once"));
+            error(what, format!("a name other than {}", StepName::RESERVED.join(", ")));
+            continue;
+        }
+        let made = if expand::is_ramp(&phase.expose) { expand::parts(phase) } else { Vec::new() };
+        let made: BTreeSet<String> = made.into_iter().map(|part| part.name).collect();
+        if let Some(long) = made.iter().find(|name| name.parse::<StepName>().is_err()) {
+            let room = long.len() - phase.name.as_str().len();
+            let what = format!("this ramp makes a phase called {long}, {} characters", long.len());
+            error(what, format!("a name of at most {} characters", StepName::LONGEST - room));
+        }
+        let mut twice = made.into_iter().chain([phase.name.to_string()]).filter(|name| !seen.insert(name.clone()));
+        if let Some(name) = twice.next() {
+            error(format!("there are two phases called {name}"), "each name once".to_owned());
         }
     }
     found
+}
+
+fn number(case: &Case<'_>) -> Option<Diagnostic> {
+    let phases = case.spec.phases.iter().map(|phase| expand::parts(phase).len()).sum::<usize>();
+    (phases > MOST).then(|| {
+        let what = format!("with one for each weight of their ramps these are {phases} phases");
+        case.error("/spec/phases", Code::Schema, what, format!("at most {MOST}"))
+    })
+}
+
+/// A phase says in one way what it exposes, and a ramp goes up.
+fn one_way(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic> {
+    let raw::Expose { headers, cookies, weight, weights, ramp, mirror, preview } = expose;
+    let given = [("weight", weight.is_some()), ("weights", !weights.is_empty()), ("ramp", ramp.is_some())];
+    let given: Vec<&str> = given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    if preview.is_some() && !(given.is_empty() && headers.is_empty() && cookies.is_empty() && mirror.is_none()) {
+        let what = "a preview is for nobody, and this phase lets requests in";
+        let pointer = format!("/spec/phases/{i}/expose/preview");
+        let diagnostic = case.error(&pointer, Code::Conflict, what, "preview alone");
+        return Some(diagnostic.help("make the preview a phase of its own, before this one"));
+    }
+    if given.len() > 1 {
+        let what = format!("{} at once", given.join(" and "));
+        let pointer = format!("/spec/phases/{i}/expose");
+        return Some(case.error(&pointer, Code::Conflict, what, "one of weight, weights and ramp"));
+    }
+    let raw::Ramp { step, max } = ramp.filter(|ramp| ramp.max < ramp.step)?;
+    let what = format!("the ramp ends at {max}, before its first step of {step}");
+    let pointer = format!("/spec/phases/{i}/expose/ramp/max");
+    let diagnostic = case.error(&pointer, Code::PhasesGoDown, what, format!("at least {step}"));
+    Some(diagnostic.help(format!("for a single share write weight: {max}")))
 }
 
 fn router(case: &Case<'_>) -> Vec<Diagnostic> {
@@ -46,87 +94,110 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
             diagnostic.help("add traffic: {replicas: {service: …}}, or gatewayAPI for headers and fine weights"),
         ];
     };
+    let phases = || case.spec.phases.iter().enumerate();
     match (&traffic.gateway_api, &traffic.replicas, &traffic.service) {
         (None, None, None) => vec![case.error("/spec/traffic", Code::Schema, "no router is named", either)],
         (Some(_), None, None) => Vec::new(),
-        (None, Some(_), None) => headers(case, "replicas"),
-        (None, None, Some(_)) => headers(case, "service").into_iter().chain(shares(case)).collect(),
+        (None, Some(_), None) => phases().flat_map(|(i, phase)| by_pods(case, i, phase)).collect(),
+        (None, None, Some(_)) => phases().flat_map(|(i, phase)| by_service(case, i, phase)).collect(),
         _ => vec![case.error("/spec/traffic", Code::Schema, "more than one router", either)],
     }
 }
 
-/// Headers of phases, for a router that looks at none.
-fn headers(case: &Case<'_>, router: &str) -> Vec<Diagnostic> {
-    let with_headers = (0..case.spec.phases.len()).filter(|i| !case.spec.phases[*i].expose.headers.is_empty());
-    let told = with_headers.map(|i| {
-        let pointer = format!("/spec/phases/{i}/expose/headers");
-        let what = format!("the router {router} cannot tell requests apart by their headers");
-        case.error(&pointer, Code::RouterLimit, what, "a weight, or the router gatewayAPI")
+/// What the router `replicas` cannot do.
+fn by_pods(case: &Case<'_>, i: usize, phase: &raw::Phase) -> Vec<Diagnostic> {
+    let preview = phase.expose.preview.map(|_| {
+        let what = "with the router replicas the candidate's pods serve users from their first second";
+        let pointer = format!("/spec/phases/{i}/expose/preview");
+        let found = case.error(&pointer, Code::RouterLimit, what, "a weight, or the router service or gatewayAPI");
+        found.help("by pods there is one Service for both versions, so that nobody could try out the new one alone")
     });
-    told.collect()
+    unrouted(case, i, phase, "replicas").into_iter().chain(preview).collect()
 }
 
-/// Weights of phases that are neither nothing nor all, for a Service that leads to one version at a time.
-fn shares(case: &Case<'_>) -> Vec<Diagnostic> {
-    let weights = case.spec.phases.iter().enumerate().filter_map(|(i, phase)| Some((i, phase.expose.weight?)));
-    let parts = weights.filter(|(_, weight)| !matches!(*weight, Percent::ZERO | Percent::ALL));
-    let told = parts.map(|(i, weight)| {
-        let what = format!("the router service sends all requests or none, not {weight} %");
+/// What the router `service` cannot do.
+fn by_service(case: &Case<'_>, i: usize, phase: &raw::Phase) -> Vec<Diagnostic> {
+    let parts = expand::parts(phase);
+    let part =
+        parts.iter().find_map(|part| part.weight.filter(|w| !w.is_zero() && *w != Percent::ALL).map(|w| (part, w)));
+    let part = part.map(|(part, weight)| {
+        let what = format!("the router service sends all requests or none, not {weight} percent");
         let expected = "weight: 100, or the router replicas or gatewayAPI";
-        case.error(&format!("/spec/phases/{i}/expose/weight"), Code::RouterLimit, what, expected)
+        case.error(&format!("/spec/phases/{i}/{}", part.at), Code::RouterLimit, what, expected)
     });
-    told.collect()
+    unrouted(case, i, phase, "service").into_iter().chain(part).collect()
+}
+
+/// What takes a route: a Service looks at no request.
+fn unrouted(case: &Case<'_>, i: usize, phase: &raw::Phase, router: &str) -> Vec<Diagnostic> {
+    let raw::Expose { headers, cookies, weight: _, weights: _, ramp: _, mirror, preview: _ } = &phase.expose;
+    let error = |field: &str, what: String| {
+        let pointer = format!("/spec/phases/{i}/expose/{field}");
+        case.error(&pointer, Code::RouterLimit, what, "a weight, or the router gatewayAPI")
+    };
+    let given = [("headers", headers.is_empty()), ("cookies", cookies.is_empty())];
+    let given = given
+        .iter()
+        .filter(|(_, empty)| !*empty)
+        .map(|(field, _)| error(field, format!("the router {router} cannot tell requests apart by their {field}")));
+    let mirror = mirror.map(|_| error("mirror", format!("the router {router} cannot send a request twice")));
+    given.chain(mirror).collect()
 }
 
 fn order(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let (mut weight, mut known) = (Percent::ZERO, BTreeSet::new());
+    let (mut weight, mut mirror, mut known) = (Percent::ZERO, Percent::ZERO, BTreeSet::new());
     for (i, phase) in case.spec.phases.iter().enumerate() {
-        let mut grows = false;
-        for (j, headers) in phase.expose.headers.iter().enumerate() {
-            let pointer = format!("/spec/phases/{i}/expose/headers/{j}");
-            match folded(headers) {
+        if phase.expose.preview.is_some() {
+            if weight.max(mirror) > Percent::ZERO || !known.is_empty() {
+                let what = format!("phase {} exposes nothing, and the phases before it let users in", phase.name);
+                let pointer = format!("/spec/phases/{i}/expose/preview");
+                found.push(case.error(&pointer, Code::PhasesGoDown, what, "previews before all other phases"));
+            }
+            continue;
+        }
+        let copies = phase.expose.mirror.unwrap_or(mirror);
+        if copies < mirror {
+            let what = format!("the mirror goes down from {mirror} to {copies}");
+            let pointer = format!("/spec/phases/{i}/expose/mirror");
+            found.push(case.error(&pointer, Code::PhasesGoDown, what, format!("a mirror of more than {mirror}")));
+        }
+        let mut grows = copies != mirror;
+        mirror = copies.max(mirror);
+        for (at, alternative) in expand::alternatives(&phase.expose) {
+            match alternative {
                 // Whoever meets all of these headers meets a part of them.
                 Ok(headers) => {
-                    let narrower = known.iter().any(|wider: &BTreeMap<_, _>| {
-                        wider.iter().all(|(name, value)| headers.get(name) == Some(value))
-                    });
+                    let narrower = known
+                        .iter()
+                        .any(|wider: &HeaderMatch| wider.iter().all(|(name, value)| headers.get(name) == Some(value)));
                     grows |= !narrower;
                     known.insert(headers);
                 }
                 Err(name) => {
                     let what = format!("the header {} stands here twice", quoted(&name));
+                    let pointer = format!("/spec/phases/{i}/{at}");
                     found.push(case.error(&pointer, Code::DuplicateKey, what, "each header once, whatever its case"));
                 }
             }
         }
-        let pointer = format!("/spec/phases/{i}/expose/weight");
-        if let Some(next) = phase.expose.weight {
+        for part in expand::parts(phase) {
+            let next = part.weight.unwrap_or(weight);
             if next < weight {
                 let what = format!("the weight goes down from {weight} to {next}");
                 let expected = format!("a weight of more than {weight}");
+                let pointer = format!("/spec/phases/{i}/{}", part.at);
                 found.push(case.error(&pointer, Code::PhasesGoDown, what, expected));
-                continue;
+                break;
             }
-            grows |= next > weight;
-            weight = next;
-        }
-        if !grows {
-            let what = format!("phase {} exposes nothing that was not exposed before", phase.name);
-            let expected = format!("a weight of more than {weight}, or headers that let others in");
-            found.push(case.error(&format!("/spec/phases/{i}/expose"), Code::PhasesGoDown, what, expected));
+            if !grows && next == weight {
+                let what = format!("phase {} exposes nothing that was not exposed before", part.name);
+                let expected = format!("a weight of more than {weight}, or headers that let others in");
+                found.push(case.error(&format!("/spec/phases/{i}/expose"), Code::PhasesGoDown, what, expected));
+                break;
+            }
+            (weight, grows) = (next, false);
         }
     }
     found
-}
-
-/// Header names in lower case, as they are compared; the name that stands twice if one does.
-pub(in crate::manifest) fn folded(raw::Headers(headers): &raw::Headers) -> Result<BTreeMap<String, String>, String> {
-    let mut all = BTreeMap::new();
-    for (name, value) in headers {
-        if all.insert(name.to_ascii_lowercase(), value.clone()).is_some() {
-            return Err(name.clone());
-        }
-    }
-    Ok(all)
 }

@@ -6,6 +6,7 @@ use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, Object};
 use crate::manifest::set::Item;
+use crate::manifest::{expand, raw};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -62,19 +63,21 @@ fn sizes(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
     if !is_replicas(case) {
         return Vec::new();
     }
-    let weights =
-        case.spec.phases.iter().enumerate().filter_map(|(i, phase)| Some((i, u64::from(phase.expose.weight?.get()))));
-    weights
-        .filter(|&(_, weight)| weight > 0 && weight < 100 && pods * weight / (100 - weight) == 0)
-        .map(|(i, weight)| {
-            // ⌊pods × w / (100 − w)⌋ ≥ 1 where w ≥ 100 / (pods + 1)
-            let smallest = 100_u64.div_ceil(pods + 1);
-            let found = format!("{weight} percent of {pods} pods beside them is less than one pod");
-            let pointer = format!("/spec/phases/{i}/expose/weight");
-            case.error(&pointer, Code::WeightTooFine, found, format!("a weight of at least {smallest}"))
-                .help("the router replicas weighs by whole pods; more replicas, or gatewayAPI, allow finer weights")
-        })
-        .collect()
+    let phases = case.spec.phases.iter().enumerate();
+    phases.filter_map(|(i, phase)| too_fine(case, pods, i, phase)).collect()
+}
+
+/// A weight that is no pod at all; of a ramp the first says it for all.
+fn too_fine(case: &Case<'_>, pods: u64, i: usize, phase: &raw::Phase) -> Option<Diagnostic> {
+    let weighs = |part: &expand::Part| part.weight.map_or(0, |weight| u64::from(weight.get()));
+    let none = |weight: u64| weight > 0 && weight < 100 && pods * weight / (100 - weight) == 0;
+    let part = expand::parts(phase).into_iter().find(|part| none(weighs(part)))?;
+    // ⌊pods × w / (100 − w)⌋ ≥ 1 where w ≥ 100 / (pods + 1)
+    let smallest = 100_u64.div_ceil(pods + 1);
+    let found = format!("{} percent of {pods} pods beside them is less than one pod", weighs(&part));
+    let pointer = format!("/spec/phases/{i}/{}", part.at);
+    let found = case.error(&pointer, Code::WeightTooFine, found, format!("a weight of at least {smallest}"));
+    Some(found.help("the router replicas weighs by whole pods; more replicas, or gatewayAPI, allow finer weights"))
 }
 
 fn names(case: &Case<'_>, target: &Item, service: &Item) -> Vec<Diagnostic> {

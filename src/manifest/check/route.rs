@@ -4,13 +4,14 @@
 //! is rendered here, only counted: every rule that names the service gets each such backend twice, and with header
 //! phases a rule before it that has its matches times the alternatives.
 
-use super::phases::folded;
 use super::{Case, SUFFIX};
+use crate::manifest::desired::{HeaderMatch, HeaderValue};
 use crate::manifest::diagnostic::{Code, Diagnostic};
+use crate::manifest::expand;
 use crate::manifest::object::Kind;
 use crate::manifest::set::Item;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 const RULES: usize = 16;
 const MATCHES_OF_RULE: usize = 64;
@@ -20,8 +21,6 @@ const HEADERS: usize = 16;
 /// A weight is multiplied by up to 100, and the Gateway API takes at most 1,000,000.
 const WEIGHT: i64 = 1_000_000 / 100;
 
-type Headers = BTreeMap<String, String>;
-
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let Some(gateway) = case.spec.traffic.as_ref().and_then(|traffic| traffic.gateway_api.as_ref()) else {
         return Vec::new();
@@ -30,13 +29,8 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
         Ok(route) => route,
         Err(missing) => return missing,
     };
-    let alternatives: BTreeSet<Headers> = case
-        .spec
-        .phases
-        .iter()
-        .flat_map(|phase| &phase.expose.headers)
-        .filter_map(|headers| folded(headers).ok())
-        .collect();
+    let alternatives = case.spec.phases.iter().flat_map(|phase| expand::alternatives(&phase.expose));
+    let alternatives: BTreeSet<HeaderMatch> = alternatives.filter_map(|(_, headers)| headers.ok()).collect();
     let rules = array(route.object.at("/spec/rules"));
     let (mut found, mut split, mut matches) = (names(route, rules), 0, 0);
     for (i, rule) in rules.iter().enumerate() {
@@ -123,35 +117,40 @@ fn backends(route: &Item, i: usize, rule: &Value, service: &str) -> Vec<Diagnost
 
 /// How many matches the header rule before this rule has: each base match with each alternative, unless the two
 /// contradict each other.
-fn joined(route: &Item, i: usize, own: &[Value], alternatives: &BTreeSet<Headers>) -> (usize, Vec<Diagnostic>) {
+fn joined(route: &Item, i: usize, own: &[Value], alternatives: &BTreeSet<HeaderMatch>) -> (usize, Vec<Diagnostic>) {
     let any = [Value::Null];
     let (mut count, mut found) = (0, Vec::new());
     for (j, base) in if own.is_empty() { &any[..] } else { own }.iter().enumerate() {
         let pointer = format!("/spec/rules/{i}/matches/{j}/headers");
-        let mut exact = Headers::new();
-        let mut patterns = BTreeSet::new();
+        let mut asked = HeaderMatch::new();
         for header in array(base.get("headers")) {
             let text = |field: &str| header.get(field).and_then(Value::as_str).unwrap_or_default();
             let name = text("name").to_ascii_lowercase();
-            if text("type") == "RegularExpression" {
-                patterns.insert(name.clone());
-            }
-            if exact.insert(name.clone(), text("value").to_owned()).is_some() {
+            let value = text("value").to_owned();
+            let pattern = text("type") == "RegularExpression";
+            let value = if pattern { HeaderValue::Regex { regex: value } } else { HeaderValue::Exact(value) };
+            if asked.insert(name.clone(), value).is_some() {
                 let what = format!("the header {name:?} stands twice in this match");
                 found.push(route.error(&pointer, Code::RouteLimit, what, "each header once"));
             }
         }
         for alternative in alternatives {
-            if let Some(name) = alternative.keys().find(|name| patterns.contains(*name)) {
-                let what = format!("this match has a pattern for the header {name:?} that a phase uses");
+            // Where one of the two is a pattern nobody knows which requests would be left to both.
+            let is_pattern = |value: &HeaderValue| matches!(value, HeaderValue::Regex { .. });
+            let unclear = alternative
+                .iter()
+                .find(|(name, value)| asked.get(*name).is_some_and(|own| is_pattern(own) || is_pattern(value)));
+            if let Some((name, _)) = unclear {
+                let what =
+                    format!("this match asks for the header {name:?} that a phase uses, and one of them by a pattern");
                 found.push(route.error(&pointer, Code::RouteLimit, what, "another header for the phase"));
                 continue;
             }
-            if alternative.iter().any(|(name, value)| exact.get(name).is_some_and(|own| own != value)) {
+            if alternative.iter().any(|(name, value)| asked.get(name).is_some_and(|own| own != value)) {
                 continue;
             }
             count += 1;
-            let together = exact.keys().chain(alternative.keys()).collect::<BTreeSet<_>>().len();
+            let together = asked.keys().chain(alternative.keys()).collect::<BTreeSet<_>>().len();
             if together > HEADERS {
                 let what = format!("with the headers of the phases this match needs {together} headers");
                 found.push(limit(route, &pointer, what, HEADERS));

@@ -1,6 +1,6 @@
 //! The ways that a rollout goes when nothing goes wrong.
 
-use super::manifests::{CANARY, HEADERS, PLAIN, QUICK, REPLICAS, set, set_with};
+use super::manifests::{CANARY, HEADERS, PLAIN, PREVIEW, QUICK, REPLICAS, set, set_with};
 use super::world::{Pods, World};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Suspend;
@@ -210,6 +210,43 @@ fn header_phases_expose_to_testers_first() {
     world.pass(61);
     world.pass(1);
     assert_eq!((world.phase().as_str(), rules(&world)), ("Steady", 1));
+}
+
+#[test]
+fn a_preview_is_ready_and_no_user_is_led_to_it() {
+    let mut world = World::new(PREVIEW, "1");
+    world.settle();
+    world.want(PREVIEW, set("2"));
+    world.settle();
+    let candidate = |w: &World| w.get(Kind::Deployment, "podinfo-canary").and_then(|d| d.int("/spec/replicas"));
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(preview)", vec!["Soak"]));
+    assert_eq!((world.image("podinfo-canary"), candidate(&world), world.weight()), (Some("app:2"), Some(4), 0));
+    assert!(world.get(Kind::Service, "podinfo-canary").is_some());
+    world.pass(61);
+    assert_eq!((world.phase().as_str(), world.waits()), ("WaitingPromotion(preview)", vec!["Approval"]));
+    world.approve("promotion");
+    assert_eq!(
+        (world.phase().as_str(), world.weight(), world.image("podinfo")),
+        ("Promoting(shift)", 100, Some("app:1"))
+    );
+    world.pass(61);
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:2")));
+    assert_eq!(world.weights, vec![0, 100, 0]);
+}
+
+#[test]
+fn a_preview_whose_pods_fail_waits_for_them_since_no_user_is_led_there() {
+    let mut world = World::new(PREVIEW, "1");
+    world.settle();
+    world.want(PREVIEW, set("2"));
+    world.settle();
+    world.behave("app:2", Pods::Stuck);
+    world.settle();
+    world.pass(61);
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(preview)", vec!["CandidateNotReady"]));
+    world.behave("app:2", Pods::Ready);
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("WaitingPromotion(preview)", vec!["Approval"]));
 }
 
 #[test]

@@ -104,6 +104,16 @@ phases:
 progressDeadline: 10m
 ";
 
+/// Blue and green: tried out by nobody but us, then all at once after a word.
+pub(super) const PREVIEW: &str = "
+target: {kind: Deployment, name: podinfo, layout: inPlace}
+traffic: {router: {gatewayApi: {httpRoute: podinfo, service: podinfo}}, settle: 0s, drain: 0s}
+phases:
+- {name: preview, expose: {preview: fullSize}, soak: 1m}
+promotion: {before: {approval: pullRequest}, bake: 1m}
+progressDeadline: 10m
+";
+
 /// A window before half.
 pub(super) const WINDOWED: &str = "
 target: {kind: Deployment, name: podinfo, layout: inPlace}

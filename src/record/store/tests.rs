@@ -3,6 +3,7 @@
 use super::super::fixture::{self, open, past, run, set, steady, stop, time};
 use super::super::state::{Clock, Outcome, Phase, Rest, Standing, Then};
 use super::*;
+use crate::manifest::desired::HeaderValue;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{PodsDigest, Revision};
 use proptest::prelude::*;
@@ -149,6 +150,48 @@ fn plans_come_back_and_unknown_gates_are_not_overlooked() {
          version that wrote it"
     );
     assert!(parse_plan(text.replace("RunPlan", "Plan").as_bytes()).is_err());
+}
+
+/// What a version without patterns for headers wrote, as it stands on a state branch.
+#[test]
+fn a_plan_with_exact_headers_reads_as_ever() {
+    let text = "apiVersion: tidegate.io/v1alpha1
+kind: RunPlan
+spec:
+  target: {kind: Deployment, name: podinfo, layout: inPlace}
+  traffic:
+    router: {gatewayApi: {httpRoute: podinfo, service: podinfo}}
+    settle: 5s
+    drain: 30s
+  phases:
+  - name: testers
+    expose:
+      headers:
+      - x-canary: always
+        x-team: shop
+    soak: 5m
+  promotion: {bake: 30m}
+  onFailure: {revert: pullRequest}
+  progressDeadline: 10m
+";
+    let plan = parse_plan(text.as_bytes()).unwrap();
+    let exact = |value: &str| HeaderValue::Exact(value.to_owned());
+    let wanted = [("x-canary".to_owned(), exact("always")), ("x-team".to_owned(), exact("shop"))];
+    assert_eq!(plan.phases[0].expose.headers, BTreeSet::from([BTreeMap::from(wanted)]));
+    assert!(print_plan(&plan).contains("      headers:\n      - x-canary: always\n        x-team: shop\n"));
+}
+
+#[test]
+fn a_pattern_comes_back_and_one_of_a_newer_kind_is_not_taken_for_another() {
+    let mut plan = fixture::plan();
+    let regex = HeaderValue::Regex { regex: "^a|b$".to_owned() };
+    plan.phases[0].expose.headers = BTreeSet::from([BTreeMap::from([("x-canary".to_owned(), regex)])]);
+    let text = print_plan(&plan);
+    assert!(text.contains("x-canary:\n          regex: ^a|b$\n"), "{text}");
+    assert_eq!(parse_plan(text.as_bytes()).unwrap(), plan);
+    for newer in [text.replace("regex:", "glob:"), text.replace("regex:", "ignoreCase: true\n          regex:")] {
+        assert!(parse_plan(newer.as_bytes()).is_err(), "{newer}");
+    }
 }
 
 /// A set with one file per name.
@@ -298,7 +341,7 @@ proptest! {
         state.writer.version = why.clone();
         let split = &mut state.clusters.values_mut().next().unwrap().posture.split;
         split.weight = numbers.2.try_into().unwrap();
-        split.headers.insert(BTreeMap::from([(key, why)]));
+        split.headers.insert(BTreeMap::from([(key, HeaderValue::Exact(why))]));
         let text = print_state(&state);
         let back = parse_state(&state.metadata, text.as_bytes());
         prop_assert_eq!(back.map_err(|e| format!("{e}\n{text}")), Ok(state));

@@ -112,6 +112,7 @@ fn counts(route: &Object) -> Vec<(&'static str, u64, u64)> {
         ("matches in all rules", rules.iter().map(|rule| len(rule, "matches")).sum(), 128),
         ("matches in one rule", rules.iter().map(|rule| len(rule, "matches")).max().unwrap_or(0), 64),
         ("backendRefs in one rule", rules.iter().map(|rule| len(rule, "backendRefs")).max().unwrap_or(0), 16),
+        ("filters in one rule", rules.iter().map(|rule| len(rule, "filters")).max().unwrap_or(0), 16),
         ("headers in one match", matches().map(|m| len(m, "headers")).max().unwrap_or(0), 16),
     ]
 }

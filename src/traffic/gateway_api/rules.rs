@@ -1,7 +1,7 @@
 //! The parts of an HTTPRoute's rules, as the API server completes them.
 
 use super::candidate_name;
-use crate::manifest::desired::HeaderMatch;
+use crate::manifest::desired::{HeaderMatch, HeaderValue};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Object, items, items_mut, section};
 use serde_json::{Value, json};
@@ -105,6 +105,12 @@ impl<'a> Names<'a> {
         filters(rule).any(|filter| self.mirrors(filter) == Some(Backend::Candidate))
     }
 
+    /// The share of a rule's requests of which the candidate gets a copy.
+    pub(super) fn copies(&self, rule: &Value) -> Percent {
+        let to_candidate = filters(rule).filter(|filter| self.mirrors(filter) == Some(Backend::Candidate));
+        to_candidate.map(|filter| share(&filter["requestMirror"])).max().unwrap_or_default()
+    }
+
     pub(super) fn names_stable(&self, rule: &Value) -> bool {
         items(rule, "backendRefs").any(|b| self.backend(b) == Backend::Stable)
             || filters(rule).any(|filter| self.mirrors(filter) == Some(Backend::Stable))
@@ -115,7 +121,11 @@ impl<'a> Names<'a> {
         let mut rule = rule.clone();
         let keep = |filter: &Value| self.mirrors(filter) != Some(Backend::Candidate);
         if let Some(filters) = rule.get_mut("filters").and_then(Value::as_array_mut) {
+            let before = filters.len();
             filters.retain(keep);
+            if filters.is_empty() && before > 0 {
+                section(&mut rule, &[]).shift_remove("filters");
+            }
         }
         for backend in items_mut(&mut rule, "backendRefs") {
             if let Some(filters) = backend.get_mut("filters").and_then(Value::as_array_mut) {
@@ -128,6 +138,16 @@ impl<'a> Names<'a> {
     fn mirrors(&self, filter: &Value) -> Option<Backend> {
         filter.pointer("/requestMirror/backendRef").map(|backend| self.backend(backend))
     }
+}
+
+/// The share of a mirror, rounded up; all unless it says less.
+fn share(mirror: &Value) -> Percent {
+    let number = |pointer: &str| mirror.pointer(pointer).and_then(Value::as_u64);
+    let fraction =
+        number("/fraction/numerator").map(|n| (n.min(1 << 32), number("/fraction/denominator").unwrap_or(100)));
+    let fraction = fraction.map(|(n, of)| (n * 100).div_ceil(of.max(1)));
+    let percent = number("/percent").or(fraction).and_then(|percent| u8::try_from(percent).ok());
+    percent.and_then(|percent| Percent::try_from(percent).ok()).unwrap_or(Percent::ALL)
 }
 
 fn named(backend: &Value, name: &str) -> Value {
@@ -155,34 +175,47 @@ fn every_path() -> Value {
     json!({"type": "PathPrefix", "value": "/"})
 }
 
-/// Whether a header (or query parameter) is compared as it is.
-pub(super) fn is_exact(header: &Value) -> bool {
-    header.get("type").is_none_or(|how| how == "Exact")
+/// How a header (or query parameter) is compared, and with what.
+pub(super) fn condition(entry: &Value) -> Condition {
+    (text(entry, "type", "Exact"), text(entry, "value", ""))
 }
+
+fn text(value: &Value, key: &str, default: &str) -> String {
+    value[key].as_str().unwrap_or(default).to_owned()
+}
+
+/// The same, as a phase asks for it.
+pub(super) fn asked(value: &HeaderValue) -> Condition {
+    match value {
+        HeaderValue::Exact(value) => ("Exact".to_owned(), value.clone()),
+        HeaderValue::Regex { regex } => ("RegularExpression".to_owned(), regex.clone()),
+    }
+}
+
+/// How, and with what.
+pub(super) type Condition = (String, String);
 
 /// One match of a rule, with the API server's defaults in it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Match {
     /// Path, method and query parameters.
     rest: Value,
-    /// Lower-case name → (how, value).
+    /// By lower-case name.
     headers: Headers,
 }
 
-type Headers = BTreeMap<String, (String, String)>;
+type Headers = BTreeMap<String, Condition>;
 
 /// The matches of a rule, in comparable form.
 pub(super) fn parsed(rule: &Value) -> Vec<Match> {
-    let text = |value: &Value, key: &str, default: &str| value[key].as_str().unwrap_or(default).to_owned();
-    let part = |entry: &Value| (text(entry, "type", "Exact"), text(entry, "value", ""));
     let one = |given: &Value| {
         let path = given.get("path").cloned().unwrap_or_else(every_path);
-        let query: BTreeMap<_, _> = items(given, "queryParams").map(|q| (text(q, "name", ""), part(q))).collect();
+        let query: BTreeMap<_, _> = items(given, "queryParams").map(|q| (text(q, "name", ""), condition(q))).collect();
         let path = [text(&path, "type", "PathPrefix"), text(&path, "value", "/")];
         // Of several entries for one header the first counts.
         let mut headers = Headers::new();
         for header in items(given, "headers") {
-            headers.entry(text(header, "name", "").to_ascii_lowercase()).or_insert_with(|| part(header));
+            headers.entry(text(header, "name", "").to_ascii_lowercase()).or_insert_with(|| condition(header));
         }
         Match { rest: json!([path, given.get("method"), query]), headers }
     };
@@ -228,11 +261,10 @@ pub(super) fn alternatives(groups: &[Group]) -> Result<Option<BTreeSet<HeaderMat
             if least.is_empty() {
                 return Ok(None);
             }
-            if let Some((name, _)) = extras.iter().flatten().find(|(_, (how, _))| how != "Exact") {
-                return Err(format!("a rule for the candidate alone matches header {name} by a pattern"));
+            smallest.push((special, values(&least)?));
+            for extra in &extras {
+                candidates.insert(values(extra)?);
             }
-            smallest.push((special, values(&least)));
-            candidates.extend(extras.iter().map(values));
         }
     }
     let mut kept: BTreeSet<HeaderMatch> =
@@ -250,25 +282,29 @@ pub(super) fn alternatives(groups: &[Group]) -> Result<Option<BTreeSet<HeaderMat
 
 impl Match {
     fn asks_for(&self, alternative: &HeaderMatch) -> bool {
-        alternative.iter().all(|(name, value)| self.headers.get(name).is_some_and(|(_, found)| found == value))
+        alternative.iter().all(|(name, value)| self.headers.get(name) == Some(&asked(value)))
     }
 }
 
 impl Group {
     /// Whether every request of the rule that carries these headers reaches the candidate.
     fn sends(&self, alternative: &HeaderMatch) -> bool {
-        let exact = |value: &String| ("Exact".to_owned(), value.clone());
         let sent = |base: &Match| {
-            let asked = |name: &String| base.headers.get(name);
-            let conflict = alternative.iter().any(|(n, v)| asked(n).is_some_and(|found| *found != exact(v)));
+            let own = |name: &String| base.headers.get(name);
+            let conflict = alternative.iter().any(|(n, v)| own(n).is_some_and(|found| *found != asked(v)));
             let mut joined = base.clone();
-            joined.headers.extend(alternative.iter().map(|(name, value)| (name.clone(), exact(value))));
+            joined.headers.extend(alternative.iter().map(|(name, value)| (name.clone(), asked(value))));
             conflict || self.special.iter().any(|special| special.beyond(&joined).is_some())
         };
         !self.serves || self.bases.iter().all(sent)
     }
 }
 
-fn values(headers: &Headers) -> HeaderMatch {
-    headers.iter().map(|(name, (_, value))| (name.clone(), value.clone())).collect()
+fn values(headers: &Headers) -> Result<HeaderMatch, String> {
+    let value = |(name, (how, value)): (&String, &Condition)| match how.as_str() {
+        "Exact" => Ok((name.clone(), HeaderValue::Exact(value.clone()))),
+        "RegularExpression" => Ok((name.clone(), HeaderValue::Regex { regex: value.clone() })),
+        how => Err(format!("a rule for the candidate alone matches header {name} by {how}")),
+    };
+    headers.iter().map(value).collect()
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::manifest::desired::HeaderValue;
 use crate::manifest::object::Kind;
 use crate::target::fixtures::{name, object};
 use crate::traffic::Standing;
@@ -22,8 +23,9 @@ fn web() -> ObjectName {
 }
 
 fn split(weight: u8, headers: &[&[(&str, &str)]]) -> Split {
-    let alternative = |pairs: &&[(&str, &str)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    Split { weight: weight.try_into().unwrap(), headers: headers.iter().map(alternative).collect() }
+    let alternative = |pairs: &&[(&str, &str)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).into())).collect();
+    let headers = headers.iter().map(alternative).collect();
+    Split { weight: weight.try_into().unwrap(), headers, ..Split::stable() }
 }
 
 fn seen(weight: u8, headers: &[&[(&str, &str)]]) -> Seen {
@@ -32,6 +34,10 @@ fn seen(weight: u8, headers: &[&[(&str, &str)]]) -> Seen {
 
 fn exact(name: &str, value: &str) -> Value {
     json!({"type": "Exact", "name": name, "value": value})
+}
+
+fn pattern(name: &str, value: &str) -> Value {
+    json!({"type": "RegularExpression", "name": name, "value": value})
 }
 
 #[test]
@@ -95,6 +101,44 @@ fn c_22_headers_put_a_rule_for_the_candidate_alone_before_each_rule() {
 }
 
 #[test]
+fn c_22_a_pattern_is_written_and_read_as_a_condition_of_its_own() {
+    let regex = |regex: &str| HeaderValue::Regex { regex: regex.to_owned() };
+    let one = |pairs: &[(&str, HeaderValue)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect();
+    let headers = [one(&[("cookie", regex("^a=1$")), ("x-team", "shop".into())]), one(&[("x-canary", regex("^1$"))])];
+    let wanted = Split { headers: headers.into(), weight: 10_u8.try_into().unwrap(), ..Split::stable() };
+    let rendered = render(&route(json!([{"backendRefs": [{"name": "web"}]}])), &web(), &wanted);
+    let matches = &rules_of(&rendered)[0]["matches"];
+    assert_eq!(matches[0]["headers"], json!([pattern("cookie", "^a=1$"), exact("x-team", "shop")]));
+    assert_eq!(matches[1]["headers"], json!([pattern("x-canary", "^1$")]));
+    assert_eq!(read(&rendered, &web()), Seen::Split(wanted.clone()));
+    assert_eq!(read(&retreat(&rendered, &web()), &web()), seen_stable());
+    let text = Split { headers: [one(&[("x-canary", "^1$".into())])].into(), ..wanted.clone() };
+    assert!(!text.within(&wanted) && wanted.within(&wanted), "the same text, compared in another way");
+}
+
+#[test]
+fn a_mirror_is_a_filter_before_everything_is_on_the_candidate() {
+    let base =
+        route(json!([{"filters": [{"type": "CORS"}], "backendRefs": [{"name": "web", "port": 80, "weight": 1}]}]));
+    let wanted = |weight, mirror: u8| Split { mirror: mirror.try_into().unwrap(), ..split(weight, &[]) };
+    let filters = |split: &Split| rules_of(&render(&base, &web(), split))[0]["filters"].clone();
+    let canary = json!({"name": "web-canary", "port": 80});
+    let copy = |mirror: Value| json!([{"type": "CORS"}, {"type": "RequestMirror", "requestMirror": mirror}]);
+    assert_eq!(filters(&wanted(0, 10)), copy(json!({"backendRef": canary, "percent": 10})));
+    assert_eq!(filters(&wanted(50, 100)), copy(json!({"backendRef": canary})));
+    assert_eq!(filters(&wanted(100, 10)), json!([{"type": "CORS"}]));
+    for split in [wanted(0, 10), wanted(50, 100), wanted(100, 10)] {
+        let Seen::Split(seen) = read(&render(&base, &web(), &split), &web()) else { panic!("foreign") };
+        assert!(seen.same(&split), "{seen:?}");
+        assert_eq!(retreat(&render(&base, &web(), &split), &web()), render(&base, &web(), &Split::stable()));
+    }
+    assert!(!wanted(0, 20).within(&wanted(5, 10)) && wanted(0, 10).within(&wanted(5, 10)));
+    let thirds = json!({"type": "RequestMirror", "requestMirror": {"backendRef": canary, "fraction": {"numerator": 1, "denominator": 3}}});
+    let live = route(json!([{"backendRefs": [{"name": "web", "port": 80, "filters": [thirds]}]}]));
+    assert_eq!(read(&live, &web()), Seen::Split(wanted(0, 34)));
+}
+
+#[test]
 fn header_rules_join_the_bases_matches_and_leave_out_contradictions() {
     let path = json!({"type": "Exact", "value": "/api"});
     let base = |headers: Value| {
@@ -113,7 +157,7 @@ fn header_rules_join_the_bases_matches_and_leave_out_contradictions() {
         (json!([exact("X-Canary", "always")]), with(json!([exact("X-Canary", "always")]))),
         (json!([{"name": "x-canary", "value": "always"}]), with(json!([{"name": "x-canary", "value": "always"}]))),
         (json!([exact("X-Canary", "never")]), None),
-        (json!([{"type": "RegularExpression", "name": "x-canary", "value": "always"}]), None),
+        (json!([pattern("x-canary", "always")]), None),
     ];
     for (headers, expected) in table {
         assert_eq!(joined(headers.clone()), expected, "{headers}");
@@ -169,18 +213,18 @@ fn shapes_that_we_never_write_are_foreign() {
     let base = json!({"backendRefs": [{"name": "web"}]});
     let alone = |matches: Value| json!({"matches": matches, "backendRefs": [{"name": "web-canary"}]});
     let by_header = alone(json!([{"headers": [exact("a", "1")]}]));
-    let by_pattern = alone(json!([{"headers": [{"type": "RegularExpression", "name": "a", "value": ".*"}]}]));
+    let by_other = alone(json!([{"headers": [{"type": "Glob", "name": "a", "value": "*"}]}]));
     let other_path = alone(json!([{"path": {"type": "PathPrefix", "value": "/x"}, "headers": [exact("a", "1")]}]));
     let mirror = json!({"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "web-canary"}}});
     let table = [
         (json!([by_header]), "rule 0 sends to the candidate alone"),
         (json!([by_header, by_header, base]), "rule 0 sends to the candidate alone"),
         (json!([base, by_header, {"backendRefs": [{"name": "docs"}]}]), "rule 1 sends to the candidate alone"),
-        (json!([by_pattern, base]), "by a pattern"),
+        (json!([by_other, base]), "matches header a by Glob"),
         (json!([other_path, base]), "matches requests that the rule after it does not"),
         (json!([{"backendRefs": [{"name": "web-canary"}, {"name": "docs"}]}]), "but not to web"),
-        (json!([{"filters": [mirror], "backendRefs": [{"name": "web"}]}]), "mirrors"),
-        (json!([{"backendRefs": [{"name": "web", "filters": [mirror]}]}]), "mirrors"),
+        (json!([{"filters": [mirror], "backendRefs": [{"name": "docs"}]}]), "mirrors"),
+        (json!([{"backendRefs": [{"name": "docs", "filters": [mirror]}]}]), "mirrors"),
     ];
     for (rules, text) in table {
         let seen = read(&route(rules.clone()), &web());

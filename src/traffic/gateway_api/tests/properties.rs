@@ -2,10 +2,13 @@
 
 use super::simulated::{self, Request, candidate_share, requests};
 use super::*;
+use crate::manifest::desired::HeaderValue;
 use proptest::prelude::*;
 
 fn header() -> impl Strategy<Value = Value> {
-    (prop::sample::select(vec!["a", "b", "A"]), prop::sample::select(vec!["1", "2"])).prop_map(|(n, v)| exact(n, v))
+    let value = prop::sample::select(vec!["1", "2", "2|1"]);
+    (prop::sample::select(vec!["a", "b", "A"]), value)
+        .prop_map(|(n, v)| if v == "2|1" { pattern(n, v) } else { exact(n, v) })
 }
 
 fn one_match() -> impl Strategy<Value = Value> {
@@ -37,9 +40,15 @@ fn any_route(names: &'static [&'static str]) -> impl Strategy<Value = Object> {
 
 fn any_split() -> impl Strategy<Value = Split> {
     let names = prop::sample::select(vec!["a", "b", "c"]);
-    let alternative = prop::collection::btree_map(names.prop_map(str::to_owned), "[12]", 1..3);
-    (0_u8..=100, prop::collection::btree_set(alternative, 0..3))
-        .prop_map(|(weight, headers)| Split { weight: weight.try_into().unwrap(), headers })
+    let regex = |regex: &str| HeaderValue::Regex { regex: regex.to_owned() };
+    let value = prop::sample::select(vec!["1".into(), "2".into(), regex("2|1"), regex("1")]);
+    let alternative = prop::collection::btree_map(names.prop_map(str::to_owned), value, 1..3);
+    let mirror = prop::sample::select(vec![0_u8, 0, 10, 100]);
+    (0_u8..=100, mirror, prop::collection::btree_set(alternative, 0..3)).prop_map(|(weight, mirror, headers)| Split {
+        weight: weight.try_into().unwrap(),
+        mirror: mirror.try_into().unwrap(),
+        headers,
+    })
 }
 
 const MANIFEST: &[&str] = &["web", "web", "old"];

@@ -1,6 +1,6 @@
 //! A gateway in 60 lines: which rule takes a request, and who gets it (Gateway API v1, "HTTPRouteRule.matches").
 
-use super::super::rules::weight;
+use super::super::rules::{Condition, asked, condition, weight};
 use crate::manifest::desired::HeaderMatch;
 use crate::manifest::object::{Object, items};
 use serde_json::{Value, json};
@@ -14,8 +14,13 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn carries(&self, alternative: &HeaderMatch) -> bool {
-        alternative.iter().all(|(name, value)| self.headers.get(name) == Some(value))
+        alternative.iter().all(|(name, value)| self.headers.get(name).is_some_and(|found| takes(&asked(value), found)))
     }
+}
+
+/// Whether a value meets a condition. The patterns of the tests are values with bars between them.
+fn takes((how, wanted): &Condition, found: &str) -> bool {
+    if how == "RegularExpression" { wanted.split('|').any(|one| one == found) } else { wanted == found }
 }
 
 /// Two paths, and the headers a, b and c absent or with one of two values.
@@ -56,7 +61,7 @@ fn rank(one: &Value, request: &Request) -> Option<(usize, usize)> {
     let path = one.pointer("/path/value").and_then(Value::as_str).unwrap_or("/");
     let holds = |h: &Value| {
         let name = h["name"].as_str().unwrap_or_default().to_ascii_lowercase();
-        request.headers.get(&name).map(String::as_str) == h["value"].as_str()
+        request.headers.get(&name).is_some_and(|found| takes(&condition(h), found))
     };
     (request.path.starts_with(path) && items(one, "headers").all(holds))
         .then(|| (path.len(), items(one, "headers").count()))

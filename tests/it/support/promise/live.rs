@@ -3,7 +3,7 @@
 use super::Watched;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use tidegate::manifest::desired::{HeaderMatch, Router};
+use tidegate::manifest::desired::{HeaderMatch, HeaderValue, Router};
 use tidegate::manifest::ids::Percent;
 use tidegate::manifest::object::PODS;
 use tidegate::record::posture::Split;
@@ -186,8 +186,12 @@ fn route_split(spec: &Value, service: &str) -> Split {
             named.map(|b| b["weight"].as_u64().unwrap_or(1)).sum()
         };
         let (stable, new) = (weight(service), weight(&canary));
-        if rule["filters"].to_string().contains(&format!("\"{canary}\"")) {
-            split.weight = Percent::ALL;
+        for filter in rule["filters"].as_array().into_iter().flatten() {
+            if filter.to_string().contains(&format!("\"{canary}\"")) {
+                let percent = filter["requestMirror"]["percent"].as_u64().and_then(|p| u8::try_from(p).ok());
+                split.mirror =
+                    split.mirror.max(percent.and_then(|p| Percent::try_from(p).ok()).unwrap_or(Percent::ALL));
+            }
         }
         if new == 0 {
             continue;
@@ -207,18 +211,22 @@ fn share(new: u64, stable: u64) -> Percent {
     u8::try_from(percent).ok().and_then(|p| Percent::try_from(p).ok()).unwrap_or(Percent::ALL)
 }
 
-/// The headers that each match of a rule asks for; none if some match asks for none, or not exactly.
+/// The headers that each match of a rule asks for; none if some match asks for none.
 fn alternatives(rule: &Value) -> Option<Vec<HeaderMatch>> {
     let matches = rule["matches"].as_array().filter(|m| !m.is_empty())?;
     let headers = |m: &Value| -> Option<HeaderMatch> {
         let headers = m["headers"].as_array().filter(|h| !h.is_empty())?;
-        let exact = |h: &Value| {
-            let kind = h["type"].as_str().unwrap_or("Exact");
-            let pair = (h["name"].as_str()?.to_lowercase(), h["value"].as_str()?.to_owned());
-            (kind == "Exact").then_some(pair)
+        let asked = |h: &Value| {
+            let value = h["value"].as_str()?.to_owned();
+            let value = match h["type"].as_str().unwrap_or("Exact") {
+                "Exact" => HeaderValue::Exact(value),
+                "RegularExpression" => HeaderValue::Regex { regex: value },
+                _ => return None,
+            };
+            Some((h["name"].as_str()?.to_lowercase(), value))
         };
-        let exact: HeaderMatch = headers.iter().filter_map(exact).collect();
-        (!exact.is_empty()).then_some(exact)
+        let asked: HeaderMatch = headers.iter().filter_map(asked).collect();
+        (!asked.is_empty()).then_some(asked)
     };
     matches.iter().map(headers).collect()
 }

@@ -12,7 +12,7 @@ pub(crate) mod live;
 use live::Live;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use tidegate::manifest::desired::Router;
+use tidegate::manifest::desired::{HeaderMatch, HeaderValue, Router};
 use tidegate::manifest::ids::{ClusterName, ObjectName, Percent, RolloutId};
 use tidegate::record::posture::{Posture, Split};
 use tidegate::record::state::{ClusterState, RolloutState};
@@ -285,10 +285,15 @@ impl Instant<'_> {
 }
 
 fn describe(split: &Split) -> String {
-    let alternative = |headers: &BTreeMap<String, String>| {
-        headers.iter().map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join(" and ")
+    let alternative = |headers: &HeaderMatch| {
+        let one = |(name, value): (&String, &HeaderValue)| match value {
+            HeaderValue::Exact(value) => format!("{name}: {value}"),
+            HeaderValue::Regex { regex } => format!("{name} matches {regex}"),
+        };
+        headers.iter().map(one).collect::<Vec<_>>().join(" and ")
     };
     let mut parts = vec![format!("weight {}", split.weight)];
+    parts.extend((!split.mirror.is_zero()).then(|| format!("mirror {}", split.mirror)));
     parts.extend(split.headers.iter().map(alternative));
     parts.join(", ")
 }

@@ -202,7 +202,7 @@ fn headers_that_are_wider_than_recorded_bite() {
     let wide = json!([{"name": "x-canary", "value": "always"}]);
     log().route(TIDEGATE, json!([header_rule(&wide), split_rule(0)])).bites(&by_route(), &["x-canary: always"]);
     let pattern = json!([{"type": "RegularExpression", "name": "x-canary", "value": "always"}]);
-    log().route(TIDEGATE, json!([header_rule(&pattern)])).bites(&by_route(), &["weight 100"]);
+    log().route(TIDEGATE, json!([header_rule(&pattern)])).bites(&by_route(), &["x-canary matches always"]);
     log().route(TIDEGATE, json!([header_rule(&json!([]))])).bites(&by_route(), &["weight 100"]);
 }
 
@@ -210,7 +210,9 @@ fn headers_that_are_wider_than_recorded_bite() {
 fn a_mirror_to_the_candidate_bites() {
     let mut rule = split_rule(0);
     rule["filters"] = json!([{"type": "RequestMirror", "requestMirror": {"backendRef": {"name": "podinfo-canary"}}}]);
-    Log::prepared().route(TIDEGATE, json!([rule])).bites(&by_route(), &["weight 100"]);
+    Log::prepared().route(TIDEGATE, json!([rule])).bites(&by_route(), &["mirror 100"]);
+    let recorded = Log::prepared().record(None, Some(NEW), &json!({"weight": 0, "mirror": 100}));
+    recorded.route(TIDEGATE, json!([rule])).check(&by_route()).unwrap();
 }
 
 #[test]
