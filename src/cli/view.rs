@@ -405,15 +405,19 @@ fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Sto
     }
     let Some(exposed) = stop.clock.exposed else {
         let limit = plan.progress_deadline;
-        let message =
-            format!("{}: not reached yet: pods become ready, the route comes into force; {limit} at most", step.name);
+        let message = format!(
+            "{}: not reached yet: pods become ready, the route comes into force; pods may take {limit}",
+            step.name
+        );
+        // A route that no gateway takes up has no deadline: nobody is exposed to anything by it.
+        let look = format!("kubectl --namespace {} describe deployments,httproutes", state.metadata.namespace);
         return Some(WaitView {
             reason: "NotReached".to_owned(),
             message,
             owner: "the team".to_owned(),
             since: Some(stop.clock.entered),
             until: None,
-            act: None,
+            act: Some(format!("if it stays so, see what is missing: {look}")),
         });
     };
     let Some(soaking) = procedure::soaking(plan, run, step, &stop.clock, now, &[]) else {

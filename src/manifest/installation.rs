@@ -271,6 +271,8 @@ pub fn check_branch(text: &str) -> Result<(), String> {
             "{} is not a branch of people: those below tidegate/ are for the record and for decisions",
             quoted(text)
         ))
+    } else if text.starts_with("refs/") || text == "HEAD" {
+        Err(format!("{} is not the name of a branch: expected such as main, without refs/heads/", quoted(text)))
     } else if text.len() <= 200 && chars && !text.contains("..") && text.split('/').all(part) {
         Ok(())
     } else {

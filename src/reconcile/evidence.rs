@@ -19,10 +19,10 @@ use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio::task::JoinSet;
 
-/// How many questions may be under way at once: to the API server, and to all providers together.
+/// How many questions may be under way at once: to the API server, and to each provider.
 const AT_ONCE: usize = 8;
 /// For how long a provider may think.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -62,7 +62,7 @@ struct Shared {
     known: Mutex<Known>,
     turns: Semaphore,
     /// A provider that hangs keeps no dry run waiting.
-    measuring: Semaphore,
+    measuring: Turns,
     /// Told of each answer.
     woken: Arc<Notify>,
 }
@@ -84,7 +84,7 @@ impl Collector {
     /// Nothing known; `woken` is told of each answer.
     #[must_use]
     pub fn new(cluster: Cluster, providers: Providers, clock: Clock, woken: Arc<Notify>) -> Self {
-        let (turns, measuring) = (Semaphore::new(AT_ONCE), Semaphore::new(AT_ONCE));
+        let (turns, measuring) = (Semaphore::new(AT_ONCE), Turns::of(providers.keys()));
         let shared = Shared { known: Mutex::default(), turns, measuring, woken };
         Self { cluster, providers, clock, shared: Arc::new(shared), tasks: Mutex::default() }
     }
@@ -151,7 +151,7 @@ impl Collector {
             let provider = self.providers.get(question.provider()).cloned();
             let (clock, shared) = (self.clock.clone(), Arc::clone(&self.shared));
             self.spawn(async move {
-                let _turn = shared.measuring.acquire().await;
+                let _turn = shared.measuring.take(asked.1.provider()).await;
                 let heard = ask(provider.as_ref(), asked.1.clone(), PATIENCE).await;
                 tracing::debug!(rollout = %asked.0, ?heard, "measured");
                 shared.known().keep(asked, heard, clock.now());
@@ -265,6 +265,20 @@ impl Collector {
     }
 }
 
+/// How many questions each provider may be asked at once: one that hangs keeps no other waiting.
+struct Turns(BTreeMap<ProviderName, Semaphore>);
+
+impl Turns {
+    fn of<'a>(providers: impl Iterator<Item = &'a ProviderName>) -> Self {
+        Self(providers.map(|provider| (provider.clone(), Semaphore::new(AT_ONCE))).collect())
+    }
+
+    /// Waits for a turn; whoever is not there needs none.
+    async fn take(&self, provider: &ProviderName) -> Option<SemaphorePermit<'_>> {
+        self.0.get(provider)?.acquire().await.ok()
+    }
+}
+
 impl Shared {
     /// What is in it is never left half changed, so a panic while it was held does no harm.
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -348,6 +362,7 @@ mod tests {
     use crate::analysis::call::{Asks, Call};
     use crate::analysis::reading::Reading;
     use crate::manifest::object::Kind;
+    use futures::future::FutureExt;
     use serde_json::Value;
 
     fn rollout() -> RolloutId {
@@ -380,6 +395,16 @@ mod tests {
         assert_eq!(known.news, [rollout()].into());
         take(&mut known, &need("x", Some("3")), Outcome::Done(None));
         assert_eq!((answers(&known), known.again.len()), (2, 0), "what is asked no more is not asked again either");
+    }
+
+    #[test]
+    fn c_34_a_provider_that_hangs_keeps_no_other_waiting() {
+        let [slow, main] = ["slow", "main"].map(|name| name.parse::<ProviderName>().unwrap());
+        let turns = Turns::of([&slow, &main].into_iter());
+        let turn = |provider| turns.take(provider).now_or_never();
+        let taken: Vec<_> = (0..AT_ONCE).map(|_| turn(&slow)).collect();
+        assert!(taken.iter().all(|turn| matches!(turn, Some(Some(_)))) && turn(&slow).is_none());
+        assert!(matches!(turn(&main), Some(Some(_))));
     }
 
     #[test]

@@ -25,7 +25,7 @@ imagePullSecrets:
   {{- end }}
 {{- end }}
 containers:
-  - name: status
+  - name: tidegate
     image: {{ include "tidegate.image" . | quote }}
     imagePullPolicy: {{ .Values.image.pullPolicy | quote }}
     args:

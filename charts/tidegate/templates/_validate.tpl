@@ -35,6 +35,11 @@
 {{- include "tidegate.wrongNamespaces" . }}
 {{- include "tidegate.wrongAmounts" . }}
 {{- include "tidegate.wrongTimes" . }}
+{{- include "tidegate.wrongTolerations" . }}
+{{- include "tidegate.wrongPorts" . }}
+{{- if and $v.kinds (not (has "Deployment" $v.kinds)) }}
+- kinds: without Deployment there is nothing to roll out: add it, or leave the list empty
+{{- end }}
 {{- if and (not $v.serviceAccount.create) (not $v.serviceAccount.name) }}
 - serviceAccount.name: name the ServiceAccount that is there already, or set serviceAccount.create=true
 {{- end }}
@@ -53,7 +58,8 @@
 {{/* The name of an image without tag and digest, as an expression: a host with a dot or a port, and a path. */}}
 {{- define "tidegate.imageName" -}}
 {{- $part := "[a-z0-9]+(([._]|__|-+)[a-z0-9]+)*" -}}
-^([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?/|\[[0-9a-fA-F:]+\](:[0-9]{1,5})?/)?{{ $part }}(/{{ $part }})*$
+{{- $host := "[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?" -}}
+^({{ $host }}([.]{{ $host }})*(:[0-9]{1,5})?/|\[[0-9a-fA-F:]+\](:[0-9]{1,5})?/)?{{ $part }}(/{{ $part }})*$
 {{- end }}
 
 {{/* What a pod asks for beyond what it may have, and a cache in which no fetch has room. */}}
@@ -65,8 +71,12 @@
 - resources.requests.{{ $what }}: {{ $request }} is more than resources.limits.{{ $what }} ({{ $limit }}): lower the one or raise the other
 {{- end }}
 {{- end }}
+{{- $memory := get (.Values.resources.limits | default dict) "memory" }}
+{{- if and $memory (lt (include "tidegate.amount" $memory | float64) 100663296.0) }}
+- resources.limits.memory: {{ toString $memory | quote }} is too small: with nothing to do the program takes some 60Mi; use 96Mi at least
+{{- end }}
 {{- $cache := .Values.cache.sizeLimit }}
-{{- if lt (include "tidegate.amount" $cache | float64) 268435456.0 }}
+{{- if le (include "tidegate.amount" $cache | float64) 268435456.0 }}
 - cache.sizeLimit: {{ toString $cache | quote }} is too small: a fetch alone may take 256Mi; use more, such as 1Gi
 {{- end }}
 {{- end }}
@@ -88,19 +98,60 @@
 {{- range $name, $time := $times }}{{ if eq (include "tidegate.seconds" $time) "0" }}
 - {{ $name }}: {{ quote $time }} is no time: use whole hours, minutes and seconds, such as 30s or 1m30s
 {{- end }}{{ end }}
+{{- $interval := include "tidegate.seconds" .Values.serviceMonitor.interval | int }}
+{{- $most := div (include "tidegate.seconds" $alerts.silentFor | int) 2 | min 120 }}
+{{- if and $alerts.enabled (gt $interval $most) }}
+- serviceMonitor.interval: {{ .Values.serviceMonitor.interval }} is too long for the alerts, which count what happened in 5m and in
+  prometheusRule.silentFor ({{ $alerts.silentFor }}): use {{ $most }}s at most
+{{- end }}
+{{- end }}
+
+{{/* The rules of core/v1 Toleration. */}}
+{{- define "tidegate.wrongTolerations" -}}
+{{- range $at, $toleration := .Values.tolerations }}
+{{- $exists := eq (get $toleration "operator" | default "Equal") "Exists" }}
+{{- if and (not (get $toleration "key")) (not $exists) }}
+- tolerations[{{ $at }}]: without a key it is for all taints, and needs operator: Exists
+{{- end }}
+{{- if and $exists (get $toleration "value") }}
+- tolerations[{{ $at }}].value: operator Exists takes no value: leave it out
+{{- end }}
+{{- if and (hasKey $toleration "tolerationSeconds") (ne (get $toleration "effect") "NoExecute") }}
+- tolerations[{{ $at }}].tolerationSeconds: only with effect: NoExecute a pod is put up with for a while
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The rules of networking/v1 NetworkPolicyPort that are about two fields. */}}
+{{- define "tidegate.wrongPorts" -}}
+{{- range $rule, $egress := .Values.networkPolicy.egress }}{{ range $at, $port := $egress.ports }}
+{{- $path := printf "networkPolicy.egress[%d].ports[%d].endPort" $rule $at }}
+{{- if hasKey $port "endPort" }}
+{{- if or (not (hasKey $port "port")) (kindIs "string" (get $port "port")) }}
+- {{ $path }}: a range begins at a port: give port as a number
+{{- else if lt (int $port.endPort) (int $port.port) }}
+- {{ $path }}: {{ $port.endPort }} is below port {{ $port.port }}
+{{- end }}
+{{- end }}
+{{- end }}{{ end }}
 {{- end }}
 
 {{/* How the address of a server begins, as an expression: scheme, host, and a port up to 65535. */}}
 {{- define "tidegate.server" -}}
 {{- $port := "[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]" -}}
-^https?://([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?|\[[0-9a-fA-F:.]+\])(:0*({{ $port }}))?
+{{- $octet := "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])" -}}
+{{- $address := printf "%s([.]%s){3}" $octet $octet -}}
+{{- /* A last part of digits alone would be read as an address. */ -}}
+{{- $part := "[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?" -}}
+{{- $last := "([A-Za-z]|[0-9]([A-Za-z0-9_-]*[0-9_-])?[A-Za-z])([A-Za-z0-9_-]*[A-Za-z0-9])?" -}}
+^https?://(({{ $part }}[.])*{{ $last }}|{{ $address }}|\[[0-9a-fA-F]*:[0-9a-fA-F:]*\])(:0*({{ $port }}))?
 {{- end }}
 
 {{/* The rules of the Installation for providers, so that they are told before a pod starts. */}}
 {{- define "tidegate.wrongProviders" -}}
 {{- $server := include "tidegate.server" . }}
 {{- range $name, $provider := .Values.providers }}{{ range $kind, $asked := $provider }}
-{{- if not (regexMatch (print $server "(/[^\\s?#]*)?$") $asked.url) }}
+{{- if not (regexMatch (print $server "(/[!\"$->@-~]*)?$") $asked.url) }}
 - providers.{{ $name }}.{{ $kind }}.url: this cannot be used: it is https://HOST/PATH or http://HOST/PATH, with a port up to
   65535, without user, password, '?' and '#'
 {{- end }}
@@ -113,13 +164,15 @@
 {{- with .Values.repository }}
 {{- if not .url }}
 - repository.url: say where the repository is, such as https://git.example.test/shop.git
-{{- else if contains "@" .url }}
+{{- else if regexMatch "^(ssh://|[^/:]+@[^/:]+:)" .url }}
+- repository.url: {{ quote .url }} is for ssh, which the controller does not speak: use the https address of that repository
+{{- else if regexMatch "^https?://[^/]*@" .url }}
 - repository.url: leave user and password out of it and name a Secret with them in repository.credentials.secretName
-{{- else if not (regexMatch (print $server "/[^-\\s?#][^\\s?#]*$") .url) }}
+{{- else if not (regexMatch (print $server "/[!\"$-,.->@-~][!\"$->@-~]*$") .url) }}
 - repository.url: {{ quote .url }} cannot be used: it is https://HOST/PATH or http://HOST/PATH, with a port up to 65535,
   without '?' and '#'
 {{- end }}
-{{- $odd := regexMatch "^tidegate/|(^|/)[.-]|[.](/|$)|[.]lock(/|$)|[.][.]|//|^/|/$" .branch }}
+{{- $odd := regexMatch "^(tidegate|refs)/|^HEAD$|(^|/)[.-]|[.](/|$)|[.]lock(/|$)|[.][.]|//|^/|/$" .branch }}
 {{- if or $odd (not (regexMatch "^[A-Za-z0-9/_.+-]{1,200}$" .branch)) }}
 - repository.branch: {{ quote .branch }} is no name of a branch
 {{- end }}
@@ -138,7 +191,7 @@
 {{- define "tidegate.seconds" -}}
 {{- $part := dict }}
 {{- range $unit, $seconds := dict "h" 3600 "m" 60 "s" 1 }}
-{{- $number := regexFind (print "[0-9]+" $unit) $ | trimSuffix $unit | int }}
+{{- $number := regexFind (print "[0-9]+" $unit) $ | trimSuffix $unit | default "0" | atoi }}
 {{- $_ := set $part $unit (mul $number $seconds) }}
 {{- end }}
 {{- add $part.h $part.m $part.s }}
@@ -147,6 +200,9 @@
 {{- define "tidegate.wrongNamespaces" -}}
 {{- $v := .Values }}
 {{- $elsewhere := $v.cluster.kubeconfig.secretName }}
+{{- range list "kube-system" "kube-public" "kube-node-lease" }}{{ if has . $v.namespaces }}
+- namespaces: {{ . }} is the cluster's own, where a rollout could take the cluster over: take it out of the list
+{{- end }}{{ end }}
 {{- if not $v.namespaces }}
 - namespaces: list the namespaces that rollouts may live in, such as [shop]
 {{- end }}
@@ -176,6 +232,10 @@ What does not fit the cluster. It is asked only where the release makes a Cluste
 {{- if and $theirs (eq (index $parts 3) $.Values.instance) }}
 - instance: {{ $.Values.instance }} is that of the release {{ index $parts 2 }} in namespace {{ index $parts 1 }}:
   give each its own
+{{- end }}
+{{- if and $theirs (has (index $parts 1) $.Values.namespaces) }}
+- namespaces: {{ index $parts 1 }} is that of the release {{ index $parts 2 }}, where a rollout could mount the Secrets of its
+  controller: take it out of the list
 {{- end }}
 {{- end }}
 {{- end }}

@@ -28,11 +28,24 @@ fn contradictions_say_what_to_set() {
         (json!({"instance": "Prod"}), "instance: \"Prod\" is no name for it"),
         (json!({"instance": "a--b"}), "instance: \"a--b\" is no name for it"),
         (json!({"instance": "x".repeat(31)}), "is no name for it: at most 30"),
-        (json!({"repository": {"url": "ssh://git.example.test/a"}}), "repository.url: \"ssh://git.example.test/a\" cannot be used"),
+        (json!({"repository": {"url": "ssh://git.example.test/a"}}), "repository.url: \"ssh://git.example.test/a\" is for ssh"),
         (json!({"repository": {"url": "git.example.test:a"}}), "repository.url: \"git.example.test:a\" cannot be used"),
         (json!({"repository": {"url": "https://git.example.test/"}}), "cannot be used: it is https://HOST/PATH"),
         (json!({"repository": {"url": "https://git.example.test/a?b"}}), "without '?' and '#'"),
         (json!({"repository": {"url": "https://ana:pa55@git.example.test/a"}}), "repository.url: leave user and password out of it and name a Secret"),
+        (json!({"repository": {"url": "https://git.example.test/a\u{200b}"}}), "cannot be used: it is https://HOST/PATH"),
+        (json!({"repository": {"url": "git@git.example.test:a/b.git"}}), "is for ssh, which the controller does not speak"),
+        (json!({"repository": {"branch": "refs/heads/main"}}), "repository.branch: \"refs/heads/main\" is no name of a branch"),
+        (json!({"kinds": ["Service"]}), "kinds: without Deployment there is nothing to roll out"),
+        (json!({"namespaces": ["kube-system"]}), "namespaces: kube-system is the cluster's own"),
+        (json!({"resources": {"requests": {"memory": "1Mi"}, "limits": {"memory": "10Mi"}}}), "resources.limits.memory: \"10Mi\" is too small"),
+        (json!({"tolerations": [{"effect": "NoSchedule"}]}), "tolerations[0]: without a key it is for all taints, and needs operator: Exists"),
+        (json!({"tolerations": [{"key": "a", "operator": "Exists", "value": "b"}]}), "tolerations[0].value: operator Exists takes no value"),
+        (json!({"tolerations": [{"key": "a", "tolerationSeconds": 9}]}), "tolerations[0].tolerationSeconds: only with effect: NoExecute"),
+        (json!({"networkPolicy": {"egress": [{"ports": [{"port": 443, "endPort": 80}]}]}}), "networkPolicy.egress[0].ports[0].endPort: 80 is below port 443"),
+        (json!({"networkPolicy": {"egress": [{"ports": [{"endPort": 80}]}]}}), "endPort: a range begins at a port"),
+        (json!({"prometheusRule": {"enabled": true}, "serviceMonitor": {"enabled": true, "interval": "5m"}}), "serviceMonitor.interval: 5m is too long for the alerts"),
+        (json!({"prometheusRule": {"enabled": true}, "serviceMonitor": {"enabled": true}, "repository": {"poll": "08m"}}), "prometheusRule.silentFor: 5m is not longer than repository.poll (08m)"),
         (json!({"repository": {"branch": "a..b"}}), "repository.branch: \"a..b\" is no name of a branch"),
         (json!({"repository": {"branch": "-a"}}), "repository.branch: \"-a\" is no name of a branch"),
         (json!({"repository": {"branch": "a.lock"}}), "repository.branch: \"a.lock\" is no name of a branch"),
@@ -129,15 +142,26 @@ fn what_is_refused_is_what_the_program_refuses() {
         "a.",
         "a b",
         "a.lock/b",
+        "refs/heads/main",
+        "HEAD",
         "é",
         "-",
     ] {
         let refused = refuses(json!({"repository": {"branch": branch}}));
         assert_eq!(refused, check_branch(branch).is_err(), "{branch:?}");
     }
-    for url in
-        ["http://p", "http://p:9090/", "http://p/a%20b", "https://p/@team", "http://p:99999", "http://p:a", "http://[x"]
-    {
+    for url in [
+        "http://p",
+        "http://p.1",
+        "http://10.0.0.256",
+        "http://p/\u{a0}",
+        "http://p:9090/",
+        "http://p/a%20b",
+        "https://p/@team",
+        "http://p:99999",
+        "http://p:a",
+        "http://[x",
+    ] {
         for kind in ["prometheus", "webhook"] {
             let refused = refuses(json!({"providers": {"main": {kind: {"url": url}}}}));
             assert_eq!(refused, check_http_url(url).is_err(), "{kind}: {url:?}");
@@ -145,6 +169,11 @@ fn what_is_refused_is_what_the_program_refuses() {
     }
     for url in [
         "https://git.example.test:12ab/a",
+        "https://10.0.0.256/a",
+        "https://10.0.0.25/a",
+        "https://git.123/a",
+        "https://1git.a1/a",
+        "https://git.example.test/@team/a",
         "https://git.example.test/a.git",
         "http://192.0.2.1:3000/a/b",
         "http://[2001:db8::1]/a",
