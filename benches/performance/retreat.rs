@@ -96,7 +96,8 @@ pub(crate) async fn measure() -> Vec<Finding> {
         reference: None,
         goal,
         share,
-        why: "Runs that began together ask together: one tick plans all that were answered before the first of them goes back",
+        why: "Not known for sure. Runs that began together ask together, and one tick plans all that were answered before the first \
+              of them goes back",
     };
     vec![
         finding("From a measurement to the retreat, 1,000 open runs, p50 (world in a process)", 0.5, 15.0),

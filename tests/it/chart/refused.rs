@@ -2,6 +2,7 @@
 
 use super::{RELEASE, Release, few, with};
 use serde_json::{Value, json};
+use tidegate::manifest::installation::{check_branch, check_http_url, check_url};
 
 /// What the chart says to values that are laid over the fewest that it takes.
 fn refusal(over: &Value) -> String {
@@ -124,10 +125,13 @@ fn names_of_releases_that_could_be_mistaken_are_refused() {
     }
 }
 
+/// Whether the chart takes none of it.
+fn refuses(over: &Value) -> bool {
+    RELEASE.text(&with(&few(), over)).is_err()
+}
+
 #[test]
-fn what_is_refused_is_what_the_program_refuses() {
-    use tidegate::manifest::installation::{check_branch, check_http_url, check_url};
-    let refuses = |over: Value| RELEASE.text(&with(&few(), &over)).is_err();
+fn branches_that_are_refused_are_those_that_the_program_refuses() {
     for branch in [
         "main",
         "tidegate/prod/state",
@@ -147,9 +151,13 @@ fn what_is_refused_is_what_the_program_refuses() {
         "é",
         "-",
     ] {
-        let refused = refuses(json!({"repository": {"branch": branch}}));
+        let refused = refuses(&json!({"repository": {"branch": branch}}));
         assert_eq!(refused, check_branch(branch).is_err(), "{branch:?}");
     }
+}
+
+#[test]
+fn providers_that_are_refused_are_those_that_the_program_refuses() {
     for url in [
         "http://p",
         "http://p.1",
@@ -163,10 +171,14 @@ fn what_is_refused_is_what_the_program_refuses() {
         "http://[x",
     ] {
         for kind in ["prometheus", "webhook"] {
-            let refused = refuses(json!({"providers": {"main": {kind: {"url": url}}}}));
+            let refused = refuses(&json!({"providers": {"main": {kind: {"url": url}}}}));
             assert_eq!(refused, check_http_url(url).is_err(), "{kind}: {url:?}");
         }
     }
+}
+
+#[test]
+fn repositories_that_are_refused_are_those_that_the_program_refuses() {
     for url in [
         "https://git.example.test:12ab/a",
         "https://10.0.0.256/a",
@@ -192,7 +204,7 @@ fn what_is_refused_is_what_the_program_refuses() {
         "file:///a",
         "a",
     ] {
-        let refused = refuses(json!({"repository": {"url": url}}));
+        let refused = refuses(&json!({"repository": {"url": url}}));
         assert_eq!(refused, check_url(url).is_err(), "{url:?}");
     }
 }
