@@ -7,7 +7,7 @@ use super::view::{RolloutView, StatusView, rollouts};
 use super::why::{text, why};
 use super::{Cli, Exit};
 use crate::gate::decisions::Ignored;
-use crate::manifest::desired::Plan;
+use crate::manifest::desired::{Plan, Router};
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::load::Rejected;
 use crate::record::fixture::{self, past, stop, time};
@@ -310,6 +310,16 @@ fn why_of_each_state() {
         insta::assert_snapshot!(format!("why_{name}"), text(&why(&record, ignored, now()), now(), Ink::Plain));
     }
     insta::assert_snapshot!("why_json", serde_json::to_string_pretty(&why(&waiting(), ignored(), now())).unwrap());
+}
+
+/// Where there is no gateway, its kinds may be unknown, and kubectl would refuse the whole command.
+#[test]
+fn a_step_without_a_route_is_not_looked_for_among_routes() {
+    let mut record = unreached();
+    let traffic = record.plan.as_mut().unwrap().traffic.as_mut().unwrap();
+    traffic.router = Router::Service { service: "podinfo".parse().unwrap() };
+    let told = text(&why(&record, Vec::new(), now()), now(), Ink::Plain);
+    assert!(told.contains("kubectl --namespace shop describe deployments,services\n"), "{told}");
 }
 
 #[test]

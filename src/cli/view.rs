@@ -3,7 +3,7 @@
 //! Everything here follows from the record, the plan of its open run and the time; nothing is asked of a cluster.
 
 use super::repository::{Record, Records};
-use crate::manifest::desired::Plan;
+use crate::manifest::desired::{Plan, Router};
 use crate::manifest::ids::{InstanceName, RolloutId};
 use crate::manifest::load::Rejected;
 use crate::plan::procedure::{self, Roles, Stage, Step};
@@ -409,8 +409,12 @@ fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Sto
             "{}: not reached yet: pods become ready, the route comes into force; pods may take {limit}",
             step.name
         );
-        // A route that no gateway takes up has no deadline: nobody is exposed to anything by it.
-        let look = format!("kubectl --namespace {} describe deployments,httproutes", state.metadata.namespace);
+        // A route that no gateway takes up has no deadline: nobody is exposed to anything by it. Elsewhere the kind may be unknown.
+        let kinds = match plan.traffic.as_ref().map(|traffic| &traffic.router) {
+            Some(Router::GatewayApi { .. }) => "deployments,httproutes",
+            Some(Router::Replicas { .. } | Router::Service { .. }) | None => "deployments,services",
+        };
+        let look = format!("kubectl --namespace {} describe {kinds}", state.metadata.namespace);
         return Some(WaitView {
             reason: "NotReached".to_owned(),
             message,
