@@ -142,7 +142,7 @@ impl<'a> Kubelet<'a> {
         let mut ended = Vec::new();
         let pods = async {
             loop {
-                ended.push(self.run_next(kind).await);
+                self.run_next(kind, &mut ended).await;
             }
         };
         let done = tokio::select! {
@@ -152,7 +152,8 @@ impl<'a> Kubelet<'a> {
         (done, ended)
     }
 
-    async fn run_next(&self, kind: &str) -> Ended {
+    /// How it ended is known here before the API server hears of it: what waits for the pod may be done while it is told.
+    async fn run_next(&self, kind: &str, ended: &mut Vec<Ended>) {
         let selector = format!("app.kubernetes.io/name=tidegate-{kind}");
         let arguments = ["-n", &self.home.name, "get", "pods", "-l", &selector, "-o", "json"];
         let pod = loop {
@@ -178,8 +179,8 @@ impl<'a> Kubelet<'a> {
             "state": {"terminated": terminated},
         }]}});
         let patch = ["-n", &self.home.name, "patch", "pod", name, "--subresource=status", "-p", &status.to_string()];
+        ended.push(Ended { code, output });
         self.bed.kubectl(&patch, "").await;
-        Ended { code, output }
     }
 }
 

@@ -14,6 +14,7 @@ mod outages;
 mod process;
 mod rest;
 mod rights;
+mod running;
 mod served;
 mod words;
 mod world;

@@ -1,6 +1,7 @@
 //! Rollouts in a namespace of their own, a Git server, and the controller in this process.
 
 use super::app::App;
+use super::running::Running;
 use crate::support::audit::{self, Request};
 use crate::support::cluster::{Bed, PATIENCE, Space, eventually};
 use crate::support::git_server::GitServer;
@@ -21,7 +22,6 @@ use tidegate::manifest::installation;
 use tidegate::plan::report::Reason;
 use tidegate::reconcile::controller::{self, Once, Options, Waiting};
 use tidegate::record::state::{Phase, Rest, RolloutState};
-use tokio::task::JoinHandle;
 
 /// The branches of the instance `it`.
 pub(super) const STATE: &str = "tidegate/it/state";
@@ -59,7 +59,7 @@ pub(super) struct World {
     pub(super) listen: Option<SocketAddr>,
     watched: BTreeMap<String, Watched>,
     dir: tempfile::TempDir,
-    running: Option<JoinHandle<()>>,
+    running: Option<Running>,
 }
 
 impl World {
@@ -162,7 +162,7 @@ impl World {
         tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init().ok();
         let (installation, options, cache) = (self.installation(), self.options(Once::No), self.cache());
         let options = Options { listen: self.listen, ..options };
-        self.running = Some(tokio::spawn(async move {
+        self.running = Some(Running::start(async move {
             let ended = controller::run(installation, options, &cache).await;
             panic!("the controller ended: {ended:?}");
         }));
@@ -171,9 +171,7 @@ impl World {
     /// Ends it without a chance to say good-bye.
     pub(super) async fn kill(&mut self) {
         if let Some(running) = self.running.take() {
-            running.abort();
-            let ended = running.await.expect_err("it only ends by being aborted");
-            assert!(ended.is_cancelled(), "{ended}");
+            running.kill().await;
         }
     }
 
@@ -197,7 +195,9 @@ impl World {
         let writes: Vec<Request> = self.requests_since(start).await.into_iter().filter(Request::is_write).collect();
         let writes: Vec<_> = writes.iter().filter(|r| r.resource != "leases").collect();
         assert!(writes.is_empty(), "writes although all is settled: {writes:#?}");
-        assert_eq!(self.origin.tip(STATE), tip, "a commit although all is settled");
+        let since =
+            tip.iter().map(|tip| self.origin.git(&["log", "-p", &format!("{tip}..{STATE}")])).collect::<String>();
+        assert_eq!(self.origin.tip(STATE), tip, "a commit although all is settled: {since}");
         assert_eq!(self.space.audited(&self.bed).await.beyond, BTreeSet::new(), "asked for, and not granted");
         self.assert_kept()
     }
@@ -304,7 +304,7 @@ impl World {
     }
 
     fn assert_running(&self) {
-        assert!(self.running.as_ref().is_none_or(|task| !task.is_finished()), "the controller has ended");
+        assert!(self.running.as_ref().is_none_or(Running::runs), "the controller has ended");
     }
 
     /// Waits until `web` rests like that.
