@@ -112,6 +112,21 @@ pub fn look(check: &Check, name: &CheckName, about: &About, since: Time, now: Ti
     }
 }
 
+/// Whether an answer that is there speaks against the version, whatever the moment that it is about: who that is of is looked at
+/// first.
+#[must_use]
+pub fn is_alarming<'a>(checks: impl IntoIterator<Item = &'a Check>, readings: &Readings) -> bool {
+    let is_bad = |verdict| matches!(verdict, Verdict::Bad(_));
+    let said_so = || readings.words.iter().any(|(call, found)| is_bad(told(call, &found.reading)));
+    checks.into_iter().any(|check| match &check.criterion {
+        Criterion::Prometheus(bounds) => {
+            let mut ours = readings.samples.iter().filter(|(range, _)| range.query == bounds.query);
+            ours.any(|(range, found)| is_bad(measured(bounds, range, &found.reading)))
+        }
+        Criterion::Webhook(_) => said_so(),
+    })
+}
+
 /// What a webhook says at `now` that stands before a step, which has been waited for since `since`, and when it is asked
 /// next: at once, then at a pace.
 #[must_use]
@@ -300,6 +315,22 @@ mod tests {
         let min = "min: 0.99\nminSamples: 1\nfailureLimit: 0";
         assert_eq!(verdict(min, 60, &[(60, 0.5)]), bad("0.5 at 13:47:40Z is below 0.99"));
         assert_eq!(verdict(MAX, 60, &[(60, f64::INFINITY)]), bad("inf at 13:47:40Z is above 0.01"));
+    }
+
+    #[test]
+    fn what_speaks_against_a_version_is_seen_from_afar() {
+        let (measured, asked) = (check(MAX), webhook());
+        let other = Check { criterion: check("max: 9").criterion, ..measured.clone() };
+        let mut readings = Readings::default();
+        let is = |checks: &[&Check], readings: &Readings| is_alarming(checks.iter().copied(), readings);
+        assert!(!is(&[&measured, &asked], &readings));
+        readings.keep(Heard::Samples(range(&measured, 120), samples(&[(60, 0.0), (120, 0.5)])), at(120));
+        assert!(is(&[&asked, &measured], &readings) && !is(&[&asked, &other], &readings));
+        readings.keep(Heard::Samples(range(&measured, 180), samples(&[(120, 0.0), (180, 0.0)])), at(180));
+        assert!(!is(&[&asked, &measured], &readings));
+        let bad = Reading::Said(Word::Bad("404".to_owned()));
+        readings.keep(Heard::Word(call(at(180)), bad), at(180));
+        assert!(is(&[&measured, &asked], &readings) && !is(&[&measured], &readings));
     }
 
     #[test]

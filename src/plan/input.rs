@@ -41,7 +41,7 @@ pub struct Input {
     /// What its namespace looked like.
     pub live: Live,
     /// What collectors brought.
-    pub evidence: Evidence,
+    pub evidence: Arc<Evidence>,
     /// Intervals in which nobody observed (requirement X-14), oldest first.
     pub gaps: Vec<(Time, Time)>,
     /// Whether Git could be asked since live was read.

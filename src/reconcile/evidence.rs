@@ -69,7 +69,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Known {
-    by_rollout: BTreeMap<RolloutId, Evidence>,
+    by_rollout: BTreeMap<RolloutId, Arc<Evidence>>,
     /// What is on its way.
     asked: BTreeSet<Question>,
     measuring: BTreeMap<RolloutId, BTreeSet<Inquiry>>,
@@ -91,7 +91,7 @@ impl Collector {
 
     /// What is known about a rollout.
     #[must_use]
-    pub fn of(&self, rollout: &RolloutId) -> Evidence {
+    pub fn of(&self, rollout: &RolloutId) -> Arc<Evidence> {
         self.known().by_rollout.get(rollout).cloned().unwrap_or_default()
     }
 
@@ -103,10 +103,15 @@ impl Collector {
         std::mem::take(&mut known.news)
     }
 
-    /// Those of them that came since the last call of either: for a look between two ticks, which leaves the news there.
+    /// Those of them that came since the last call of either and that are `wanted`: for a look besides the tick, which leaves the
+    /// news there.
     #[must_use]
-    pub fn fresh(&self) -> BTreeSet<RolloutId> {
-        std::mem::take(&mut self.known().fresh)
+    pub fn fresh(&self, wanted: impl Fn(&RolloutId, &Evidence) -> bool) -> BTreeSet<RolloutId> {
+        let known = &mut *self.known();
+        let is_wanted = |id: &RolloutId| known.by_rollout.get(id).is_some_and(|evidence| wanted(id, evidence));
+        let fresh: BTreeSet<_> = known.fresh.iter().filter(|id| is_wanted(id)).cloned().collect();
+        known.fresh.retain(|id| !fresh.contains(id));
+        fresh
     }
 
     /// Asks what a rollout wants to know, unless it is being asked already. Each question is about `live` as it was planned
@@ -172,13 +177,14 @@ impl Collector {
         let due: Vec<(RolloutId, Need, Expects)> = {
             let mut known = self.known();
             let mut news = BTreeSet::new();
+            let gone = |answer: &Answer| {
+                matches!(answer.outcome, Outcome::Retriable(_) | Outcome::Stale(_)) && expired(answer, now)
+            };
             for (rollout, evidence) in &mut known.by_rollout {
-                let before = evidence.dry_runs.len() + evidence.readings.count();
-                evidence.dry_runs.retain(|_, answer| {
-                    !matches!(answer.outcome, Outcome::Retriable(_) | Outcome::Stale(_)) || !expired(answer, now)
-                });
-                evidence.readings.age(AGAIN, now);
-                if evidence.dry_runs.len() + evidence.readings.count() < before {
+                if evidence.dry_runs.values().any(gone) || evidence.readings.due(AGAIN).is_some_and(|at| at <= now) {
+                    let evidence = Arc::make_mut(evidence);
+                    evidence.dry_runs.retain(|_, answer| !gone(answer));
+                    evidence.readings.age(AGAIN, now);
                     news.insert(rollout.clone());
                 }
             }
@@ -214,8 +220,9 @@ impl Collector {
         let mut known = self.known();
         match outcome {
             Outcome::Done(_) => {
-                if let Some(evidence) = known.by_rollout.get_mut(&action.rollout) {
-                    evidence.writes.retain(|(object, _), _| *object != key.0);
+                let evidence = known.by_rollout.get_mut(&action.rollout);
+                if let Some(evidence) = evidence.filter(|evidence| !evidence.writes.is_empty()) {
+                    Arc::make_mut(evidence).writes.retain(|(object, _), _| *object != key.0);
                 }
             }
             Outcome::Stale(_) => {}
@@ -225,7 +232,7 @@ impl Collector {
             | Outcome::Forbidden(_)
             | Outcome::Retriable(_) => {
                 let answer = Answer { outcome: outcome.clone(), at: self.clock.now() };
-                let writes = &mut known.by_rollout.entry(action.rollout.clone()).or_default().writes;
+                let writes = &mut known.of(&action.rollout).writes;
                 writes.insert(key, answer);
                 if writes.len() > KEPT {
                     drop_oldest(writes);
@@ -237,7 +244,7 @@ impl Collector {
     /// Takes note of a run's change on main that cannot be undone by itself.
     pub fn entangled(&self, rollout: &RolloutId, entangled: Entangled) {
         let mut known = self.known();
-        known.by_rollout.entry(rollout.clone()).or_default().entangled = Some(entangled);
+        known.of(rollout).entangled = Some(entangled);
         known.tell([rollout.clone()].into());
     }
 
@@ -287,6 +294,11 @@ impl Shared {
 }
 
 impl Known {
+    /// What is known about a rollout, to be changed: who plans with it keeps what it was.
+    fn of(&mut self, rollout: &RolloutId) -> &mut Evidence {
+        Arc::make_mut(self.by_rollout.entry(rollout.clone()).or_default())
+    }
+
     fn tell(&mut self, news: BTreeSet<RolloutId>) {
         self.fresh.extend(news.iter().cloned());
         self.news.extend(news);
@@ -310,7 +322,7 @@ impl Known {
             }
         }
         self.tell([rollout.clone()].into());
-        self.by_rollout.entry(rollout).or_default().readings.keep(heard, now);
+        self.of(&rollout).readings.keep(heard, now);
     }
 
     fn take(&mut self, rollout: RolloutId, need: Need, expects: Expects, answer: Answer) {
@@ -322,7 +334,7 @@ impl Known {
         } else {
             self.again.remove(&question);
         }
-        let answers = &mut self.by_rollout.entry(rollout).or_default().dry_runs;
+        let answers = &mut self.of(&rollout).dry_runs;
         // An object has one state at a time: what was asked about an older one is asked no more.
         answers.retain(|old, _| old.target != question.target || old.over == question.over);
         answers.insert(question, answer);

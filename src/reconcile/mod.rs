@@ -17,6 +17,7 @@ mod front;
 pub mod gaps;
 pub mod lead;
 pub mod observe;
+mod plans;
 pub mod propose;
 pub mod record;
 pub mod shell;

@@ -121,7 +121,7 @@ impl Scene<'_> {
 
     /// Everything that this rollout's next move depends on.
     #[must_use]
-    pub fn input(&self, id: &RolloutId, evidence: Evidence, may_start: MayStart) -> Input {
+    pub fn input(&self, id: &RolloutId, evidence: Arc<Evidence>, may_start: MayStart) -> Input {
         let record = self.view.records.get(id);
         let desired = self.desired(id);
         let mut sets = record.map(|record| record.sets.clone()).unwrap_or_default();

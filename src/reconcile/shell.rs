@@ -6,12 +6,13 @@ use super::execute::{Executor, Lists};
 use super::gaps::Gaps;
 use super::lead::Lead;
 use super::observe::{Scene, Snapshot};
+use super::plans::{BATCH, is_alarmed};
 use super::source::View;
 use super::table::Table;
 use crate::cluster::client::Cluster;
 use crate::cluster::lease::LeaseHeld;
 use crate::cluster::watch::Watches;
-use crate::manifest::ids::{ClusterName, InstanceName, Namespace};
+use crate::manifest::ids::{ClusterName, InstanceName, Namespace, RolloutId};
 use crate::plan::draft::RolloutPlan;
 use crate::plan::input::MayStart;
 use crate::plan::planner;
@@ -100,8 +101,8 @@ impl Shell {
         let me = self.writer(held);
         let scene = Scene { me: &me, view, snapshot: &snapshot };
         let moved = then.and_then(|then| snapshot.moved_since(then));
-        let fresh = self.evidence.fresh();
-        let mut plans = Vec::new();
+        let fresh = self.evidence.fresh(|_, _| true);
+        let mut ids = Vec::new();
         for state in view.records.states().filter(|state| state.run.is_some()) {
             let id = &state.metadata;
             let learned = fresh.contains(id);
@@ -112,18 +113,43 @@ impl Shell {
             if !learned && sleeps() {
                 continue;
             }
-            let plan = planner::plan(&scene.input(id, self.evidence.of(id), MayStart::Yes));
-            self.evidence.measure(id, &plan.questions);
-            plans.push(plan);
+            ids.push(id.clone());
         }
-        let mut lists = Lists::new();
-        for action in plans.iter().flat_map(RolloutPlan::going_back) {
-            lists.entry(&action.rollout).or_default().push(action);
-        }
-        if !lists.is_empty() {
-            self.executor(snapshot.now).retreats(held, &lists).await;
-        }
+        // Bad news first.
+        ids.sort_by_cached_key(|id| !is_alarmed(view, id, &self.evidence.of(id)));
+        self.retreat_of(term, &snapshot, &ids).await;
         snapshot
+    }
+
+    /// Looks at the open runs that bad news has come of since anybody looked, and does what goes back: what may happen while a
+    /// tick plans all others.
+    pub(super) async fn retreat_alarmed(&self, term: &Meanwhile<'_>) {
+        let alarmed = self.evidence.fresh(|id, evidence| is_alarmed(term.view, id, evidence));
+        if !alarmed.is_empty() {
+            let snapshot = Snapshot::take(&self.watches, &self.namespaces, &mut term.gaps.clone(), &self.clock);
+            self.retreat_of(term, &snapshot, &alarmed.into_iter().collect::<Vec<_>>()).await;
+        }
+    }
+
+    /// Plans open runs, and does what goes back, some at a time.
+    async fn retreat_of(&self, term: &Meanwhile<'_>, snapshot: &Snapshot, ids: &[RolloutId]) {
+        let me = self.writer(term.held);
+        let scene = Scene { me: &me, view: term.view, snapshot };
+        for batch in ids.chunks(BATCH) {
+            let mut plans = Vec::new();
+            for id in batch {
+                let plan = planner::plan(&scene.input(id, self.evidence.of(id), MayStart::Yes));
+                self.evidence.measure(id, &plan.questions);
+                plans.push(plan);
+            }
+            let mut lists = Lists::new();
+            for action in plans.iter().flat_map(RolloutPlan::going_back) {
+                lists.entry(&action.rollout).or_default().push(action);
+            }
+            if !lists.is_empty() {
+                self.executor(snapshot.now).retreats(term.held, &lists).await;
+            }
+        }
     }
 
     /// Waits for `work`, and lets retreats happen meanwhile. Where many runs are open each look at them takes a while; the

@@ -4,7 +4,8 @@ use super::announce::Announcer;
 use super::execute::{Lists, Ran};
 use super::faults;
 use super::gaps::Gaps;
-use super::observe::{Scene, Snapshot};
+use super::observe::Snapshot;
+use super::plans::{Planned, Plans};
 use super::propose::{Came, Proposer};
 use super::record::{Entry, Recorded, Recorder, Written};
 use super::shell::{Meanwhile, Shell};
@@ -12,11 +13,9 @@ use super::source::{Looked, Records, Source, View};
 use super::table::Table;
 use crate::cluster::lease::LeaseHeld;
 use crate::manifest::ids::{CommitId, RolloutId};
-use crate::plan::action::Action;
-use crate::plan::draft::{RecordChange, RolloutPlan};
-use crate::plan::input::{Git, Input, Live, MayStart};
-use crate::plan::planner;
-use crate::record::state::{Phase, RolloutState, Time};
+use crate::plan::draft::RecordChange;
+use crate::plan::input::{Git, Live};
+use crate::record::state::Time;
 use crate::rules::{Rule, holds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,14 +51,6 @@ pub enum Next {
     Rest,
 }
 
-/// A rollout and its plan.
-struct Planned {
-    input: Input,
-    plan: RolloutPlan,
-}
-
-type Plans = BTreeMap<RolloutId, Planned>;
-
 impl Term<'_> {
     /// One tick.
     pub async fn tick(&mut self) -> Next {
@@ -71,9 +62,7 @@ impl Term<'_> {
         shell.evidence.age(now);
         self.table.wake(&shell.evidence.news());
         let Some(view) = self.source.view() else { return self.look_up().await };
-        let mut plans = self.plan(&view, &snapshot);
-        let (void, next) = self.retreat(&plans, now).await;
-        plans.retain(|id, _| !void.contains(id));
+        let (mut plans, next) = self.plan(&view, &snapshot).await;
         for (id, Planned { input, plan }) in &plans {
             shell.evidence.measure(id, &plan.questions);
             if let Live::Seen(live) = &input.live {
@@ -106,92 +95,6 @@ impl Term<'_> {
         [self.table.wake_at(now), self.shell.evidence.due()].into_iter().flatten().min()
     }
 
-    /// The rollouts that may be awake.
-    fn restless(&mut self, scene: &Scene<'_>, view: &Arc<View>) -> BTreeSet<RolloutId> {
-        let restless = self.table.restless(view, scene.snapshot);
-        self.table.looked(view, scene.snapshot);
-        restless.unwrap_or_else(|| {
-            let all = scene.rollouts();
-            for gone in self.table.keep(&all) {
-                self.shell.evidence.settled(&gone);
-            }
-            all
-        })
-    }
-
-    /// Plans every rollout that is awake.
-    fn plan(&mut self, view: &Arc<View>, snapshot: &Snapshot) -> Plans {
-        let me = self.shell.writer(&self.held);
-        let scene = Scene { me: &me, view, snapshot };
-        let ids = self.restless(&scene, view);
-        if ids.is_empty() {
-            return Plans::new();
-        }
-        let limit = view.main.max_concurrent_runs();
-        let mut open = view.records.states().filter(|state| is_under_way(state)).count();
-        let mut plans = Plans::new();
-        let phase = |id: &RolloutId| view.records.get(id)?.state.as_ref().ok().map(|state| &state.phase);
-        for id in in_turn(ids, phase) {
-            let may_start = if open < limit { MayStart::Yes } else { MayStart::No { limit } };
-            let fingerprint = scene.fingerprint(&id, may_start);
-            if self.table.sleeps(&id, &fingerprint, snapshot) {
-                continue;
-            }
-            let input = scene.input(&id, self.shell.evidence.of(&id), may_start);
-            let plan = planner::plan(&input);
-            tracing::debug!(rollout = %id, "planned");
-            for wait in &plan.waits {
-                let until = wait.until.map(tracing::field::display);
-                tracing::debug!(rollout = %id, reason = wait.reason.as_str(), wait.message, until, "waits");
-            }
-            if let RecordChange::Write { state, .. } = &plan.record {
-                let before = view.records.get(&id).and_then(|record| record.state.as_ref().ok());
-                open += usize::from(is_under_way(state) && !before.is_some_and(is_under_way));
-            }
-            self.table.planned(&input, fingerprint, &plan);
-            let asks = !plan.waits.is_empty() || !plan.needs.is_empty() || !plan.questions.is_empty();
-            // A record that Git does not take is planned again, from the same answers.
-            if !asks && plan.record == RecordChange::Keep {
-                self.shell.evidence.settled(&id);
-            }
-            plans.insert(id, Planned { input, plan });
-        }
-        self.show(view);
-        plans
-    }
-
-    /// Does what goes back; returns the rollouts whose plans are void, because the world had moved.
-    async fn retreat(&mut self, plans: &Plans, now: Time) -> (BTreeSet<RolloutId>, Next) {
-        let mut lists = Lists::new();
-        for (id, planned) in plans {
-            let due: Vec<&Action> = planned.retreats().collect();
-            if !due.is_empty() {
-                lists.insert(id, due);
-            }
-        }
-        let (mut void, mut next) = (BTreeSet::new(), Next::Rest);
-        if lists.is_empty() {
-            return (void, next);
-        }
-        for (id, ran) in self.shell.executor(now).retreats(&self.held, &lists).await {
-            match ran {
-                Ran::All(_) => {
-                    next = Next::Again;
-                    if let Some(first) = lists.get(&id).and_then(|list| list.first()) {
-                        self.announcer.retreated(first, now);
-                    }
-                }
-                ran @ (Ran::Stopped(_) | Ran::Lost | Ran::NotRecorded | Ran::Rests) => {
-                    next = next.min(Next::Soon);
-                    if ran.voids() {
-                        void.insert(id);
-                    }
-                }
-            }
-        }
-        (void, next)
-    }
-
     /// Asks the remote whether the view that was planned from still holds; `None` if it does.
     async fn look_up_same(&mut self) -> Option<Next> {
         let shell = self.shell;
@@ -202,7 +105,7 @@ impl Term<'_> {
         self.looked(looked).await
     }
 
-    fn meanwhile<'a>(&'a self, view: &'a View) -> Meanwhile<'a> {
+    pub(super) fn meanwhile<'a>(&'a self, view: &'a View) -> Meanwhile<'a> {
         Meanwhile { held: &self.held, view, gaps: self.gaps, table: &self.table }
     }
 
@@ -418,76 +321,10 @@ impl Term<'_> {
             || !plan.proposals.is_empty()
             || !plan.void.is_empty()
     }
-
-    fn show(&self, view: &View) {
-        self.shell.metrics.standing(view.records.states(), self.table.reasons());
-        self.shell.metrics.rejected(self.table.rejections());
-    }
 }
 
 /// What a push made possible.
 struct Done {
     proof: Recorded,
     written: BTreeSet<RolloutId>,
-}
-
-impl Planned {
-    fn retreats(&self) -> impl Iterator<Item = &Action> {
-        self.plan.going_back()
-    }
-
-    fn advances(&self) -> impl Iterator<Item = &Action> {
-        self.plan.going_forward()
-    }
-
-    fn entry<'a>(&'a self, view: &'a View) -> Entry<'a> {
-        let before = view.records.get(&self.input.id).and_then(|record| record.state.as_ref().ok());
-        Entry { before, change: &self.plan.record, sets: &self.input.sets }
-    }
-
-    fn what(&self) -> String {
-        match &self.plan.record {
-            RecordChange::Keep => String::new(),
-            RecordChange::Write { what, .. } | RecordChange::Remove { what } => what.clone(),
-        }
-    }
-}
-
-/// The order in which places for runs are handed out: who has waited longest to start comes first, then all others by name.
-fn in_turn<'a>(ids: BTreeSet<RolloutId>, phase: impl Fn(&RolloutId) -> Option<&'a Phase>) -> Vec<RolloutId> {
-    let since = |id: &RolloutId| match phase(id) {
-        Some(Phase::Waiting { at: None, since, .. }) => *since,
-        Some(_) | None => Time::MAX_UTC,
-    };
-    let mut ids: Vec<RolloutId> = ids.into_iter().collect();
-    ids.sort_by_cached_key(since);
-    ids
-}
-
-/// Whether a run of it has entered its first step.
-fn is_under_way(state: &RolloutState) -> bool {
-    state.run.is_some() && !matches!(state.phase, Phase::Waiting { at: None, .. })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::fixture::{stop, time};
-
-    #[test]
-    fn who_has_waited_longest_starts_first() {
-        let next = || "prepare".parse().unwrap();
-        let phases: BTreeMap<RolloutId, Phase> = [
-            ("shop/a", Phase::Waiting { at: None, next: next(), since: time("12:00:00") }),
-            ("shop/b", Phase::Progressing(stop("tenth"))),
-            ("shop/c", Phase::Waiting { at: None, next: next(), since: time("08:00:00") }),
-            ("shop/d", Phase::Waiting { at: Some(stop("tenth")), next: next(), since: time("07:00:00") }),
-            ("shop/e", Phase::Waiting { at: None, next: next(), since: time("12:00:00") }),
-        ]
-        .map(|(id, phase)| (id.parse().unwrap(), phase))
-        .into();
-        let ids = phases.keys().cloned().chain(["shop/aa".parse().unwrap()]).collect();
-        let order = in_turn(ids, |id| phases.get(id)).iter().map(|id| id.name.to_string()).collect::<Vec<_>>();
-        assert_eq!(order, ["c", "a", "e", "aa", "b", "d"]);
-    }
 }

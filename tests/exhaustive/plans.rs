@@ -17,7 +17,7 @@ use tidegate::manifest::ids::{CommitId, RunId};
 use tidegate::manifest::oid;
 use tidegate::plan::action::{Action, Class, Expects, Verb};
 use tidegate::plan::draft::{RecordChange, RolloutPlan};
-use tidegate::plan::evidence::{Answer, Evidence};
+use tidegate::plan::evidence::Answer;
 use tidegate::plan::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use tidegate::plan::planner;
 use tidegate::record::state::Writer;
@@ -184,7 +184,7 @@ impl Plans {
         let mut input = self.input(sight, clusters, branch);
         for range in &self.asked {
             let measured = Measurement { reading: measured(range, sight.bad), at: look() };
-            input.evidence.readings.samples.insert(range.clone(), measured);
+            Arc::make_mut(&mut input.evidence).readings.samples.insert(range.clone(), measured);
         }
         loop {
             let plan = planner::plan(&input);
@@ -193,13 +193,16 @@ impl Plans {
             }
             for need in &plan.needs {
                 let answer = Answer { outcome: clusters.dry_run(sight.cluster, need), at: look() };
-                input.evidence.dry_runs.insert(need.question.clone(), answer);
+                Arc::make_mut(&mut input.evidence).dry_runs.insert(need.question.clone(), answer);
             }
             for question in &plan.questions {
                 let Inquiry::Range(range) = question else { panic!("no rollout here asks a webhook") };
                 self.asked.insert(range.clone());
                 let reading = measured(range, sight.bad);
-                input.evidence.readings.samples.insert(range.clone(), Measurement { reading, at: look() });
+                Arc::make_mut(&mut input.evidence)
+                    .readings
+                    .samples
+                    .insert(range.clone(), Measurement { reading, at: look() });
             }
         }
     }
@@ -237,7 +240,7 @@ impl Plans {
             policy: PolicyView { max_deletions: 5, ..PolicyView::default() },
             brake: Ok(sight.brake.then_some(BrakeWord::Revert)),
             live: Live::Seen(clusters.get(sight.cluster).live.clone()),
-            evidence: Evidence::default(),
+            evidence: Arc::default(),
             gaps: Vec::new(),
             git,
         }

@@ -11,7 +11,6 @@ use tidegate::manifest::ids::{CommitId, Namespace, RolloutId};
 use tidegate::manifest::installation::Caps;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
 use tidegate::manifest::{load, oid};
-use tidegate::plan::evidence::Evidence;
 use tidegate::plan::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use tidegate::reconcile::controller::{Once, Options};
 use tidegate::record::state::{RolloutState, Writer};
@@ -271,7 +270,7 @@ fn input(
         policy: PolicyView { max_deletions: 5, ..PolicyView::default() },
         brake: Ok(None),
         live: seen(state, live(values)),
-        evidence: Evidence::default(),
+        evidence: Arc::default(),
         gaps: Vec::new(),
         git: Git::Fresh,
     }

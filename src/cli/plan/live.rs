@@ -12,7 +12,7 @@ use crate::manifest::load::{Loaded, Rejected};
 use crate::manifest::policy::{Policy, Schedule};
 use crate::plan::action::{Action, Ask, Class, Verb};
 use crate::plan::draft::{RecordChange, RolloutPlan};
-use crate::plan::evidence::{Answer, Evidence, Need};
+use crate::plan::evidence::{Answer, Need};
 use crate::plan::input::{Desired, Git, Input, Live, MayStart, PolicyView, Recorded};
 use crate::plan::planner;
 use crate::record::state::{RolloutState, Time, Writer};
@@ -106,7 +106,7 @@ impl Scene<'_> {
             policy,
             brake: self.sight.brake.of(id).or(Ok(None)),
             live,
-            evidence: Evidence::default(),
+            evidence: Arc::default(),
             gaps: Vec::new(),
             git: Git::Fresh,
         })
@@ -164,7 +164,7 @@ async fn decide(mut input: Input, sight: &Sight) -> RolloutPlan {
         }
         for need in open {
             let outcome = sight.cluster.dry_run(&need.object, &expected(&need, &live)).await;
-            input.evidence.dry_runs.insert(need.question, Answer { outcome, at: input.now });
+            Arc::make_mut(&mut input.evidence).dry_runs.insert(need.question, Answer { outcome, at: input.now });
         }
         plan = planner::plan(&input);
     }

@@ -227,7 +227,7 @@ impl World {
             policy: self.policy.clone(),
             brake: self.brake.clone(),
             live: Live::Seen(Arc::new(self.live.clone())),
-            evidence: self.evidence.clone(),
+            evidence: Arc::new(self.evidence.clone()),
             gaps: self.gaps.clone(),
             git: self.git.clone(),
         }

@@ -1,0 +1,207 @@
+//! The plans of one tick: who is planned and in which order, and what goes back, which waits for no other plan.
+
+use super::execute::{Lists, Ran};
+use super::observe::{Scene, Snapshot};
+use super::record::Entry;
+use super::source::View;
+use super::tick::{Next, Term};
+use crate::analysis::judge;
+use crate::manifest::ids::RolloutId;
+use crate::plan::action::Action;
+use crate::plan::draft::{RecordChange, RolloutPlan};
+use crate::plan::evidence::Evidence;
+use crate::plan::input::{Input, MayStart};
+use crate::plan::planner;
+use crate::record::state::{Phase, RolloutState, Time};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How many rollouts are planned before what goes back of them is done, and bad news of others is looked at.
+pub(super) const BATCH: usize = 16;
+
+/// A rollout and its plan.
+pub(super) struct Planned {
+    pub(super) input: Input,
+    pub(super) plan: RolloutPlan,
+}
+
+pub(super) type Plans = BTreeMap<RolloutId, Planned>;
+
+impl Term<'_> {
+    /// The rollouts that may be awake.
+    fn restless(&mut self, scene: &Scene<'_>, view: &Arc<View>) -> BTreeSet<RolloutId> {
+        let restless = self.table.restless(view, scene.snapshot);
+        self.table.looked(view, scene.snapshot);
+        restless.unwrap_or_else(|| {
+            let all = scene.rollouts();
+            for gone in self.table.keep(&all) {
+                self.shell.evidence.settled(&gone);
+            }
+            all
+        })
+    }
+
+    /// Plans every rollout that is awake, and does what goes back. Returns the plans that still hold: not those of rollouts whose
+    /// world had moved.
+    pub(super) async fn plan(&mut self, view: &Arc<View>, snapshot: &Snapshot) -> (Plans, Next) {
+        let me = self.shell.writer(&self.held);
+        let scene = Scene { me: &me, view, snapshot };
+        let ids = self.restless(&scene, view);
+        let (mut plans, mut next) = (Plans::new(), Next::Rest);
+        if ids.is_empty() {
+            return (plans, next);
+        }
+        let alarmed = |id: &RolloutId| is_alarmed(view, id, &self.shell.evidence.of(id));
+        let (first, others): (BTreeSet<_>, BTreeSet<_>) = ids.into_iter().partition(alarmed);
+        let phase = |id: &RolloutId| view.records.get(id)?.state.as_ref().ok().map(|state| &state.phase);
+        let order: Vec<RolloutId> = first.into_iter().chain(in_turn(others, phase)).collect();
+        let mut open = view.records.states().filter(|state| is_under_way(state)).count();
+        for batch in order.chunks(BATCH) {
+            let mut made = self.plan_some(&scene, batch, &mut open);
+            let (void, then) = self.retreat(&made, snapshot.now).await;
+            made.retain(|id, _| !void.contains(id));
+            plans.extend(made);
+            next = next.min(then);
+            self.shell.retreat_alarmed(&self.meanwhile(view)).await;
+        }
+        self.show(view);
+        (plans, next)
+    }
+
+    /// Plans those of them that are awake; `open` is how many runs are under way.
+    fn plan_some(&mut self, scene: &Scene<'_>, ids: &[RolloutId], open: &mut usize) -> Plans {
+        let (view, snapshot) = (scene.view, scene.snapshot);
+        let limit = view.main.max_concurrent_runs();
+        let mut plans = Plans::new();
+        for id in ids {
+            let may_start = if *open < limit { MayStart::Yes } else { MayStart::No { limit } };
+            let fingerprint = scene.fingerprint(id, may_start);
+            if self.table.sleeps(id, &fingerprint, snapshot) {
+                continue;
+            }
+            let input = scene.input(id, self.shell.evidence.of(id), may_start);
+            let plan = planner::plan(&input);
+            tracing::debug!(rollout = %id, "planned");
+            for wait in &plan.waits {
+                let until = wait.until.map(tracing::field::display);
+                tracing::debug!(rollout = %id, reason = wait.reason.as_str(), wait.message, until, "waits");
+            }
+            if let RecordChange::Write { state, .. } = &plan.record {
+                let before = view.records.get(id).and_then(|record| record.state.as_ref().ok());
+                *open += usize::from(is_under_way(state) && !before.is_some_and(is_under_way));
+            }
+            self.table.planned(&input, fingerprint, &plan);
+            let asks = !plan.waits.is_empty() || !plan.needs.is_empty() || !plan.questions.is_empty();
+            // A record that Git does not take is planned again, from the same answers.
+            if !asks && plan.record == RecordChange::Keep {
+                self.shell.evidence.settled(id);
+            }
+            plans.insert(id.clone(), Planned { input, plan });
+        }
+        plans
+    }
+
+    /// Does what goes back; returns the rollouts whose plans are void, because the world had moved.
+    async fn retreat(&mut self, plans: &Plans, now: Time) -> (BTreeSet<RolloutId>, Next) {
+        let mut lists = Lists::new();
+        for (id, planned) in plans {
+            let due: Vec<&Action> = planned.retreats().collect();
+            if !due.is_empty() {
+                lists.insert(id, due);
+            }
+        }
+        let (mut void, mut next) = (BTreeSet::new(), Next::Rest);
+        if lists.is_empty() {
+            return (void, next);
+        }
+        for (id, ran) in self.shell.executor(now).retreats(&self.held, &lists).await {
+            match ran {
+                Ran::All(_) => {
+                    next = Next::Again;
+                    if let Some(first) = lists.get(&id).and_then(|list| list.first()) {
+                        self.announcer.retreated(first, now);
+                    }
+                }
+                ran @ (Ran::Stopped(_) | Ran::Lost | Ran::NotRecorded | Ran::Rests) => {
+                    next = next.min(Next::Soon);
+                    if ran.voids() {
+                        void.insert(id);
+                    }
+                }
+            }
+        }
+        (void, next)
+    }
+
+    fn show(&self, view: &View) {
+        self.shell.metrics.standing(view.records.states(), self.table.reasons());
+        self.shell.metrics.rejected(self.table.rejections());
+    }
+}
+
+impl Planned {
+    pub(super) fn retreats(&self) -> impl Iterator<Item = &Action> {
+        self.plan.going_back()
+    }
+
+    pub(super) fn advances(&self) -> impl Iterator<Item = &Action> {
+        self.plan.going_forward()
+    }
+
+    pub(super) fn entry<'a>(&'a self, view: &'a View) -> Entry<'a> {
+        let before = view.records.get(&self.input.id).and_then(|record| record.state.as_ref().ok());
+        Entry { before, change: &self.plan.record, sets: &self.input.sets }
+    }
+
+    pub(super) fn what(&self) -> String {
+        match &self.plan.record {
+            RecordChange::Keep => String::new(),
+            RecordChange::Write { what, .. } | RecordChange::Remove { what } => what.clone(),
+        }
+    }
+}
+
+/// Whether an answer that is there speaks against the version of an open run.
+pub(super) fn is_alarmed(view: &View, id: &RolloutId, evidence: &Evidence) -> bool {
+    let plan = view.records.get(id).and_then(|record| record.plan.as_ref());
+    plan.is_some_and(|plan| judge::is_alarming(plan.checks.values(), &evidence.readings))
+}
+
+/// The order in which places for runs are handed out: who has waited longest to start comes first, then all others by name.
+fn in_turn<'a>(ids: BTreeSet<RolloutId>, phase: impl Fn(&RolloutId) -> Option<&'a Phase>) -> Vec<RolloutId> {
+    let since = |id: &RolloutId| match phase(id) {
+        Some(Phase::Waiting { at: None, since, .. }) => *since,
+        Some(_) | None => Time::MAX_UTC,
+    };
+    let mut ids: Vec<RolloutId> = ids.into_iter().collect();
+    ids.sort_by_cached_key(since);
+    ids
+}
+
+/// Whether a run of it has entered its first step.
+fn is_under_way(state: &RolloutState) -> bool {
+    state.run.is_some() && !matches!(state.phase, Phase::Waiting { at: None, .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::{stop, time};
+
+    #[test]
+    fn who_has_waited_longest_starts_first() {
+        let next = || "prepare".parse().unwrap();
+        let phases: BTreeMap<RolloutId, Phase> = [
+            ("shop/a", Phase::Waiting { at: None, next: next(), since: time("12:00:00") }),
+            ("shop/b", Phase::Progressing(stop("tenth"))),
+            ("shop/c", Phase::Waiting { at: None, next: next(), since: time("08:00:00") }),
+            ("shop/d", Phase::Waiting { at: Some(stop("tenth")), next: next(), since: time("07:00:00") }),
+            ("shop/e", Phase::Waiting { at: None, next: next(), since: time("12:00:00") }),
+        ]
+        .map(|(id, phase)| (id.parse().unwrap(), phase))
+        .into();
+        let ids = phases.keys().cloned().chain(["shop/aa".parse().unwrap()]).collect();
+        let order = in_turn(ids, |id| phases.get(id)).iter().map(|id| id.name.to_string()).collect::<Vec<_>>();
+        assert_eq!(order, ["c", "a", "e", "aa", "b", "d"]);
+    }
+}
