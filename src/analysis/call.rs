@@ -41,6 +41,14 @@ pub struct Call {
     pub at: Time,
 }
 
+impl Call {
+    /// Whether both are questions of one check of a rollout, or of a gate before it: one is stood before at a time.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.asks == other.asks
+    }
+}
+
 /// What a webhook is asked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Asks {

@@ -4,8 +4,10 @@
 //! restart the same question has the same answer. No data is not success (requirement C-34).
 
 use super::call::{About, Asks, Call, Word};
+use super::compare;
 use super::reading::{Reading, Readings, Samples};
-use crate::manifest::desired::{Bounds, Check, Criterion, PrometheusQuery, WebhookCall};
+use super::sides::{Sides, narrowed};
+use crate::manifest::desired::{Bounds, Check, Criterion, WebhookCall};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, ProviderName};
 use crate::record::state::Time;
@@ -30,7 +32,7 @@ impl Inquiry {
     #[must_use]
     pub fn provider(&self) -> &ProviderName {
         match self {
-            Self::Range(range) => &range.query.provider,
+            Self::Range(range) => &range.provider,
             Self::Call(call) => &call.webhook.provider,
         }
     }
@@ -39,8 +41,8 @@ impl Inquiry {
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Range(one), Self::Range(other)) => one.query == other.query && one.interval == other.interval,
-            (Self::Call(one), Self::Call(other)) => one.asks == other.asks,
+            (Self::Range(one), Self::Range(other)) => one.is_like(other),
+            (Self::Call(one), Self::Call(other)) => one.is_like(other),
             (Self::Range(_), Self::Call(_)) | (Self::Call(_), Self::Range(_)) => false,
         }
     }
@@ -49,8 +51,10 @@ impl Inquiry {
 /// The question for the values of a query at certain moments.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Range {
-    /// What is measured, and by whom.
-    pub query: PrometheusQuery,
+    /// Who measures.
+    pub provider: ProviderName,
+    /// What.
+    pub query: String,
     /// The first moment.
     pub from: Time,
     /// The last moment.
@@ -61,12 +65,29 @@ pub struct Range {
 
 impl Range {
     /// What is asked at `now` of a step that has been in force since `since`; nothing before its first sample is due.
-    #[must_use]
-    pub fn of(bounds: &Bounds, interval: Span, since: Time, now: Time) -> Option<Self> {
+    fn of(provider: &ProviderName, query: String, interval: Span, since: Time, now: Time) -> Option<Self> {
         let until = last(interval, since, now)?;
         let from = nth(interval, since, (due(interval, since, now) - MOST).max(0) + 1);
-        Some(Self { query: bounds.query.clone(), from, until, interval })
+        Some(Self { provider: provider.clone(), query, from, until, interval })
     }
+
+    /// Whether both are questions of one check about one role, at whatever moments.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let Self { provider, query, interval, from: _, until: _ } = self;
+        (provider, query, interval) == (&other.provider, &other.query, &other.interval)
+    }
+}
+
+/// What a check looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The version, and the step that it stands on.
+    pub about: &'a About,
+    /// Whose series are whose.
+    pub sides: &'a Sides,
+    /// Since when the step has been in force.
+    pub since: Time,
 }
 
 /// What is known of a check.
@@ -74,8 +95,8 @@ impl Range {
 pub enum Known {
     /// It says this.
     Says(Verdict),
-    /// Nothing before this is answered.
-    Lacks(Inquiry),
+    /// Nothing before these are answered.
+    Lacks(Vec<Inquiry>),
 }
 
 /// What a check says of the version.
@@ -91,17 +112,24 @@ pub enum Verdict {
     Unknown(String),
 }
 
-/// What a check says at `now`, of a step that has been in force since `since`.
+/// What a check says at `now`.
 #[must_use]
-pub fn look(check: &Check, name: &CheckName, about: &About, since: Time, now: Time, readings: &Readings) -> Known {
+pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, readings: &Readings) -> Known {
+    let Subject { about, sides, since } = subject;
     match &check.criterion {
-        Criterion::Prometheus(bounds) => match Range::of(bounds, check.interval, since, now) {
-            None => Known::Says(too_few(bounds, 0)),
-            Some(range) => match readings.samples.get(&range) {
-                Some(found) => Known::Says(measured(bounds, &range, &found.reading)),
-                None => Known::Lacks(Inquiry::Range(range)),
-            },
-        },
+        Criterion::Prometheus(bounds) => {
+            let query = |side| narrowed(&bounds.query, &sides.namespace, side);
+            let stable = bounds.compared.map(|_| query(&sides.stable)).transpose();
+            let (candidate, stable) = match (query(&sides.candidate), stable) {
+                (Ok(candidate), Ok(stable)) => (candidate, stable),
+                (Err(why), _) | (_, Err(why)) => return Known::Says(Verdict::Unknown(why)),
+            };
+            let range = |query| Range::of(&bounds.query.provider, query, check.interval, since, now);
+            match range(candidate) {
+                None => Known::Says(Verdict::Undecided(few(bounds, 0))),
+                Some(candidate) => measured(bounds, &candidate, stable.and_then(range).as_ref(), readings),
+            }
+        }
         Criterion::Webhook(webhook) => {
             let Some(at) = last(check.interval, since, now) else {
                 return Known::Says(Verdict::Undecided("was not asked yet".to_owned()));
@@ -124,7 +152,7 @@ pub fn gate(webhook: &WebhookCall, about: About, since: Time, now: Time, reading
 fn called(call: Call, readings: &Readings) -> Known {
     match readings.words.get(&call) {
         Some(found) => Known::Says(told(&call, &found.reading)),
-        None => Known::Lacks(Inquiry::Call(call)),
+        None => Known::Lacks(vec![Inquiry::Call(call)]),
     }
 }
 
@@ -174,44 +202,71 @@ fn told(call: &Call, reading: &Reading<Word>) -> Verdict {
     }
 }
 
-/// What measurements say: enough samples, and not too many of them out of bounds.
-fn measured(bounds: &Bounds, range: &Range, reading: &Reading<Samples>) -> Verdict {
-    let samples = match said(&bounds.query.provider, reading) {
-        Ok(samples) => samples,
-        Err(nothing) => return nothing,
+/// What measurements say, of the candidate, and of stable where they are compared: the same moments of both.
+fn measured(bounds: &Bounds, candidate: &Range, stable: Option<&Range>, readings: &Readings) -> Known {
+    let both = || std::iter::once(candidate).chain(stable);
+    let lacks: Vec<Inquiry> =
+        both().filter(|range| !readings.samples.contains_key(*range)).cloned().map(Inquiry::Range).collect();
+    if !lacks.is_empty() {
+        return Known::Lacks(lacks);
+    }
+    let own = match values(candidate, readings) {
+        Ok(own) => own,
+        Err(nothing) => return Known::Says(nothing),
     };
-    // Of samples outside of the exposure nothing follows.
-    let samples = samples.range(range.from..=range.until).filter(|(_, value)| !value.is_nan());
-    let (mut count, mut out) = (0_usize, Vec::new());
-    for (at, value) in samples {
-        count += 1;
-        out.extend(beyond(bounds, *value).map(|how| (at, value, how)));
+    Known::Says(match stable.map(|range| values(range, readings)) {
+        None => judged(bounds, &own, None),
+        Some(Ok(stable)) => judged(bounds, &own, Some(&stable)),
+        // Nobody knows what stable is at; the candidate's own limits hold all the same.
+        Some(Err(nothing)) => match judged(bounds, &own, Some(&Samples::new())) {
+            Verdict::Bad(why) => Verdict::Bad(why),
+            Verdict::Good | Verdict::Undecided(_) | Verdict::Unknown(_) => nothing,
+        },
+    })
+}
+
+/// The values within the exposure: of others nothing follows.
+fn values(range: &Range, readings: &Readings) -> Result<Samples, Verdict> {
+    let Some(found) = readings.samples.get(range) else { return Ok(Samples::new()) };
+    let samples = said(&range.provider, &found.reading)?;
+    let within = samples.range(range.from..=range.until).filter(|(_, value)| !value.is_nan());
+    Ok(within.map(|(at, value)| (*at, *value)).collect())
+}
+
+/// What values say: enough of them, and not too many out of bounds.
+fn judged(bounds: &Bounds, own: &Samples, stable: Option<&Samples>) -> Verdict {
+    let (mut count, mut out, mut lacking) = (0_usize, Vec::new(), None);
+    for (at, value) in own {
+        let beside = match (bounds.compared, stable) {
+            (Some(limits), Some(stable)) => compare::beside(limits, *value, stable.get(at).copied()),
+            (_, _) => Ok(None),
+        };
+        let alone = bounds.limits.exceeded(*value).map(|how| format!("is {how}"));
+        count += usize::from(beside.is_ok());
+        let beyond = alone.or_else(|| beside.as_ref().ok()?.clone());
+        out.extend(beyond.map(|how| (at, value, how)));
+        lacking = beside.err().or(lacking);
     }
     let allowed = usize::try_from(bounds.failure_limit).unwrap_or(usize::MAX);
     if let Some((at, value, how)) = out.last().filter(|_| out.len() > allowed) {
-        let what = format!("{} at {} is {how}", number(**value), at.format("%H:%M:%SZ"));
-        let often = format!("; {} of {count} samples are out of bounds, {allowed} may be", out.len());
+        let what = format!("{} at {} {how}", number(**value), at.format("%H:%M:%SZ"));
+        let often = format!("; {} of {} samples are out of bounds, {allowed} may be", out.len(), own.len());
         return Verdict::Bad(if allowed == 0 { what } else { what + &often });
     }
     let enough = usize::try_from(bounds.min_samples).unwrap_or(usize::MAX);
-    if count >= enough { Verdict::Good } else { too_few(bounds, count) }
-}
-
-fn too_few(bounds: &Bounds, found: usize) -> Verdict {
-    Verdict::Undecided(format!("has {found} of {} samples", bounds.min_samples))
-}
-
-/// How a value is out of bounds.
-fn beyond(bounds: &Bounds, value: f64) -> Option<String> {
-    match (bounds.min, bounds.max) {
-        (_, Some(max)) if value > max.get() => Some(format!("above {max}")),
-        (Some(min), _) if value < min.get() => Some(format!("below {min}")),
-        (_, _) => None,
+    match lacking {
+        _ if count >= enough => Verdict::Good,
+        Some(why) => Verdict::Undecided(format!("{} to compare: {why}", few(bounds, count))),
+        None => Verdict::Undecided(few(bounds, count)),
     }
 }
 
+fn few(bounds: &Bounds, found: usize) -> String {
+    format!("has {found} of {} samples", bounds.min_samples)
+}
+
 /// A measured value for people: four digits after the point are enough.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.4}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
@@ -221,10 +276,12 @@ mod tests {
     use super::*;
     use crate::analysis::call::fixture::call;
     use crate::analysis::reading::Heard;
+    use crate::analysis::sides::fixture::sides;
 
     fn check(yaml: &str) -> Check {
-        let common = "prometheus: {provider: main, query: errors}\ninterval: 60s\nonNoData: hold\n";
-        serde_yaml::from_str(&format!("{common}{yaml}")).unwrap()
+        let query =
+            if yaml.contains("comparedWithStable") { LABELS } else { "prometheus: {provider: main, query: errors}\n" };
+        serde_yaml::from_str(&format!("{query}interval: 60s\nonNoData: hold\n{yaml}")).unwrap()
     }
 
     fn webhook() -> Check {
@@ -240,13 +297,15 @@ mod tests {
     }
 
     fn known(check: &Check, now: i64, readings: &Readings) -> Known {
-        look(check, &"smoke".parse().unwrap(), &call(at(0)).about, at(0), at(now), readings)
+        let (about, sides) = (call(at(0)).about, sides());
+        let subject = Subject { about: &about, sides: &sides, since: at(0) };
+        look(check, &"smoke".parse().unwrap(), subject, at(now), readings)
     }
 
     /// The question that is asked then.
     fn asked(check: &Check, now: i64) -> Option<Inquiry> {
         match known(check, now, &Readings::default()) {
-            Known::Lacks(question) => Some(question),
+            Known::Lacks(questions) => Some(questions[0].clone()),
             Known::Says(_) => None,
         }
     }
@@ -320,6 +379,63 @@ mod tests {
         assert_eq!(away, Verdict::Unknown("provider main is away: timed out".to_owned()));
     }
 
+    /// A comparison: what is said of the candidate at 60 s, and at 120 s, and of stable.
+    fn compared(limits: &str, own: [f64; 2], stable: Reading<Samples>) -> Verdict {
+        let check = check(&format!("minSamples: 2\n{limits}"));
+        let Known::Lacks(questions) = known(&check, 130, &Readings::default()) else { panic!("samples are due") };
+        let [Inquiry::Range(candidate), Inquiry::Range(other)] = &questions[..] else { panic!("{questions:?}") };
+        assert_eq!((candidate.from, candidate.until), (other.from, other.until), "the same moments");
+        let mut readings = Readings::default();
+        let own = samples(&[(60, own[0]), (120, own[1])]);
+        readings.keep(Heard::Samples(candidate.clone(), own), at(130));
+        let lacks = Known::Lacks(vec![Inquiry::Range(other.clone())]);
+        assert_eq!(known(&check, 130, &readings), lacks, "nothing follows from one of them");
+        readings.keep(Heard::Samples(other.clone(), stable), at(130));
+        let Known::Says(verdict) = known(&check, 130, &readings) else { panic!("it was answered") };
+        verdict
+    }
+
+    const LABELS: &str = "prometheus: {provider: main, query: errors, labels: {pod: pod}}\n";
+    const RATIO: &str = "comparedWithStable: {ratio: {max: 1.2}}";
+
+    #[test]
+    fn the_candidate_is_compared_with_stable_moment_by_moment() {
+        let stable = || samples(&[(60, 0.1), (120, 0.2)]);
+        assert_eq!(compared(RATIO, [0.11, 0.24], stable()), Verdict::Good);
+        let why = "0.2 at 13:47:40Z is 2 times stable's 0.1, which is above 1.2";
+        assert_eq!(compared(RATIO, [0.2, 0.2], stable()), Verdict::Bad(why.to_owned()));
+        let one = format!("{RATIO}\nfailureLimit: 1");
+        assert_eq!(compared(&one, [0.2, 0.2], stable()), Verdict::Good);
+    }
+
+    #[test]
+    fn c_34_without_stable_nothing_is_good_and_the_limits_of_the_candidate_hold() {
+        let undecided =
+            |found: usize, why: &str| Verdict::Undecided(format!("has {found} of 2 samples to compare: {why}"));
+        assert_eq!(compared(RATIO, [0.0, 0.0], samples(&[])), undecided(0, "stable has none"));
+        assert_eq!(
+            compared(RATIO, [0.5, 0.5], samples(&[(60, 1.0), (120, f64::NAN)])),
+            undecided(1, "stable has none")
+        );
+        let zero = samples(&[(60, 0.0), (120, 0.0)]);
+        let none = "stable is at 0, to which there is no ratio";
+        assert_eq!(compared(RATIO, [0.0, 0.5], zero.clone()), undecided(0, none));
+        assert_eq!(compared("comparedWithStable: {difference: {max: 0.1}}", [0.0, 0.05], zero.clone()), Verdict::Good);
+        let away = || Reading::Away("timed out".to_owned());
+        let unknown = Verdict::Unknown("provider main is away: timed out".to_owned());
+        assert_eq!(compared(RATIO, [0.0, 0.5], away()), unknown);
+        let both = format!("{RATIO}\nmax: 0.4");
+        let bad = Verdict::Bad("0.5 at 13:48:40Z is above 0.4".to_owned());
+        assert_eq!((compared(&both, [0.0, 0.5], away()), compared(&both, [0.0, 0.5], zero)), (bad.clone(), bad));
+    }
+
+    #[test]
+    fn a_query_that_another_program_wrote_and_nobody_reads_says_nothing() {
+        let check: Check = serde_yaml::from_str(&LABELS.replace("errors", "'errors{'")).unwrap();
+        let Known::Says(Verdict::Unknown(why)) = known(&check, 60, &Readings::default()) else { panic!("it is read") };
+        assert!(why.starts_with("the query cannot be read from its end on"), "{why}");
+    }
+
     #[test]
     fn a_webhook_before_a_step_is_asked_at_once_and_then_at_a_pace() {
         let (Criterion::Webhook(webhook), about) = (webhook().criterion, call(at(0)).about) else {
@@ -328,13 +444,13 @@ mod tests {
         let asked = |now| gate(&webhook, about.clone(), at(0), at(now), &Readings::default());
         let question = |now| Call { asks: Asks::Gate, since: at(0), ..call(at(now)) };
         for (now, due, next) in [(0, 0, 30), (29, 0, 30), (30, 30, 60), (89, 60, 90)] {
-            assert_eq!(asked(now), (Known::Lacks(Inquiry::Call(question(due))), at(next)));
+            assert_eq!(asked(now), (Known::Lacks(vec![Inquiry::Call(question(due))]), at(next)));
         }
         let mut readings = Readings::default();
         readings.keep(Heard::Word(question(30), Reading::Said(Word::Good)), at(31));
         let says = |now| gate(&webhook, about.clone(), at(0), at(now), &readings).0;
         assert_eq!(says(59), Known::Says(Verdict::Good));
-        assert_eq!(says(60), Known::Lacks(Inquiry::Call(question(60))), "it may have changed its mind");
+        assert_eq!(says(60), Known::Lacks(vec![Inquiry::Call(question(60))]), "it may have changed its mind");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::ids::{
     BlobId, CheckName, ClusterName, ObjectName, Percent, PodsDigest, ProviderName, Revision, RolloutId, ScheduleName,
     SetId, StepName,
 };
+use super::measure::{Comparison, Limits, PrometheusQuery};
 use super::object::{Kind, Object, ObjectRef};
 use super::raw;
 use schemars::JsonSchema;
@@ -283,10 +284,10 @@ pub enum Criterion {
 pub struct Bounds {
     /// What is measured.
     pub query: PrometheusQuery,
-    /// The largest value that is good.
-    pub max: Option<Bound>,
-    /// The smallest value that is good.
-    pub min: Option<Bound>,
+    /// The limits of its values.
+    pub limits: Limits,
+    /// The limits of its values beside stable's.
+    pub compared: Option<Comparison>,
     /// How many samples there must be before the version counts as good.
     pub min_samples: u32,
     /// How many samples may be out of bounds.
@@ -297,18 +298,33 @@ impl TryFrom<raw::Check> for Check {
     type Error = &'static str;
 
     fn try_from(check: raw::Check) -> Result<Self, &'static str> {
-        let raw::Check { prometheus, webhook, max, min, interval, min_samples, failure_limit, on_no_data } = check;
-        let criterion = match (prometheus, webhook, (max, min, min_samples, failure_limit)) {
-            (Some(query), None, _) => Criterion::Prometheus(Bounds {
+        let raw::Check {
+            prometheus,
+            webhook,
+            max,
+            min,
+            compared_with_stable: compared,
+            interval,
+            min_samples,
+            failure_limit,
+            on_no_data,
+        } = check;
+        let limits = Limits { max, min };
+        let criterion = match (prometheus, webhook) {
+            (Some(query), None) => Criterion::Prometheus(Bounds {
                 query,
-                max,
-                min,
+                limits,
+                compared,
                 min_samples: min_samples.unwrap_or(1),
                 failure_limit: failure_limit.unwrap_or(0),
             }),
-            (None, Some(webhook), (None, None, None, None)) => Criterion::Webhook(webhook),
-            (None, Some(_), _) => return Err("a webhook has no bounds and no samples"),
-            (Some(_), Some(_), _) | (None, None, _) => return Err("a check asks either a prometheus or a webhook"),
+            (None, Some(webhook))
+                if (limits, compared, min_samples, failure_limit) == (Limits::default(), None, None, None) =>
+            {
+                Criterion::Webhook(webhook)
+            }
+            (None, Some(_)) => return Err("a webhook has no bounds and no samples"),
+            (Some(_), Some(_)) | (None, None) => return Err("a check asks either a prometheus or a webhook"),
         };
         Ok(Self { criterion, interval, on_no_data })
     }
@@ -321,16 +337,24 @@ impl From<Check> for raw::Check {
             webhook: None,
             max: None,
             min: None,
+            compared_with_stable: None,
             interval,
             min_samples: None,
             failure_limit: None,
             on_no_data,
         };
         match criterion {
-            Criterion::Prometheus(Bounds { query, max, min, min_samples, failure_limit }) => Self {
+            Criterion::Prometheus(Bounds {
+                query,
+                limits: Limits { max, min },
+                compared,
+                min_samples,
+                failure_limit,
+            }) => Self {
                 prometheus: Some(query),
                 max,
                 min,
+                compared_with_stable: compared,
                 min_samples: Some(min_samples),
                 failure_limit: Some(failure_limit),
                 ..blank
@@ -338,17 +362,6 @@ impl From<Check> for raw::Check {
             Criterion::Webhook(webhook) => Self { webhook: Some(webhook), ..blank },
         }
     }
-}
-
-/// A query to a Prometheus: one series.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PrometheusQuery {
-    /// The provider, as the installation calls it.
-    pub provider: ProviderName,
-    /// PromQL that yields one series.
-    #[schemars(extend("minLength" = 1, "maxLength" = 4096))]
-    pub query: String,
 }
 
 /// A question to a webhook, which judges by itself.

@@ -6,11 +6,10 @@
 mod installation;
 mod policy;
 
-use super::desired::{
-    Approval, Bound, HeaderValue, Layout, OnNoData, Preview, PrometheusQuery, Revert, TargetKind, WebhookCall,
-};
+use super::desired::{Approval, Bound, HeaderValue, Layout, OnNoData, Preview, Revert, TargetKind, WebhookCall};
 use super::duration::Span;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
+use super::measure::{Comparison, PrometheusQuery};
 pub use installation::{
     Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Prometheus, Provider, Repository, Webhook,
 };
@@ -336,7 +335,8 @@ pub struct Promotion {
     pub checks: Vec<CheckName>,
 }
 
-/// What tells whether a version is good: exactly one of `prometheus`, with `max`, `min` or both, and `webhook`.
+/// What tells whether a version is good: exactly one of `prometheus`, with at least one of `max`, `min` and `comparedWithStable`,
+/// and `webhook`.
 ///
 /// It is asked over the whole time that the step has been in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -358,6 +358,10 @@ pub struct Check {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "f64")]
     pub min: Option<Bound>,
+    /// With `prometheus`: the same is asked of stable's series, which `labels` tells apart, and the values are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Comparison")]
+    pub compared_with_stable: Option<Comparison>,
     /// The time between two samples, or two questions; the first is due that long after the step is in force.
     #[serde(default = "default_interval")]
     pub interval: Span,

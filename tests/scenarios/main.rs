@@ -83,6 +83,7 @@ scenarios! {
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
     clock_set_forward
+    compared_with_stable
     concurrency
     config_map
     deadline
