@@ -5,8 +5,9 @@
 
 use super::call::{About, Asks, Call, Word};
 use super::compare;
+use super::proxy;
 use super::reading::{Reading, Readings, Samples};
-use super::sides::{Sides, narrowed};
+use super::sides::Sides;
 use crate::manifest::desired::{Bounds, Check, Criterion, WebhookCall};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, ProviderName};
@@ -118,13 +119,13 @@ pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, re
     let Subject { about, sides, since } = subject;
     match &check.criterion {
         Criterion::Prometheus(bounds) => {
-            let query = |side| narrowed(&bounds.query, &sides.namespace, side);
+            let query = |side| proxy::query(&bounds.measure, check.interval, &sides.namespace, side);
             let stable = bounds.compared.map(|_| query(&sides.stable)).transpose();
             let (candidate, stable) = match (query(&sides.candidate), stable) {
                 (Ok(candidate), Ok(stable)) => (candidate, stable),
                 (Err(why), _) | (_, Err(why)) => return Known::Says(Verdict::Unknown(why)),
             };
-            let range = |query| Range::of(&bounds.query.provider, query, check.interval, since, now);
+            let range = |query| Range::of(bounds.measure.provider(), query, check.interval, since, now);
             match range(candidate) {
                 None => Known::Says(Verdict::Undecided(few(bounds, 0))),
                 Some(candidate) => measured(bounds, &candidate, stable.and_then(range).as_ref(), readings),

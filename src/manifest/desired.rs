@@ -6,7 +6,7 @@ use super::ids::{
     BlobId, CheckName, ClusterName, ObjectName, Percent, PodsDigest, ProviderName, Revision, RolloutId, ScheduleName,
     SetId, StepName,
 };
-use super::measure::{Comparison, Limits, PrometheusQuery};
+use super::measure::{Comparison, Limits, Measure};
 use super::object::{Kind, Object, ObjectRef};
 use super::raw;
 use schemars::JsonSchema;
@@ -273,7 +273,7 @@ pub struct Check {
 /// What has to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Criterion {
-    /// The samples of a query are within bounds.
+    /// What a Prometheus has measured is within bounds.
     Prometheus(Bounds),
     /// A webhook says so.
     Webhook(WebhookCall),
@@ -283,7 +283,7 @@ pub enum Criterion {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
     /// What is measured.
-    pub query: PrometheusQuery,
+    pub measure: Measure,
     /// The limits of its values.
     pub limits: Limits,
     /// The limits of its values beside stable's.
@@ -300,6 +300,8 @@ impl TryFrom<raw::Check> for Check {
     fn try_from(check: raw::Check) -> Result<Self, &'static str> {
         let raw::Check {
             prometheus,
+            success_rate,
+            latency,
             webhook,
             max,
             min,
@@ -310,9 +312,12 @@ impl TryFrom<raw::Check> for Check {
             on_no_data,
         } = check;
         let limits = Limits { max, min };
-        let criterion = match (prometheus, webhook) {
-            (Some(query), None) => Criterion::Prometheus(Bounds {
-                query,
+        let asked = prometheus.map(Measure::Query).into_iter();
+        let mut asked = asked.chain(success_rate.map(Measure::SuccessRate)).chain(latency.map(Measure::Latency));
+        let criterion = match (asked.next(), webhook) {
+            _ if asked.next().is_some() => return Err("a check measures one thing"),
+            (Some(measure), None) => Criterion::Prometheus(Bounds {
+                measure,
                 limits,
                 compared,
                 min_samples: min_samples.unwrap_or(1),
@@ -324,7 +329,7 @@ impl TryFrom<raw::Check> for Check {
                 Criterion::Webhook(webhook)
             }
             (None, Some(_)) => return Err("a webhook has no bounds and no samples"),
-            (Some(_), Some(_)) | (None, None) => return Err("a check asks either a prometheus or a webhook"),
+            (Some(_), Some(_)) | (None, None) => return Err("a check either measures or asks a webhook"),
         };
         Ok(Self { criterion, interval, on_no_data })
     }
@@ -334,6 +339,8 @@ impl From<Check> for raw::Check {
     fn from(Check { criterion, interval, on_no_data }: Check) -> Self {
         let blank = Self {
             prometheus: None,
+            success_rate: None,
+            latency: None,
             webhook: None,
             max: None,
             min: None,
@@ -345,20 +352,26 @@ impl From<Check> for raw::Check {
         };
         match criterion {
             Criterion::Prometheus(Bounds {
-                query,
+                measure,
                 limits: Limits { max, min },
                 compared,
                 min_samples,
                 failure_limit,
-            }) => Self {
-                prometheus: Some(query),
-                max,
-                min,
-                compared_with_stable: compared,
-                min_samples: Some(min_samples),
-                failure_limit: Some(failure_limit),
-                ..blank
-            },
+            }) => {
+                let blank = match measure {
+                    Measure::Query(query) => Self { prometheus: Some(query), ..blank },
+                    Measure::SuccessRate(rate) => Self { success_rate: Some(rate), ..blank },
+                    Measure::Latency(latency) => Self { latency: Some(latency), ..blank },
+                };
+                Self {
+                    max,
+                    min,
+                    compared_with_stable: compared,
+                    min_samples: Some(min_samples),
+                    failure_limit: Some(failure_limit),
+                    ..blank
+                }
+            }
             Criterion::Webhook(webhook) => Self { webhook: Some(webhook), ..blank },
         }
     }

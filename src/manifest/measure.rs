@@ -5,6 +5,71 @@ use super::ids::ProviderName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What a check measures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Measure {
+    /// What a query yields.
+    Query(PrometheusQuery),
+    /// How many requests of a hundred are answered well.
+    SuccessRate(SuccessRate),
+    /// How long requests take, in milliseconds.
+    Latency(Latency),
+}
+
+impl Measure {
+    /// Who measures.
+    #[must_use]
+    pub fn provider(&self) -> &ProviderName {
+        match self {
+            Self::Query(PrometheusQuery { provider, .. })
+            | Self::SuccessRate(SuccessRate { provider, .. })
+            | Self::Latency(Latency { provider, .. }) => provider,
+        }
+    }
+}
+
+/// The share of requests that the server did not fail, in percent, as the proxy counts them: of each interval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SuccessRate {
+    /// The Prometheus, as the installation calls it.
+    pub provider: ProviderName,
+    /// Whose metrics it has.
+    pub proxy: Proxy,
+}
+
+/// How long requests take, in milliseconds, as the proxy measures it: of each interval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// The Prometheus, as the installation calls it.
+    pub provider: ProviderName,
+    /// Whose metrics it has.
+    pub proxy: Proxy,
+    /// So many requests of a hundred are at least as fast as the value.
+    #[serde(default = "percentile")]
+    #[schemars(range(min = 1, max = 99))]
+    pub percentile: u8,
+}
+
+fn percentile() -> u8 {
+    99
+}
+
+/// Who carries out the route, and counts requests by backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Proxy {
+    /// Contour, with Envoy.
+    Contour,
+    /// Istio: as the pods' sidecars count.
+    Istio,
+    /// Linkerd: as the pods' sidecars count.
+    Linkerd,
+    /// Traefik, from version 3.
+    Traefik,
+}
+
 /// A query to a Prometheus: one series.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

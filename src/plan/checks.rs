@@ -4,13 +4,15 @@ use super::draft::Draft;
 use super::procedure::{self, Step};
 use super::report::{Reason, Wait};
 use crate::analysis::judge::{self, Inquiry, Known, Subject, Verdict};
+use crate::analysis::proxy;
 use crate::analysis::sides::{Side, Sides};
-use crate::manifest::desired::{Check, OnNoData, Plan, Router};
+use crate::manifest::desired::{Check, Criterion, OnNoData, Plan, Router};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Namespace, ObjectName};
 use crate::record::state::{Run, Stop, Time};
 use crate::record::text::plain;
 use crate::target::layout::suffixed;
+use std::collections::BTreeMap;
 
 /// What is known of a step's checks.
 #[derive(Debug, Default)]
@@ -91,6 +93,20 @@ fn one(draft: &Draft<'_>, measured: &mut Measured, subject: Subject<'_>, name: &
     };
     let act = format!("tidegate skip {0}, or tidegate abort {0}", draft.input.id);
     measured.waits.push(Wait::new(Reason::Inconclusive, why).act(act));
+}
+
+/// What the checks of a plan ask a Prometheus about the candidate, by their names.
+#[must_use]
+pub fn queries(plan: &Plan, namespace: &Namespace) -> BTreeMap<CheckName, String> {
+    let Some(sides) = sides(plan, namespace) else { return BTreeMap::new() };
+    let asked = plan.checks.iter().filter_map(|(name, check)| match &check.criterion {
+        Criterion::Prometheus(bounds) => {
+            let query = proxy::query(&bounds.measure, check.interval, namespace, &sides.candidate);
+            Some((name.clone(), query.unwrap_or_else(|why| why)))
+        }
+        Criterion::Webhook(_) => None,
+    });
+    asked.collect()
 }
 
 /// How the objects of both roles are called.

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 /// The share of requests that a version fails whose image's tag ends in `-errors`.
 const BAD: f64 = 0.25;
 
-/// Answers `errors(NAMESPACE/DEPLOYMENT)` and `errors{namespace="…",deployment="…"}`: the share of that Deployment's requests
+/// Answers the success rate of Istio's metrics, and `errors(NAMESPACE/DEPLOYMENT)` and `errors{namespace="…",deployment="…"}`: the share of that Deployment's requests
 /// that fail. Of one that has no ready pod, and of one that is not there, there is nothing to be measured.
 #[derive(Default)]
 pub struct Metrics {
@@ -52,7 +52,7 @@ impl Metrics {
     }
 
     fn answer(&self, range: &Range) -> Reading<Samples> {
-        let Some(name) = measured(&range.query) else {
+        let Some((name, value)) = measured(&range.query) else {
             return Reading::Unusable("the world measures errors(NAMESPACE/DEPLOYMENT) and nothing else".to_owned());
         };
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,7 +60,7 @@ impl Metrics {
         let (mut at, mut samples) = (range.from, BTreeMap::new());
         while at <= range.until {
             if let Some((_, Some(rate))) = known.range(..=at).next_back() {
-                samples.insert(at, *rate);
+                samples.insert(at, value(*rate));
             }
             at += range.interval.delta();
         }
@@ -68,14 +68,23 @@ impl Metrics {
     }
 }
 
-/// The Deployment that a query is about.
-fn measured(query: &str) -> Option<String> {
+/// A value as it is measured, from the share of requests that fail.
+type Shown = fn(f64) -> f64;
+
+/// The Deployment that a query is about, and what is measured of it.
+fn measured(query: &str) -> Option<(String, Shown)> {
     if let Some(name) = query.strip_prefix("errors(").and_then(|rest| rest.strip_suffix(')')) {
-        return Some(name.to_owned());
+        return Some((name.to_owned(), |rate| rate));
     }
     let read = Query::parse(query).ok()?;
-    let selector = read.selectors().find(|selector| selector.name.as_deref() == Some("errors"))?;
-    Some(format!("{}/{}", selector.exact("namespace")?, selector.exact("deployment")?))
+    let of = |metric: &str, namespace: &str, deployment: &str| {
+        let selector = read.selectors().find(|selector| selector.name.as_deref() == Some(metric))?;
+        Some(format!("{}/{}", selector.exact(namespace)?, selector.exact(deployment)?))
+    };
+    let istio = || of("istio_requests_total", "destination_workload_namespace", "destination_workload");
+    of("errors", "namespace", "deployment")
+        .map(|name| (name, (|rate| rate) as Shown))
+        .or_else(|| Some((istio()?, |rate| 100.0 * (1.0 - rate))))
 }
 
 impl Measures for Metrics {

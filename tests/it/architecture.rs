@@ -43,6 +43,7 @@ const PURE: &[&str] = &[
     "analysis/call.rs",
     "analysis/compare.rs",
     "analysis/judge.rs",
+    "analysis/proxy.rs",
     "analysis/reading.rs",
     "analysis/sides.rs",
 ];

@@ -146,6 +146,7 @@ scenarios! {
     state_branch_is_gone_during_a_run
     state_branch_is_put_back
     suspend
+    success_rate
     testers_by_cookie
     testers_first
     third_version

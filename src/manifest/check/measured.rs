@@ -92,18 +92,20 @@ fn useless(case: &Case<'_>, name: &CheckName, check: &raw::Check) -> Vec<Diagnos
         let pointer = format!("{pointer}/interval");
         return vec![case.error(&pointer, Code::CheckUseless, "no time between two samples", "at least 1s")];
     }
-    match (&check.prometheus, &check.webhook) {
-        (Some(asked), None) => {
-            let mut found: Vec<Diagnostic> = bounds(case, &pointer, name, check).into_iter().collect();
-            found.extend(query::check(case, &pointer, asked, check.compared_with_stable));
-            found
-        }
-        (None, Some(_)) => foreign(case, &pointer, check),
-        (Some(_), Some(_)) | (None, None) => {
+    let raw::Check { prometheus, success_rate, latency, webhook, .. } = check;
+    let measured = match (prometheus, success_rate, latency, webhook) {
+        (Some(asked), None, None, None) => query::check(case, &pointer, asked, check.compared_with_stable),
+        (None, Some(_), None, None) => query::success_rate(case, &pointer, check),
+        (None, None, Some(_), None) => query::counted(case, &pointer, "latency"),
+        (None, None, None, Some(_)) => return foreign(case, &pointer, check),
+        _ => {
             let what = format!("it is not clear what {name} asks");
-            vec![case.error(&pointer, Code::Schema, what, "exactly one of prometheus and webhook")]
+            let expected = "exactly one of prometheus, successRate, latency and webhook";
+            return vec![case.error(&pointer, Code::Schema, what, expected)];
         }
-    }
+    };
+    let useless = bounds(case, &pointer, name, check).into_iter();
+    useless.chain(query::compared(case, &pointer, check.compared_with_stable)).chain(measured).collect()
 }
 
 fn bounds(case: &Case<'_>, pointer: &str, name: &CheckName, check: &raw::Check) -> Option<Diagnostic> {
@@ -131,7 +133,7 @@ fn foreign(case: &Case<'_>, pointer: &str, check: &raw::Check) -> Vec<Diagnostic
         ("failureLimit", check.failure_limit.is_some()),
     ];
     let found = fields.iter().filter(|(_, is_there)| *is_there).map(|(field, _)| {
-        let what = format!("{field} belongs to a check with prometheus");
+        let what = format!("{field} belongs to a check that measures");
         let expected = format!("no {field}: a webhook says itself what is good");
         case.error(&format!("{pointer}/{field}"), Code::CheckUseless, what, expected)
     });

@@ -92,3 +92,42 @@ fn mistakes_of_comparisons_are_shown_with_their_lines() {
     ];
     insta::assert_snapshot!(texts.join("\n"));
 }
+
+const RATE: &str = "successRate: {provider: main, proxy: contour}\n      min: 99";
+const LATENCY: &str = "latency: {provider: main, proxy: istio, percentile: 95}\n      max: 500\n      comparedWithStable: {ratio: {max: 1.2}}";
+
+#[test]
+fn what_proxies_count_is_measured_where_one_splits_the_requests() {
+    for check in [RATE, LATENCY] {
+        let loaded = with(PODINFO, check).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), [], "{check}: {:#?}", loaded.errors());
+        assert_eq!(codes(&with(WORKER, check).load(), "shop/worker"), [Code::RouterLimit], "{check}");
+    }
+    let wrong = [
+        (RATE.replace("min: 99", "min: 0.99"), Code::CheckUseless),
+        (RATE.replace("min: 99", "interval: 1m"), Code::CheckUseless),
+        (RATE.replace("contour", "envoyGateway"), Code::Schema),
+        (RATE.replace(", proxy: contour", ""), Code::Schema),
+        (RATE.replace("contour}", "contour, url: 'https://evil.example'}"), Code::UnknownField),
+        (LATENCY.replace("95", "0.95"), Code::Schema),
+        (LATENCY.replace("95", "100"), Code::Schema),
+        (LATENCY.replace("max: 1.2", "min: 2, max: 1.2"), Code::CheckUseless),
+        (format!("{RATE}\n      webhook: {{provider: tester}}"), Code::Schema),
+        (format!("{RATE}\n      latency: {{provider: main, proxy: istio}}"), Code::Schema),
+    ];
+    for (check, wanted) in wrong {
+        let loaded = with(PODINFO, &check).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), [wanted], "{check}: {:#?}", loaded.errors());
+    }
+}
+
+#[test]
+fn mistakes_of_what_proxies_count_are_shown_with_their_lines() {
+    let shown = |tree: &Tree| report(&tree.load(), Output::Text, Colour::Never).text;
+    let texts = [
+        shown(&with(WORKER, RATE)),
+        shown(&with(PODINFO, &RATE.replace("min: 99", "min: 0.99"))),
+        shown(&with(PODINFO, &RATE.replace("contour", "envoyGateway"))),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
+}

@@ -5,32 +5,55 @@ use crate::manifest::check::Case;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::measure::{Comparison, Labels, PrometheusQuery};
 use crate::manifest::promql::{Query, Selector};
+use crate::manifest::raw;
 
-/// A query, and how its values may differ from stable's. `pointer` is where the check stands.
+/// How values may differ from stable's. `pointer` is where the check stands.
+pub(super) fn compared(case: &Case<'_>, pointer: &str, compared: Option<Comparison>) -> Vec<Diagnostic> {
+    let Some(Comparison { ratio, difference }) = compared else { return Vec::new() };
+    let each = [("ratio", ratio), ("difference", difference)].into_iter();
+    each.filter_map(|(key, these)| limits(case, &format!("{pointer}/comparedWithStable/{key}"), key, these?)).collect()
+}
+
+/// A query of the file's own.
 pub(super) fn check(
     case: &Case<'_>,
     pointer: &str,
     asked: &PrometheusQuery,
     compared: Option<Comparison>,
 ) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
-    if let Some(Comparison { ratio, difference }) = compared {
-        let at = format!("{pointer}/comparedWithStable");
-        for (key, these) in [("ratio", ratio), ("difference", difference)] {
-            found.extend(these.and_then(|these| limits(case, &format!("{at}/{key}"), key, these)));
-        }
-        if asked.labels.is_none() {
-            let what = "nothing tells stable's series from the candidate's";
-            let diagnostic = case.error(&at, Code::CheckUseless, what, "labels beside the query");
-            let help = "write labels: {pod: pod} below prometheus, with the label that holds the name of the pod";
-            found.push(diagnostic.help(help));
-        }
-    }
-    if let Some(labels) = &asked.labels {
-        found.extend(telling(case, &format!("{pointer}/prometheus/labels"), labels));
-        found.extend(readable(case, &format!("{pointer}/prometheus/query"), &asked.query, labels));
-    }
-    found
+    let Some(labels) = &asked.labels else {
+        return compared.map(|_| unlabelled(case, pointer)).into_iter().collect();
+    };
+    let at = |key| format!("{pointer}/prometheus/{key}");
+    let telling = telling(case, &at("labels"), labels).into_iter();
+    telling.chain(readable(case, &at("query"), &asked.query, labels)).collect()
+}
+
+fn unlabelled(case: &Case<'_>, pointer: &str) -> Diagnostic {
+    let what = "nothing tells stable's series from the candidate's";
+    let at = format!("{pointer}/comparedWithStable");
+    case.error(&at, Code::CheckUseless, what, "labels beside the query")
+        .help("write labels: {pod: pod} below prometheus, with the label that holds the name of the pod")
+}
+
+/// A share in percent.
+pub(super) fn success_rate(case: &Case<'_>, pointer: &str, check: &raw::Check) -> Vec<Diagnostic> {
+    let share = check.min.filter(|min| min.get() > 0.0 && min.get() <= 1.0).map(|min| {
+        let what = format!("{min} % of the requests are enough, so almost all may fail");
+        case.error(&format!("{pointer}/min"), Code::CheckUseless, what, "percent, such as 99")
+    });
+    share.into_iter().chain(counted(case, pointer, "successRate")).collect()
+}
+
+/// What proxies count, where one stands before both versions and tells them apart.
+pub(super) fn counted(case: &Case<'_>, pointer: &str, key: &str) -> Vec<Diagnostic> {
+    let counts = case.spec.traffic.as_ref().is_some_and(|traffic| traffic.gateway_api.is_some());
+    let uncounted = (!counts).then(|| {
+        let what = "no proxy splits the requests here, so none counts those to the candidate";
+        case.error(&format!("{pointer}/{key}"), Code::RouterLimit, what, "traffic.gatewayAPI")
+            .help("else measure in the application: prometheus with a query of your own and labels: {pod: pod}")
+    });
+    uncounted.into_iter().collect()
 }
 
 /// Labels that tell one role from the other.
