@@ -1,6 +1,6 @@
 //! What providers said, kept with the exact question, so that an old answer is never taken for a new one. Pure.
 
-use super::call::{Call, Word};
+use super::call::{Asks, Call, Word};
 use super::judge::Range;
 use crate::record::state::Time;
 use chrono::TimeDelta;
@@ -67,6 +67,14 @@ impl Readings {
                 self.words.insert(call, Measurement { reading, at });
             }
         }
+    }
+
+    /// What hooks have taken: all that is kept of a rollout at rest, so that they are not told again.
+    #[must_use]
+    pub fn told(self) -> Option<Self> {
+        let is_told = |call: &Call| matches!(call.asks, Asks::Event(_));
+        let words: BTreeMap<_, _> = self.words.into_iter().filter(|(call, _)| is_told(call)).collect();
+        (!words.is_empty()).then(|| Self { samples: BTreeMap::new(), words })
     }
 
     /// How many answers there are.

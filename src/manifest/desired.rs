@@ -2,6 +2,7 @@
 
 use super::duration::Span;
 use super::files::RepoPath;
+use super::hook::Hook;
 use super::ids::{
     BlobId, CheckName, ClusterName, ObjectName, Percent, PodsDigest, ProviderName, Revision, RolloutId, ScheduleName,
     SetId, StepName,
@@ -69,6 +70,9 @@ pub struct Plan {
     /// What has to hold, by the names that steps use.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checks: BTreeMap<CheckName, Check>,
+    /// Who is told how a run fares.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hooks: BTreeMap<CheckName, Hook>,
 }
 
 /// What is rolled out.

@@ -13,6 +13,7 @@ pub mod diagnostic;
 pub mod duration;
 mod expand;
 pub mod files;
+pub mod hook;
 pub mod ids;
 pub mod installation;
 pub mod kinds;

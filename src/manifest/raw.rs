@@ -8,6 +8,7 @@ mod policy;
 
 use super::desired::{Approval, Bound, HeaderValue, Layout, OnNoData, Preview, Revert, TargetKind, WebhookCall};
 use super::duration::Span;
+use super::hook::Hook;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
 pub use installation::{
@@ -112,6 +113,10 @@ pub struct RolloutSpec {
     #[serde(default)]
     #[schemars(extend("maxProperties" = 50))]
     pub checks: BTreeMap<CheckName, Check>,
+    /// Who is told how a run fares, by names that you choose.
+    #[serde(default)]
+    #[schemars(extend("maxProperties" = 10))]
+    pub hooks: BTreeMap<CheckName, Hook>,
     /// Going back to a version that was promoted before.
     #[serde(default)]
     pub rollback: Rollback,

@@ -252,11 +252,16 @@ impl Collector {
         failed.is_some_and(|answer| now < answer.at + REST)
     }
 
-    /// Forgets everything about a rollout: it is settled, or gone.
+    /// Forgets everything about a rollout that is gone.
+    pub fn gone(&self, rollout: &RolloutId) {
+        self.known().forget(rollout);
+    }
+
+    /// Forgets everything about a rollout that is settled, but of what was told.
     pub fn settled(&self, rollout: &RolloutId) {
         let mut known = self.known();
-        if known.by_rollout.remove(rollout).is_some() {
-            known.again.retain(|_, (of, _, _)| of != rollout);
+        if let Some(readings) = known.forget(rollout).and_then(|evidence| evidence.readings.told()) {
+            known.by_rollout.insert(rollout.clone(), Evidence { readings, ..Evidence::default() });
         }
     }
 
@@ -287,6 +292,12 @@ impl Shared {
 }
 
 impl Known {
+    fn forget(&mut self, rollout: &RolloutId) -> Option<Evidence> {
+        let evidence = self.by_rollout.remove(rollout)?;
+        self.again.retain(|_, (of, _, _)| of != rollout);
+        Some(evidence)
+    }
+
     fn tell(&mut self, news: BTreeSet<RolloutId>) {
         self.fresh.extend(news.iter().cloned());
         self.news.extend(news);

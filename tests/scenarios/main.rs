@@ -152,6 +152,7 @@ scenarios! {
     third_version
     two_claim_one
     way_back_is_blocked
+    told_by_a_webhook
     webhook_before_a_step
     webhook_holds
     webhook_says_bad

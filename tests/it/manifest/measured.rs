@@ -131,3 +131,20 @@ fn mistakes_of_what_proxies_count_are_shown_with_their_lines() {
     ];
     insta::assert_snapshot!(texts.join("\n"));
 }
+
+#[test]
+fn each_mistake_of_a_hook_has_its_name() {
+    for (hook, wanted) in [
+        ("{webhook: {provider: tester, metadata: {channel: shop}}}", None),
+        ("{webhook: {provider: tester}, events: [wentBack, ended]}", None),
+        ("{webhook: {provider: tester}, events: []}", Some(Code::Schema)),
+        ("{webhook: {provider: tester}, events: [ended, ended]}", Some(Code::Schema)),
+        ("{webhook: {provider: tester}, events: [paused]}", Some(Code::Schema)),
+        ("{webhook: {provider: tester, url: 'https://evil.example'}}", Some(Code::UnknownField)),
+        ("{events: [ended]}", Some(Code::Schema)),
+    ] {
+        let mut tree = Tree::example();
+        let loaded = tree.append(PODINFO, &format!("  hooks: {{chat: {hook}}}\n")).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), Vec::from_iter(wanted), "{hook}: {:#?}", loaded.errors());
+    }
+}
