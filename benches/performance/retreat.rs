@@ -32,7 +32,7 @@ pub(crate) struct Meter {
 impl Measures for Meter {
     fn read<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Reading<reading::Samples>> {
         let mut doomed = self.doomed.lock().unwrap();
-        let value = doomed.get_mut(&range.query.query).map_or(0.0, |told| {
+        let value = doomed.get_mut(&range.query).map_or(0.0, |told| {
             told.get_or_insert_with(Instant::now);
             1.0
         });

@@ -6,6 +6,7 @@
 use super::reading::Reading;
 use crate::manifest::desired::WebhookCall;
 use crate::manifest::diagnostic::quoted;
+use crate::manifest::hook::Event;
 use crate::manifest::ids::{CheckName, Revision, RolloutId, RunId, StepName};
 use crate::manifest::raw::ApiVersion;
 use crate::record::state::Time;
@@ -41,6 +42,14 @@ pub struct Call {
     pub at: Time,
 }
 
+impl Call {
+    /// Whether both are questions of one check of a rollout, or of a gate before it: one is stood before at a time.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.asks == other.asks
+    }
+}
+
 /// What a webhook is asked.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Asks {
@@ -48,6 +57,19 @@ pub enum Asks {
     Check(CheckName),
     /// May the run enter the step?
     Gate,
+    /// Nothing: it is told.
+    Event(Told),
+}
+
+/// What a hook is told.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Told {
+    /// Which hook.
+    pub hook: CheckName,
+    /// What happened.
+    pub event: Event,
+    /// How the run ended.
+    pub outcome: Option<String>,
 }
 
 /// What a webhook says.
@@ -68,6 +90,7 @@ pub fn body(call: &Call) -> String {
     let kind = match asks {
         Asks::Check(_) => "Check",
         Asks::Gate => "Gate",
+        Asks::Event(_) => "Event",
     };
     let mut question = json!({
         "apiVersion": ApiVersion::TEXT,
@@ -80,8 +103,19 @@ pub fn body(call: &Call) -> String {
         "at": at,
         "metadata": webhook.metadata,
     });
-    if let Asks::Check(name) = asks {
-        question["check"] = json!(name);
+    match asks {
+        Asks::Check(name) => question["check"] = json!(name),
+        Asks::Gate => {}
+        Asks::Event(Told { hook, event, outcome }) => {
+            let event = json!(event);
+            let key = format!("{rollout}/{run}/{hook}/{}/{step}", event.as_str().unwrap_or_default());
+            question["hook"] = json!(hook);
+            question["event"] = event;
+            question["key"] = json!(key);
+            if let Some(outcome) = outcome {
+                question["outcome"] = json!(outcome);
+            }
+        }
     }
     question.to_string()
 }
@@ -91,6 +125,7 @@ pub fn body(call: &Call) -> String {
 struct Answer {
     run: String,
     step: String,
+    #[serde(default)]
     verdict: String,
     #[serde(default)]
     reason: String,
@@ -110,6 +145,8 @@ pub fn answer(call: &Call, body: &[u8]) -> Reading<Word> {
         return unusable(&format!("{found}, not about run {} and step {}", call.about.run, call.about.step));
     }
     match verdict.as_str() {
+        // Whoever is told has nothing to say.
+        _ if matches!(call.asks, Asks::Event(_)) => Reading::Said(Word::Good),
         "good" => Reading::Said(Word::Good),
         "bad" => Reading::Said(Word::Bad(plain(&reason))),
         "hold" => Reading::Said(Word::Hold(plain(&reason))),
@@ -176,6 +213,22 @@ mod tests {
         assert_eq!(body(&asked()), wanted);
         let gate = wanted.replace("\"kind\":\"Check\"", "\"kind\":\"Gate\"").replace(",\"check\":\"smoke\"", "");
         assert_eq!(body(&Call { asks: Asks::Gate, ..asked() }), gate);
+        let more = "\"hook\":\"chat\",\"event\":\"ended\",\"key\":\"shop/podinfo/7-9ac41f02/chat/ended/tenth\",\"outcome\":\"Failed\"";
+        let event = wanted.replace("\"Check\"", "\"Event\"").replace("\"check\":\"smoke\"", more);
+        assert_eq!(body(&told()), event);
+    }
+
+    fn told() -> Call {
+        let outcome = Some("Failed".to_owned());
+        let told = Told { hook: "chat".parse().unwrap(), event: Event::Ended, outcome };
+        Call { asks: Asks::Event(told), ..asked() }
+    }
+
+    #[test]
+    fn who_is_told_says_no_more_than_what_it_was_told_of() {
+        let taken = |body: &str| answer(&told(), body.as_bytes()) == Reading::Said(Word::Good);
+        assert!(taken(r#"{"run":"7-9ac41f02","step":"tenth"}"#) && taken(&with("bad")));
+        assert!(!taken("{}") && !taken("") && !taken(&with("good").replace("7-9", "6-9")));
     }
 
     #[test]

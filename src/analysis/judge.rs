@@ -4,8 +4,11 @@
 //! restart the same question has the same answer. No data is not success (requirement C-34).
 
 use super::call::{About, Asks, Call, Word};
+use super::compare;
+use super::proxy;
 use super::reading::{Reading, Readings, Samples};
-use crate::manifest::desired::{Bounds, Check, Criterion, PrometheusQuery, WebhookCall};
+use super::sides::Sides;
+use crate::manifest::desired::{Bounds, Check, Criterion, WebhookCall};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, ProviderName};
 use crate::record::state::Time;
@@ -30,7 +33,7 @@ impl Inquiry {
     #[must_use]
     pub fn provider(&self) -> &ProviderName {
         match self {
-            Self::Range(range) => &range.query.provider,
+            Self::Range(range) => &range.provider,
             Self::Call(call) => &call.webhook.provider,
         }
     }
@@ -39,8 +42,8 @@ impl Inquiry {
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Range(one), Self::Range(other)) => one.query == other.query && one.interval == other.interval,
-            (Self::Call(one), Self::Call(other)) => one.asks == other.asks,
+            (Self::Range(one), Self::Range(other)) => one.is_like(other),
+            (Self::Call(one), Self::Call(other)) => one.is_like(other),
             (Self::Range(_), Self::Call(_)) | (Self::Call(_), Self::Range(_)) => false,
         }
     }
@@ -49,8 +52,10 @@ impl Inquiry {
 /// The question for the values of a query at certain moments.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Range {
-    /// What is measured, and by whom.
-    pub query: PrometheusQuery,
+    /// Who measures.
+    pub provider: ProviderName,
+    /// What.
+    pub query: String,
     /// The first moment.
     pub from: Time,
     /// The last moment.
@@ -61,12 +66,29 @@ pub struct Range {
 
 impl Range {
     /// What is asked at `now` of a step that has been in force since `since`; nothing before its first sample is due.
-    #[must_use]
-    pub fn of(bounds: &Bounds, interval: Span, since: Time, now: Time) -> Option<Self> {
+    fn of(provider: &ProviderName, query: String, interval: Span, since: Time, now: Time) -> Option<Self> {
         let until = last(interval, since, now)?;
         let from = nth(interval, since, (due(interval, since, now) - MOST).max(0) + 1);
-        Some(Self { query: bounds.query.clone(), from, until, interval })
+        Some(Self { provider: provider.clone(), query, from, until, interval })
     }
+
+    /// Whether both are questions of one check about one role, at whatever moments.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let Self { provider, query, interval, from: _, until: _ } = self;
+        (provider, query, interval) == (&other.provider, &other.query, &other.interval)
+    }
+}
+
+/// What a check looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The version, and the step that it stands on.
+    pub about: &'a About,
+    /// Whose series are whose.
+    pub sides: &'a Sides,
+    /// Since when the step has been in force.
+    pub since: Time,
 }
 
 /// What is known of a check.
@@ -74,8 +96,8 @@ impl Range {
 pub enum Known {
     /// It says this.
     Says(Verdict),
-    /// Nothing before this is answered.
-    Lacks(Inquiry),
+    /// Nothing before these are answered.
+    Lacks(Vec<Inquiry>),
 }
 
 /// What a check says of the version.
@@ -91,17 +113,24 @@ pub enum Verdict {
     Unknown(String),
 }
 
-/// What a check says at `now`, of a step that has been in force since `since`.
+/// What a check says at `now`.
 #[must_use]
-pub fn look(check: &Check, name: &CheckName, about: &About, since: Time, now: Time, readings: &Readings) -> Known {
+pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, readings: &Readings) -> Known {
+    let Subject { about, sides, since } = subject;
     match &check.criterion {
-        Criterion::Prometheus(bounds) => match Range::of(bounds, check.interval, since, now) {
-            None => Known::Says(too_few(bounds, 0)),
-            Some(range) => match readings.samples.get(&range) {
-                Some(found) => Known::Says(measured(bounds, &range, &found.reading)),
-                None => Known::Lacks(Inquiry::Range(range)),
-            },
-        },
+        Criterion::Prometheus(bounds) => {
+            let query = |side| proxy::query(&bounds.measure, check.interval, &sides.namespace, side);
+            let stable = bounds.compared.map(|_| query(&sides.stable)).transpose();
+            let (candidate, stable) = match (query(&sides.candidate), stable) {
+                (Ok(candidate), Ok(stable)) => (candidate, stable),
+                (Err(why), _) | (_, Err(why)) => return Known::Says(Verdict::Unknown(why)),
+            };
+            let range = |query| Range::of(bounds.measure.provider(), query, check.interval, since, now);
+            match range(candidate) {
+                None => Known::Says(Verdict::Undecided(few(bounds, 0))),
+                Some(candidate) => measured(bounds, &candidate, stable.and_then(range).as_ref(), readings),
+            }
+        }
         Criterion::Webhook(webhook) => {
             let Some(at) = last(check.interval, since, now) else {
                 return Known::Says(Verdict::Undecided("was not asked yet".to_owned()));
@@ -112,16 +141,18 @@ pub fn look(check: &Check, name: &CheckName, about: &About, since: Time, now: Ti
     }
 }
 
-/// Whether an answer that is there speaks against the version, whatever the moment that it is about: who that is of is looked at
-/// first.
+/// Whether an answer that is there seems to speak against the version, whatever the moment and the query: who that is of is looked
+/// at first. What only differs from stable is not seen from afar.
 #[must_use]
 pub fn is_alarming<'a>(checks: impl IntoIterator<Item = &'a Check>, readings: &Readings) -> bool {
     let is_bad = |verdict| matches!(verdict, Verdict::Bad(_));
     let said_so = || readings.words.iter().any(|(call, found)| is_bad(told(call, &found.reading)));
     checks.into_iter().any(|check| match &check.criterion {
         Criterion::Prometheus(bounds) => {
-            let mut ours = readings.samples.iter().filter(|(range, _)| range.query == bounds.query);
-            ours.any(|(range, found)| is_bad(measured(bounds, range, &found.reading)))
+            let asked =
+                |range: &&Range| range.provider == *bounds.measure.provider() && range.interval == check.interval;
+            let mut found = readings.samples.keys().filter(asked).flat_map(|range| values(range, readings));
+            found.any(|own| is_bad(judged(bounds, &own, None)))
         }
         Criterion::Webhook(_) => said_so(),
     })
@@ -139,7 +170,7 @@ pub fn gate(webhook: &WebhookCall, about: About, since: Time, now: Time, reading
 fn called(call: Call, readings: &Readings) -> Known {
     match readings.words.get(&call) {
         Some(found) => Known::Says(told(&call, &found.reading)),
-        None => Known::Lacks(Inquiry::Call(call)),
+        None => Known::Lacks(vec![Inquiry::Call(call)]),
     }
 }
 
@@ -189,203 +220,74 @@ fn told(call: &Call, reading: &Reading<Word>) -> Verdict {
     }
 }
 
-/// What measurements say: enough samples, and not too many of them out of bounds.
-fn measured(bounds: &Bounds, range: &Range, reading: &Reading<Samples>) -> Verdict {
-    let samples = match said(&bounds.query.provider, reading) {
-        Ok(samples) => samples,
-        Err(nothing) => return nothing,
+/// What measurements say, of the candidate, and of stable where they are compared: the same moments of both.
+fn measured(bounds: &Bounds, candidate: &Range, stable: Option<&Range>, readings: &Readings) -> Known {
+    let both = || std::iter::once(candidate).chain(stable);
+    let lacks: Vec<Inquiry> =
+        both().filter(|range| !readings.samples.contains_key(*range)).cloned().map(Inquiry::Range).collect();
+    if !lacks.is_empty() {
+        return Known::Lacks(lacks);
+    }
+    let own = match values(candidate, readings) {
+        Ok(own) => own,
+        Err(nothing) => return Known::Says(nothing),
     };
-    // Of samples outside of the exposure nothing follows.
-    let samples = samples.range(range.from..=range.until).filter(|(_, value)| !value.is_nan());
-    let (mut count, mut out) = (0_usize, Vec::new());
-    for (at, value) in samples {
-        count += 1;
-        out.extend(beyond(bounds, *value).map(|how| (at, value, how)));
+    Known::Says(match stable.map(|range| values(range, readings)) {
+        None => judged(bounds, &own, None),
+        Some(Ok(stable)) => judged(bounds, &own, Some(&stable)),
+        // Nobody knows what stable is at; the candidate's own limits hold all the same.
+        Some(Err(nothing)) => match judged(bounds, &own, Some(&Samples::new())) {
+            Verdict::Bad(why) => Verdict::Bad(why),
+            Verdict::Good | Verdict::Undecided(_) | Verdict::Unknown(_) => nothing,
+        },
+    })
+}
+
+/// The values within the exposure: of others nothing follows.
+fn values(range: &Range, readings: &Readings) -> Result<Samples, Verdict> {
+    let Some(found) = readings.samples.get(range) else { return Ok(Samples::new()) };
+    let samples = said(&range.provider, &found.reading)?;
+    let within = samples.range(range.from..=range.until).filter(|(_, value)| !value.is_nan());
+    Ok(within.map(|(at, value)| (*at, *value)).collect())
+}
+
+/// What values say: enough of them, and not too many out of bounds.
+fn judged(bounds: &Bounds, own: &Samples, stable: Option<&Samples>) -> Verdict {
+    let (mut count, mut out, mut lacking) = (0_usize, Vec::new(), None);
+    for (at, value) in own {
+        let beside = match (bounds.compared, stable) {
+            (Some(limits), Some(stable)) => compare::beside(limits, *value, stable.get(at).copied()),
+            (_, _) => Ok(None),
+        };
+        let alone = bounds.limits.exceeded(*value).map(|how| format!("is {how}"));
+        count += usize::from(beside.is_ok());
+        let beyond = alone.or_else(|| beside.as_ref().ok()?.clone());
+        out.extend(beyond.map(|how| (at, value, how)));
+        lacking = beside.err().or(lacking);
     }
     let allowed = usize::try_from(bounds.failure_limit).unwrap_or(usize::MAX);
     if let Some((at, value, how)) = out.last().filter(|_| out.len() > allowed) {
-        let what = format!("{} at {} is {how}", number(**value), at.format("%H:%M:%SZ"));
-        let often = format!("; {} of {count} samples are out of bounds, {allowed} may be", out.len());
+        let what = format!("{} at {} {how}", number(**value), at.format("%H:%M:%SZ"));
+        let often = format!("; {} of {} samples are out of bounds, {allowed} may be", out.len(), own.len());
         return Verdict::Bad(if allowed == 0 { what } else { what + &often });
     }
     let enough = usize::try_from(bounds.min_samples).unwrap_or(usize::MAX);
-    if count >= enough { Verdict::Good } else { too_few(bounds, count) }
-}
-
-fn too_few(bounds: &Bounds, found: usize) -> Verdict {
-    Verdict::Undecided(format!("has {found} of {} samples", bounds.min_samples))
-}
-
-/// How a value is out of bounds.
-fn beyond(bounds: &Bounds, value: f64) -> Option<String> {
-    match (bounds.min, bounds.max) {
-        (_, Some(max)) if value > max.get() => Some(format!("above {max}")),
-        (Some(min), _) if value < min.get() => Some(format!("below {min}")),
-        (_, _) => None,
+    match lacking {
+        _ if count >= enough => Verdict::Good,
+        Some(why) => Verdict::Undecided(format!("{} to compare: {why}", few(bounds, count))),
+        None => Verdict::Undecided(few(bounds, count)),
     }
 }
 
+fn few(bounds: &Bounds, found: usize) -> String {
+    format!("has {found} of {} samples", bounds.min_samples)
+}
+
 /// A measured value for people: four digits after the point are enough.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     let text = format!("{value:.4}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::analysis::call::fixture::call;
-    use crate::analysis::reading::Heard;
-
-    fn check(yaml: &str) -> Check {
-        let common = "prometheus: {provider: main, query: errors}\ninterval: 60s\nonNoData: hold\n";
-        serde_yaml::from_str(&format!("{common}{yaml}")).unwrap()
-    }
-
-    fn webhook() -> Check {
-        serde_yaml::from_str("webhook: {provider: tester, metadata: {suite: smoke}}\ninterval: 60s").unwrap()
-    }
-
-    fn at(seconds: i64) -> Time {
-        Time::from_timestamp(1_000_000 + seconds, 0).unwrap()
-    }
-
-    fn samples(values: &[(i64, f64)]) -> Reading<Samples> {
-        Reading::Said(values.iter().map(|(seconds, value)| (at(*seconds), *value)).collect())
-    }
-
-    fn known(check: &Check, now: i64, readings: &Readings) -> Known {
-        look(check, &"smoke".parse().unwrap(), &call(at(0)).about, at(0), at(now), readings)
-    }
-
-    /// The question that is asked then.
-    fn asked(check: &Check, now: i64) -> Option<Inquiry> {
-        match known(check, now, &Readings::default()) {
-            Known::Lacks(question) => Some(question),
-            Known::Says(_) => None,
-        }
-    }
-
-    fn range(check: &Check, now: i64) -> Range {
-        let Some(Inquiry::Range(range)) = asked(check, now) else { panic!("a sample is due") };
-        range
-    }
-
-    fn heard(check: &Check, now: i64, heard: Heard) -> Verdict {
-        let mut readings = Readings::default();
-        readings.keep(heard, at(now));
-        let Known::Says(verdict) = known(check, now, &readings) else { panic!("it was answered") };
-        verdict
-    }
-
-    fn verdict(yaml: &str, now: i64, values: &[(i64, f64)]) -> Verdict {
-        let check = check(yaml);
-        heard(&check, now, Heard::Samples(range(&check, now), samples(values)))
-    }
-
-    fn few(found: usize) -> Verdict {
-        Verdict::Undecided(format!("has {found} of 2 samples"))
-    }
-
-    const MAX: &str = "max: 0.01\nminSamples: 2\nfailureLimit: 0";
-
-    #[test]
-    fn a_question_ends_at_the_last_sample_that_is_due() {
-        let check = check(MAX);
-        assert_eq!(asked(&check, 59), None);
-        assert_eq!(next(&check, at(0), at(59)), at(60));
-        let asks = range(&check, 200);
-        assert_eq!((asks.from, asks.until), (at(60), at(180)));
-        assert_eq!(next(&check, at(0), at(180)), at(240));
-        assert_eq!(range(&check, 239), asks);
-    }
-
-    #[test]
-    fn a_long_wait_asks_for_the_newest_samples() {
-        let asks = range(&check(MAX), 60 * 5_000);
-        assert_eq!((asks.from, asks.until), (at(60 * 4_001), at(60 * 5_000)));
-    }
-
-    #[test]
-    fn bounds_belong_to_what_is_good() {
-        assert_eq!(verdict(MAX, 120, &[(60, 0.01), (120, 0.0)]), Verdict::Good);
-        assert_eq!(verdict("min: 1\nmax: 1\nminSamples: 1\nfailureLimit: 0", 60, &[(60, 1.0)]), Verdict::Good);
-        let bad = |text: &str| Verdict::Bad(text.to_owned());
-        assert_eq!(verdict(MAX, 120, &[(60, 0.0), (120, 0.1234567)]), bad("0.1235 at 13:48:40Z is above 0.01"));
-        let min = "min: 0.99\nminSamples: 1\nfailureLimit: 0";
-        assert_eq!(verdict(min, 60, &[(60, 0.5)]), bad("0.5 at 13:47:40Z is below 0.99"));
-        assert_eq!(verdict(MAX, 60, &[(60, f64::INFINITY)]), bad("inf at 13:47:40Z is above 0.01"));
-    }
-
-    #[test]
-    fn what_speaks_against_a_version_is_seen_from_afar() {
-        let (measured, asked) = (check(MAX), webhook());
-        let other = Check { criterion: check("max: 9").criterion, ..measured.clone() };
-        let mut readings = Readings::default();
-        let is = |checks: &[&Check], readings: &Readings| is_alarming(checks.iter().copied(), readings);
-        assert!(!is(&[&measured, &asked], &readings));
-        readings.keep(Heard::Samples(range(&measured, 120), samples(&[(60, 0.0), (120, 0.5)])), at(120));
-        assert!(is(&[&asked, &measured], &readings) && !is(&[&asked, &other], &readings));
-        readings.keep(Heard::Samples(range(&measured, 180), samples(&[(120, 0.0), (180, 0.0)])), at(180));
-        assert!(!is(&[&asked, &measured], &readings));
-        let bad = Reading::Said(Word::Bad("404".to_owned()));
-        readings.keep(Heard::Word(call(at(180)), bad), at(180));
-        assert!(is(&[&measured, &asked], &readings) && !is(&[&measured], &readings));
-    }
-
-    #[test]
-    fn some_samples_may_be_out_of_bounds() {
-        let two = "max: 1\nminSamples: 1\nfailureLimit: 1";
-        assert_eq!(verdict(two, 120, &[(60, 2.0), (120, 1.0)]), Verdict::Good);
-        let why = "3 at 13:48:40Z is above 1; 2 of 2 samples are out of bounds, 1 may be";
-        assert_eq!(verdict(two, 120, &[(60, 2.0), (120, 3.0)]), Verdict::Bad(why.to_owned()));
-    }
-
-    #[test]
-    fn c_34_no_data_is_not_success() {
-        assert_eq!(verdict(MAX, 120, &[]), few(0));
-        assert_eq!(verdict(MAX, 120, &[(60, f64::NAN), (120, 0.0)]), few(1));
-        assert_eq!(verdict(MAX, 120, &[(30, 9.0), (300, 9.0)]), few(0), "outside of the exposure");
-        let check = check(MAX);
-        let away = heard(&check, 120, Heard::Samples(range(&check, 120), Reading::Away("timed out".to_owned())));
-        assert_eq!(away, Verdict::Unknown("provider main is away: timed out".to_owned()));
-    }
-
-    #[test]
-    fn a_webhook_before_a_step_is_asked_at_once_and_then_at_a_pace() {
-        let (Criterion::Webhook(webhook), about) = (webhook().criterion, call(at(0)).about) else {
-            panic!("a webhook")
-        };
-        let asked = |now| gate(&webhook, about.clone(), at(0), at(now), &Readings::default());
-        let question = |now| Call { asks: Asks::Gate, since: at(0), ..call(at(now)) };
-        for (now, due, next) in [(0, 0, 30), (29, 0, 30), (30, 30, 60), (89, 60, 90)] {
-            assert_eq!(asked(now), (Known::Lacks(Inquiry::Call(question(due))), at(next)));
-        }
-        let mut readings = Readings::default();
-        readings.keep(Heard::Word(question(30), Reading::Said(Word::Good)), at(31));
-        let says = |now| gate(&webhook, about.clone(), at(0), at(now), &readings).0;
-        assert_eq!(says(59), Known::Says(Verdict::Good));
-        assert_eq!(says(60), Known::Lacks(Inquiry::Call(question(60))), "it may have changed its mind");
-    }
-
-    #[test]
-    fn a_webhook_is_asked_at_each_interval_and_says_itself_what_is_good() {
-        let check = webhook();
-        assert_eq!(asked(&check, 59), None);
-        let Some(Inquiry::Call(first)) = asked(&check, 60) else { panic!("a question is due") };
-        assert_eq!(first, Call { since: at(0), ..call(at(60)) });
-        assert_eq!(asked(&check, 119), Some(Inquiry::Call(first.clone())));
-        assert_eq!(asked(&check, 120), Some(Inquiry::Call(Call { at: at(120), ..first.clone() })));
-        let says = |reading| heard(&check, 60, Heard::Word(first.clone(), reading));
-        let word = |word: fn(String) -> Word, why: &str| says(Reading::Said(word(why.to_owned())));
-        let [bad, undecided, unknown] = [Verdict::Bad, Verdict::Undecided, Verdict::Unknown];
-        assert_eq!(says(Reading::Said(Word::Good)), Verdict::Good);
-        assert_eq!(word(Word::Bad, "3 of 9 tests fail"), bad("3 of 9 tests fail".to_owned()));
-        assert_eq!(word(Word::Bad, ""), bad("the webhook says bad".to_owned()));
-        assert_eq!(word(Word::Hold, "tests run"), undecided("holds (tests run)".to_owned()));
-        assert_eq!(word(Word::Hold, ""), undecided("holds".to_owned()));
-        let away = says(Reading::Away("timed out".to_owned()));
-        assert_eq!(away, unknown("provider tester is away: timed out".to_owned()));
-        assert_eq!(says(Reading::Unusable("no JSON".to_owned())), unknown("no JSON".to_owned()));
-    }
-}
+mod tests;

@@ -46,7 +46,7 @@ impl Prometheus {
     async fn ask(&self, range: &Range) -> Reading<Samples> {
         let moment = |at: Time| at.to_rfc3339_opts(SecondsFormat::Nanos, true);
         let question = Serializer::new(String::new())
-            .append_pair("query", &range.query.query)
+            .append_pair("query", &range.query)
             .append_pair("start", &moment(range.from))
             .append_pair("end", &moment(range.until))
             .append_pair("step", &range.interval.as_secs().to_string())

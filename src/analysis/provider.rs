@@ -36,7 +36,7 @@ pub async fn ask(provider: Option<&Provider>, question: Inquiry, patience: Durat
             let reading = match provider {
                 Some(Provider::Prometheus(prometheus)) => within(patience, prometheus.read(&range)).await,
                 Some(Provider::Webhook(_)) => {
-                    Reading::Unusable(format!("provider {} is a webhook, not a Prometheus", range.query.provider))
+                    Reading::Unusable(format!("provider {} is a webhook, not a Prometheus", range.provider))
                 }
                 None => nobody(),
             };

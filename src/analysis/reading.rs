@@ -1,6 +1,6 @@
 //! What providers said, kept with the exact question, so that an old answer is never taken for a new one. Pure.
 
-use super::call::{Call, Word};
+use super::call::{Asks, Call, Word};
 use super::judge::Range;
 use crate::record::state::Time;
 use chrono::TimeDelta;
@@ -55,18 +55,26 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// Keeps an answer in place of those to older questions of the same check, or gate: one is stood before at a time.
+    /// Keeps an answer in place of those to older questions that are like its own.
     pub fn keep(&mut self, heard: Heard, at: Time) {
         match heard {
             Heard::Samples(range, reading) => {
-                self.samples.retain(|old, _| old.query != range.query || old.interval != range.interval);
+                self.samples.retain(|old, _| !old.is_like(&range));
                 self.samples.insert(range, Measurement { reading, at });
             }
             Heard::Word(call, reading) => {
-                self.words.retain(|old, _| old.asks != call.asks);
+                self.words.retain(|old, _| !old.is_like(&call));
                 self.words.insert(call, Measurement { reading, at });
             }
         }
+    }
+
+    /// What hooks have taken: all that is kept of a rollout at rest, so that they are not told again.
+    #[must_use]
+    pub fn told(self) -> Option<Self> {
+        let is_told = |call: &Call| matches!(call.asks, Asks::Event(_));
+        let words: BTreeMap<_, _> = self.words.into_iter().filter(|(call, _)| is_told(call)).collect();
+        (!words.is_empty()).then(|| Self { samples: BTreeMap::new(), words })
     }
 
     /// How many answers there are.
@@ -93,7 +101,6 @@ impl Readings {
 mod tests {
     use super::*;
     use crate::analysis::call::fixture::call;
-    use crate::manifest::desired::PrometheusQuery;
     use crate::manifest::duration::Span;
 
     fn at(seconds: i64) -> Time {
@@ -104,9 +111,13 @@ mod tests {
 
     #[test]
     fn a_newer_answer_takes_the_place_of_the_older_and_one_that_brought_nothing_wears_out() {
-        let query = PrometheusQuery { provider: "main".parse().unwrap(), query: "errors".to_owned() };
-        let range =
-            |until| Range { query: query.clone(), from: at(60), until: at(until), interval: Span::from_secs(60) };
+        let range = |until| Range {
+            provider: "main".parse().unwrap(),
+            query: "errors".to_owned(),
+            from: at(60),
+            until: at(until),
+            interval: Span::from_secs(60),
+        };
         let mut readings = Readings::default();
         readings.keep(Heard::Samples(range(60), Reading::Said(BTreeMap::new())), at(60));
         assert_eq!(readings.due(PAUSE), None);

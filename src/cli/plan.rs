@@ -10,11 +10,14 @@ use super::repository::{Access, Records, Repository};
 use super::screen::{Screen, now};
 use super::ui::{self, Ink, Paint, Table};
 use super::validate;
+use crate::manifest::ids::CheckName;
 use crate::manifest::load::Loaded;
 use crate::manifest::policy;
 use crate::record::state::Time;
+use crate::record::text::plain;
 use clap::Args;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -78,6 +81,9 @@ pub(super) struct PlannedView {
     /// The steps to come.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepView>,
+    /// What its checks ask a Prometheus about the candidate, by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub queries: BTreeMap<CheckName, String>,
     /// What the planner wants done now (with a kubeconfig).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<ActionView>,
@@ -226,7 +232,7 @@ pub(super) fn text(plan: &PlanView, now: Time, ink: Ink) -> String {
 }
 
 fn one(planned: &PlannedView, now: Time, ink: Ink) -> String {
-    let PlannedView { rollout, path, change, message, steps, actions, waits } = planned;
+    let PlannedView { rollout, path, change, message, steps, queries, actions, waits } = planned;
     let (word, paint) = head(*change);
     let mut out = format!("{}  {}  {}\n  {message}\n", ink.bold(rollout), paint(ink, word), ink.dim(path));
     for wait in waits {
@@ -246,6 +252,9 @@ fn one(planned: &PlannedView, now: Time, ink: Ink) -> String {
         }
         out.push_str(&indented(&table.print(ink)));
         let _ = writeln!(out, "  {}", ink.dim("Earliest: if pods are ready and people agree at once."));
+    }
+    for (check, query) in queries {
+        let _ = writeln!(out, "  {} {}", ink.dim(&format!("{check} asks:")), plain(query));
     }
     if !actions.is_empty() {
         let mut table = Table::new(&["CLASS", "DOES", "WHY"]);

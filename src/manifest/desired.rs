@@ -2,10 +2,12 @@
 
 use super::duration::Span;
 use super::files::RepoPath;
+use super::hook::Hook;
 use super::ids::{
     BlobId, CheckName, ClusterName, ObjectName, Percent, PodsDigest, ProviderName, Revision, RolloutId, ScheduleName,
     SetId, StepName,
 };
+use super::measure::{Comparison, Limits, Measure};
 use super::object::{Kind, Object, ObjectRef};
 use super::raw;
 use schemars::JsonSchema;
@@ -68,6 +70,9 @@ pub struct Plan {
     /// What has to hold, by the names that steps use.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checks: BTreeMap<CheckName, Check>,
+    /// Who is told how a run fares.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub hooks: BTreeMap<CheckName, Hook>,
 }
 
 /// What is rolled out.
@@ -272,7 +277,7 @@ pub struct Check {
 /// What has to hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Criterion {
-    /// The samples of a query are within bounds.
+    /// What a Prometheus has measured is within bounds.
     Prometheus(Bounds),
     /// A webhook says so.
     Webhook(WebhookCall),
@@ -282,11 +287,11 @@ pub enum Criterion {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
     /// What is measured.
-    pub query: PrometheusQuery,
-    /// The largest value that is good.
-    pub max: Option<Bound>,
-    /// The smallest value that is good.
-    pub min: Option<Bound>,
+    pub measure: Measure,
+    /// The limits of its values.
+    pub limits: Limits,
+    /// The limits of its values beside stable's.
+    pub compared: Option<Comparison>,
     /// How many samples there must be before the version counts as good.
     pub min_samples: u32,
     /// How many samples may be out of bounds.
@@ -297,18 +302,38 @@ impl TryFrom<raw::Check> for Check {
     type Error = &'static str;
 
     fn try_from(check: raw::Check) -> Result<Self, &'static str> {
-        let raw::Check { prometheus, webhook, max, min, interval, min_samples, failure_limit, on_no_data } = check;
-        let criterion = match (prometheus, webhook, (max, min, min_samples, failure_limit)) {
-            (Some(query), None, _) => Criterion::Prometheus(Bounds {
-                query,
-                max,
-                min,
+        let raw::Check {
+            prometheus,
+            success_rate,
+            latency,
+            webhook,
+            max,
+            min,
+            compared_with_stable: compared,
+            interval,
+            min_samples,
+            failure_limit,
+            on_no_data,
+        } = check;
+        let limits = Limits { max, min };
+        let asked = prometheus.map(Measure::Query).into_iter();
+        let mut asked = asked.chain(success_rate.map(Measure::SuccessRate)).chain(latency.map(Measure::Latency));
+        let criterion = match (asked.next(), webhook) {
+            _ if asked.next().is_some() => return Err("a check measures one thing"),
+            (Some(measure), None) => Criterion::Prometheus(Bounds {
+                measure,
+                limits,
+                compared,
                 min_samples: min_samples.unwrap_or(1),
                 failure_limit: failure_limit.unwrap_or(0),
             }),
-            (None, Some(webhook), (None, None, None, None)) => Criterion::Webhook(webhook),
-            (None, Some(_), _) => return Err("a webhook has no bounds and no samples"),
-            (Some(_), Some(_), _) | (None, None, _) => return Err("a check asks either a prometheus or a webhook"),
+            (None, Some(webhook))
+                if (limits, compared, min_samples, failure_limit) == (Limits::default(), None, None, None) =>
+            {
+                Criterion::Webhook(webhook)
+            }
+            (None, Some(_)) => return Err("a webhook has no bounds and no samples"),
+            (Some(_), Some(_)) | (None, None) => return Err("a check either measures or asks a webhook"),
         };
         Ok(Self { criterion, interval, on_no_data })
     }
@@ -318,37 +343,42 @@ impl From<Check> for raw::Check {
     fn from(Check { criterion, interval, on_no_data }: Check) -> Self {
         let blank = Self {
             prometheus: None,
+            success_rate: None,
+            latency: None,
             webhook: None,
             max: None,
             min: None,
+            compared_with_stable: None,
             interval,
             min_samples: None,
             failure_limit: None,
             on_no_data,
         };
         match criterion {
-            Criterion::Prometheus(Bounds { query, max, min, min_samples, failure_limit }) => Self {
-                prometheus: Some(query),
-                max,
-                min,
-                min_samples: Some(min_samples),
-                failure_limit: Some(failure_limit),
-                ..blank
-            },
+            Criterion::Prometheus(Bounds {
+                measure,
+                limits: Limits { max, min },
+                compared,
+                min_samples,
+                failure_limit,
+            }) => {
+                let blank = match measure {
+                    Measure::Query(query) => Self { prometheus: Some(query), ..blank },
+                    Measure::SuccessRate(rate) => Self { success_rate: Some(rate), ..blank },
+                    Measure::Latency(latency) => Self { latency: Some(latency), ..blank },
+                };
+                Self {
+                    max,
+                    min,
+                    compared_with_stable: compared,
+                    min_samples: Some(min_samples),
+                    failure_limit: Some(failure_limit),
+                    ..blank
+                }
+            }
             Criterion::Webhook(webhook) => Self { webhook: Some(webhook), ..blank },
         }
     }
-}
-
-/// A query to a Prometheus: one series.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PrometheusQuery {
-    /// The provider, as the installation calls it.
-    pub provider: ProviderName,
-    /// PromQL that yields one series.
-    #[schemars(extend("minLength" = 1, "maxLength" = 4096))]
-    pub query: String,
 }
 
 /// A question to a webhook, which judges by itself.

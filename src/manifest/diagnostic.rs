@@ -70,6 +70,8 @@ codes! {
     CheckMissing,
     /// A check that can never come to a result.
     CheckUseless,
+    /// A query that cannot be read, or that is about nobody in particular.
+    CheckQuery,
     /// Phases without a router.
     TrafficMissing,
     /// Something that the router cannot do.

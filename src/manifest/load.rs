@@ -358,5 +358,6 @@ fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
         on_failure: OnFailure { revert: spec.on_failure.revert },
         progress_deadline: spec.progress_deadline,
         checks: known,
+        hooks: spec.hooks.clone(),
     })
 }

@@ -6,11 +6,11 @@
 mod installation;
 mod policy;
 
-use super::desired::{
-    Approval, Bound, HeaderValue, Layout, OnNoData, Preview, PrometheusQuery, Revert, TargetKind, WebhookCall,
-};
+use super::desired::{Approval, Bound, HeaderValue, Layout, OnNoData, Preview, Revert, TargetKind, WebhookCall};
 use super::duration::Span;
+use super::hook::Hook;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
+use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
 pub use installation::{
     Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Prometheus, Provider, Repository, Webhook,
 };
@@ -113,6 +113,10 @@ pub struct RolloutSpec {
     #[serde(default)]
     #[schemars(extend("maxProperties" = 50))]
     pub checks: BTreeMap<CheckName, Check>,
+    /// Who is told how a run fares, by names that you choose.
+    #[serde(default)]
+    #[schemars(extend("maxProperties" = 10))]
+    pub hooks: BTreeMap<CheckName, Hook>,
     /// Going back to a version that was promoted before.
     #[serde(default)]
     pub rollback: Rollback,
@@ -336,7 +340,8 @@ pub struct Promotion {
     pub checks: Vec<CheckName>,
 }
 
-/// What tells whether a version is good: exactly one of `prometheus`, with `max`, `min` or both, and `webhook`.
+/// What tells whether a version is good: exactly one of `webhook` and, with at least one of `max`, `min` and
+/// `comparedWithStable`, `prometheus`, `successRate` and `latency`.
 ///
 /// It is asked over the whole time that the step has been in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -346,6 +351,14 @@ pub struct Check {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "PrometheusQuery")]
     pub prometheus: Option<PrometheusQuery>,
+    /// The share of requests that the server did not fail, in percent. With the router `gatewayAPI`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SuccessRate")]
+    pub success_rate: Option<SuccessRate>,
+    /// How long requests take, in milliseconds. With the router `gatewayAPI`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Latency")]
+    pub latency: Option<Latency>,
     /// A question to a webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "WebhookCall")]
@@ -358,14 +371,18 @@ pub struct Check {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "f64")]
     pub min: Option<Bound>,
+    /// The same is asked of stable's series, which for `prometheus` its `labels` tell apart, and the values are compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Comparison")]
+    pub compared_with_stable: Option<Comparison>,
     /// The time between two samples, or two questions; the first is due that long after the step is in force.
     #[serde(default = "default_interval")]
     pub interval: Span,
-    /// With `prometheus`: how many samples there must be before the version counts as good.
+    /// Of what is measured: how many samples there must be before the version counts as good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32", range(min = 1, max = 1000), extend("default" = 1))]
     pub min_samples: Option<u32>,
-    /// With `prometheus`: how many samples may be out of bounds.
+    /// Of what is measured: how many samples may be out of bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u32", range(max = 1000), extend("default" = 0))]
     pub failure_limit: Option<u32>,

@@ -3,13 +3,16 @@
 use super::draft::Draft;
 use super::procedure::{self, Step};
 use super::report::{Reason, Wait};
-use crate::analysis::call::About;
-use crate::analysis::judge::{self, Inquiry, Known, Verdict};
-use crate::manifest::desired::{Check, OnNoData, Plan};
+use crate::analysis::judge::{self, Inquiry, Known, Subject, Verdict};
+use crate::analysis::proxy;
+use crate::analysis::sides::{Side, Sides};
+use crate::manifest::desired::{Check, Criterion, OnNoData, Plan, Router};
 use crate::manifest::duration::Span;
-use crate::manifest::ids::CheckName;
+use crate::manifest::ids::{CheckName, Namespace, ObjectName};
 use crate::record::state::{Run, Stop, Time};
 use crate::record::text::plain;
+use crate::target::layout::suffixed;
+use std::collections::BTreeMap;
 
 /// What is known of a step's checks.
 #[derive(Debug, Default)]
@@ -43,7 +46,13 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         return measured;
     }
     let since = exposed + Span::from_secs(procedure::settle(plan, step)).delta();
+    let Some(sides) = sides(plan, &draft.input.id.namespace) else {
+        let why = format!("{}: the name {} leaves no room for the candidate's", step.name, plan.target.name);
+        measured.waits.extend((!step.checks.is_empty()).then(|| Wait::new(Reason::Inconclusive, why)));
+        return measured;
+    };
     let about = draft.about(run, &step.name);
+    let subject = Subject { about: &about, sides: &sides, since };
     for name in &step.checks {
         // A plan that was pinned by a version that knew other checks: nothing says that the version is good.
         let Some(check) = plan.checks.get(name) else {
@@ -52,27 +61,19 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
                 .push(Wait::new(Reason::Inconclusive, format!("{}: nobody wrote the check {name}", step.name)));
             continue;
         };
-        one(draft, &mut measured, &about, name, check, since, soak);
+        one(draft, &mut measured, subject, name, check, soak);
     }
     measured
 }
 
-fn one(
-    draft: &Draft<'_>,
-    measured: &mut Measured,
-    about: &About,
-    name: &CheckName,
-    check: &Check,
-    since: Time,
-    soak: Soak,
-) {
-    let (step, now) = (&about.step, draft.now());
-    let next = judge::next(check, since, now);
+fn one(draft: &Draft<'_>, measured: &mut Measured, subject: Subject<'_>, name: &CheckName, check: &Check, soak: Soak) {
+    let (step, now) = (&subject.about.step, draft.now());
+    let next = judge::next(check, subject.since, now);
     measured.next = Some(measured.next.map_or(next, |other| other.min(next)));
-    let verdict = match judge::look(check, name, about, since, now, &draft.input.evidence.readings) {
+    let verdict = match judge::look(check, name, subject, now, &draft.input.evidence.readings) {
         Known::Says(verdict) => verdict,
-        Known::Lacks(question) => {
-            measured.questions.push(question);
+        Known::Lacks(questions) => {
+            measured.questions.extend(questions);
             measured.waits.push(Wait::new(Reason::Evidence, format!("{step}: {name} is being asked for")));
             return;
         }
@@ -92,4 +93,31 @@ fn one(
     };
     let act = format!("tidegate skip {0}, or tidegate abort {0}", draft.input.id);
     measured.waits.push(Wait::new(Reason::Inconclusive, why).act(act));
+}
+
+/// What the checks of a plan ask a Prometheus about the candidate, by their names.
+#[must_use]
+pub fn queries(plan: &Plan, namespace: &Namespace) -> BTreeMap<CheckName, String> {
+    let Some(sides) = sides(plan, namespace) else { return BTreeMap::new() };
+    let asked = plan.checks.iter().filter_map(|(name, check)| match &check.criterion {
+        Criterion::Prometheus(bounds) => {
+            let query = proxy::query(&bounds.measure, check.interval, namespace, &sides.candidate);
+            Some((name.clone(), query.unwrap_or_else(|why| why)))
+        }
+        Criterion::Webhook(_) => None,
+    });
+    asked.collect()
+}
+
+/// How the objects of both roles are called.
+fn sides(plan: &Plan, namespace: &Namespace) -> Option<Sides> {
+    let service = plan.traffic.as_ref().and_then(|traffic| match &traffic.router {
+        Router::GatewayApi { service, .. } => Some(service),
+        // Requests reach both through the same Service.
+        Router::Replicas { .. } | Router::Service { .. } => None,
+    });
+    let side = |name: fn(&ObjectName) -> Option<ObjectName>| {
+        Some(Side { workload: name(&plan.target.name)?, service: service.and_then(name) })
+    };
+    Some(Sides { namespace: namespace.clone(), candidate: side(suffixed)?, stable: side(|name| Some(name.clone()))? })
 }

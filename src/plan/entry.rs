@@ -177,8 +177,8 @@ fn called(draft: &mut Draft<'_>, run: &Run, through: &StepName, webhook: &Webhoo
     let (known, next) = judge::gate(webhook, draft.about(run, through), since, draft.now(), readings);
     draft.wake(next);
     let why = match known {
-        Known::Lacks(question) => {
-            draft.questions.push(question);
+        Known::Lacks(questions) => {
+            draft.questions.extend(questions);
             return Some(Wait::new(Reason::Evidence, format!("{through}: the webhook is being asked")));
         }
         Known::Says(Verdict::Good) => return None,

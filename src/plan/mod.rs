@@ -13,6 +13,7 @@ pub mod evidence;
 pub mod exposure;
 pub mod first;
 pub mod forward;
+pub mod hooks;
 pub mod idle;
 pub mod input;
 pub mod planner;

@@ -7,6 +7,7 @@ use super::converge::Drift;
 use super::draft::{Draft, Manner, RecordChange, RolloutPlan};
 use super::first;
 use super::forward;
+use super::hooks;
 use super::idle;
 use super::input::{Desired, Git, Input, Live, Recorded};
 use super::procedure;
@@ -31,7 +32,13 @@ pub fn plan(input: &Input) -> RolloutPlan {
         Recorded::None => unrecorded(input, live),
         Recorded::State(state, plan) => match distrust(input, live, state) {
             Some(wait) => hold(vec![wait]),
-            None => recorded(Draft::new(input, live, Some((**state).clone()), (**state).clone(), plan.clone())),
+            None => {
+                let told = hooks::due(input, state, plan.as_deref());
+                let mut plan =
+                    recorded(Draft::new(input, live, Some((**state).clone()), (**state).clone(), plan.clone()));
+                plan.questions.extend(told);
+                plan
+            }
         },
     }
 }

@@ -259,11 +259,17 @@ impl Collector {
         failed.is_some_and(|answer| now < answer.at + REST)
     }
 
-    /// Forgets everything about a rollout: it is settled, or gone.
+    /// Forgets everything about a rollout that is gone.
+    pub fn gone(&self, rollout: &RolloutId) {
+        self.known().forget(rollout);
+    }
+
+    /// Forgets everything about a rollout that is settled, but of what was told.
     pub fn settled(&self, rollout: &RolloutId) {
         let mut known = self.known();
-        if known.by_rollout.remove(rollout).is_some() {
-            known.again.retain(|_, (of, _, _)| of != rollout);
+        if let Some(readings) = known.forget(rollout).and_then(|known| Arc::unwrap_or_clone(known).readings.told()) {
+            let told = Evidence { readings, ..Evidence::default() };
+            known.by_rollout.insert(rollout.clone(), Arc::new(told));
         }
     }
 
@@ -297,6 +303,12 @@ impl Known {
     /// What is known about a rollout, to be changed: who plans with it keeps what it was.
     fn of(&mut self, rollout: &RolloutId) -> &mut Evidence {
         Arc::make_mut(self.by_rollout.entry(rollout.clone()).or_default())
+    }
+
+    fn forget(&mut self, rollout: &RolloutId) -> Option<Arc<Evidence>> {
+        let evidence = self.by_rollout.remove(rollout)?;
+        self.again.retain(|_, (of, _, _)| of != rollout);
+        Some(evidence)
     }
 
     fn tell(&mut self, news: BTreeSet<RolloutId>) {

@@ -35,7 +35,7 @@ impl Term<'_> {
         restless.unwrap_or_else(|| {
             let all = scene.rollouts();
             for gone in self.table.keep(&all) {
-                self.shell.evidence.settled(&gone);
+                self.shell.evidence.gone(&gone);
             }
             all
         })

@@ -6,6 +6,7 @@ use crate::analysis::judge::Range;
 use crate::analysis::provider::Measures;
 use crate::analysis::reading::{Reading, Samples};
 use crate::manifest::object::at;
+use crate::manifest::promql::Query;
 use chrono::{DateTime, Utc};
 use futures::future::{BoxFuture, ready};
 use serde_json::Value;
@@ -15,8 +16,8 @@ use std::sync::{Mutex, PoisonError};
 /// The share of requests that a version fails whose image's tag ends in `-errors`.
 const BAD: f64 = 0.25;
 
-/// Answers `errors(NAMESPACE/DEPLOYMENT)`: the share of that Deployment's requests that fail. Of one that has no ready pod,
-/// and of one that is not there, there is nothing to be measured.
+/// Answers the success rate of Istio's metrics, and `errors(NAMESPACE/DEPLOYMENT)` and `errors{namespace="…",deployment="…"}`: the share of that Deployment's requests
+/// that fail. Of one that has no ready pod, and of one that is not there, there is nothing to be measured.
 #[derive(Default)]
 pub struct Metrics {
     /// By Deployment.
@@ -51,21 +52,39 @@ impl Metrics {
     }
 
     fn answer(&self, range: &Range) -> Reading<Samples> {
-        let inner = range.query.query.strip_prefix("errors(").and_then(|rest| rest.strip_suffix(')'));
-        let Some(name) = inner else {
+        let Some((name, value)) = measured(&range.query) else {
             return Reading::Unusable("the world measures errors(NAMESPACE/DEPLOYMENT) and nothing else".to_owned());
         };
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(known) = history.get(name) else { return Reading::Said(BTreeMap::new()) };
+        let Some(known) = history.get(&name) else { return Reading::Said(BTreeMap::new()) };
         let (mut at, mut samples) = (range.from, BTreeMap::new());
         while at <= range.until {
             if let Some((_, Some(rate))) = known.range(..=at).next_back() {
-                samples.insert(at, *rate);
+                samples.insert(at, value(*rate));
             }
             at += range.interval.delta();
         }
         Reading::Said(samples)
     }
+}
+
+/// A value as it is measured, from the share of requests that fail.
+type Shown = fn(f64) -> f64;
+
+/// The Deployment that a query is about, and what is measured of it.
+fn measured(query: &str) -> Option<(String, Shown)> {
+    if let Some(name) = query.strip_prefix("errors(").and_then(|rest| rest.strip_suffix(')')) {
+        return Some((name.to_owned(), |rate| rate));
+    }
+    let read = Query::parse(query).ok()?;
+    let of = |metric: &str, namespace: &str, deployment: &str| {
+        let selector = read.selectors().find(|selector| selector.name.as_deref() == Some(metric))?;
+        Some(format!("{}/{}", selector.exact(namespace)?, selector.exact(deployment)?))
+    };
+    let istio = || of("istio_requests_total", "destination_workload_namespace", "destination_workload");
+    of("errors", "namespace", "deployment")
+        .map(|name| (name, (|rate| rate) as Shown))
+        .or_else(|| Some((istio()?, |rate| 100.0 * (1.0 - rate))))
 }
 
 impl Measures for Metrics {

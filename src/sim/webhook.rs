@@ -1,6 +1,6 @@
 //! A webhook of the world in a process: it says what it was told to say.
 
-use crate::analysis::call::{Call, Word, answer};
+use crate::analysis::call::{Asks, Call, Told, Word, answer};
 use crate::analysis::provider::Judges;
 use crate::analysis::reading::Reading;
 use futures::future::{BoxFuture, ready};
@@ -12,6 +12,8 @@ use std::sync::{Mutex, PoisonError};
 pub struct Webhook {
     /// A verdict and its reason.
     says: Mutex<Option<(String, String)>>,
+    /// What it was told since somebody asked, in words.
+    told: Mutex<Vec<String>>,
 }
 
 impl Webhook {
@@ -21,9 +23,21 @@ impl Webhook {
     }
 }
 
+impl Webhook {
+    /// What it was told since the last call.
+    pub fn told(&self) -> Vec<String> {
+        std::mem::take(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 impl Judges for Webhook {
     fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Reading<Word>> {
         let says = self.says.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Asks::Event(Told { hook, event, outcome }) = &call.asks {
+            let ended = outcome.as_ref().map(|outcome| format!(", {outcome}")).unwrap_or_default();
+            let line = format!("{hook}: {event:?} {} of {}{ended}", call.about.step, call.about.rollout.name);
+            self.told.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        }
         let (verdict, reason) = says.unwrap_or_else(|| ("good".to_owned(), String::new()));
         let said = json!({"run": call.about.run, "step": call.about.step, "verdict": verdict, "reason": reason});
         Box::pin(ready(answer(call, said.to_string().as_bytes())))

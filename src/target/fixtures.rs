@@ -64,5 +64,6 @@ pub(crate) fn plan(router: Option<Router>) -> Plan {
         on_failure: OnFailure::default(),
         progress_deadline: second,
         checks: std::collections::BTreeMap::new(),
+        hooks: std::collections::BTreeMap::new(),
     }
 }

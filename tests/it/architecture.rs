@@ -41,8 +41,11 @@ const PURE: &[&str] = &[
     "plan",
     "rules",
     "analysis/call.rs",
+    "analysis/compare.rs",
     "analysis/judge.rs",
+    "analysis/proxy.rs",
     "analysis/reading.rs",
+    "analysis/sides.rs",
 ];
 
 /// What a pure room never names.

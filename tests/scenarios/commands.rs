@@ -40,6 +40,7 @@ const COMMANDS: &str = "
   state forgets|remembers APP  someone removes its record from the state branch by a commit, and brings it again
   kind away|back KIND          its definition is deleted from the cluster, with all its objects
   webhook good|bad|hold|… [REASON]   what the provider `tester` says from now on
+  told                         what the provider `tester` was told since the last time
   api away|back
   api fails CODE [VERB] KIND   403, 409, 429, 500, 503, 504
   live                         the cluster as it is
@@ -105,6 +106,7 @@ async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> 
         ["record", app] => return record(world, app).await,
         ["dashboard"] => return Ok(world.names.plain(&world.ana.dashboard().await)),
         ["waits"] => return Ok(world.waits()),
+        ["told"] => return Ok(world.stage.tester.told().iter().map(|line| format!("  {line}\n")).collect()),
         ["settled"] => return Ok(world.settled().await),
         _ => match people(world, &words).await? {
             Known::Yes => {}

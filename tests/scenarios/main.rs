@@ -83,6 +83,7 @@ scenarios! {
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
     clock_set_forward
+    compared_with_stable
     concurrency
     config_map
     deadline
@@ -145,11 +146,13 @@ scenarios! {
     state_branch_is_gone_during_a_run
     state_branch_is_put_back
     suspend
+    success_rate
     testers_by_cookie
     testers_first
     third_version
     two_claim_one
     way_back_is_blocked
+    told_by_a_webhook
     webhook_before_a_step
     webhook_holds
     webhook_says_bad

@@ -5,7 +5,6 @@ use crate::analysis::judge::Range;
 use crate::analysis::provider::Measures;
 use crate::analysis::reading::{Reading, Samples};
 use crate::analysis::testing::Server;
-use crate::manifest::desired::PrometheusQuery;
 use crate::manifest::duration::Span;
 use crate::record::state::Time;
 use chrono::TimeDelta;
@@ -22,8 +21,8 @@ fn at(seconds: i64) -> Time {
 }
 
 fn range() -> Range {
-    let query = PrometheusQuery { provider: "main".parse().unwrap(), query: "sum(rate(errors[1m])) > 0".to_owned() };
-    Range { query, from: at(60), until: at(180), interval: Span::from_secs(60) }
+    let (provider, query) = ("main".parse().unwrap(), "sum(rate(errors[1m])) > 0".to_owned());
+    Range { provider, query, from: at(60), until: at(180), interval: Span::from_secs(60) }
 }
 
 fn matrix(result: &str) -> String {

@@ -11,6 +11,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{RolloutId, StepName};
 use crate::manifest::load::{Loaded, Rejected};
 use crate::manifest::policy::{Policy, Schedule};
+use crate::plan::checks;
 use crate::plan::direct;
 use crate::plan::procedure::{self, Roles, Stage, Step};
 use crate::record::posture::{Role, Size};
@@ -70,6 +71,7 @@ fn view(id: &RolloutId, path: &RepoPath, change: Change, message: impl Into<Stri
         change,
         message: message.into(),
         steps: Vec::new(),
+        queries: BTreeMap::new(),
         actions: Vec::new(),
         waits: Vec::new(),
     }
@@ -83,6 +85,7 @@ fn refuse(id: &RolloutId, rejected: &Rejected) -> PlannedView {
         change: Change::Rejected,
         message: "Its last good state stays until these are mended.".to_owned(),
         steps: Vec::new(),
+        queries: BTreeMap::new(),
         actions: Vec::new(),
         waits: rejected.diagnostics.iter().map(ToString::to_string).collect(),
     }
@@ -191,7 +194,8 @@ fn new_run(
     let message =
         format!("Run {} brings {} over {}: {how}.", state.next_run, revision.short(), current.revision.short());
     let steps = timeline(rollout, &rollout.plan, route, None, &current.set, policy, now);
-    PlannedView { steps, waits: suspended(rollout), ..view(&rollout.id, &rollout.path, Change::Run, message) }
+    let queries = checks::queries(&rollout.plan, &rollout.id.namespace);
+    PlannedView { steps, queries, waits: suspended(rollout), ..view(&rollout.id, &rollout.path, Change::Run, message) }
 }
 
 /// What these files mean while a run is open.
@@ -215,7 +219,8 @@ fn against_run(
         let stop = state.phase.stop();
         let steps = timeline(rollout, plan, run.route, stop, &run.from, policy, now);
         let waits = suspended(rollout);
-        return PlannedView { steps, waits, ..of(Change::UnderWay, message) };
+        let queries = checks::queries(plan, &rollout.id.namespace);
+        return PlannedView { steps, queries, waits, ..of(Change::UnderWay, message) };
     }
     // From *promote* on a run ends as it is.
     let late = ["promote", "return", "retire"];

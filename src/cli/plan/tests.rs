@@ -128,6 +128,20 @@ fn a_new_version_gets_a_run_with_its_timeline() {
 }
 
 #[test]
+fn the_queries_of_its_checks_are_shown_as_they_are_asked() {
+    let mut files = files();
+    edit(&mut files, MANIFEST, "image: ", "image: example.org/");
+    let checks = "{errors: {successRate: {provider: main, proxy: istio}, min: 99, interval: 30s}}";
+    let wanted = format!("  checks: {checks}\n  progressDeadline: 2m");
+    edit(&mut files, "teams/shop/podinfo/rollout.yaml", "  progressDeadline: 2m", &wanted);
+    let (change, text) = shown(&load(&files, &Caps::default()), rest());
+    assert_eq!(change, Change::Run);
+    let asks = "\n  errors asks: 100 * (1 - (sum(rate(istio_requests_total{response_code=~\"5..\",reporter=\"destination\",\
+                destination_workload_namespace=\"shop\",destination_workload=\"podinfo-canary\"}[30s])) or vector(0)) / ";
+    assert!(text.contains(asks), "{text}");
+}
+
+#[test]
 fn a_window_and_a_freeze_move_the_timeline() {
     let mut files = files();
     edit(&mut files, MANIFEST, "image: ", "image: example.org/");

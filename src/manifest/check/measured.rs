@@ -1,17 +1,21 @@
 //! Checks: each is written once, used, and can come to a result within the soak of every step that names it.
 
+mod query;
+
 use super::Case;
-use crate::manifest::desired::{Bounds, Check, Criterion};
+use crate::manifest::desired::{Bound, Bounds, Check, Criterion};
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::duration::Span;
-use crate::manifest::ids::CheckName;
+use crate::manifest::expand;
+use crate::manifest::ids::{CheckName, Percent};
+use crate::manifest::measure::Limits;
 use crate::manifest::raw;
 use std::collections::BTreeSet;
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> =
         case.spec.checks.iter().flat_map(|(name, check)| useless(case, name, check)).collect();
-    for (pointer, length, names) in steps(case.spec) {
+    for Measured { pointer, length, names, stable } in steps(case.spec) {
         let mut seen = BTreeSet::new();
         for (i, name) in names.iter().enumerate() {
             let pointer = format!("{pointer}/{i}");
@@ -25,7 +29,10 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
             }
             match case.spec.checks.get(name) {
                 None => found.push(unknown(case, &pointer, name)),
-                Some(check) => found.extend(too_short(case, &pointer, name, check, length)),
+                Some(check) => {
+                    found.extend(too_short(case, &pointer, name, check, length));
+                    found.extend(alone(case, &pointer, name, check, stable));
+                }
             }
         }
     }
@@ -34,7 +41,7 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
 
 /// Checks that no step names.
 pub(super) fn idle(case: &Case<'_>) -> Vec<Diagnostic> {
-    let used: BTreeSet<&CheckName> = steps(case.spec).flat_map(|(_, _, names)| names).collect();
+    let used: BTreeSet<&CheckName> = steps(case.spec).flat_map(|step| step.names).collect();
     let idle = case.spec.checks.keys().filter(|name| !used.contains(name));
     idle.map(|name| {
         let what = format!("no phase names the check {name}");
@@ -44,11 +51,39 @@ pub(super) fn idle(case: &Case<'_>) -> Vec<Diagnostic> {
     .collect()
 }
 
-/// Every step that can have checks: where its list stands, and how long the step stays.
-fn steps(spec: &raw::RolloutSpec) -> impl Iterator<Item = (String, Span, &Vec<CheckName>)> {
-    let phases = spec.phases.iter().enumerate();
-    let phases = phases.map(|(i, phase)| (format!("/spec/phases/{i}/checks"), phase.soak, &phase.checks));
-    phases.chain([("/spec/promotion/checks".to_owned(), spec.promotion.bake, &spec.promotion.checks)])
+/// A step that can have checks.
+struct Measured<'a> {
+    /// Where its list stands.
+    pointer: String,
+    /// How long it stays.
+    length: Span,
+    names: &'a [CheckName],
+    stable: Stable,
+}
+
+/// Whether anything can be measured of stable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stable {
+    Serves,
+    Idles,
+}
+
+fn steps(spec: &raw::RolloutSpec) -> impl Iterator<Item = Measured<'_>> {
+    let mut shares =
+        spec.phases.iter().map(|phase| expand::parts(phase).into_iter().filter_map(|part| part.weight).max());
+    let all = shares.position(|share| share == Some(Percent::ALL)).unwrap_or(usize::MAX);
+    let phases = spec.phases.iter().enumerate().map(move |(i, phase)| Measured {
+        pointer: format!("/spec/phases/{i}/checks"),
+        length: phase.soak,
+        names: &phase.checks,
+        stable: if i < all { Stable::Serves } else { Stable::Idles },
+    });
+    phases.chain([Measured {
+        pointer: "/spec/promotion/checks".to_owned(),
+        length: spec.promotion.bake,
+        names: &spec.promotion.checks,
+        stable: Stable::Idles,
+    }])
 }
 
 fn useless(case: &Case<'_>, name: &CheckName, check: &raw::Check) -> Vec<Diagnostic> {
@@ -57,28 +92,35 @@ fn useless(case: &Case<'_>, name: &CheckName, check: &raw::Check) -> Vec<Diagnos
         let pointer = format!("{pointer}/interval");
         return vec![case.error(&pointer, Code::CheckUseless, "no time between two samples", "at least 1s")];
     }
-    match (&check.prometheus, &check.webhook) {
-        (Some(_), None) => bounds(case, &pointer, name, check).into_iter().collect(),
-        (None, Some(_)) => foreign(case, &pointer, check),
-        (Some(_), Some(_)) | (None, None) => {
+    let raw::Check { prometheus, success_rate, latency, webhook, .. } = check;
+    let measured = match (prometheus, success_rate, latency, webhook) {
+        (Some(asked), None, None, None) => query::check(case, &pointer, asked, check.compared_with_stable),
+        (None, Some(_), None, None) => query::success_rate(case, &pointer, check),
+        (None, None, Some(_), None) => query::counted(case, &pointer, "latency"),
+        (None, None, None, Some(_)) => return foreign(case, &pointer, check),
+        _ => {
             let what = format!("it is not clear what {name} asks");
-            vec![case.error(&pointer, Code::Schema, what, "exactly one of prometheus and webhook")]
+            let expected = "exactly one of prometheus, successRate, latency and webhook";
+            return vec![case.error(&pointer, Code::Schema, what, expected)];
         }
-    }
+    };
+    let useless = bounds(case, &pointer, name, check).into_iter();
+    useless.chain(query::compared(case, &pointer, check.compared_with_stable)).chain(measured).collect()
 }
 
 fn bounds(case: &Case<'_>, pointer: &str, name: &CheckName, check: &raw::Check) -> Option<Diagnostic> {
-    match (check.min, check.max) {
-        (None, None) => {
-            let what = format!("every value of {name} is good");
-            Some(case.error(pointer, Code::CheckUseless, what, "max, min or both"))
-        }
-        (Some(min), Some(max)) if min.get() > max.get() => {
-            let what = format!("no value is at least {min} and at most {max}");
-            Some(case.error(&format!("{pointer}/min"), Code::CheckUseless, what, "a min that is not above max"))
-        }
-        (Some(_), _) | (_, Some(_)) => None,
+    if (check.min, check.max, check.compared_with_stable) == (None, None, None) {
+        let what = format!("every value of {name} is good");
+        return Some(case.error(pointer, Code::CheckUseless, what, "max, min or comparedWithStable"));
     }
+    limits(case, pointer, "value", Limits { max: check.max, min: check.min })
+}
+
+/// Limits that nothing is within.
+fn limits(case: &Case<'_>, pointer: &str, what: &str, Limits { max, min }: Limits) -> Option<Diagnostic> {
+    let (min, max) = min.zip(max).filter(|(min, max): &(Bound, Bound)| min.get() > max.get())?;
+    let what = format!("no {what} is at least {min} and at most {max}");
+    Some(case.error(&format!("{pointer}/min"), Code::CheckUseless, what, "a min that is not above max"))
 }
 
 /// What stands beside a webhook and belongs to a query.
@@ -86,11 +128,12 @@ fn foreign(case: &Case<'_>, pointer: &str, check: &raw::Check) -> Vec<Diagnostic
     let fields = [
         ("max", check.max.is_some()),
         ("min", check.min.is_some()),
+        ("comparedWithStable", check.compared_with_stable.is_some()),
         ("minSamples", check.min_samples.is_some()),
         ("failureLimit", check.failure_limit.is_some()),
     ];
     let found = fields.iter().filter(|(_, is_there)| *is_there).map(|(field, _)| {
-        let what = format!("{field} belongs to a check with prometheus");
+        let what = format!("{field} belongs to a check that measures");
         let expected = format!("no {field}: a webhook says itself what is good");
         case.error(&format!("{pointer}/{field}"), Code::CheckUseless, what, expected)
     });
@@ -117,5 +160,14 @@ fn too_short(case: &Case<'_>, pointer: &str, name: &CheckName, check: &raw::Chec
     (length < needed).then(|| {
         let what = format!("the step stays {length}, and {name} {what} after {needed}");
         case.error(pointer, Code::CheckUseless, what, format!("at least {needed}, {or}"))
+    })
+}
+
+/// A comparison where stable has no requests has nothing to compare with.
+fn alone(case: &Case<'_>, pointer: &str, name: &CheckName, check: &raw::Check, stable: Stable) -> Option<Diagnostic> {
+    (stable == Stable::Idles && check.compared_with_stable.is_some()).then(|| {
+        let what = format!("{name} is compared with stable, which serves nobody in this step");
+        let expected = "checks with limits of their own: max or min";
+        case.error(pointer, Code::CheckUseless, what, expected)
     })
 }

@@ -8,6 +8,7 @@ mod corners;
 mod crashes;
 mod effect;
 mod failures;
+mod hooks;
 mod journeys;
 mod late;
 mod manifests;

@@ -6,8 +6,9 @@ use crate::support::cluster::Bed;
 use crate::support::prometheus::Prometheus;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Instant;
+use tidegate::manifest::promql::{Matcher, Query, Value};
 use tidegate::plan::report::Reason;
 use tidegate::record::state::{Phase, Rest};
 
@@ -18,12 +19,12 @@ const CHECKED: &str = "  checks:\n    errors:\n      prometheus:\n        provid
 const OURS: &str = "namespace=\"NAMESPACE\", pod=~\"web-canary-[0-9a-z]+-[0-9a-z]{5}\"";
 
 /// What an application that has served since `since` tells: of stable's pods half the requests fail, of the candidate's
-/// those that `fails` says, and of other applications all.
-fn page(namespace: &str, since: Instant, fails: bool) -> String {
+/// so many percent, and of other applications all.
+fn page(namespace: &str, since: Instant, fails: u8) -> String {
     let mut page = String::from("# TYPE http_requests_total counter\n");
     for (namespace, pod, failed) in [
         (namespace, "web-7d4b9c6f5d-x1y2z", 0.5),
-        (namespace, "web-canary-6f7c8d9b4c-a1b2c", if fails { 0.5 } else { 0.0 }),
+        (namespace, "web-canary-6f7c8d9b4c-a1b2c", f64::from(fails) / 100.0),
         (namespace, "web-canary-old-6f7c8d9b4c-a1b2c", 1.0),
         ("elsewhere", "web-canary-6f7c8d9b4c-a1b2c", 1.0),
     ] {
@@ -43,7 +44,7 @@ async fn c_34_a_prometheus_says_how_the_candidate_fares() {
     let mut world = World::empty(Held::Shared(Bed::shared().await), "measured").await;
     let ours = OURS.replace("NAMESPACE", &world.space.name);
     world.add(&checked.replace("OURS", &ours), &App::new("web", 1));
-    let (namespace, since, fails) = (world.space.name.clone(), Instant::now(), Arc::new(AtomicBool::new(false)));
+    let (namespace, since, fails) = (world.space.name.clone(), Instant::now(), Arc::new(AtomicU8::new(0)));
     let told = Arc::clone(&fails);
     let mut prometheus = Prometheus::reading(move || page(&namespace, since, told.load(Ordering::Relaxed))).await;
     world.providers = format!("  providers: {{main: {{prometheus: {{url: \"http://{}\"}}}}}}\n", prometheus.address);
@@ -63,10 +64,92 @@ async fn c_34_a_prometheus_says_how_the_candidate_fares() {
     world.until("version 3", |record| is_steady(record, Rest::Succeeded) && record.promoted != second).await;
 
     // The candidate fails.
-    fails.store(true, Ordering::Relaxed);
+    fails.store(50, Ordering::Relaxed);
     world.release(&App::new("web", 4));
     let record = world.until("Failed", |record| matches!(record.phase, Phase::Failed { .. })).await;
     let Phase::Failed { why, .. } = record.phase else { panic!("it has failed") };
     assert!(why.starts_with("tenth: errors: 0.5 at ") && why.ends_with(" is above 0.05"), "{why}");
     world.settled(&[Reason::Refused]).await;
+}
+
+/// The same without a word of whose series they are.
+const COMPARED: &str = "  checks:\n    errors:\n      prometheus:\n        provider: main\n        labels: {pod: pod}\n        query: |-\n          \
+    sum(rate(http_requests_total{code=\"500\"}[1s])) / sum(rate(http_requests_total[1s]))\n      \
+    comparedWithStable: {ratio: {max: 1.2}, difference: {max: 0.2}}\n      interval: 1s\n      minSamples: 2\n";
+
+/// Requirement C-34: beside a stable version that fails half of its requests, one that does the same is as good, and one that
+/// fails more is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn c_34_a_prometheus_says_how_the_candidate_fares_beside_stable() {
+    let checked = ungated().replacen("soak: 1s}", "soak: 3s, checks: [errors]}", 1) + COMPARED;
+    let mut world = World::empty(Held::Shared(Bed::shared().await), "compared").await;
+    world.add(&checked, &App::new("web", 1));
+    let (namespace, since, fails) = (world.space.name.clone(), Instant::now(), Arc::new(AtomicU8::new(50)));
+    let told = Arc::clone(&fails);
+    let prometheus = Prometheus::reading(move || page(&namespace, since, told.load(Ordering::Relaxed))).await;
+    world.providers = format!("  providers: {{main: {{prometheus: {{url: \"http://{}\"}}}}}}\n", prometheus.address);
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.release(&App::new("web", 2));
+    world.until_steady(Rest::Succeeded).await;
+
+    fails.store(90, Ordering::Relaxed);
+    world.release(&App::new("web", 3));
+    let record = world.until("Failed", |record| matches!(record.phase, Phase::Failed { .. })).await;
+    let Phase::Failed { why, .. } = record.phase else { panic!("it has failed") };
+    assert!(why.starts_with("tenth: errors: ") && why.contains(" stable's 0.5 by 0."), "{why}");
+    assert!(why.ends_with(", which is above 0.2"), "{why}");
+    world.settled(&[Reason::Refused]).await;
+}
+
+/// Queries, and what has to become of them where `OURS` stands for what is added.
+const NARROWED: &[(&str, &str)] = &[
+    ("up", "up{OURS}"),
+    ("{job=\"a\"}", "{job=\"a\",OURS}"),
+    ("a:b{c!=\"d\", e!~'f', }[5m]", "a:b{c!=\"d\",e!~'f',OURS}[5m]"),
+    ("sum by (pod, code) (rate(up[1h:5m] offset -1h))", "sum by (pod, code) (rate(up{OURS}[1h:5m] offset -1h))"),
+    (
+        "sum(up) without(pod) / on() group_left() count(b)",
+        "sum(up{OURS}) without(pod) / on() group_left() count(b{OURS})",
+    ),
+    (
+        "a and ignoring (x) b OR c unless d atan2 e",
+        "a{OURS} and ignoring (x) b{OURS} OR c{OURS} unless d{OURS} atan2 e{OURS}",
+    ),
+    ("-a ^ -1e-3 >bool 0x1f + Inf - .5", "-a{OURS} ^ -1e-3 >bool 0x1f + Inf - .5"),
+    ("a @ 1.5e9 - a @ start() offset 5m", "a{OURS} @ 1.5e9 - a{OURS} @ start() offset 5m"),
+    ("label_replace(a, \"b{c\", `d}`, 'e\\'', \"\")", "label_replace(a{OURS}, \"b{c\", `d}`, 'e\\'', \"\")"),
+    ("topk(3, a) # of b{\n + vector(time())", "topk(3, a{OURS}) # of b{\n + vector(time())"),
+    ("up{a=\"\\\"} or up{ns=\\\"other\"}", "up{a=\"\\\"} or up{ns=\\\"other\",OURS}"),
+    ("up{a=\"b\"} or up{ns=\"other\"}", "up{a=\"b\",OURS} or up{ns=\"other\",OURS}"),
+    ("(sum(a) or vector(0)) / sum(b) * 100", "(sum(a{OURS}) or vector(0)) / sum(b{OURS}) * 100"),
+    ("up{", ""),
+    ("up up", ""),
+    ("up{a=\"b}", ""),
+    ("sum(", ""),
+    ("up offset b", ""),
+];
+
+/// Requirement C-34: Prometheus itself reads a narrowed query as the one that was meant, and refuses what we refuse.
+#[tokio::test(flavor = "multi_thread")]
+async fn c_34_a_prometheus_reads_narrowed_queries_as_they_are_meant() {
+    let prometheus = Prometheus::reading(String::new).await;
+    let url = format!("http://{}/api/v1/format_query", prometheus.address);
+    let formatted = async |query: &str| {
+        let url = url::Url::parse_with_params(&url, [("query", query)]).unwrap();
+        let answer: serde_json::Value =
+            serde_json::from_slice(&reqwest::get(url).await.unwrap().bytes().await.unwrap()).unwrap();
+        answer["data"].as_str().map(str::to_owned)
+    };
+    let [label, value] = ["pod", "web-[0-9a-z]+\\.\"}"].map(str::to_owned);
+    let matcher = Matcher { label, value: Value::Like(value) };
+    for (query, wanted) in NARROWED {
+        let (known, narrowed) =
+            (formatted(query).await, Query::parse(query).map(|read| read.narrowed(std::slice::from_ref(&matcher))));
+        assert_eq!(known.is_some(), narrowed.is_ok(), "{query}: {narrowed:?}");
+        let Ok(narrowed) = narrowed else { continue };
+        let wanted = formatted(&wanted.replace("OURS", r#"pod=~"web-[0-9a-z]+\\.\"}""#)).await;
+        assert!(wanted.is_some(), "{query}");
+        assert_eq!(formatted(&narrowed).await, wanted, "{query}");
+    }
 }

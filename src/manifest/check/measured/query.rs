@@ -1,0 +1,88 @@
+//! Whose series a query is about: whether it can be narrowed down to one role's, and compared with the other's.
+
+use super::limits;
+use crate::manifest::check::Case;
+use crate::manifest::diagnostic::{Code, Diagnostic};
+use crate::manifest::measure::{Comparison, Labels, PrometheusQuery};
+use crate::manifest::promql::{Query, Selector};
+use crate::manifest::raw;
+
+/// How values may differ from stable's. `pointer` is where the check stands.
+pub(super) fn compared(case: &Case<'_>, pointer: &str, compared: Option<Comparison>) -> Vec<Diagnostic> {
+    let Some(Comparison { ratio, difference }) = compared else { return Vec::new() };
+    let each = [("ratio", ratio), ("difference", difference)].into_iter();
+    each.filter_map(|(key, these)| limits(case, &format!("{pointer}/comparedWithStable/{key}"), key, these?)).collect()
+}
+
+/// A query of the file's own.
+pub(super) fn check(
+    case: &Case<'_>,
+    pointer: &str,
+    asked: &PrometheusQuery,
+    compared: Option<Comparison>,
+) -> Vec<Diagnostic> {
+    let Some(labels) = &asked.labels else {
+        return compared.map(|_| unlabelled(case, pointer)).into_iter().collect();
+    };
+    let at = |key| format!("{pointer}/prometheus/{key}");
+    let telling = telling(case, &at("labels"), labels).into_iter();
+    telling.chain(readable(case, &at("query"), &asked.query, labels)).collect()
+}
+
+fn unlabelled(case: &Case<'_>, pointer: &str) -> Diagnostic {
+    let what = "nothing tells stable's series from the candidate's";
+    let at = format!("{pointer}/comparedWithStable");
+    case.error(&at, Code::CheckUseless, what, "labels beside the query")
+        .help("write labels: {pod: pod} below prometheus, with the label that holds the name of the pod")
+}
+
+/// A share in percent.
+pub(super) fn success_rate(case: &Case<'_>, pointer: &str, check: &raw::Check) -> Vec<Diagnostic> {
+    let share = check.min.filter(|min| min.get() > 0.0 && min.get() <= 1.0).map(|min| {
+        let what = format!("{min} % of the requests are enough, so almost all may fail");
+        case.error(&format!("{pointer}/min"), Code::CheckUseless, what, "percent, such as 99")
+    });
+    share.into_iter().chain(counted(case, pointer, "successRate")).collect()
+}
+
+/// What proxies count, where one stands before both versions and tells them apart.
+pub(super) fn counted(case: &Case<'_>, pointer: &str, key: &str) -> Vec<Diagnostic> {
+    let counts = case.spec.traffic.as_ref().is_some_and(|traffic| traffic.gateway_api.is_some());
+    let uncounted = (!counts).then(|| {
+        let what = "no proxy splits the requests here, so none counts those to the candidate";
+        case.error(&format!("{pointer}/{key}"), Code::RouterLimit, what, "traffic.gatewayAPI")
+            .help("else measure in the application: prometheus with a query of your own and labels: {pod: pod}")
+    });
+    uncounted.into_iter().collect()
+}
+
+/// Labels that tell one role from the other.
+fn telling(case: &Case<'_>, pointer: &str, labels: &Labels) -> Option<Diagnostic> {
+    if labels.telling().next().is_none() {
+        let what = "the namespace alone does not tell the candidate from stable";
+        return Some(case.error(pointer, Code::CheckUseless, what, "pod, service or workload too"));
+    }
+    labels.service.as_ref()?;
+    let shared = case.spec.traffic.as_ref().is_none_or(|traffic| traffic.gateway_api.is_none());
+    shared.then(|| {
+        let what = "with this router the candidate has no Service of its own";
+        case.error(&format!("{pointer}/service"), Code::RouterLimit, what, "pod or workload")
+    })
+}
+
+/// A query that can be read, selects series, and leaves it to tidegate which role's.
+fn readable(case: &Case<'_>, pointer: &str, query: &str, labels: &Labels) -> Option<Diagnostic> {
+    let read = match Query::parse(query) {
+        Ok(read) => read,
+        Err(why) => return Some(case.error(pointer, Code::CheckQuery, why.to_string(), "PromQL")),
+    };
+    if read.selectors().next().is_none() {
+        let what = "the query selects no series, so its values are nobody's";
+        return Some(case.error(pointer, Code::CheckQuery, what, "a metric"));
+    }
+    let chosen = |label: &str| read.selectors().flat_map(Selector::labels).any(|other| other == label);
+    let (key, label) = labels.telling().find(|(_, label)| chosen(label.as_str()))?;
+    let what = format!("the query chooses {} itself", label.as_str());
+    let expected = format!("a query without {}: labels.{key} adds the candidate's, or stable's", label.as_str());
+    Some(case.error(pointer, Code::CheckQuery, what, expected))
+}

@@ -1,0 +1,188 @@
+//! What a check measures: whose series, and against which limits.
+
+use super::desired::Bound;
+use super::ids::ProviderName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a check measures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Measure {
+    /// What a query yields.
+    Query(PrometheusQuery),
+    /// How many requests of a hundred are answered well.
+    SuccessRate(SuccessRate),
+    /// How long requests take, in milliseconds.
+    Latency(Latency),
+}
+
+impl Measure {
+    /// Who measures.
+    #[must_use]
+    pub fn provider(&self) -> &ProviderName {
+        match self {
+            Self::Query(PrometheusQuery { provider, .. })
+            | Self::SuccessRate(SuccessRate { provider, .. })
+            | Self::Latency(Latency { provider, .. }) => provider,
+        }
+    }
+}
+
+/// The share of requests that the server did not fail, in percent, as the proxy counts them: of each interval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SuccessRate {
+    /// The Prometheus, as the installation calls it.
+    pub provider: ProviderName,
+    /// Whose metrics it has.
+    pub proxy: Proxy,
+}
+
+/// How long requests take, in milliseconds, as the proxy measures it: of each interval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Latency {
+    /// The Prometheus, as the installation calls it.
+    pub provider: ProviderName,
+    /// Whose metrics it has.
+    pub proxy: Proxy,
+    /// So many requests of a hundred are at least as fast as the value.
+    #[serde(default = "percentile")]
+    #[schemars(range(min = 1, max = 99))]
+    pub percentile: u8,
+}
+
+fn percentile() -> u8 {
+    99
+}
+
+/// Who carries out the route, and counts requests by backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Proxy {
+    /// Contour, with Envoy.
+    Contour,
+    /// Istio: as the pods' sidecars count.
+    Istio,
+    /// Linkerd: as the pods' sidecars count.
+    Linkerd,
+    /// Traefik, from version 3.
+    Traefik,
+}
+
+/// A query to a Prometheus: one series.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PrometheusQuery {
+    /// The provider, as the installation calls it.
+    pub provider: ProviderName,
+    /// PromQL that yields one series.
+    #[schemars(extend("minLength" = 1, "maxLength" = 4096))]
+    pub query: String,
+    /// The labels that tell whose series they are. With them the query is asked of the candidate's series alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Labels")]
+    pub labels: Option<Labels>,
+}
+
+/// The names of the labels that tell the candidate's series from stable's: that of the namespace, and at least one other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Labels {
+    /// The label with the namespace.
+    #[serde(default = "namespace")]
+    pub namespace: LabelName,
+    /// The label with the name of the pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LabelName")]
+    pub pod: Option<LabelName>,
+    /// The label with the name of the Service. With the router `gatewayAPI` alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LabelName")]
+    pub service: Option<LabelName>,
+    /// The label with the name of the Deployment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LabelName")]
+    pub workload: Option<LabelName>,
+}
+
+fn namespace() -> LabelName {
+    LabelName("namespace".to_owned())
+}
+
+impl Labels {
+    /// Those that tell the roles apart, by their key in the file.
+    pub fn telling(&self) -> impl Iterator<Item = (&'static str, &LabelName)> {
+        let Self { namespace: _, pod, service, workload } = self;
+        let all = [("pod", pod), ("service", service), ("workload", workload)];
+        all.into_iter().filter_map(|(key, label)| Some((key, label.as_ref()?)))
+    }
+}
+
+/// The name of a label of series.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(extend("pattern" = "^[A-Za-z_][A-Za-z0-9_]*$", "maxLength" = 256))]
+pub struct LabelName(String);
+
+impl LabelName {
+    /// Its text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for LabelName {
+    type Error = &'static str;
+
+    fn try_from(name: String) -> Result<Self, &'static str> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let is_one = name.len() <= 256 && name.chars().all(fits) && name.starts_with(|c: char| !c.is_ascii_digit());
+        is_one
+            .then_some(Self(name))
+            .ok_or("the name of a label has letters, digits and _ alone, and starts with no digit")
+    }
+}
+
+/// How the candidate's values may differ from stable's at the same moments: all that is said has to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1))]
+pub struct Comparison {
+    /// The candidate's value divided by stable's. Where stable's is 0 or less there is no ratio, and nothing follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Limits")]
+    pub ratio: Option<Limits>,
+    /// The candidate's value less stable's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Limits")]
+    pub difference: Option<Limits>,
+}
+
+/// The limits of what is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(extend("minProperties" = 1))]
+pub struct Limits {
+    /// The largest value that is good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
+    pub max: Option<Bound>,
+    /// The smallest value that is good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
+    pub min: Option<Bound>,
+}
+
+impl Limits {
+    /// How a value is beyond them.
+    #[must_use]
+    pub fn exceeded(&self, value: f64) -> Option<String> {
+        match (self.min, self.max) {
+            (_, Some(max)) if value > max.get() => Some(format!("above {max}")),
+            (Some(min), _) if value < min.get() => Some(format!("below {min}")),
+            (_, _) => None,
+        }
+    }
+}

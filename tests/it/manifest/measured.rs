@@ -1,0 +1,150 @@
+//! Checks whose series tidegate chooses: what is wrong with them is told with its line.
+
+use crate::tree::{PODINFO, Tree, WORKER, codes};
+use tidegate::cli::validate::{Colour, Output, report};
+use tidegate::manifest::diagnostic::Code;
+
+/// The example, one phase of which has this check.
+fn with(path: &str, check: &str) -> Tree {
+    let expose = if path == PODINFO { "expose: {weight: 50}" } else { "expose: {weight: 25}" };
+    let mut tree = Tree::example();
+    tree.edit(
+        path,
+        &format!("{expose}\n      soak: 10s"),
+        &format!("{expose}\n      soak: 1h\n      checks: [errors]"),
+    );
+    tree.append(path, &format!("  checks:\n    errors:\n      {check}\n"));
+    tree
+}
+
+fn prometheus(labels: &str, query: &str, limits: &str) -> String {
+    format!("prometheus: {{provider: main, query: '{query}', labels: {labels}}}\n      {limits}")
+}
+
+const RATIO: &str = "comparedWithStable: {ratio: {max: 1.2}}";
+
+#[test]
+fn a_comparison_is_accepted_where_stable_serves() {
+    for (labels, limits) in [
+        ("{pod: pod}", RATIO),
+        (
+            "{namespace: ns, service: svc, workload: deployment}",
+            "comparedWithStable: {difference: {min: -1, max: 0.1}}",
+        ),
+        ("{pod: pod}", "max: 0.1"),
+        ("{pod: pod}", "max: 0.1\n      comparedWithStable: {ratio: {max: 2}, difference: {max: 0.1}}"),
+    ] {
+        let loaded = with(PODINFO, &prometheus(labels, "sum(rate(errors{namespace=\"shop\"}[1m]))", limits)).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), [], "{limits}: {:#?}", loaded.errors());
+    }
+}
+
+#[test]
+fn c_34_each_mistake_of_a_comparison_has_its_name() {
+    let wrong = [
+        (prometheus("{pod: pod}", "errors{", RATIO), Code::CheckQuery),
+        (prometheus("{pod: pod}", "vector(1)", RATIO), Code::CheckQuery),
+        (prometheus("{pod: pod}", "errors{pod=~\"a.*\"}", RATIO), Code::CheckQuery),
+        (prometheus("{namespace: ns}", "errors", RATIO), Code::CheckUseless),
+        (prometheus("{pod: pod}", "errors", "comparedWithStable: {ratio: {min: 2, max: 1}}"), Code::CheckUseless),
+        (prometheus("{pod: pod}", "errors", "comparedWithStable: {}"), Code::Schema),
+        (prometheus("{pod: pod}", "errors", "comparedWithStable: {ratio: {}}"), Code::Schema),
+        (prometheus("{pod: pod}", "errors", "comparedWithStable: {max: 1.2}"), Code::UnknownField),
+        (prometheus("{pod: \"a-b\"}", "errors", RATIO), Code::Schema),
+        (prometheus("{pod: pod, url: a}", "errors", RATIO), Code::UnknownField),
+        (prometheus("{pod: pod}", "errors", "interval: 1m"), Code::CheckUseless),
+        (format!("prometheus: {{provider: main, query: errors}}\n      {RATIO}"), Code::CheckUseless),
+        (format!("webhook: {{provider: main}}\n      {RATIO}"), Code::CheckUseless),
+    ];
+    for (check, wanted) in wrong {
+        let loaded = with(PODINFO, &check).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), [wanted], "{check}: {:#?}", loaded.errors());
+    }
+}
+
+/// Where all requests reach the candidate, there is nothing to compare with.
+#[test]
+fn a_comparison_with_a_stable_that_serves_nobody_is_refused() {
+    let mut tree = with(PODINFO, &prometheus("{pod: pod}", "errors", RATIO));
+    tree.edit(
+        PODINFO,
+        "expose: {weight: 100}\n      soak: 10s",
+        "expose: {weight: 100}\n      soak: 1h\n      checks: [errors]",
+    );
+    tree.edit(PODINFO, "promotion: {bake: 10s}", "promotion: {bake: 1h, checks: [errors]}");
+    assert_eq!(codes(&tree.load(), "shop/podinfo"), [Code::CheckUseless; 2]);
+    tree.edit(PODINFO, RATIO, "max: 1");
+    assert_eq!(codes(&tree.load(), "shop/podinfo"), []);
+}
+
+#[test]
+fn mistakes_of_comparisons_are_shown_with_their_lines() {
+    let shown = |tree: &Tree| report(&tree.load(), Output::Text, Colour::Never).text;
+    let mut promoted = with(PODINFO, &prometheus("{pod: pod}", "errors", RATIO));
+    promoted.edit(PODINFO, "promotion: {bake: 10s}", "promotion: {bake: 1h, checks: [errors]}");
+    let by_pods = with(WORKER, &prometheus("{service: service}", "errors", "max: 1"));
+    let texts = [
+        shown(&with(PODINFO, &prometheus("{pod: pod}", "sum(rate(errors{job=}[1m]))", RATIO))),
+        shown(&with(PODINFO, &prometheus("{pod: pod}", "errors{pod=~\"podinfo-.*\"}", RATIO))),
+        shown(&with(PODINFO, &format!("prometheus: {{provider: main, query: errors}}\n      {RATIO}"))),
+        shown(&promoted),
+        shown(&by_pods),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
+}
+
+const RATE: &str = "successRate: {provider: main, proxy: contour}\n      min: 99";
+const LATENCY: &str = "latency: {provider: main, proxy: istio, percentile: 95}\n      max: 500\n      comparedWithStable: {ratio: {max: 1.2}}";
+
+#[test]
+fn what_proxies_count_is_measured_where_one_splits_the_requests() {
+    for check in [RATE, LATENCY] {
+        let loaded = with(PODINFO, check).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), [], "{check}: {:#?}", loaded.errors());
+        assert_eq!(codes(&with(WORKER, check).load(), "shop/worker"), [Code::RouterLimit], "{check}");
+    }
+    let wrong = [
+        (RATE.replace("min: 99", "min: 0.99"), Code::CheckUseless),
+        (RATE.replace("min: 99", "interval: 1m"), Code::CheckUseless),
+        (RATE.replace("contour", "envoyGateway"), Code::Schema),
+        (RATE.replace(", proxy: contour", ""), Code::Schema),
+        (RATE.replace("contour}", "contour, url: 'https://evil.example'}"), Code::UnknownField),
+        (LATENCY.replace("95", "0.95"), Code::Schema),
+        (LATENCY.replace("95", "100"), Code::Schema),
+        (LATENCY.replace("max: 1.2", "min: 2, max: 1.2"), Code::CheckUseless),
+        (format!("{RATE}\n      webhook: {{provider: tester}}"), Code::Schema),
+        (format!("{RATE}\n      latency: {{provider: main, proxy: istio}}"), Code::Schema),
+    ];
+    for (check, wanted) in wrong {
+        let loaded = with(PODINFO, &check).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), [wanted], "{check}: {:#?}", loaded.errors());
+    }
+}
+
+#[test]
+fn mistakes_of_what_proxies_count_are_shown_with_their_lines() {
+    let shown = |tree: &Tree| report(&tree.load(), Output::Text, Colour::Never).text;
+    let texts = [
+        shown(&with(WORKER, RATE)),
+        shown(&with(PODINFO, &RATE.replace("min: 99", "min: 0.99"))),
+        shown(&with(PODINFO, &RATE.replace("contour", "envoyGateway"))),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
+}
+
+#[test]
+fn each_mistake_of_a_hook_has_its_name() {
+    for (hook, wanted) in [
+        ("{webhook: {provider: tester, metadata: {channel: shop}}}", None),
+        ("{webhook: {provider: tester}, events: [wentBack, ended]}", None),
+        ("{webhook: {provider: tester}, events: []}", Some(Code::Schema)),
+        ("{webhook: {provider: tester}, events: [ended, ended]}", Some(Code::Schema)),
+        ("{webhook: {provider: tester}, events: [paused]}", Some(Code::Schema)),
+        ("{webhook: {provider: tester, url: 'https://evil.example'}}", Some(Code::UnknownField)),
+        ("{events: [ended]}", Some(Code::Schema)),
+    ] {
+        let mut tree = Tree::example();
+        let loaded = tree.append(PODINFO, &format!("  hooks: {{chat: {hook}}}\n")).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), Vec::from_iter(wanted), "{hook}: {:#?}", loaded.errors());
+    }
+}
