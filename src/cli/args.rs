@@ -4,6 +4,7 @@ use super::completions::CompletionsArgs;
 use super::decide::{AbortArgs, ApproveArgs, RetryArgs, RollbackArgs, WordArgs};
 use super::demo::DemoArgs;
 use super::diff::DiffArgs;
+use super::import::ImportArgs;
 use super::man::ManArgs;
 use super::plan::PlanArgs;
 use super::run::RunArgs;
@@ -51,6 +52,7 @@ Write:
   validate     Check all files of a repository
   plan         Show what tidegate would do with these files
   schema       Print the JSON Schema of a kind
+  import       Make rollouts of what Flagger or Argo Rollouts read
 
 Serve:
   run          Run the controller
@@ -137,6 +139,7 @@ pub(super) struct RepositoryArgs {
 pub(super) enum Command {
     Run(RunArgs),
     Validate(ValidateArgs),
+    Import(ImportArgs),
     Plan(PlanArgs),
     Diff(DiffArgs),
     Status(StatusArgs),

@@ -11,6 +11,7 @@ mod decide;
 mod demo;
 mod diff;
 mod failure;
+pub mod import;
 mod live;
 mod man;
 mod plan;
@@ -87,6 +88,7 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
     match cli.command {
         Command::Run(args) => run::command(args, screen).await,
         Command::Validate(args) => validate::command(&args, screen),
+        Command::Import(args) => import::command(&args, screen),
         Command::Plan(args) => plan::command(args, screen).await,
         Command::Diff(args) => diff::command(args, screen).await,
         Command::Status(args) => status::command(args, screen).await,

@@ -12,6 +12,7 @@ mod budget;
 mod change;
 mod cluster;
 mod files;
+mod import;
 mod record;
 mod world;
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tidegate::cli::import::{self, Tool};
 use tidegate::manifest::files::RepoPath;
 use tidegate::manifest::{decision, installation, policy};
 use tidegate::plan::report::Reason;
@@ -147,6 +148,20 @@ fn the_reasons_are_those_of_the_planner() {
         let _ = writeln!(table, "| `{name}` | {} | {} | {hint} | {seen} |", reason.meaning(), reason.owner());
     }
     generated("docs/reasons.md", "reasons", &table);
+}
+
+#[test]
+fn fields_of_others_are_those_of_the_import() {
+    for (name, tool) in [("flagger", Tool::Flagger), ("argo", Tool::Argo)] {
+        let mut table = "| object | field | | |\n|---|---|---|---|\n".to_owned();
+        for (kind, path, fate, text) in import::lines(tool) {
+            // Both kinds of templates are one.
+            if kind != "ClusterAnalysisTemplate" {
+                let _ = writeln!(table, "| {kind} | `{path}` | {} | {text} |", fate.words());
+            }
+        }
+        generated("docs/migrating.md", name, &table);
+    }
 }
 
 /// Where the relative links of a page lead.

@@ -1,0 +1,229 @@
+//! Metrics and webhooks of a Canary.
+
+use super::fields::{BUILT_IN, HOOK};
+use super::{Canary, Router, Strategy, Used};
+use crate::cli::import::draft::{Check, Phase, Providers, TOO_MANY, number};
+use crate::cli::import::fields::{Fate, Notes};
+use crate::cli::import::input::{Document, Field};
+use crate::cli::import::query::{LONGEST, rendered};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Where Flagger asks if it is not told.
+const PROMETHEUS: &str = "http://prometheus:9090";
+
+impl Canary<'_> {
+    /// The names of the checks that judge each phase.
+    pub(super) fn checks(&mut self, providers: &mut Providers, used: &mut Used) -> Vec<String> {
+        if self.strategy == Strategy::Skipped {
+            return Vec::new();
+        }
+        let mut names = Vec::new();
+        let mut asked = false;
+        for metric in self.analysis("metrics").items() {
+            let inline = metric.get("query").is_there() && !metric.get("templateRef").is_there();
+            if let Some(name) = self.metric(&metric, providers, used) {
+                names.push(name);
+                asked |= inline;
+            }
+        }
+        if !asked {
+            self.notes.say(&self.spec("metricsServer"), Fate::NotNeeded, "no query that was imported asks it");
+        }
+        for hook in self.analysis("webhooks").items() {
+            if hook.get("type").text().unwrap_or("rollout") == "rollout" {
+                names.extend(self.webhook(&hook, providers));
+            }
+        }
+        names
+    }
+
+    fn metric(&mut self, metric: &Field<'_>, providers: &mut Providers, used: &mut Used) -> Option<String> {
+        if !self.has_room(metric) {
+            return None;
+        }
+        let name = metric.get("name").text().unwrap_or("metric");
+        let (query, url) = match (metric.get("templateRef"), metric.get("query")) {
+            (reference, query) if reference.is_there() => {
+                let text = "a metric with a templateRef takes the query from there";
+                self.notes.say(&query, Fate::NotNeeded, text);
+                self.template(metric, &reference, used)?
+            }
+            (_, query) if query.is_there() => {
+                let url = self.spec("metricsServer").text().unwrap_or(PROMETHEUS).to_owned();
+                (self.query(metric, query.text().unwrap_or_default())?, url)
+            }
+            (_, _) if ["request-success-rate", "request-duration"].contains(&name) => {
+                self.notes.say(metric, Fate::NotBuilt, BUILT_IN);
+                return None;
+            }
+            (_, _) => {
+                self.notes.odd(metric, "a query or a templateRef");
+                return None;
+            }
+        };
+        let mut bounds = Map::new();
+        self.bounds(metric, &mut bounds)?;
+        let provider = providers.named("prometheus", &url, "main");
+        let mut says = Map::from_iter([("prometheus".to_owned(), json!({"provider": provider, "query": query}))]);
+        says.append(&mut bounds);
+        Some(self.draft.check(name, Check { says, interval: self.interval, samples: 1 }))
+    }
+
+    /// Without a range the largest good value is `threshold`, which is 0 if it is not said.
+    fn bounds(&mut self, metric: &Field<'_>, says: &mut Map<String, Value>) -> Option<()> {
+        let (range, threshold) = (metric.get("thresholdRange"), metric.get("threshold"));
+        let bounds = if range.is_there() {
+            self.notes.say(&threshold, Fate::NotNeeded, "thresholdRange goes before it");
+            vec![("max", range.get("max")), ("min", range.get("min"))]
+        } else {
+            vec![("max", threshold.clone())]
+        };
+        for (bound, field) in &bounds {
+            match field.number().and_then(number) {
+                Some(value) => drop(says.insert((*bound).to_owned(), value)),
+                None => self.notes.odd(field, "a number"),
+            }
+        }
+        if !range.is_there() && !threshold.is_there() {
+            says.insert("max".to_owned(), 0.into());
+        }
+        let value = |bound: &str| says.get(bound).and_then(Value::as_f64);
+        match (value("min"), value("max")) {
+            (None, None) => self.notes.say(metric, Fate::NotUnderstood, "every value is good without a min or a max"),
+            (Some(min), Some(max)) if min > max => self.notes.odd(metric, "a min that is not above max"),
+            (Some(_), _) | (_, Some(_)) => return Some(()),
+        }
+        None
+    }
+
+    /// The query of the template that a metric refers to, and who answers it.
+    fn template(&mut self, metric: &Field<'_>, reference: &Field<'_>, used: &mut Used) -> Option<(String, String)> {
+        let name = reference.get("name").text().unwrap_or_default();
+        let namespace = reference.get("namespace").text().unwrap_or(&self.document.namespace);
+        let is_it = |d: &&Document| {
+            d.group() == super::GROUP && d.kind == "MetricTemplate" && d.name == name && d.namespace == namespace
+        };
+        let Some(template) = self.input.documents.iter().find(is_it) else {
+            let text = format!(
+                "the MetricTemplate {namespace}/{name} is not among the files: import it together with this one"
+            );
+            self.notes.say(metric, Fate::NotUnderstood, text);
+            return None;
+        };
+        let notes: &mut Notes = used.entry((namespace.to_owned(), name.to_owned())).or_default();
+        let kind = template.at("/spec/provider/type");
+        if !matches!(kind.text(), Some("prometheus") | None) {
+            let text = "providers other than Prometheus are not built; ask them by a webhook (docs/checks.md)";
+            notes.say(&template.at("/spec"), Fate::NotBuilt, text);
+            self.notes.say(metric, Fate::NotBuilt, text);
+            return None;
+        }
+        let url = template.at("/spec/provider/address").text().unwrap_or(PROMETHEUS).to_owned();
+        let query = template.at("/spec/query").text().unwrap_or_default();
+        Some((self.query(metric, query)?, url))
+    }
+
+    /// The query with what Flagger puts into it. The target is the new version's Deployment here.
+    fn query(&mut self, metric: &Field<'_>, query: &str) -> Option<String> {
+        let names = |field: &str| self.spec(field).text().unwrap_or(&self.draft.target).to_owned();
+        let mut known = BTreeMap::from([
+            ("name".to_owned(), self.document.name.clone()),
+            ("namespace".to_owned(), self.draft.namespace.clone()),
+            ("target".to_owned(), candidate(&self.draft.target)),
+            ("service".to_owned(), self.service()),
+            ("ingress".to_owned(), names("ingressRef/name")),
+            ("route".to_owned(), names("routeRef/name")),
+            ("interval".to_owned(), metric.get("interval").text().unwrap_or("1m").to_owned()),
+        ]);
+        for (key, value) in metric.get("templateVariables").entries() {
+            known.insert(format!("variables.{key}"), value.words().unwrap_or_default());
+        }
+        match rendered(query, &known) {
+            Ok(query) => return Some(query),
+            Err(what) => {
+                let text = format!(
+                    "its query is not imported: {what}; a query has at most {LONGEST} characters, and knows name, namespace, \
+                                    target, service, ingress, route, interval and variables.NAME"
+                );
+                self.notes.say(metric, Fate::NotUnderstood, text);
+            }
+        }
+        None
+    }
+
+    /// A webhook that judges.
+    fn webhook(&mut self, hook: &Field<'_>, providers: &mut Providers) -> Option<String> {
+        let call = self.has_room(hook).then(|| call(hook, providers, &mut self.notes))??;
+        let says = Map::from_iter([("webhook".to_owned(), call)]);
+        let name = hook.get("name").text().unwrap_or("webhook");
+        Some(self.draft.check(name, Check { says, interval: self.interval, samples: 1 }))
+    }
+
+    /// Whether there is room for one more check; if not, that is said of what would be one.
+    fn has_room(&mut self, field: &Field<'_>) -> bool {
+        let room = !self.draft.is_full();
+        if !room {
+            self.notes.say(field, Fate::NotBuilt, TOO_MANY);
+        }
+        room
+    }
+
+    /// Webhooks that are neither asked at each interval nor hold a step.
+    pub(super) fn hooks(&mut self, providers: &mut Providers) {
+        let mut names = Vec::new();
+        for hook in self.analysis("webhooks").items() {
+            match hook.get("type").text().unwrap_or("rollout") {
+                "rollout" | "confirm-rollout" | "confirm-promotion" | super::TRAFFIC_INCREASE => {}
+                "pre-rollout" if self.router == Router::Replicas => {
+                    self.notes.say(
+                        &hook,
+                        Fate::NotBuilt,
+                        "by pods nobody can try the new version before users meet it",
+                    );
+                }
+                "pre-rollout" => names.extend(self.webhook(&hook, providers)),
+                "post-rollout" | "event" => self.notes.say(&hook, Fate::NotBuilt, HOOK),
+                "rollback" => {
+                    let text =
+                        "nobody is asked whether to go back: tidegate abort says so, or a check that answers bad";
+                    self.notes.say(&hook, Fate::DoneOtherwise, text);
+                }
+                _ => self.notes.odd(&hook, "a type that Flagger has"),
+            }
+        }
+        if names.is_empty() {
+            return;
+        }
+        let expose = Map::from_iter([("preview".to_owned(), json!("fullSize"))]);
+        let before =
+            Phase { wish: "pre-rollout".to_owned(), expose, soak: self.interval, checks: names, ..Phase::default() };
+        self.draft.phases.insert(0, before);
+    }
+}
+
+/// How a webhook is asked.
+pub(super) fn call(hook: &Field<'_>, providers: &mut Providers, notes: &mut Notes) -> Option<Value> {
+    let Some(url) = hook.get("url").text().filter(|url| !url.is_empty()) else {
+        notes.odd(hook, "a url");
+        return None;
+    };
+    let provider = providers.named("webhook", url, hook.get("name").text().unwrap_or("webhook"));
+    let mut metadata = Map::new();
+    for (key, value) in hook.get("metadata").entries() {
+        match value.words().filter(|text| text.chars().count() <= 1_024 && metadata.len() < 32) {
+            Some(text) => drop(metadata.insert(key.to_owned(), text.into())),
+            None => notes.odd(&value, "at most 32 texts of at most 1024 characters"),
+        }
+    }
+    let mut call = json!({"provider": provider});
+    if !metadata.is_empty() {
+        call["metadata"] = metadata.into();
+    }
+    Some(call)
+}
+
+/// The Deployment of the new version while it is one.
+fn candidate(target: &str) -> String {
+    format!("{target}-canary")
+}

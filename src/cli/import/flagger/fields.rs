@@ -1,0 +1,171 @@
+//! Every field of Flagger's objects (flagger.app/v1beta1), and what becomes of it. What is said here holds unless the import says
+//! something else of a single field.
+
+use crate::cli::import::fields::Fate::{Differs, DoneOtherwise, Imported, NotBuilt, NotNeeded};
+use crate::cli::import::fields::Row;
+
+/// What is being built; each stands here once, to be changed when it is there.
+pub(super) const ROUTER: &str =
+    "there is no router for it yet; imported as gatewayAPI, which most meshes and ingress controllers understand too";
+pub(super) const BUILT_IN: &str =
+    "checks without a query are not built yet: write the query of your mesh as a check (docs/checks.md)";
+pub(super) const HOOK: &str =
+    "webhooks that are only told something are not built yet; Events and metrics tell it (docs/operations.md)";
+const ALERTS: &str = "messages to chats are not built yet; Events, metrics and the chart's alarms tell of a rollout (docs/operations.md)";
+const AFFINITY: &str =
+    "no cookie is set; who shall stay with the new version is let in by headers or cookies of their own";
+const MESH: &str = "say it in an object of your mesh, beside the rollout's; it is not tied to the two versions here";
+const COPY: &str = "the Service of the new version is a copy of the Service itself, with its labels and annotations";
+const ROUTE: &str = "the HTTPRoute";
+const SERVICE: &str = "the Service";
+
+/// A Canary.
+pub(super) const CANARY: &[Row] = &[
+    ("spec.provider", Imported, "spec.traffic: which router it is"),
+    ("spec.metricsServer", Imported, "spec.providers of the Installation"),
+    ("spec.targetRef.apiVersion", NotNeeded, "the kind says it"),
+    ("spec.targetRef.kind", Imported, "spec.target.kind"),
+    ("spec.targetRef.name", Imported, "spec.target.name"),
+    (
+        "spec.autoscalerRef.apiVersion",
+        DoneOtherwise,
+        "an autoscaler is one of the manifests; the new version has none of its own",
+    ),
+    (
+        "spec.autoscalerRef.kind",
+        DoneOtherwise,
+        "an autoscaler is one of the manifests; the new version has none of its own",
+    ),
+    ("spec.autoscalerRef.name", DoneOtherwise, "an autoscaler is one of the manifests: put it beside the rollout"),
+    (
+        "spec.autoscalerRef.primaryScalerQueries",
+        NotNeeded,
+        "stable keeps its names, so its autoscaler keeps its queries",
+    ),
+    ("spec.autoscalerRef.primaryScalerReplicas", NotNeeded, "stable keeps its names and its autoscaler: say it there"),
+    ("spec.ingressRef", NotBuilt, ROUTER),
+    ("spec.routeRef", NotBuilt, ROUTER),
+    ("spec.upstreamRef", NotBuilt, ROUTER),
+    ("spec.progressDeadlineSeconds", Imported, "spec.progressDeadline"),
+    ("spec.skipAnalysis", Imported, "no phases"),
+    (
+        "spec.revertOnDeletion",
+        DoneOtherwise,
+        "stable keeps its names and its size, so that nothing has to be turned back at the end",
+    ),
+    ("spec.suspend", Imported, "spec.suspend"),
+    ("spec.service.name", Imported, "spec.traffic: the Service"),
+    ("spec.service.port", Imported, SERVICE),
+    ("spec.service.portName", Imported, SERVICE),
+    ("spec.service.targetPort", Imported, SERVICE),
+    ("spec.service.appProtocol", Imported, SERVICE),
+    ("spec.service.trafficDistribution", Imported, SERVICE),
+    ("spec.service.headless", Imported, SERVICE),
+    ("spec.service.portDiscovery", DoneOtherwise, "ports are not looked up: write those of the pods into the Service"),
+    ("spec.service.apex.labels", Imported, SERVICE),
+    ("spec.service.apex.annotations", Imported, SERVICE),
+    ("spec.service.primary", NotNeeded, "stable is reached by the Service itself; there is none of its own"),
+    ("spec.service.canary", DoneOtherwise, COPY),
+    ("spec.service.unmanagedMetadata", NotNeeded, "fields that Git does not say are left to whoever sets them"),
+    ("spec.service.timeout", Imported, ROUTE),
+    ("spec.service.backendTimeout", Imported, ROUTE),
+    ("spec.service.gatewayRefs", Imported, ROUTE),
+    ("spec.service.hosts", Imported, ROUTE),
+    ("spec.service.match", Imported, ROUTE),
+    ("spec.service.rewrite.uri", Imported, ROUTE),
+    ("spec.service.rewrite.authority", Imported, ROUTE),
+    ("spec.service.rewrite.type", Imported, ROUTE),
+    ("spec.service.headers.request", Imported, ROUTE),
+    ("spec.service.headers.response", Imported, ROUTE),
+    ("spec.service.mirror", Imported, ROUTE),
+    ("spec.service.gateways", NotBuilt, "gateways of Istio; name one of the Gateway API in the HTTPRoute's parentRefs"),
+    ("spec.service.delegation", NotBuilt, "for Istio's VirtualServices alone"),
+    ("spec.service.trafficPolicy", DoneOtherwise, MESH),
+    ("spec.service.retries", DoneOtherwise, MESH),
+    ("spec.service.corsPolicy", DoneOtherwise, MESH),
+    ("spec.service.meshName", NotBuilt, "App Mesh is not supported"),
+    ("spec.service.backends", NotBuilt, "App Mesh is not supported"),
+    ("spec.canaryAnalysis", NotNeeded, "spec.analysis goes before this old name of it"),
+    ("spec.analysis.interval", Imported, "the soak of each phase, and the interval of each check"),
+    ("spec.analysis.iterations", Imported, "the soak: so many intervals"),
+    (
+        "spec.analysis.threshold",
+        DoneOtherwise,
+        "failed checks are not counted over the analysis: the first value out of bounds takes the version \
+      back. A check allows more with failureLimit, in each phase anew",
+    ),
+    ("spec.analysis.maxWeight", Imported, "the last weight of the ramp"),
+    ("spec.analysis.stepWeight", Imported, "the step of the ramp"),
+    ("spec.analysis.stepWeights", Imported, "the weights of the ramp"),
+    (
+        "spec.analysis.stepWeightPromotion",
+        NotBuilt,
+        "a promotion moves all requests at once, and keeps the old version at full size for \
+      promotion.bake",
+    ),
+    ("spec.analysis.canaryReadyThreshold", NotBuilt, "all pods of the new version have to be ready"),
+    ("spec.analysis.primaryReadyThreshold", NotBuilt, "all pods of the stable version have to be ready"),
+    ("spec.analysis.mirror", Imported, "expose.mirror"),
+    ("spec.analysis.mirrorWeight", Imported, "expose.mirror"),
+    ("spec.analysis.match", Imported, "expose.headers"),
+    ("spec.analysis.sessionAffinity", NotBuilt, AFFINITY),
+    ("spec.analysis.metrics[].name", Imported, "the name of the check"),
+    ("spec.analysis.metrics[].interval", Imported, "the range in the query"),
+    ("spec.analysis.metrics[].threshold", Imported, "max of the check"),
+    ("spec.analysis.metrics[].thresholdRange.min", Imported, "min of the check"),
+    ("spec.analysis.metrics[].thresholdRange.max", Imported, "max of the check"),
+    (
+        "spec.analysis.metrics[].query",
+        Imported,
+        "the query of the check, which names the pods of the new version itself",
+    ),
+    ("spec.analysis.metrics[].templateRef.apiVersion", NotNeeded, "the name says it"),
+    ("spec.analysis.metrics[].templateRef.kind", NotNeeded, "the name says it"),
+    ("spec.analysis.metrics[].templateRef.name", Imported, "the query of the check"),
+    ("spec.analysis.metrics[].templateRef.namespace", Imported, "the query of the check"),
+    ("spec.analysis.metrics[].templateVariables", Imported, "the query of the check"),
+    ("spec.analysis.alerts", NotBuilt, ALERTS),
+    ("spec.analysis.webhooks[].name", Imported, "the name of the check and of its provider"),
+    ("spec.analysis.webhooks[].type", Imported, "where the webhook stands"),
+    (
+        "spec.analysis.webhooks[].url",
+        Differs,
+        "spec.providers of the Installation. It is asked with another body, and answers with a verdict as \
+      JSON; HTTP 200 alone says nothing (docs/checks.md)",
+    ),
+    ("spec.analysis.webhooks[].metadata", Imported, "the metadata of the webhook"),
+    (
+        "spec.analysis.webhooks[].timeout",
+        DoneOtherwise,
+        "an answer takes 10 s at most; what takes longer answers hold, and is asked again",
+    ),
+    ("spec.analysis.webhooks[].retries", DoneOtherwise, "no answer says nothing about the version, and is asked again"),
+    ("spec.analysis.webhooks[].muteAlert", NotNeeded, "webhooks make no alerts"),
+    (
+        "spec.analysis.webhooks[].disableTLS",
+        NotBuilt,
+        "certificates are always verified: give the controller the authority that signed it",
+    ),
+];
+
+/// A MetricTemplate.
+pub(super) const METRIC_TEMPLATE: &[Row] = &[
+    ("spec.provider.type", Imported, "prometheus of the check"),
+    ("spec.provider.address", Imported, "spec.providers of the Installation"),
+    ("spec.provider.secretRef", DoneOtherwise, "credentialsFile of the provider in the Installation"),
+    ("spec.provider.headers", NotBuilt, "no headers are sent but those of credentialsFile"),
+    (
+        "spec.provider.region",
+        NotBuilt,
+        "providers other than Prometheus are not built; ask them by a webhook (docs/checks.md)",
+    ),
+    (
+        "spec.provider.insecureSkipVerify",
+        NotBuilt,
+        "certificates are always verified: give the controller the authority that signed it",
+    ),
+    ("spec.query", Imported, "the query of each check that refers to it"),
+];
+
+/// An AlertProvider.
+pub(super) const ALERT_PROVIDER: &[Row] = &[("spec", NotBuilt, ALERTS)];
