@@ -11,6 +11,7 @@ mod failures;
 mod journeys;
 mod late;
 mod manifests;
+mod primary;
 mod promise;
 mod words;
 mod world;
