@@ -9,7 +9,7 @@ use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef};
 use crate::record::posture::Posture;
 use crate::record::state::RoleName;
 use crate::target::compare::{self, Difference};
-use crate::target::inplace::{self, RenderError};
+use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
 use crate::target::owned;
 use serde_json::{Value, json};
@@ -133,7 +133,7 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, Re
                 continue;
             }
         }
-        let wanted = rendered.plain.as_ref().filter(|plain| has_all(plain, live)).unwrap_or(&rendered.object);
+        let wanted = nearer(rendered, live);
         match (ask(context, wanted, rendered.role), live) {
             (Reply::Asked(need), _) => needs.push(need),
             (Reply::Wait(wait), _) => waits.push(wait),
@@ -160,10 +160,11 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, Re
     Ok(if waits.is_empty() { Sight::Clear } else { Sight::Wait(waits, needs) })
 }
 
-/// Whether live is, or may be, as the manifests say where the layout makes something else of them: what was there without a
-/// rollout is equal too.
-fn has_all(plain: &Object, live: Option<&Object>) -> bool {
-    live.is_some_and(|live| compare::differs(plain, live).is_empty())
+/// What a live object is held against. Where the layout makes something else of what the manifests say, both are equal to it: what
+/// was there without a rollout, and what another has left behind.
+fn nearer<'r>(rendered: &'r Rendered, live: Option<&Object>) -> &'r Object {
+    let far = |object: &Object| live.map_or(0, |live| compare::differs(object, live).len());
+    rendered.plain.as_ref().filter(|plain| far(plain) < far(&rendered.object)).unwrap_or(&rendered.object)
 }
 
 /// What an answer to a dry run means for a plan.

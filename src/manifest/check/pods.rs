@@ -228,16 +228,24 @@ fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Find
         .extend(services.filter(|item| matches_plain(item.object.at("/spec/selector"), candidate)).map(overlap));
     let others = case.of_kind(Kind::Deployment).filter(|item| item.object.reference() != target.object.reference());
     findings.errors.extend(others.filter(|item| matches(item.object.at("/spec/selector"), candidate)).map(overlap));
-    for item in case.of_kind(Kind::PodDisruptionBudget) {
+    findings.warnings.extend(uncovered(case, key, &own, &copy));
+}
+
+/// Budgets that cover the pods that the manifests ask for, and not those of their copy.
+fn uncovered(case: &Case<'_>, key: &str, own: &Labels, copy: &Labels) -> Vec<Diagnostic> {
+    let (covered, other) =
+        if is_primary(case) { ("the candidate's", "stable's") } else { ("stable's", "the candidate's") };
+    let budgets = case.of_kind(Kind::PodDisruptionBudget);
+    let half = budgets.filter(|item| {
         let selector = item.object.at("/spec/selector");
-        if matches(selector, &own) && !matches(selector, &copy) {
-            let (covered, other) =
-                if is_primary(case) { ("the candidate's", "stable's") } else { ("stable's", "the candidate's") };
-            let found = format!("this budget covers {covered} pods and will not cover {other}");
-            let expected = format!("a selector without the label {key}, if both are meant");
-            findings.warnings.push(item.error("/spec/selector", Code::NotCovered, found, expected));
-        }
-    }
+        matches(selector, own) && !matches(selector, copy)
+    });
+    half.map(|item| {
+        let found = format!("this budget covers {covered} pods and will not cover {other}");
+        let expected = format!("a selector without the label {key}, if both are meant");
+        item.error("/spec/selector", Code::NotCovered, found, expected)
+    })
+    .collect()
 }
 
 /// A Service that is switched from one version to the other asks for the label that they differ in.
