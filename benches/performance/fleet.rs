@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tidegate::manifest::desired::Rollout;
 use tidegate::plan::draft::RecordChange;
 use tidegate::reconcile::source::View;
-use tidegate::record::posture::{Posture, Role, Size, Split};
+use tidegate::record::posture::{Naming, Posture, Role, Size, Split};
 use tidegate::record::state::{ClusterState, Phase, Promoted, Rest, RolloutState, Source, Time, Writer};
 use tidegate::record::store::API_VERSION;
 use tidegate::record::unknown::Unknown;
@@ -137,7 +137,7 @@ pub(crate) fn now() -> Time {
 pub(crate) fn steady(view: &View, rollout: &Rollout, seq: u64) -> RolloutState {
     let Rollout { id, path, set, .. } = rollout;
     let role = Role { set: set.id.clone(), size: Size::Declared, pods: None };
-    let posture = Posture { stable: role, candidate: None, split: Split::stable() };
+    let posture = Posture { stable: role, candidate: None, split: Split::stable(), naming: Naming::default() };
     let writer = writer();
     let cluster = ClusterState { uid: writer.cluster_uid.clone(), posture, inventory: Vec::new() };
     let (run, at) = (tidegate::manifest::ids::RunId::zero(), now());

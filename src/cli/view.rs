@@ -8,6 +8,7 @@ use crate::manifest::ids::{InstanceName, RolloutId};
 use crate::manifest::load::Rejected;
 use crate::plan::procedure::{self, Roles, Stage, Step};
 use crate::plan::report::Reason;
+use crate::record::posture::Naming;
 use crate::record::state::{Phase, Pull, Rest, RolloutState, Run, Standing, Stop, Time};
 use crate::record::text::{exposure, plain, since};
 use serde::{Serialize, Serializer};
@@ -297,7 +298,7 @@ pub(super) fn steps(state: &RolloutState, plan: Option<&Plan>) -> Vec<Step> {
         return Vec::new();
     }
     // Labels and sizes differ from the controller's; names, gates and soaks do not depend on them.
-    procedure::forward(plan, run.route, &Roles::of(run, None, 0))
+    procedure::forward(plan, run.route, &Roles::of(run, None, 0, Naming::of(plan)))
 }
 
 /// All that a rollout waits on, as far as the repository tells.

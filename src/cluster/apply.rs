@@ -4,7 +4,7 @@ use super::client::Cluster;
 use super::{migrate, request};
 use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef};
 use crate::plan::action::{Action, Class, Expects, Verb};
-use crate::plan::adopt::CLIENT_SIDE;
+use crate::plan::adopt::{CLIENT_SIDE, FLAGGER};
 use crate::rules::{Rule, holds};
 use crate::target::live::Outcome;
 use serde_json::{Value, json};
@@ -178,12 +178,12 @@ fn held_by_finalizers(target: &ObjectRef, answer: Value) -> Option<Box<Object>> 
 }
 
 /// Whether fields that another manager owns may be taken from it: if it stands for a person's client-side tool, whose
-/// fields become ours anyway; on the way back, where nothing that a hand did may be in the way; else only if each is a
+/// fields become ours anyway, or for Flagger, whose Canary is gone by then; on the way back, where nothing that a hand did may be in the way; else only if each is a
 /// mark of ours or one that a posture is made of, since there what Git says is the most that may be (design §6). Anything
 /// else is a `FieldConflict` for people.
 #[must_use]
 pub fn may_force(class: Class, object: &Object, manager: &str, fields: &[String]) -> bool {
-    if manager.split(", ").all(|manager| CLIENT_SIDE.contains(&manager)) {
+    if manager.split(", ").all(|manager| manager == FLAGGER || CLIENT_SIDE.contains(&manager)) {
         return true;
     }
     let posture: &[&str] = match object.reference().kind {
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn only_the_posture_and_our_marks_are_forced_and_what_a_persons_tool_owns() {
-        let rows: [(Kind, &str, &[&str], bool); 17] = [
+        let rows: [(Kind, &str, &[&str], bool); 19] = [
             (Kind::HttpRoute, "hand", &[".spec.rules"], true),
             (Kind::Deployment, "hand", &[".spec.replicas"], true),
             (Kind::Service, "hand", &[".spec.selector"], true),
@@ -342,6 +342,8 @@ mod tests {
             (Kind::ConfigMap, "hand", &[".metadata.annotations.tidegate.io/owner"], false),
             (Kind::ConfigMap, "hand", &[".metadata.annotations.not-tidegate.io/seq"], false),
             (Kind::ConfigMap, "kubectl-edit", &[".data.a"], true),
+            (Kind::Deployment, "flagger", &[".spec.template.spec.containers"], true),
+            (Kind::Deployment, "flagger, hand", &[".spec.template.spec.containers"], false),
             (Kind::HttpRoute, "kubectl-client-side-apply, kubectl-edit", &[".spec.parentRefs", ".spec.rules"], true),
             (Kind::ConfigMap, "kubectl-edit, hand", &[".data.a"], false),
         ];

@@ -6,6 +6,7 @@ mod fields;
 mod measured;
 mod phases;
 mod pods;
+mod primary;
 mod route;
 mod scale;
 
@@ -21,8 +22,10 @@ pub(super) use scale::scaled;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// What the candidate's copies are called beside stable's (design §7, layout `inPlace`).
+/// What the names of the candidate's copies end in (design §7).
 const SUFFIX: &str = "-canary";
+/// What the names of stable's copies end in, with the layout `primary`.
+const PRIMARY: &str = "-primary";
 
 /// A rollout's file of the right shape, and the objects of its set as far as they could be read.
 pub(super) struct Case<'a> {
@@ -113,6 +116,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     };
     scale::check(case, target, findings);
     pods::check(case, target, findings);
+    findings.errors.extend(primary::check(case, target));
     findings.errors.extend(route::check(case));
 }
 

@@ -100,6 +100,9 @@ pub enum Layout {
     /// Stable keeps its names; the candidate's objects get `-canary` and exist only during a run.
     #[default]
     InPlace,
+    /// As Flagger does it: stable's objects are copies, `<name>-primary`; the target is the candidate, and has no pods
+    /// while no run is open. With `gatewayAPI` only.
+    Primary,
 }
 
 /// How requests are split between stable and candidate.

@@ -62,6 +62,8 @@ codes! {
     Schema,
     /// A field that does not exist.
     UnknownField,
+    /// Something that the layout of the target does not go together with.
+    LayoutLimit,
     /// A phase that exposes no more than the phase before it.
     PhasesGoDown,
     /// A phase whose name is reserved or used twice.

@@ -1,6 +1,7 @@
 //! First sight: what may be created, what may be taken over, and what is somebody else's (design §6).
 
 use super::context::Context;
+use super::converge;
 use super::evidence::{Need, Question};
 use super::report::{Reason, Wait};
 use crate::manifest::canonical::canonical;
@@ -8,7 +9,7 @@ use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef};
 use crate::record::posture::Posture;
 use crate::record::state::RoleName;
 use crate::target::compare::{self, Difference};
-use crate::target::inplace::{self, RenderError};
+use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
 use crate::target::owned;
 use serde_json::{Value, json};
@@ -24,6 +25,10 @@ pub const CLIENT_SIDE: [&str; 6] = [
     // What the API server calls everything that was there before managed fields were.
     "before-first-apply",
 ];
+
+/// The field manager of Flagger. What is its Canary's is not taken over ([`claimed_by_others`]); what it has left behind is,
+/// field by field as we write it, and what it wrote beside that stays.
+pub const FLAGGER: &str = "flagger";
 
 /// Annotations by which other appliers claim an object, with who that is and how to hand over.
 const APPLIER_ANNOTATIONS: [(&str, &str, &str); 3] = [
@@ -74,6 +79,11 @@ fn foreign_applier(live: &Object) -> Option<(&'static str, &'static str)> {
     if let Some((_, applier, advice)) = annotated.or(labelled) {
         return Some((applier, advice));
     }
+    let owners = live.at("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
+    let mut kinds = owners.filter_map(|owner| owner.get("apiVersion")?.as_str());
+    if kinds.any(|api| api.starts_with("flagger.app/")) {
+        return Some(("Flagger", "scale Flagger to 0, then: kubectl delete canary NAME --cascade=orphan"));
+    }
     let managers = managers(live);
     let known = APPLIER_MANAGERS.iter().find(|(name, _)| managers.contains(name));
     known.map(|(_, applier)| (*applier, "stop applying it there, then remove its entry from metadata.managedFields"))
@@ -107,12 +117,13 @@ pub enum Sight {
 /// When the posture cannot be rendered.
 pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, RenderError> {
     let (mut waits, mut needs, mut differing) = (Vec::new(), Vec::new(), Vec::new());
-    for (reference, rendered) in inplace::render(posture, &context.facts())? {
+    let all = inplace::render(posture, &context.facts())?;
+    for (reference, rendered) in &all {
         if context.live.missing.contains(&reference.kind) {
             waits.push(Wait::new(Reason::CrdMissing, format!("the cluster does not serve {}", reference.kind)));
             continue;
         }
-        let live = context.live.get(&reference);
+        let live = context.live.get(reference);
         if let Some(live) = live {
             if context.is_ours(live) {
                 continue;
@@ -122,17 +133,21 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, Re
                 continue;
             }
         }
-        match (ask(context, &rendered.object, RoleName::Stable), live) {
+        let wanted = nearer(rendered, live);
+        match (ask(context, wanted, rendered.role), live) {
             (Reply::Asked(need), _) => needs.push(need),
             (Reply::Wait(wait), _) => waits.push(wait),
             (Reply::Refused(why), _) => return Ok(Sight::Refused(why)),
             (Reply::Allowed(result), Some(live)) => {
                 differing.extend(changes(&result, live));
-                differing.extend(surplus(&rendered.object, live));
+                differing.extend(surplus(wanted, live));
             }
             (Reply::Allowed(_), None) => {}
         }
     }
+    let candidate = all.into_iter().filter(|(_, rendered)| rendered.role == RoleName::Candidate);
+    let candidate = candidate.map(|(reference, rendered)| (reference, rendered.object)).collect();
+    waits.extend(converge::overlapping(context, &candidate));
     // Only once all is known: what is shown would change with each answer.
     let asked = !needs.is_empty() || waits.iter().any(|wait| wait.reason == Reason::Evidence);
     if !differing.is_empty() && !asked {
@@ -143,6 +158,13 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, Re
         waits.push(Wait::new(Reason::Evidence, format!("{} server-side dry runs are on their way", needs.len())));
     }
     Ok(if waits.is_empty() { Sight::Clear } else { Sight::Wait(waits, needs) })
+}
+
+/// What a live object is held against. Where the layout makes something else of what the manifests say, both are equal to it: what
+/// was there without a rollout, and what another has left behind.
+fn nearer<'r>(rendered: &'r Rendered, live: Option<&Object>) -> &'r Object {
+    let far = |object: &Object| live.map_or(0, |live| compare::differs(object, live).len());
+    rendered.plain.as_ref().filter(|plain| far(plain) < far(&rendered.object)).unwrap_or(&rendered.object)
 }
 
 /// What an answer to a dry run means for a plan.

@@ -239,11 +239,14 @@ pub fn end(draft: &mut Draft<'_>, run: &Run, turn: &Turn) {
     let now = draft.now();
     history::end_run(&mut draft.state, outcome_of(turn.then), &turn.why, now);
     draft.plan = None;
-    let phase = match turn.then {
-        Then::Failed => Phase::Failed { why: turn.why.clone(), since: now, standing: Standing::Stable },
-        Then::Reverted | Then::Aborted | Then::NextRun => Phase::Steady { how: Rest::Reverted, since: now },
-        Then::Terminating => Phase::Terminating { since: now },
-    };
-    let word = outcome_of(turn.then);
-    draft.enter(phase, format!("run {} ended: {word:?}: {}", run.id, turn.why));
+    let what = format!("run {} ended: {:?}: {}", run.id, outcome_of(turn.then), turn.why);
+    match turn.then {
+        Then::Failed => {
+            draft.enter(Phase::Failed { why: turn.why.clone(), since: now, standing: Standing::Stable }, what);
+        }
+        Then::Reverted | Then::Aborted | Then::NextRun => {
+            draft.enter(Phase::Steady { how: Rest::Reverted, since: now }, what);
+        }
+        Then::Terminating => draft.leave(&what),
+    }
 }

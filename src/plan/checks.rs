@@ -9,7 +9,8 @@ use crate::analysis::sides::{Side, Sides};
 use crate::manifest::desired::{Check, Criterion, OnNoData, Plan, Router};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Namespace, ObjectName};
-use crate::record::state::{Run, Stop, Time};
+use crate::record::posture::Naming;
+use crate::record::state::{RoleName, Run, Stop, Time};
 use crate::record::text::plain;
 use crate::target::layout::suffixed;
 use std::collections::BTreeMap;
@@ -46,11 +47,7 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         return measured;
     }
     let since = exposed + Span::from_secs(procedure::settle(plan, step)).delta();
-    let Some(sides) = sides(plan, &draft.input.id.namespace) else {
-        let why = format!("{}: the name {} leaves no room for the candidate's", step.name, plan.target.name);
-        measured.waits.extend((!step.checks.is_empty()).then(|| Wait::new(Reason::Inconclusive, why)));
-        return measured;
-    };
+    let sides = sides(plan, &draft.input.id.namespace);
     let about = draft.about(run, &step.name);
     let subject = Subject { about: &about, sides: &sides, since };
     for name in &step.checks {
@@ -98,7 +95,7 @@ fn one(draft: &Draft<'_>, measured: &mut Measured, subject: Subject<'_>, name: &
 /// What the checks of a plan ask a Prometheus about the candidate, by their names.
 #[must_use]
 pub fn queries(plan: &Plan, namespace: &Namespace) -> BTreeMap<CheckName, String> {
-    let Some(sides) = sides(plan, namespace) else { return BTreeMap::new() };
+    let sides = sides(plan, namespace);
     let asked = plan.checks.iter().filter_map(|(name, check)| match &check.criterion {
         Criterion::Prometheus(bounds) => {
             let query = proxy::query(&bounds.measure, check.interval, namespace, &sides.candidate);
@@ -110,14 +107,17 @@ pub fn queries(plan: &Plan, namespace: &Namespace) -> BTreeMap<CheckName, String
 }
 
 /// How the objects of both roles are called.
-fn sides(plan: &Plan, namespace: &Namespace) -> Option<Sides> {
+fn sides(plan: &Plan, namespace: &Namespace) -> Sides {
     let service = plan.traffic.as_ref().and_then(|traffic| match &traffic.router {
         Router::GatewayApi { service, .. } => Some(service),
         // Requests reach both through the same Service.
         Router::Replicas { .. } | Router::Service { .. } => None,
     });
-    let side = |name: fn(&ObjectName) -> Option<ObjectName>| {
-        Some(Side { workload: name(&plan.target.name)?, service: service.and_then(name) })
-    };
-    Some(Sides { namespace: namespace.clone(), candidate: side(suffixed)?, stable: side(|name| Some(name.clone()))? })
+    let naming = Naming::of(plan);
+    let side = |role, service: Option<ObjectName>| Side { workload: naming.workload(role, &plan.target.name), service };
+    Sides {
+        namespace: namespace.clone(),
+        candidate: side(RoleName::Candidate, service.and_then(suffixed)),
+        stable: side(RoleName::Stable, service.cloned()),
+    }
 }

@@ -5,7 +5,7 @@ use super::input::Input;
 use crate::manifest::desired::{Plan, Router, Set};
 use crate::manifest::ids::{ClusterName, Namespace, ObjectName, SetId};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
-use crate::record::posture::{Posture, PostureDigest, Split};
+use crate::record::posture::{Naming, Posture, PostureDigest, Split};
 use crate::record::state::{Owned, RoleName, Time};
 use crate::target::compare;
 use crate::target::inplace::Facts;
@@ -26,6 +26,8 @@ pub struct Context<'a> {
     pub live: &'a LiveState,
     /// Which cluster.
     pub cluster: &'a ClusterName,
+    /// What the objects of both roles are called.
+    pub naming: &'a Naming,
     /// The set that was stable when the run started.
     pub base: &'a SetId,
     /// Stable's pods when the run entered *prepare*.
@@ -78,18 +80,10 @@ impl<'a> Context<'a> {
         ObjectRef { kind, namespace: self.namespace().clone(), name: name.clone() }
     }
 
-    /// The stable Deployment.
+    /// The Deployment of a role.
     #[must_use]
-    pub fn target(&self) -> ObjectRef {
-        self.object(Kind::Deployment, &self.plan.target.name)
-    }
-
-    /// The candidate's Deployment.
-    #[must_use]
-    pub fn candidate_deployment(&self) -> ObjectRef {
-        let target = self.target();
-        let name = layout::copy_name(&target).unwrap_or_else(|_| target.name.clone());
-        ObjectRef { name, ..target }
+    pub fn workload(&self, role: RoleName) -> ObjectRef {
+        self.object(Kind::Deployment, &self.naming.workload(role, &self.plan.target.name))
     }
 
     /// Where the traffic room looks.
@@ -138,6 +132,13 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn lists(&self, live: &Object) -> bool {
         self.inventory.iter().any(|owned| owned.is(live))
+    }
+
+    /// Whether an object of that name is a copy that we make, and none that people wrote.
+    #[must_use]
+    pub fn copies(&self, reference: &ObjectRef) -> bool {
+        let mut sets = self.input.sets.values();
+        sets.clone().any(|set| layout::copies(set, reference)) && !sets.any(|set| set.objects.contains_key(reference))
     }
 
     /// Whether one of the pinned sets gives something that name.

@@ -74,7 +74,7 @@ pub fn converge(
     if (!holds(Rule::RetireLast) && pass.delete()) || pass.front() {
         return Ok(pass.out);
     }
-    if pass.await_route() || pass.delete() {
+    if pass.await_route() || pass.rest() || pass.delete() {
         return Ok(pass.out);
     }
     pass.out.reached = true;
@@ -106,12 +106,7 @@ impl Pass<'_> {
             let objects = self.rendered.iter().filter(|(_, r)| r.role == RoleName::Candidate);
             let objects = objects.map(|(k, r)| (k.clone(), r.object.clone())).collect();
             let context = self.context;
-            for found in overlap::overlap(context.live, &objects, context.plan, context.namespace()) {
-                if let Overlap::Selects(by) = found {
-                    let why = format!("{by} also selects the candidate's pods; make its selector narrower");
-                    self.out.waits.push(Wait::new(Reason::SelectorOverlap, why));
-                }
-            }
+            self.out.waits.extend(overlapping(context, &objects));
         }
         !self.out.waits.is_empty()
     }
@@ -144,8 +139,12 @@ impl Pass<'_> {
 
     /// Copies, Services of the candidate, workloads at their sizes.
     fn build(&mut self) -> bool {
+        let posture = self.posture;
         for kind in [Kind::ConfigMap, Kind::ServiceAccount, Kind::Service, Kind::Deployment] {
-            self.write_kind(kind, |rendered| kind != Kind::Service || rendered.role == RoleName::Candidate);
+            self.write_kind(kind, |rendered| match rendered.role {
+                RoleName::Candidate => !rests(posture, rendered),
+                RoleName::Stable => kind != Kind::Service,
+            });
         }
         self.write_kind(Kind::HorizontalPodAutoscaler, |_| true);
         self.write_kind(Kind::PodDisruptionBudget, |_| true);
@@ -158,13 +157,13 @@ impl Pass<'_> {
         if !holds(Rule::Ready) {
             return false;
         }
-        let target = self.context.target();
         if stable_first == StableFirst::Yes {
-            self.require_ready(&target, RoleName::Stable);
+            let stable = self.context.workload(RoleName::Stable);
+            self.require_ready(&stable, RoleName::Stable);
         }
         let given_back = self.posture.split.is_stable() && self.hands_back();
         if self.posture.candidate.is_some() && !given_back {
-            let candidate = self.context.candidate_deployment();
+            let candidate = self.context.workload(RoleName::Candidate);
             self.require_ready(&candidate, RoleName::Candidate);
             self.require_endpoints(&candidate);
         }
@@ -218,6 +217,28 @@ impl Pass<'_> {
         !self.out.waits.is_empty()
     }
 
+    /// What the candidate keeps without a run loses its pods, and with them what they read; so may a copy that goes for good.
+    /// Whoever came in by the Service has to be led elsewhere by then (requirement C-1).
+    fn rest(&mut self) -> bool {
+        let (context, posture) = (self.context, self.posture);
+        let pods = |workload: &Object| workload.int("/spec/replicas") != Some(0);
+        let left = context.live.get(&context.workload(RoleName::Candidate)).is_some_and(pods);
+        if let Some(service) = context.naming.switched().filter(|_| posture.candidate.is_none() && left)
+            && let Some(pod) = workload::lagging(context.live, context.namespace(), service)
+        {
+            let why = format!("Service {service} still leads to pod {pod}, which it does not ask for any more");
+            self.out.waits.push(Wait::new(Reason::Writing, why));
+            return true;
+        }
+        for kind in [Kind::Deployment, Kind::ConfigMap] {
+            self.write_kind(kind, |rendered| rests(posture, rendered));
+            if self.busy() {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Removes what is ours and no longer rendered: referrers before referents.
     fn delete(&mut self) -> bool {
         let context = self.context;
@@ -233,14 +254,14 @@ impl Pass<'_> {
             );
             self.out.drifted.push(Wait::new(Reason::Drifted, why));
         }
-        let of_stable = surplus.iter().filter(|o| role_of(o) == RoleName::Stable).count();
-        if of_stable > context.input.policy.max_deletions {
+        let of_people = surplus.iter().filter(|o| !context.copies(o.reference())).count();
+        if of_people > context.input.policy.max_deletions {
             let why = format!(
-                "{of_stable} objects would be deleted, the policy allows {}",
+                "{of_people} objects would be deleted, the policy allows {}",
                 context.input.policy.max_deletions
             );
             self.out.waits.push(Wait::new(Reason::TooManyDeletions, why));
-            surplus.retain(|o| role_of(o) == RoleName::Candidate);
+            surplus.retain(|o| context.copies(o.reference()));
         }
         let Some(last) = surplus.iter().map(|o| o.reference().kind).max_by_key(|k| order_of(*k)) else { return false };
         for live in surplus.into_iter().filter(|o| o.reference().kind == last) {
@@ -295,7 +316,9 @@ impl Pass<'_> {
             return;
         };
         let digest = compare::applied_digest(&rendered.object);
-        let applied = self.context.is_ours(live) && live.annotation(APPLIED) == Some(digest.as_str());
+        let applied = self.context.is_ours(live)
+            && live.annotation(APPLIED) == Some(digest.as_str())
+            && role_of(live) == rendered.role;
         let mark_changes = live.annotation(RETREATED) != self.context.mark;
         let fenced = self.context.fence.is_some_and(|fence| seq_of(live, self.context.manager) < fence);
         let differences = compare::differs(&rendered.object, live);
@@ -402,6 +425,27 @@ impl Pass<'_> {
         self.out.waits.push(Wait::new(reason, message).since(answer.at).until(again));
         self.context.input.now < again
     }
+}
+
+/// Whether an object is one that the candidate keeps while no run is open. Its Service exposes nothing, and comes first.
+fn rests(posture: &Posture, rendered: &Rendered) -> bool {
+    let lasting = rendered.object.reference().kind != Kind::Service;
+    rendered.role == RoleName::Candidate && posture.candidate.is_none() && lasting
+}
+
+/// What else in the namespace selects the pods of these objects of the candidate.
+pub fn overlapping<'a>(
+    context: &Context<'a>,
+    objects: &BTreeMap<ObjectRef, Object>,
+) -> impl Iterator<Item = Wait> + use<'a> {
+    let Context { live, plan, naming, .. } = *context;
+    overlap::overlap(live, objects, plan, naming, context.namespace()).into_iter().filter_map(|found| match found {
+        Overlap::Selects(by) => {
+            let why = format!("{by} also selects the candidate's pods; make its selector narrower");
+            Some(Wait::new(Reason::SelectorOverlap, why))
+        }
+        Overlap::Uncovered(_) => None,
+    })
 }
 
 /// Why the route is not in force, if it is not.

@@ -12,7 +12,7 @@ use crate::analysis::judge::Inquiry;
 use crate::manifest::desired::{Plan, Rollout};
 use crate::manifest::ids::{CommitId, SetId, StepName};
 use crate::manifest::object::Object;
-use crate::record::posture::Posture;
+use crate::record::posture::{Naming, Posture, Split};
 use crate::record::state::{ClusterState, Condition, Owned, Phase, RolloutState, Run, Time};
 use crate::target::layout;
 use crate::target::live::LiveState;
@@ -75,6 +75,8 @@ pub struct Draft<'a> {
     before: Option<RolloutState>,
     /// The plan of the open run.
     pub plan: Option<Arc<Plan>>,
+    /// What the objects of both roles are called: as recorded, or as main wants it where nothing is recorded yet.
+    pub naming: Naming,
     /// What happened, for the commit's subject.
     what: Vec<String>,
     /// Nothing of the rollout is left: its record ends, for this reason.
@@ -108,9 +110,11 @@ impl<'a> Draft<'a> {
         state: RolloutState,
         plan: Option<Arc<Plan>>,
     ) -> Self {
+        let recorded = state.clusters.get(&input.me.cluster).map(|cluster| cluster.posture.naming.clone());
         Self {
             input,
             live,
+            naming: recorded.unwrap_or_default(),
             state,
             before,
             plan,
@@ -161,6 +165,15 @@ impl<'a> Draft<'a> {
         self.wake(self.now());
     }
 
+    /// The rollout left main. Where stable's objects are copies, what the manifests say is brought back first.
+    pub fn leave(&mut self, what: &str) {
+        if let (Some(posture), Naming::Primary(names)) = (self.posture().cloned(), &self.naming) {
+            let naming = Naming::Leaving(names.clone());
+            self.allow(Posture { stable: posture.stable, candidate: None, split: Split::stable(), naming });
+        }
+        self.enter(Phase::Terminating { since: self.now() }, what);
+    }
+
     /// What main wants, if it can be used.
     #[must_use]
     pub fn wanted(&self) -> Option<&'a Arc<Rollout>> {
@@ -178,6 +191,7 @@ impl<'a> Draft<'a> {
 
     /// Sets what the record lets this cluster be.
     pub fn allow(&mut self, posture: Posture) {
+        self.naming = posture.naming.clone();
         let uid = self.live.cluster_uid.clone();
         let inventory =
             self.state.clusters.get(&self.input.me.cluster).map(|c| c.inventory.clone()).unwrap_or_default();
@@ -188,7 +202,7 @@ impl<'a> Draft<'a> {
     #[must_use]
     pub fn roles(&self, run: &Run) -> Roles {
         let baseline = run.baseline.get(&self.input.me.cluster).copied().unwrap_or(0);
-        Roles::of(run, self.state.promoted.as_ref(), baseline)
+        Roles::of(run, self.state.promoted.as_ref(), baseline, self.naming.clone())
     }
 
     /// What a webhook is asked about.
@@ -214,6 +228,7 @@ impl<'a> Draft<'a> {
         Context {
             input: self.input,
             plan,
+            naming: &self.naming,
             live: self.live,
             cluster: &self.input.me.cluster,
             base: run.map(|r| &r.from).or(stable_set).unwrap_or_else(|| fallback_set(self)),

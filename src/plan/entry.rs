@@ -71,7 +71,8 @@ fn dry_runs(draft: &mut Draft<'_>, plan: &Plan, run: &Run, steps: &[Step]) -> Re
     let context = draft.context(plan, None, None);
     let promoted = steps.iter().find(|s| s.name.as_str() == "promote").map(|s| s.posture.stable.clone());
     let stable = promoted.unwrap_or(Role { set: run.to.clone(), size: Size::Declared, pods: None });
-    let mut postures = vec![Posture { stable, candidate: None, split: Split::stable() }];
+    let naming = draft.naming.clone();
+    let mut postures = vec![Posture { stable, candidate: None, split: Split::stable(), naming }];
     postures.extend(steps.first().filter(|_| run.route != Route::Plain).map(|s| s.posture.clone()));
     for (i, posture) in postures.iter().enumerate() {
         let rendered = inplace::render(posture, &context.facts()).map_err(|e| e.to_string())?;

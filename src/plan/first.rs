@@ -9,8 +9,8 @@ use crate::manifest::desired::Rollout;
 use crate::manifest::ids::RunId;
 use crate::manifest::object::{Kind, PODS};
 use crate::record::history;
-use crate::record::posture::{Posture, Role, Size, Split};
-use crate::record::state::{Clock, Outcome, Phase, Promoted, Rest, RolloutState, Source, Standing};
+use crate::record::posture::{Naming, Posture, Role, Size, Split};
+use crate::record::state::{Clock, Outcome, Phase, Promoted, Rest, RoleName, RolloutState, Source, Standing};
 use crate::record::unknown::Unknown;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -46,18 +46,20 @@ pub fn blank(input: &Input, rollout: &Rollout) -> RolloutState {
 
 /// Stable as main wants it. Pods that carry the label of an earlier promotion keep it: adoption restarts none.
 fn posture_of(draft: &Draft<'_>, rollout: &Rollout) -> Posture {
-    let target = draft.live.find(Kind::Deployment, &draft.input.id.namespace, &rollout.plan.target.name);
+    let naming = Naming::of(&rollout.plan);
+    let workload = naming.workload(RoleName::Stable, &rollout.plan.target.name);
+    let workload = draft.live.find(Kind::Deployment, &draft.input.id.namespace, &workload);
     let label =
-        target.and_then(|target| target.at("/spec/template/metadata/labels")?.get(PODS)?.as_str()?.parse().ok());
+        workload.and_then(|workload| workload.at("/spec/template/metadata/labels")?.get(PODS)?.as_str()?.parse().ok());
     let stable = Role { set: rollout.set.id.clone(), size: Size::Declared, pods: label };
-    Posture { stable, candidate: None, split: Split::stable() }
+    Posture { stable, candidate: None, split: Split::stable(), naming }
 }
 
 /// Brings stable up; no gates but freeze, suspend and brake.
 pub fn initialize(draft: &mut Draft<'_>) {
     let Desired::Wanted(rollout) = &draft.input.desired else {
         if let Desired::Gone = draft.input.desired {
-            draft.enter(Phase::Terminating { since: draft.now() }, "removed from main");
+            draft.leave("removed from main");
         }
         return;
     };
@@ -80,6 +82,7 @@ enum Ours {
 }
 
 fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: Ours) {
+    draft.naming = posture.naming.clone();
     let mut waits = super::entry::barred(draft);
     if ours == Ours::Lost {
         // Nothing else may hide that the record is lost: neither what bars a step nor what the API server says.

@@ -76,7 +76,7 @@ pub fn manner(step: &Step, stop: &Stop) -> Manner<'static> {
 
 /// Why a run goes back at once.
 fn no_endpoint(context: &Context<'_>) -> &'static str {
-    if context.live.get(&context.candidate_deployment()).is_none() {
+    if context.live.get(&context.workload(RoleName::Candidate)).is_none() {
         return "the candidate's Deployment was deleted";
     }
     "the candidate has no ready endpoint left"
@@ -300,7 +300,7 @@ pub fn enter(draft: &mut Draft<'_>, run: &Run, step: &Step, what: String) {
 /// Records stable's pods at the run's first step, and renders that step with them.
 fn with_baseline(draft: &mut Draft<'_>, run: &Run, name: &StepName) -> Option<Posture> {
     let plan = draft.plan.clone()?;
-    let baseline = inplace::live_stable(&draft.context(&plan, None, None).facts());
+    let baseline = inplace::live_stable(&draft.naming, &draft.context(&plan, None, None).facts());
     let cluster = draft.input.me.cluster.clone();
     draft.state.run.as_mut()?.baseline.insert(cluster, baseline);
     let run = draft.state.run.clone().unwrap_or_else(|| run.clone());

@@ -13,13 +13,17 @@ use crate::manifest::desired::{Plan, Revert, Rollout, Set};
 use crate::manifest::ids::RunId;
 use crate::record::branches::{Asks, Head};
 use crate::record::history::{self, RunOf};
-use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::posture::{Names, Naming, Posture, Role, Size, Split};
 use crate::record::state::{Outcome, Phase, Promoted, Pull, Refused, Route, Run};
 use crate::rules::{Rule, holds};
 use std::sync::Arc;
 
 /// Steady, or failed with stable serving.
 pub fn idle(draft: &mut Draft<'_>, asked: &Asked) {
+    if let Some(wait) = renamed(draft) {
+        draft.waits.push(wait);
+        return;
+    }
     if let Some(named) = &asked.rollback
         && roll_back(draft, named)
     {
@@ -27,11 +31,27 @@ pub fn idle(draft: &mut Draft<'_>, asked: &Asked) {
     }
     match &draft.input.desired {
         Desired::Wanted(rollout) => wanted(draft, &rollout.clone()),
-        Desired::Gone => {
-            draft.enter(Phase::Terminating { since: draft.now() }, "removed from main; its objects stay");
-        }
+        Desired::Gone => draft.leave("removed from main; its objects stay"),
         Desired::Rejected(_) | Desired::Unreadable(_) => {}
     }
+}
+
+/// Why what main wants cannot be done to what is there: everything would have to be called otherwise.
+fn renamed(draft: &Draft<'_>) -> Option<Wait> {
+    let rollout = draft.wanted().filter(|_| draft.state.promoted.is_some())?;
+    if Naming::of(&rollout.plan) == draft.naming {
+        return None;
+    }
+    let why = match &draft.naming {
+        Naming::Primary(Names { target, service }) => {
+            format!(
+                "target.layout is primary, for the target {target} and the Service {service}, as long as the rollout exists"
+            )
+        }
+        Naming::InPlace | Naming::Leaving(_) => "target.layout is inPlace as long as the rollout exists".to_owned(),
+    };
+    let act = "undo that change; or take the rollout's file off main, wait until it is gone, and add it again";
+    Some(Wait::new(Reason::Rejected, why).act(act))
 }
 
 /// What keeps the objects at rest from being as they should.
@@ -90,7 +110,7 @@ fn recover(draft: &mut Draft<'_>, promoted: &Promoted) {
 /// A direct change re-pins the stable set in the commit that records it.
 fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &str) {
     let stable = Role { set: rollout.set.id.clone(), size: Size::Declared, pods: promoted.label.clone() };
-    draft.allow(Posture { stable, candidate: None, split: Split::stable() });
+    draft.allow(Posture { stable, candidate: None, split: Split::stable(), naming: draft.naming.clone() });
     draft.state.promoted = Some(Promoted {
         set: rollout.set.id.clone(),
         revision: rollout.set.revision.clone(),

@@ -154,7 +154,7 @@ fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: &words::Asked) {
 /// What the record, once it says so, wants done in the cluster now.
 fn due(draft: &Draft<'_>) -> Vec<Action> {
     if let Phase::Terminating { .. } = draft.state.phase {
-        return terminate::strip(draft);
+        return terminate::due(draft);
     }
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return Vec::new() };
     let how = match &draft.state.phase {

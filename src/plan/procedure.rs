@@ -5,7 +5,7 @@ use crate::gate::approval;
 use crate::manifest::desired::{Expose, Gates, Plan, Preview, Router};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, StepName};
-use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::posture::{Naming, Posture, Role, Size, Split};
 use crate::record::state::{Clock, Phase, Promoted, Route, Run, Stop, Time};
 use crate::rules::{Rule, holds};
 
@@ -58,13 +58,15 @@ pub struct Roles {
     pub new: Role,
     /// Stable's pods when the run entered *prepare*.
     pub baseline: u32,
+    /// What their objects are called.
+    pub naming: Naming,
 }
 
 impl Roles {
     /// Both roles of an open run, as its postures name them. `promoted` is what the record calls promoted: the old version,
     /// and from *retire* on the new one.
     #[must_use]
-    pub fn of(run: &Run, promoted: Option<&Promoted>, baseline: u32) -> Self {
+    pub fn of(run: &Run, promoted: Option<&Promoted>, baseline: u32, naming: Naming) -> Self {
         let old = promoted.filter(|p| p.set == run.from).and_then(|p| p.label.clone());
         // Equal pods keep the label that they have, so that no pod restarts.
         let same = promoted.filter(|p| run.route == Route::Plain && p.pods == run.pods);
@@ -73,7 +75,12 @@ impl Roles {
             old: Role { set: run.from.clone(), size: Size::Declared, pods: old },
             new: Role { set: run.to.clone(), size: Size::Declared, pods: new },
             baseline,
+            naming,
         }
+    }
+
+    fn posture(&self, stable: Role, candidate: Option<Role>, split: Split) -> Posture {
+        Posture { stable, candidate, split, naming: self.naming.clone() }
     }
 
     fn stable(&self, role: &Role) -> Role {
@@ -96,7 +103,7 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let shifted = steps.last().map_or_else(Split::stable, |s| s.posture.split.clone());
     steps.push(Step {
         name: StepName::fixed("promote"),
-        posture: Posture { stable: roles.stable(&roles.new), candidate: candidate(Percent::ALL), split: shifted },
+        posture: roles.posture(roles.stable(&roles.new), candidate(Percent::ALL), shifted),
         before: if route == Route::Plain { plan.promotion.before.clone() } else { Gates::default() },
         soak: Span::ZERO,
         checks: Vec::new(),
@@ -104,11 +111,7 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     });
     let back_on_stable = Step {
         name: StepName::fixed("return"),
-        posture: Posture {
-            stable: roles.stable(&roles.new),
-            candidate: candidate(Percent::ALL),
-            split: Split::stable(),
-        },
+        posture: roles.posture(roles.stable(&roles.new), candidate(Percent::ALL), Split::stable()),
         before: Gates::default(),
         soak: drain(plan, route),
         checks: Vec::new(),
@@ -117,7 +120,7 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     steps.extend(Some(back_on_stable).filter(|_| holds(Rule::RetireLast)));
     steps.push(Step {
         name: StepName::fixed("retire"),
-        posture: Posture { stable: roles.new.clone(), candidate: None, split: Split::stable() },
+        posture: roles.posture(roles.new.clone(), None, Split::stable()),
         before: Gates::default(),
         soak: Span::ZERO,
         checks: Vec::new(),
@@ -131,7 +134,7 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let phases = if route == Route::Rollback { &[][..] } else { &plan.phases[..] };
     let step = |name, share: Percent, split: &Split, before: Gates, stay: (Span, &[CheckName]), stage| Step {
         name,
-        posture: Posture { stable: roles.stable(&roles.old), candidate: roles.candidate(share), split: split.clone() },
+        posture: roles.posture(roles.stable(&roles.old), roles.candidate(share), split.clone()),
         before,
         soak: stay.0,
         checks: stay.1.to_vec(),
@@ -186,7 +189,7 @@ pub fn back(plan: &Plan, route: Route, roles: &Roles) -> [Step; 2] {
     [
         Step {
             name: StepName::fixed("return"),
-            posture: Posture { stable: roles.stable(&roles.old), candidate, split: Split::stable() },
+            posture: roles.posture(roles.stable(&roles.old), candidate, Split::stable()),
             before: Gates::default(),
             soak: drain(plan, route),
             checks: Vec::new(),
@@ -194,7 +197,7 @@ pub fn back(plan: &Plan, route: Route, roles: &Roles) -> [Step; 2] {
         },
         Step {
             name: StepName::fixed("retire"),
-            posture: Posture { stable: roles.old.clone(), candidate: None, split: Split::stable() },
+            posture: roles.posture(roles.old.clone(), None, Split::stable()),
             before: Gates::default(),
             soak: Span::ZERO,
             checks: Vec::new(),

@@ -7,7 +7,7 @@ use super::report::{Reason, Wait};
 use crate::manifest::ids::{Percent, RunId};
 use crate::manifest::object::{Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::{Posture, Role, Split};
-use crate::record::state::Run;
+use crate::record::state::{RoleName, Run};
 use crate::rules::{Rule, holds};
 use crate::target::compare;
 use crate::target::inplace::{self, RenderError, Rendered};
@@ -68,18 +68,21 @@ pub fn marked_knowingly(context: &Context<'_>, run: &Run) -> bool {
 pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retreat {
     let mark = mark(run, why);
     let mut out = Retreat::default();
-    let (stable, known) = match stable_objects(context, old) {
-        Ok(stable) => (stable, true),
+    let (at_rest, known) = match objects_at_rest(context, old) {
+        Ok(at_rest) => (at_rest, true),
         Err(error) => {
             out.waits.push(Wait::new(Reason::RecordUnreadable, error.to_string()));
             (BTreeMap::new(), false)
         }
     };
+    let (stable, kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        at_rest.into_iter().partition(|(_, rendered)| rendered.role == RoleName::Stable);
     let to_mark = overwritten(context, &stable, run);
     // Where the old version is not known, what the run has overwritten cannot be put back.
     let restored =
         restore(context, &stable, &to_mark, &mark, &mut out) && (known || context.stable == Stable::Untouched);
-    let serves = restored && stable_serves(context, context.live.get(&context.target()), exposure::ready(context));
+    let workload = context.live.get(&context.workload(RoleName::Stable));
+    let serves = restored && stable_serves(context, workload, exposure::ready(context));
     let marks = out.actions.len();
     let lowered = lower(context, run, &mark, serves, &mut out);
     let promote_may_follow = exposure::live_split(context).map_or(true, |split| split.weight == Percent::ALL);
@@ -88,9 +91,10 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
         // are sent past stable the mark comes first: a paused leader may be about to overwrite what traffic goes back to.
         out.actions.rotate_left(marks);
     }
-    out.seen = lowered && restored && known && to_mark.iter().all(|r| is_marked(context, r, run));
+    out.actions.extend(kept.keys().filter_map(|reference| mark_kept(context, reference, run, &mark)));
+    out.seen = lowered && restored && known && to_mark.iter().chain(kept.keys()).all(|r| is_marked(context, r, run));
     if out.actions.is_empty() && !out.seen && out.waits.is_empty() {
-        let stable = context.live.get(&context.target()).map(|target| workload::readiness(target, context.live));
+        let stable = workload.map(|stable| workload::readiness(stable, context.live));
         let missing = match stable {
             Some(Readiness::NotReady { why, .. }) => format!(": {why}"),
             Some(Readiness::Ready) | None => String::new(),
@@ -101,23 +105,34 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     out
 }
 
-/// Stable's objects at rest, as the old version has them.
-fn stable_objects(context: &Context<'_>, old: &Role) -> Result<BTreeMap<ObjectRef, Rendered>, RenderError> {
-    let posture = Posture { stable: old.clone(), candidate: None, split: Split::stable() };
+/// All objects at rest, as the old version has them.
+fn objects_at_rest(context: &Context<'_>, old: &Role) -> Result<BTreeMap<ObjectRef, Rendered>, RenderError> {
+    let naming = context.naming.clone();
+    let posture = Posture { stable: old.clone(), candidate: None, split: Split::stable(), naming };
     inplace::render(&posture, &context.facts())
+}
+
+/// What the candidate keeps when its run is over stays as it is while traffic may be there, and takes the mark: where it was never
+/// written, a paused leader's write to it would still be taken when the run has ended.
+fn mark_kept(context: &Context<'_>, reference: &ObjectRef, run: &Run, mark: &str) -> Option<Action> {
+    let live = context.live.get(reference).filter(|_| !is_marked(context, reference, run))?;
+    let object = Box::new(exposure::retreated(context, live, mark));
+    let verb = Verb::Apply { object, expects: exactly(Some(live)) };
+    Some(context.action(Class::Retreat, None, verb, format!("{reference}: mark")))
 }
 
 /// The stable objects that the run's promote would overwrite, or has; and those that somebody deleted meanwhile.
 fn overwritten(context: &Context<'_>, stable: &BTreeMap<ObjectRef, Rendered>, run: &Run) -> Vec<ObjectRef> {
     let carriers = exposure::carriers(context);
     let new = Role { set: run.to.clone(), size: crate::record::posture::Size::Declared, pods: Some(run.pods.clone()) };
-    let new = stable_objects(context, &new).unwrap_or_default();
+    let new = objects_at_rest(context, &new).unwrap_or_default();
+    let workload = context.workload(RoleName::Stable);
     stable
         .iter()
         .filter(|(reference, _)| !carriers.contains(reference) && !context.live.missing.contains(&reference.kind))
         .filter(|(reference, old)| {
             let differs = new.get(reference).is_none_or(|new| new.object != old.object);
-            differs || **reference == context.target() || context.live.get(reference).is_none()
+            differs || **reference == workload || context.live.get(reference).is_none()
         })
         .map(|(reference, _)| reference.clone())
         .collect()

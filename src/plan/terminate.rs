@@ -2,17 +2,20 @@
 
 use super::action::{Action, Class, Verb};
 use super::context::exactly;
+use super::converge::Converged;
 use super::draft::{Draft, RolloutPlan};
 use super::exposure;
+use super::first;
 use super::input::Input;
 use super::planner;
 use super::report::{Reason, Wait};
 use crate::gate::{BrakeWord, approval};
-use crate::manifest::desired::Router;
+use crate::manifest::desired::{Layout, OnFailure, Plan, Promotion, Router, Target, TargetKind};
+use crate::manifest::duration::Span;
 use crate::manifest::ids::{ObjectName, Percent, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::record::branches::{Asks, Head};
-use crate::record::posture::Posture;
+use crate::record::posture::{Naming, Posture};
 use crate::record::state::Phase;
 use crate::target::layout::{SUFFIX, pod_labels, suffixed};
 use crate::target::live::LiveState;
@@ -20,16 +23,60 @@ use crate::target::selector::serves;
 use crate::target::{compare, owned};
 use crate::traffic::{self, Seen, View};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The manifest is gone: objects stay, our marks go, then the record (design §13.10). A rollout that comes back meanwhile is
 /// taken over after that, as at first sight.
 pub fn terminate(draft: &mut Draft<'_>) {
+    if let Some((posture, converged)) = restored(draft) {
+        if converged.reached {
+            draft.allow(Posture { naming: Naming::InPlace, ..posture });
+            draft.note("all is as the manifests say");
+            draft.wake(draft.now());
+            return;
+        }
+        if converged.unlisted {
+            draft.take_inventory();
+            draft.note("inventory");
+        }
+        draft.waits.extend(converged.waits);
+        return;
+    }
     if released(draft).next().is_none() {
         draft.removed = Some("released: removed from main, its objects stay".to_owned());
     } else {
         draft.waits.push(Wait::new(Reason::Writing, "our marks are being taken off its objects"));
     }
+}
+
+/// How far live is from what the manifests say, where the record wants that: the target has its pods back and the Service
+/// leads to them before the copies go (requirement C-35).
+fn restored(draft: &Draft<'_>) -> Option<(Posture, Converged)> {
+    let posture = draft.posture()?.clone();
+    let Naming::Leaving(names) = &posture.naming else { return None };
+    let target = Target { kind: TargetKind::Deployment, name: names.target.clone(), layout: Layout::Primary };
+    let converged = draft.converge(&unrouted(target), &posture, first::BRINGING_UP);
+    Some((posture, converged))
+}
+
+/// A rollout that left main: no run of it starts, and its route says what the manifests say.
+fn unrouted(target: Target) -> Plan {
+    Plan {
+        target,
+        traffic: None,
+        phases: Vec::new(),
+        promotion: Promotion::default(),
+        on_failure: OnFailure::default(),
+        progress_deadline: Span::ZERO,
+        checks: BTreeMap::new(),
+        hooks: BTreeMap::new(),
+    }
+}
+
+/// What a rollout that left main wants done: what the manifests say is brought back, then our marks go.
+#[must_use]
+pub fn due(draft: &Draft<'_>) -> Vec<Action> {
+    restored(draft).map_or_else(|| strip(draft), |(_, converged)| converged.actions)
 }
 
 /// What carries our marks by our own writes, cut down to what we own of it. A mark that others own as well stays with them.
@@ -42,8 +89,7 @@ fn released<'a>(draft: &'a Draft<'_>) -> impl Iterator<Item = (&'a Object, Objec
 }
 
 /// Takes our marks off everything that is ours.
-#[must_use]
-pub fn strip(draft: &Draft<'_>) -> Vec<Action> {
+fn strip(draft: &Draft<'_>) -> Vec<Action> {
     let one = |(live, mut object): (&Object, Object)| {
         unmark(&mut object);
         Action {
@@ -184,8 +230,7 @@ fn splits(input: &Input, live: &LiveState) -> Vec<(Router, ObjectName)> {
     if !by_route.is_empty() {
         return by_route;
     }
-    let candidates = ours(Kind::Deployment)
-        .filter_map(|d| Some((d, d.reference().name.as_str().strip_suffix(SUFFIX)?.parse::<ObjectName>().ok()?)));
+    let candidates = ours(Kind::Deployment).filter_map(|d| Some((d, target_of(d)?)));
     let service = |name: &ObjectName| ours(Kind::Service).any(|service| service.reference().name == *name);
     let by_service = candidates.flat_map(|(candidate, target)| {
         let behind = ours(Kind::Service).filter(|service| serves(service.at("/spec/selector"), &pod_labels(candidate)));
@@ -200,6 +245,16 @@ fn splits(input: &Input, live: &LiveState) -> Vec<(Router, ObjectName)> {
         routers.map(move |router| (router, target.clone())).collect::<Vec<_>>()
     });
     by_service.collect()
+}
+
+/// The target of the rollout whose candidate a live Deployment is: one that was made for a run, or that has pods for one.
+fn target_of(candidate: &Object) -> Option<ObjectName> {
+    let name = &candidate.reference().name;
+    let itself = candidate.annotation(ROLE) == Some("candidate") && candidate.int("/spec/replicas") != Some(0);
+    match name.as_str().strip_suffix(SUFFIX) {
+        Some(target) => target.parse().ok(),
+        None => itself.then(|| name.clone()),
+    }
 }
 
 /// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2); nor does any

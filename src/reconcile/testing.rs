@@ -7,7 +7,7 @@ use crate::manifest::files::Entry;
 use crate::manifest::ids::{CommitId, RolloutId, SetId};
 use crate::plan::draft::RecordChange;
 use crate::record::fixture;
-use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::posture::{Naming, Posture, Role, Size, Split};
 use crate::record::state::{Phase, Promoted, Rest, RolloutState};
 use crate::report::metrics::Metrics;
 use std::collections::BTreeMap;
@@ -188,7 +188,7 @@ pub(super) fn steady(view: &View, name: &str, seq: u64) -> (RolloutState, BTreeM
     });
     let role = Role { set: set.id.clone(), size: Size::Declared, pods: None };
     let cluster = state.clusters.values_mut().next().unwrap();
-    cluster.posture = Posture { stable: role, candidate: None, split: Split::stable() };
+    cluster.posture = Posture { stable: role, candidate: None, split: Split::stable(), naming: Naming::default() };
     (state, BTreeMap::from([(set.id.clone(), Arc::clone(set))]))
 }
 

@@ -1,6 +1,6 @@
 //! A record with everything in it, for tests: run 7 of shop/podinfo stands on `tenth`, run 6 was promoted before.
 
-use super::posture::{Posture, Role, Size, Split};
+use super::posture::{Naming, Posture, Role, Size, Split};
 use super::state::{
     Clock, ClusterState, Condition, Consumed, EndedRun, Outcome, Owned, PastRun, Phase, Promoted, Pull, Refused,
     RoleName, RolloutState, Route, Run, Source, Stop, Time, Writer,
@@ -76,7 +76,7 @@ pub(crate) fn steady() -> RolloutState {
     };
     let cluster = ClusterState {
         uid: "c1".to_owned(),
-        posture: Posture { stable: role, candidate: None, split: Split::stable() },
+        posture: Posture { stable: role, candidate: None, split: Split::stable(), naming: Naming::default() },
         inventory: vec![owned],
     };
     RolloutState {

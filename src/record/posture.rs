@@ -3,7 +3,7 @@
 //! Nothing in a posture is read from live; what a size rule yields from live is upkeep.
 
 use crate::manifest::desired::{Expose, HeaderMatch};
-use crate::manifest::ids::{Percent, PodsDigest, SetId};
+use crate::manifest::ids::{ObjectName, Percent, PodsDigest, SetId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -21,6 +21,38 @@ pub struct Posture {
     /// How requests are split between the two.
     #[serde(default, skip_serializing_if = "Split::is_stable")]
     pub split: Split,
+    /// What the objects of both are called.
+    #[serde(default, skip_serializing_if = "Naming::is_in_place")]
+    pub naming: Naming,
+}
+
+/// What the objects of the two roles are called. Recorded, as main may say something else by now and a rollout that left
+/// main says nothing any more.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Naming {
+    /// Stable's as in the manifests; the candidate's are copies, `<name>-canary`, and exist only during a run.
+    #[default]
+    InPlace,
+    /// Stable's are copies, `<name>-primary`; the target is the candidate, and has no pods at rest.
+    Primary(Names),
+    /// On the way from `primary` to what the manifests say, for good: the copies are taken away in the end.
+    Leaving(Names),
+}
+
+/// The two names that the others follow from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Names {
+    /// The workload that the rollout names.
+    pub target: ObjectName,
+    /// The Service that people's requests come in by.
+    pub service: ObjectName,
+}
+
+impl Naming {
+    fn is_in_place(&self) -> bool {
+        *self == Self::InPlace
+    }
 }
 
 /// One of the two roles.

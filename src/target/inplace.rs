@@ -1,11 +1,11 @@
-//! A Deployment in place: from a posture to the objects that shall be there (design §7).
+//! A Deployment: from a posture to the objects that shall be there (design §7).
 
-use super::layout::{self, LayoutError};
+use super::layout::{self, Arranged, LayoutError};
 use super::live::LiveState;
 use crate::manifest::desired::{Plan, Router, Set};
 use crate::manifest::ids::{Namespace, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
-use crate::record::posture::{Posture, Role, Size};
+use crate::record::posture::{Naming, Posture, Role, Size};
 use crate::record::state::RoleName;
 use crate::traffic::{self, Form, replicas};
 use serde_json::{Value, json};
@@ -38,6 +38,8 @@ pub struct Rendered {
     pub object: Object,
     /// Whose copy it is.
     pub role: RoleName,
+    /// How the manifests have it, where it may be live so at first sight.
+    pub plain: Option<Object>,
 }
 
 /// Why a posture could not be rendered.
@@ -59,22 +61,25 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
     let set = |role: &Role| facts.sets.get(&role.set).ok_or_else(|| RenderError::MissingSet(role.set.clone()));
     let stable = set(&posture.stable)?;
     let mut all = BTreeMap::new();
-    for (reference, object) in layout::stable(stable, facts.plan, posture.stable.pods.as_ref()) {
-        let object = sized_stable(&object, posture, stable, facts);
-        let object = split_apex(&object, posture, facts);
-        all.insert(reference, Rendered { object, role: RoleName::Stable });
+    let arranged = layout::at_rest(stable, facts.plan, &posture.naming, posture.stable.pods.as_ref())?;
+    for (reference, Arranged { object, role, plain }) in arranged {
+        let object = match role {
+            RoleName::Stable => split_apex(&sized_stable(&object, posture, stable, facts), posture, facts),
+            RoleName::Candidate => object,
+        };
+        all.insert(reference, Rendered { object, role, plain });
     }
     if let Some(candidate) = &posture.candidate {
         let new = set(candidate)?;
         let base = facts.sets.get(facts.base).ok_or_else(|| RenderError::MissingSet(facts.base.clone()))?;
         let pods = candidate.pods.as_ref().unwrap_or(&new.pods);
-        for (reference, object) in layout::candidate(base, new, facts.plan, pods)? {
+        for (reference, object) in layout::of_candidate(base, new, facts.plan, &posture.naming, pods)? {
             let object = if reference.kind == Kind::Deployment {
-                layout::with_replicas(object, Some(candidate_size(candidate, new, facts)))
+                layout::with_replicas(object, Some(candidate_size(candidate, new, &posture.naming, facts)))
             } else {
                 object
             };
-            all.insert(reference, Rendered { object, role: RoleName::Candidate });
+            all.insert(reference, Rendered { object, role: RoleName::Candidate, plain: None });
         }
     }
     Ok(all)
@@ -83,7 +88,8 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
 /// Stable's Deployment and its scaler at their size.
 fn sized_stable(object: &Object, posture: &Posture, set: &Set, facts: &Facts<'_>) -> Object {
     let reference = object.reference();
-    let target = reference.kind == Kind::Deployment && reference.name == facts.plan.target.name;
+    let workload = posture.naming.workload(RoleName::Stable, &facts.plan.target.name);
+    let target = reference.kind == Kind::Deployment && reference.name == workload;
     let scaler = layout::hpa_of(set, facts.plan).map(Object::reference);
     match posture.stable.size {
         _ if target && scaler.is_some() => layout::with_replicas(object.clone(), handed_over(reference, facts)),
@@ -127,12 +133,12 @@ fn split_apex(object: &Object, posture: &Posture, facts: &Facts<'_>) -> Object {
 }
 
 /// How many pods the candidate shall have (design §7, §13.5; requirement C-31).
-fn candidate_size(role: &Role, set: &Set, facts: &Facts<'_>) -> u32 {
+fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) -> u32 {
     let declared = layout::declared_replicas(set, facts.plan);
     match (role.size, facts.plan.traffic.as_ref().map(|t| &t.router)) {
         (Size::Share(share), Some(Router::Replicas { .. })) => replicas::candidate_replicas(facts.baseline, share),
         (Size::Share(share), Some(Router::GatewayApi { .. } | Router::Service { .. }) | None) => {
-            declared.max((live_stable(facts) * u32::from(share.get())).div_ceil(100)).max(1)
+            declared.max((live_stable(naming, facts) * u32::from(share.get())).div_ceil(100)).max(1)
         }
         (Size::AtLeast(least), _) => declared.max(least),
         (Size::Declared, _) => declared,
@@ -141,7 +147,8 @@ fn candidate_size(role: &Role, set: &Set, facts: &Facts<'_>) -> u32 {
 
 /// The pods that stable has now, as the live Deployment asks for them.
 #[must_use]
-pub fn live_stable(facts: &Facts<'_>) -> u32 {
-    let live = facts.live.find(Kind::Deployment, facts.namespace, &facts.plan.target.name);
+pub fn live_stable(naming: &Naming, facts: &Facts<'_>) -> u32 {
+    let name = naming.workload(RoleName::Stable, &facts.plan.target.name);
+    let live = facts.live.find(Kind::Deployment, facts.namespace, &name);
     live.map_or(0, |d| u32::try_from(d.int("/spec/replicas").unwrap_or(1)).unwrap_or(0))
 }

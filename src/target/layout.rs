@@ -1,13 +1,16 @@
-//! The layout `inPlace`: what the objects of both roles look like in the cluster, without sizes and without the split.
+//! What the objects of both roles look like in the cluster, without sizes and without the split, and the layout `inPlace`.
 //!
-//! Stable keeps its names and is exactly what the manifests say. The candidate's objects exist only during a run; they
-//! get another name, and one label that tells their pods from stable's. Never looks at the cluster; called by the
-//! planner and by `validate`.
+//! There stable keeps its names and is exactly what the manifests say. The candidate's objects exist only during a run; they
+//! get another name, and one label that tells their pods from stable's. The other layout is [`super::primary`]. Never looks
+//! at the cluster; called by the planner.
 
+use super::primary;
 use super::selector::{self, Labels};
 use crate::manifest::desired::{Plan, Router, Set};
 use crate::manifest::ids::{ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, PODS, items, items_mut, section};
+use crate::record::posture::Naming;
+use crate::record::state::RoleName;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -32,14 +35,16 @@ pub enum LayoutError {
         name: ObjectName,
     },
     /// The copy's name would be too long.
-    #[error("{object}: the name of its copy, {object_name}{SUFFIX}, has more than 63 characters; shorten it to at most 56",
-        object_name = object.name)]
+    #[error("{object}: the name of its copy, {object_name}{suffix}, has more than 63 characters; shorten it to at most {most}",
+        object_name = object.name, most = MAX_NAME - suffix.len())]
     NameTooLong {
         /// The object.
         object: ObjectRef,
+        /// What the copy's name ends in.
+        suffix: &'static str,
     },
     /// The set itself holds an object of the copy's name.
-    #[error("{object} is in the manifests, but that name belongs to the candidate's copy during a run; rename it")]
+    #[error("{object} is in the manifests, but that name belongs to a copy that the rollout makes; rename it")]
     NameTaken {
         /// The object that is in the way.
         object: ObjectRef,
@@ -55,7 +60,7 @@ pub enum LayoutError {
     },
     /// The label's value cannot take the suffix.
     #[error(
-        "Deployment {deployment}: the label {key}={value} cannot become {value}{SUFFIX}, since a label value starts with \
+        "Deployment {deployment}: the label {key}={value} cannot become {value}{suffix}, since a label value starts with \
          a letter or a digit and has at most 63 characters"
     )]
     LabelValue {
@@ -65,6 +70,8 @@ pub enum LayoutError {
         key: String,
         /// Its value.
         value: String,
+        /// What the copy's value ends in.
+        suffix: &'static str,
     },
     /// The Deployment would not select its own pods.
     #[error(
@@ -123,6 +130,17 @@ pub enum LayoutError {
         /// The HTTPRoute.
         name: ObjectName,
     },
+    /// What the candidate brings would be read by others.
+    #[error(
+        "ConfigMap {config} is the target's, and the layout primary brings the candidate's version of it under its own name: \
+         Deployment {deployment} must not refer to it as well; give each a ConfigMap of its own"
+    )]
+    SharedConfig {
+        /// The ConfigMap.
+        config: ObjectName,
+        /// Who else refers to it.
+        deployment: ObjectName,
+    },
     /// The candidate's pods could not start.
     #[error(
         "ServiceAccount {name} is new in this version, and the candidate's pods need it before anything of this version \
@@ -134,25 +152,68 @@ pub enum LayoutError {
     },
 }
 
-/// The label whose value tells the candidate's pods from stable's.
-struct Mark {
-    key: String,
-    stable: String,
-    canary: String,
+/// The label whose value tells the pods of a copy from those that the manifests ask for.
+pub(super) struct Mark {
+    pub(super) key: String,
+    /// As in the manifests.
+    pub(super) own: String,
+    /// The copy's.
+    pub(super) copy: String,
 }
 
-/// The objects at rest, exactly as the manifests say; the target's pods carry `pods` if given (design §13.4).
-#[must_use]
-pub fn stable(set: &Set, plan: &Plan, pods: Option<&PodsDigest>) -> BTreeMap<ObjectRef, Object> {
+/// An object in its layout.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arranged {
+    /// The object.
+    pub object: Object,
+    /// Whose it is.
+    pub role: RoleName,
+    /// How the manifests have it, where the layout makes something else of it: it may be live so at first sight.
+    pub plain: Option<Object>,
+}
+
+/// The objects while this set is stable, those of a candidate at rest among them; the target's pods carry `pods` if given
+/// (design §13.4). In place they are exactly what the manifests say.
+///
+/// # Errors
+/// [`LayoutError`]: the set cannot be laid out so.
+pub fn at_rest(
+    set: &Set,
+    plan: &Plan,
+    naming: &Naming,
+    pods: Option<&PodsDigest>,
+) -> Result<BTreeMap<ObjectRef, Arranged>, LayoutError> {
+    if let Naming::Primary(names) = naming {
+        return primary::at_rest(set, names, pods);
+    }
+    let target = naming.workload(RoleName::Stable, &plan.target.name);
     let mut objects = set.objects.clone();
-    let target = objects.values_mut().find(|o| is_target(o.reference(), plan));
-    if let (Some(target), Some(pods)) = (target, pods) {
+    let is_target = |o: &&mut Object| o.reference().kind == Kind::Deployment && o.reference().name == target;
+    if let (Some(target), Some(pods)) = (objects.values_mut().find(is_target), pods) {
         label_pods(target, pods);
     }
-    objects
+    let arranged = |object| Arranged { object, role: RoleName::Stable, plain: None };
+    Ok(objects.into_iter().map(|(reference, object)| (reference, arranged(object))).collect())
 }
 
-/// The candidate's objects during a run: the target without `spec.replicas` (see [`with_replicas`]), the Service's copy
+/// The candidate's objects during a run.
+///
+/// # Errors
+/// [`LayoutError`]: the set cannot have a candidate beside this stable set.
+pub fn of_candidate(
+    stable: &Set,
+    new: &Set,
+    plan: &Plan,
+    naming: &Naming,
+    pods: &PodsDigest,
+) -> Result<BTreeMap<ObjectRef, Object>, LayoutError> {
+    match naming {
+        Naming::InPlace | Naming::Leaving(_) => candidate(stable, new, plan, pods),
+        Naming::Primary(names) => primary::candidate(stable, new, plan, names, pods),
+    }
+}
+
+/// The candidate's objects in place: the target without `spec.replicas` (see [`with_replicas`]), the Service's copy
 /// for a router that needs one, and the ConfigMaps of the target that differ from stable's (requirements C-25, C-30).
 /// Without a router there is no candidate, and nothing is returned.
 ///
@@ -166,38 +227,36 @@ pub fn candidate(
 ) -> Result<BTreeMap<ObjectRef, Object>, LayoutError> {
     let Some(traffic) = &plan.traffic else { return Ok(BTreeMap::new()) };
     let source = required(candidate, Kind::Deployment, &plan.target.name)?;
-    let mut deployment = copied(source)?;
+    let mut deployment = copied(source, SUFFIX)?;
     section(deployment.value_mut(), &["spec"]).shift_remove("replicas");
     label_pods(&mut deployment, pods);
-    let mut copies = move_configs(&mut deployment, stable, candidate)?;
+    let mut copies = move_configs(&mut deployment, SUFFIX, |name| changed_config(name, stable, candidate))?;
     new_account(source, stable, candidate)?;
     match &traffic.router {
-        Router::GatewayApi { http_route, service } => {
-            let mark = mark(source)?;
+        Router::GatewayApi { service, .. } => {
+            let mark = mark(source, SUFFIX)?;
             relabel(&mut deployment, &mark);
-            let source = serving(candidate, service, &mark_back(&deployment, &mark), plan)?;
-            offers_ports(source, stable, http_route)?;
-            copies.push(service_copy(source, &mark)?);
+            let source = serving(candidate, service, &mark_back(&deployment, &mark), &plan.target.name)?;
+            routed(source, stable, plan)?;
+            copies.push(service_copy(source, SUFFIX, &mark.key, &mark.copy)?);
         }
         Router::Service { service } => {
-            let mark = mark(source)?;
+            let mark = mark(source, SUFFIX)?;
             relabel(&mut deployment, &mark);
-            let source = serving(candidate, service, &mark_back(&deployment, &mark), plan)?;
+            let source = serving(candidate, service, &mark_back(&deployment, &mark), &plan.target.name)?;
             [stable, candidate].into_iter().try_for_each(|set| tells_apart(set, service, &mark))?;
-            copies.push(service_copy(source, &mark)?);
+            copies.push(service_copy(source, SUFFIX, &mark.key, &mark.copy)?);
         }
         Router::Replicas { service } => {
             selector_label(source)?;
             for set in [stable, candidate] {
-                serving(set, service, &pod_labels(&deployment), plan)?;
+                serving(set, service, &pod_labels(&deployment), &plan.target.name)?;
             }
             section(deployment.value_mut(), &["spec", "selector", "matchLabels"])
                 .insert(PODS.to_owned(), pods.as_str().into());
         }
     }
-    if !selector::matches(deployment.at("/spec/selector").unwrap_or(&Value::Null), &pod_labels(&deployment)) {
-        return Err(LayoutError::SelectsNoPods { deployment: plan.target.name.clone() });
-    }
+    selects_own(&deployment).map_err(|_| LayoutError::SelectsNoPods { deployment: plan.target.name.clone() })?;
     copies.push(deployment);
     let taken = |copy: &&Object| [stable, candidate].iter().any(|set| set.objects.contains_key(copy.reference()));
     if let Some(copy) = copies.iter().find(taken) {
@@ -206,18 +265,22 @@ pub fn candidate(
     Ok(copies.into_iter().map(|copy| (copy.reference().clone(), copy)).collect())
 }
 
-/// The name of the candidate's copy.
+/// The name of a copy.
 ///
 /// # Errors
 /// [`LayoutError::NameTooLong`] beyond 63 characters: then a Service could not have that name.
-pub fn copy_name(of: &ObjectRef) -> Result<ObjectName, LayoutError> {
-    suffixed(&of.name).ok_or_else(|| LayoutError::NameTooLong { object: of.clone() })
+fn copy_name(of: &ObjectRef, suffix: &'static str) -> Result<ObjectName, LayoutError> {
+    with_suffix(&of.name, suffix).ok_or_else(|| LayoutError::NameTooLong { object: of.clone(), suffix })
 }
 
 /// The name of the candidate's copy of something of that name; none if it would be too long.
 #[must_use]
 pub fn suffixed(name: &ObjectName) -> Option<ObjectName> {
-    let copy = format!("{name}{SUFFIX}");
+    with_suffix(name, SUFFIX)
+}
+
+pub(super) fn with_suffix(name: &ObjectName, suffix: &str) -> Option<ObjectName> {
+    let copy = format!("{name}{suffix}");
     (copy.len() <= MAX_NAME).then(|| copy.parse().ok()).flatten()
 }
 
@@ -254,9 +317,16 @@ pub fn hpa_of<'a>(set: &'a Set, plan: &Plan) -> Option<&'a Object> {
 /// Whether an object of that name is one that a rollout of this set makes: one of the set's own, or a copy of one.
 #[must_use]
 pub fn makes(set: &Set, reference: &ObjectRef) -> bool {
-    let original = || reference.name.as_str().strip_suffix(SUFFIX)?.parse().ok();
-    let copied = || original().is_some_and(|name| set.get(reference.kind, &name).is_some());
-    set.objects.contains_key(reference) || copied()
+    set.objects.contains_key(reference) || copies(set, reference)
+}
+
+/// Whether an object of that name is a copy that a rollout of this set makes.
+#[must_use]
+pub fn copies(set: &Set, reference: &ObjectRef) -> bool {
+    let name = reference.name.as_str();
+    let mut originals =
+        [SUFFIX, primary::SUFFIX].into_iter().filter_map(|suffix| name.strip_suffix(suffix)?.parse().ok());
+    !set.objects.contains_key(reference) && originals.any(|name| set.get(reference.kind, &name).is_some())
 }
 
 /// Whether a label or annotation is the mark of another applier (Helm, Argo CD, Flux, client-side kubectl). Copies drop
@@ -279,23 +349,26 @@ pub fn pod_labels(deployment: &Object) -> Labels {
     deployment.at("/spec/template/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
-fn is_target(reference: &ObjectRef, plan: &Plan) -> bool {
-    reference.kind == Kind::Deployment && reference.name == plan.target.name
+/// A Deployment selects the pods of its own template, or the API server refuses it.
+pub(super) fn selects_own(deployment: &Object) -> Result<(), LayoutError> {
+    let own = selector::matches(deployment.at("/spec/selector").unwrap_or(&Value::Null), &pod_labels(deployment));
+    let deployment = deployment.reference().name.clone();
+    own.then_some(()).ok_or(LayoutError::SelectsNoPods { deployment })
 }
 
-fn required<'a>(set: &'a Set, kind: Kind, name: &ObjectName) -> Result<&'a Object, LayoutError> {
+pub(super) fn required<'a>(set: &'a Set, kind: Kind, name: &ObjectName) -> Result<&'a Object, LayoutError> {
     set.get(kind, name).ok_or_else(|| LayoutError::Missing { kind, name: name.clone() })
 }
 
-fn label_pods(deployment: &mut Object, pods: &PodsDigest) {
+pub(super) fn label_pods(deployment: &mut Object, pods: &PodsDigest) {
     section(deployment.value_mut(), &["spec", "template", "metadata", "labels"])
         .insert(PODS.to_owned(), pods.as_str().into());
 }
 
 /// The object under its copy's name. Of the metadata only labels and annotations are copied: the rest belongs to one
 /// object alone (owner references, finalizers, what a server filled in).
-fn copied(object: &Object) -> Result<Object, LayoutError> {
-    let name = copy_name(object.reference())?;
+pub(super) fn copied(object: &Object, suffix: &'static str) -> Result<Object, LayoutError> {
+    let name = copy_name(object.reference(), suffix)?;
     let mut metadata = Map::new();
     for part in ["labels", "annotations"] {
         if let Some(Value::Object(all)) = object.value()["metadata"].get(part) {
@@ -324,21 +397,21 @@ fn selector_label(deployment: &Object) -> Result<(&str, &str), LayoutError> {
     telling(deployment.at("/spec/selector/matchLabels")).ok_or_else(missing)
 }
 
-fn mark(deployment: &Object) -> Result<Mark, LayoutError> {
+pub(super) fn mark(deployment: &Object, suffix: &'static str) -> Result<Mark, LayoutError> {
     let (key, value) = selector_label(deployment)?;
-    if value.is_empty() || value.len() + SUFFIX.len() > MAX_NAME {
+    if value.is_empty() || value.len() + suffix.len() > MAX_NAME {
         let deployment = deployment.reference().name.clone();
-        return Err(LayoutError::LabelValue { deployment, key: key.into(), value: value.into() });
+        return Err(LayoutError::LabelValue { deployment, key: key.into(), value: value.into(), suffix });
     }
-    Ok(Mark { key: key.to_owned(), stable: value.to_owned(), canary: format!("{value}{SUFFIX}") })
+    Ok(Mark { key: key.to_owned(), own: value.to_owned(), copy: format!("{value}{suffix}") })
 }
 
-/// Gives the candidate's pods, its selector and the template's own rules about its pods the candidate's label value.
-fn relabel(deployment: &mut Object, mark: &Mark) {
-    let own = |selector: &mut Value| selector::replace(selector, &mark.key, &mark.stable, &mark.canary);
+/// Gives the copy's pods, its selector and the template's own rules about its pods the copy's label value.
+pub(super) fn relabel(deployment: &mut Object, mark: &Mark) {
+    let own = |selector: &mut Value| selector::replace(selector, &mark.key, &mark.own, &mark.copy);
     let spec = &mut deployment.value_mut()["spec"];
     own(&mut spec["selector"]);
-    section(spec, &["template", "metadata", "labels"]).insert(mark.key.clone(), mark.canary.as_str().into());
+    section(spec, &["template", "metadata", "labels"]).insert(mark.key.clone(), mark.copy.as_str().into());
     let pod = &mut spec["template"]["spec"];
     let spread = items_mut(pod, "topologySpreadConstraints").filter_map(|c| c.get_mut("labelSelector"));
     spread.for_each(own);
@@ -354,19 +427,23 @@ fn relabel(deployment: &mut Object, mark: &Mark) {
 /// The pod labels before [`relabel`]: those that the manifests' Service must select.
 fn mark_back(deployment: &Object, mark: &Mark) -> Labels {
     let mut labels = pod_labels(deployment);
-    labels.insert(mark.key.clone(), mark.stable.as_str().into());
+    labels.insert(mark.key.clone(), mark.own.as_str().into());
     labels
 }
 
 /// The set's Service, if requests to it reach pods with these labels.
-fn serving<'a>(set: &'a Set, name: &ObjectName, pods: &Labels, plan: &Plan) -> Result<&'a Object, LayoutError> {
+pub(super) fn serving<'a>(
+    set: &'a Set,
+    name: &ObjectName,
+    pods: &Labels,
+    target: &ObjectName,
+) -> Result<&'a Object, LayoutError> {
     let service = required(set, Kind::Service, name)?;
     if service.text("/spec/type") == Some("ExternalName") {
         return Err(LayoutError::ExternalName { service: name.clone() });
     }
     if !selector::serves(service.at("/spec/selector"), pods) {
-        let deployment = plan.target.name.clone();
-        return Err(LayoutError::ServiceMissesPods { service: name.clone(), deployment });
+        return Err(LayoutError::ServiceMissesPods { service: name.clone(), deployment: target.clone() });
     }
     Ok(service)
 }
@@ -380,7 +457,11 @@ fn tells_apart(set: &Set, service: &ObjectName, mark: &Mark) -> Result<(), Layou
 }
 
 /// Requests are split by stable's route until promotion, so the copy must have every port that it sends to.
-fn offers_ports(service: &Object, stable: &Set, route: &ObjectName) -> Result<(), LayoutError> {
+pub(super) fn routed(service: &Object, stable: &Set, plan: &Plan) -> Result<(), LayoutError> {
+    let Some(Router::GatewayApi { http_route: route, .. }) = plan.traffic.as_ref().map(|traffic| &traffic.router)
+    else {
+        return Ok(());
+    };
     let new = || LayoutError::NewRoute { name: route.clone() };
     let route = stable.get(Kind::HttpRoute, route).ok_or_else(new)?;
     let name = &service.reference().name;
@@ -396,8 +477,13 @@ fn offers_ports(service: &Object, stable: &Set, route: &ObjectName) -> Result<()
 
 /// The Service's copy: reachable inside the cluster alone, whatever stable's type is, and without what the API server or
 /// a load balancer allocated for stable (requirement C-25).
-fn service_copy(service: &Object, mark: &Mark) -> Result<Object, LayoutError> {
-    let mut copy = copied(service)?;
+pub(super) fn service_copy(
+    service: &Object,
+    suffix: &'static str,
+    key: &str,
+    value: &str,
+) -> Result<Object, LayoutError> {
+    let mut copy = copied(service, suffix)?;
     let spec = section(copy.value_mut(), &["spec"]);
     spec.retain(|field, value| match field.as_str() {
         "clusterIP" => value == "None",
@@ -405,27 +491,30 @@ fn service_copy(service: &Object, mark: &Mark) -> Result<Object, LayoutError> {
         field => !field.starts_with("loadBalancer") && field != "allocateLoadBalancerNodePorts",
     });
     spec.insert("type".to_owned(), "ClusterIP".into());
-    section(copy.value_mut(), &["spec", "selector"]).insert(mark.key.clone(), mark.canary.as_str().into());
+    section(copy.value_mut(), &["spec", "selector"]).insert(key.to_owned(), value.into());
     for port in items_mut(&mut copy.value_mut()["spec"], "ports").filter_map(Value::as_object_mut) {
         port.shift_remove("nodePort");
     }
     Ok(copy)
 }
 
-/// Copies of the ConfigMaps that the target's pods refer to and that are not as in stable's set; the references in
-/// `deployment` are changed to them.
-fn move_configs(deployment: &mut Object, stable: &Set, candidate: &Set) -> Result<Vec<Object>, LayoutError> {
+/// Copies of the ConfigMaps that the Deployment's pods refer to and `moved` gives; the references in `deployment` are
+/// changed to them.
+pub(super) fn move_configs<'a>(
+    deployment: &mut Object,
+    suffix: &'static str,
+    moved: impl Fn(&ObjectName) -> Option<&'a Object>,
+) -> Result<Vec<Object>, LayoutError> {
     let pod = section(deployment.value_mut(), &["spec", "template"]).entry("spec").or_insert(Value::Null);
     let mut copies = BTreeMap::new();
     each_config_name(pod, &mut |name| {
-        let changed = name.as_str().and_then(|n| n.parse().ok()).and_then(|n| changed_config(&n, stable, candidate));
-        if let Some(config) = changed {
-            *name = format!("{}{SUFFIX}", config.reference().name).into();
+        if let Some(config) = name.as_str().and_then(|n| n.parse().ok()).and_then(|n| moved(&n)) {
+            *name = format!("{}{suffix}", config.reference().name).into();
             copies.insert(config.reference(), config);
         }
     });
     let copy = |config: &&Object| {
-        let mut copy = copied(config)?;
+        let mut copy = copied(config, suffix)?;
         // A copy that a crash left behind must be able to take the next candidate's content.
         section(copy.value_mut(), &[]).shift_remove("immutable");
         Ok(copy)
@@ -445,7 +534,7 @@ fn changed_config<'a>(name: &ObjectName, stable: &Set, candidate: &'a Set) -> Op
 }
 
 /// Visits every name by which a pod refers to a ConfigMap.
-fn each_config_name(pod: &mut Value, visit: &mut impl FnMut(&mut Value)) {
+pub(super) fn each_config_name(pod: &mut Value, visit: &mut impl FnMut(&mut Value)) {
     let mut at = |holder: &mut Value, pointer: &str| {
         if let Some(name) = holder.pointer_mut(pointer) {
             visit(name);
@@ -466,7 +555,7 @@ fn each_config_name(pod: &mut Value, visit: &mut impl FnMut(&mut Value)) {
 }
 
 /// A ServiceAccount has no copy, since role bindings name it; a new one would reach the cluster only at promotion.
-fn new_account(deployment: &Object, stable: &Set, candidate: &Set) -> Result<(), LayoutError> {
+pub(super) fn new_account(deployment: &Object, stable: &Set, candidate: &Set) -> Result<(), LayoutError> {
     let name = deployment.text("/spec/template/spec/serviceAccountName").and_then(|name| name.parse().ok());
     match name {
         Some(name)

@@ -6,6 +6,8 @@ use super::selector::{self, Labels};
 use crate::manifest::desired::{Plan, Router};
 use crate::manifest::ids::Namespace;
 use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::record::posture::Naming;
+use crate::record::state::RoleName;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -22,17 +24,22 @@ pub enum Overlap {
 /// All overlaps of the candidate's `objects` (as `layout::candidate` makes them) with what lives in `namespace`, sorted.
 ///
 /// The candidate's own objects do not count; nor, with the router `replicas`, do the Service and the target, since there
-/// the Service shall select both; nor the Service that the router `service` switches.
+/// the Service shall select both; nor the Service that the router `service` or the layout `primary` switches.
 #[must_use]
 pub fn overlap(
     live: &LiveState,
     objects: &BTreeMap<ObjectRef, Object>,
     plan: &Plan,
+    naming: &Naming,
     namespace: &Namespace,
 ) -> Vec<Overlap> {
     let Some(candidate) = objects.values().find(|o| o.reference().kind == Kind::Deployment) else { return Vec::new() };
     let pods = pod_labels(candidate);
-    let stable = live.find(Kind::Deployment, namespace, &plan.target.name).map(pod_labels);
+    let workload = naming.workload(RoleName::Stable, &plan.target.name);
+    let stable = live.find(Kind::Deployment, namespace, &workload).map(pod_labels);
+    let switched = |reference: &ObjectRef| {
+        reference.kind == Kind::Service && naming.switched().is_some_and(|service| *service == reference.name)
+    };
     let shared = |reference: &ObjectRef| match plan.traffic.as_ref().map(|traffic| &traffic.router) {
         Some(Router::Replicas { service }) => {
             (reference.kind == Kind::Service && reference.name == *service)
@@ -48,7 +55,10 @@ pub fn overlap(
         .chain(covering)
         .filter(|other| {
             let reference = other.reference();
-            reference.namespace == *namespace && !objects.contains_key(reference) && !shared(reference)
+            reference.namespace == *namespace
+                && !objects.contains_key(reference)
+                && !shared(reference)
+                && !switched(reference)
         })
         .filter_map(|other| judge(other, &pods, stable.as_ref()))
         .collect();

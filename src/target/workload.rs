@@ -1,9 +1,10 @@
 //! Whether a Deployment is ready: fresh status only (requirements C-33, X-15).
 
 use crate::manifest::ids::{Namespace, ObjectName};
-use crate::manifest::object::{Kind, Object, at};
+use crate::manifest::object::{Kind, Object, at, items};
 use crate::record::state::Time;
 use crate::target::live::LiveState;
+use crate::target::selector::serves;
 use serde_json::Value;
 
 /// Whether a workload has its size in ready pods.
@@ -92,6 +93,21 @@ fn pod_trouble(deployment: &Object, live: &LiveState) -> Option<String> {
             let message = text("message").chars().take(200).collect::<String>();
             Some(format!("pod {}: {reason} {message}", pod.reference().name).trim_end().to_owned())
         })
+    })
+}
+
+/// A pod that a Service still leads to although its selector does not ask for it any more: the endpoints follow a moment
+/// later. Pods that are not known count for nothing.
+#[must_use]
+pub fn lagging(live: &LiveState, namespace: &Namespace, service: &ObjectName) -> Option<ObjectName> {
+    let selector = live.find(Kind::Service, namespace, service)?.at("/spec/selector");
+    let slices = live.objects.slices_of(service.as_str()).filter(|slice| slice.reference().namespace == *namespace);
+    let endpoints = slices.flat_map(|slice| items(slice.value(), "endpoints"));
+    let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] != false);
+    let mut pods = ready.filter_map(|endpoint| at(endpoint, "/targetRef/name")?.as_str()?.parse::<ObjectName>().ok());
+    pods.find(|pod| {
+        let labels = live.find(Kind::Pod, namespace, pod).and_then(|pod| pod.at("/metadata/labels")?.as_object());
+        labels.is_some_and(|labels| !serves(selector, labels))
     })
 }
 

@@ -313,7 +313,7 @@ impl Checker {
         let mut changes = Vec::new();
         for (api, kind, plural) in KINDS {
             let resource = Resource::of_kind(api, kind).unwrap();
-            for name in [name.to_owned(), format!("{name}-canary")] {
+            for name in ["", "-canary", "-primary"].map(|suffix| format!("{name}{suffix}")) {
                 let after = world.get(resource, "shop", &name);
                 let before = self.rollouts[place].objects.get(&(plural, name.clone()));
                 let same = match (before, after) {
@@ -390,7 +390,7 @@ impl Checker {
             Phase::Steady { how, .. } => format!("Steady {how:?}"),
             other => other.name().to_owned(),
         };
-        let candidate = seen.candidate().is_some();
+        let candidate = !seen.candidate_rests();
         let (image, pods, weight) = (seen.image(), seen.pods(), seen.weight());
         format!(
             "{id}: {rest}, {image}, {pods} pods, weight {weight}, candidate {candidate}, promoted {promoted}, refused {refused:?}"
@@ -401,7 +401,7 @@ impl Checker {
     pub(crate) fn rests(&self, id: &RolloutId, tag: &str, pods: u64) -> bool {
         let Some(seen) = self.rollouts.iter().find(|seen| seen.id == *id) else { return false };
         let tagged = seen.image() == format!("{}:{tag}", seen.part.shape.name);
-        tagged && seen.pods() == pods && seen.weight() == 0 && seen.candidate().is_none()
+        tagged && seen.pods() == pods && seen.weight() == 0 && seen.candidate_rests()
     }
 }
 

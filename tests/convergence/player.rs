@@ -322,12 +322,13 @@ impl Player {
         }));
     }
 
-    /// A hand changes an object that is named as the rollout is.
+    /// A hand changes what people's requests meet: the route, or stable's pods.
     fn change(&mut self, api: &'static str, kind: &'static str, change: impl FnOnce(&mut Value) + 'static) {
-        let name = self.part.shape.name;
+        let shape = &self.part.shape;
+        let name = if kind == "Deployment" { shape.stable() } else { shape.name.to_owned() };
         self.deeds.push(Box::new(move |world| {
             let resource = Resource::of_kind(api, kind).unwrap();
-            let Some(found) = world.get(resource, "shop", name) else { return };
+            let Some(found) = world.get(resource, "shop", &name) else { return };
             let mut object = (**found).clone();
             change(&mut object);
             world.update(object, "", "hand").unwrap();

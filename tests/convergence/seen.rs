@@ -6,7 +6,7 @@ use crate::story::{Part, Router};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate::manifest::desired;
+use tidegate::manifest::desired::{self, Layout};
 use tidegate::manifest::ids::RolloutId;
 use tidegate::manifest::object::{PODS, SEQ};
 use tidegate::record::state::{Phase, RolloutState};
@@ -36,7 +36,8 @@ pub(crate) struct Change {
 impl Seen {
     pub(crate) fn new(part: &Part) -> Self {
         let name = part.shape.name;
-        let (service, target) = (name.parse().unwrap(), name.parse().unwrap());
+        let service = name.parse().unwrap();
+        let (stable, candidate) = (part.shape.stable().parse().unwrap(), part.shape.candidate().parse().unwrap());
         let router = match part.shape.router {
             Router::Route => desired::Router::GatewayApi { http_route: name.parse().unwrap(), service },
             Router::Pods => desired::Router::Replicas { service },
@@ -44,7 +45,8 @@ impl Seen {
         };
         let id: RolloutId = format!("shop/{name}").parse().unwrap();
         let cluster = "home".parse().unwrap();
-        let watched = Watched { rollout: id.clone(), cluster, target, router: Some(router), user: TIDEGATE.to_owned() };
+        let (rollout, user) = (id.clone(), TIDEGATE.to_owned());
+        let watched = Watched { rollout, cluster, stable, candidate, router: Some(router), user };
         let (events, objects) = (Vec::new(), BTreeMap::new());
         Self { part: part.clone(), id, watched, events, objects, blob: None, began: false, touched: false }
     }
@@ -54,11 +56,19 @@ impl Seen {
     }
 
     fn stable(&self) -> Option<&Arc<Value>> {
-        self.get("deployments", self.part.shape.name)
+        self.get("deployments", &self.part.shape.stable())
     }
 
-    pub(crate) fn candidate(&self) -> Option<&Arc<Value>> {
-        self.get("deployments", &format!("{}-canary", self.part.shape.name))
+    fn candidate(&self) -> Option<&Arc<Value>> {
+        self.get("deployments", &self.part.shape.candidate())
+    }
+
+    /// Whether the candidate is as it is without a run: not there, or without pods.
+    pub(crate) fn candidate_rests(&self) -> bool {
+        match (self.part.shape.layout, self.candidate()) {
+            (Layout::InPlace, candidate) => candidate.is_none(),
+            (Layout::Primary, candidate) => candidate.is_some_and(|target| target["spec"]["replicas"] == 0),
+        }
     }
 
     pub(crate) fn image(&self) -> &str {
@@ -107,14 +117,18 @@ impl Seen {
         if self.began && self.part.chapters.is_empty() {
             return Some(("who is not touched is left alone", what));
         }
-        let candidate = change.name.ends_with("-canary");
+        let candidate = match change.plural {
+            "deployments" => change.name == self.part.shape.candidate(),
+            _ => change.name.ends_with("-canary"),
+        };
         let Some(after) = &change.after else {
             let gone = candidate && change.plural != "httproutes" && self.names_candidate();
             return gone.then(|| ("no weight names a set that is not there", format!("{what} was deleted")));
         };
         let before = change.before.as_ref();
         // Nothing can be asked to be absent: a create that comes late meets what is there, and makes it a candidate of no pods.
-        let create = candidate && (change.plural == "services" || after["spec"]["replicas"] == 0);
+        let made = self.part.shape.layout == Layout::InPlace && candidate;
+        let create = made && (change.plural == "services" || after["spec"]["replicas"] == 0);
         if let (Some(old), Some(new)) = (before.and_then(|object| seq(object)), seq(after))
             && new < old
             && !create

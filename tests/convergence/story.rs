@@ -2,6 +2,7 @@
 
 use crate::dice::Dice;
 use std::fmt;
+use tidegate::manifest::desired::Layout;
 
 /// The name of a phase that exposes nothing.
 const PREVIEW: &str = "preview";
@@ -28,6 +29,7 @@ pub(crate) struct Part {
 pub(crate) struct Shape {
     pub(crate) name: &'static str,
     pub(crate) router: Router,
+    pub(crate) layout: Layout,
     pub(crate) phases: Vec<Phase>,
     pub(crate) approved_promotion: bool,
     pub(crate) bake: u64,
@@ -216,12 +218,28 @@ impl Shape {
             .iter_mut()
             .filter(|phase| phase.weight.is_none() && replicas == 3)
             .for_each(|phase| phase.name = PREVIEW);
-        Self { name, router, phases, approved_promotion: dice.chance(25), bake: dice.pick(&[0, 20]), replicas }
+        // A third of those with a route.
+        let copies = router == Router::Route && phases[0].soak == 45;
+        let layout = if copies { Layout::Primary } else { Layout::InPlace };
+        Self { name, router, layout, phases, approved_promotion: dice.chance(25), bake: dice.pick(&[0, 20]), replicas }
+    }
+
+    /// What stable's Deployment is called.
+    pub(crate) fn stable(&self) -> String {
+        let suffix = if self.layout == Layout::Primary { "-primary" } else { "" };
+        format!("{}{suffix}", self.name)
+    }
+
+    /// What the candidate's is called.
+    pub(crate) fn candidate(&self) -> String {
+        let suffix = if self.layout == Layout::Primary { "" } else { "-canary" };
+        format!("{}{suffix}", self.name)
     }
 
     /// The rollout's file.
     pub(crate) fn rollout(&self, suspend: bool, broken: bool) -> String {
-        let Self { name, router, phases, approved_promotion, bake, replicas: _ } = self;
+        let Self { name, router, layout, phases, approved_promotion, bake, replicas: _ } = self;
+        let (candidate, layout) = (self.candidate(), if *layout == Layout::Primary { ", layout: primary" } else { "" });
         let traffic = match router {
             Router::Route => format!("gatewayAPI: {{httpRoute: {name}, service: {name}}}"),
             Router::Pods => format!("replicas: {{service: {name}}}"),
@@ -240,13 +258,13 @@ kind: Rollout
 metadata: {{name: {name}, namespace: shop}}
 spec:
   manifests: [{name}.yaml]
-  target: {{kind: Deployment, name: {name}}}
+  target: {{kind: Deployment, name: {name}{layout}}}
   traffic: {{{traffic}, settle: 2s, drain: 4s}}
   phases:
 {phases}  promotion: {{{before}bake: {bake}s}}
   checks:
     errors:
-      prometheus: {{provider: world, query: errors(shop/{name}-canary)}}
+      prometheus: {{provider: world, query: errors(shop/{candidate})}}
       max: 0.01
       interval: 10s
       minSamples: 2
@@ -318,7 +336,7 @@ impl fmt::Display for Story {
             writeln!(f, "frozen in the seventh and the eighth of each ten minutes, with")?;
         }
         for Part { shape, chapters } in &self.rollouts {
-            writeln!(f, "\n{} pods of {}, split by {}:", shape.replicas, shape.name, shape.router)?;
+            writeln!(f, "\n{} pods of {}, split by {}:", shape.replicas, shape.stable(), shape.router)?;
             for phase in &shape.phases {
                 write!(f, "{}", phase.text())?;
             }

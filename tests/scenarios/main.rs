@@ -126,6 +126,9 @@ scenarios! {
     pods_fail_at_half
     pods_fail_in_the_bake
     pods_that_cannot_be_cloned
+    primary_bad_version
+    primary_good_version
+    primary_removed
     ramp
     record_is_lost
     refused_by_a_dry_run

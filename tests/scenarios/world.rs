@@ -266,7 +266,7 @@ impl World {
 
     /// What a record lets the cluster be.
     pub(crate) fn allowed(&self, record: &RolloutState) -> Option<String> {
-        let Posture { stable, candidate, split } = &record.clusters.values().next()?.posture;
+        let Posture { stable, candidate, split, naming: _ } = &record.clusters.values().next()?.posture;
         let role = |role: &Role| match role.size {
             Size::Declared => self.names.set(&role.set),
             Size::Share(share) => format!("{} sized for {share} %", self.names.set(&role.set)),

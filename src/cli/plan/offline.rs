@@ -14,7 +14,7 @@ use crate::manifest::policy::{Policy, Schedule};
 use crate::plan::checks;
 use crate::plan::direct;
 use crate::plan::procedure::{self, Roles, Stage, Step};
-use crate::record::posture::{Role, Size};
+use crate::record::posture::{Naming, Role, Size};
 use crate::record::state::{Outcome, Phase, Promoted, RolloutState, Route, Stop, Time};
 use crate::record::text::{exposure, place, plain};
 use std::collections::BTreeMap;
@@ -258,7 +258,7 @@ fn timeline(
     now: Time,
 ) -> Vec<StepView> {
     let role = |set: &crate::manifest::ids::SetId| Role { set: set.clone(), size: Size::Declared, pods: None };
-    let roles = Roles { old: role(from), new: role(&rollout.set.id), baseline: 0 };
+    let roles = Roles { old: role(from), new: role(&rollout.set.id), baseline: 0, naming: Naming::of(plan) };
     let steps = procedure::forward(plan, route, &roles);
     let current = entered.and_then(|stop| Some((stop, steps.iter().position(|step| step.name == stop.step)?)));
     let lasts = |step: &Step| Span::from_secs(step.soak.as_secs() + procedure::settle(plan, step));

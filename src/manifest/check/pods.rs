@@ -1,6 +1,7 @@
 //! Pods: enough of them, whose copies nobody else selects, with names that have room for the suffix.
 
-use super::{Case, Findings, SUFFIX, scale};
+use super::primary::is_primary;
+use super::{Case, Findings, PRIMARY, SUFFIX, scale};
 use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::ObjectName;
@@ -80,24 +81,30 @@ fn too_fine(case: &Case<'_>, pods: u64, i: usize, phase: &raw::Phase) -> Option<
     Some(found.help("the router replicas weighs by whole pods; more replicas, or gatewayAPI, allow finer weights"))
 }
 
+/// What the names of most copies, and the label value of their pods, end in.
+fn suffix(case: &Case<'_>) -> &'static str {
+    if is_primary(case) { PRIMARY } else { SUFFIX }
+}
+
 fn names(case: &Case<'_>, target: &Item, service: &Item) -> Vec<Diagnostic> {
     let template = target.object.at("/spec/template").unwrap_or(&Value::Null);
     let maps: Vec<ObjectName> = referenced_config_maps(template).iter().filter_map(|name| name.parse().ok()).collect();
     let copied = maps.iter().filter_map(|name| case.item(Kind::ConfigMap, name));
     let copied = copied.chain([target]).chain((!is_replicas(case)).then_some(service));
+    let canary = is_primary(case).then_some((service, SUFFIX));
     let mut found = Vec::new();
-    for item in copied {
+    for (item, suffix) in copied.map(|item| (item, suffix(case))).chain(canary) {
         let reference = item.object.reference();
-        let copy = format!("{}{SUFFIX}", reference.name);
+        let copy = format!("{}{suffix}", reference.name);
         if copy.len() > LONGEST {
-            let what = format!("the candidate's copy would be called {copy}, {} characters", copy.len());
-            let expected = format!("a name of at most {} characters", LONGEST - SUFFIX.len());
+            let what = format!("its copy would be called {copy}, {} characters", copy.len());
+            let expected = format!("a name of at most {} characters", LONGEST - suffix.len());
             found.push(item.error("/metadata/name", Code::NameTooLong, what, expected));
         }
         let taken = copy.parse().ok().and_then(|name| case.item(reference.kind, &name));
         if let Some(other) = taken {
-            let what = format!("the candidate's copy of {} will have this name", reference.name);
-            found.push(other.error("/metadata/name", Code::Conflict, what, format!("a name without {SUFFIX}")));
+            let what = format!("the copy of {} will have this name", reference.name);
+            found.push(other.error("/metadata/name", Code::Conflict, what, format!("a name without {suffix}")));
         }
     }
     found
@@ -165,25 +172,27 @@ fn telling_label(match_labels: &Labels) -> Option<&str> {
 }
 
 fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Findings) {
-    let stable = labels(target.object.at("/spec/template/metadata/labels"));
+    let own = labels(target.object.at("/spec/template/metadata/labels"));
     let match_labels = labels(target.object.at("/spec/selector/matchLabels"));
     let Some(key) = telling_label(&match_labels) else {
         let found = "the selector has no matchLabels that a copy could be told by";
         findings.errors.push(target.error("/spec/selector", Code::TargetMissing, found, "matchLabels: {app: …}"));
         return;
     };
-    let mut candidate = stable.clone();
+    let mut copy = own.clone();
     if !is_replicas(case) {
-        let value = match_labels.get(key).map(|value| format!("{value}{SUFFIX}")).unwrap_or_default();
+        let suffix = suffix(case);
+        let value = match_labels.get(key).map(|value| format!("{value}{suffix}")).unwrap_or_default();
         if value.len() > LONGEST {
             let pointer = format!("/spec/selector/matchLabels/{}", key.replace('~', "~0").replace('/', "~1"));
-            let found = format!("the candidate's pods would carry the label {key}: {value}");
-            let expected = format!("a value of at most {} characters", LONGEST - SUFFIX.len());
+            let found = format!("the pods of its copy would carry the label {key}: {value}");
+            let expected = format!("a value of at most {} characters", LONGEST - suffix.len());
             findings.errors.push(target.error(&pointer, Code::NameTooLong, found, expected));
         }
-        candidate.insert(key.to_owned(), value);
+        copy.insert(key.to_owned(), value);
     }
-    if !matches(target.object.at("/spec/selector"), &stable) {
+    let candidate = if is_primary(case) { &own } else { &copy };
+    if !matches(target.object.at("/spec/selector"), &own) {
         let found = "this Deployment does not select the pods of its own template";
         findings.errors.push(target.error(
             "/spec/selector",
@@ -195,7 +204,7 @@ fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Find
     if service.object.text("/spec/type") == Some("ExternalName") {
         let found = "this Service is a DNS alias, which has no pods";
         findings.errors.push(service.error("/spec/type", Code::TargetMissing, found, "a Service with a selector"));
-    } else if !matches_plain(service.object.at("/spec/selector"), &stable) {
+    } else if !matches_plain(service.object.at("/spec/selector"), &own) {
         let found = format!("this Service selects none of the pods of {}", target.object.reference().name);
         findings.errors.push(service.error(
             "/spec/selector",
@@ -204,7 +213,9 @@ fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Find
             "labels that the pod template has",
         ));
     }
-    let ours = |item: &Item| is_replicas(case) && item.object.reference() == service.object.reference();
+    // One Service is for both, or is led to the copy.
+    let ours =
+        |item: &Item| (is_replicas(case) || is_primary(case)) && item.object.reference() == service.object.reference();
     let overlap = |item: &Item| {
         let found =
             format!("this selector would also match the candidate's pods of {}", target.object.reference().name);
@@ -214,17 +225,27 @@ fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Find
     let services = case.of_kind(Kind::Service).filter(|item| !ours(item));
     findings
         .errors
-        .extend(services.filter(|item| matches_plain(item.object.at("/spec/selector"), &candidate)).map(overlap));
+        .extend(services.filter(|item| matches_plain(item.object.at("/spec/selector"), candidate)).map(overlap));
     let others = case.of_kind(Kind::Deployment).filter(|item| item.object.reference() != target.object.reference());
-    findings.errors.extend(others.filter(|item| matches(item.object.at("/spec/selector"), &candidate)).map(overlap));
-    for item in case.of_kind(Kind::PodDisruptionBudget) {
+    findings.errors.extend(others.filter(|item| matches(item.object.at("/spec/selector"), candidate)).map(overlap));
+    findings.warnings.extend(uncovered(case, key, &own, &copy));
+}
+
+/// Budgets that cover the pods that the manifests ask for, and not those of their copy.
+fn uncovered(case: &Case<'_>, key: &str, own: &Labels, copy: &Labels) -> Vec<Diagnostic> {
+    let (covered, other) =
+        if is_primary(case) { ("the candidate's", "stable's") } else { ("stable's", "the candidate's") };
+    let budgets = case.of_kind(Kind::PodDisruptionBudget);
+    let half = budgets.filter(|item| {
         let selector = item.object.at("/spec/selector");
-        if matches(selector, &stable) && !matches(selector, &candidate) {
-            let found = "this budget covers stable's pods and will not cover the candidate's";
-            let expected = format!("a selector without the label {key}, if both are meant");
-            findings.warnings.push(item.error("/spec/selector", Code::NotCovered, found, expected));
-        }
-    }
+        matches(selector, own) && !matches(selector, copy)
+    });
+    half.map(|item| {
+        let found = format!("this budget covers {covered} pods and will not cover {other}");
+        let expected = format!("a selector without the label {key}, if both are meant");
+        item.error("/spec/selector", Code::NotCovered, found, expected)
+    })
+    .collect()
 }
 
 /// A Service that is switched from one version to the other asks for the label that they differ in.

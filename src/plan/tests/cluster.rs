@@ -5,8 +5,11 @@ use super::super::evidence::Answer;
 use super::manifests::{id, object};
 use super::world::{Gateway, MANAGER, Pods, World};
 use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::record::state::RoleName;
+use crate::target::layout::pod_labels;
 use crate::target::live::Outcome;
 use crate::target::owned::owned_by;
+use crate::target::selector::serves;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -120,9 +123,10 @@ impl World {
     /// Deployment, endpoint and gateway controllers catch up.
     pub(super) fn controllers(&mut self) {
         let deployments: Vec<Object> = self.live.of_kind(Kind::Deployment).cloned().collect();
+        let workload = self.workload(RoleName::Stable);
         for mut deployment in deployments {
             let image = deployment.text("/spec/template/spec/containers/0/image").unwrap_or_default().to_owned();
-            let stable = deployment.reference().name.as_str() == "podinfo";
+            let stable = deployment.reference().name.as_str() == workload;
             let stuck = self.behaviour.get(&image) == Some(&Pods::Stuck) || (stable && self.only_stable_stuck);
             let replicas = deployment.int("/spec/replicas").unwrap_or(1);
             let seen = deployment.int("/status/observedGeneration") == deployment.generation();
@@ -162,13 +166,16 @@ impl World {
 
     /// The ready pods that a Service selects.
     pub(super) fn ready_behind(&self, service: &str) -> usize {
-        let Some(service) = self.get(Kind::Service, service) else { return 0 };
-        let selector = service.at("/spec/selector").and_then(Value::as_object).cloned().unwrap_or_default();
-        let matching = self.live.of_kind(Kind::Deployment).filter(|deployment| {
-            let labels = deployment.at("/spec/template/metadata/labels");
-            selector.iter().all(|(k, v)| labels.and_then(|l| l.get(k)) == Some(v))
-        });
-        matching.map(|d| usize::try_from(d.int("/status/readyReplicas").unwrap_or(0)).expect("a count")).sum()
+        let ready = |d: &Object| usize::try_from(d.int("/status/readyReplicas").unwrap_or(0)).expect("a count");
+        self.behind(service).map(ready).sum()
+    }
+
+    /// The Deployments whose pods a Service selects.
+    pub(super) fn behind(&self, service: &str) -> impl Iterator<Item = &Object> {
+        let selector = self.get(Kind::Service, service).map(|service| service.at("/spec/selector").cloned());
+        self.live
+            .of_kind(Kind::Deployment)
+            .filter(move |d| selector.as_ref().is_some_and(|selector| serves(selector.as_ref(), &pod_labels(d))))
     }
 
     fn gateway(&mut self) {

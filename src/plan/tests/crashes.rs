@@ -1,6 +1,6 @@
 //! Crashes between any two side effects, and two copies that both believe that they lead.
 
-use super::manifests::{CANARY, HEADERS, PLAIN, QUICK, REPLICAS, set, set_with};
+use super::manifests::{CANARY, HEADERS, PLAIN, QUICK, REPLICAS, primary, set, set_with};
 use super::world::{Effect, Pods, World};
 use crate::gate::BrakeWord;
 use crate::manifest::decision::DecisionAction;
@@ -9,7 +9,7 @@ use crate::plan::evidence::Evidence;
 use crate::plan::input::{Git, Live};
 use crate::plan::planner;
 use crate::record::posture::PostureDigest;
-use crate::record::state::{Phase, RolloutState, Route};
+use crate::record::state::{Phase, RoleName, RolloutState, Route};
 use crate::target::live::LiveState;
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -104,6 +104,11 @@ fn begun(plan: &str) -> World {
 #[test]
 fn x_11_a_crash_between_any_two_effects_of_a_canary_changes_nothing() {
     crash_everywhere(&begun(CANARY));
+}
+
+#[test]
+fn x_11_a_crash_between_any_two_effects_with_stable_in_copies_changes_nothing() {
+    crash_everywhere(&begun(&primary(CANARY)));
 }
 
 #[test]
@@ -252,14 +257,20 @@ fn explore(plan: &str, seed: u64) {
     to_the_end(&mut world);
     assert_eq!(end(&world), done, "{:#?}", world.log);
     let promoted = world.record().promoted.unwrap().set;
-    assert_eq!(world.image("podinfo"), world.image_of(&promoted), "{:#?}", world.log);
-    assert_eq!((world.image("podinfo-canary"), world.weight(), world.owned()), (None, 0, 4), "{:#?}", world.log);
+    assert_eq!(world.image(&world.workload(RoleName::Stable)), world.image_of(&promoted), "{:#?}", world.log);
+    let candidate = world.get(Kind::Deployment, &world.workload(RoleName::Candidate));
+    let pods = candidate.map(|candidate| candidate.int("/spec/replicas"));
+    let rest = if plan.contains("primary") { (Some(Some(0)), 8) } else { (None, 4) };
+    assert_eq!((pods, world.owned(), world.weight()), (rest.0, rest.1, 0), "{:#?}", world.log);
     assert!(world.marked().is_empty(), "{:#?}", world.log);
 }
 
 #[test]
 fn x_12_two_leaders_and_any_weather_keep_the_promise() {
-    for (name, plan) in [("canary", CANARY), ("quick", QUICK), ("by pods", REPLICAS), ("plain", PLAIN)] {
+    let copies = primary(QUICK);
+    let plans =
+        [("canary", CANARY), ("quick", QUICK), ("by pods", REPLICAS), ("plain", PLAIN), ("in copies", copies.as_str())];
+    for (name, plan) in plans {
         for seed in seeds() {
             println!("{name}, seed {seed}");
             explore(plan, seed);

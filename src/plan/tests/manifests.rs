@@ -73,6 +73,11 @@ pub(super) fn plan(yaml: &str) -> Plan {
     crate::record::store::parse_plan(text.as_bytes()).expect("a plan")
 }
 
+/// The same with stable's objects in copies.
+pub(super) fn primary(plan: &str) -> String {
+    plan.replace("layout: inPlace", "layout: primary")
+}
+
 /// 10 % after a word, half, then a word for the promotion.
 pub(super) const CANARY: &str = "
 target: {kind: Deployment, name: podinfo, layout: inPlace}

@@ -12,6 +12,7 @@ mod hooks;
 mod journeys;
 mod late;
 mod manifests;
+mod primary;
 mod promise;
 mod words;
 mod world;

@@ -19,8 +19,8 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RunId, SetId};
 use crate::manifest::object::{Kind, OWNER, Object, RETREATED};
 use crate::record::branches::{Asks, Head};
-use crate::record::posture::{PostureDigest, Split};
-use crate::record::state::{RolloutState, Time, Writer};
+use crate::record::posture::{Naming, PostureDigest, Split};
+use crate::record::state::{RoleName, RolloutState, Time, Writer};
 use crate::target::live::{LiveState, Outcome};
 use crate::traffic::{self, Seen, View};
 use chrono::TimeDelta;
@@ -446,6 +446,16 @@ impl World {
         deployment.text("/spec/template/spec/containers/0/image")
     }
 
+    /// What the Deployment of a role is called.
+    pub(super) fn workload(&self, role: RoleName) -> String {
+        let recorded = self.record.as_ref().and_then(|r| r.clusters.values().next()).map(|c| c.posture.naming.clone());
+        let wanted = || match &self.desired {
+            Desired::Wanted(rollout) => Naming::of(&rollout.plan),
+            Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => Naming::InPlace,
+        };
+        recorded.unwrap_or_else(wanted).workload(role, &"podinfo".parse().expect("a name")).to_string()
+    }
+
     /// Live is never ahead of the record, and users are served.
     fn check_promise(&mut self) {
         let split = self.split();
@@ -456,18 +466,21 @@ impl World {
         let promoted = self.record.as_ref().is_some_and(|r| r.promoted.is_some());
         if let Some(posture) = &posture {
             // From *promote* on the candidate is of the version that may be stable.
-            let same = self.image("podinfo-canary") == self.image_of(&posture.stable.set);
+            let same = self.image(&self.workload(RoleName::Candidate)) == self.image_of(&posture.stable.set);
             assert!(same || split.within(&posture.split), "live {split:?} above {:?}: {:#?}", posture.split, self.log);
             // What is stable may be behind the record, never ahead.
             let run = self.record.as_ref().and_then(|r| r.run.as_ref()).map(|r| &r.from);
             let allowed: Vec<_> =
                 [Some(&posture.stable.set), run].into_iter().flatten().map(|s| self.image_of(s)).collect();
-            let stable = self.image("podinfo");
-            assert!(
-                stable.is_none() || !promoted || allowed.contains(&stable),
-                "stable is {stable:?}, not of {allowed:?}: {:#?}",
-                self.log
-            );
+            let behind = self.behind("podinfo").filter(|_| posture.naming != Naming::InPlace);
+            let behind = behind.map(|d| d.text("/spec/template/spec/containers/0/image"));
+            for stable in behind.chain([self.image(&self.workload(RoleName::Stable))]) {
+                assert!(
+                    stable.is_none() || !promoted || allowed.contains(&stable),
+                    "stable is {stable:?}, not of {allowed:?}: {:#?}",
+                    self.log
+                );
+            }
         }
         if promoted && !self.only_stable_stuck && self.behaviour.values().all(|pods| *pods == Pods::Ready) {
             // Pods of a real Deployment roll; here they turn all at once.

@@ -3,9 +3,9 @@
 use super::main::Wanted;
 use super::words::Words;
 use crate::git::{GitError, Store};
-use crate::manifest::desired::{Plan, Set, Target};
+use crate::manifest::desired::{Layout, Plan, Set, Target, TargetKind};
 use crate::manifest::files::{Entry, Files, RepoPath};
-use crate::manifest::ids::{CommitId, RolloutId, SetId};
+use crate::manifest::ids::{CommitId, ObjectName, RolloutId, SetId};
 use crate::manifest::set;
 use crate::record::history;
 use crate::record::state::RolloutState;
@@ -154,7 +154,9 @@ impl Cache {
                     Some(set) => Ok(Arc::clone(set)),
                     None => {
                         let plans = [record.plan.as_deref(), desired.map(|rollout| &rollout.plan)];
-                        let targets = plans.into_iter().flatten().map(|plan| &plan.target).collect::<Vec<_>>();
+                        let named = state.clusters.values().filter_map(|cluster| cluster.posture.naming.target());
+                        let targets: Vec<_> =
+                            plans.into_iter().flatten().map(|plan| &plan.target.name).chain(named).collect();
                         read_set(store, tip, id, set, &targets).await?
                     }
                 };
@@ -206,7 +208,7 @@ async fn read_set(
     tip: &CommitId,
     id: &RolloutId,
     set: &SetId,
-    targets: &[&Target],
+    targets: &[&ObjectName],
 ) -> Result<Result<Arc<Set>, String>, GitError> {
     let paths: Paths = store::paths(id);
     let dir = paths.set(set);
@@ -228,8 +230,9 @@ async fn read_set(
         }
     }
     let mut why = "no plan at hand names its target".to_owned();
-    for target in targets {
-        match set::of_files(plain.clone(), &id.namespace, target) {
+    for name in targets {
+        let target = Target { kind: TargetKind::Deployment, name: (*name).clone(), layout: Layout::default() };
+        match set::of_files(plain.clone(), &id.namespace, &target) {
             Ok(read) if read.id == *set => return Ok(Ok(Arc::new(read))),
             Ok(read) => return Ok(Err(format!("{dir} holds the set {}", read.id))),
             Err(found) => why = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),

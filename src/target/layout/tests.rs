@@ -302,7 +302,7 @@ fn what_cannot_have_a_candidate_says_why() {
     let cases = [
         (with(vec![plain_service(), route()]), "no Deployment web"),
         (with(vec![deployment(&app()), route()]), "no Service web"),
-        (with(vec![deployment(&app()), plain_service(), route(), taken]), "belongs to the candidate's copy"),
+        (with(vec![deployment(&app()), plain_service(), route(), taken]), "belongs to a copy"),
         (with(vec![deployment(&empty_label), plain_service(), route()]), "cannot become"),
         (with(vec![deployment(&long_label), plain_service(), route()]), "cannot become"),
         (with(vec![deaf, plain_service(), route()]), "does not select the labels of its own"),
@@ -316,9 +316,9 @@ fn what_cannot_have_a_candidate_says_why() {
         assert!(error.contains(text), "{error}");
     }
     assert!(made(&set(account()), &set(account()), Some(gateway())).is_ok());
-    let error = copy_name(&reference(Kind::Service, &long)).unwrap_err().to_string();
+    let error = copy_name(&reference(Kind::Service, &long), SUFFIX).unwrap_err().to_string();
     assert!(error.contains("more than 63"), "{error}");
-    assert_eq!(copy_name(&reference(Kind::Service, &"a".repeat(56))).unwrap().as_str().len(), 63);
+    assert_eq!(copy_name(&reference(Kind::Service, &"a".repeat(56)), SUFFIX).unwrap().as_str().len(), 63);
     let routeless = set([deployment(&app()), plain_service()]);
     let error = made(&routeless, &new(), Some(gateway())).unwrap_err().to_string();
     assert!(error.contains("HTTPRoute web is new"), "{error}");
@@ -331,8 +331,12 @@ fn what_cannot_have_a_candidate_says_why() {
 fn at_rest_the_cluster_looks_exactly_like_the_manifests() {
     let set = old();
     let plan = plan(Some(gateway()));
-    assert_eq!(stable(&set, &plan, None), set.objects);
-    let labelled = stable(&set, &plan, Some(&pods()));
+    let stable = |pods: Option<&PodsDigest>| -> BTreeMap<ObjectRef, Object> {
+        let all = at_rest(&set, &plan, &Naming::InPlace, pods).unwrap();
+        all.into_iter().map(|(reference, arranged)| (reference, arranged.object)).collect()
+    };
+    assert_eq!(stable(None), set.objects);
+    let labelled = stable(Some(&pods()));
     let target = &labelled[&reference(Kind::Deployment, "web")];
     assert_eq!(pod_labels(target).get(PODS), Some(&json!("0123456789abcdef")));
     assert_eq!(target.at("/spec/selector"), set.get(Kind::Deployment, &name("web")).unwrap().at("/spec/selector"));
@@ -392,7 +396,7 @@ fn other_selectors_that_match_the_candidates_pods_are_overlaps() {
         named(Kind::PodDisruptionBudget, "by-app", json!({"selector": by_app})),
         named(Kind::PodDisruptionBudget, "by-tier", json!({"selector": by_tier})),
     ];
-    let found = overlap(&live(world), &objects, &plan(Some(gateway())), &namespace());
+    let found = overlap(&live(world), &objects, &plan(Some(gateway())), &Naming::InPlace, &namespace());
     let expected = vec![
         Overlap::Selects(reference(Kind::Deployment, "greedy")),
         Overlap::Selects(reference(Kind::Service, "tier")),
@@ -408,7 +412,8 @@ fn a_service_that_does_not_ask_for_the_label_overlaps() {
     let wide = service(json!({"selector": {"tier": "front"}, "ports": [{"port": 80}]}));
     let new = set([deployment(&labels), wide.clone(), route()]);
     let objects = made(&new, &new, Some(gateway())).unwrap();
-    let found = overlap(&live([wide, deployment(&labels)]), &objects, &plan(Some(gateway())), &namespace());
+    let found =
+        overlap(&live([wide, deployment(&labels)]), &objects, &plan(Some(gateway())), &Naming::InPlace, &namespace());
     assert_eq!(found, [Overlap::Selects(reference(Kind::Service, "web"))]);
 }
 
@@ -417,6 +422,6 @@ fn by_pods_the_service_and_the_target_are_no_overlap() {
     let objects = made(&old(), &new(), Some(by_pods())).unwrap();
     let other = object(Kind::Service, "other", json!({"spec": {"selector": {"app": "web"}}}));
     let world = live([deployment(&app()), plain_service(), other]);
-    let found = overlap(&world, &objects, &plan(Some(by_pods())), &namespace());
+    let found = overlap(&world, &objects, &plan(Some(by_pods())), &Naming::InPlace, &namespace());
     assert_eq!(found, [Overlap::Selects(reference(Kind::Service, "other"))]);
 }

@@ -22,7 +22,7 @@ fn managers(object: &Value) -> Vec<String> {
 }
 
 /// Makes version 1 of `web` as people did before there was tidegate, and waits for its pods.
-async fn applied_by_hand(world: &World, app: &App<'_>) {
+pub(super) async fn applied_by_hand(world: &World, app: &App<'_>) {
     world.kubectl(&["apply", "-f", "-"], &app.text()).await;
     eventually("its pods", async || {
         let deployment = world.get("Deployment", app.name).await?;

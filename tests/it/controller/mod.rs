@@ -4,6 +4,7 @@
 //! to do.
 
 mod app;
+mod copies;
 mod credentials;
 mod failures;
 mod hands;

@@ -100,12 +100,12 @@ impl World {
         world
     }
 
-    /// Adds a rollout of that app to main, with everything of its spec below `target`.
+    /// Adds a rollout of that app to main, with everything of its spec below `target.name`.
     pub(super) fn add(&mut self, spec: &str, app: &App<'_>) -> String {
         let (name, namespace) = (app.name, &self.space.name);
         let rollout = format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec:\n  \
-             manifests: [{name}.yaml]\n  target: {{kind: Deployment, name: {name}}}\n{spec}"
+             manifests: [{name}.yaml]\n  target:\n    kind: Deployment\n    name: {name}\n{spec}"
         );
         let object = |name: &str| name.parse().unwrap();
         let router = if spec.contains("gatewayAPI:") {
@@ -115,7 +115,11 @@ impl World {
         } else {
             None
         };
-        self.watch(&format!("{namespace}/{name}"), router);
+        let id = format!("{namespace}/{name}");
+        self.watch(&id, router);
+        if let Some(watched) = self.watched.get_mut(&id).filter(|_| spec.contains("layout: primary")) {
+            (watched.stable, watched.candidate) = (object(&format!("{name}-primary")), object(name));
+        }
         self.commit(&[(&format!("it/{name}.rollout.yaml"), &rollout), (&format!("it/{name}.yaml"), &app.text())])
     }
 
@@ -129,7 +133,8 @@ impl World {
     pub(super) fn watch(&mut self, rollout: &str, router: Option<Router>) {
         let id: tidegate::manifest::ids::RolloutId = rollout.parse().unwrap();
         let watched = Watched {
-            target: id.name.as_str().parse().unwrap(),
+            stable: id.name.as_str().parse().unwrap(),
+            candidate: format!("{}-canary", id.name).parse().unwrap(),
             rollout: id,
             cluster: "home".parse().unwrap(),
             router,

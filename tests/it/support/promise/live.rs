@@ -67,8 +67,8 @@ pub(super) struct Reach {
 impl Live {
     /// Takes a write over; false if it concerns none of the rollout's objects.
     pub(super) fn take(&mut self, watched: &Watched, by: &str, write: &Write) -> bool {
-        self.stable = watched.target.as_str().to_owned();
-        self.candidate = format!("{}-canary", watched.target);
+        self.stable = watched.stable.as_str().to_owned();
+        self.candidate = watched.candidate.as_str().to_owned();
         let (part, name, spec) = match write {
             Write::Is { resource, name, object } => match self.part(watched, resource, name) {
                 Some(part) => (part, name, Some(object["spec"].clone())),

@@ -24,8 +24,10 @@ pub(crate) struct Watched {
     pub(crate) rollout: RolloutId,
     /// The cluster, as the record calls it.
     pub(crate) cluster: ClusterName,
-    /// The Deployment.
-    pub(crate) target: ObjectName,
+    /// Stable's Deployment.
+    pub(crate) stable: ObjectName,
+    /// The candidate's.
+    pub(crate) candidate: ObjectName,
     /// What splits its requests.
     pub(crate) router: Option<Router>,
     /// The controller's user, as the audit log names it.
@@ -230,7 +232,7 @@ impl Instant<'_> {
         }
         let show = |label: Option<&str>| label.map_or("pods without a label".to_owned(), |l| format!("pods {l}"));
         Some(Ahead {
-            object: format!("Deployment {}", self.watched.target),
+            object: format!("Deployment {}", self.watched.stable),
             live: show(label),
             recorded: allowed.map(show).join(" or "),
         })
@@ -242,7 +244,7 @@ impl Instant<'_> {
         let unrecorded = self.record.is_none();
         let raised = pods > pods_before && !self.candidate_is_recorded() && !self.candidate_is_stable();
         (unrecorded || raised).then(|| Ahead {
-            object: if raised { format!("Deployment {}-canary", self.watched.target) } else { "the write".to_owned() },
+            object: if raised { format!("Deployment {}", self.watched.candidate) } else { "the write".to_owned() },
             live: format!("{pods} candidate pods of {}", self.live.candidate_label().unwrap_or("no label")),
             recorded: if unrecorded { "no record" } else { "no such candidate" }.to_owned(),
         })
@@ -254,7 +256,7 @@ impl Instant<'_> {
         let before = known.get(&label.map(str::to_owned))?;
         let template = self.live.stable_template()?;
         (before != template).then(|| Ahead {
-            object: format!("Deployment {}", self.watched.target),
+            object: format!("Deployment {}", self.watched.stable),
             live: format!("template {template}"),
             recorded: format!("the same label, template {before}"),
         })

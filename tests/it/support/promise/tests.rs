@@ -32,7 +32,8 @@ fn watched(router: Router) -> Watched {
     Watched {
         rollout: name("shop/podinfo"),
         cluster: name("home"),
-        target: name("podinfo"),
+        stable: name("podinfo"),
+        candidate: name("podinfo-canary"),
         router: Some(router),
         user: TIDEGATE.to_owned(),
     }

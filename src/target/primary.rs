@@ -1,0 +1,152 @@
+//! The layout `primary`, which is Flagger's: what the objects of both roles look like, without sizes and without the split.
+//!
+//! The target is the candidate, and keeps its name and labels. Stable's pods are those of a copy, `<target>-primary`, with
+//! copies of the ConfigMaps that they refer to; the Service of the manifests leads to them, so does its copy `-primary`,
+//! and its copy `-canary` leads to the target. While no run is open all of it stays, and the target has no pods.
+
+use super::layout::{self, Arranged, LayoutError, Mark};
+use crate::manifest::desired::{Plan, Set};
+use crate::manifest::ids::{ObjectName, PodsDigest};
+use crate::manifest::object::{Kind, Object, ObjectRef, section};
+use crate::record::posture::Names;
+use crate::record::state::RoleName;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the names of stable's copies, and the label value of their pods, end in.
+pub const SUFFIX: &str = "-primary";
+
+/// The objects of a set while it is stable: the copies, what nobody makes a copy of, and the candidate's at rest.
+///
+/// # Errors
+/// [`LayoutError`]: the set cannot be laid out so.
+pub fn at_rest(
+    set: &Set,
+    names: &Names,
+    pods: Option<&PodsDigest>,
+) -> Result<BTreeMap<ObjectRef, Arranged>, LayoutError> {
+    let source = layout::required(set, Kind::Deployment, &names.target)?;
+    let apex = layout::serving(set, &names.service, &layout::pod_labels(source), &names.target)?;
+    let mark = layout::mark(source, SUFFIX)?;
+    let mut primary = layout::copied(source, SUFFIX)?;
+    layout::relabel(&mut primary, &mark);
+    only_label(&mut primary, &mark);
+    let mut target = layout::with_replicas(source.clone(), Some(0));
+    for deployment in [&mut primary, &mut target] {
+        pods.into_iter().for_each(|pods| layout::label_pods(deployment, pods));
+    }
+    let mut copies = layout::move_configs(&mut primary, SUFFIX, |name| set.get(Kind::ConfigMap, name))?;
+    copies.push(primary);
+    copies.push(layout::service_copy(apex, SUFFIX, &mark.key, &mark.copy)?);
+    free(&copies, [set])?;
+    let mut all: BTreeMap<ObjectRef, Arranged> = BTreeMap::new();
+    let mut put = |object: Object, role, plain: Option<&Object>| {
+        all.insert(object.reference().clone(), Arranged { object, role, plain: plain.cloned() });
+    };
+    let tracked = tracked(source, set);
+    for (reference, object) in &set.objects {
+        let role = if tracked.contains(&reference.name) && reference.kind == Kind::ConfigMap {
+            RoleName::Candidate
+        } else {
+            RoleName::Stable
+        };
+        put(object.clone(), role, None);
+    }
+    copies.into_iter().for_each(|copy| put(copy, RoleName::Stable, None));
+    put(leading_to(apex, &mark), RoleName::Stable, Some(apex));
+    put(canary_service(apex, &mark)?, RoleName::Candidate, None);
+    put(target, RoleName::Candidate, Some(source));
+    Ok(all)
+}
+
+/// The candidate's objects during a run: the target without `spec.replicas`, the Service that leads to it, and the
+/// ConfigMaps that its pods refer to, all under the names that the manifests give them.
+///
+/// # Errors
+/// [`LayoutError`]: the set cannot be the candidate beside this stable set.
+pub fn candidate(
+    stable: &Set,
+    candidate: &Set,
+    plan: &Plan,
+    names: &Names,
+    pods: &PodsDigest,
+) -> Result<BTreeMap<ObjectRef, Object>, LayoutError> {
+    let source = layout::required(candidate, Kind::Deployment, &names.target)?;
+    let apex = layout::serving(candidate, &names.service, &layout::pod_labels(source), &names.target)?;
+    layout::new_account(source, stable, candidate)?;
+    layout::routed(apex, stable, plan)?;
+    alone(source, names, [stable, candidate])?;
+    let mut target = layout::with_replicas(source.clone(), None);
+    layout::label_pods(&mut target, pods);
+    layout::selects_own(&target)?;
+    let mut all: Vec<Object> = Vec::new();
+    for name in tracked(source, candidate) {
+        all.extend(candidate.get(Kind::ConfigMap, &name).cloned());
+    }
+    let service = canary_service(apex, &layout::mark(source, SUFFIX)?)?;
+    free([&service], [stable, candidate])?;
+    all.extend([target, service]);
+    Ok(all.into_iter().map(|object| (object.reference().clone(), object)).collect())
+}
+
+/// Of the target's own labels the copy has the one that tells its pods apart, and no other (requirement C-30): what people
+/// or tools find the target by must not find the copy. Its selector asks for that label alone.
+fn only_label(primary: &mut Object, mark: &Mark) {
+    let label = json!({ mark.key.as_str(): mark.copy });
+    section(primary.value_mut(), &["metadata"]).insert("labels".to_owned(), label.clone());
+    section(primary.value_mut(), &["spec"]).insert("selector".to_owned(), json!({ "matchLabels": label }));
+}
+
+/// The Service of the manifests, for stable's pods.
+fn leading_to(apex: &Object, mark: &Mark) -> Object {
+    let mut apex = apex.clone();
+    section(apex.value_mut(), &["spec", "selector"]).insert(mark.key.clone(), mark.copy.as_str().into());
+    apex
+}
+
+/// The Service that leads to the target's pods.
+fn canary_service(apex: &Object, mark: &Mark) -> Result<Object, LayoutError> {
+    layout::service_copy(apex, layout::SUFFIX, &mark.key, &mark.own)
+}
+
+/// The names of the set's ConfigMaps that the pods of a Deployment refer to.
+fn tracked(deployment: &Object, set: &Set) -> BTreeSet<ObjectName> {
+    let mut names = BTreeSet::new();
+    let mut pod = deployment.at("/spec/template/spec").cloned().unwrap_or(Value::Null);
+    layout::each_config_name(&mut pod, &mut |name| {
+        names.extend(name.as_str().and_then(|name| name.parse().ok()));
+    });
+    names.retain(|name| set.get(Kind::ConfigMap, name).is_some());
+    names
+}
+
+/// What the candidate brings before its promotion nobody else may read.
+fn alone(target: &Object, names: &Names, sets: [&Set; 2]) -> Result<(), LayoutError> {
+    let [_, candidate] = sets;
+    let own = tracked(target, candidate);
+    let others = sets.into_iter().flat_map(|set| set.objects.values().map(move |object| (set, object)));
+    for (set, other) in others {
+        let reference = other.reference();
+        if reference.kind != Kind::Deployment || reference.name == names.target {
+            continue;
+        }
+        if let Some(config) = tracked(other, set).intersection(&own).next() {
+            return Err(LayoutError::SharedConfig { config: config.clone(), deployment: reference.name.clone() });
+        }
+    }
+    Ok(())
+}
+
+fn free<'a>(
+    copies: impl IntoIterator<Item = &'a Object>,
+    sets: impl IntoIterator<Item = &'a Set> + Clone,
+) -> Result<(), LayoutError> {
+    let taken = |copy: &&Object| sets.clone().into_iter().any(|set| set.objects.contains_key(copy.reference()));
+    match copies.into_iter().find(taken) {
+        Some(copy) => Err(LayoutError::NameTaken { object: copy.reference().clone() }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! The layout `primary`: what runs without a rollout is taken over, a version goes through the target, and the target is what is
+//! left when the rollout is gone.
+
+use super::app::{App, GATED};
+use super::hands::applied_by_hand;
+use super::served::Served;
+use super::world::{World, is_steady};
+use crate::support::cluster::eventually;
+use serde_json::{Value, json};
+use tidegate::record::state::Rest;
+
+/// Image and pods of a Deployment, as its spec says.
+async fn runs(world: &World, name: &str) -> Option<(String, Value)> {
+    let deployment = world.get("Deployment", name).await?;
+    let image = deployment["spec"]["template"]["spec"]["containers"][0]["image"].as_str()?;
+    let tag = image.rsplit(':').next()?.to_owned();
+    Some((tag, deployment["spec"]["replicas"].clone()))
+}
+
+async fn selector(world: &World, service: &str) -> Value {
+    world.get("Service", service).await.unwrap()["spec"]["selector"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_1_c_7_c_17_c_26_c_30_c_35_stable_is_a_copy_as_long_as_the_rollout_exists() {
+    let mut world = World::new("copies", &format!("    layout: primary\n{GATED}")).await;
+    // Another stays: a main without any rollout would be a mistake, and not followed.
+    world.add("  progressDeadline: 10s\n", &App::worker("api", 1));
+    let app = App { config: Some("hello"), ..App::new("web", 1) };
+    world.release(&app);
+    applied_by_hand(&world, &app).await;
+    let served = Served::watch(&world, "web");
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.until_of("api", "first sight", |record| is_steady(record, Rest::Initialized)).await;
+    assert_eq!(runs(&world, "web-primary").await, Some(("1".to_owned(), json!(2))));
+    assert_eq!(runs(&world, "web").await, Some(("1".to_owned(), json!(0))));
+    let primary = world.get("Deployment", "web-primary").await.unwrap();
+    assert_eq!(primary["metadata"]["labels"], json!({"app": "web-primary"}));
+    for (service, app) in [("web", "web-primary"), ("web-primary", "web-primary"), ("web-canary", "web")] {
+        assert_eq!(selector(&world, service).await, json!({"app": app}), "{service}");
+    }
+    // What others say of the copy stays.
+    let owner = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "web", "uid": config_uid(&world).await}]);
+    let patch = json!({"metadata": {"ownerReferences": owner}}).to_string();
+    world.kubectl(&["patch", "deployment", "web-primary", "--type=merge", "-p", &patch], "").await;
+
+    world.release(&App { version: 2, config: Some("good day"), ..app });
+    world.approve("tenth").await;
+    world.until_on("tenth").await;
+    let greeting = async |name: &str| world.get("ConfigMap", name).await.unwrap()["data"]["greeting"].clone();
+    assert_eq!((greeting("web").await, greeting("web-primary").await), (json!("good day"), json!("hello")));
+    assert_eq!(runs(&world, "web").await.map(|(tag, _)| tag).as_deref(), Some("2"));
+    world.until_steady(Rest::Succeeded).await;
+    assert_eq!(runs(&world, "web-primary").await, Some(("2".to_owned(), json!(2))));
+    assert_eq!(runs(&world, "web").await, Some(("2".to_owned(), json!(0))));
+    assert_eq!(greeting("web-primary").await, json!("good day"));
+    let primary = world.get("Deployment", "web-primary").await.unwrap();
+    assert_eq!(primary["metadata"]["ownerReferences"][0]["name"], "web");
+    let checked = world.settled(&[]).await;
+    assert_eq!(checked.most_pods, 2);
+
+    world.remove(&["it/web.rollout.yaml"]);
+    world.once().await;
+    assert!(world.record().is_none());
+    assert_eq!(runs(&world, "web").await, Some(("2".to_owned(), json!(2))));
+    assert_eq!(selector(&world, "web").await, json!({"app": "web"}));
+    for (kind, name) in [("Deployment", "web-primary"), ("Service", "web-canary"), ("ConfigMap", "web-primary")] {
+        eventually("the end of the copies", async || world.get(kind, name).await.is_none().then_some(())).await;
+    }
+    assert!(served.fewest() >= 1, "the Service always had ready pods");
+}
+
+async fn config_uid(world: &World) -> Value {
+    world.get("ConfigMap", "web").await.unwrap()["metadata"]["uid"].clone()
+}

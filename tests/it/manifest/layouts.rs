@@ -1,0 +1,75 @@
+//! The layout `primary`: what it goes together with, and what it does not.
+
+use crate::tree::{PODINFO, PODINFO_SET, Tree, codes};
+use tidegate::cli::validate::{Colour, Output, report};
+use tidegate::manifest::diagnostic::Code;
+
+/// The example with stable's objects in copies.
+fn in_copies() -> Tree {
+    let mut tree = Tree::example();
+    tree.edit(PODINFO, "{kind: Deployment, name: podinfo}", "{kind: Deployment, name: podinfo, layout: primary}");
+    tree
+}
+
+const AUTOSCALER: &str = "\n---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: podinfo}\nspec:\n  \
+    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: podinfo}\n  maxReplicas: 3\n";
+const READER: &str = "\n---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: reader}\nspec:\n  \
+    selector: {matchLabels: {app: reader}}\n  template:\n    metadata: {labels: {app: reader}}\n    \
+    spec: {containers: [{name: a, image: \"a:1\", envFrom: [{configMapRef: {name: podinfo}}]}]}\n";
+const METRICS: &str = "\n---\napiVersion: v1\nkind: Service\nmetadata: {name: metrics}\n\
+    spec: {selector: {app: podinfo}, ports: [{port: 9}]}\n";
+
+fn budget(app: &str) -> String {
+    format!(
+        "\n---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: podinfo}}\n\
+         spec: {{minAvailable: 1, selector: {{matchLabels: {{app: {app}}}}}}}\n"
+    )
+}
+
+#[test]
+fn the_layout_primary_is_read_and_what_it_cannot_do_is_refused() {
+    assert_eq!(codes(&in_copies().load(), "shop/podinfo"), []);
+    let taken = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: podinfo-primary}\n";
+    let table = [
+        (AUTOSCALER, Code::LayoutLimit),
+        (READER, Code::LayoutLimit),
+        (METRICS, Code::SelectorOverlap),
+        (taken, Code::Conflict),
+    ];
+    for (more, code) in table {
+        assert_eq!(codes(&in_copies().append(PODINFO_SET, more).load(), "shop/podinfo"), [code], "{more}");
+    }
+    // None of these is in the way in place, but for what is called as a copy.
+    for more in [AUTOSCALER, READER, METRICS, taken] {
+        assert_eq!(codes(&Tree::example().append(PODINFO_SET, more).load(), "shop/podinfo"), [], "{more}");
+    }
+}
+
+#[test]
+fn another_router_than_a_route_is_refused_with_its_line() {
+    let mut tree = in_copies();
+    let route = "gatewayAPI: {httpRoute: podinfo, service: podinfo}";
+    tree.edit(PODINFO, route, "replicas: {service: podinfo}");
+    tree.edit(PODINFO, "        headers: [{x-canary: always}]\n        weight: 10", "        weight: 34");
+    insta::assert_snapshot!(report(&tree.load(), Output::Text, Colour::Never).text);
+}
+
+#[test]
+fn c_30_the_copy_has_a_label_value_of_its_own_that_fits() {
+    let mut tree = in_copies();
+    let long = "p".repeat(56);
+    tree.edit(PODINFO_SET, "matchLabels: {app: podinfo}", &format!("matchLabels: {{app: {long}}}"));
+    tree.edit(PODINFO_SET, "labels: {app: podinfo}\n    spec", &format!("labels: {{app: {long}}}\n    spec"));
+    tree.edit(PODINFO_SET, "selector: {app: podinfo}", &format!("selector: {{app: {long}}}"));
+    assert_eq!(codes(&tree.load(), "shop/podinfo"), [Code::NameTooLong]);
+}
+
+#[test]
+fn a_budget_for_the_target_alone_is_a_warning() {
+    let warnings = |app: &str| {
+        let loaded = in_copies().append(PODINFO_SET, &budget(app)).load();
+        loaded.warnings.iter().map(|warning| warning.code).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings("podinfo"), [Code::NotCovered]);
+    assert_eq!(warnings("podinfo-primary"), []);
+}
