@@ -67,7 +67,7 @@ impl Case<'_> {
     fn require(&self, pointer: &str, kind: Kind, name: &ObjectName) -> Result<&Item, Vec<Diagnostic>> {
         self.item(kind, name).ok_or_else(|| {
             let there: Vec<&str> = self.items.keys().filter(|r| r.kind == kind).map(|r| r.name.as_str()).collect();
-            let article = if kind == Kind::HttpRoute { "an" } else { "a" };
+            let article = if kind.as_str().starts_with(['H', 'I']) { "an" } else { "a" };
             let expected = match there.as_slice() {
                 [] => format!("{article} {kind} among the manifests"),
                 names => format!("{article} {kind} among the manifests: {}", names.join(", ")),
@@ -150,18 +150,7 @@ fn protected(item: &Item) -> Option<Diagnostic> {
 
 /// References to other namespaces: a rollout never reaches beyond its own (a Gateway may be anywhere).
 fn cross_namespace(case: &Case<'_>, item: &Item) -> Vec<Diagnostic> {
-    let root = match item.object.reference().kind {
-        Kind::HttpRoute => "/spec/rules",
-        Kind::ServiceAccount => "/secrets",
-        Kind::ConfigMap
-        | Kind::Deployment
-        | Kind::Service
-        | Kind::HorizontalPodAutoscaler
-        | Kind::PodDisruptionBudget
-        | Kind::EndpointSlice
-        | Kind::Pod
-        | Kind::NetworkPolicy => return Vec::new(),
-    };
+    let Some(root) = item.object.reference().kind.facts().references else { return Vec::new() };
     let mut found = Vec::new();
     let mut open: Vec<&Node> = item.node.at(root).into_iter().collect();
     while let Some(node) = open.pop() {

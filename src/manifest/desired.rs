@@ -133,12 +133,42 @@ pub enum Router {
     },
 }
 
+/// Where the share of the candidate is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// In an object that leads requests to Services: the candidate has one of its own.
+    Route,
+    /// In the number of its pods.
+    Pods,
+    /// In the selector of the one Service that users meet; the candidate has one of its own too.
+    Selector,
+}
+
 impl Router {
     /// The Service whose requests are split.
     #[must_use]
     pub fn service(&self) -> &ObjectName {
         match self {
             Self::GatewayApi { service, .. } | Self::Replicas { service } | Self::Service { service } => service,
+        }
+    }
+
+    /// The object among the manifests that leads requests to that Service, where one does.
+    #[must_use]
+    pub fn route(&self) -> Option<(Kind, &ObjectName)> {
+        match self {
+            Self::GatewayApi { http_route, .. } => Some((Kind::HttpRoute, http_route)),
+            Self::Replicas { .. } | Self::Service { .. } => None,
+        }
+    }
+
+    /// Where the share of the candidate is.
+    #[must_use]
+    pub fn by(&self) -> By {
+        match self {
+            Self::GatewayApi { .. } => By::Route,
+            Self::Replicas { .. } => By::Pods,
+            Self::Service { .. } => By::Selector,
         }
     }
 }

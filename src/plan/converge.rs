@@ -201,7 +201,9 @@ impl Pass<'_> {
         if self.busy() {
             return true;
         }
-        self.write_kind(Kind::HttpRoute, |_| true);
+        for &kind in Kind::ROUTES {
+            self.write_kind(kind, |_| true);
+        }
         self.busy()
     }
 

@@ -3,7 +3,7 @@
 //! Only what is rendered is compared: defaults that the server filled in, and fields of other managers, are not ours.
 
 use super::quantity;
-use crate::manifest::object::{APPLIED, EPOCH, Kind, OWNER, Object, RETREATED, SEQ};
+use crate::manifest::object::{APPLIED, EPOCH, Kind, OWNER, Object, Origin, RETREATED, SEQ};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
@@ -158,16 +158,19 @@ impl Walk {
     fn is_added(&self, wanted: &Map<String, Value>, key: &str, found: &Value) -> bool {
         let everything = || json!({"type": "PathPrefix", "value": "/"});
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
-        let default = match path[..] {
-            ["spec", "rules", _] if key == "matches" => json!([{"path": everything()}]),
-            ["spec", "rules", _, "matches", _] if key == "path" => everything(),
-            ["spec", "rules", _, "backendRefs", _] if key == "group" => json!(""),
-            ["spec", "rules", _, "backendRefs", _] if key == "kind" => json!("Service"),
-            ["spec", "rules", _, "backendRefs", _] if key == "weight" => json!(1),
-            ["spec", "rules", _] | ["spec", "rules", _, "matches" | "backendRefs", _] => Value::Null,
+        let Origin::Custom(whole) = self.kind.facts().origin else { return false };
+        let Some(inside) = path.strip_prefix(whole).filter(|inside| !inside.is_empty()) else { return false };
+        let default = match inside {
+            _ if self.kind != Kind::HttpRoute => Value::Null,
+            [_] if key == "matches" => json!([{"path": everything()}]),
+            [_, "matches", _] if key == "path" => everything(),
+            [_, "backendRefs", _] if key == "group" => json!(""),
+            [_, "backendRefs", _] if key == "kind" => json!("Service"),
+            [_, "backendRefs", _] if key == "weight" => json!(1),
+            [_] | [_, "matches" | "backendRefs", _] => Value::Null,
             _ => return false,
         };
-        self.kind == Kind::HttpRoute && !wanted.contains_key(key) && *found != default
+        !wanted.contains_key(key) && *found != default
     }
 
     fn inside(&mut self, key: String, wanted: &Value, found: Option<&Value>) {
@@ -214,7 +217,7 @@ impl Walk {
         let twice = |(index, item): (usize, &Value)| {
             list[..index].iter().any(|other| keys.iter().all(|k| key_of(item, k) == key_of(other, k)))
         };
-        (self.kind != Kind::HttpRoute && list.iter().all(full) && !list.iter().enumerate().any(twice)).then_some(keys)
+        (!self.kind.is_custom() && list.iter().all(full) && !list.iter().enumerate().any(twice)).then_some(keys)
     }
 
     fn equal(&self, wanted: &Value, found: Option<&Value>) -> bool {
@@ -232,7 +235,7 @@ impl Walk {
     /// The API server leaves zero values out of built-in kinds ("omitempty"), but never out of custom resources.
     fn zero_counts(&self) -> bool {
         let parent = self.path.len().checked_sub(2).map_or("", |at| self.path[at].as_str());
-        self.kind == Kind::HttpRoute
+        self.kind.is_custom()
             || FREE_MAPS.contains(&parent)
             || (self.kind == Kind::Service && parent == "selector")
             || ZERO_COUNTS.contains(&self.last())
