@@ -34,6 +34,8 @@ pub struct Facts {
     pub pods: Option<&'static str>,
     /// Below which pointer it names objects of its own namespace only.
     pub references: Option<&'static str>,
+    /// The path of the list or map that is one field for the API server, and ours as a whole; empty if there is none that matters.
+    pub whole: &'static [&'static str],
     /// What of it a posture is made of, as the API server names fields in a conflict: there what Git says is the most that may be.
     pub posture: &'static [&'static str],
 }
@@ -43,11 +45,12 @@ pub struct Facts {
 pub enum Origin {
     /// Kubernetes itself.
     BuiltIn,
-    /// A CustomResourceDefinition: an empty field is not left out. The list at this path is one field, and ours as a whole.
-    Custom(&'static [&'static str]),
+    /// A CustomResourceDefinition: an empty field is not left out.
+    Custom,
 }
 
-const PLAIN: Facts = Facts { origin: Origin::BuiltIn, mappings: &[], pods: None, references: None, posture: &[] };
+const PLAIN: Facts =
+    Facts { origin: Origin::BuiltIn, mappings: &[], pods: None, references: None, whole: &[], posture: &[] };
 
 macro_rules! kinds {
     ($($name:ident: $text:literal, $api:literal, $plural:literal, $facts:expr;)*) => {
@@ -103,7 +106,11 @@ kinds! {
         ..PLAIN
     };
     Service: "Service", "v1", "services", Facts {
-        mappings: &["/spec"], pods: Some("/spec/selector"), posture: &[".spec.selector"], ..PLAIN
+        mappings: &["/spec"],
+        pods: Some("/spec/selector"),
+        whole: &["spec", "selector"],
+        posture: &[".spec.selector"],
+        ..PLAIN
     };
     // The size rule of what an autoscaler scales is in its bounds.
     HorizontalPodAutoscaler: "HorizontalPodAutoscaler", "autoscaling/v2", "horizontalpodautoscalers", Facts {
@@ -113,9 +120,10 @@ kinds! {
         mappings: &["/spec"], pods: Some("/spec/selector/matchLabels"), ..PLAIN
     };
     HttpRoute: "HTTPRoute", "gateway.networking.k8s.io/v1", "httproutes", Facts {
-        origin: Origin::Custom(&["spec", "rules"]),
+        origin: Origin::Custom,
         mappings: &["/spec"],
         references: Some("/spec/rules"),
+        whole: &["spec", "rules"],
         posture: &[".spec.rules"],
         ..PLAIN
     };
@@ -144,7 +152,7 @@ impl Kind {
     /// Whether a CustomResourceDefinition defines it.
     #[must_use]
     pub fn is_custom(self) -> bool {
-        self.facts().origin != Origin::BuiltIn
+        self.facts().origin == Origin::Custom
     }
 
     /// The kind of that group, version and kind, if it is known.

@@ -3,7 +3,7 @@
 //! Only what is rendered is compared: defaults that the server filled in, and fields of other managers, are not ours.
 
 use super::quantity;
-use crate::manifest::object::{APPLIED, EPOCH, Kind, OWNER, Object, Origin, RETREATED, SEQ};
+use crate::manifest::object::{APPLIED, EPOCH, Kind, OWNER, Object, RETREATED, SEQ};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
@@ -79,8 +79,8 @@ const ALLOCATED: [&str; 3] = ["clusterIP", "healthCheckNodePort", "nodePort"];
 /// Every rendered field that the live object does not have with an equal value. Empty: nothing to write.
 ///
 /// `null` in `rendered` asks for nothing. Quantities compare by value. Lists that Kubernetes merges by key are matched
-/// by key, whatever else live has in them; other lists must agree in length and order. The rules of a route are ours as
-/// a whole: there a field that was not rendered is a difference too.
+/// by key, whatever else live has in them; other lists must agree in length and order. The rules of a route, and the
+/// selector of a Service, are ours as a whole: there a field that was not rendered is a difference too.
 #[must_use]
 pub fn differs(rendered: &Object, live: &Object) -> Vec<Difference> {
     let mut walk = Walk { kind: rendered.reference().kind, path: Vec::new(), found: Vec::new() };
@@ -153,13 +153,13 @@ impl Walk {
         }
     }
 
-    /// Whether a hand added a field to what is ours as a whole: the rules of a route are one atomic list. What the API
-    /// server fills in there is none (Gateway API v1: defaults of `matches`, `path`, and of a backend reference).
+    /// Whether a hand added a field to what is ours as a whole: the rules of a route are one atomic list, and the selector of a
+    /// Service is one map. What the API server fills in there is none (Gateway API v1: defaults of `matches`, `path`, and of a backend reference).
     fn is_added(&self, wanted: &Map<String, Value>, key: &str, found: &Value) -> bool {
         let everything = || json!({"type": "PathPrefix", "value": "/"});
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
-        let Origin::Custom(whole) = self.kind.facts().origin else { return false };
-        let Some(inside) = path.strip_prefix(whole).filter(|inside| !inside.is_empty()) else { return false };
+        let whole = self.kind.facts().whole;
+        let Some(inside) = path.strip_prefix(whole).filter(|_| !whole.is_empty()) else { return false };
         let default = match inside {
             _ if self.kind != Kind::HttpRoute => Value::Null,
             [_] if key == "matches" => json!([{"path": everything()}]),

@@ -182,4 +182,6 @@ fn candidate_of(name: &ObjectName) -> Option<ObjectName> {
 }
 
 #[cfg(test)]
+mod conformance;
+#[cfg(test)]
 mod tests;

@@ -1,0 +1,80 @@
+//! The routers, each with manifests that it works on and with what a hand may do to them.
+
+use super::*;
+
+/// One router.
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) router: Router,
+    /// Beside the Deployment.
+    pub(super) manifests: Vec<Object>,
+    pub(super) tells: Tells,
+    /// What a hand does to an object so that requests are sent in a way that no phase describes.
+    pub(super) foreign: Vec<(ObjectRef, fn(&mut Value))>,
+}
+
+/// Which requests the router tells from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tells {
+    /// None.
+    Nobody,
+    /// Those with any headers; and it can send copies.
+    AllAndCopies,
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![gateway_api(), replicas(), service()]
+}
+
+fn web() -> ObjectName {
+    name("web")
+}
+
+fn backend_service() -> Object {
+    let spec = json!({"selector": {"app": "web", "tier": "front"}, "ports": [{"port": 80, "name": "http"}]});
+    object(Kind::Service, "web", json!({"spec": spec}))
+}
+
+fn carrier(kind: Kind, of: &str) -> ObjectRef {
+    ObjectRef { kind, namespace: namespace(), name: name(of) }
+}
+
+fn gateway_api() -> Row {
+    let rules = json!([
+        {"name": "docs", "matches": [{"path": {"type": "PathPrefix", "value": "/docs"}}], "backendRefs": [{"name": "docs", "port": 80}]},
+        {"name": "main", "timeouts": {"request": "10s"}, "backendRefs": [{"name": "web", "port": 80}, {"name": "old", "port": 80, "weight": 3}]},
+    ]);
+    let spec = json!({"parentRefs": [{"name": "gw"}], "hostnames": ["web.example.org"], "rules": rules});
+    let route = object(Kind::HttpRoute, "web", json!({"metadata": {"annotations": {"note": "ours"}}, "spec": spec}));
+    Row {
+        name: "gatewayAPI",
+        router: Router::GatewayApi { http_route: web(), service: web() },
+        manifests: vec![backend_service(), route],
+        tells: Tells::AllAndCopies,
+        foreign: vec![(carrier(Kind::HttpRoute, "web"), |route| {
+            route["spec"]["rules"].as_array_mut().unwrap().push(json!({"backendRefs": [{"name": "web-canary"}]}));
+        })],
+    }
+}
+
+fn replicas() -> Row {
+    Row {
+        name: "replicas",
+        router: Router::Replicas { service: web() },
+        manifests: vec![backend_service()],
+        tells: Tells::Nobody,
+        foreign: vec![(carrier(Kind::Service, "web"), |service| {
+            service["spec"]["selector"][crate::manifest::object::PODS] = "fedcba9876543210".into();
+        })],
+    }
+}
+
+fn service() -> Row {
+    Row {
+        name: "service",
+        router: Router::Service { service: web() },
+        manifests: vec![backend_service()],
+        tells: Tells::Nobody,
+        foreign: Vec::new(),
+    }
+}
