@@ -119,12 +119,28 @@ kinds! {
     PodDisruptionBudget: "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets", Facts {
         mappings: &["/spec"], pods: Some("/spec/selector/matchLabels"), ..PLAIN
     };
+    DestinationRule: "DestinationRule", "networking.istio.io/v1", "destinationrules", Facts {
+        origin: Origin::Custom, mappings: &["/spec"], ..PLAIN
+    };
     HttpRoute: "HTTPRoute", "gateway.networking.k8s.io/v1", "httproutes", Facts {
         origin: Origin::Custom,
         mappings: &["/spec"],
         references: Some("/spec/rules"),
         whole: &["spec", "rules"],
         posture: &[".spec.rules"],
+        ..PLAIN
+    };
+    Ingress: "Ingress", "networking.k8s.io/v1", "ingresses", Facts {
+        mappings: &["/spec"],
+        posture: &[".metadata.annotations.nginx.ingress.kubernetes.io/canary", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-weight", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-weight-total", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header-value", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header-pattern", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-cookie"],
+        ..PLAIN
+    };
+    VirtualService: "VirtualService", "networking.istio.io/v1", "virtualservices", Facts {
+        origin: Origin::Custom,
+        mappings: &["/spec"],
+        references: Some("/spec/http"),
+        whole: &["spec", "http"],
+        posture: &[".spec.http"],
         ..PLAIN
     };
     EndpointSlice: "EndpointSlice", "discovery.k8s.io/v1", "endpointslices", PLAIN;
@@ -143,11 +159,14 @@ impl Kind {
         Self::Service,
         Self::HorizontalPodAutoscaler,
         Self::PodDisruptionBudget,
+        Self::DestinationRule,
         Self::HttpRoute,
+        Self::Ingress,
+        Self::VirtualService,
     ];
 
     /// The kinds of [`Kind::MANIFEST`] by whose objects people's requests find a Service.
-    pub const ROUTES: &'static [Self] = &[Self::HttpRoute];
+    pub const ROUTES: &'static [Self] = &[Self::HttpRoute, Self::Ingress, Self::VirtualService];
 
     /// Whether a CustomResourceDefinition defines it.
     #[must_use]
