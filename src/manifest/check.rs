@@ -3,20 +3,21 @@
 //! Each check takes the whole [`Case`] and returns all that it finds; none of them looks at another rollout.
 
 mod fields;
+mod ingress;
 mod measured;
 mod phases;
 mod pods;
 mod route;
 mod scale;
 
-use super::desired::TargetKind;
+use super::desired::{Router, TargetKind};
 use super::diagnostic::{Code, Diagnostic, Source};
 use super::files::RepoPath;
 use super::ids::{Namespace, ObjectName};
 use super::object::{Kind, ObjectRef};
 use super::set::{Item, Items};
 use super::yaml::{Content, Node};
-use super::{policy::Policy, raw};
+use super::{load, policy::Policy, raw};
 pub(super) use scale::scaled;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -77,14 +78,20 @@ impl Case<'_> {
         })
     }
 
-    fn service(&self) -> Option<(&'static str, &ObjectName)> {
-        let traffic = self.spec.traffic.as_ref()?;
-        match (&traffic.gateway_api, &traffic.replicas, &traffic.service) {
-            (Some(route), None, None) => Some(("/spec/traffic/gatewayAPI/service", &route.service)),
-            (None, Some(replicas), None) => Some(("/spec/traffic/replicas/service", &replicas.service)),
-            (None, None, Some(service)) => Some(("/spec/traffic/service", service)),
-            _ => None,
-        }
+    fn service(&self) -> Option<(&'static str, ObjectName)> {
+        let router = self.router()?;
+        Some((router.spelling().service, router.service().clone()))
+    }
+
+    /// The object that leads requests to the Service.
+    fn route(&self) -> Option<ObjectRef> {
+        let router = self.router()?;
+        router.route().map(|(kind, name)| ObjectRef { kind, namespace: self.namespace.clone(), name: name.clone() })
+    }
+
+    /// What splits requests, where the file names exactly one router.
+    fn router(&self) -> Option<Router> {
+        load::router(self.spec.traffic.as_ref()?)
     }
 }
 
@@ -114,6 +121,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     scale::check(case, target, findings);
     pods::check(case, target, findings);
     findings.errors.extend(route::check(case));
+    findings.errors.extend(ingress::check(case));
 }
 
 fn windows(case: &Case<'_>, policy: Option<&Policy>) -> Vec<Diagnostic> {

@@ -121,6 +121,13 @@ pub enum Router {
         /// The Service that it names, in the set.
         service: ObjectName,
     },
+    /// An Ingress of ingress-nginx, with a canary Ingress beside it.
+    Nginx {
+        /// The Ingress, in the set.
+        ingress: ObjectName,
+        /// The Service that it leads to, in the set.
+        service: ObjectName,
+    },
     /// The number of candidate pods behind one Service.
     Replicas {
         /// The Service, in the set.
@@ -131,6 +138,17 @@ pub enum Router {
         /// The Service, in the set.
         service: ObjectName,
     },
+}
+
+/// What a rollout's file calls a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spelling {
+    /// Its name.
+    pub name: &'static str,
+    /// Where its route is named, as a JSON pointer.
+    pub route: &'static str,
+    /// Where its Service is named.
+    pub service: &'static str,
 }
 
 /// Where the share of the candidate is.
@@ -149,7 +167,10 @@ impl Router {
     #[must_use]
     pub fn service(&self) -> &ObjectName {
         match self {
-            Self::GatewayApi { service, .. } | Self::Replicas { service } | Self::Service { service } => service,
+            Self::GatewayApi { service, .. }
+            | Self::Nginx { service, .. }
+            | Self::Replicas { service }
+            | Self::Service { service } => service,
         }
     }
 
@@ -158,15 +179,30 @@ impl Router {
     pub fn route(&self) -> Option<(Kind, &ObjectName)> {
         match self {
             Self::GatewayApi { http_route, .. } => Some((Kind::HttpRoute, http_route)),
+            Self::Nginx { ingress, .. } => Some((Kind::Ingress, ingress)),
             Self::Replicas { .. } | Self::Service { .. } => None,
         }
+    }
+
+    /// What a rollout's file calls it, and where there it names the route and the Service.
+    #[must_use]
+    pub fn spelling(&self) -> Spelling {
+        let (name, route, service) = match self {
+            Self::GatewayApi { .. } => {
+                ("gatewayAPI", "/spec/traffic/gatewayAPI/httpRoute", "/spec/traffic/gatewayAPI/service")
+            }
+            Self::Nginx { .. } => ("nginx", "/spec/traffic/nginx/ingress", "/spec/traffic/nginx/service"),
+            Self::Replicas { .. } => ("replicas", "/spec/traffic/replicas", "/spec/traffic/replicas/service"),
+            Self::Service { .. } => ("service", "/spec/traffic/service", "/spec/traffic/service"),
+        };
+        Spelling { name, route, service }
     }
 
     /// Where the share of the candidate is.
     #[must_use]
     pub fn by(&self) -> By {
         match self {
-            Self::GatewayApi { .. } => By::Route,
+            Self::GatewayApi { .. } | Self::Nginx { .. } => By::Route,
             Self::Replicas { .. } => By::Pods,
             Self::Service { .. } => By::Selector,
         }

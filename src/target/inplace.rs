@@ -72,7 +72,7 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
             let object = if reference.kind == Kind::Deployment {
                 layout::with_replicas(object, Some(candidate_size(candidate, new, facts)))
             } else {
-                object
+                split_apex(&object, posture, facts)
             };
             all.insert(reference, Rendered { object, role: RoleName::Candidate });
         }

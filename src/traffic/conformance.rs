@@ -3,7 +3,8 @@
 //! A row is rendered as a whole, by the layout and the router together, as the planner does it.
 
 use super::*;
-use crate::manifest::desired::{By, HeaderMatch, Set};
+use crate::manifest::cookie;
+use crate::manifest::desired::{By, HeaderMatch, HeaderValue, Set};
 use crate::manifest::ids::{Percent, SetId};
 use crate::record::posture::{Posture, Role, Size};
 use crate::target::fixtures::{live, name, namespace, object, plan, pods, set};
@@ -291,7 +292,6 @@ fn what_we_never_write_is_foreign_and_goes_back_all_the_same() {
 fn carriers_are_what_a_run_renders() {
     each_row(|row| {
         let rendered = render_all(row, Some(&Split::stable()));
-        let state = cluster(&rendered);
         for carrier in carriers(&row.router, &namespace(), &name("web")) {
             assert!(rendered.contains_key(&carrier), "{}: {carrier}", row.name);
         }
@@ -302,7 +302,6 @@ fn carriers_are_what_a_run_renders() {
         let routed = row.router.by() == By::Route;
         assert_eq!(!leading.is_empty(), routed, "{}", row.name);
         assert!(leading.iter().all(|object| Kind::ROUTES.contains(&object.reference().kind)), "{}", row.name);
-        drop(state);
     });
 }
 
@@ -324,6 +323,12 @@ impl Tells {
         let few = vec![[one(&[("x-canary", "always")])].into()];
         match self {
             Self::Nobody => Vec::new(),
+            Self::OneHeaderAndCookie => {
+                let pattern = [("x-team".to_owned(), HeaderValue::Regex { regex: "^(shop|blog)$".to_owned() })].into();
+                let cookie = cookie::matching("canary", "always");
+                let both = [one(&[("x-canary", "1")]), cookie.clone()].into();
+                few.into_iter().chain([[pattern].into(), [cookie].into(), both]).collect()
+            }
             Self::AllAndCopies => {
                 let several = [one(&[("x-canary", "always")]), one(&[("x-team", "shop"), ("x-user", "ana")])];
                 few.into_iter().chain([several.into()]).collect()

@@ -76,6 +76,8 @@ scenarios! {
     brake_without_a_record
     broken_file
     broken_file_during_a_run
+    by_ingress
+    by_ingress_fails
     by_pods
     by_service
     by_service_fails

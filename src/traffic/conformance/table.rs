@@ -18,12 +18,14 @@ pub(super) struct Row {
 pub(super) enum Tells {
     /// None.
     Nobody,
+    /// Those with one header, and those with one cookie.
+    OneHeaderAndCookie,
     /// Those with any headers; and it can send copies.
     AllAndCopies,
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    vec![gateway_api(), replicas(), service()]
+    vec![gateway_api(), nginx(), replicas(), service()]
 }
 
 fn web() -> ObjectName {
@@ -54,6 +56,41 @@ fn gateway_api() -> Row {
         foreign: vec![(carrier(Kind::HttpRoute, "web"), |route| {
             route["spec"]["rules"].as_array_mut().unwrap().push(json!({"backendRefs": [{"name": "web-canary"}]}));
         })],
+    }
+}
+
+fn nginx() -> Row {
+    let path = |path: &str, service: &str| {
+        let backend = json!({"service": {"name": service, "port": {"number": 80}}});
+        json!({"path": path, "pathType": "Prefix", "backend": backend})
+    };
+    let rules = json!([
+        {"host": "web.example.org", "http": {"paths": [path("/docs", "docs"), path("/", "web")]}},
+        {"host": "docs.example.org", "http": {"paths": [path("/", "docs")]}},
+    ]);
+    let annotations = json!({"nginx.ingress.kubernetes.io/proxy-body-size": "8m", "cert-manager.io/issuer": "ca"});
+    let spec = json!({"ingressClassName": "nginx", "tls": [{"hosts": ["web.example.org"], "secretName": "web"}], "rules": rules});
+    let ingress = object(Kind::Ingress, "web", json!({"metadata": {"annotations": annotations}, "spec": spec}));
+    let canary = || carrier(Kind::Ingress, "web-canary");
+    Row {
+        name: "nginx",
+        router: Router::Nginx { ingress: web(), service: web() },
+        manifests: vec![backend_service(), ingress],
+        tells: Tells::OneHeaderAndCookie,
+        foreign: vec![
+            (carrier(Kind::Ingress, "web"), |main| {
+                main["spec"]["rules"][0]["http"]["paths"][1]["backend"]["service"]["name"] = "web-canary".into();
+            }),
+            (canary(), |canary| {
+                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary"] = "false".into()
+            }),
+            (canary(), |canary| {
+                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary-weight"] = "many".into()
+            }),
+            (canary(), |canary| {
+                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary-by-cookie"] = "me".into()
+            }),
+        ],
     }
 }
 
