@@ -9,6 +9,7 @@ mod phases;
 mod pods;
 mod route;
 mod scale;
+mod virtual_service;
 
 use super::desired::{Router, TargetKind};
 use super::diagnostic::{Code, Diagnostic, Source};
@@ -122,6 +123,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     pods::check(case, target, findings);
     findings.errors.extend(route::check(case));
     findings.errors.extend(ingress::check(case));
+    findings.errors.extend(virtual_service::check(case));
 }
 
 fn windows(case: &Case<'_>, policy: Option<&Policy>) -> Vec<Diagnostic> {

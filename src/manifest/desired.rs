@@ -128,6 +128,14 @@ pub enum Router {
         /// The Service that it leads to, in the set.
         service: ObjectName,
     },
+    /// An Istio VirtualService: weights, headers and copies.
+    #[serde(rename_all = "camelCase")]
+    Istio {
+        /// The VirtualService, in the set.
+        virtual_service: ObjectName,
+        /// The Service whose host it sends to, in the set.
+        service: ObjectName,
+    },
     /// The number of candidate pods behind one Service.
     Replicas {
         /// The Service, in the set.
@@ -169,6 +177,7 @@ impl Router {
         match self {
             Self::GatewayApi { service, .. }
             | Self::Nginx { service, .. }
+            | Self::Istio { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => service,
         }
@@ -180,6 +189,7 @@ impl Router {
         match self {
             Self::GatewayApi { http_route, .. } => Some((Kind::HttpRoute, http_route)),
             Self::Nginx { ingress, .. } => Some((Kind::Ingress, ingress)),
+            Self::Istio { virtual_service, .. } => Some((Kind::VirtualService, virtual_service)),
             Self::Replicas { .. } | Self::Service { .. } => None,
         }
     }
@@ -192,6 +202,7 @@ impl Router {
                 ("gatewayAPI", "/spec/traffic/gatewayAPI/httpRoute", "/spec/traffic/gatewayAPI/service")
             }
             Self::Nginx { .. } => ("nginx", "/spec/traffic/nginx/ingress", "/spec/traffic/nginx/service"),
+            Self::Istio { .. } => ("istio", "/spec/traffic/istio/virtualService", "/spec/traffic/istio/service"),
             Self::Replicas { .. } => ("replicas", "/spec/traffic/replicas", "/spec/traffic/replicas/service"),
             Self::Service { .. } => ("service", "/spec/traffic/service", "/spec/traffic/service"),
         };
@@ -202,7 +213,7 @@ impl Router {
     #[must_use]
     pub fn by(&self) -> By {
         match self {
-            Self::GatewayApi { .. } | Self::Nginx { .. } => By::Route,
+            Self::GatewayApi { .. } | Self::Nginx { .. } | Self::Istio { .. } => By::Route,
             Self::Replicas { .. } => By::Pods,
             Self::Service { .. } => By::Selector,
         }

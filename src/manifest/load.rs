@@ -327,11 +327,14 @@ fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
 }
 
 /// The router that the file names; `None` where it is not exactly one.
-pub(super) fn router(
-    raw::Traffic { gateway_api, nginx, replicas, service, settle: _, drain: _ }: &raw::Traffic,
-) -> Option<Router> {
+pub(super) fn router(traffic: &raw::Traffic) -> Option<Router> {
+    let raw::Traffic { gateway_api, istio, nginx, replicas, service, settle: _, drain: _ } = traffic;
     let by_gateway = gateway_api.as_ref().map(|raw::GatewayApi { http_route, service }| Router::GatewayApi {
         http_route: http_route.clone(),
+        service: service.clone(),
+    });
+    let by_istio = istio.as_ref().map(|raw::Istio { virtual_service, service }| Router::Istio {
+        virtual_service: virtual_service.clone(),
         service: service.clone(),
     });
     let by_nginx = nginx
@@ -339,7 +342,7 @@ pub(super) fn router(
         .map(|raw::Nginx { ingress, service }| Router::Nginx { ingress: ingress.clone(), service: service.clone() });
     let by_pods = replicas.as_ref().map(|raw::Replicas { service }| Router::Replicas { service: service.clone() });
     let by_service = service.as_ref().map(|service| Router::Service { service: service.clone() });
-    let mut named = [by_gateway, by_nginx, by_pods, by_service].into_iter().flatten();
+    let mut named = [by_gateway, by_istio, by_nginx, by_pods, by_service].into_iter().flatten();
     named.next().filter(|_| named.next().is_none())
 }
 

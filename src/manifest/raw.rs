@@ -144,7 +144,7 @@ pub struct Target {
     pub layout: Layout,
 }
 
-/// How requests are split: by exactly one of `gatewayAPI`, `nginx`, `replicas` and `service`.
+/// How requests are split: by exactly one of `gatewayAPI`, `istio`, `nginx`, `replicas` and `service`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Traffic {
@@ -152,6 +152,10 @@ pub struct Traffic {
     #[serde(rename = "gatewayAPI", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "GatewayApi")]
     pub gateway_api: Option<GatewayApi>,
+    /// By an Istio VirtualService: weights, headers and copies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Istio")]
+    pub istio: Option<Istio>,
     /// By an Ingress of ingress-nginx: weights, one header and one cookie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Nginx")]
@@ -187,6 +191,16 @@ fn default_drain() -> Span {
 pub struct GatewayApi {
     /// The HTTPRoute among the manifests. One route belongs to one rollout.
     pub http_route: ObjectName,
+    /// The Service among the manifests that it names.
+    pub service: ObjectName,
+}
+
+/// An Istio VirtualService and the Service whose host it sends to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Istio {
+    /// The VirtualService among the manifests. One VirtualService belongs to one rollout.
+    pub virtual_service: ObjectName,
     /// The Service among the manifests that it names.
     pub service: ObjectName,
 }

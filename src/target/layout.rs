@@ -177,13 +177,16 @@ pub fn candidate(
     let mut copies = move_configs(&mut deployment, stable, candidate)?;
     new_account(source, stable, candidate)?;
     match &traffic.router {
-        router @ (Router::GatewayApi { service, .. } | Router::Nginx { service, .. }) => {
+        router @ (Router::GatewayApi { service, .. }
+        | Router::Istio { service, .. }
+        | Router::Nginx { service, .. }) => {
             let mark = mark(source)?;
             relabel(&mut deployment, &mark);
             let source = serving(candidate, service, &mark_back(&deployment, &mark), plan)?;
             let route = offers_ports(source, stable, router)?;
             copies.push(service_copy(source, &mark)?);
             copies.extend(route.map(|route| traffic::beside(router, route, copied)).transpose()?.flatten());
+            copies.extend(destination_rule(candidate, service, &mark)?);
         }
         Router::Service { service } => {
             let mark = mark(source)?;
@@ -400,6 +403,18 @@ fn offers_ports<'a>(service: &Object, stable: &'a Set, router: &Router) -> Resul
         }
         None => Ok(Some(object)),
     }
+}
+
+/// What a mesh does with requests to the Service it does with those to its copy.
+fn destination_rule(candidate: &Set, service: &ObjectName, mark: &Mark) -> Result<Option<Object>, LayoutError> {
+    let relabel = |labels: &mut Value| {
+        if labels[&mark.key] == mark.stable.as_str() {
+            labels[&mark.key] = mark.canary.as_str().into();
+        }
+    };
+    let rules = candidate.objects.values().filter(|object| object.reference().kind == Kind::DestinationRule);
+    let mut about = rules.filter(|rule| traffic::istio::is_about(rule, service));
+    about.next().map(|rule| Ok(traffic::istio::destination_rule(&copied(rule)?, service, relabel))).transpose()
 }
 
 /// The Service's copy: reachable inside the cluster alone, whatever stable's type is, and without what the API server or

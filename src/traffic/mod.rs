@@ -5,6 +5,7 @@
 
 mod endpoints;
 pub mod gateway_api;
+pub mod istio;
 pub mod nginx;
 pub mod replicas;
 pub mod service;
@@ -88,6 +89,7 @@ pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> 
     let named = |kind, name: &ObjectName| ObjectRef { kind, namespace: namespace.clone(), name: name.clone() };
     match router {
         Router::GatewayApi { http_route, .. } => vec![named(Kind::HttpRoute, http_route)],
+        Router::Istio { virtual_service, .. } => vec![named(Kind::VirtualService, virtual_service)],
         Router::Nginx { ingress, .. } => {
             suffixed(ingress).as_ref().into_iter().chain([ingress]).map(|name| named(Kind::Ingress, name)).collect()
         }
@@ -111,7 +113,7 @@ pub fn beside(
 ) -> Result<Option<Object>, LayoutError> {
     match router {
         Router::Nginx { service, .. } => Ok(Some(nginx::canary(&copied(route)?, service))),
-        Router::GatewayApi { .. } | Router::Replicas { .. } | Router::Service { .. } => Ok(None),
+        Router::GatewayApi { .. } | Router::Istio { .. } | Router::Replicas { .. } | Router::Service { .. } => Ok(None),
     }
 }
 
@@ -120,6 +122,7 @@ pub fn beside(
 pub fn ports<'a>(router: &'a Router, route: &'a Object) -> Vec<&'a Value> {
     match router {
         Router::GatewayApi { service, .. } => gateway_api::ports(route, service).collect(),
+        Router::Istio { service, .. } => istio::ports(route, service),
         Router::Nginx { service, .. } => nginx::ports(route, service.as_str()).collect(),
         Router::Replicas { .. } | Router::Service { .. } => Vec::new(),
     }
@@ -131,6 +134,7 @@ pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
     match (form, router) {
         (Form::Plain, _) => plain.clone(),
         (Form::Split { split, .. }, Router::GatewayApi { service, .. }) => gateway_api::render(plain, service, split),
+        (Form::Split { split, .. }, Router::Istio { service, .. }) => istio::render(plain, service, split),
         (Form::Split { split, .. }, Router::Nginx { .. }) => nginx::render(plain, split),
         (Form::Split { split, candidate }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
         (Form::Split { split, .. }, Router::Service { .. }) => service::render(plain, split),
@@ -145,6 +149,10 @@ pub fn read(router: &Router, view: &View<'_>) -> Seen {
             let route = view.live.find(Kind::HttpRoute, view.namespace, http_route);
             route.map_or_else(|| Seen::Split(Split::stable()), |route| gateway_api::read(route, service))
         }
+        Router::Istio { virtual_service, service } => {
+            let route = view.live.find(Kind::VirtualService, view.namespace, virtual_service);
+            route.map_or_else(|| Seen::Split(Split::stable()), |route| istio::read(route, service))
+        }
         Router::Nginx { ingress, service } => nginx::read(view, ingress, service),
         Router::Replicas { service } => replicas::read(view, service),
         Router::Service { service } => service::read(view, service),
@@ -158,6 +166,7 @@ pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) 
     match router {
         Router::GatewayApi { service, .. } => gateway_api::read(&gateway_api::render(plain, service, split), service),
         Router::Replicas { .. } => Seen::Split(replicas::reachable(baseline, split)),
+        Router::Istio { service, .. } => istio::read(&istio::render(plain, service, split), service),
         Router::Nginx { .. } | Router::Service { .. } => Seen::Split(split.clone()),
     }
 }
@@ -169,6 +178,7 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
     let lowered = |live: &Object| -> (Object, Fields) {
         match (router, live.reference().kind) {
             (Router::GatewayApi { service, .. }, _) => (gateway_api::retreat(live, service), &[&["spec", "rules"]]),
+            (Router::Istio { service, .. }, _) => (istio::retreat(live, service), &[&["spec", "http"]]),
             (Router::Nginx { ingress, service }, _) if live.reference().name == *ingress => {
                 (nginx::retreat(live, ingress, service), &[&["spec", "rules"], &["spec", "defaultBackend"]])
             }
@@ -206,6 +216,12 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
                 gateway_api::standing,
             )
         }
+        Router::Istio { virtual_service, .. } => {
+            view.live.find(Kind::VirtualService, view.namespace, virtual_service).map_or_else(
+                || Standing::NotYet { why: format!("VirtualService {virtual_service} is not there") },
+                istio::standing,
+            )
+        }
         Router::Nginx { ingress, .. } => nginx::standing(view, ingress),
         Router::Replicas { service } | Router::Service { service } => endpoints::standing(view, service),
     }
@@ -215,7 +231,8 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
 #[must_use]
 pub fn references(object: &Object, service: &ObjectName) -> bool {
     let is = |kind| object.reference().kind == kind;
-    is(Kind::HttpRoute) && gateway_api::references(object, service)
+    is(Kind::VirtualService) && istio::references(object, service)
+        || is(Kind::HttpRoute) && gateway_api::references(object, service)
         || is(Kind::Ingress) && nginx::names(object, service.as_str())
 }
 
@@ -226,6 +243,10 @@ pub fn routers(route: &Object) -> Vec<Router> {
     if route.reference().kind == Kind::Ingress {
         let beside = nginx::beside(route).into_iter();
         return beside.map(|(ingress, service)| Router::Nginx { ingress, service }).collect();
+    }
+    if route.reference().kind == Kind::VirtualService {
+        let services = gateway_api::split_services(&istio::in_words(route)).into_iter();
+        return services.map(|service| Router::Istio { virtual_service: name.clone(), service }).collect();
     }
     let services = gateway_api::split_services(route).into_iter();
     services.map(|service| Router::GatewayApi { http_route: name.clone(), service }).collect()

@@ -78,6 +78,8 @@ scenarios! {
     broken_file_during_a_run
     by_ingress
     by_ingress_fails
+    by_mesh
+    by_mesh_fails
     by_pods
     by_service
     by_service_fails

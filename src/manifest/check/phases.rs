@@ -79,7 +79,7 @@ fn one_way(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic
 }
 
 fn router(case: &Case<'_>) -> Vec<Diagnostic> {
-    let either = "exactly one of gatewayAPI, nginx, replicas and service";
+    let either = "exactly one of gatewayAPI, istio, nginx, replicas and service";
     let Some(traffic) = &case.spec.traffic else {
         if case.spec.phases.is_empty() {
             return Vec::new();
@@ -95,8 +95,8 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
         ];
     };
     let phases = || case.spec.phases.iter().enumerate();
-    let raw::Traffic { gateway_api, nginx, replicas, service, settle: _, drain: _ } = traffic;
-    let none = gateway_api.is_none() && nginx.is_none() && replicas.is_none() && service.is_none();
+    let raw::Traffic { gateway_api, istio, nginx, replicas, service, settle: _, drain: _ } = traffic;
+    let none = gateway_api.is_none() && istio.is_none() && nginx.is_none() && replicas.is_none() && service.is_none();
     match case.router().map(|router| router.by()) {
         None if none => vec![case.error("/spec/traffic", Code::Schema, "no router is named", either)],
         None => vec![case.error("/spec/traffic", Code::Schema, "more than one router", either)],

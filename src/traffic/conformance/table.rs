@@ -25,7 +25,7 @@ pub(super) enum Tells {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    vec![gateway_api(), nginx(), replicas(), service()]
+    vec![gateway_api(), istio(), nginx(), replicas(), service()]
 }
 
 fn web() -> ObjectName {
@@ -56,6 +56,42 @@ fn gateway_api() -> Row {
         foreign: vec![(carrier(Kind::HttpRoute, "web"), |route| {
             route["spec"]["rules"].as_array_mut().unwrap().push(json!({"backendRefs": [{"name": "web-canary"}]}));
         })],
+    }
+}
+
+fn istio() -> Row {
+    let to = |host: &str| json!({"destination": {"host": host, "port": {"number": 80}, "subset": "v1"}});
+    let old = json!({"destination": {"host": "old.other.svc.cluster.local"}, "weight": 25, "headers": {"request": {}}});
+    let mut most = to("web.shop.svc.cluster.local");
+    most["weight"] = 75.into();
+    let http = json!([
+        {"name": "docs", "match": [{"uri": {"prefix": "/docs"}}], "route": [to("docs")], "timeout": "5s"},
+        {"match": [{"uri": {"exact": "/x"}, "headers": {"x-api": {"prefix": "2"}}}], "route": [to("web")], "retries": {"attempts": 3}},
+        {"match": [{"uri": {"prefix": "/old"}}], "redirect": {"uri": "/"}},
+        {"name": "main", "route": [most, old]},
+    ]);
+    let spec = json!({"hosts": ["web.example.org"], "gateways": ["istio-system/public"], "http": http});
+    let rule = json!({"host": "web", "subsets": [{"name": "v1", "labels": {"app": "web"}}], "trafficPolicy": {"tls": {"mode": "DISABLE"}}});
+    Row {
+        name: "istio",
+        router: Router::Istio { virtual_service: web(), service: web() },
+        manifests: vec![
+            backend_service(),
+            object(Kind::VirtualService, "web", json!({"spec": spec})),
+            object(Kind::DestinationRule, "web", json!({"spec": rule})),
+        ],
+        tells: Tells::AllAndCopies,
+        foreign: vec![
+            (carrier(Kind::VirtualService, "web"), |route| {
+                route["spec"]["http"]
+                    .as_array_mut()
+                    .unwrap()
+                    .push(json!({"route": [{"destination": {"host": "web-canary.shop"}}]}));
+            }),
+            (carrier(Kind::VirtualService, "web"), |route| {
+                route["spec"]["http"][0]["mirror"] = json!({"host": "web-canary"});
+            }),
+        ],
     }
 }
 

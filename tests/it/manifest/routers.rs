@@ -18,10 +18,22 @@ spec:
       http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: podinfo, port: {number: 80}}}}]}
 ";
 
-/// The example behind an Ingress.
+const VIRTUAL_SERVICE: &str = "
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: podinfo}
+spec:
+  hosts: [podinfo.example.org]
+  http:
+    - route: [{destination: {host: podinfo.shop.svc.cluster.local}}]
+";
+
+/// The example behind an Ingress or a VirtualService.
 fn behind(route: &str) -> Tree {
     let mut tree = Tree::example();
-    tree.edit(PODINFO, "gatewayAPI: {httpRoute", "nginx: {ingress").append(PODINFO_SET, route);
+    let router = if route == INGRESS { "nginx: {ingress" } else { "istio: {virtualService" };
+    tree.edit(PODINFO, "gatewayAPI: {httpRoute", router).append(PODINFO_SET, route);
     tree
 }
 
@@ -30,8 +42,10 @@ fn found(tree: &Tree) -> Vec<Code> {
 }
 
 #[test]
-fn an_ingress_is_taken_as_it_is() {
-    assert_eq!(found(&behind(INGRESS)), []);
+fn an_ingress_and_a_virtual_service_are_taken_as_they_are() {
+    for route in [INGRESS, VIRTUAL_SERVICE] {
+        assert_eq!(found(&behind(route)), [], "{route}");
+    }
     let both = "gatewayAPI: {httpRoute: podinfo, service: podinfo}\n    nginx: {ingress: podinfo";
     assert_eq!(found(behind(INGRESS).edit(PODINFO, "nginx: {ingress: podinfo", both)), [Code::Schema]);
 }
@@ -56,15 +70,30 @@ const OF_AN_INGRESS: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO, "headers: [{x-canary: always}]", "mirror: 10", &[Code::RouterLimit]),
 ];
 
+#[rustfmt::skip]
+const OF_A_VIRTUAL_SERVICE: &[(&str, &str, &str, &[Code])] = &[
+    (PODINFO, "{virtualService: podinfo", "{virtualService: other", &[Code::TargetMissing]),
+    (PODINFO_SET, "host: podinfo.shop.svc", "host: podinfo.other.svc", &[Code::TargetMissing]),
+    (PODINFO_SET, "host: podinfo.shop.svc.cluster.local", "host: podinfo-canary", &[Code::TargetMissing, Code::Conflict]),
+    (PODINFO_SET, "  http:\n    - route", "  tcp: [{route: [{destination: {host: podinfo}}]}]\n  http:\n    - route", &[Code::RouterLimit]),
+    (PODINFO_SET, "cluster.local}}]", "cluster.local}}]\n      mirror: {host: audit}", &[]),
+    (PODINFO, "headers: [{x-canary: always}]", "mirror: 10", &[]),
+    (PODINFO_SET, "networking.istio.io/v1", "networking.istio.io/v1beta1", &[Code::KindNotAllowed]),
+];
+
 #[test]
 fn what_a_router_cannot_do_has_its_name() {
-    for (route, mistakes) in [(INGRESS, OF_AN_INGRESS)] {
+    for (route, mistakes) in [(INGRESS, OF_AN_INGRESS), (VIRTUAL_SERVICE, OF_A_VIRTUAL_SERVICE)] {
         for (path, from, to, wanted) in mistakes {
             let mut tree = behind(route);
             tree.edit(path, from, to);
             assert_eq!(found(&tree), **wanted, "{to}\n{:#?}", tree.load().errors());
         }
     }
+    let mut twice = behind(VIRTUAL_SERVICE);
+    twice.edit(PODINFO_SET, "cluster.local}}]", "cluster.local}}]\n      mirror: {host: audit}");
+    twice.edit(PODINFO, "headers: [{x-canary: always}]", "mirror: 10");
+    assert_eq!(found(&twice), [Code::RouterLimit]);
 }
 
 #[test]
@@ -78,6 +107,7 @@ fn what_a_router_cannot_do_is_shown_with_its_line() {
         text(INGRESS, PODINFO_SET, "proxy-body-size: 8m", "canary: 'true'"),
         text(INGRESS, PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: yes-please}]"),
         text(INGRESS, PODINFO, "{x-canary: always}", "{x-canary: always}, {x-team: shop}"),
+        text(VIRTUAL_SERVICE, PODINFO_SET, "  http:\n    - route", "  tcp: [{route: []}]\n  http:\n    - route"),
     ];
     insta::assert_snapshot!(texts.join("\n"));
 }
