@@ -10,8 +10,11 @@ pub(super) struct Row {
     pub(super) manifests: Vec<Object>,
     pub(super) tells: Tells,
     /// What a hand does to an object so that requests are sent in a way that no phase describes.
-    pub(super) foreign: Vec<(ObjectRef, fn(&mut Value))>,
+    pub(super) foreign: Vec<(ObjectRef, Hand)>,
 }
+
+/// What a hand does to an object.
+type Hand = fn(&mut Value);
 
 /// Which requests the router tells from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,13 +121,13 @@ fn nginx() -> Row {
                 main["spec"]["rules"][0]["http"]["paths"][1]["backend"]["service"]["name"] = "web-canary".into();
             }),
             (canary(), |canary| {
-                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary"] = "false".into()
+                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary"] = "false".into();
             }),
             (canary(), |canary| {
-                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary-weight"] = "many".into()
+                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary-weight"] = "many".into();
             }),
             (canary(), |canary| {
-                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary-by-cookie"] = "me".into()
+                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary-by-cookie"] = "me".into();
             }),
         ],
     }
