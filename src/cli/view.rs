@@ -3,9 +3,10 @@
 //! Everything here follows from the record, the plan of its open run and the time; nothing is asked of a cluster.
 
 use super::repository::{Record, Records};
-use crate::manifest::desired::{Plan, Router};
+use crate::manifest::desired::Plan;
 use crate::manifest::ids::{InstanceName, RolloutId};
 use crate::manifest::load::Rejected;
+use crate::manifest::object::Kind;
 use crate::plan::procedure::{self, Roles, Stage, Step};
 use crate::plan::report::Reason;
 use crate::record::posture::Naming;
@@ -411,11 +412,9 @@ fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Sto
             step.name
         );
         // A route that no gateway takes up has no deadline: nobody is exposed to anything by it. Elsewhere the kind may be unknown.
-        let kinds = match plan.traffic.as_ref().map(|traffic| &traffic.router) {
-            Some(Router::GatewayApi { .. }) => "deployments,httproutes",
-            Some(Router::Replicas { .. } | Router::Service { .. }) | None => "deployments,services",
-        };
-        let look = format!("kubectl --namespace {} describe {kinds}", state.metadata.namespace);
+        let route = plan.traffic.as_ref().and_then(|traffic| traffic.router.route());
+        let kind = route.map_or(Kind::Service, |(kind, _)| kind).plural();
+        let look = format!("kubectl --namespace {} describe deployments,{kind}", state.metadata.namespace);
         return Some(WaitView {
             reason: "NotReached".to_owned(),
             message,

@@ -2,7 +2,7 @@
 
 use super::client::Cluster;
 use super::{migrate, request};
-use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef};
+use crate::manifest::object::{DOMAIN, OWNER, Object, ObjectRef};
 use crate::plan::action::{Action, Class, Expects, Verb};
 use crate::plan::adopt::{CLIENT_SIDE, FLAGGER};
 use crate::rules::{Rule, holds};
@@ -186,19 +186,7 @@ pub fn may_force(class: Class, object: &Object, manager: &str, fields: &[String]
     if manager.split(", ").all(|manager| manager == FLAGGER || CLIENT_SIDE.contains(&manager)) {
         return true;
     }
-    let posture: &[&str] = match object.reference().kind {
-        Kind::HttpRoute => &[".spec.rules"],
-        Kind::Deployment => &[".spec.replicas"],
-        Kind::Service => &[".spec.selector"],
-        // The size rule of what an autoscaler scales is in its bounds.
-        Kind::HorizontalPodAutoscaler => &[".spec.maxReplicas", ".spec.minReplicas"],
-        Kind::ConfigMap
-        | Kind::ServiceAccount
-        | Kind::PodDisruptionBudget
-        | Kind::EndpointSlice
-        | Kind::Pod
-        | Kind::NetworkPolicy => &[],
-    };
+    let posture = object.reference().kind.facts().posture;
     let ours = |field: &String| class == Class::Retreat || posture.contains(&field.as_str()) || is_mark(field);
     !fields.is_empty() && fields.iter().all(ours)
 }
@@ -212,6 +200,7 @@ fn is_mark(field: &str) -> bool {
 mod tests {
     use super::super::testing::{Fake, object};
     use super::*;
+    use crate::manifest::object::Kind;
     use crate::plan::action::Class;
 
     const PATH: &str = "/apis/apps/v1/namespaces/shop/deployments/podinfo";

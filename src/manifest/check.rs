@@ -3,21 +3,23 @@
 //! Each check takes the whole [`Case`] and returns all that it finds; none of them looks at another rollout.
 
 mod fields;
+mod ingress;
 mod measured;
 mod phases;
 mod pods;
 mod primary;
 mod route;
 mod scale;
+mod virtual_service;
 
-use super::desired::TargetKind;
+use super::desired::{Router, TargetKind};
 use super::diagnostic::{Code, Diagnostic, Source};
 use super::files::RepoPath;
 use super::ids::{Namespace, ObjectName};
 use super::object::{Kind, ObjectRef};
 use super::set::{Item, Items};
 use super::yaml::{Content, Node};
-use super::{policy::Policy, raw};
+use super::{load, policy::Policy, raw};
 pub(super) use scale::scaled;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -70,7 +72,7 @@ impl Case<'_> {
     fn require(&self, pointer: &str, kind: Kind, name: &ObjectName) -> Result<&Item, Vec<Diagnostic>> {
         self.item(kind, name).ok_or_else(|| {
             let there: Vec<&str> = self.items.keys().filter(|r| r.kind == kind).map(|r| r.name.as_str()).collect();
-            let article = if kind == Kind::HttpRoute { "an" } else { "a" };
+            let article = if kind.as_str().starts_with(['H', 'I']) { "an" } else { "a" };
             let expected = match there.as_slice() {
                 [] => format!("{article} {kind} among the manifests"),
                 names => format!("{article} {kind} among the manifests: {}", names.join(", ")),
@@ -80,14 +82,20 @@ impl Case<'_> {
         })
     }
 
-    fn service(&self) -> Option<(&'static str, &ObjectName)> {
-        let traffic = self.spec.traffic.as_ref()?;
-        match (&traffic.gateway_api, &traffic.replicas, &traffic.service) {
-            (Some(route), None, None) => Some(("/spec/traffic/gatewayAPI/service", &route.service)),
-            (None, Some(replicas), None) => Some(("/spec/traffic/replicas/service", &replicas.service)),
-            (None, None, Some(service)) => Some(("/spec/traffic/service", service)),
-            _ => None,
-        }
+    fn service(&self) -> Option<(&'static str, ObjectName)> {
+        let router = self.router()?;
+        Some((router.spelling().service, router.service().clone()))
+    }
+
+    /// The object that leads requests to the Service.
+    fn route(&self) -> Option<ObjectRef> {
+        let router = self.router()?;
+        router.route().map(|(kind, name)| ObjectRef { kind, namespace: self.namespace.clone(), name: name.clone() })
+    }
+
+    /// What splits requests, where the file names exactly one router.
+    fn router(&self) -> Option<Router> {
+        load::router(self.spec.traffic.as_ref()?)
     }
 }
 
@@ -118,6 +126,8 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     pods::check(case, target, findings);
     findings.errors.extend(primary::check(case, target));
     findings.errors.extend(route::check(case));
+    findings.errors.extend(ingress::check(case));
+    findings.errors.extend(virtual_service::check(case));
 }
 
 fn windows(case: &Case<'_>, policy: Option<&Policy>) -> Vec<Diagnostic> {
@@ -154,18 +164,7 @@ fn protected(item: &Item) -> Option<Diagnostic> {
 
 /// References to other namespaces: a rollout never reaches beyond its own (a Gateway may be anywhere).
 fn cross_namespace(case: &Case<'_>, item: &Item) -> Vec<Diagnostic> {
-    let root = match item.object.reference().kind {
-        Kind::HttpRoute => "/spec/rules",
-        Kind::ServiceAccount => "/secrets",
-        Kind::ConfigMap
-        | Kind::Deployment
-        | Kind::Service
-        | Kind::HorizontalPodAutoscaler
-        | Kind::PodDisruptionBudget
-        | Kind::EndpointSlice
-        | Kind::Pod
-        | Kind::NetworkPolicy => return Vec::new(),
-    };
+    let Some(root) = item.object.reference().kind.facts().references else { return Vec::new() };
     let mut found = Vec::new();
     let mut open: Vec<&Node> = item.node.at(root).into_iter().collect();
     while let Some(node) = open.pop() {

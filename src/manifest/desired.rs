@@ -129,6 +129,21 @@ pub enum Router {
         /// The Service that it names, in the set.
         service: ObjectName,
     },
+    /// An Ingress of ingress-nginx, with a canary Ingress beside it.
+    Nginx {
+        /// The Ingress, in the set.
+        ingress: ObjectName,
+        /// The Service that it leads to, in the set.
+        service: ObjectName,
+    },
+    /// An Istio VirtualService: weights, headers and copies.
+    #[serde(rename_all = "camelCase")]
+    Istio {
+        /// The VirtualService, in the set.
+        virtual_service: ObjectName,
+        /// The Service whose host it sends to, in the set.
+        service: ObjectName,
+    },
     /// The number of candidate pods behind one Service.
     Replicas {
         /// The Service, in the set.
@@ -141,12 +156,74 @@ pub enum Router {
     },
 }
 
+/// What a rollout's file calls a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spelling {
+    /// Its name.
+    pub name: &'static str,
+    /// Where its route is named, as a JSON pointer.
+    pub route: &'static str,
+    /// Where its Service is named.
+    pub service: &'static str,
+}
+
+/// Where the share of the candidate is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// In an object that leads requests to Services: the candidate has one of its own.
+    Route,
+    /// In the number of its pods.
+    Pods,
+    /// In the selector of the one Service that users meet; the candidate has one of its own too.
+    Selector,
+}
+
 impl Router {
     /// The Service whose requests are split.
     #[must_use]
     pub fn service(&self) -> &ObjectName {
         match self {
-            Self::GatewayApi { service, .. } | Self::Replicas { service } | Self::Service { service } => service,
+            Self::GatewayApi { service, .. }
+            | Self::Nginx { service, .. }
+            | Self::Istio { service, .. }
+            | Self::Replicas { service }
+            | Self::Service { service } => service,
+        }
+    }
+
+    /// The object among the manifests that leads requests to that Service, where one does.
+    #[must_use]
+    pub fn route(&self) -> Option<(Kind, &ObjectName)> {
+        match self {
+            Self::GatewayApi { http_route, .. } => Some((Kind::HttpRoute, http_route)),
+            Self::Nginx { ingress, .. } => Some((Kind::Ingress, ingress)),
+            Self::Istio { virtual_service, .. } => Some((Kind::VirtualService, virtual_service)),
+            Self::Replicas { .. } | Self::Service { .. } => None,
+        }
+    }
+
+    /// What a rollout's file calls it, and where there it names the route and the Service.
+    #[must_use]
+    pub fn spelling(&self) -> Spelling {
+        let (name, route, service) = match self {
+            Self::GatewayApi { .. } => {
+                ("gatewayAPI", "/spec/traffic/gatewayAPI/httpRoute", "/spec/traffic/gatewayAPI/service")
+            }
+            Self::Nginx { .. } => ("nginx", "/spec/traffic/nginx/ingress", "/spec/traffic/nginx/service"),
+            Self::Istio { .. } => ("istio", "/spec/traffic/istio/virtualService", "/spec/traffic/istio/service"),
+            Self::Replicas { .. } => ("replicas", "/spec/traffic/replicas", "/spec/traffic/replicas/service"),
+            Self::Service { .. } => ("service", "/spec/traffic/service", "/spec/traffic/service"),
+        };
+        Spelling { name, route, service }
+    }
+
+    /// Where the share of the candidate is.
+    #[must_use]
+    pub fn by(&self) -> By {
+        match self {
+            Self::GatewayApi { .. } | Self::Nginx { .. } | Self::Istio { .. } => By::Route,
+            Self::Replicas { .. } => By::Pods,
+            Self::Service { .. } => By::Selector,
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Behind this nothing knows of ramps: plans, records and people's words name the phases that come out of it.
 
-use super::desired::{Expose, Gates, HeaderMatch, HeaderValue, PhasePlan};
+use super::cookie;
+use super::desired::{Expose, Gates, HeaderMatch, PhasePlan};
 use super::ids::Percent;
 use super::raw;
 use std::collections::BTreeSet;
@@ -66,9 +67,18 @@ pub(super) fn phases(phase: &raw::Phase) -> Vec<PhasePlan> {
 pub(super) fn alternatives(expose: &raw::Expose) -> impl Iterator<Item = (String, Result<HeaderMatch, String>)> {
     let headers =
         expose.headers.iter().enumerate().map(|(j, headers)| (format!("expose/headers/{j}"), folded(headers)));
-    let cookies =
-        expose.cookies.iter().enumerate().map(|(j, cookie)| (format!("expose/cookies/{j}"), Ok(by_cookie(cookie))));
+    let cookies = expose
+        .cookies
+        .iter()
+        .enumerate()
+        .map(|(j, cookie)| (format!("expose/cookies/{j}"), by_cookie(cookie)))
+        .filter_map(|(at, cookie)| Some((at, Ok(cookie?))));
     headers.chain(cookies)
+}
+
+/// The one cookie that an alternative asks for.
+fn by_cookie(raw::Cookie(cookie): &raw::Cookie) -> Option<HeaderMatch> {
+    cookie.iter().next().map(|(name, value)| cookie::matching(name, value))
 }
 
 /// Header names in lower case, as they are compared; the name that stands twice if one does.
@@ -82,22 +92,6 @@ fn folded(raw::Headers(headers): &raw::Headers) -> Result<HeaderMatch, String> {
     Ok(all)
 }
 
-/// The header `Cookie` (RFC 6265) with that cookie among its cookies. The pattern says where it begins and ends, for gateways that
-/// look for one anywhere in a value, and uses nothing in which the dialects differ.
-fn by_cookie(raw::Cookie(cookie): &raw::Cookie) -> HeaderMatch {
-    let pattern = |(name, value): (&String, &String)| {
-        let regex = format!("^(.*; *)?{}={}( *;.*)?$", literal(name), literal(value));
-        ("cookie".to_owned(), HeaderValue::Regex { regex })
-    };
-    cookie.iter().map(pattern).collect()
-}
-
-/// A pattern for exactly this text.
-fn literal(text: &str) -> String {
-    let special = |c: char| r"\.+*?()|[]{}^$".contains(c);
-    text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
-}
-
 /// The gates of a plan.
 pub(super) fn gates(raw::Gates { approval, window, webhook }: &raw::Gates) -> Gates {
     Gates { approval: *approval, window: window.clone(), webhook: webhook.clone() }
@@ -105,6 +99,7 @@ pub(super) fn gates(raw::Gates { approval, window, webhook }: &raw::Gates) -> Ga
 
 #[cfg(test)]
 mod tests {
+    use super::super::desired::HeaderValue;
     use super::*;
     use serde_json::{Value, json};
 

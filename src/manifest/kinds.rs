@@ -311,7 +311,7 @@ mod tests {
         for kind in Kind::ALL {
             let schema = Schema::of(kind.api_version(), kind.as_str()).unwrap();
             assert!(schema.root().is_struct(), "{kind}");
-            assert_eq!(schema.is_custom(), *kind == Kind::HttpRoute);
+            assert_eq!(schema.is_custom(), kind.is_custom());
         }
     }
 }

@@ -13,7 +13,7 @@ use super::expand;
 use super::files::{Entry, Files, RepoPath};
 use super::ids::{BlobId, ClusterName, Namespace, RolloutId};
 use super::installation::Caps;
-use super::object::{Kind, ObjectRef};
+use super::object::ObjectRef;
 use super::policy::{self, Policy};
 use super::set::{self, Item, Items, SetFiles};
 use super::yaml::{self, Dialect, Node, Parsed};
@@ -320,20 +320,29 @@ fn permission(draft: &Draft, id: &RolloutId, policy: Option<&Policy>, caps: &Cap
     at(Code::NotPermitted, found, format!("one of {}", allowed.join(", ")))
 }
 
+/// What two rollouts cannot both have: the object that leads requests.
 fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
-    let gateway = spec.traffic.as_ref()?.gateway_api.as_ref()?;
-    Some(ObjectRef { kind: Kind::HttpRoute, namespace: id.namespace.clone(), name: gateway.http_route.clone() })
+    let router = router(spec.traffic.as_ref()?)?;
+    router.route().map(|(kind, name)| ObjectRef { kind, namespace: id.namespace.clone(), name: name.clone() })
 }
 
 /// The router that the file names; `None` where it is not exactly one.
-fn router(raw::Traffic { gateway_api, replicas, service, .. }: &raw::Traffic) -> Option<Router> {
-    let by_route = gateway_api.as_ref().map(|raw::GatewayApi { http_route, service }| Router::GatewayApi {
+pub(super) fn router(traffic: &raw::Traffic) -> Option<Router> {
+    let raw::Traffic { gateway_api, istio, nginx, replicas, service, settle: _, drain: _ } = traffic;
+    let by_gateway = gateway_api.as_ref().map(|raw::GatewayApi { http_route, service }| Router::GatewayApi {
         http_route: http_route.clone(),
         service: service.clone(),
     });
+    let by_istio = istio.as_ref().map(|raw::Istio { virtual_service, service }| Router::Istio {
+        virtual_service: virtual_service.clone(),
+        service: service.clone(),
+    });
+    let by_nginx = nginx
+        .as_ref()
+        .map(|raw::Nginx { ingress, service }| Router::Nginx { ingress: ingress.clone(), service: service.clone() });
     let by_pods = replicas.as_ref().map(|raw::Replicas { service }| Router::Replicas { service: service.clone() });
     let by_service = service.as_ref().map(|service| Router::Service { service: service.clone() });
-    let mut named = [by_route, by_pods, by_service].into_iter().flatten();
+    let mut named = [by_gateway, by_istio, by_nginx, by_pods, by_service].into_iter().flatten();
     named.next().filter(|_| named.next().is_none())
 }
 

@@ -6,6 +6,7 @@
 
 pub mod canonical;
 mod check;
+pub mod cookie;
 pub mod cron;
 pub mod decision;
 pub mod desired;

@@ -23,8 +23,37 @@ pub const ROLE: &str = "tidegate.io/role";
 /// The label that carries a [`super::ids::PodsDigest`] on pods and selectors.
 pub const PODS: &str = "tidegate.io/pods";
 
+/// What has to be known of a kind beside its names.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts {
+    /// Who defines it.
+    pub origin: Origin,
+    /// The mappings that each of its objects has, as JSON pointers.
+    pub mappings: &'static [&'static str],
+    /// Where the labels stand that it selects pods by, as a JSON pointer.
+    pub pods: Option<&'static str>,
+    /// Below which pointer it names objects of its own namespace only.
+    pub references: Option<&'static str>,
+    /// The path of the list or map that is one field for the API server, and ours as a whole; empty if there is none that matters.
+    pub whole: &'static [&'static str],
+    /// What of it a posture is made of, as the API server names fields in a conflict: there what Git says is the most that may be.
+    pub posture: &'static [&'static str],
+}
+
+/// Who defines a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// Kubernetes itself.
+    BuiltIn,
+    /// A CustomResourceDefinition: an empty field is not left out.
+    Custom,
+}
+
+const PLAIN: Facts =
+    Facts { origin: Origin::BuiltIn, mappings: &[], pods: None, references: None, whole: &[], posture: &[] };
+
 macro_rules! kinds {
-    ($($name:ident: $text:literal, $api:literal, $plural:literal;)*) => {
+    ($($name:ident: $text:literal, $api:literal, $plural:literal, $facts:expr;)*) => {
         /// The kinds that tidegate knows. Those of [`Kind::MANIFEST`] may stand in a set; the others are only read.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         pub enum Kind {
@@ -56,21 +85,69 @@ macro_rules! kinds {
             pub fn plural(self) -> &'static str {
                 match self { $(Self::$name => $plural,)* }
             }
+
+            /// What else has to be known of it.
+            #[must_use]
+            pub fn facts(self) -> Facts {
+                match self { $(Self::$name => $facts,)* }
+            }
         }
     };
 }
 
+// The one place that says what a kind is. What else names kinds says what is peculiar to one of them.
 kinds! {
-    ConfigMap: "ConfigMap", "v1", "configmaps";
-    ServiceAccount: "ServiceAccount", "v1", "serviceaccounts";
-    Deployment: "Deployment", "apps/v1", "deployments";
-    Service: "Service", "v1", "services";
-    HorizontalPodAutoscaler: "HorizontalPodAutoscaler", "autoscaling/v2", "horizontalpodautoscalers";
-    PodDisruptionBudget: "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets";
-    HttpRoute: "HTTPRoute", "gateway.networking.k8s.io/v1", "httproutes";
-    EndpointSlice: "EndpointSlice", "discovery.k8s.io/v1", "endpointslices";
-    Pod: "Pod", "v1", "pods";
-    NetworkPolicy: "NetworkPolicy", "networking.k8s.io/v1", "networkpolicies";
+    ConfigMap: "ConfigMap", "v1", "configmaps", PLAIN;
+    ServiceAccount: "ServiceAccount", "v1", "serviceaccounts", Facts { references: Some("/secrets"), ..PLAIN };
+    Deployment: "Deployment", "apps/v1", "deployments", Facts {
+        mappings: &["/spec", "/spec/selector", "/spec/template", "/spec/template/metadata", "/spec/template/spec"],
+        pods: Some("/spec/selector/matchLabels"),
+        posture: &[".spec.replicas"],
+        ..PLAIN
+    };
+    Service: "Service", "v1", "services", Facts {
+        mappings: &["/spec"],
+        pods: Some("/spec/selector"),
+        whole: &["spec", "selector"],
+        posture: &[".spec.selector"],
+        ..PLAIN
+    };
+    // The size rule of what an autoscaler scales is in its bounds.
+    HorizontalPodAutoscaler: "HorizontalPodAutoscaler", "autoscaling/v2", "horizontalpodautoscalers", Facts {
+        mappings: &["/spec"], posture: &[".spec.maxReplicas", ".spec.minReplicas"], ..PLAIN
+    };
+    PodDisruptionBudget: "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets", Facts {
+        mappings: &["/spec"], pods: Some("/spec/selector/matchLabels"), ..PLAIN
+    };
+    DestinationRule: "DestinationRule", "networking.istio.io/v1", "destinationrules", Facts {
+        origin: Origin::Custom, mappings: &["/spec"], ..PLAIN
+    };
+    HttpRoute: "HTTPRoute", "gateway.networking.k8s.io/v1", "httproutes", Facts {
+        origin: Origin::Custom,
+        mappings: &["/spec"],
+        references: Some("/spec/rules"),
+        whole: &["spec", "rules"],
+        posture: &[".spec.rules"],
+        ..PLAIN
+    };
+    Ingress: "Ingress", "networking.k8s.io/v1", "ingresses", Facts {
+        mappings: &["/spec"],
+        posture: &[".metadata.annotations.nginx.ingress.kubernetes.io/canary", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-weight", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-weight-total", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header-value", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header-pattern", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-cookie"],
+        ..PLAIN
+    };
+    VirtualService: "VirtualService", "networking.istio.io/v1", "virtualservices", Facts {
+        origin: Origin::Custom,
+        mappings: &["/spec"],
+        references: Some("/spec/http"),
+        whole: &["spec", "http"],
+        posture: &[".spec.http"],
+        ..PLAIN
+    };
+    EndpointSlice: "EndpointSlice", "discovery.k8s.io/v1", "endpointslices", PLAIN;
+    Pod: "Pod", "v1", "pods", PLAIN;
+    NetworkPolicy: "NetworkPolicy", "networking.k8s.io/v1", "networkpolicies", Facts {
+        pods: Some("/spec/podSelector/matchLabels"), ..PLAIN
+    };
 }
 
 impl Kind {
@@ -82,8 +159,20 @@ impl Kind {
         Self::Service,
         Self::HorizontalPodAutoscaler,
         Self::PodDisruptionBudget,
+        Self::DestinationRule,
         Self::HttpRoute,
+        Self::Ingress,
+        Self::VirtualService,
     ];
+
+    /// The kinds of [`Kind::MANIFEST`] by whose objects people's requests find a Service.
+    pub const ROUTES: &'static [Self] = &[Self::HttpRoute, Self::Ingress, Self::VirtualService];
+
+    /// Whether a CustomResourceDefinition defines it.
+    #[must_use]
+    pub fn is_custom(self) -> bool {
+        self.facts().origin == Origin::Custom
+    }
 
     /// The kind of that group, version and kind, if it is known.
     #[must_use]

@@ -148,7 +148,7 @@ pub struct Target {
     pub layout: Layout,
 }
 
-/// How requests are split: by exactly one of `gatewayAPI`, `replicas` and `service`.
+/// How requests are split: by exactly one of `gatewayAPI`, `istio`, `nginx`, `replicas` and `service`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Traffic {
@@ -156,6 +156,14 @@ pub struct Traffic {
     #[serde(rename = "gatewayAPI", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "GatewayApi")]
     pub gateway_api: Option<GatewayApi>,
+    /// By an Istio VirtualService: weights, headers and copies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Istio")]
+    pub istio: Option<Istio>,
+    /// By an Ingress of ingress-nginx: weights, one header and one cookie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Nginx")]
+    pub nginx: Option<Nginx>,
     /// By the number of candidate pods behind one Service: weights only, no mesh needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Replicas")]
@@ -187,6 +195,26 @@ fn default_drain() -> Span {
 pub struct GatewayApi {
     /// The HTTPRoute among the manifests. One route belongs to one rollout.
     pub http_route: ObjectName,
+    /// The Service among the manifests that it names.
+    pub service: ObjectName,
+}
+
+/// An Istio VirtualService and the Service whose host it sends to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Istio {
+    /// The VirtualService among the manifests. One VirtualService belongs to one rollout.
+    pub virtual_service: ObjectName,
+    /// The Service among the manifests that it names.
+    pub service: ObjectName,
+}
+
+/// An Ingress of ingress-nginx and the Service that it leads to. During a run there is a canary Ingress beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nginx {
+    /// The Ingress among the manifests. One Ingress belongs to one rollout.
+    pub ingress: ObjectName,
     /// The Service among the manifests that it names.
     pub service: ObjectName,
 }
@@ -264,7 +292,7 @@ pub struct Expose {
     #[schemars(with = "Ramp")]
     pub ramp: Option<Ramp>,
     /// Copies of so many of the stable version's requests, in percent: the candidate gets them too, and its answers are thrown
-    /// away. They stay until promotion. With the router `gatewayAPI` alone.
+    /// away. They stay until promotion. Not with every router.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u8", range(min = 1, max = 100))]
     pub mirror: Option<Percent>,
@@ -351,11 +379,11 @@ pub struct Check {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "PrometheusQuery")]
     pub prometheus: Option<PrometheusQuery>,
-    /// The share of requests that the server did not fail, in percent. With the router `gatewayAPI`.
+    /// The share of requests that the server did not fail, in percent. With the router `gatewayAPI`, or `istio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SuccessRate")]
     pub success_rate: Option<SuccessRate>,
-    /// How long requests take, in milliseconds. With the router `gatewayAPI`.
+    /// How long requests take, in milliseconds. With the router `gatewayAPI`, or `istio`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Latency")]
     pub latency: Option<Latency>,

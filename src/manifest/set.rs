@@ -361,14 +361,7 @@ fn refused_kind(source: &Source, node: &Node, api_version: &str, kind: &str) -> 
 /// Mappings where mappings must be, and no marks of ours.
 fn shape(source: &Source, node: &Node, kind: Kind) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let mappings: &[&str] = match kind {
-        Kind::Deployment => {
-            &["/spec", "/spec/selector", "/spec/template", "/spec/template/metadata", "/spec/template/spec"]
-        }
-        Kind::Service | Kind::HorizontalPodAutoscaler | Kind::PodDisruptionBudget | Kind::HttpRoute => &["/spec"],
-        Kind::ConfigMap | Kind::ServiceAccount | Kind::EndpointSlice | Kind::Pod | Kind::NetworkPolicy => &[],
-    };
-    for pointer in mappings {
+    for pointer in kind.facts().mappings {
         let holds = node.at(pointer).is_some_and(|n| matches!(n.content, Content::Map(_)));
         let parent_holds = pointer
             .rsplit_once('/')

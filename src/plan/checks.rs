@@ -6,7 +6,7 @@ use super::report::{Reason, Wait};
 use crate::analysis::judge::{self, Inquiry, Known, Subject, Verdict};
 use crate::analysis::proxy;
 use crate::analysis::sides::{Side, Sides};
-use crate::manifest::desired::{Check, Criterion, OnNoData, Plan, Router};
+use crate::manifest::desired::{By, Check, Criterion, OnNoData, Plan};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Namespace, ObjectName};
 use crate::record::posture::Naming;
@@ -108,10 +108,10 @@ pub fn queries(plan: &Plan, namespace: &Namespace) -> BTreeMap<CheckName, String
 
 /// How the objects of both roles are called.
 fn sides(plan: &Plan, namespace: &Namespace) -> Sides {
-    let service = plan.traffic.as_ref().and_then(|traffic| match &traffic.router {
-        Router::GatewayApi { service, .. } => Some(service),
+    let service = plan.traffic.as_ref().and_then(|traffic| match traffic.router.by() {
+        By::Route => Some(traffic.router.service()),
         // Requests reach both through the same Service.
-        Router::Replicas { .. } | Router::Service { .. } => None,
+        By::Pods | By::Selector => None,
     });
     let naming = Naming::of(plan);
     let side = |role, service: Option<ObjectName>| Side { workload: naming.workload(role, &plan.target.name), service };

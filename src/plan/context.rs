@@ -2,7 +2,7 @@
 
 use super::action::{Action, Class, Expects, Verb};
 use super::input::Input;
-use crate::manifest::desired::{Plan, Router, Set};
+use crate::manifest::desired::{By, Plan, Router, Set};
 use crate::manifest::ids::{ClusterName, Namespace, ObjectName, SetId};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
 use crate::record::posture::{Naming, Posture, PostureDigest, Split};
@@ -101,9 +101,9 @@ impl<'a> Context<'a> {
     /// Whether a live split is all that a posture asks for: by pods a weight is only met from below.
     #[must_use]
     pub fn reached(&self, live: &Split, posture: &Posture) -> bool {
-        let wanted = match self.router() {
-            Some(Router::Replicas { .. }) => replicas::reachable(self.baseline, &posture.split),
-            Some(Router::GatewayApi { .. } | Router::Service { .. }) | None => posture.split.clone(),
+        let wanted = match self.router().map(Router::by) {
+            Some(By::Pods) => replicas::reachable(self.baseline, &posture.split),
+            Some(By::Route | By::Selector) | None => posture.split.clone(),
         };
         live.same(&wanted)
     }

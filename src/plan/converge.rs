@@ -81,6 +81,9 @@ pub fn converge(
     Ok(pass.out)
 }
 
+/// What people meet of stable, beside routes.
+const FRONT: [Kind; 2] = [Kind::Service, Kind::DestinationRule];
+
 /// One pass over the stages; each says whether the next has to wait.
 struct Pass<'a> {
     context: &'a Context<'a>,
@@ -140,10 +143,11 @@ impl Pass<'_> {
     /// Copies, Services of the candidate, workloads at their sizes.
     fn build(&mut self) -> bool {
         let posture = self.posture;
-        for kind in [Kind::ConfigMap, Kind::ServiceAccount, Kind::Service, Kind::Deployment] {
+        for kind in [Kind::ConfigMap, Kind::ServiceAccount, Kind::Service, Kind::DestinationRule, Kind::Deployment] {
+            let met = FRONT.contains(&kind);
             self.write_kind(kind, |rendered| match rendered.role {
                 RoleName::Candidate => !rests(posture, rendered),
-                RoleName::Stable => kind != Kind::Service,
+                RoleName::Stable => !met,
             });
         }
         self.write_kind(Kind::HorizontalPodAutoscaler, |_| true);
@@ -194,13 +198,17 @@ impl Pass<'_> {
         }
     }
 
-    /// What people meet: stable's Services, then routes.
+    /// What people meet: stable's Services and how a mesh leads to them, then routes.
     fn front(&mut self) -> bool {
-        self.write_kind(Kind::Service, |rendered| rendered.role == RoleName::Stable);
+        for kind in FRONT {
+            self.write_kind(kind, |rendered| rendered.role == RoleName::Stable);
+        }
         if self.busy() {
             return true;
         }
-        self.write_kind(Kind::HttpRoute, |_| true);
+        for &kind in Kind::ROUTES {
+            self.write_kind(kind, |_| true);
+        }
         self.busy()
     }
 
@@ -393,8 +401,7 @@ impl Pass<'_> {
             RoleName::Candidate if reference.kind == Kind::Deployment => {
                 layout::with_replicas(rendered.object.clone(), Some(0))
             }
-            RoleName::Candidate => rendered.object.clone(),
-            RoleName::Stable => {
+            RoleName::Candidate | RoleName::Stable => {
                 let lowered = Posture { split: Split::stable(), ..self.posture.clone() };
                 let object =
                     inplace::render(&lowered, &self.context.facts()).ok().and_then(|mut all| all.remove(reference));

@@ -34,23 +34,11 @@ fn allowed(plan: &Plan, name: &ObjectRef, old: Option<&Object>, new: Option<&Obj
     if old == new {
         return true;
     }
-    let target = name.kind == Kind::Deployment && name.name == plan.target.name;
-    match name.kind {
-        Kind::Deployment if target => {
-            let scaled_to_zero = new.int("/spec/replicas") == Some(0) || old.int("/spec/replicas") == Some(0);
-            !scaled_to_zero && without(old, true) == without(new, true)
-        }
-        Kind::ConfigMap => without(old, false) == without(new, false),
-        Kind::Deployment
-        | Kind::ServiceAccount
-        | Kind::Service
-        | Kind::HorizontalPodAutoscaler
-        | Kind::PodDisruptionBudget
-        | Kind::HttpRoute
-        | Kind::EndpointSlice
-        | Kind::Pod
-        | Kind::NetworkPolicy => false,
+    if name.kind == Kind::Deployment && name.name == plan.target.name {
+        let scaled_to_zero = new.int("/spec/replicas") == Some(0) || old.int("/spec/replicas") == Some(0);
+        return !scaled_to_zero && without(old, true) == without(new, true);
     }
+    name.kind == Kind::ConfigMap && without(old, false) == without(new, false)
 }
 
 /// An object without its own labels and annotations, and without its size if that is free to change.

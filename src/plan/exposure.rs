@@ -1,7 +1,7 @@
 //! What live users reach of the new version, and how to take it back from live alone (design §1).
 
 use super::context::Context;
-use crate::manifest::desired::Router;
+use crate::manifest::desired::{By, Router};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::Split;
@@ -62,9 +62,9 @@ pub fn ready_behind(router: Option<&Router>, view: &View<'_>) -> Ready {
         stable: count(name),
         candidate: layout::suffixed(name).map_or(0, |copy| count(&copy)),
     };
-    match router {
-        Some(Router::GatewayApi { service, .. }) => both(service, &endpoints),
-        Some(Router::Replicas { .. } | Router::Service { .. }) | None => both(view.target, &pods),
+    match router.map(|router| (router.by(), router.service())) {
+        Some((By::Route, service)) => both(service, &endpoints),
+        Some((By::Pods | By::Selector, _)) | None => both(view.target, &pods),
     }
 }
 

@@ -10,7 +10,7 @@ use super::exposure;
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use super::retreat;
-use crate::manifest::desired::{Plan, Router};
+use crate::manifest::desired::{By, Plan};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, StepName};
 use crate::record::history;
@@ -146,7 +146,7 @@ fn turn_back(
 /// time; but once the step was reached, or the Service asks for nobody else, some have to be there.
 fn relies_on_candidate(context: &Context<'_>, stop: &Stop) -> bool {
     let Ok(split) = exposure::live_split(context) else { return false };
-    let by_pods = matches!(context.router(), Some(Router::Replicas { .. })) && split.weight != Percent::ALL;
+    let by_pods = context.router().is_some_and(|router| router.by() == By::Pods) && split.weight != Percent::ALL;
     !split.is_stable() && (!by_pods || stop.clock.exposed.is_some())
 }
 
@@ -233,8 +233,7 @@ fn go_on(
 /// Why live users do not reach what they should any more. By pods the endpoints follow every change of pods a moment later:
 /// that is no such time.
 fn gone(plan: &Plan, converged: &Converged) -> Option<Reason> {
-    let router = plan.traffic.as_ref().map(|traffic| &traffic.router);
-    let by_pods = matches!(router, Some(Router::Replicas { .. } | Router::Service { .. }));
+    let by_pods = plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() != By::Route);
     let mut reasons = converged.waits.iter().map(|wait| wait.reason);
     let lost = |why: &Reason| {
         matches!(why, Reason::LoweredByHand | Reason::CrdMissing) || *why == Reason::RouteNotEffective && !by_pods

@@ -2,7 +2,7 @@
 
 use super::report::{Reason, Wait};
 use crate::gate::approval;
-use crate::manifest::desired::{Expose, Gates, Plan, Preview, Router};
+use crate::manifest::desired::{By, Expose, Gates, Plan, Preview};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, StepName};
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
@@ -146,11 +146,9 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let size = |weight: Percent| if previewed { Percent::ALL } else { weight };
     let load = |expose: &Expose| expose.weight.max(expose.mirror).unwrap_or(Percent::ZERO);
     // The size of a replicas router is its exposure: *prepare* has none.
-    let first = match plan.traffic.as_ref().map(|t| &t.router) {
-        Some(Router::Replicas { .. }) | None => Percent::ZERO,
-        Some(Router::GatewayApi { .. } | Router::Service { .. }) => {
-            size(phases.first().map_or(Percent::ZERO, |first| load(&first.expose)))
-        }
+    let first = match plan.traffic.as_ref().map(|t| t.router.by()) {
+        Some(By::Pods) | None => Percent::ZERO,
+        Some(By::Route | By::Selector) => size(phases.first().map_or(Percent::ZERO, |first| load(&first.expose))),
     };
     let gates = |name: &StepName| match route {
         Route::Rollback => Gates::default(),

@@ -23,7 +23,7 @@ use crate::target::selector::serves;
 use crate::target::{compare, owned};
 use crate::traffic::{self, Seen, View};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The manifest is gone: objects stay, our marks go, then the record (design §13.10). A rollout that comes back meanwhile is
 /// taken over after that, as at first sight.
@@ -221,12 +221,14 @@ fn marked(input: &Input, live: &LiveState, over: &Object, mut object: Object, ma
 fn splits(input: &Input, live: &LiveState) -> Vec<(Router, ObjectName)> {
     let owner = input.me.instance.owner_of(&input.id);
     let ours = |kind| live.objects.owned_by(&owner).filter(move |o| o.reference().kind == kind);
-    let by_route = ours(Kind::HttpRoute).flat_map(|route| {
-        let http_route = &route.reference().name;
-        let router = move |service| Router::GatewayApi { http_route: http_route.clone(), service };
-        split_services(route).into_iter().map(move |service| (router(service), http_route.clone()))
-    });
-    let by_route: Vec<_> = by_route.collect();
+    let routes = Kind::ROUTES.iter().flat_map(|kind| ours(*kind));
+    let by_route: Vec<_> = routes
+        .flat_map(traffic::routers)
+        .map(|router| {
+            let route = router.route().map_or_else(|| router.service().clone(), |(_, route)| route.clone());
+            (router, route)
+        })
+        .collect();
     if !by_route.is_empty() {
         return by_route;
     }
@@ -276,11 +278,4 @@ pub fn void_proposals(draft: &mut Draft<'_>) {
             draft.void.push((name.clone(), head.clone()));
         }
     }
-}
-
-/// The Services that a route splits: those that stand in it beside their candidate's copy.
-fn split_services(route: &Object) -> BTreeSet<ObjectName> {
-    let rules = route.at("/spec/rules").and_then(Value::as_array);
-    let refs = rules.into_iter().flatten().filter_map(|rule| rule.get("backendRefs")?.as_array()).flatten();
-    refs.filter_map(|backend| backend.get("name")?.as_str()?.strip_suffix(SUFFIX)?.parse().ok()).collect()
 }

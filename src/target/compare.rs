@@ -79,8 +79,8 @@ const ALLOCATED: [&str; 3] = ["clusterIP", "healthCheckNodePort", "nodePort"];
 /// Every rendered field that the live object does not have with an equal value. Empty: nothing to write.
 ///
 /// `null` in `rendered` asks for nothing. Quantities compare by value. Lists that Kubernetes merges by key are matched
-/// by key, whatever else live has in them; other lists must agree in length and order. The rules of a route are ours as
-/// a whole: there a field that was not rendered is a difference too.
+/// by key, whatever else live has in them; other lists must agree in length and order. The rules of a route, and the
+/// selector of a Service, are ours as a whole: there a field that was not rendered is a difference too.
 #[must_use]
 pub fn differs(rendered: &Object, live: &Object) -> Vec<Difference> {
     let mut walk = Walk { kind: rendered.reference().kind, path: Vec::new(), found: Vec::new() };
@@ -153,21 +153,24 @@ impl Walk {
         }
     }
 
-    /// Whether a hand added a field to what is ours as a whole: the rules of a route are one atomic list. What the API
-    /// server fills in there is none (Gateway API v1: defaults of `matches`, `path`, and of a backend reference).
+    /// Whether a hand added a field to what is ours as a whole: the rules of a route are one atomic list, and the selector of a
+    /// Service is one map. What the API server fills in there is none (Gateway API v1: defaults of `matches`, `path`, and of a backend reference).
     fn is_added(&self, wanted: &Map<String, Value>, key: &str, found: &Value) -> bool {
         let everything = || json!({"type": "PathPrefix", "value": "/"});
         let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
-        let default = match path[..] {
-            ["spec", "rules", _] if key == "matches" => json!([{"path": everything()}]),
-            ["spec", "rules", _, "matches", _] if key == "path" => everything(),
-            ["spec", "rules", _, "backendRefs", _] if key == "group" => json!(""),
-            ["spec", "rules", _, "backendRefs", _] if key == "kind" => json!("Service"),
-            ["spec", "rules", _, "backendRefs", _] if key == "weight" => json!(1),
-            ["spec", "rules", _] | ["spec", "rules", _, "matches" | "backendRefs", _] => Value::Null,
+        let whole = self.kind.facts().whole;
+        let Some(inside) = path.strip_prefix(whole).filter(|_| !whole.is_empty()) else { return false };
+        let default = match inside {
+            _ if self.kind != Kind::HttpRoute => Value::Null,
+            [_] if key == "matches" => json!([{"path": everything()}]),
+            [_, "matches", _] if key == "path" => everything(),
+            [_, "backendRefs", _] if key == "group" => json!(""),
+            [_, "backendRefs", _] if key == "kind" => json!("Service"),
+            [_, "backendRefs", _] if key == "weight" => json!(1),
+            [_] | [_, "matches" | "backendRefs", _] => Value::Null,
             _ => return false,
         };
-        self.kind == Kind::HttpRoute && !wanted.contains_key(key) && *found != default
+        !wanted.contains_key(key) && *found != default
     }
 
     fn inside(&mut self, key: String, wanted: &Value, found: Option<&Value>) {
@@ -214,7 +217,7 @@ impl Walk {
         let twice = |(index, item): (usize, &Value)| {
             list[..index].iter().any(|other| keys.iter().all(|k| key_of(item, k) == key_of(other, k)))
         };
-        (self.kind != Kind::HttpRoute && list.iter().all(full) && !list.iter().enumerate().any(twice)).then_some(keys)
+        (!self.kind.is_custom() && list.iter().all(full) && !list.iter().enumerate().any(twice)).then_some(keys)
     }
 
     fn equal(&self, wanted: &Value, found: Option<&Value>) -> bool {
@@ -232,7 +235,7 @@ impl Walk {
     /// The API server leaves zero values out of built-in kinds ("omitempty"), but never out of custom resources.
     fn zero_counts(&self) -> bool {
         let parent = self.path.len().checked_sub(2).map_or("", |at| self.path[at].as_str());
-        self.kind == Kind::HttpRoute
+        self.kind.is_custom()
             || FREE_MAPS.contains(&parent)
             || (self.kind == Kind::Service && parent == "selector")
             || ZERO_COUNTS.contains(&self.last())

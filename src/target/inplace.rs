@@ -2,7 +2,7 @@
 
 use super::layout::{self, Arranged, LayoutError};
 use super::live::LiveState;
-use crate::manifest::desired::{Plan, Router, Set};
+use crate::manifest::desired::{By, Plan, Set};
 use crate::manifest::ids::{Namespace, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
 use crate::record::posture::{Naming, Posture, Role, Size};
@@ -77,7 +77,7 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
             let object = if reference.kind == Kind::Deployment {
                 layout::with_replicas(object, Some(candidate_size(candidate, new, &posture.naming, facts)))
             } else {
-                object
+                split_apex(&object, posture, facts)
             };
             all.insert(reference, Rendered { object, role: RoleName::Candidate, plain: None });
         }
@@ -135,9 +135,9 @@ fn split_apex(object: &Object, posture: &Posture, facts: &Facts<'_>) -> Object {
 /// How many pods the candidate shall have (design §7, §13.5; requirement C-31).
 fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) -> u32 {
     let declared = layout::declared_replicas(set, facts.plan);
-    match (role.size, facts.plan.traffic.as_ref().map(|t| &t.router)) {
-        (Size::Share(share), Some(Router::Replicas { .. })) => replicas::candidate_replicas(facts.baseline, share),
-        (Size::Share(share), Some(Router::GatewayApi { .. } | Router::Service { .. }) | None) => {
+    match (role.size, facts.plan.traffic.as_ref().map(|t| t.router.by())) {
+        (Size::Share(share), Some(By::Pods)) => replicas::candidate_replicas(facts.baseline, share),
+        (Size::Share(share), Some(By::Route | By::Selector) | None) => {
             declared.max((live_stable(naming, facts) * u32::from(share.get())).div_ceil(100)).max(1)
         }
         (Size::AtLeast(least), _) => declared.max(least),

@@ -11,6 +11,7 @@ use crate::manifest::ids::{ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, PODS, items, items_mut, section};
 use crate::record::posture::Naming;
 use crate::record::state::RoleName;
+use crate::traffic;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -112,22 +113,26 @@ pub enum LayoutError {
     },
     /// The route in force sends to a port that the new Service does not have.
     #[error(
-        "the stable HTTPRoute sends to port {port} of Service {service}, which the new version of that Service no longer \
+        "the stable {route} sends to port {port} of Service {service}, which the new version of that Service no longer \
          has; keep the port until a version whose route does without it is promoted"
     )]
     PortMissing {
+        /// The kind of the route.
+        route: Kind,
         /// The Service.
         service: ObjectName,
         /// The port.
-        port: i64,
+        port: String,
     },
     /// There is nothing in force that could be split.
     #[error(
-        "HTTPRoute {name} is new in this version, and it is the promoted version's route that splits requests until \
+        "{route} {name} is new in this version, and it is the promoted version's route that splits requests until \
          promotion; add it in a commit of its own first"
     )]
     NewRoute {
-        /// The HTTPRoute.
+        /// Its kind.
+        route: Kind,
+        /// Its name.
         name: ObjectName,
     },
     /// What the candidate brings would be read by others.
@@ -233,12 +238,17 @@ pub fn candidate(
     let mut copies = move_configs(&mut deployment, SUFFIX, |name| changed_config(name, stable, candidate))?;
     new_account(source, stable, candidate)?;
     match &traffic.router {
-        Router::GatewayApi { service, .. } => {
+        router @ (Router::GatewayApi { service, .. }
+        | Router::Istio { service, .. }
+        | Router::Nginx { service, .. }) => {
             let mark = mark(source, SUFFIX)?;
             relabel(&mut deployment, &mark);
             let source = serving(candidate, service, &mark_back(&deployment, &mark), &plan.target.name)?;
-            routed(source, stable, plan)?;
+            let route = offers_ports(source, stable, router)?;
             copies.push(service_copy(source, SUFFIX, &mark.key, &mark.copy)?);
+            let copy = |object: &Object| copied(object, SUFFIX);
+            copies.extend(route.map(|route| traffic::beside(router, route, copy)).transpose()?.flatten());
+            copies.extend(destination_rule(candidate, service, &mark)?);
         }
         Router::Service { service } => {
             let mark = mark(source, SUFFIX)?;
@@ -456,23 +466,37 @@ fn tells_apart(set: &Set, service: &ObjectName, mark: &Mark) -> Result<(), Layou
     told.then_some(()).ok_or_else(missing)
 }
 
-/// Requests are split by stable's route until promotion, so the copy must have every port that it sends to.
-pub(super) fn routed(service: &Object, stable: &Set, plan: &Plan) -> Result<(), LayoutError> {
-    let Some(Router::GatewayApi { http_route: route, .. }) = plan.traffic.as_ref().map(|traffic| &traffic.router)
-    else {
-        return Ok(());
-    };
-    let new = || LayoutError::NewRoute { name: route.clone() };
-    let route = stable.get(Kind::HttpRoute, route).ok_or_else(new)?;
+/// Stable's route, by which requests are split until promotion: the copy must have every port that it sends to.
+pub(super) fn offers_ports<'a>(
+    service: &Object,
+    stable: &'a Set,
+    router: &Router,
+) -> Result<Option<&'a Object>, LayoutError> {
+    let Some((route, of)) = router.route() else { return Ok(None) };
+    let new = || LayoutError::NewRoute { route, name: of.clone() };
+    let object = stable.get(route, of).ok_or_else(new)?;
     let name = &service.reference().name;
-    let rules = items(&route.value()["spec"], "rules");
-    let ours = |b: &&Value| b["name"] == name.as_str() && b.get("namespace").is_none();
-    let used = rules.flat_map(|rule| items(rule, "backendRefs")).filter(ours);
-    let offered = |port: i64| items(&service.value()["spec"], "ports").any(|p| p["port"] == port);
-    match used.filter_map(|b| b["port"].as_i64()).find(|port| !offered(*port)) {
-        Some(port) => Err(LayoutError::PortMissing { service: name.clone(), port }),
-        None => Ok(()),
+    let ports: Vec<&Value> = items(&service.value()["spec"], "ports").collect();
+    let offered = |asked: &Value| ports.iter().any(|port| port["port"] == *asked || port["name"] == *asked);
+    match traffic::ports(router, object).into_iter().find(|port| !offered(port)) {
+        Some(port) => {
+            let port = port.as_str().map_or_else(|| port.to_string(), str::to_owned);
+            Err(LayoutError::PortMissing { route, service: name.clone(), port })
+        }
+        None => Ok(Some(object)),
     }
+}
+
+/// What a mesh does with requests to the Service it does with those to its copy.
+fn destination_rule(candidate: &Set, service: &ObjectName, mark: &Mark) -> Result<Option<Object>, LayoutError> {
+    let relabel = |labels: &mut Value| {
+        if labels[&mark.key] == mark.own.as_str() {
+            labels[&mark.key] = mark.copy.as_str().into();
+        }
+    };
+    let rules = candidate.objects.values().filter(|object| object.reference().kind == Kind::DestinationRule);
+    let mut about = rules.filter(|rule| traffic::istio::is_about(rule, service));
+    about.next().map(|rule| Ok(traffic::istio::destination_rule(&copied(rule, SUFFIX)?, service, relabel))).transpose()
 }
 
 /// The Service's copy: reachable inside the cluster alone, whatever stable's type is, and without what the API server or

@@ -69,17 +69,7 @@ impl Key {
 
 /// The labels that all pods have that an object selects; none may be demanded. `None` where the kind selects no pods.
 fn demanded(object: &Object) -> Option<Option<&Labels>> {
-    let pointer = match object.reference().kind {
-        Kind::Service => "/spec/selector",
-        Kind::Deployment | Kind::PodDisruptionBudget => "/spec/selector/matchLabels",
-        Kind::NetworkPolicy => "/spec/podSelector/matchLabels",
-        Kind::ConfigMap
-        | Kind::ServiceAccount
-        | Kind::HorizontalPodAutoscaler
-        | Kind::HttpRoute
-        | Kind::EndpointSlice
-        | Kind::Pod => return None,
-    };
+    let pointer = object.reference().kind.facts().pods?;
     Some(object.at(pointer).and_then(Value::as_object))
 }
 

@@ -3,7 +3,7 @@
 use super::layout::pod_labels;
 use super::live::LiveState;
 use super::selector::{self, Labels};
-use crate::manifest::desired::{Plan, Router};
+use crate::manifest::desired::{By, Plan};
 use crate::manifest::ids::Namespace;
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::record::posture::Naming;
@@ -40,13 +40,15 @@ pub fn overlap(
     let switched = |reference: &ObjectRef| {
         reference.kind == Kind::Service && naming.switched().is_some_and(|service| *service == reference.name)
     };
-    let shared = |reference: &ObjectRef| match plan.traffic.as_ref().map(|traffic| &traffic.router) {
-        Some(Router::Replicas { service }) => {
-            (reference.kind == Kind::Service && reference.name == *service)
-                || (reference.kind == Kind::Deployment && reference.name == plan.target.name)
+    let shared = |reference: &ObjectRef| {
+        let Some(router) = plan.traffic.as_ref().map(|traffic| &traffic.router) else { return false };
+        let service = reference.kind == Kind::Service && reference.name == *router.service();
+        let target = reference.kind == Kind::Deployment && reference.name == plan.target.name;
+        match router.by() {
+            By::Pods => service || target,
+            By::Selector => service,
+            By::Route => false,
         }
-        Some(Router::Service { service }) => reference.kind == Kind::Service && reference.name == *service,
-        Some(Router::GatewayApi { .. }) | None => false,
     };
     let selecting =
         |labels, kinds: [Kind; 2]| kinds.into_iter().flat_map(move |kind| live.objects.selecting(kind, labels));
@@ -70,16 +72,11 @@ fn judge(other: &Object, pods: &Labels, stable: Option<&Labels>) -> Option<Overl
     let reference = other.reference().clone();
     let at = |pointer: &str, labels: &Labels| selector::matches(other.at(pointer).unwrap_or(&Value::Null), labels);
     let uncovered = |pointer: &str| stable.is_some_and(|stable| at(pointer, stable)) && !at(pointer, pods);
-    match reference.kind {
-        Kind::Service => selector::serves(other.at("/spec/selector"), pods).then_some(Overlap::Selects(reference)),
-        Kind::Deployment => at("/spec/selector", pods).then_some(Overlap::Selects(reference)),
-        Kind::NetworkPolicy => uncovered("/spec/podSelector").then_some(Overlap::Uncovered(reference)),
-        Kind::PodDisruptionBudget => uncovered("/spec/selector").then_some(Overlap::Uncovered(reference)),
-        Kind::ConfigMap
-        | Kind::ServiceAccount
-        | Kind::HorizontalPodAutoscaler
-        | Kind::HttpRoute
-        | Kind::EndpointSlice
-        | Kind::Pod => None,
-    }
+    let is = |kind| reference.kind == kind;
+    let selects = is(Kind::Service) && selector::serves(other.at("/spec/selector"), pods)
+        || is(Kind::Deployment) && at("/spec/selector", pods);
+    let misses = is(Kind::NetworkPolicy) && uncovered("/spec/podSelector")
+        || is(Kind::PodDisruptionBudget) && uncovered("/spec/selector");
+    let selected = selects.then(|| Overlap::Selects(reference.clone()));
+    selected.or_else(|| misses.then(|| Overlap::Uncovered(reference.clone())))
 }

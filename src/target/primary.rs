@@ -74,7 +74,9 @@ pub fn candidate(
     let source = layout::required(candidate, Kind::Deployment, &names.target)?;
     let apex = layout::serving(candidate, &names.service, &layout::pod_labels(source), &names.target)?;
     layout::new_account(source, stable, candidate)?;
-    layout::routed(apex, stable, plan)?;
+    if let Some(traffic) = &plan.traffic {
+        layout::offers_ports(apex, stable, &traffic.router)?;
+    }
     alone(source, names, [stable, candidate])?;
     let mut target = layout::with_replicas(source.clone(), None);
     layout::label_pods(&mut target, pods);

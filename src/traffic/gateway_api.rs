@@ -11,6 +11,7 @@ use crate::manifest::object::{Object, items, section};
 use crate::record::posture::Split;
 use crate::target::layout::SUFFIX;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 mod limits;
 mod rules;
@@ -238,6 +239,20 @@ fn lowered(names: &Names<'_>, rule: &Value) -> Value {
 pub fn references(route: &Object, service: &ObjectName) -> bool {
     let names = Names::of(route, service);
     items(&route.value()["spec"], "rules").any(|rule| names.names_stable(rule))
+}
+
+/// The ports of that Service of its own namespace that a route sends to.
+pub fn ports<'a>(route: &'a Object, service: &'a ObjectName) -> impl Iterator<Item = &'a Value> {
+    let names = Names::of(route, service);
+    let refs = items(&route.value()["spec"], "rules").flat_map(|rule| items(rule, "backendRefs"));
+    refs.filter(move |backend| names.backend(backend) == Backend::Stable).filter_map(|backend| backend.get("port"))
+}
+
+/// The Services that a route splits: those whose candidate's copy stands in it.
+#[must_use]
+pub fn split_services(route: &Object) -> BTreeSet<ObjectName> {
+    let refs = items(&route.value()["spec"], "rules").flat_map(|rule| items(rule, "backendRefs"));
+    refs.filter_map(|backend| backend.get("name")?.as_str()?.strip_suffix(SUFFIX)?.parse().ok()).collect()
 }
 
 /// The name of the candidate's copy of the Service, as routes name it.

@@ -5,6 +5,8 @@
 
 mod endpoints;
 pub mod gateway_api;
+pub mod istio;
+pub mod nginx;
 pub mod replicas;
 pub mod service;
 
@@ -12,7 +14,7 @@ use crate::manifest::desired::Router;
 use crate::manifest::ids::{Namespace, ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, section};
 use crate::record::posture::Split;
-use crate::target::layout::SUFFIX;
+use crate::target::layout::{LayoutError, SUFFIX, suffixed};
 use crate::target::live::LiveState;
 use crate::target::owned::owned_by;
 use serde_json::Value;
@@ -62,6 +64,9 @@ pub enum Form<'a> {
     },
 }
 
+/// The fields of a carrier that a retreat lowers, each as a path.
+type Fields = &'static [&'static [&'static str]];
+
 /// Where to look in a cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
@@ -77,12 +82,17 @@ pub struct View<'a> {
 
 /// The objects that carry the split, the one that [`render`] makes first. All of them take the retreat's mark.
 ///
-/// For `replicas` the candidate's Deployment is the second: its size is the weight.
+/// For `replicas` the candidate's Deployment is the second: its size is the weight. For `nginx` the first is there during a run only,
+/// and the other one is the Ingress that it stands beside.
 #[must_use]
 pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> Vec<ObjectRef> {
     let named = |kind, name: &ObjectName| ObjectRef { kind, namespace: namespace.clone(), name: name.clone() };
     match router {
         Router::GatewayApi { http_route, .. } => vec![named(Kind::HttpRoute, http_route)],
+        Router::Istio { virtual_service, .. } => vec![named(Kind::VirtualService, virtual_service)],
+        Router::Nginx { ingress, .. } => {
+            suffixed(ingress).as_ref().into_iter().chain([ingress]).map(|name| named(Kind::Ingress, name)).collect()
+        }
         Router::Replicas { service } => {
             let candidate = candidate_of(target).map(|name| named(Kind::Deployment, &name));
             std::iter::once(named(Kind::Service, service)).chain(candidate).collect()
@@ -91,12 +101,41 @@ pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> 
     }
 }
 
-/// The first carrier in that form, from the manifests' object `plain` (the route, the Service).
+/// What a router needs in the candidate's time beside the manifests' `route`, as it exposes nothing; `copied` is the layout's way
+/// to make a copy.
+///
+/// # Errors
+/// What `copied` says.
+pub fn beside(
+    router: &Router,
+    route: &Object,
+    copied: impl Fn(&Object) -> Result<Object, LayoutError>,
+) -> Result<Option<Object>, LayoutError> {
+    match router {
+        Router::Nginx { service, .. } => Ok(Some(nginx::canary(&copied(route)?, service))),
+        Router::GatewayApi { .. } | Router::Istio { .. } | Router::Replicas { .. } | Router::Service { .. } => Ok(None),
+    }
+}
+
+/// The ports of the Service that the manifests' route sends to.
+#[must_use]
+pub fn ports<'a>(router: &'a Router, route: &'a Object) -> Vec<&'a Value> {
+    match router {
+        Router::GatewayApi { service, .. } => gateway_api::ports(route, service).collect(),
+        Router::Istio { service, .. } => istio::ports(route, service),
+        Router::Nginx { service, .. } => nginx::ports(route, service.as_str()).collect(),
+        Router::Replicas { .. } | Router::Service { .. } => Vec::new(),
+    }
+}
+
+/// The first carrier in that form, from `plain`: the manifests' object (the route, the Service), or what is made [`beside`] it.
 #[must_use]
 pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
     match (form, router) {
         (Form::Plain, _) => plain.clone(),
         (Form::Split { split, .. }, Router::GatewayApi { service, .. }) => gateway_api::render(plain, service, split),
+        (Form::Split { split, .. }, Router::Istio { service, .. }) => istio::render(plain, service, split),
+        (Form::Split { split, .. }, Router::Nginx { .. }) => nginx::render(plain, split),
         (Form::Split { split, candidate }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
         (Form::Split { split, .. }, Router::Service { .. }) => service::render(plain, split),
     }
@@ -110,6 +149,11 @@ pub fn read(router: &Router, view: &View<'_>) -> Seen {
             let route = view.live.find(Kind::HttpRoute, view.namespace, http_route);
             route.map_or_else(|| Seen::Split(Split::stable()), |route| gateway_api::read(route, service))
         }
+        Router::Istio { virtual_service, service } => {
+            let route = view.live.find(Kind::VirtualService, view.namespace, virtual_service);
+            route.map_or_else(|| Seen::Split(Split::stable()), |route| istio::read(route, service))
+        }
+        Router::Nginx { ingress, service } => nginx::read(view, ingress, service),
         Router::Replicas { service } => replicas::read(view, service),
         Router::Service { service } => service::read(view, service),
     }
@@ -122,7 +166,8 @@ pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) 
     match router {
         Router::GatewayApi { service, .. } => gateway_api::read(&gateway_api::render(plain, service, split), service),
         Router::Replicas { .. } => Seen::Split(replicas::reachable(baseline, split)),
-        Router::Service { .. } => Seen::Split(split.clone()),
+        Router::Istio { service, .. } => istio::read(&istio::render(plain, service, split), service),
+        Router::Nginx { .. } | Router::Service { .. } => Seen::Split(split.clone()),
     }
 }
 
@@ -130,21 +175,31 @@ pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) 
 /// they are in now, also when nothing is left to lower. Needs no record and no set; applying it twice changes nothing.
 #[must_use]
 pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
-    let lowered = |live: &Object| match (router, live.reference().kind) {
-        (Router::GatewayApi { service, .. }, _) => (gateway_api::retreat(live, service), "rules"),
-        (Router::Replicas { .. }, Kind::Service) => (replicas::without_pods(live), "selector"),
-        (Router::Replicas { .. }, _) => (replicas::emptied(live), "replicas"),
-        (Router::Service { .. }, _) => (service::retreat(live, view), "selector"),
+    let lowered = |live: &Object| -> (Object, Fields) {
+        match (router, live.reference().kind) {
+            (Router::GatewayApi { service, .. }, _) => (gateway_api::retreat(live, service), &[&["spec", "rules"]]),
+            (Router::Istio { service, .. }, _) => (istio::retreat(live, service), &[&["spec", "http"]]),
+            (Router::Nginx { ingress, service }, _) if live.reference().name == *ingress => {
+                (nginx::retreat(live, ingress, service), &[&["spec", "rules"], &["spec", "defaultBackend"]])
+            }
+            (Router::Nginx { ingress, service }, _) => (nginx::retreat(live, ingress, service), nginx::FIELDS),
+            (Router::Replicas { .. }, Kind::Service) => (replicas::without_pods(live), &[&["spec", "selector"]]),
+            (Router::Replicas { .. }, _) => (replicas::emptied(live), &[&["spec", "replicas"]]),
+            (Router::Service { .. }, _) => (service::retreat(live, view), &[&["spec", "selector"]]),
+        }
     };
     carriers(router, view.namespace, view.target)
         .iter()
         .filter_map(|carrier| view.live.get(carrier))
         .map(|live| {
-            let (lowered, field) = lowered(live);
+            let (lowered, fields) = lowered(live);
             let nothing = || Object::new(live.reference().clone(), Value::Null);
             let mut ours = owned_by(live, manager).unwrap_or_else(nothing);
-            if let Some(value) = lowered.value()["spec"].get(field) {
-                section(ours.value_mut(), &["spec"]).insert(field.to_owned(), value.clone());
+            for (field, parents) in fields.iter().filter_map(|path| path.split_last()) {
+                let holder = parents.iter().try_fold(lowered.value(), |value, key| value.get(key));
+                if let Some(value) = holder.and_then(|holder| holder.get(field)) {
+                    section(ours.value_mut(), parents).insert((*field).to_owned(), value.clone());
+                }
             }
             ours
         })
@@ -161,6 +216,13 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
                 gateway_api::standing,
             )
         }
+        Router::Istio { virtual_service, .. } => {
+            view.live.find(Kind::VirtualService, view.namespace, virtual_service).map_or_else(
+                || Standing::NotYet { why: format!("VirtualService {virtual_service} is not there") },
+                istio::standing,
+            )
+        }
+        Router::Nginx { ingress, .. } => nginx::standing(view, ingress),
         Router::Replicas { service } | Router::Service { service } => endpoints::standing(view, service),
     }
 }
@@ -168,7 +230,26 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
 /// Whether an object sends requests to that Service of its own namespace. Such an object is deleted before the Service.
 #[must_use]
 pub fn references(object: &Object, service: &ObjectName) -> bool {
-    object.reference().kind == Kind::HttpRoute && gateway_api::references(object, service)
+    let is = |kind| object.reference().kind == kind;
+    is(Kind::VirtualService) && istio::references(object, service)
+        || is(Kind::HttpRoute) && gateway_api::references(object, service)
+        || is(Kind::Ingress) && nginx::names(object, service.as_str())
+}
+
+/// The routers that a live object shows which leads requests: it names Services beside their candidate's copies.
+#[must_use]
+pub fn routers(route: &Object) -> Vec<Router> {
+    let name = &route.reference().name;
+    if route.reference().kind == Kind::Ingress {
+        let beside = nginx::beside(route).into_iter();
+        return beside.map(|(ingress, service)| Router::Nginx { ingress, service }).collect();
+    }
+    if route.reference().kind == Kind::VirtualService {
+        let services = gateway_api::split_services(&istio::in_words(route)).into_iter();
+        return services.map(|service| Router::Istio { virtual_service: name.clone(), service }).collect();
+    }
+    let services = gateway_api::split_services(route).into_iter();
+    services.map(|service| Router::GatewayApi { http_route: name.clone(), service }).collect()
 }
 
 /// The candidate's live Deployment.
@@ -181,5 +262,7 @@ fn candidate_of(name: &ObjectName) -> Option<ObjectName> {
     format!("{name}{SUFFIX}").parse().ok()
 }
 
+#[cfg(test)]
+mod conformance;
 #[cfg(test)]
 mod tests;

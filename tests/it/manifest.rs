@@ -3,6 +3,7 @@
 mod fields;
 mod layouts;
 mod measured;
+mod routers;
 mod strategies;
 mod told;
 

@@ -18,8 +18,8 @@ pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
 /// One line for each object that people have made, or that was made for them.
 pub(crate) fn show(world: &World) -> String {
     let mut out = String::new();
-    let kinds = ["Deployment", "Service", "HTTPRoute", "ConfigMap", "HorizontalPodAutoscaler", "PodDisruptionBudget"];
-    for kind in kinds {
+    let kinds = "Deployment Service DestinationRule HTTPRoute Ingress VirtualService ConfigMap HorizontalPodAutoscaler PodDisruptionBudget";
+    for kind in kinds.split(' ') {
         for object in world.list(resource(kind).unwrap(), NAMESPACE) {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let mark = object["metadata"]["annotations"]["tidegate.io/owner"].is_null();
@@ -50,6 +50,20 @@ fn state(kind: &str, object: &Value) -> String {
             format!("selects {}", selector.map(pods).collect::<Vec<_>>().join(","))
         }
         "HTTPRoute" => spec["rules"].as_array().into_iter().flatten().map(rule).collect::<Vec<_>>().join("; "),
+        "Ingress" => {
+            let paths =
+                spec["rules"].as_array().into_iter().flatten().filter_map(|rule| rule["http"]["paths"].as_array());
+            let services = paths.flatten().filter_map(|path| path["backend"]["service"]["name"].as_str());
+            let settings = object["metadata"]["annotations"].as_object().into_iter().flatten();
+            let settings = settings.filter_map(|(key, value)| {
+                let key = key.strip_prefix("nginx.ingress.kubernetes.io/")?;
+                value.as_str().filter(|value| !value.is_empty()).map(|value| format!(", {key} {value}"))
+            });
+            format!("leads to {}{}", services.collect::<Vec<_>>().join(", "), settings.collect::<String>())
+        }
+        "VirtualService" => {
+            spec["http"].as_array().into_iter().flatten().map(Value::to_string).collect::<Vec<_>>().join("; ")
+        }
         "ConfigMap" => object["data"].to_string(),
         "HorizontalPodAutoscaler" => {
             format!("{} of {} to {}", spec["scaleTargetRef"]["name"], spec["minReplicas"], spec["maxReplicas"])

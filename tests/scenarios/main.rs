@@ -76,6 +76,10 @@ scenarios! {
     brake_without_a_record
     broken_file
     broken_file_during_a_run
+    by_ingress
+    by_ingress_fails
+    by_mesh
+    by_mesh_fails
     by_pods
     by_service
     by_service_fails

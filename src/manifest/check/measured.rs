@@ -95,8 +95,8 @@ fn useless(case: &Case<'_>, name: &CheckName, check: &raw::Check) -> Vec<Diagnos
     let raw::Check { prometheus, success_rate, latency, webhook, .. } = check;
     let measured = match (prometheus, success_rate, latency, webhook) {
         (Some(asked), None, None, None) => query::check(case, &pointer, asked, check.compared_with_stable),
-        (None, Some(_), None, None) => query::success_rate(case, &pointer, check),
-        (None, None, Some(_), None) => query::counted(case, &pointer, "latency"),
+        (None, Some(asked), None, None) => query::success_rate(case, &pointer, check, asked.proxy),
+        (None, None, Some(asked), None) => query::counted(case, &format!("{pointer}/latency"), asked.proxy),
         (None, None, None, Some(_)) => return foreign(case, &pointer, check),
         _ => {
             let what = format!("it is not clear what {name} asks");

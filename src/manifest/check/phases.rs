@@ -1,7 +1,7 @@
 //! Phases: named once, each exposing more than the one before, and nothing that the router cannot do.
 
 use super::Case;
-use crate::manifest::desired::HeaderMatch;
+use crate::manifest::desired::{By, HeaderMatch};
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::ids::{Percent, StepName};
 use crate::manifest::{expand, raw};
@@ -79,7 +79,7 @@ fn one_way(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic
 }
 
 fn router(case: &Case<'_>) -> Vec<Diagnostic> {
-    let either = "exactly one of gatewayAPI, replicas and service";
+    let either = "exactly one of gatewayAPI, istio, nginx, replicas and service";
     let Some(traffic) = &case.spec.traffic else {
         if case.spec.phases.is_empty() {
             return Vec::new();
@@ -95,12 +95,15 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
         ];
     };
     let phases = || case.spec.phases.iter().enumerate();
-    match (&traffic.gateway_api, &traffic.replicas, &traffic.service) {
-        (None, None, None) => vec![case.error("/spec/traffic", Code::Schema, "no router is named", either)],
-        (Some(_), None, None) => Vec::new(),
-        (None, Some(_), None) => phases().flat_map(|(i, phase)| by_pods(case, i, phase)).collect(),
-        (None, None, Some(_)) => phases().flat_map(|(i, phase)| by_service(case, i, phase)).collect(),
-        _ => vec![case.error("/spec/traffic", Code::Schema, "more than one router", either)],
+    let raw::Traffic { gateway_api, istio, nginx, replicas, service, settle: _, drain: _ } = traffic;
+    let none = gateway_api.is_none() && istio.is_none() && nginx.is_none() && replicas.is_none() && service.is_none();
+    match case.router().map(|router| router.by()) {
+        None if none => vec![case.error("/spec/traffic", Code::Schema, "no router is named", either)],
+        None => vec![case.error("/spec/traffic", Code::Schema, "more than one router", either)],
+        // What its route cannot do is told with the route.
+        Some(By::Route) => Vec::new(),
+        Some(By::Pods) => phases().flat_map(|(i, phase)| by_pods(case, i, phase)).collect(),
+        Some(By::Selector) => phases().flat_map(|(i, phase)| by_service(case, i, phase)).collect(),
     }
 }
 

@@ -19,7 +19,7 @@ type Labels = BTreeMap<String, String>;
 /// All of this matters only where a candidate runs beside stable, so only with a router.
 pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
     let Some((pointer, service)) = case.service() else { return };
-    let service = match case.require(pointer, Kind::Service, service) {
+    let service = match case.require(pointer, Kind::Service, &service) {
         Ok(service) => service,
         Err(missing) => {
             findings.errors.extend(missing);
@@ -90,7 +90,8 @@ fn names(case: &Case<'_>, target: &Item, service: &Item) -> Vec<Diagnostic> {
     let template = target.object.at("/spec/template").unwrap_or(&Value::Null);
     let maps: Vec<ObjectName> = referenced_config_maps(template).iter().filter_map(|name| name.parse().ok()).collect();
     let copied = maps.iter().filter_map(|name| case.item(Kind::ConfigMap, name));
-    let copied = copied.chain([target]).chain((!is_replicas(case)).then_some(service));
+    let ingress = case.of_kind(Kind::Ingress).filter(|item| case.route() == Some(item.object.reference().clone()));
+    let copied = copied.chain([target]).chain((!is_replicas(case)).then_some(service)).chain(ingress);
     let canary = is_primary(case).then_some((service, SUFFIX));
     let mut found = Vec::new();
     for (item, suffix) in copied.map(|item| (item, suffix(case))).chain(canary) {

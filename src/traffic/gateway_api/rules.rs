@@ -198,7 +198,7 @@ pub(super) type Condition = (String, String);
 /// One match of a rule, with the API server's defaults in it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Match {
-    /// Path, method and query parameters.
+    /// Path, query parameters, and whatever else it asks for.
     rest: Value,
     /// By lower-case name.
     headers: Headers,
@@ -217,7 +217,9 @@ pub(super) fn parsed(rule: &Value) -> Vec<Match> {
         for header in items(given, "headers") {
             headers.entry(text(header, "name", "").to_ascii_lowercase()).or_insert_with(|| condition(header));
         }
-        Match { rest: json!([path, given.get("method"), query]), headers }
+        let mut others = given.clone();
+        section(&mut others, &[]).retain(|key, _| !["path", "headers", "queryParams"].contains(&key.as_str()));
+        Match { rest: json!([path, query, others]), headers }
     };
     matches(rule).iter().map(one).collect()
 }

@@ -155,7 +155,7 @@ struct Cases<'a> {
 type Around<'a> = &'a dyn Fn(Value) -> Value;
 
 /// What tidegate itself writes or refuses: another rule than that of the field's sort.
-const OTHER_RULES: [&str; 13] = [
+const OTHER_RULES: [&str; 14] = [
     "apiVersion",
     "kind",
     "status",
@@ -168,6 +168,7 @@ const OTHER_RULES: [&str; 13] = [
     "metadata.generateName",
     "metadata.ownerReferences",
     "secrets.namespace",
+    "spec.http.delegate.namespace",
     "spec.rules.backendRefs.namespace",
 ];
 

@@ -14,8 +14,9 @@ const KINDS: &[(&str, &str, &[&str])] = &[
     ("apis/coordination.k8s.io/v1", "coordination.k8s.io/v1", &["Lease"]),
     ("apis/discovery.k8s.io/v1", "discovery.k8s.io/v1", &["EndpointSlice"]),
     ("apis/events.k8s.io/v1", "events.k8s.io/v1", &["Event"]),
-    ("apis/networking.k8s.io/v1", "networking.k8s.io/v1", &["NetworkPolicy"]),
+    ("apis/networking.k8s.io/v1", "networking.k8s.io/v1", &["NetworkPolicy", "Ingress"]),
     ("apis/policy/v1", "policy/v1", &["PodDisruptionBudget"]),
+    ("apis/networking.istio.io/v1", "networking.istio.io/v1", &["DestinationRule", "VirtualService"]),
     ("apis/gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1", &["HTTPRoute"]),
 ];
 
@@ -41,7 +42,8 @@ const POINTERS: &str = "
     VolumeMountStatus.recursiveReadOnly WindowsSecurityContextOptions.gmsaCredentialSpecName
     WindowsSecurityContextOptions.gmsaCredentialSpec WindowsSecurityContextOptions.runAsUserName Endpoint.hostname
     Endpoint.nodeName Endpoint.zone EndpointPort.name EndpointPort.protocol EndpointPort.appProtocol
-    NetworkPolicyPort.protocol PodDisruptionBudgetSpec.unhealthyPodEvictionPolicy";
+    NetworkPolicyPort.protocol IngressSpec.ingressClassName HTTPIngressPath.pathType IngressPortStatus.error
+    PodDisruptionBudgetSpec.unhealthyPodEvictionPolicy";
 
 /// Numbers and truth values that are left out when they are zero or false, because they are no pointers there.
 const PLAIN: &str = "
@@ -63,7 +65,7 @@ const PLAIN: &str = "
     ScaleIOVolumeSource.sslEnabled ScaleIOVolumeSource.readOnly ServicePort.nodePort ServiceSpec.healthCheckNodePort
     ServiceSpec.publishNotReadyAddresses StorageOSVolumeSource.readOnly VolumeMount.readOnly
     VolumeMountStatus.readOnly PodDisruptionBudgetStatus.observedGeneration Condition.observedGeneration
-    ObjectMeta.generation";
+    ServiceBackendPort.number ObjectMeta.generation";
 
 /// Numbers that are zero when they are absent, because they are structs there.
 const ZERO: [(&str, &str); 3] =
@@ -80,7 +82,8 @@ const ALWAYS: &str = "
     HorizontalPodAutoscalerStatus.currentMetrics CephFSVolumeSource.monitors ContainerImage.names
     NodeAllocatableResourceClaimStatus.resources NodeSelector.nodeSelectorTerms
     PodExtendedResourceClaimStatus.requestMappings PodSpec.containers ProjectedVolumeSource.sources
-    RBDVolumeSource.monitors Endpoint.addresses EndpointSlice.endpoints EndpointSlice.ports";
+    RBDVolumeSource.monitors Endpoint.addresses EndpointSlice.endpoints EndpointSlice.ports
+    HTTPIngressRuleValue.paths";
 
 /// Writes the table.
 struct Writer<'a> {

@@ -3,7 +3,7 @@
 use super::limits;
 use crate::manifest::check::Case;
 use crate::manifest::diagnostic::{Code, Diagnostic};
-use crate::manifest::measure::{Comparison, Labels, PrometheusQuery};
+use crate::manifest::measure::{Comparison, Labels, PrometheusQuery, Proxy};
 use crate::manifest::promql::{Query, Selector};
 use crate::manifest::raw;
 
@@ -37,23 +37,32 @@ fn unlabelled(case: &Case<'_>, pointer: &str) -> Diagnostic {
 }
 
 /// A share in percent.
-pub(super) fn success_rate(case: &Case<'_>, pointer: &str, check: &raw::Check) -> Vec<Diagnostic> {
+pub(super) fn success_rate(case: &Case<'_>, pointer: &str, check: &raw::Check, proxy: Proxy) -> Vec<Diagnostic> {
     let share = check.min.filter(|min| min.get() > 0.0 && min.get() <= 1.0).map(|min| {
         let what = format!("{min} % of the requests are enough, so almost all may fail");
         case.error(&format!("{pointer}/min"), Code::CheckUseless, what, "percent, such as 99")
     });
-    share.into_iter().chain(counted(case, pointer, "successRate")).collect()
+    share.into_iter().chain(counted(case, &format!("{pointer}/successRate"), proxy)).collect()
 }
 
 /// What proxies count, where one stands before both versions and tells them apart.
-pub(super) fn counted(case: &Case<'_>, pointer: &str, key: &str) -> Vec<Diagnostic> {
-    let counts = case.spec.traffic.as_ref().is_some_and(|traffic| traffic.gateway_api.is_some());
-    let uncounted = (!counts).then(|| {
-        let what = "no proxy splits the requests here, so none counts those to the candidate";
-        case.error(&format!("{pointer}/{key}"), Code::RouterLimit, what, "traffic.gatewayAPI")
-            .help("else measure in the application: prometheus with a query of your own and labels: {pod: pod}")
-    });
-    uncounted.into_iter().collect()
+pub(super) fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagnostic> {
+    let own = "else measure in the application: prometheus with a query of your own and labels: {pod: pod}";
+    let refused = |at: &str, what: &str, expected: &str| {
+        vec![case.error(&format!("{pointer}{at}"), Code::RouterLimit, what, expected).help(own)]
+    };
+    match case.spec.traffic.as_ref().map(|traffic| (&traffic.gateway_api, &traffic.istio, &traffic.nginx)) {
+        Some((Some(_), _, _)) => Vec::new(),
+        Some((_, Some(_), _)) if proxy == Proxy::Istio => Vec::new(),
+        Some((_, Some(_), _)) => refused("/proxy", "with the router istio it is Istio that counts", "proxy: istio"),
+        Some((_, _, Some(_))) => {
+            refused("", "what ingress-nginx counts is not known here", "traffic.gatewayAPI or traffic.istio")
+        }
+        Some((None, None, None)) | None => {
+            let what = "no proxy splits the requests here, so none counts those to the candidate";
+            refused("", what, "traffic.gatewayAPI or traffic.istio")
+        }
+    }
 }
 
 /// Labels that tell one role from the other.
@@ -63,7 +72,11 @@ fn telling(case: &Case<'_>, pointer: &str, labels: &Labels) -> Option<Diagnostic
         return Some(case.error(pointer, Code::CheckUseless, what, "pod, service or workload too"));
     }
     labels.service.as_ref()?;
-    let shared = case.spec.traffic.as_ref().is_none_or(|traffic| traffic.gateway_api.is_none());
+    let shared = case
+        .spec
+        .traffic
+        .as_ref()
+        .is_none_or(|traffic| traffic.gateway_api.is_none() && traffic.istio.is_none() && traffic.nginx.is_none());
     shared.then(|| {
         let what = "with this router the candidate has no Service of its own";
         case.error(&format!("{pointer}/service"), Code::RouterLimit, what, "pod or workload")

@@ -148,6 +148,8 @@ impl Live {
                 let route = self.find(Part::Route, http_route.as_str())?;
                 reach(format!("HTTPRoute {http_route}"), route, route_split(&route.spec, name.as_str()))
             }
+            // What ingress-nginx and Istio would make of it is not judged here.
+            Router::Istio { .. } | Router::Nginx { .. } => None,
             Router::Service { service: name } => reach(format!("Service {name}"), selected?, all),
             Router::Replicas { service: name } => {
                 let asks = service.filter(|s| s.spec["selector"][PODS].as_str().is_some());

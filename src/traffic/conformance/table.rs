@@ -1,0 +1,156 @@
+//! The routers, each with manifests that it works on and with what a hand may do to them.
+
+use super::*;
+
+/// One router.
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) router: Router,
+    /// Beside the Deployment.
+    pub(super) manifests: Vec<Object>,
+    pub(super) tells: Tells,
+    /// What a hand does to an object so that requests are sent in a way that no phase describes.
+    pub(super) foreign: Vec<(ObjectRef, Hand)>,
+}
+
+/// What a hand does to an object.
+type Hand = fn(&mut Value);
+
+/// Which requests the router tells from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tells {
+    /// None.
+    Nobody,
+    /// Those with one header, and those with one cookie.
+    OneHeaderAndCookie,
+    /// Those with any headers; and it can send copies.
+    AllAndCopies,
+}
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![gateway_api(), istio(), nginx(), replicas(), service()]
+}
+
+fn web() -> ObjectName {
+    name("web")
+}
+
+fn backend_service() -> Object {
+    let spec = json!({"selector": {"app": "web", "tier": "front"}, "ports": [{"port": 80, "name": "http"}]});
+    object(Kind::Service, "web", json!({"spec": spec}))
+}
+
+fn carrier(kind: Kind, of: &str) -> ObjectRef {
+    ObjectRef { kind, namespace: namespace(), name: name(of) }
+}
+
+fn gateway_api() -> Row {
+    let rules = json!([
+        {"name": "docs", "matches": [{"path": {"type": "PathPrefix", "value": "/docs"}}], "backendRefs": [{"name": "docs", "port": 80}]},
+        {"name": "main", "timeouts": {"request": "10s"}, "backendRefs": [{"name": "web", "port": 80}, {"name": "old", "port": 80, "weight": 3}]},
+    ]);
+    let spec = json!({"parentRefs": [{"name": "gw"}], "hostnames": ["web.example.org"], "rules": rules});
+    let route = object(Kind::HttpRoute, "web", json!({"metadata": {"annotations": {"note": "ours"}}, "spec": spec}));
+    Row {
+        name: "gatewayAPI",
+        router: Router::GatewayApi { http_route: web(), service: web() },
+        manifests: vec![backend_service(), route],
+        tells: Tells::AllAndCopies,
+        foreign: vec![(carrier(Kind::HttpRoute, "web"), |route| {
+            route["spec"]["rules"].as_array_mut().unwrap().push(json!({"backendRefs": [{"name": "web-canary"}]}));
+        })],
+    }
+}
+
+fn istio() -> Row {
+    let to = |host: &str| json!({"destination": {"host": host, "port": {"number": 80}, "subset": "v1"}});
+    let old = json!({"destination": {"host": "old.other.svc.cluster.local"}, "weight": 25, "headers": {"request": {}}});
+    let mut most = to("web.shop.svc.cluster.local");
+    most["weight"] = 75.into();
+    let http = json!([
+        {"name": "docs", "match": [{"uri": {"prefix": "/docs"}}], "route": [to("docs")], "timeout": "5s"},
+        {"match": [{"uri": {"exact": "/x"}, "headers": {"x-api": {"prefix": "2"}}}], "route": [to("web")], "retries": {"attempts": 3}},
+        {"match": [{"uri": {"prefix": "/old"}}], "redirect": {"uri": "/"}},
+        {"name": "main", "route": [most, old]},
+    ]);
+    let spec = json!({"hosts": ["web.example.org"], "gateways": ["istio-system/public"], "http": http});
+    let rule = json!({"host": "web", "subsets": [{"name": "v1", "labels": {"app": "web"}}], "trafficPolicy": {"tls": {"mode": "DISABLE"}}});
+    Row {
+        name: "istio",
+        router: Router::Istio { virtual_service: web(), service: web() },
+        manifests: vec![
+            backend_service(),
+            object(Kind::VirtualService, "web", json!({"spec": spec})),
+            object(Kind::DestinationRule, "web", json!({"spec": rule})),
+        ],
+        tells: Tells::AllAndCopies,
+        foreign: vec![
+            (carrier(Kind::VirtualService, "web"), |route| {
+                route["spec"]["http"]
+                    .as_array_mut()
+                    .unwrap()
+                    .push(json!({"route": [{"destination": {"host": "web-canary.shop"}}]}));
+            }),
+            (carrier(Kind::VirtualService, "web"), |route| {
+                route["spec"]["http"][0]["mirror"] = json!({"host": "web-canary"});
+            }),
+        ],
+    }
+}
+
+fn nginx() -> Row {
+    let path = |path: &str, service: &str| {
+        let backend = json!({"service": {"name": service, "port": {"number": 80}}});
+        json!({"path": path, "pathType": "Prefix", "backend": backend})
+    };
+    let rules = json!([
+        {"host": "web.example.org", "http": {"paths": [path("/docs", "docs"), path("/", "web")]}},
+        {"host": "docs.example.org", "http": {"paths": [path("/", "docs")]}},
+    ]);
+    let annotations = json!({"nginx.ingress.kubernetes.io/proxy-body-size": "8m", "cert-manager.io/issuer": "ca"});
+    let spec = json!({"ingressClassName": "nginx", "tls": [{"hosts": ["web.example.org"], "secretName": "web"}], "rules": rules});
+    let ingress = object(Kind::Ingress, "web", json!({"metadata": {"annotations": annotations}, "spec": spec}));
+    let canary = || carrier(Kind::Ingress, "web-canary");
+    Row {
+        name: "nginx",
+        router: Router::Nginx { ingress: web(), service: web() },
+        manifests: vec![backend_service(), ingress],
+        tells: Tells::OneHeaderAndCookie,
+        foreign: vec![
+            (carrier(Kind::Ingress, "web"), |main| {
+                main["spec"]["rules"][0]["http"]["paths"][1]["backend"]["service"]["name"] = "web-canary".into();
+            }),
+            (canary(), |canary| {
+                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary"] = "false".into();
+            }),
+            (canary(), |canary| {
+                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary-weight"] = "many".into();
+            }),
+            (canary(), |canary| {
+                canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary-by-cookie"] = "me".into();
+            }),
+        ],
+    }
+}
+
+fn replicas() -> Row {
+    Row {
+        name: "replicas",
+        router: Router::Replicas { service: web() },
+        manifests: vec![backend_service()],
+        tells: Tells::Nobody,
+        foreign: vec![(carrier(Kind::Service, "web"), |service| {
+            service["spec"]["selector"][crate::manifest::object::PODS] = "fedcba9876543210".into();
+        })],
+    }
+}
+
+fn service() -> Row {
+    Row {
+        name: "service",
+        router: Router::Service { service: web() },
+        manifests: vec![backend_service()],
+        tells: Tells::Nobody,
+        foreign: Vec::new(),
+    }
+}

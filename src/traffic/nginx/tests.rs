@@ -1,0 +1,122 @@
+use super::*;
+use crate::target::fixtures::{live, name, namespace, object};
+use serde_json::json;
+
+/// As in the documents of ingress-nginx, "Canary Deployments".
+fn main_ingress() -> Object {
+    let path = |path: &str, service: &str, port: Value| json!({"path": path, "pathType": "ImplementationSpecific", "backend": {"service": {"name": service, "port": port}}});
+    let paths = json!([
+        path("/", "web", json!({"number": 80})),
+        path("/api", "web", json!({"name": "http"})),
+        path("/x", "old", json!({"number": 1}))
+    ]);
+    let annotations = json!({
+        "nginx.ingress.kubernetes.io/proxy-body-size": "8m", "nginx.ingress.kubernetes.io/canary-weight": "7",
+        "kubernetes.io/ingress.class": "nginx", "cert-manager.io/cluster-issuer": "letsencrypt",
+    });
+    let spec = json!({
+        "tls": [{"hosts": ["x"], "secretName": "s"}],
+        "defaultBackend": {"service": {"name": "old", "port": {"number": 1}}},
+        "rules": [{"host": "x", "http": {"paths": paths}}, {"host": "y", "http": {"paths": [path("/", "old", json!({"number": 1}))]}}],
+    });
+    object(Kind::Ingress, "web", json!({"metadata": {"annotations": annotations}, "spec": spec}))
+}
+
+fn made() -> Object {
+    canary(&main_ingress().renamed(name("web-canary")), &name("web"))
+}
+
+fn annotated(annotations: &[(&str, &str)]) -> Object {
+    let mut canary = made();
+    for (key, value) in annotations {
+        canary.annotate(&format!("{PREFIX}{key}"), value);
+    }
+    canary
+}
+
+fn seen(objects: impl IntoIterator<Item = Object>) -> Seen {
+    let view = |live| {
+        read(&View { live, namespace: &namespace(), target: &name("web"), baseline: 1 }, &name("web"), &name("web"))
+    };
+    view(&live(objects))
+}
+
+fn split(weight: u8, headers: &[HeaderMatch]) -> Split {
+    Split { weight: weight.try_into().unwrap(), headers: headers.iter().cloned().collect(), ..Split::stable() }
+}
+
+fn header(name: &str, value: HeaderValue) -> HeaderMatch {
+    [(name.to_owned(), value)].into()
+}
+
+#[test]
+fn a_canary_has_the_paths_of_the_service_and_nothing_that_others_act_upon() {
+    let canary = made();
+    let path = |path: &str, port: Value| json!({"path": path, "pathType": "ImplementationSpecific", "backend": {"service": {"name": "web-canary", "port": port}}});
+    let paths = json!([path("/", json!({"number": 80})), path("/api", json!({"name": "http"}))]);
+    assert_eq!(canary.at("/spec"), Some(&json!({"rules": [{"host": "x", "http": {"paths": paths}}]})));
+    let expected = json!({
+        "nginx.ingress.kubernetes.io/proxy-body-size": "8m", "kubernetes.io/ingress.class": "nginx",
+        CANARY: "true", WEIGHT: "0", TOTAL: "100", HEADER: "", VALUE: "", PATTERN: "", COOKIE: "",
+    });
+    assert_eq!(canary.at("/metadata/annotations"), Some(&expected));
+    assert_eq!(seen([canary, main_ingress()]), Seen::Split(Split::stable()));
+}
+
+#[test]
+fn c_22_annotations_of_ingress_nginx_are_read_as_it_reads_them() {
+    let always = |name: &str| header(name, "always".into());
+    let table: Vec<(&[(&str, &str)], Split)> = vec![
+        (&[("canary-weight", "10")], split(10, &[])),
+        (&[("canary-weight", "1"), ("canary-weight-total", "1000")], split(1, &[])),
+        (&[("canary-weight", "500"), ("canary-weight-total", "1000")], split(50, &[])),
+        (&[("canary-weight", "200")], split(100, &[])),
+        (&[("canary-weight", "")], split(0, &[])),
+        (&[("canary-by-header", "X-Canary")], split(0, &[always("x-canary")])),
+        (&[("canary-by-header", "a"), ("canary-by-header-value", "b")], split(0, &[header("a", "b".into())])),
+        (
+            &[("canary-by-header", "a"), ("canary-by-header-pattern", "b.*")],
+            split(0, &[header("a", HeaderValue::Regex { regex: "b.*".to_owned() })]),
+        ),
+        (
+            &[("canary-by-header", "a"), ("canary-by-header-value", "b"), ("canary-by-header-pattern", "c")],
+            split(0, &[header("a", "b".into())]),
+        ),
+        (&[("canary-by-header-value", "b")], split(0, &[])),
+        (&[("canary-by-cookie", "me"), ("canary-weight", "5")], split(5, &[cookie::matching("me", "always")])),
+    ];
+    for (annotations, expected) in table {
+        assert_eq!(seen([annotated(annotations), main_ingress()]), Seen::Split(expected), "{annotations:?}");
+    }
+}
+
+#[test]
+fn what_a_hand_makes_of_them_is_never_less_than_what_it_lets_in() {
+    let all = Seen::Split(split(100, &[]));
+    let mut main = main_ingress();
+    rename(&mut main, "web", "web-canary");
+    assert_eq!(seen([main.clone(), made()]), all);
+    assert_eq!(retreat(&main, &name("web"), &name("web")), main_ingress());
+    for annotations in [&[("canary", "false")], &[("canary-weight", "ten")], &[("canary-weight", "-1")]] {
+        assert!(matches!(seen([annotated(annotations), main_ingress()]), Seen::Foreign(_)), "{annotations:?}");
+    }
+    let mut elsewhere = annotated(&[("canary-weight", "50")]);
+    rename(&mut elsewhere, "web-canary", "other");
+    assert_eq!(seen([elsewhere, main_ingress()]), Seen::Split(Split::stable()), "it leads to nobody of ours");
+}
+
+#[test]
+fn at_100_no_cookie_keeps_anybody_at_stable() {
+    let rendered = render(&made(), &split(100, &[cookie::matching("me", "always"), header("a", "b".into())]));
+    assert_eq!(seen([rendered.clone()]), Seen::Split(split(100, &[])));
+    assert_eq!((rendered.annotation(COOKIE), rendered.annotation(HEADER)), (Some(""), Some("")));
+}
+
+#[test]
+fn from_a_canary_alone_both_ingresses_and_the_service_are_known() {
+    assert_eq!(beside(&made()), [(name("web"), name("web"))]);
+    assert_eq!(beside(&main_ingress()), []);
+    let ports: Vec<Value> = ports(&main_ingress(), "web").cloned().collect();
+    assert_eq!(ports, [json!(80), json!("http")]);
+    assert!(names(&made(), "web-canary") && !names(&made(), "web") && names(&main_ingress(), "old"));
+}

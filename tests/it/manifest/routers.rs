@@ -1,0 +1,113 @@
+//! Routes other than an HTTPRoute: what is taken, and what is refused with its line and a hint.
+
+use crate::tree::{PODINFO, PODINFO_SET, Tree, codes};
+use tidegate::cli::validate::{Colour, Output, report};
+use tidegate::manifest::diagnostic::Code;
+
+const INGRESS: &str = "
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: podinfo
+  annotations: {nginx.ingress.kubernetes.io/proxy-body-size: 8m}
+spec:
+  ingressClassName: nginx
+  rules:
+    - host: podinfo.example.org
+      http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: podinfo, port: {number: 80}}}}]}
+";
+
+const VIRTUAL_SERVICE: &str = "
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: podinfo}
+spec:
+  hosts: [podinfo.example.org]
+  http:
+    - route: [{destination: {host: podinfo.shop.svc.cluster.local}}]
+";
+
+/// The example behind an Ingress or a VirtualService.
+fn behind(route: &str) -> Tree {
+    let mut tree = Tree::example();
+    let router = if route == INGRESS { "nginx: {ingress" } else { "istio: {virtualService" };
+    tree.edit(PODINFO, "gatewayAPI: {httpRoute", router).append(PODINFO_SET, route);
+    tree
+}
+
+fn found(tree: &Tree) -> Vec<Code> {
+    codes(&tree.load(), "shop/podinfo")
+}
+
+#[test]
+fn an_ingress_and_a_virtual_service_are_taken_as_they_are() {
+    for route in [INGRESS, VIRTUAL_SERVICE] {
+        assert_eq!(found(&behind(route)), [], "{route}");
+    }
+    let both = "gatewayAPI: {httpRoute: podinfo, service: podinfo}\n    nginx: {ingress: podinfo";
+    assert_eq!(found(behind(INGRESS).edit(PODINFO, "nginx: {ingress: podinfo", both)), [Code::Schema]);
+}
+
+#[rustfmt::skip]
+const OF_AN_INGRESS: &[(&str, &str, &str, &[Code])] = &[
+    (PODINFO, "{ingress: podinfo", "{ingress: other", &[Code::TargetMissing]),
+    (PODINFO_SET, "backend: {service: {name: podinfo,", "backend: {service: {name: other,", &[Code::TargetMissing]),
+    (PODINFO_SET, "backend: {service: {name: podinfo,", "backend: {service: {name: podinfo-canary,", &[Code::TargetMissing, Code::Conflict]),
+    (PODINFO_SET, "proxy-body-size: 8m", "affinity: cookie", &[Code::RouterLimit]),
+    (PODINFO_SET, "proxy-body-size: 8m", "affinity: cookie, nginx.ingress.kubernetes.io/affinity-canary-behavior: legacy", &[]),
+    (PODINFO_SET, "proxy-body-size: 8m", "ssl-passthrough: 'true'", &[Code::RouterLimit]),
+    (PODINFO_SET, "proxy-body-size: 8m", "canary-weight: '1'", &[Code::Conflict]),
+    (PODINFO, "{x-canary: always}", "{x-canary: always, x-team: shop}", &[Code::RouterLimit]),
+    (PODINFO, "{x-canary: always}", "{x-canary: always}, {x-canary: other}", &[Code::RouterLimit]),
+    (PODINFO, "{x-canary: always}", "{x-canary: 'a b;c'}", &[Code::RouterLimit]),
+    (PODINFO, "{x-canary: always}", "{x-canary: {regex: '^a(b|c)$'}}", &[]),
+    (PODINFO, "{x-canary: always}", "{x-canary: {regex: '^a; b$'}}", &[Code::RouterLimit]),
+    (PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: always}]", &[]),
+    (PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: yes-please}]", &[Code::RouterLimit]),
+    (PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: always}, {other: always}]", &[Code::RouterLimit]),
+    (PODINFO, "headers: [{x-canary: always}]", "mirror: 10", &[Code::RouterLimit]),
+];
+
+#[rustfmt::skip]
+const OF_A_VIRTUAL_SERVICE: &[(&str, &str, &str, &[Code])] = &[
+    (PODINFO, "{virtualService: podinfo", "{virtualService: other", &[Code::TargetMissing]),
+    (PODINFO_SET, "host: podinfo.shop.svc", "host: podinfo.other.svc", &[Code::TargetMissing]),
+    (PODINFO_SET, "host: podinfo.shop.svc.cluster.local", "host: podinfo-canary", &[Code::TargetMissing, Code::Conflict]),
+    (PODINFO_SET, "  http:\n    - route", "  tcp: [{route: [{destination: {host: podinfo}}]}]\n  http:\n    - route", &[Code::RouterLimit]),
+    (PODINFO_SET, "cluster.local}}]", "cluster.local}}]\n      mirror: {host: audit}", &[]),
+    (PODINFO, "headers: [{x-canary: always}]", "mirror: 10", &[]),
+    (PODINFO_SET, "networking.istio.io/v1", "networking.istio.io/v1beta1", &[Code::KindNotAllowed]),
+];
+
+#[test]
+fn what_a_router_cannot_do_has_its_name() {
+    for (route, mistakes) in [(INGRESS, OF_AN_INGRESS), (VIRTUAL_SERVICE, OF_A_VIRTUAL_SERVICE)] {
+        for (path, from, to, wanted) in mistakes {
+            let mut tree = behind(route);
+            tree.edit(path, from, to);
+            assert_eq!(found(&tree), **wanted, "{to}\n{:#?}", tree.load().errors());
+        }
+    }
+    let mut twice = behind(VIRTUAL_SERVICE);
+    twice.edit(PODINFO_SET, "cluster.local}}]", "cluster.local}}]\n      mirror: {host: audit}");
+    twice.edit(PODINFO, "headers: [{x-canary: always}]", "mirror: 10");
+    assert_eq!(found(&twice), [Code::RouterLimit]);
+}
+
+#[test]
+fn what_a_router_cannot_do_is_shown_with_its_line() {
+    let text = |route, path, from, to| {
+        let mut tree = behind(route);
+        report(&tree.edit(path, from, to).load(), Output::Text, Colour::Never).text
+    };
+    let texts = [
+        text(INGRESS, PODINFO_SET, "proxy-body-size: 8m", "affinity: cookie"),
+        text(INGRESS, PODINFO_SET, "proxy-body-size: 8m", "canary: 'true'"),
+        text(INGRESS, PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: yes-please}]"),
+        text(INGRESS, PODINFO, "{x-canary: always}", "{x-canary: always}, {x-team: shop}"),
+        text(VIRTUAL_SERVICE, PODINFO_SET, "  http:\n    - route", "  tcp: [{route: []}]\n  http:\n    - route"),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
+}
