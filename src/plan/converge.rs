@@ -68,10 +68,10 @@ pub fn converge(
 ) -> Result<Converged, RenderError> {
     let rendered = inplace::render(posture, &context.facts())?;
     let mut pass = Pass { context, posture, drift, rendered: &rendered, out: Converged::default() };
-    if pass.lower() || pass.blocked() || pass.build() || pass.await_ready(stable_first) {
+    if !holds(Rule::RetireLast) && (pass.rest() || pass.delete()) {
         return Ok(pass.out);
     }
-    if (!holds(Rule::RetireLast) && pass.delete()) || pass.front() {
+    if pass.lower() || pass.blocked() || pass.build() || pass.await_ready(stable_first) || pass.front() {
         return Ok(pass.out);
     }
     if pass.await_route() || pass.rest() || pass.delete() {

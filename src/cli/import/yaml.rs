@@ -136,7 +136,11 @@ mod tests {
         for dialect in [Dialect::Own, Dialect::Kubernetes] {
             let parsed = parse(&"a.yaml".parse().unwrap(), text.as_bytes(), dialect);
             assert_eq!(parsed.diagnostics, [], "{text}");
-            assert_eq!(parsed.documents.iter().map(Node::value).collect::<Vec<_>>(), [value.clone()], "{text}");
+            assert_eq!(
+                parsed.documents.iter().map(Node::value).collect::<Vec<_>>(),
+                std::slice::from_ref(&value),
+                "{text}"
+            );
         }
         insta::assert_snapshot!(text);
     }

@@ -389,11 +389,8 @@ fn a_webhook_comes_back_and_has_no_bounds() {
     for (wrong, why) in [
         ("webhook: {provider: tester}, max: 1", "a webhook has no bounds and no samples"),
         ("webhook: {provider: tester}, failureLimit: 0", "a webhook has no bounds and no samples"),
-        ("interval: 1m", "a check asks either a prometheus or a webhook"),
-        (
-            "webhook: {provider: t}, prometheus: {provider: t, query: q}",
-            "a check asks either a prometheus or a webhook",
-        ),
+        ("interval: 1m", "a check either measures or asks a webhook"),
+        ("webhook: {provider: t}, prometheus: {provider: t, query: q}", "a check either measures or asks a webhook"),
     ] {
         let error = with(wrong).unwrap_err().to_string();
         assert!(error.contains(why), "{wrong}: {error}");

@@ -5,8 +5,8 @@ use crate::cli::import::fields::Fate::{DoneOtherwise, Imported, NotBuilt, NotNee
 use crate::cli::import::fields::Row;
 
 /// What is being built; each stands here once, to be changed when it is there.
-pub(super) const ROUTER: &str =
-    "there is no router for it yet; imported as gatewayAPI, which most meshes and ingress controllers understand too";
+pub(super) const ROUTER: &str = "imported as gatewayAPI, which most meshes and ingress controllers understand; for Istio and ingress-nginx write traffic.istio or \
+     traffic.nginx in its place (docs/routers.md)";
 const DEPLOYMENT: &str = "the Deployment";
 const SIZE: &str =
     "the new version has as many pods as its share of requests needs, and all of them before it gets all requests";

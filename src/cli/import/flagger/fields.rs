@@ -5,12 +5,11 @@ use crate::cli::import::fields::Fate::{Differs, DoneOtherwise, Imported, NotBuil
 use crate::cli::import::fields::Row;
 
 /// What is being built; each stands here once, to be changed when it is there.
-pub(super) const ROUTER: &str =
-    "there is no router for it yet; imported as gatewayAPI, which most meshes and ingress controllers understand too";
-pub(super) const BUILT_IN: &str =
-    "checks without a query are not built yet: write the query of your mesh as a check (docs/checks.md)";
+pub(super) const ROUTER: &str = "imported as gatewayAPI, which most meshes and ingress controllers understand; for Istio and ingress-nginx write traffic.istio or \
+     traffic.nginx in its place (docs/routers.md)";
+pub(super) const BUILT_IN: &str = "not imported yet: write successRate or latency as a check, with the name of the proxy that counts (docs/checks.md)";
 pub(super) const HOOK: &str =
-    "webhooks that are only told something are not built yet; Events and metrics tell it (docs/operations.md)";
+    "not imported yet: write it below hooks; its receiver has to speak another language (docs/checks.md)";
 const ALERTS: &str = "messages to chats are not built yet; Events, metrics and the chart's alarms tell of a rollout (docs/operations.md)";
 const AFFINITY: &str =
     "no cookie is set; who shall stay with the new version is let in by headers or cookies of their own";
