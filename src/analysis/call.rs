@@ -9,7 +9,7 @@ use crate::manifest::diagnostic::quoted;
 use crate::manifest::hook::Event;
 use crate::manifest::ids::{CheckName, Revision, RolloutId, RunId, StepName};
 use crate::manifest::raw::ApiVersion;
-use crate::record::state::Time;
+use crate::record::state::{Outcome, Time};
 use crate::record::text::plain;
 use serde::Deserialize;
 use serde_json::json;
@@ -69,7 +69,7 @@ pub struct Told {
     /// What happened.
     pub event: Event,
     /// How the run ended.
-    pub outcome: Option<String>,
+    pub outcome: Option<Outcome>,
 }
 
 /// What a webhook says.
@@ -219,7 +219,7 @@ mod tests {
     }
 
     fn told() -> Call {
-        let outcome = Some("Failed".to_owned());
+        let outcome = Some(Outcome::Failed);
         let told = Told { hook: "chat".parse().unwrap(), event: Event::Ended, outcome };
         Call { asks: Asks::Event(told), ..asked() }
     }

@@ -71,9 +71,14 @@ impl Readings {
 
     /// What hooks have taken: all that is kept of a rollout at rest, so that they are not told again.
     #[must_use]
-    pub fn told(self) -> Option<Self> {
+    pub fn told(&self) -> Option<Self> {
         let is_told = |call: &Call| matches!(call.asks, Asks::Event(_));
-        let words: BTreeMap<_, _> = self.words.into_iter().filter(|(call, _)| is_told(call)).collect();
+        let words: BTreeMap<_, _> = self
+            .words
+            .iter()
+            .filter(|(call, _)| is_told(call))
+            .map(|(call, word)| (call.clone(), word.clone()))
+            .collect();
         (!words.is_empty()).then(|| Self { samples: BTreeMap::new(), words })
     }
 

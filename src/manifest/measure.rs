@@ -1,6 +1,5 @@
 //! What a check measures: whose series, and against which limits.
 
-use super::desired::Bound;
 use super::ids::ProviderName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -184,5 +183,42 @@ impl Limits {
             (Some(min), _) if value < min.get() => Some(format!("below {min}")),
             (_, _) => None,
         }
+    }
+}
+
+/// A finite number that a sample is compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "f64", into = "f64")]
+#[schemars(with = "f64")]
+pub struct Bound(f64);
+
+impl Bound {
+    /// Its value.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// It is finite, so it equals itself.
+impl Eq for Bound {}
+
+impl TryFrom<f64> for Bound {
+    type Error = &'static str;
+
+    fn try_from(value: f64) -> Result<Self, &'static str> {
+        value.is_finite().then_some(Self(value)).ok_or("a bound is a finite number")
+    }
+}
+
+impl From<Bound> for f64 {
+    fn from(bound: Bound) -> f64 {
+        bound.0
+    }
+}
+
+impl std::fmt::Display for Bound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
     }
 }

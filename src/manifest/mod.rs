@@ -7,6 +7,7 @@
 pub mod canonical;
 mod check;
 pub mod cookie;
+pub mod criterion;
 pub mod cron;
 pub mod decision;
 pub mod desired;

@@ -30,7 +30,7 @@ pub fn due(input: &Input, state: &RolloutState, open: Option<&Plan>) -> Vec<Inqu
     let calls = heard.map(|(name, hook)| Call {
         webhook: hook.webhook.clone(),
         about: About { rollout: input.id.clone(), run: run.clone(), step: step.clone(), revision: revision.clone() },
-        asks: Asks::Event(Told { hook: name.clone(), event, outcome: outcome.map(|outcome| format!("{outcome:?}")) }),
+        asks: Asks::Event(Told { hook: name.clone(), event, outcome }),
         since,
         at: since,
     });

@@ -267,7 +267,7 @@ impl Collector {
     /// Forgets everything about a rollout that is settled, but of what was told.
     pub fn settled(&self, rollout: &RolloutId) {
         let mut known = self.known();
-        if let Some(readings) = known.forget(rollout).and_then(|known| Arc::unwrap_or_clone(known).readings.told()) {
+        if let Some(readings) = known.forget(rollout).and_then(|known| known.readings.told()) {
             let told = Evidence { readings, ..Evidence::default() };
             known.by_rollout.insert(rollout.clone(), Arc::new(told));
         }

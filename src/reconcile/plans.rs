@@ -62,7 +62,10 @@ impl Term<'_> {
             made.retain(|id, _| !void.contains(id));
             plans.extend(made);
             next = next.min(then);
-            self.shell.retreat_alarmed(&self.meanwhile(view)).await;
+            for first in self.shell.retreat_alarmed(&self.meanwhile(view)).await {
+                self.announcer.retreated(&first, snapshot.now);
+                next = Next::Again;
+            }
         }
         self.show(view);
         (plans, next)

@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::evidence::Collector;
-use super::execute::{Executor, Lists};
+use super::execute::{Executor, Lists, Ran};
 use super::gaps::Gaps;
 use super::lead::Lead;
 use super::observe::{Scene, Snapshot};
@@ -13,6 +13,7 @@ use crate::cluster::client::Cluster;
 use crate::cluster::lease::LeaseHeld;
 use crate::cluster::watch::Watches;
 use crate::manifest::ids::{ClusterName, InstanceName, Namespace, RolloutId};
+use crate::plan::action::Action;
 use crate::plan::draft::RolloutPlan;
 use crate::plan::input::MayStart;
 use crate::plan::planner;
@@ -122,19 +123,21 @@ impl Shell {
     }
 
     /// Looks at the open runs that bad news has come of since anybody looked, and does what goes back: what may happen while a
-    /// tick plans all others.
-    pub(super) async fn retreat_alarmed(&self, term: &Meanwhile<'_>) {
+    /// tick plans all others. The first thing that was done for each.
+    pub(super) async fn retreat_alarmed(&self, term: &Meanwhile<'_>) -> Vec<Action> {
         let alarmed = self.evidence.fresh(|id, evidence| is_alarmed(term.view, id, evidence));
-        if !alarmed.is_empty() {
-            let snapshot = Snapshot::take(&self.watches, &self.namespaces, &mut term.gaps.clone(), &self.clock);
-            self.retreat_of(term, &snapshot, &alarmed.into_iter().collect::<Vec<_>>()).await;
+        if alarmed.is_empty() {
+            return Vec::new();
         }
+        let snapshot = Snapshot::take(&self.watches, &self.namespaces, &mut term.gaps.clone(), &self.clock);
+        self.retreat_of(term, &snapshot, &alarmed.into_iter().collect::<Vec<_>>()).await
     }
 
-    /// Plans open runs, and does what goes back, some at a time.
-    async fn retreat_of(&self, term: &Meanwhile<'_>, snapshot: &Snapshot, ids: &[RolloutId]) {
+    /// Plans open runs, and does what goes back, some at a time. The first thing that was done for each.
+    async fn retreat_of(&self, term: &Meanwhile<'_>, snapshot: &Snapshot, ids: &[RolloutId]) -> Vec<Action> {
         let me = self.writer(term.held);
         let scene = Scene { me: &me, view: term.view, snapshot };
+        let mut done = Vec::new();
         for batch in ids.chunks(BATCH) {
             let mut plans = Vec::new();
             for id in batch {
@@ -146,10 +149,14 @@ impl Shell {
             for action in plans.iter().flat_map(RolloutPlan::going_back) {
                 lists.entry(&action.rollout).or_default().push(action);
             }
-            if !lists.is_empty() {
-                self.executor(snapshot.now).retreats(term.held, &lists).await;
+            if lists.is_empty() {
+                continue;
             }
+            let ran = self.executor(snapshot.now).retreats(term.held, &lists).await;
+            let all = ran.iter().filter(|(_, ran)| matches!(ran, Ran::All(_)));
+            done.extend(all.filter_map(|(id, _)| lists.get(id)?.first().map(|first| (*first).clone())));
         }
+        done
     }
 
     /// Waits for `work`, and lets retreats happen meanwhile. Where many runs are open each look at them takes a while; the

@@ -34,7 +34,7 @@ impl Judges for Webhook {
     fn call<'a>(&'a self, call: &'a Call) -> BoxFuture<'a, Reading<Word>> {
         let says = self.says.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Asks::Event(Told { hook, event, outcome }) = &call.asks {
-            let ended = outcome.as_ref().map(|outcome| format!(", {outcome}")).unwrap_or_default();
+            let ended = outcome.map(|outcome| format!(", {outcome:?}")).unwrap_or_default();
             let line = format!("{hook}: {event:?} {} of {}{ended}", call.about.step, call.about.rollout.name);
             self.told.lock().unwrap_or_else(PoisonError::into_inner).push(line);
         }

@@ -4,25 +4,25 @@
 //! get another name, and one label that tells their pods from stable's. The other layout is [`super::primary`]. Never looks
 //! at the cluster; called by the planner.
 
+mod copies;
+
+pub(super) use copies::{Mark, copied, free, mark, move_configs, relabel, service_copy, with_suffix};
+pub use copies::{is_applier_mark, telling};
+
+use self::copies::{MAX_NAME, mark_back, selector_label};
 use super::primary;
 use super::selector::{self, Labels};
 use crate::manifest::desired::{Plan, Router, Set};
 use crate::manifest::ids::{ObjectName, PodsDigest};
-use crate::manifest::object::{Kind, Object, ObjectRef, PODS, items, items_mut, section};
+use crate::manifest::object::{Kind, Object, ObjectRef, PODS, items, section};
 use crate::record::posture::Naming;
 use crate::record::state::RoleName;
 use crate::traffic;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// What the names of the candidate's objects, and the label value of its pods, end in.
 pub const SUFFIX: &str = "-canary";
-
-/// The labels that tell workloads apart by custom, most usual first; the list of Flagger's `-selector-labels`.
-const SELECTOR_LABELS: [&str; 3] = ["app", "name", "app.kubernetes.io/name"];
-
-/// The longest Service name and label value: RFC 1123 and the Kubernetes reference "Labels and Selectors".
-const MAX_NAME: usize = 63;
 
 /// Why a set has no candidate's objects. Each is the content's fault, known before anything is written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -157,15 +157,6 @@ pub enum LayoutError {
     },
 }
 
-/// The label whose value tells the pods of a copy from those that the manifests ask for.
-pub(super) struct Mark {
-    pub(super) key: String,
-    /// As in the manifests.
-    pub(super) own: String,
-    /// The copy's.
-    pub(super) copy: String,
-}
-
 /// An object in its layout.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arranged {
@@ -268,30 +259,14 @@ pub fn candidate(
     }
     selects_own(&deployment).map_err(|_| LayoutError::SelectsNoPods { deployment: plan.target.name.clone() })?;
     copies.push(deployment);
-    let taken = |copy: &&Object| [stable, candidate].iter().any(|set| set.objects.contains_key(copy.reference()));
-    if let Some(copy) = copies.iter().find(taken) {
-        return Err(LayoutError::NameTaken { object: copy.reference().clone() });
-    }
+    free(&copies, [stable, candidate])?;
     Ok(copies.into_iter().map(|copy| (copy.reference().clone(), copy)).collect())
-}
-
-/// The name of a copy.
-///
-/// # Errors
-/// [`LayoutError::NameTooLong`] beyond 63 characters: then a Service could not have that name.
-fn copy_name(of: &ObjectRef, suffix: &'static str) -> Result<ObjectName, LayoutError> {
-    with_suffix(&of.name, suffix).ok_or_else(|| LayoutError::NameTooLong { object: of.clone(), suffix })
 }
 
 /// The name of the candidate's copy of something of that name; none if it would be too long.
 #[must_use]
 pub fn suffixed(name: &ObjectName) -> Option<ObjectName> {
     with_suffix(name, SUFFIX)
-}
-
-pub(super) fn with_suffix(name: &ObjectName, suffix: &str) -> Option<ObjectName> {
-    let copy = format!("{name}{suffix}");
-    (copy.len() <= MAX_NAME).then(|| copy.parse().ok()).flatten()
 }
 
 /// The same object with `spec.replicas` as given, or without it, so that a scaler keeps its say.
@@ -339,20 +314,6 @@ pub fn copies(set: &Set, reference: &ObjectRef) -> bool {
     !set.objects.contains_key(reference) && originals.any(|name| set.get(reference.kind, &name).is_some())
 }
 
-/// Whether a label or annotation is the mark of another applier (Helm, Argo CD, Flux, client-side kubectl). Copies drop
-/// these, or that applier would take the copy for its own and remove it.
-#[must_use]
-pub fn is_applier_mark(key: &str) -> bool {
-    matches!(
-        key,
-        "meta.helm.sh/release-name"
-            | "meta.helm.sh/release-namespace"
-            | "argocd.argoproj.io/tracking-id"
-            | "kubectl.kubernetes.io/last-applied-configuration"
-    ) || key.starts_with("kustomize.toolkit.fluxcd.io/")
-        || key.starts_with("helm.toolkit.fluxcd.io/")
-}
-
 /// The labels of a Deployment's pods.
 #[must_use]
 pub fn pod_labels(deployment: &Object) -> Labels {
@@ -373,72 +334,6 @@ pub(super) fn required<'a>(set: &'a Set, kind: Kind, name: &ObjectName) -> Resul
 pub(super) fn label_pods(deployment: &mut Object, pods: &PodsDigest) {
     section(deployment.value_mut(), &["spec", "template", "metadata", "labels"])
         .insert(PODS.to_owned(), pods.as_str().into());
-}
-
-/// The object under its copy's name. Of the metadata only labels and annotations are copied: the rest belongs to one
-/// object alone (owner references, finalizers, what a server filled in).
-pub(super) fn copied(object: &Object, suffix: &'static str) -> Result<Object, LayoutError> {
-    let name = copy_name(object.reference(), suffix)?;
-    let mut metadata = Map::new();
-    for part in ["labels", "annotations"] {
-        if let Some(Value::Object(all)) = object.value()["metadata"].get(part) {
-            let kept = all.iter().filter(|(key, _)| !is_applier_mark(key));
-            metadata.insert(part.to_owned(), kept.map(|(k, v)| (k.clone(), v.clone())).collect::<Map<_, _>>().into());
-        }
-    }
-    let mut value = object.value().clone();
-    value["metadata"] = metadata.into();
-    section(&mut value, &[]).shift_remove("status");
-    Ok(Object::new(ObjectRef { name, ..object.reference().clone() }, value))
-}
-
-/// The one of these labels that tells workloads apart by custom, and its value (requirement C-30).
-#[must_use]
-pub fn telling(labels: Option<&Value>) -> Option<(&str, &str)> {
-    let labels = labels.and_then(Value::as_object);
-    let value = |key| Some((key, labels?.get(key)?.as_str().unwrap_or_default()));
-    let least = || labels?.keys().map(String::as_str).min().and_then(value);
-    SELECTOR_LABELS.into_iter().find_map(value).or_else(least)
-}
-
-/// The label that tells the target's pods from others', and its value.
-fn selector_label(deployment: &Object) -> Result<(&str, &str), LayoutError> {
-    let missing = || LayoutError::NoSelectorLabel { deployment: deployment.reference().name.clone() };
-    telling(deployment.at("/spec/selector/matchLabels")).ok_or_else(missing)
-}
-
-pub(super) fn mark(deployment: &Object, suffix: &'static str) -> Result<Mark, LayoutError> {
-    let (key, value) = selector_label(deployment)?;
-    if value.is_empty() || value.len() + suffix.len() > MAX_NAME {
-        let deployment = deployment.reference().name.clone();
-        return Err(LayoutError::LabelValue { deployment, key: key.into(), value: value.into(), suffix });
-    }
-    Ok(Mark { key: key.to_owned(), own: value.to_owned(), copy: format!("{value}{suffix}") })
-}
-
-/// Gives the copy's pods, its selector and the template's own rules about its pods the copy's label value.
-pub(super) fn relabel(deployment: &mut Object, mark: &Mark) {
-    let own = |selector: &mut Value| selector::replace(selector, &mark.key, &mark.own, &mark.copy);
-    let spec = &mut deployment.value_mut()["spec"];
-    own(&mut spec["selector"]);
-    section(spec, &["template", "metadata", "labels"]).insert(mark.key.clone(), mark.copy.as_str().into());
-    let pod = &mut spec["template"]["spec"];
-    let spread = items_mut(pod, "topologySpreadConstraints").filter_map(|c| c.get_mut("labelSelector"));
-    spread.for_each(own);
-    for affinity in ["podAffinity", "podAntiAffinity"] {
-        let Some(rules) = pod.get_mut("affinity").and_then(|a| a.get_mut(affinity)) else { continue };
-        let required = items_mut(rules, "requiredDuringSchedulingIgnoredDuringExecution");
-        required.filter_map(|term| term.get_mut("labelSelector")).for_each(own);
-        let preferred = items_mut(rules, "preferredDuringSchedulingIgnoredDuringExecution");
-        preferred.filter_map(|p| p.get_mut("podAffinityTerm")?.get_mut("labelSelector")).for_each(own);
-    }
-}
-
-/// The pod labels before [`relabel`]: those that the manifests' Service must select.
-fn mark_back(deployment: &Object, mark: &Mark) -> Labels {
-    let mut labels = pod_labels(deployment);
-    labels.insert(mark.key.clone(), mark.own.as_str().into());
-    labels
 }
 
 /// The set's Service, if requests to it reach pods with these labels.
@@ -499,53 +394,6 @@ fn destination_rule(candidate: &Set, service: &ObjectName, mark: &Mark) -> Resul
     about.next().map(|rule| Ok(traffic::istio::destination_rule(&copied(rule, SUFFIX)?, service, relabel))).transpose()
 }
 
-/// The Service's copy: reachable inside the cluster alone, whatever stable's type is, and without what the API server or
-/// a load balancer allocated for stable (requirement C-25).
-pub(super) fn service_copy(
-    service: &Object,
-    suffix: &'static str,
-    key: &str,
-    value: &str,
-) -> Result<Object, LayoutError> {
-    let mut copy = copied(service, suffix)?;
-    let spec = section(copy.value_mut(), &["spec"]);
-    spec.retain(|field, value| match field.as_str() {
-        "clusterIP" => value == "None",
-        "clusterIPs" | "externalIPs" | "externalName" | "externalTrafficPolicy" | "healthCheckNodePort" => false,
-        field => !field.starts_with("loadBalancer") && field != "allocateLoadBalancerNodePorts",
-    });
-    spec.insert("type".to_owned(), "ClusterIP".into());
-    section(copy.value_mut(), &["spec", "selector"]).insert(key.to_owned(), value.into());
-    for port in items_mut(&mut copy.value_mut()["spec"], "ports").filter_map(Value::as_object_mut) {
-        port.shift_remove("nodePort");
-    }
-    Ok(copy)
-}
-
-/// Copies of the ConfigMaps that the Deployment's pods refer to and `moved` gives; the references in `deployment` are
-/// changed to them.
-pub(super) fn move_configs<'a>(
-    deployment: &mut Object,
-    suffix: &'static str,
-    moved: impl Fn(&ObjectName) -> Option<&'a Object>,
-) -> Result<Vec<Object>, LayoutError> {
-    let pod = section(deployment.value_mut(), &["spec", "template"]).entry("spec").or_insert(Value::Null);
-    let mut copies = BTreeMap::new();
-    each_config_name(pod, &mut |name| {
-        if let Some(config) = name.as_str().and_then(|n| n.parse().ok()).and_then(|n| moved(&n)) {
-            *name = format!("{}{suffix}", config.reference().name).into();
-            copies.insert(config.reference(), config);
-        }
-    });
-    let copy = |config: &&Object| {
-        let mut copy = copied(config, suffix)?;
-        // A copy that a crash left behind must be able to take the next candidate's content.
-        section(copy.value_mut(), &[]).shift_remove("immutable");
-        Ok(copy)
-    };
-    copies.values().map(copy).collect()
-}
-
 /// The candidate's ConfigMap of that name, if its content is not stable's. Labels and annotations are no content.
 fn changed_config<'a>(name: &ObjectName, stable: &Set, candidate: &'a Set) -> Option<&'a Object> {
     let new = candidate.get(Kind::ConfigMap, name)?;
@@ -555,27 +403,6 @@ fn changed_config<'a>(name: &ObjectName, stable: &Set, candidate: &'a Set) -> Op
         .get(Kind::ConfigMap, name)
         .is_some_and(|old| ["data", "binaryData"].iter().all(|part| content(old, part) == content(new, part)));
     (!same).then_some(new)
-}
-
-/// Visits every name by which a pod refers to a ConfigMap.
-pub(super) fn each_config_name(pod: &mut Value, visit: &mut impl FnMut(&mut Value)) {
-    let mut at = |holder: &mut Value, pointer: &str| {
-        if let Some(name) = holder.pointer_mut(pointer) {
-            visit(name);
-        }
-    };
-    for volume in items_mut(pod, "volumes") {
-        at(volume, "/configMap/name");
-        if let Some(projected) = volume.get_mut("projected") {
-            items_mut(projected, "sources").for_each(|source| at(source, "/configMap/name"));
-        }
-    }
-    for containers in ["initContainers", "containers", "ephemeralContainers"] {
-        for container in items_mut(pod, containers) {
-            items_mut(container, "env").for_each(|env| at(env, "/valueFrom/configMapKeyRef/name"));
-            items_mut(container, "envFrom").for_each(|from| at(from, "/configMapRef/name"));
-        }
-    }
 }
 
 /// A ServiceAccount has no copy, since role bindings name it; a new one would reach the cluster only at promotion.

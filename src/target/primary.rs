@@ -5,6 +5,7 @@
 //! and its copy `-canary` leads to the target. While no run is open all of it stays, and the target has no pods.
 
 use super::layout::{self, Arranged, LayoutError, Mark};
+use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::desired::{Plan, Set};
 use crate::manifest::ids::{ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, section};
@@ -38,7 +39,7 @@ pub fn at_rest(
     let mut copies = layout::move_configs(&mut primary, SUFFIX, |name| set.get(Kind::ConfigMap, name))?;
     copies.push(primary);
     copies.push(layout::service_copy(apex, SUFFIX, &mark.key, &mark.copy)?);
-    free(&copies, [set])?;
+    layout::free(&copies, [set])?;
     let mut all: BTreeMap<ObjectRef, Arranged> = BTreeMap::new();
     let mut put = |object: Object, role, plain: Option<&Object>| {
         all.insert(object.reference().clone(), Arranged { object, role, plain: plain.cloned() });
@@ -86,7 +87,7 @@ pub fn candidate(
         all.extend(candidate.get(Kind::ConfigMap, &name).cloned());
     }
     let service = canary_service(apex, &layout::mark(source, SUFFIX)?)?;
-    free([&service], [stable, candidate])?;
+    layout::free([&service], [stable, candidate])?;
     all.extend([target, service]);
     Ok(all.into_iter().map(|object| (object.reference().clone(), object)).collect())
 }
@@ -113,13 +114,9 @@ fn canary_service(apex: &Object, mark: &Mark) -> Result<Object, LayoutError> {
 
 /// The names of the set's ConfigMaps that the pods of a Deployment refer to.
 fn tracked(deployment: &Object, set: &Set) -> BTreeSet<ObjectName> {
-    let mut names = BTreeSet::new();
-    let mut pod = deployment.at("/spec/template/spec").cloned().unwrap_or(Value::Null);
-    layout::each_config_name(&mut pod, &mut |name| {
-        names.extend(name.as_str().and_then(|name| name.parse().ok()));
-    });
-    names.retain(|name| set.get(Kind::ConfigMap, name).is_some());
-    names
+    let template = deployment.at("/spec/template").unwrap_or(&Value::Null);
+    let names = referenced_config_maps(template).into_iter().filter_map(|name| name.parse().ok());
+    names.filter(|name| set.get(Kind::ConfigMap, name).is_some()).collect()
 }
 
 /// What the candidate brings before its promotion nobody else may read.
@@ -137,17 +134,6 @@ fn alone(target: &Object, names: &Names, sets: [&Set; 2]) -> Result<(), LayoutEr
         }
     }
     Ok(())
-}
-
-fn free<'a>(
-    copies: impl IntoIterator<Item = &'a Object>,
-    sets: impl IntoIterator<Item = &'a Set> + Clone,
-) -> Result<(), LayoutError> {
-    let taken = |copy: &&Object| sets.clone().into_iter().any(|set| set.objects.contains_key(copy.reference()));
-    match copies.into_iter().find(taken) {
-        Some(copy) => Err(LayoutError::NameTaken { object: copy.reference().clone() }),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

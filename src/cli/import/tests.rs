@@ -323,7 +323,7 @@ fn two_of_one_name_have_files_of_their_own() {
 #[test]
 fn the_page_shows_what_is_made() {
     let page = include_str!("../../../docs/migrating.md");
-    let blocks: Vec<&str> = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let blocks: Vec<&str> = page.split("```").filter_map(|block| block.strip_prefix("yaml\n")).collect();
     let template = "apiVersion: flagger.app/v1beta1\nkind: MetricTemplate\nmetadata: {name: not-found, namespace: shop}\nspec:\n  \
                     query: sum(rate(http_requests_total{pod=~\"{{ target }}-.+\", code=\"404\"}[{{ interval }}]))\n";
     let made = imported(Tool::Flagger, &[("canary.yaml", blocks[0]), ("template.yaml", template)]).files;

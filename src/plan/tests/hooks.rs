@@ -12,9 +12,13 @@ fn told(question: &Inquiry) -> Option<String> {
     let Inquiry::Call(call) = question else { return None };
     let Asks::Event(Told { hook, event, outcome }) = &call.asks else { return None };
     Some(
-        format!("{hook} {event:?} {} {}", call.about.step, outcome.as_deref().unwrap_or_default())
-            .trim_end()
-            .to_owned(),
+        format!(
+            "{hook} {event:?} {} {}",
+            call.about.step,
+            outcome.map(|outcome| format!("{outcome:?}")).unwrap_or_default()
+        )
+        .trim_end()
+        .to_owned(),
     )
 }
 

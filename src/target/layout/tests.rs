@@ -316,9 +316,9 @@ fn what_cannot_have_a_candidate_says_why() {
         assert!(error.contains(text), "{error}");
     }
     assert!(made(&set(account()), &set(account()), Some(gateway())).is_ok());
-    let error = copy_name(&reference(Kind::Service, &long), SUFFIX).unwrap_err().to_string();
+    let error = copies::copy_name(&reference(Kind::Service, &long), SUFFIX).unwrap_err().to_string();
     assert!(error.contains("more than 63"), "{error}");
-    assert_eq!(copy_name(&reference(Kind::Service, &"a".repeat(56)), SUFFIX).unwrap().as_str().len(), 63);
+    assert_eq!(copies::copy_name(&reference(Kind::Service, &"a".repeat(56)), SUFFIX).unwrap().as_str().len(), 63);
     let routeless = set([deployment(&app()), plain_service()]);
     let error = made(&routeless, &new(), Some(gateway())).unwrap_err().to_string();
     assert!(error.contains("HTTPRoute web is new"), "{error}");

@@ -6,6 +6,7 @@ use crate::cli::import::draft::{Check, Phase, Providers, TOO_MANY, number};
 use crate::cli::import::fields::{Fate, Notes};
 use crate::cli::import::input::{Document, Field};
 use crate::cli::import::query::{LONGEST, rendered};
+use crate::target::layout::SUFFIX;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -225,5 +226,5 @@ pub(super) fn call(hook: &Field<'_>, providers: &mut Providers, notes: &mut Note
 
 /// The Deployment of the new version while it is one.
 fn candidate(target: &str) -> String {
-    format!("{target}-canary")
+    format!("{target}{SUFFIX}")
 }

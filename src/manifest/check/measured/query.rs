@@ -72,12 +72,7 @@ fn telling(case: &Case<'_>, pointer: &str, labels: &Labels) -> Option<Diagnostic
         return Some(case.error(pointer, Code::CheckUseless, what, "pod, service or workload too"));
     }
     labels.service.as_ref()?;
-    let shared = case
-        .spec
-        .traffic
-        .as_ref()
-        .is_none_or(|traffic| traffic.gateway_api.is_none() && traffic.istio.is_none() && traffic.nginx.is_none());
-    shared.then(|| {
+    case.route().is_none().then(|| {
         let what = "with this router the candidate has no Service of its own";
         case.error(&format!("{pointer}/service"), Code::RouterLimit, what, "pod or workload")
     })
