@@ -19,6 +19,8 @@ pub(super) struct App<'a> {
     pub(super) service: bool,
     /// Has an HTTPRoute for this host.
     pub(super) host: Option<&'a str>,
+    /// The Gateway of that route.
+    pub(super) parent: &'a str,
 }
 
 /// Phases by a route: a tenth after a person's word, then half. Add what comes after.
@@ -34,7 +36,8 @@ pub(super) fn ungated() -> String {
 impl<'a> App<'a> {
     /// With a Service and an HTTPRoute.
     pub(super) fn new(name: &'a str, version: u8) -> Self {
-        Self { name, version, replicas: 2, pods: "", config: None, service: true, host: Some("web.example.test") }
+        let (service, host, parent) = (true, Some("web.example.test"), "name: public");
+        Self { name, version, replicas: 2, pods: "", config: None, service, host, parent }
     }
 
     /// Without whatever leads to it.
@@ -44,7 +47,7 @@ impl<'a> App<'a> {
 
     /// The file.
     pub(super) fn text(&self) -> String {
-        let Self { name, version, replicas, pods, config, service, host } = *self;
+        let Self { name, version, replicas, pods, config, service, host, parent } = *self;
         let env =
             if config.is_some() { format!(", envFrom: [{{configMapRef: {{name: {name}}}}}]") } else { String::new() };
         let mut text = format!(
@@ -63,7 +66,7 @@ impl<'a> App<'a> {
         }
         if let Some(host) = host {
             let rules = format!("rules: [{{backendRefs: [{{name: {name}, port: 80}}]}}]");
-            let spec = format!("spec: {{parentRefs: [{{name: public}}], hostnames: [{host}], {rules}}}");
+            let spec = format!("spec: {{parentRefs: [{{{parent}}}], hostnames: [{host}], {rules}}}");
             let head = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute";
             write!(text, "---\n{head}\nmetadata: {{name: {name}}}\n{spec}\n").unwrap();
         }

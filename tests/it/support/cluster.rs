@@ -259,6 +259,11 @@ pub(crate) fn program(name: &str) -> PathBuf {
     home.join("bin").join(name)
 }
 
+/// Starts Contour and Envoy beside a bed, in a network where the addresses of pods are local.
+pub(crate) async fn proxy(bed: &Bed) {
+    run(script("proxy", &bed.run), String::new()).await.unwrap_or_else(|why| panic!("proxy: {why}"));
+}
+
 fn script(name: &str, run: &Path) -> Command {
     let mut command = Command::new(testbed().join(name));
     command.env("TIDEGATE_TESTBED_RUN", run);

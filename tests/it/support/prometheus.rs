@@ -17,6 +17,11 @@ pub(crate) struct Prometheus {
 impl Prometheus {
     /// Reads what `page` says whenever it is asked.
     pub(crate) async fn reading(page: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self::reading_beside(page, "").await
+    }
+
+    /// The same, and what these further scrape configurations say.
+    pub(crate) async fn reading_beside(page: impl Fn() -> String + Send + Sync + 'static, others: &str) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (read, page) = (listener.local_addr().unwrap(), Arc::new(page));
         let app = axum::Router::new().fallback(move || std::future::ready(page()));
@@ -24,7 +29,7 @@ impl Prometheus {
         let dir = tempfile::tempdir().unwrap();
         let config = format!(
             "global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}\nscrape_configs:\n- job_name: app\n  \
-             static_configs: [{{targets: [\"{read}\"]}}]\n"
+             static_configs: [{{targets: [\"{read}\"]}}]\n{others}"
         );
         std::fs::write(dir.path().join("prometheus.yml"), config).unwrap();
         let (address, child) = start(dir.path(), "127.0.0.1:0".parse().unwrap()).await;
