@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn c_34_each_role_is_told_by_the_labels_that_the_file_names() {
+    fn attack_67_each_role_is_told_by_the_labels_that_the_file_names() {
         let sides = fixture::sides();
         let of = |labels: &str, side: &Side| narrowed(&query(labels), &sides.namespace, side);
         let wanted = |matchers: &str| Ok(format!("rate(a{{{matchers}}}[1m]) / b{{{matchers}}}"));

@@ -152,6 +152,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn attack_73_nothing_can_be_changed_from_outside() {
+        let router = router(Metrics::new(), Readiness::default());
+        for path in ["/metrics", "/healthz", "/readyz"] {
+            for method in ["POST", "PUT", "PATCH", "DELETE"] {
+                let request = Request::builder().method(method).uri(path).body(Body::from("x")).unwrap();
+                let answer = router.clone().oneshot(request).await.unwrap();
+                assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+            }
+        }
+    }
+
+    #[tokio::test]
     async fn metrics_say_what_they_are_and_nothing_else_is_served() {
         let router = router(Metrics::new(), Readiness::default());
         let (status, kind, body) = ask(&router, "/metrics").await;

@@ -42,6 +42,16 @@ fn podinfo(tree: &mut Tree, from: &str, to: &str) {
     tree.edit(PODINFO, from, to);
 }
 
+/// Judges the first phase so.
+fn checks(tree: &mut Tree, criterion: &str) {
+    podinfo(tree, "weight: 10\n", "weight: 10\n      checks: [errors]\n");
+    podinfo(
+        tree,
+        "  rollback:",
+        &format!("  checks:\n    errors: {{{criterion}, interval: 10s, max: 1}}\n  rollback:"),
+    );
+}
+
 #[rustfmt::skip]
 const ATTACKS: &[Attack] = &[
     attack("1", "a path that climbs", |t| lists(t, "../../../etc/passwd"), "shop/podinfo", Code::PathEscape),
@@ -109,6 +119,11 @@ const ATTACKS: &[Attack] = &[
     attack("49", "a Secret", |t| { t.append(PODINFO_SET, SECRET); }, "shop/podinfo", Code::SecretData),
     attack("49", "a pod of one's own", |t| { t.append(PODINFO_SET, "\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"); }, "shop/podinfo", Code::KindNotAllowed),
     attack("60", "marks of ours", |t| { t.edit(PODINFO_SET, "labels: {app: podinfo}", "labels: {app: podinfo, tidegate.io/owner: me}"); }, "shop/podinfo", Code::NotPermitted),
+    attack("61", "an address to ask for numbers", |t| checks(t, "prometheus: {provider: main, address: \"http://169.254.169.254/\", query: up}"), "shop/podinfo", Code::UnknownField),
+    attack("61", "an address for a provider", |t| checks(t, "prometheus: {provider: \"http://localhost:10250\", query: up}"), "shop/podinfo", Code::Schema),
+    attack("61", "an address to call", |t| checks(t, "webhook: {provider: main, url: \"http://kubernetes.default\"}"), "shop/podinfo", Code::UnknownField),
+    attack("63", "a query that ends too early", |t| checks(t, "prometheus: {provider: main, labels: {pod: pod}, query: 'up{} or up{ns=\"other\"'}"), "shop/podinfo", Code::CheckQuery),
+    attack("64", "headers with a secret", |t| checks(t, "webhook: {provider: main, headers: {Authorization: \"{{args.token}}\"}}"), "shop/podinfo", Code::UnknownField),
     attack("42", "another rollout's target", |t| { let (set, text) = (t.text(WORKER_SET), t.text(WORKER).replace("name: worker,", "name: thief,")); t.put("teams/shop/thief/rollout.yaml", text).put("teams/shop/thief/worker.yaml", set); }, "shop/thief", Code::Conflict),
 ];
 

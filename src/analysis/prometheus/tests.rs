@@ -7,8 +7,13 @@ use crate::analysis::reading::{Reading, Samples};
 use crate::analysis::testing::Server;
 use crate::manifest::duration::Span;
 use crate::record::state::Time;
+use axum::body::Body;
 use chrono::TimeDelta;
+use std::convert::Infallible;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::net::TcpListener;
 
 impl Server {
     async fn read(&self, path: &str, credentials_file: Option<PathBuf>) -> Reading<Samples> {
@@ -107,6 +112,35 @@ async fn c_34_whatever_else_is_there_is_away() {
     }
     let Reading::Away(why) = Server::nobody().await.read("", None).await else { panic!("nobody listens") };
     assert!(why.contains("refused"), "{why}");
+}
+
+#[tokio::test]
+async fn attack_62_a_redirect_is_followed_nowhere() {
+    let inside = Server::saying(200, &[], matrix("")).await;
+    for status in [301, 302, 303, 307, 308] {
+        let lure = Server::saying(status, &[("location", inside.url("/latest/meta-data").as_str())], "").await;
+        let Reading::Away(why) = lure.read("", None).await else { panic!("{status}") };
+        assert!(why.contains("which is not followed"), "{why}");
+    }
+    assert!(inside.asked().is_none());
+}
+
+#[tokio::test]
+async fn attack_65_an_answer_without_end_is_cut_off() {
+    let (listener, sent) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), Arc::new(AtomicUsize::new(0)));
+    let (address, counted) = (listener.local_addr().unwrap(), Arc::clone(&sent));
+    let app = axum::Router::new().fallback(move || async move {
+        let chunk = move |()| {
+            counted.fetch_add(4096, Ordering::Relaxed);
+            std::future::ready(Some((Ok::<_, Infallible>(vec![b' '; 4096]), ())))
+        };
+        Body::from_stream(futures::stream::unfold((), chunk))
+    });
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let endless = Prometheus::new(&format!("http://{address}").parse().unwrap(), None).unwrap();
+    assert_eq!(endless.read(&range()).await, Reading::Unusable(super::TOO_LONG.to_owned()));
+    // What the sockets hold comes on top.
+    assert!(sent.load(Ordering::Relaxed) < 32 * super::ANSWER, "{}", sent.load(Ordering::Relaxed));
 }
 
 #[tokio::test]

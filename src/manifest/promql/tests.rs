@@ -47,9 +47,9 @@ fn every_selector_is_narrowed_and_nothing_else() {
     narrows("sum(a) or vector(0)", "sum(a{OURS}) or vector(0)");
 }
 
-/// Attack 63: whatever stands in a query, it does not get out of the braces.
+/// Whatever stands in a query, it does not get out of the braces.
 #[test]
-fn c_34_a_query_does_not_get_out_of_its_matchers() {
+fn attack_63_a_query_does_not_get_out_of_its_matchers() {
     narrows(r#"up{a="\"} or up{ns=\"other"}"#, r#"up{a="\"} or up{ns=\"other",OURS}"#);
     narrows(r#"up{a="} or up{b='"}"#, r#"up{a="} or up{b='",OURS}"#);
     narrows(r#"up{a="b"} or up{ns="other"}"#, r#"up{a="b",OURS} or up{ns="other",OURS}"#);

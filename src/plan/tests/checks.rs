@@ -85,6 +85,18 @@ fn c_34_no_data_and_a_provider_that_is_away_hold() {
 }
 
 #[test]
+fn attack_66_who_is_away_through_the_bake_promotes_nothing() {
+    let mut world = at_tenth();
+    world.pass(306);
+    world.pass(306);
+    world.metric = Metric::Away;
+    world.approve("promotion");
+    world.pass(36_000);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Promoting(shift)", 100));
+    assert_eq!(world.waits(), ["Inconclusive"]);
+}
+
+#[test]
 fn c_34_what_no_data_means_is_said_in_the_file() {
     let mut world = at_tenth_with(&MEASURED.replace("onNoData: hold", "onNoData: pass"));
     world.metric = Metric::Silent;
