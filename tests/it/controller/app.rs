@@ -21,6 +21,8 @@ pub(super) struct App<'a> {
     pub(super) host: Option<&'a str>,
     /// The Gateway of that route.
     pub(super) parent: &'a str,
+    /// Another object.
+    pub(super) more: &'a str,
 }
 
 /// Phases by a route: a tenth after a person's word, then half. Add what comes after.
@@ -37,7 +39,7 @@ impl<'a> App<'a> {
     /// With a Service and an HTTPRoute.
     pub(super) fn new(name: &'a str, version: u8) -> Self {
         let (service, host, parent) = (true, Some("web.example.test"), "name: public");
-        Self { name, version, replicas: 2, pods: "", config: None, service, host, parent }
+        Self { name, version, replicas: 2, pods: "", config: None, service, host, parent, more: "" }
     }
 
     /// Without whatever leads to it.
@@ -47,7 +49,7 @@ impl<'a> App<'a> {
 
     /// The file.
     pub(super) fn text(&self) -> String {
-        let Self { name, version, replicas, pods, config, service, host, parent } = *self;
+        let Self { name, version, replicas, pods, config, service, host, parent, more } = *self;
         let env =
             if config.is_some() { format!(", envFrom: [{{configMapRef: {{name: {name}}}}}]") } else { String::new() };
         let mut text = format!(
@@ -69,6 +71,9 @@ impl<'a> App<'a> {
             let spec = format!("spec: {{parentRefs: [{{{parent}}}], hostnames: [{host}], {rules}}}");
             let head = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute";
             write!(text, "---\n{head}\nmetadata: {{name: {name}}}\n{spec}\n").unwrap();
+        }
+        if !more.is_empty() {
+            write!(text, "---\n{more}\n").unwrap();
         }
         text
     }

@@ -15,6 +15,7 @@ mod outages;
 mod process;
 mod rest;
 mod rights;
+mod routers;
 mod running;
 mod served;
 mod traffic;

@@ -112,6 +112,12 @@ impl World {
             Some(Router::GatewayApi { http_route: object(name), service: object(name) })
         } else if spec.contains("replicas:") {
             Some(Router::Replicas { service: object(name) })
+        } else if spec.contains("istio:") {
+            Some(Router::Istio { virtual_service: object(name), service: object(name) })
+        } else if spec.contains("nginx:") {
+            Some(Router::Nginx { ingress: object(name), service: object(name) })
+        } else if spec.contains("service: web") {
+            Some(Router::Service { service: object(name) })
         } else {
             None
         };

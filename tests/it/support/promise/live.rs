@@ -1,6 +1,6 @@
 //! What users reach of a candidate, read from API objects without any help of the code under test.
 
-use super::Watched;
+use super::{Watched, routes};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tidegate::manifest::desired::{HeaderMatch, HeaderValue, Router};
@@ -71,7 +71,7 @@ impl Live {
         self.candidate = watched.candidate.as_str().to_owned();
         let (part, name, spec) = match write {
             Write::Is { resource, name, object } => match self.part(watched, resource, name) {
-                Some(part) => (part, name, Some(object["spec"].clone())),
+                Some(part) => (part, name, Some(relevant(resource, object))),
                 None => return false,
             },
             Write::Gone { resource, name } => match self.part(watched, resource, name) {
@@ -101,6 +101,12 @@ impl Live {
             ("deployments", _) if name == self.stable || name == self.candidate => Some(Part::Deployment),
             ("services", Some(_)) if Some(name) == service => Some(Part::Service),
             ("httproutes", Some(Router::GatewayApi { http_route, .. })) if name == http_route.as_str() => {
+                Some(Part::Route)
+            }
+            ("virtualservices", Some(Router::Istio { virtual_service, .. })) if name == virtual_service.as_str() => {
+                Some(Part::Route)
+            }
+            ("ingresses", Some(Router::Nginx { ingress, .. })) if name == format!("{ingress}-canary") => {
                 Some(Part::Route)
             }
             _ => None,
@@ -140,16 +146,27 @@ impl Live {
         let selected = service.filter(|s| pods > 0 && self.selects_candidate(&s.spec["selector"]));
         let reach = |object: String, held: &Held, split| Some(Reach { object, by: held.by.clone(), split, pods });
         let all = Split { weight: Percent::ALL, ..Split::default() };
+        if let (Router::GatewayApi { .. } | Router::Istio { .. } | Router::Nginx { .. }, Some(held)) =
+            (router, selected)
+        {
+            let service = router.service();
+            return reach(format!("Service {service}, which selects the candidate's pods,"), held, all);
+        }
         match router {
             Router::GatewayApi { http_route, service: name } => {
-                if let Some(service) = selected {
-                    return reach(format!("Service {name}, which selects the candidate's pods,"), service, all);
-                }
                 let route = self.find(Part::Route, http_route.as_str())?;
                 reach(format!("HTTPRoute {http_route}"), route, route_split(&route.spec, name.as_str()))
             }
-            // What ingress-nginx and Istio would make of it is not judged here.
-            Router::Istio { .. } | Router::Nginx { .. } => None,
+            Router::Istio { virtual_service, service: name } => {
+                let route = self.find(Part::Route, virtual_service.as_str())?;
+                let split = routes::virtual_service(&route.spec, name.as_str());
+                reach(format!("VirtualService {virtual_service}"), route, split)
+            }
+            Router::Nginx { ingress, .. } => {
+                let canary = format!("{ingress}-canary");
+                let held = self.find(Part::Route, &canary)?;
+                reach(format!("Ingress {canary}"), held, routes::canary_ingress(&held.spec))
+            }
             Router::Service { service: name } => reach(format!("Service {name}"), selected?, all),
             Router::Replicas { service: name } => {
                 let asks = service.filter(|s| s.spec["selector"][PODS].as_str().is_some());
@@ -170,6 +187,16 @@ impl Live {
         let wanted = selector.as_object().filter(|s| !s.is_empty());
         wanted.is_some_and(|s| s.iter().all(|(key, value)| labels[key] == *value))
     }
+}
+
+/// What of an object decides it: the share of a canary Ingress stands in its annotations.
+fn relevant(resource: &str, object: &Value) -> Value {
+    let part = if resource == "ingresses" { &object["metadata"]["annotations"] } else { &object["spec"] };
+    let mut part = part.clone();
+    if let Some(annotations) = part.as_object_mut().filter(|_| resource == "ingresses") {
+        annotations.retain(|key, _| key.starts_with("nginx."));
+    }
+    part
 }
 
 fn label(deployment: &Value) -> Option<&str> {
@@ -208,7 +235,7 @@ fn route_split(spec: &Value, service: &str) -> Split {
 }
 
 /// `new` of `new + stable` in percent, rounded up.
-fn share(new: u64, stable: u64) -> Percent {
+pub(super) fn share(new: u64, stable: u64) -> Percent {
     let percent = (new * 100).div_ceil(new + stable);
     u8::try_from(percent).ok().and_then(|p| Percent::try_from(p).ok()).unwrap_or(Percent::ALL)
 }

@@ -8,6 +8,7 @@
 //! What another hand raises is not held against tidegate, until it writes there itself.
 
 pub(crate) mod live;
+mod routes;
 
 use live::Live;
 use std::collections::{BTreeMap, BTreeSet};
