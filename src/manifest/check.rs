@@ -20,7 +20,6 @@ use super::object::{Kind, ObjectRef};
 use super::set::{Item, Items};
 use super::yaml::{Content, Node};
 use super::{load, policy::Policy, raw};
-pub(super) use scale::scaled;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

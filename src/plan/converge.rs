@@ -7,6 +7,7 @@ use super::context::{Context, exactly, seq_of};
 use super::exposure;
 use super::report::{Reason, Wait};
 use crate::manifest::object::{APPLIED, DOMAIN, Kind, Object, ObjectRef, RETREATED};
+use crate::manifest::scaler;
 use crate::record::posture::{Posture, Split};
 use crate::record::state::RoleName;
 use crate::rules::{Rule, holds};
@@ -150,7 +151,9 @@ impl Pass<'_> {
                 RoleName::Stable => !met,
             });
         }
-        self.write_kind(Kind::HorizontalPodAutoscaler, |_| true);
+        for kind in scaler::KINDS {
+            self.write_kind(kind, |rendered| !rests(posture, rendered));
+        }
         self.write_kind(Kind::PodDisruptionBudget, |_| true);
         self.busy()
     }
@@ -187,7 +190,7 @@ impl Pass<'_> {
     }
 
     fn require_endpoints(&mut self, candidate: &ObjectRef) {
-        let wanted = self.rendered.get(candidate).and_then(|r| r.object.int("/spec/replicas")).unwrap_or(0);
+        let wanted = inplace::wanted_pods(self.rendered, candidate);
         let ready = i64::from(exposure::ready(self.context).candidate);
         if self.out.not_ready.is_none() && ready < wanted {
             let why = format!("{ready} of {wanted} endpoints of the candidate are ready");
@@ -238,7 +241,7 @@ impl Pass<'_> {
             self.out.waits.push(Wait::new(Reason::Writing, why));
             return true;
         }
-        for kind in [Kind::Deployment, Kind::ConfigMap] {
+        for kind in scaler::KINDS.into_iter().chain([Kind::Deployment, Kind::ConfigMap]) {
             self.write_kind(kind, |rendered| rests(posture, rendered));
             if self.busy() {
                 return true;
@@ -490,6 +493,5 @@ fn applied_before(live: &Object) -> bool {
 }
 
 fn only_size(differences: &[compare::Difference]) -> bool {
-    !differences.is_empty()
-        && differences.iter().all(|d| d.pointer == "/spec/replicas" || d.pointer == "/spec/minReplicas")
+    !differences.is_empty() && differences.iter().all(|d| scaler::is_size(&d.pointer))
 }

@@ -468,6 +468,7 @@ fn lasting(reason: Reason) -> bool {
             | Reason::Brake
             | Reason::Concurrency
             | Reason::Refused
+            | Reason::HeldBack
             | Reason::OnCandidate
     )
 }

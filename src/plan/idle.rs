@@ -11,6 +11,7 @@ use super::retreat;
 use super::words::Asked;
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
 use crate::manifest::ids::RunId;
+use crate::manifest::object::ObjectRef;
 use crate::record::branches::{Asks, Head};
 use crate::record::history::{self, RunOf};
 use crate::record::posture::{Names, Naming, Posture, Role, Size, Split};
@@ -94,8 +95,20 @@ fn wanted(draft: &mut Draft<'_>, rollout: &Arc<Rollout>) {
                 draft.waits.extend(waits);
             }
         }
+        Change::HeldBack(scalers) => {
+            recover(draft, &promoted);
+            draft.waits.push(held_back(&rollout.plan, &scalers));
+        }
         Change::Version => start_run(draft, rollout, &old),
     }
+}
+
+/// What of main stays undone until the next promotion, and how that comes.
+fn held_back(plan: &Plan, scalers: &[ObjectRef]) -> Wait {
+    let names = scalers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let why = format!("{names} changed on main: with the layout primary that reaches the copy with the next promotion");
+    let act = format!("push the next version of Deployment {}, be it another annotation of its pods", plan.target.name);
+    Wait::new(Reason::HeldBack, why).act(act)
 }
 
 /// Main is back at what is promoted: whatever failed before is over (C-8).

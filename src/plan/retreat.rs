@@ -6,6 +6,7 @@ use super::exposure::{self, Ready};
 use super::report::{Reason, Wait};
 use crate::manifest::ids::{Percent, RunId};
 use crate::manifest::object::{Kind, Object, ObjectRef, RETREATED};
+use crate::manifest::scaler;
 use crate::record::posture::{Posture, Role, Split};
 use crate::record::state::{RoleName, Run};
 use crate::rules::{Rule, holds};
@@ -189,7 +190,7 @@ fn kept_size(old: &Object, live: &Object) -> Object {
 
 fn differs_beyond_size(old: &Object, live: &Object) -> Vec<compare::Difference> {
     let mut all = compare::differs(old, live);
-    all.retain(|d| !matches!(d.pointer.as_str(), "/spec/replicas" | "/spec/minReplicas"));
+    all.retain(|d| !scaler::is_size(&d.pointer));
     all
 }
 

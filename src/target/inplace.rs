@@ -3,12 +3,13 @@
 use super::layout::{self, Arranged, LayoutError};
 use super::live::LiveState;
 use crate::manifest::desired::{By, Plan, Set};
-use crate::manifest::ids::{Namespace, SetId};
+use crate::manifest::ids::{Namespace, ObjectName, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
+use crate::manifest::scaler;
 use crate::record::posture::{Naming, Posture, Role, Size};
 use crate::record::state::RoleName;
 use crate::traffic::{self, Form, replicas};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -62,9 +63,15 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
     let stable = set(&posture.stable)?;
     let mut all = BTreeMap::new();
     let arranged = layout::at_rest(stable, facts.plan, &posture.naming, posture.stable.pods.as_ref())?;
+    let workload = posture.naming.workload(RoleName::Stable, &facts.plan.target.name);
+    let scaler = scaler::of(arranged.values().map(|arranged| &arranged.object), &workload);
+    let scaler = scaler.map(Object::reference).cloned();
     for (reference, Arranged { object, role, plain }) in arranged {
         let object = match role {
-            RoleName::Stable => split_apex(&sized_stable(&object, posture, stable, facts), posture, facts),
+            RoleName::Stable => {
+                let sized = sized_stable(&object, posture, scaler.as_ref(), (stable, facts));
+                split_apex(&sized, posture, facts)
+            }
             RoleName::Candidate => object,
         };
         all.insert(reference, Rendered { object, role, plain });
@@ -74,25 +81,55 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
         let base = facts.sets.get(facts.base).ok_or_else(|| RenderError::MissingSet(facts.base.clone()))?;
         let pods = candidate.pods.as_ref().unwrap_or(&new.pods);
         for (reference, object) in layout::of_candidate(base, new, facts.plan, &posture.naming, pods)? {
-            let object = if reference.kind == Kind::Deployment {
-                layout::with_replicas(object, Some(candidate_size(candidate, new, &posture.naming, facts)))
-            } else {
-                split_apex(&object, posture, facts)
-            };
+            let object = if reference.kind == Kind::Deployment { object } else { split_apex(&object, posture, facts) };
             all.insert(reference, Rendered { object, role: RoleName::Candidate, plain: None });
         }
+        size_candidate(&mut all, candidate_size(candidate, new, &posture.naming, facts), &posture.naming, facts);
     }
     Ok(all)
 }
 
+/// The candidate at its size. A scaler has its say above that, and none as long as there are no pods.
+fn size_candidate(all: &mut BTreeMap<ObjectRef, Rendered>, pods: u32, naming: &Naming, facts: &Facts<'_>) {
+    let name = naming.workload(RoleName::Candidate, &facts.plan.target.name);
+    let own = all.values().filter(|rendered| rendered.role == RoleName::Candidate).map(|rendered| &rendered.object);
+    let scaler = scaler::of(own, &name).map(|scaler| scaler::with_least(scaler.clone(), pods));
+    let workload = ObjectRef { kind: Kind::Deployment, namespace: facts.namespace.clone(), name };
+    let pods = match scaler.as_ref().and_then(scaler::least) {
+        Some(least) => handed_over(&workload, Some(least), facts),
+        None => Some(pods),
+    };
+    if let Some(rendered) = all.get_mut(&workload) {
+        rendered.object = layout::with_replicas(rendered.object.clone(), pods);
+    }
+    if let Some((rendered, scaler)) = scaler.and_then(|s| Some((all.get_mut(s.reference())?, s))) {
+        rendered.object = scaler;
+    }
+}
+
+/// How many pods a workload of the posture has to have: as its scaler leaves at least, where one has a say.
+#[must_use]
+pub fn wanted_pods(all: &BTreeMap<ObjectRef, Rendered>, workload: &ObjectRef) -> i64 {
+    let asked = all.get(workload).and_then(|rendered| rendered.object.int("/spec/replicas")).unwrap_or(0);
+    let scaler = scaler::of(all.values().map(|rendered| &rendered.object), &workload.name);
+    asked.max(scaler.and_then(scaler::least).map_or(0, i64::from))
+}
+
 /// Stable's Deployment and its scaler at their size.
-fn sized_stable(object: &Object, posture: &Posture, set: &Set, facts: &Facts<'_>) -> Object {
+fn sized_stable(
+    object: &Object,
+    posture: &Posture,
+    scaler: Option<&ObjectRef>,
+    (set, facts): (&Set, &Facts<'_>),
+) -> Object {
     let reference = object.reference();
     let workload = posture.naming.workload(RoleName::Stable, &facts.plan.target.name);
     let target = reference.kind == Kind::Deployment && reference.name == workload;
-    let scaler = layout::hpa_of(set, facts.plan).map(Object::reference);
     match posture.stable.size {
-        _ if target && scaler.is_some() => layout::with_replicas(object.clone(), handed_over(reference, facts)),
+        _ if target && scaler.is_some() => {
+            let begin = beginning(&posture.naming, set, facts);
+            layout::with_replicas(object.clone(), handed_over(reference, begin, facts))
+        }
         Size::AtLeast(least) if target => match object.int("/spec/replicas") {
             Some(declared) => {
                 let declared = u32::try_from(declared).unwrap_or(u32::MAX);
@@ -100,21 +137,25 @@ fn sized_stable(object: &Object, posture: &Posture, set: &Set, facts: &Facts<'_>
             }
             None => object.clone(),
         },
-        Size::AtLeast(least) if Some(reference) == scaler => {
-            let mut object = object.clone();
-            let minimum = object.int("/spec/minReplicas").unwrap_or(1).max(i64::from(least));
-            let maximum = object.int("/spec/maxReplicas").unwrap_or(minimum);
-            object.value_mut()["spec"]["minReplicas"] = json!(minimum.min(maximum));
-            object
-        }
+        Size::AtLeast(least) if Some(reference) == scaler => scaler::with_least(object.clone(), least),
         Size::AtLeast(_) | Size::Declared | Size::Share(_) => object.clone(),
     }
 }
 
-/// A scaler owns `replicas`; but a field that only we own would fall to its default when we stop sending it, so the
-/// live value is sent until somebody else owns it.
-fn handed_over(reference: &ObjectRef, facts: &Facts<'_>) -> Option<u32> {
-    let live = facts.live.get(reference)?;
+/// With how many pods stable's workload begins where the other role's has served until then, which no scaler knows of: the copy of
+/// the layout `primary`, and the target that takes over from it. In place there is no other.
+fn beginning(naming: &Naming, set: &Set, facts: &Facts<'_>) -> Option<u32> {
+    let other = naming.workload(RoleName::Candidate, naming.target()?);
+    Some(layout::declared_replicas(set, facts.plan).max(pods_of(&other, facts)))
+}
+
+/// A scaler owns `replicas`, once there are pods: it does nothing where there are none, so that they `begin` by our word. But a field
+/// that only we own would fall to its default when we stop sending it, so the live value is sent until somebody else owns it.
+fn handed_over(reference: &ObjectRef, begin: Option<u32>, facts: &Facts<'_>) -> Option<u32> {
+    let Some(live) = facts.live.get(reference).filter(|live| begin.is_none() || live.int("/spec/replicas") != Some(0))
+    else {
+        return begin;
+    };
     let owns = |entry: &Value| at(entry, "/fieldsV1/f:spec/f:replicas").is_some();
     let entries = live.at("/metadata/managedFields")?.as_array()?;
     let ours = |entry: &&Value| entry.get("manager").and_then(Value::as_str) == Some(facts.manager);
@@ -148,7 +189,10 @@ fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) ->
 /// The pods that stable has now, as the live Deployment asks for them.
 #[must_use]
 pub fn live_stable(naming: &Naming, facts: &Facts<'_>) -> u32 {
-    let name = naming.workload(RoleName::Stable, &facts.plan.target.name);
-    let live = facts.live.find(Kind::Deployment, facts.namespace, &name);
+    pods_of(&naming.workload(RoleName::Stable, &facts.plan.target.name), facts)
+}
+
+fn pods_of(name: &ObjectName, facts: &Facts<'_>) -> u32 {
+    let live = facts.live.find(Kind::Deployment, facts.namespace, name);
     live.map_or(0, |d| u32::try_from(d.int("/spec/replicas").unwrap_or(1)).unwrap_or(0))
 }

@@ -15,6 +15,7 @@ use super::selector::{self, Labels};
 use crate::manifest::desired::{Plan, Router, Set};
 use crate::manifest::ids::{ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, PODS, items, section};
+use crate::manifest::scaler;
 use crate::record::posture::Naming;
 use crate::record::state::RoleName;
 use crate::traffic;
@@ -285,18 +286,8 @@ pub fn with_replicas(mut object: Object, replicas: Option<u32>) -> Object {
 pub fn declared_replicas(set: &Set, plan: &Plan) -> u32 {
     let above_zero = |n: i64| u32::try_from(n).ok().filter(|n| *n > 0);
     let declared = set.get(Kind::Deployment, &plan.target.name).and_then(|d| d.int("/spec/replicas"));
-    let minimum = || hpa_of(set, plan).and_then(|hpa| hpa.int("/spec/minReplicas"));
-    declared.and_then(above_zero).or_else(|| minimum().and_then(above_zero)).unwrap_or(1)
-}
-
-/// The autoscaler of the target, if the set has one.
-#[must_use]
-pub fn hpa_of<'a>(set: &'a Set, plan: &Plan) -> Option<&'a Object> {
-    set.objects.values().find(|object| {
-        object.reference().kind == Kind::HorizontalPodAutoscaler
-            && object.text("/spec/scaleTargetRef/kind") == Some(Kind::Deployment.as_str())
-            && object.text("/spec/scaleTargetRef/name") == Some(plan.target.name.as_str())
-    })
+    let minimum = || scaler::of(set.objects.values(), &plan.target.name).and_then(scaler::least);
+    declared.and_then(above_zero).or_else(minimum).unwrap_or(1).max(1)
 }
 
 /// Whether an object of that name is one that a rollout of this set makes: one of the set's own, or a copy of one.

@@ -1,14 +1,15 @@
 //! The layout `primary`, which is Flagger's: what the objects of both roles look like, without sizes and without the split.
 //!
 //! The target is the candidate, and keeps its name and labels. Stable's pods are those of a copy, `<target>-primary`, with
-//! copies of the ConfigMaps that they refer to; the Service of the manifests leads to them, so does its copy `-primary`,
-//! and its copy `-canary` leads to the target. While no run is open all of it stays, and the target has no pods.
+//! copies of the ConfigMaps that they refer to and of the autoscaler; the Service of the manifests leads to them, so does its
+//! copy `-primary`, and its copy `-canary` leads to the target. While no run is open all of it stays, and the target has no pods.
 
 use super::layout::{self, Arranged, LayoutError, Mark};
 use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::desired::{Plan, Set};
 use crate::manifest::ids::{ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, section};
+use crate::manifest::scaler;
 use crate::record::posture::Names;
 use crate::record::state::RoleName;
 use serde_json::{Value, json};
@@ -32,11 +33,18 @@ pub fn at_rest(
     let mut primary = layout::copied(source, SUFFIX)?;
     layout::relabel(&mut primary, &mark);
     only_label(&mut primary, &mark);
+    let scaler = scaler::of(set.objects.values(), &names.target);
     let mut target = layout::with_replicas(source.clone(), Some(0));
+    // How many pods it has without a rollout is its scaler's word.
+    let plain = scaler.map_or_else(|| source.clone(), |_| layout::with_replicas(source.clone(), None));
     for deployment in [&mut primary, &mut target] {
         pods.into_iter().for_each(|pods| layout::label_pods(deployment, pods));
     }
     let mut copies = layout::move_configs(&mut primary, SUFFIX, |name| set.get(Kind::ConfigMap, name))?;
+    if let Some(scaler) = scaler {
+        let copy = layout::copied(scaler, SUFFIX)?;
+        copies.push(scaler::moved(copy, &primary.reference().name));
+    }
     copies.push(primary);
     copies.push(layout::service_copy(apex, SUFFIX, &mark.key, &mark.copy)?);
     layout::free(&copies, [set])?;
@@ -46,7 +54,8 @@ pub fn at_rest(
     };
     let tracked = tracked(source, set);
     for (reference, object) in &set.objects {
-        let role = if tracked.contains(&reference.name) && reference.kind == Kind::ConfigMap {
+        let read = tracked.contains(&reference.name) && reference.kind == Kind::ConfigMap;
+        let role = if read || scaler.is_some_and(|scaler| scaler.reference() == reference) {
             RoleName::Candidate
         } else {
             RoleName::Stable
@@ -56,12 +65,12 @@ pub fn at_rest(
     copies.into_iter().for_each(|copy| put(copy, RoleName::Stable, None));
     put(leading_to(apex, &mark), RoleName::Stable, Some(apex));
     put(canary_service(apex, &mark)?, RoleName::Candidate, None);
-    put(target, RoleName::Candidate, Some(source));
+    put(target, RoleName::Candidate, Some(&plain));
     Ok(all)
 }
 
-/// The candidate's objects during a run: the target without `spec.replicas`, the Service that leads to it, and the
-/// ConfigMaps that its pods refer to, all under the names that the manifests give them.
+/// The candidate's objects during a run: the target without `spec.replicas`, the Service that leads to it, the ConfigMaps that its
+/// pods refer to, and its autoscaler, all under the names that the manifests give them.
 ///
 /// # Errors
 /// [`LayoutError`]: the set cannot be the candidate beside this stable set.
@@ -86,6 +95,10 @@ pub fn candidate(
     for name in tracked(source, candidate) {
         all.extend(candidate.get(Kind::ConfigMap, &name).cloned());
     }
+    // Two would scale nothing: another one comes when the old one goes.
+    let [old, new] = [stable, candidate].map(|set| scaler::of(set.objects.values(), &names.target));
+    let stays = |new: &&Object| old.is_none_or(|old| old.reference() == new.reference());
+    all.extend(new.filter(stays).cloned());
     let service = canary_service(apex, &layout::mark(source, SUFFIX)?)?;
     layout::free([&service], [stable, candidate])?;
     all.extend([target, service]);

@@ -143,6 +143,10 @@ fn wanted(
                 ..of(Change::Direct, "Only sizes, labels or budgets differ: no run, no phases.".to_owned())
             }
         }
+        direct::Change::HeldBack(_) => {
+            let why = "Its autoscaler differs: with the layout primary that reaches the copy with the next promotion.";
+            of(Change::Held, why.to_owned())
+        }
         direct::Change::Version => new_run(rollout, state, current, old, policy, now),
     }
 }

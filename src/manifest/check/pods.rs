@@ -7,7 +7,7 @@ use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, Object};
 use crate::manifest::set::Item;
-use crate::manifest::{expand, raw};
+use crate::manifest::{expand, raw, scaler};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ fn is_replicas(case: &Case<'_>) -> bool {
 fn baseline(case: &Case<'_>, target: &Item) -> u64 {
     let number = |object: &Object, pointer: &str| object.int(pointer).and_then(|n| u64::try_from(n).ok());
     number(&target.object, "/spec/replicas")
-        .or_else(|| scale::autoscalers(case, target).find_map(|item| number(&item.object, "/spec/minReplicas")))
+        .or_else(|| scale::autoscalers(case, target).find_map(|item| scaler::least(&item.object).map(u64::from)))
         .unwrap_or(1)
 }
 
@@ -92,6 +92,7 @@ fn names(case: &Case<'_>, target: &Item, service: &Item) -> Vec<Diagnostic> {
     let copied = maps.iter().filter_map(|name| case.item(Kind::ConfigMap, name));
     let ingress = case.of_kind(Kind::Ingress).filter(|item| case.route() == Some(item.object.reference().clone()));
     let copied = copied.chain([target]).chain((!is_replicas(case)).then_some(service)).chain(ingress);
+    let copied = copied.chain(scale::autoscalers(case, target).filter(|_| is_primary(case)));
     let canary = is_primary(case).then_some((service, SUFFIX));
     let mut found = Vec::new();
     for (item, suffix) in copied.map(|item| (item, suffix(case))).chain(canary) {

@@ -1,6 +1,6 @@
 //! The layout `primary`: what it does not go together with, and what it would show too early.
 
-use super::{Case, scale};
+use super::Case;
 use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::desired::Layout;
 use crate::manifest::diagnostic::{Code, Diagnostic};
@@ -18,12 +18,6 @@ pub(super) fn check(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
         let expected = "traffic: {gatewayAPI: …}, or layout: inPlace";
         found.push(case.error("/spec/target/layout", Code::LayoutLimit, what, expected));
     }
-    found.extend(scale::autoscalers(case, target).map(|item| {
-        let what =
-            "with the layout primary stable's pods are another Deployment's, which this autoscaler does not scale";
-        let expected = "no autoscaler of the target, or layout: inPlace";
-        item.error("/spec/scaleTargetRef/name", Code::LayoutLimit, what, expected)
-    }));
     let own = configs(&target.object);
     for other in case.of_kind(Kind::Deployment).filter(|item| item.object.reference() != target.object.reference()) {
         let shared = configs(&other.object).into_iter().find(|name| own.contains(name) && is_there(case, name));

@@ -5,25 +5,18 @@
 use super::{Case, Findings};
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::duration::Span;
-use crate::manifest::ids::ObjectName;
-use crate::manifest::object::{Kind, Object};
+use crate::manifest::object::Kind;
+use crate::manifest::scaler;
 use crate::manifest::set::Item;
 use serde_json::Value;
 
 /// The most pods that the API takes: the field is an int32.
 const MOST_PODS: i64 = 2_147_483_647;
 
-/// The name of the Deployment that an autoscaler scales; none for another kind.
-pub(in crate::manifest) fn scaled(object: &Object) -> Option<ObjectName> {
-    let deployment = object.reference().kind == Kind::HorizontalPodAutoscaler
-        && object.text("/spec/scaleTargetRef/kind") == Some("Deployment");
-    deployment.then(|| object.text("/spec/scaleTargetRef/name")?.parse().ok()).flatten()
-}
-
 /// The autoscalers of the set that scale the target.
 pub(super) fn autoscalers<'a>(case: &'a Case<'_>, target: &'a Item) -> impl Iterator<Item = &'a Item> {
     let name = &target.object.reference().name;
-    case.of_kind(Kind::HorizontalPodAutoscaler).filter(move |item| scaled(&item.object).as_ref() == Some(name))
+    case.items.values().filter(move |item| scaler::scaled(&item.object).as_ref() == Some(name))
 }
 
 pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {

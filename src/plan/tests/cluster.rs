@@ -120,8 +120,41 @@ impl World {
         true
     }
 
-    /// Deployment, endpoint and gateway controllers catch up.
+    /// A Deployment's number of pods is changed through its subresource `scale`, and belongs to whoever does that from then on.
+    pub(super) fn scale(&mut self, name: &str, pods: u32) {
+        self.edit(Kind::Deployment, name, |deployment| {
+            deployment["spec"]["replicas"] = pods.into();
+            let managed = &mut deployment["metadata"]["managedFields"];
+            for entry in managed.as_array_mut().into_iter().flatten() {
+                if let Some(spec) = entry.pointer_mut("/fieldsV1/f:spec").and_then(Value::as_object_mut) {
+                    spec.remove("f:replicas");
+                }
+            }
+            let fields = json!({"f:spec": {"f:replicas": {}}});
+            let entry = json!({"manager": "scaler", "operation": "Update", "subresource": "scale", "fieldsV1": fields});
+            managed.as_array_mut().expect("managed fields").push(entry);
+        });
+    }
+
+    /// Autoscalers keep what has pods between their bounds.
+    fn scalers(&mut self) {
+        let scalers: Vec<Object> = self.live.of_kind(Kind::HorizontalPodAutoscaler).cloned().collect();
+        for scaler in scalers {
+            let name = scaler.text("/spec/scaleTargetRef/name").expect("a name").to_owned();
+            let Some(pods) = self.get(Kind::Deployment, &name).map(|d| d.int("/spec/replicas").unwrap_or(1)) else {
+                continue;
+            };
+            let bound = |field: &str| scaler.int(&format!("/spec/{field}")).unwrap_or(1);
+            let wanted = pods.clamp(bound("minReplicas"), bound("maxReplicas"));
+            if pods != 0 && pods != wanted {
+                self.scale(&name, u32::try_from(wanted).expect("a count"));
+            }
+        }
+    }
+
+    /// Autoscaler, Deployment, endpoint and gateway controllers catch up.
     pub(super) fn controllers(&mut self) {
+        self.scalers();
         let deployments: Vec<Object> = self.live.of_kind(Kind::Deployment).cloned().collect();
         let workload = self.workload(RoleName::Stable);
         for mut deployment in deployments {

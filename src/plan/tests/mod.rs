@@ -14,5 +14,6 @@ mod late;
 mod manifests;
 mod primary;
 mod promise;
+mod scaled;
 mod words;
 mod world;

@@ -30,12 +30,10 @@ fn budget(app: &str) -> String {
 fn the_layout_primary_is_read_and_what_it_cannot_do_is_refused() {
     assert_eq!(codes(&in_copies().load(), "shop/podinfo"), []);
     let taken = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: podinfo-primary}\n";
-    let table = [
-        (AUTOSCALER, Code::LayoutLimit),
-        (READER, Code::LayoutLimit),
-        (METRICS, Code::SelectorOverlap),
-        (taken, Code::Conflict),
-    ];
+    assert_eq!(codes(&in_copies().append(PODINFO_SET, AUTOSCALER).load(), "shop/podinfo"), []);
+    let long = AUTOSCALER.replace("metadata: {name: podinfo}", &format!("metadata: {{name: {}}}", "p".repeat(56)));
+    assert_eq!(codes(&in_copies().append(PODINFO_SET, &long).load(), "shop/podinfo"), [Code::NameTooLong]);
+    let table = [(READER, Code::LayoutLimit), (METRICS, Code::SelectorOverlap), (taken, Code::Conflict)];
     for (more, code) in table {
         assert_eq!(codes(&in_copies().append(PODINFO_SET, more).load(), "shop/podinfo"), [code], "{more}");
     }

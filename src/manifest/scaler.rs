@@ -1,0 +1,117 @@
+//! What gives a workload its number of pods by itself: the one place that knows where a scaler says what it scales, and
+//! between which bounds.
+
+use super::ids::ObjectName;
+use super::object::{Kind, Object, section};
+
+/// How a kind of scaler says what it wants.
+struct Words {
+    /// Where the fewest pods stand, as a JSON pointer.
+    least: &'static str,
+    /// What that is where it is absent.
+    unsaid: i64,
+    /// Where the most pods stand.
+    most: &'static str,
+}
+
+/// The kinds that scale.
+pub const KINDS: [Kind; 1] = [Kind::HorizontalPodAutoscaler];
+
+fn words(kind: Kind) -> Option<Words> {
+    (kind == Kind::HorizontalPodAutoscaler).then_some(Words {
+        least: "/spec/minReplicas",
+        unsaid: 1,
+        most: "/spec/maxReplicas",
+    })
+}
+
+/// The name of the Deployment that an object scales, if it does.
+#[must_use]
+pub fn scaled(object: &Object) -> Option<ObjectName> {
+    words(object.reference().kind)?;
+    let deployment = object.text("/spec/scaleTargetRef/kind") == Some(Kind::Deployment.as_str());
+    deployment.then(|| object.text("/spec/scaleTargetRef/name")?.parse().ok()).flatten()
+}
+
+/// The one of these objects that scales the Deployment of that name.
+pub fn of<'a>(mut objects: impl Iterator<Item = &'a Object>, deployment: &ObjectName) -> Option<&'a Object> {
+    objects.find(|object| scaled(object).as_ref() == Some(deployment))
+}
+
+/// The fewest pods that a scaler leaves; none for what is no scaler.
+#[must_use]
+pub fn least(scaler: &Object) -> Option<u32> {
+    let words = words(scaler.reference().kind)?;
+    u32::try_from(scaler.int(words.least).unwrap_or(words.unsaid)).ok()
+}
+
+/// The same scaler, which leaves at least so many pods, as far as it allows as many. What it leaves is written down then: absent
+/// and the default are one.
+#[must_use]
+pub fn with_least(mut scaler: Object, pods: u32) -> Object {
+    let (Some(words), Some(least)) = (words(scaler.reference().kind), least(&scaler)) else { return scaler };
+    let wanted = i64::from(least.max(pods));
+    let most = scaler.int(words.most).unwrap_or(wanted);
+    let field = words.least.rsplit('/').next().unwrap_or_default();
+    section(scaler.value_mut(), &["spec"]).insert(field.to_owned(), wanted.min(most).into());
+    scaler
+}
+
+/// The same scaler under another name, for another Deployment.
+#[must_use]
+pub fn moved(mut copy: Object, to: &ObjectName) -> Object {
+    section(copy.value_mut(), &["spec", "scaleTargetRef"]).insert("name".to_owned(), to.as_str().into());
+    with_least(copy, 0)
+}
+
+/// Whether a field is how many pods there are, or are at least.
+#[must_use]
+pub fn is_size(pointer: &str) -> bool {
+    pointer == "/spec/replicas" || KINDS.iter().filter_map(|kind| words(*kind)).any(|words| words.least == pointer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::object::ObjectRef;
+    use serde_json::{Value, json};
+
+    fn name(text: &str) -> ObjectName {
+        text.parse().unwrap()
+    }
+
+    fn object(kind: Kind, text: &str, value: Value) -> Object {
+        Object::new(ObjectRef { kind, namespace: "shop".parse().unwrap(), name: name(text) }, value)
+    }
+
+    fn scaler(least: Value) -> Object {
+        let spec =
+            json!({"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "minReplicas": least, "maxReplicas": 8});
+        object(Kind::HorizontalPodAutoscaler, "web", json!({"spec": spec}))
+    }
+
+    #[test]
+    fn c_17_no_minimum_and_a_minimum_of_one_are_one() {
+        assert_eq!((least(&scaler(Value::Null)), least(&scaler(json!(3)))), (Some(1), Some(3)));
+        assert_eq!(moved(scaler(Value::Null), &name("b")), moved(scaler(json!(1)), &name("b")));
+        assert_eq!(scaled(&moved(scaler(json!(1)), &name("b"))), Some(name("b")));
+    }
+
+    #[test]
+    fn a_minimum_is_raised_as_far_as_the_maximum() {
+        for (pods, expected) in [(0, 3), (3, 3), (5, 5), (50, 8)] {
+            assert_eq!(least(&with_least(scaler(json!(3)), pods)), Some(expected), "{pods}");
+        }
+    }
+
+    #[test]
+    fn who_scales_another_kind_or_nothing_scales_no_deployment() {
+        let mut other = scaler(json!(1));
+        other.value_mut()["spec"]["scaleTargetRef"]["kind"] = "StatefulSet".into();
+        assert_eq!(scaled(&other), None);
+        let service =
+            object(Kind::Service, "web", json!({"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}}}));
+        assert_eq!((scaled(&service), least(&service)), (None, None));
+        assert_eq!(with_least(service.clone(), 4), service);
+    }
+}

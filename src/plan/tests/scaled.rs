@@ -1,0 +1,227 @@
+//! Targets whose number of pods is a scaler's word, with the layout `primary`: the copy has a scaler of its own.
+
+use super::manifests::{CANARY, QUICK, primary, set, set_with};
+use super::world::World;
+use crate::manifest::decision::DecisionAction;
+use crate::manifest::desired::Set;
+use crate::manifest::object::Kind;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The manifests of a version without a number of pods, and with an autoscaler with these bounds.
+fn scaled(version: &str, bounds: Value) -> Arc<Set> {
+    set_with(version, |all| {
+        all[1]["spec"].as_object_mut().unwrap().remove("replicas");
+        let mut spec = bounds;
+        spec["scaleTargetRef"] = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "podinfo"});
+        all.push(json!({
+            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "podinfo"}, "spec": spec,
+        }));
+    })
+}
+
+fn between(least: u32, most: u32) -> Value {
+    json!({"minReplicas": least, "maxReplicas": most})
+}
+
+impl World {
+    fn size(&self, name: &str) -> Option<i64> {
+        self.get(Kind::Deployment, name)?.int("/spec/replicas")
+    }
+
+    /// What an autoscaler scales, and between which bounds.
+    fn scaler(&self, name: &str) -> Option<(String, i64, i64)> {
+        let scaler = self.get(Kind::HorizontalPodAutoscaler, name)?;
+        let bound = |field: &str| scaler.int(&format!("/spec/{field}")).unwrap_or(1);
+        Some((scaler.text("/spec/scaleTargetRef/name")?.to_owned(), bound("minReplicas"), bound("maxReplicas")))
+    }
+
+    /// Initialized with these manifests in copies.
+    fn scaling(plan: &str, set: Arc<Set>) -> Self {
+        let mut world = Self::new(&primary(plan), "1");
+        world.want(&primary(plan), set);
+        world.settle();
+        assert_eq!(world.phase(), "Steady");
+        world
+    }
+}
+
+fn copied(least: i64, most: i64) -> Option<(String, i64, i64)> {
+    Some(("podinfo-primary".to_owned(), least, most))
+}
+
+fn own(least: i64, most: i64) -> Option<(String, i64, i64)> {
+    Some(("podinfo".to_owned(), least, most))
+}
+
+#[test]
+fn c_1_the_copy_begins_with_the_pods_that_the_target_has_and_then_with_a_scaler_of_its_own() {
+    let mut world = World::new(&primary(CANARY), "1");
+    let set = scaled("1", between(2, 9));
+    world.exists(&set);
+    world.edit(Kind::Deployment, "podinfo", |target| target["spec"]["replicas"] = 6.into());
+    world.want(&primary(CANARY), set);
+    let mut seen = Vec::new();
+    while world.tick_until(1) {
+        let view = (world.size("podinfo"), world.size("podinfo-primary"), world.scaler("podinfo-primary").is_some());
+        if seen.last() != Some(&view) {
+            seen.push(view);
+        }
+        assert!(world.ready_behind("podinfo") >= 6, "{seen:?}");
+    }
+    let expected =
+        [(Some(6), None, false), (Some(6), Some(6), false), (Some(6), Some(6), true), (Some(0), Some(6), true)];
+    assert_eq!(seen, expected);
+    world.settle();
+    assert_eq!((world.scaler("podinfo"), world.scaler("podinfo-primary")), (own(2, 9), copied(2, 9)));
+}
+
+#[test]
+fn how_many_pods_the_copy_has_is_its_scalers_word() {
+    let mut world = World::scaling(QUICK, scaled("1", between(2, 9)));
+    assert_eq!(world.size("podinfo-primary"), Some(2));
+    world.scale("podinfo-primary", 7);
+    world.settle();
+    assert_eq!((world.size("podinfo"), world.size("podinfo-primary")), (Some(0), Some(7)));
+    world.want(&primary(QUICK), scaled("2", between(2, 9)));
+    world.settle();
+    world.pass(61);
+    world.pass(61);
+    world.pass(1);
+    assert_eq!((world.phase().as_str(), world.image("podinfo-primary")), ("Steady", Some("app:2")));
+    assert_eq!((world.size("podinfo"), world.size("podinfo-primary")), (Some(0), Some(7)));
+}
+
+#[test]
+fn c_18_an_edited_autoscaler_reaches_the_copy_with_the_next_promotion_alone() {
+    let mut world = World::scaling(QUICK, scaled("1", between(2, 9)));
+    let mut edited = between(3, 20);
+    edited["metrics"] = json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}}]);
+    edited["behavior"] = json!({"scaleDown": {"stabilizationWindowSeconds": 60}});
+    world.want(&primary(QUICK), scaled("1", edited.clone()));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Steady", vec!["HeldBack"]));
+    assert_eq!((world.scaler("podinfo"), world.scaler("podinfo-primary")), (own(2, 9), copied(2, 9)));
+    let told = &world.record().conditions[0];
+    assert!(told.message.starts_with("HorizontalPodAutoscaler shop/podinfo changed on main"), "{told:?}");
+    assert!(told.act.as_ref().is_some_and(|act| act.contains("Deployment podinfo")), "{told:?}");
+
+    world.want(&primary(QUICK), scaled("2", edited.clone()));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(tenth)", vec!["Soak"]));
+    assert_eq!((world.scaler("podinfo"), world.scaler("podinfo-primary")), (own(3, 20), copied(2, 9)));
+    world.pass(61);
+    world.pass(61);
+    world.pass(1);
+    assert_eq!(world.phase(), "Steady");
+    assert_eq!((world.scaler("podinfo"), world.scaler("podinfo-primary")), (own(3, 20), copied(3, 20)));
+    let copy = world.get(Kind::HorizontalPodAutoscaler, "podinfo-primary").unwrap();
+    assert_eq!(
+        (&copy.value()["spec"]["metrics"], &copy.value()["spec"]["behavior"]),
+        (&edited["metrics"], &edited["behavior"])
+    );
+}
+
+#[test]
+fn c_18_undone_on_main_nothing_is_held_back_any_more_and_in_place_nothing_ever_is() {
+    let mut world = World::scaling(QUICK, scaled("1", between(2, 9)));
+    world.want(&primary(QUICK), scaled("1", between(3, 9)));
+    world.settle();
+    world.want(&primary(QUICK), scaled("1", between(2, 9)));
+    world.settle();
+    assert_eq!((world.waits(), world.record().conditions.len()), (Vec::<&str>::new(), 0));
+
+    let mut world = World::new(QUICK, "1");
+    world.want(QUICK, scaled("1", between(2, 9)));
+    world.settle();
+    world.want(QUICK, scaled("1", between(3, 9)));
+    world.settle();
+    assert_eq!((world.waits(), world.scaler("podinfo")), (Vec::<&str>::new(), own(3, 9)));
+}
+
+#[test]
+fn c_17_no_minimum_and_a_minimum_of_one_are_no_change_to_the_copy() {
+    let mut world = World::scaling(QUICK, scaled("1", between(1, 9)));
+    let version = |world: &World| {
+        let copy = world.get(Kind::HorizontalPodAutoscaler, "podinfo-primary").unwrap();
+        copy.annotation(crate::manifest::object::APPLIED).map(str::to_owned)
+    };
+    let before = version(&world);
+    world.want(&primary(QUICK), scaled("2", json!({"maxReplicas": 9})));
+    world.settle();
+    world.pass(61);
+    world.pass(61);
+    world.pass(1);
+    assert_eq!((world.phase(), version(&world)), ("Steady".to_owned(), before));
+}
+
+#[test]
+fn c_31_in_a_run_the_candidates_size_is_its_autoscalers_minimum() {
+    let mut world = World::scaling(QUICK, scaled("1", between(2, 40)));
+    world.scale("podinfo-primary", 20);
+    world.settle();
+    world.want(&primary(QUICK), scaled("2", between(3, 40)));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.size("podinfo")), ("Progressing(tenth)", Some(3)));
+    assert_eq!((world.scaler("podinfo"), world.scaler("podinfo-primary")), (own(3, 40), copied(20, 40)));
+    // More than the least is the autoscaler's word too.
+    world.scale("podinfo", 5);
+    world.settle();
+    assert_eq!(world.size("podinfo"), Some(5));
+    world.pass(61);
+    assert_eq!((world.phase().as_str(), world.size("podinfo")), ("Progressing(half)", Some(10)));
+    assert_eq!(world.scaler("podinfo"), own(10, 40));
+    world.pass(61);
+    world.pass(1);
+    assert_eq!((world.phase().as_str(), world.size("podinfo")), ("Steady", Some(0)));
+    assert_eq!((world.scaler("podinfo"), world.scaler("podinfo-primary")), (own(3, 40), copied(3, 40)));
+}
+
+#[test]
+fn c_21_after_a_run_that_went_back_both_scalers_are_as_they_were() {
+    let mut world = World::scaling(QUICK, scaled("1", between(2, 9)));
+    world.want(&primary(QUICK), scaled("2", between(4, 8)));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.scaler("podinfo")), ("Progressing(tenth)", own(4, 8)));
+    world.say(DecisionAction::Abort);
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.size("podinfo")), ("Steady", Some(0)));
+    assert_eq!((world.scaler("podinfo"), world.scaler("podinfo-primary")), (own(2, 9), copied(2, 9)));
+    assert!(world.marked().is_empty());
+}
+
+#[test]
+fn a_version_brings_an_autoscaler_or_takes_it_away() {
+    let mut world = World::scaling(QUICK, set("1"));
+    world.want(&primary(QUICK), scaled("2", between(2, 9)));
+    world.settle();
+    assert_eq!((world.size("podinfo"), world.scaler("podinfo-primary")), (Some(2), None));
+    world.pass(61);
+    world.pass(61);
+    world.pass(1);
+    assert_eq!((world.phase().as_str(), world.scaler("podinfo-primary")), ("Steady", copied(2, 9)));
+    world.want(&primary(QUICK), set("3"));
+    world.settle();
+    world.pass(61);
+    world.pass(61);
+    world.pass(1);
+    assert_eq!(
+        (world.phase().as_str(), world.size("podinfo"), world.size("podinfo-primary")),
+        ("Steady", Some(0), Some(4))
+    );
+    assert_eq!((world.scaler("podinfo"), world.scaler("podinfo-primary")), (None, None));
+}
+
+#[test]
+fn c_35_when_the_rollout_is_gone_the_target_has_the_pods_of_the_copy_and_its_autoscaler() {
+    let mut world = World::scaling(CANARY, scaled("1", between(2, 9)));
+    world.scale("podinfo-primary", 7);
+    world.settle();
+    world.gone();
+    while world.tick_until(1) {
+        assert!(world.ready_behind("podinfo") >= 7, "{:#?}", world.log);
+    }
+    assert!(world.record.is_none());
+    assert_eq!((world.size("podinfo"), world.size("podinfo-primary")), (Some(7), None));
+    assert_eq!((world.scaler("podinfo"), world.scaler("podinfo-primary")), (own(2, 9), None));
+}
