@@ -100,7 +100,10 @@ impl Live {
         match (resource, watched.router.as_ref()) {
             ("deployments", _) if name == self.stable || name == self.candidate => Some(Part::Deployment),
             ("services", Some(_)) if Some(name) == service => Some(Part::Service),
-            ("httproutes", Some(Router::GatewayApi { http_route, .. })) if name == http_route.as_str() => {
+            ("httproutes", Some(Router::GatewayApi { http_route: route, .. }))
+            | ("grpcroutes", Some(Router::Grpc { grpc_route: route, .. }))
+                if name == route.as_str() =>
+            {
                 Some(Part::Route)
             }
             ("virtualservices", Some(Router::Istio { virtual_service, .. })) if name == virtual_service.as_str() => {
@@ -146,16 +149,16 @@ impl Live {
         let selected = service.filter(|s| pods > 0 && self.selects_candidate(&s.spec["selector"]));
         let reach = |object: String, held: &Held, split| Some(Reach { object, by: held.by.clone(), split, pods });
         let all = Split { weight: Percent::ALL, ..Split::default() };
-        if let (Router::GatewayApi { .. } | Router::Istio { .. } | Router::Nginx { .. }, Some(held)) =
-            (router, selected)
-        {
+        if let (Some(_), Some(held)) = (router.route(), selected) {
             let service = router.service();
             return reach(format!("Service {service}, which selects the candidate's pods,"), held, all);
         }
         match router {
-            Router::GatewayApi { http_route, service: name } => {
-                let route = self.find(Part::Route, http_route.as_str())?;
-                reach(format!("HTTPRoute {http_route}"), route, route_split(&route.spec, name.as_str()))
+            Router::GatewayApi { http_route: route, service: name }
+            | Router::Grpc { grpc_route: route, service: name } => {
+                let kind = router.route().map_or("", |(kind, _)| kind.as_str());
+                let held = self.find(Part::Route, route.as_str())?;
+                reach(format!("{kind} {route}"), held, route_split(&held.spec, name.as_str()))
             }
             Router::Istio { virtual_service, service: name } => {
                 let route = self.find(Part::Route, virtual_service.as_str())?;
@@ -203,7 +206,7 @@ fn label(deployment: &Value) -> Option<&str> {
     deployment["template"]["metadata"]["labels"][PODS].as_str()
 }
 
-/// What an HTTPRoute sends to `<service>-canary`: the largest share of any rule that names both, and the headers of rules
+/// What an HTTPRoute or a GRPCRoute sends to `<service>-canary`: the largest share of any rule that names both, and the headers of rules
 /// that name it alone. What cannot be read as less counts as everything.
 fn route_split(spec: &Value, service: &str) -> Split {
     let canary = format!("{service}-canary");
