@@ -1,8 +1,9 @@
 //! Metrics and webhooks of a Canary.
 
-use super::fields::{BUILT_IN, HOOK};
-use super::{Canary, Router, Strategy, Used};
-use crate::cli::import::draft::{Check, Phase, Providers, TOO_MANY, number};
+use super::fields::BUILT_IN;
+use super::hooks::call;
+use super::{Canary, Strategy, Used};
+use crate::cli::import::draft::{Check, Providers, TOO_MANY, number};
 use crate::cli::import::fields::{Fate, Notes};
 use crate::cli::import::input::{Document, Field};
 use crate::cli::import::query::{LONGEST, rendered};
@@ -154,7 +155,7 @@ impl Canary<'_> {
     }
 
     /// A webhook that judges.
-    fn webhook(&mut self, hook: &Field<'_>, providers: &mut Providers) -> Option<String> {
+    pub(super) fn webhook(&mut self, hook: &Field<'_>, providers: &mut Providers) -> Option<String> {
         let call = self.has_room(hook).then(|| call(hook, providers, &mut self.notes))??;
         let says = Map::from_iter([("webhook".to_owned(), call)]);
         let name = hook.get("name").text().unwrap_or("webhook");
@@ -169,59 +170,6 @@ impl Canary<'_> {
         }
         room
     }
-
-    /// Webhooks that are neither asked at each interval nor hold a step.
-    pub(super) fn hooks(&mut self, providers: &mut Providers) {
-        let mut names = Vec::new();
-        for hook in self.analysis("webhooks").items() {
-            match hook.get("type").text().unwrap_or("rollout") {
-                "rollout" | "confirm-rollout" | "confirm-promotion" | super::TRAFFIC_INCREASE => {}
-                "pre-rollout" if self.router == Router::Replicas => {
-                    self.notes.say(
-                        &hook,
-                        Fate::NotBuilt,
-                        "by pods nobody can try the new version before users meet it",
-                    );
-                }
-                "pre-rollout" => names.extend(self.webhook(&hook, providers)),
-                "post-rollout" | "event" => self.notes.say(&hook, Fate::NotBuilt, HOOK),
-                "rollback" => {
-                    let text =
-                        "nobody is asked whether to go back: tidegate abort says so, or a check that answers bad";
-                    self.notes.say(&hook, Fate::DoneOtherwise, text);
-                }
-                _ => self.notes.odd(&hook, "a type that Flagger has"),
-            }
-        }
-        if names.is_empty() {
-            return;
-        }
-        let expose = Map::from_iter([("preview".to_owned(), json!("fullSize"))]);
-        let before =
-            Phase { wish: "pre-rollout".to_owned(), expose, soak: self.interval, checks: names, ..Phase::default() };
-        self.draft.phases.insert(0, before);
-    }
-}
-
-/// How a webhook is asked.
-pub(super) fn call(hook: &Field<'_>, providers: &mut Providers, notes: &mut Notes) -> Option<Value> {
-    let Some(url) = hook.get("url").text().filter(|url| !url.is_empty()) else {
-        notes.odd(hook, "a url");
-        return None;
-    };
-    let provider = providers.named("webhook", url, hook.get("name").text().unwrap_or("webhook"));
-    let mut metadata = Map::new();
-    for (key, value) in hook.get("metadata").entries() {
-        match value.words().filter(|text| text.chars().count() <= 1_024 && metadata.len() < 32) {
-            Some(text) => drop(metadata.insert(key.to_owned(), text.into())),
-            None => notes.odd(&value, "at most 32 texts of at most 1024 characters"),
-        }
-    }
-    let mut call = json!({"provider": provider});
-    if !metadata.is_empty() {
-        call["metadata"] = metadata.into();
-    }
-    Some(call)
 }
 
 /// The Deployment of the new version while it is one.

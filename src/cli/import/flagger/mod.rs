@@ -2,15 +2,19 @@
 
 mod checks;
 mod fields;
+mod hooks;
 mod objects;
+mod phases;
 
-use super::draft::{Draft, Gates, Imported, MOST_PHASES, Phase, Providers, go_duration, share};
+pub(super) use phases::{is_header, matched};
+
+use super::draft::{Draft, Imported, Providers, go_duration};
 use super::fields::{Fate, Notes, OBJECT, Row, told};
 use super::input::{Document, Field, Input};
 use super::{merge, told_of_other};
 use crate::manifest::object::Kind;
 use crate::manifest::yaml::Content;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// The group of its objects.
@@ -234,254 +238,7 @@ impl<'a> Canary<'a> {
             self.draft.refers.push((Kind::HttpRoute, service, "the route whose requests are split"));
         }
     }
-
-    /// Weights that go up, one for each interval.
-    fn weights(&mut self) {
-        self.unused(&["iterations"], "without match it is for blue/green, and 0 means weights");
-        let (steps, list, max) =
-            (self.analysis("stepWeight"), self.analysis("stepWeights"), self.analysis("maxWeight"));
-        if list.is_there() {
-            self.unused(&["stepWeight", "maxWeight"], "stepWeights says each weight");
-            let weights = self.rising(&list);
-            if !weights.is_empty() {
-                self.ramp(json!({"weights": weights}));
-            }
-            return;
-        }
-        let most = percent(&max).unwrap_or(100);
-        let Some(step) = percent(&steps) else {
-            self.notes.odd(&steps, "a share from 1 to 100");
-            self.unused(&["maxWeight"], "no step leads there");
-            return;
-        };
-        if step > most {
-            self.notes.say(&steps, Fate::Differs, "larger than maxWeight: one phase with that weight");
-        }
-        let room = u32::try_from(MOST_PHASES - 10).unwrap_or(1);
-        let wide = step.min(most).max(most.div_ceil(room));
-        let mut soak = self.interval;
-        if wide > step {
-            soak = soak.saturating_mul(u64::from(wide)) / u64::from(step);
-            let text = format!(
-                "a rollout has at most {MOST_PHASES} phases: the step is {wide}, and each takes as much longer"
-            );
-            self.notes.say(&steps, Fate::Differs, text);
-        }
-        self.ramp(json!({"ramp": {"step": wide, "max": most}}));
-        for phase in &mut self.draft.phases {
-            phase.soak = soak;
-        }
-    }
-
-    /// The weights of a list as far as they go up.
-    fn rising(&mut self, list: &Field<'_>) -> Vec<u32> {
-        let (mut weights, mut last) = (Vec::new(), 0);
-        for item in list.items() {
-            match percent(&item).filter(|weight| *weight > last) {
-                Some(weight) if weights.len() < MOST_PHASES - 2 => {
-                    weights.push(weight);
-                    last = weight;
-                }
-                Some(_) => self.notes.say(&item, Fate::NotBuilt, format!("a rollout has at most {MOST_PHASES} phases")),
-                None => self.notes.odd(&item, "a share from 1 to 100, larger than the one before"),
-            }
-        }
-        weights
-    }
-
-    /// One phase that goes up. Where a webhook stands before each weight it is a phase for each of them.
-    fn ramp(&mut self, expose: Value) {
-        let asked =
-            self.analysis("webhooks").items().iter().any(|hook| hook.get("type").text() == Some(TRAFFIC_INCREASE));
-        let weights: Vec<u64> = match (&expose["weights"], &expose["ramp"]) {
-            (Value::Array(list), _) => list.iter().filter_map(Value::as_u64).collect(),
-            (_, ramp) => {
-                let at = |key: &str| usize::try_from(ramp[key].as_u64().unwrap_or(1).max(1)).unwrap_or(1);
-                let below = (at("step")..at("max")).step_by(at("step"));
-                below.chain([at("max")]).map(|weight| weight as u64).collect()
-            }
-        };
-        let mirror = self.mirror();
-        let soak = self.interval;
-        let phase = |wish: String, expose: Value| Phase {
-            wish,
-            expose: expose.as_object().cloned().unwrap_or_default(),
-            soak,
-            ..Phase::default()
-        };
-        if let Some(mirror) = mirror {
-            self.draft.phases.push(phase("mirror".to_owned(), json!({"mirror": mirror})));
-        }
-        match weights.as_slice() {
-            [one] => self.draft.phases.push(phase(share(u32::try_from(*one).unwrap_or(100)), json!({"weight": one}))),
-            each if asked => {
-                let each =
-                    each.iter().map(|weight| (share(u32::try_from(*weight).unwrap_or(100)), json!({"weight": weight})));
-                self.draft.phases.extend(each.map(|(wish, expose)| phase(wish, expose)));
-            }
-            _ => self.draft.phases.push(phase("ramp".to_owned(), expose)),
-        }
-    }
-
-    /// The share that is mirrored.
-    fn mirror(&mut self) -> Option<u32> {
-        let (mirror, weight) = (self.analysis("mirror"), self.analysis("mirrorWeight"));
-        if !mirror.is_true() {
-            self.notes.say(&weight, Fate::NotNeeded, "mirror is not on");
-            return None;
-        }
-        if self.router != Router::Gateway {
-            for field in [&mirror, &weight] {
-                self.notes.say(field, Fate::NotBuilt, "without a route no request can be sent twice");
-            }
-            return None;
-        }
-        if self.strategy == Strategy::Canary {
-            self.notes.say(&mirror, Fate::Differs, "copies go on beside the weights, until the promotion");
-        }
-        if weight.is_there() && percent(&weight).is_none() {
-            self.notes.odd(&weight, "a share from 1 to 100");
-        }
-        Some(percent(&weight).unwrap_or(100))
-    }
-
-    /// So many intervals.
-    fn iterations(&self) -> u64 {
-        self.interval.saturating_mul(u64::from(self.analysis("iterations").count().unwrap_or(1).max(1)))
-    }
-
-    /// Nobody is let in, then everybody.
-    fn blue_green(&mut self) {
-        self.unused(&["stepWeight", "stepWeights", "maxWeight"], "with iterations there are no weights");
-        let expose = match self.mirror() {
-            Some(mirror) => json!({"mirror": mirror}),
-            None if self.router == Router::Replicas => return,
-            None => json!({"preview": "fullSize"}),
-        };
-        let wish = if expose.get("mirror").is_some() { "mirror" } else { "preview" };
-        let expose = expose.as_object().cloned().unwrap_or_default();
-        self.draft.phases.push(Phase { wish: wish.to_owned(), expose, soak: self.iterations(), ..Phase::default() });
-    }
-
-    /// Who carries these headers is let in.
-    fn some_users(&mut self) {
-        let text = "a share of the requests that match is not built: all of them are let in";
-        for field in ["stepWeight", "stepWeights", "maxWeight"] {
-            self.notes.say(&self.analysis(field), Fate::NotBuilt, text);
-        }
-        self.unused(&["mirror", "mirrorWeight"], "with match no request is sent twice");
-        let matches = self.analysis("match");
-        if self.router != Router::Gateway {
-            self.notes.say(&matches, Fate::NotBuilt, "without a route requests cannot be told apart");
-            return;
-        }
-        let headers: Vec<Value> = matches.items().iter().filter_map(|one| self.alternative(one)).collect();
-        if headers.is_empty() {
-            return;
-        }
-        let expose = Map::from_iter([("headers".to_owned(), headers.into())]);
-        let soak = self.iterations();
-        self.draft.phases.push(Phase { wish: "testers".to_owned(), expose, soak, ..Phase::default() });
-    }
-
-    /// One alternative; none, with all that it asks for named, if a part of it cannot be asked for here: it would let in more.
-    fn alternative(&mut self, one: &Field<'_>) -> Option<Value> {
-        let beside: Vec<&str> =
-            one.entries().iter().map(|(key, _)| *key).filter(|key| !["headers", "name"].contains(key)).collect();
-        if !beside.is_empty() {
-            let text = format!(
-                "requests are told apart by headers alone; with {} this would let in others",
-                beside.join(" and ")
-            );
-            self.notes.say(one, Fate::NotBuilt, text);
-            return None;
-        }
-        let headers: Option<Map<String, Value>> = one
-            .get("headers")
-            .entries()
-            .into_iter()
-            .map(|(name, value)| Some((name.to_owned(), matched(&value)?)))
-            .collect();
-        let headers = headers.filter(|headers| !headers.is_empty() && headers.iter().all(|(n, v)| is_header(n, v)));
-        if headers.is_none() {
-            self.notes.odd(one, "headers with exact, prefix, suffix or regex");
-        }
-        headers.map(Value::from)
-    }
-
-    /// Says of fields that this strategy has no use for them.
-    fn unused(&mut self, fields: &[&str], why: &str) {
-        for field in fields {
-            self.notes.say(&self.analysis(field), Fate::NotNeeded, why);
-        }
-    }
-
-    /// Webhooks that hold a step: one for each.
-    fn gates(&mut self, providers: &mut Providers) {
-        for hook in self.analysis("webhooks").items() {
-            let phases = &mut self.draft.phases;
-            let mut steps: Vec<&mut Gates> = match hook.get("type").text() {
-                Some("confirm-rollout") if phases.is_empty() => vec![&mut self.draft.promotion.before],
-                Some("confirm-rollout") => phases.iter_mut().take(1).map(|phase| &mut phase.before).collect(),
-                Some("confirm-promotion") => vec![&mut self.draft.promotion.before],
-                Some(TRAFFIC_INCREASE) => {
-                    let weights = phases.iter_mut().filter(|phase| phase.expose.contains_key("weight"));
-                    weights.map(|phase| &mut phase.before).collect()
-                }
-                _ => continue,
-            };
-            steps.retain(|gates| !gates.contains_key("webhook"));
-            if steps.is_empty() {
-                let text = "one webhook stands before a step, and there is one, or there is no such step";
-                self.notes.say(&hook, Fate::NotBuilt, text);
-                continue;
-            }
-            if let Some(call) = checks::call(&hook, providers, &mut self.notes) {
-                steps.into_iter().for_each(|gates| drop(gates.insert("webhook".to_owned(), call.clone())));
-            }
-        }
-    }
 }
 
 /// The type of webhooks that stand before each weight.
 const TRAFFIC_INCREASE: &str = "confirm-traffic-increase";
-
-/// A share from 1 to 100.
-fn percent(field: &Field<'_>) -> Option<u32> {
-    field.count().filter(|weight| (1..=100).contains(weight))
-}
-
-/// A StringMatch of Istio as the value of a header.
-pub(super) fn matched(value: &Field<'_>) -> Option<Value> {
-    let entries = value.entries();
-    let [(how, value)] = entries.as_slice() else { return None };
-    let text = value.text()?;
-    match *how {
-        "exact" => Some(json!(text)),
-        "prefix" => Some(json!({"regex": format!("^{}.*$", literal(text))})),
-        "suffix" => Some(json!({"regex": format!("^.*{}$", literal(text))})),
-        "regex" => Some(json!({"regex": text})),
-        _ => None,
-    }
-}
-
-/// A pattern for exactly this text.
-fn literal(text: &str) -> String {
-    let special = |c: char| r"\.+*?()|[]{}^$".contains(c);
-    text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()
-}
-
-/// Whether it is a header that a rollout's file may name.
-pub(super) fn is_header(name: &str, value: &Value) -> bool {
-    let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+.^_`|~-".contains(c);
-    let text = value.as_str().or_else(|| value["regex"].as_str()).unwrap_or_default();
-    let seen = |c: char| ('!'..='~').contains(&c);
-    let inside = text.chars().all(|c| seen(c) || c == ' ');
-    !name.is_empty()
-        && name.len() <= 256
-        && name.chars().all(token)
-        && inside
-        && text.starts_with(seen)
-        && text.ends_with(seen)
-        && text.len() <= 4096
-}
