@@ -1,8 +1,8 @@
-//! A Deployment: from a posture to the objects that shall be there (design §7).
+//! From a posture to the objects that shall be there (design §7).
 
 use super::layout::{self, Arranged, LayoutError};
 use super::live::LiveState;
-use crate::manifest::desired::{By, Plan, Set};
+use crate::manifest::desired::{By, Plan, Set, TargetKind};
 use crate::manifest::ids::{Namespace, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
 use crate::record::posture::{Naming, Posture, Role, Size};
@@ -87,6 +87,9 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
 
 /// Stable's Deployment and its scaler at their size.
 fn sized_stable(object: &Object, posture: &Posture, set: &Set, facts: &Facts<'_>) -> Object {
+    if facts.plan.target.kind == TargetKind::Service {
+        return object.clone();
+    }
     let reference = object.reference();
     let workload = posture.naming.workload(RoleName::Stable, &facts.plan.target.name);
     let target = reference.kind == Kind::Deployment && reference.name == workload;
@@ -145,10 +148,11 @@ fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) ->
     }
 }
 
-/// The pods that stable has now, as the live Deployment asks for them.
+/// The pods that stable has now, as the live Deployment asks for them; those of a Service are other people's.
 #[must_use]
 pub fn live_stable(naming: &Naming, facts: &Facts<'_>) -> u32 {
     let name = naming.workload(RoleName::Stable, &facts.plan.target.name);
-    let live = facts.live.find(Kind::Deployment, facts.namespace, &name);
+    let live = facts.live.find(facts.plan.target.kind.object(), facts.namespace, &name);
+    let live = live.filter(|live| live.reference().kind == Kind::Deployment);
     live.map_or(0, |d| u32::try_from(d.int("/spec/replicas").unwrap_or(1)).unwrap_or(0))
 }

@@ -14,5 +14,6 @@ mod late;
 mod manifests;
 mod primary;
 mod promise;
+mod service;
 mod words;
 mod world;
