@@ -17,5 +17,6 @@ mod rest;
 mod rights;
 mod running;
 mod served;
+mod services;
 mod words;
 mod world;
