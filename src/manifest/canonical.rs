@@ -5,7 +5,7 @@
 //! a new row is a new hash tag (requirement C-5).
 
 use super::ids::{PodsDigest, Revision};
-use super::object::{Kind, Object};
+use super::object::{Kind, Object, items_mut};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -211,6 +211,29 @@ pub fn pods(target: &Object, config_maps: &BTreeMap<&str, &Object>) -> PodsDiges
         .collect();
     let all = Map::from_iter([("template".to_owned(), template), ("configMaps".to_owned(), Value::Object(used))]);
     sha256(&Value::Object(all))[..16].parse().expect("SHA-256 has 64 hex digits")
+}
+
+/// The digest of what makes a Service lead where it leads: what it asks for, without what the API server allots.
+#[must_use]
+pub fn service(target: &Object) -> PodsDigest {
+    let mut asked = canonical(target);
+    drop_allotted(&mut asked["spec"]);
+    sha256(&asked["spec"])[..16].parse().expect("SHA-256 has 64 hex digits")
+}
+
+/// Takes out of a Service's spec what the API server allots, and what only asks for one allotment rather than another:
+/// addresses (but for `None`, which asks for none) and ports of nodes.
+pub fn drop_allotted(spec: &mut Value) {
+    if let Some(spec) = spec.as_object_mut() {
+        spec.retain(|field, value| match field.as_str() {
+            "clusterIP" => value == "None",
+            "clusterIPs" | "healthCheckNodePort" => false,
+            _ => true,
+        });
+    }
+    for port in items_mut(spec, "ports").filter_map(Value::as_object_mut) {
+        port.shift_remove("nodePort");
+    }
 }
 
 /// The names of the ConfigMaps that a pod template references, sorted.

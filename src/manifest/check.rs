@@ -10,6 +10,7 @@ mod pods;
 mod primary;
 mod route;
 mod scale;
+mod service;
 mod virtual_service;
 
 use super::desired::{Router, TargetKind};
@@ -61,10 +62,9 @@ impl Case<'_> {
         self.items.iter().filter(move |(r, _)| r.kind == kind).map(|(_, item)| item)
     }
 
-    /// The workload that is rolled out.
+    /// What is rolled out.
     pub(super) fn target(&self) -> Option<&Item> {
-        let TargetKind::Deployment = self.spec.target.kind;
-        self.item(Kind::Deployment, &self.spec.target.name)
+        self.item(self.spec.target.kind.object(), &self.spec.target.name)
     }
 
     /// The object that the rollout's file names at `pointer`, or what is wrong.
@@ -114,7 +114,9 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     findings.errors.extend(windows(case, policy));
     findings.errors.extend(case.items.values().flat_map(protected));
     findings.errors.extend(case.items.values().flat_map(|item| cross_namespace(case, item)));
-    let target = match case.require("/spec/target/name", Kind::Deployment, &case.spec.target.name) {
+    findings.errors.extend(case.of_kind(Kind::Service).filter_map(|item| service::beyond(case, item)));
+    let kind = case.spec.target.kind;
+    let target = match case.require("/spec/target/name", kind.object(), &case.spec.target.name) {
         Ok(target) => target,
         Err(missing) => {
             findings.errors.extend(missing);
@@ -122,8 +124,13 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
         }
     };
     scale::check(case, target, findings);
-    pods::check(case, target, findings);
-    findings.errors.extend(primary::check(case, target));
+    match kind {
+        TargetKind::Deployment => {
+            pods::check(case, target, findings);
+            findings.errors.extend(primary::check(case, target));
+        }
+        TargetKind::Service => service::check(case, target, findings),
+    }
     findings.errors.extend(route::check(case));
     findings.errors.extend(ingress::check(case));
     findings.errors.extend(virtual_service::check(case));

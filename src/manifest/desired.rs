@@ -77,7 +77,7 @@ pub struct Plan {
 /// What is rolled out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Target {
-    /// The kind of workload.
+    /// Its kind.
     pub kind: TargetKind,
     /// Its name, in the set and in the cluster.
     pub name: ObjectName,
@@ -85,11 +85,24 @@ pub struct Target {
     pub layout: Layout,
 }
 
-/// The kinds of workload that can be a target.
+/// The kinds of object that can be a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TargetKind {
     /// `apps/v1` Deployment.
     Deployment,
+    /// `v1` Service: it leads to something else, be it other pods or another name; what it leads to is not touched.
+    Service,
+}
+
+impl TargetKind {
+    /// The kind of object.
+    #[must_use]
+    pub fn object(self) -> Kind {
+        match self {
+            Self::Deployment => Kind::Deployment,
+            Self::Service => Kind::Service,
+        }
+    }
 }
 
 /// How the candidate's objects are named.
@@ -382,7 +395,7 @@ pub struct Set {
     pub objects: BTreeMap<ObjectRef, Object>,
     /// The digest of the whole, canonical (requirement C-5).
     pub revision: Revision,
-    /// The digest of the target's pod template and all that it references.
+    /// The digest of the target's pod template and all that it references; of a Service, of what it asks for.
     pub pods: PodsDigest,
 }
 

@@ -135,7 +135,7 @@ fn default_progress_deadline() -> Span {
     Span::from_secs(600)
 }
 
-/// The workload that is rolled out.
+/// What is rolled out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Target {

@@ -80,10 +80,10 @@ impl<'a> Context<'a> {
         ObjectRef { kind, namespace: self.namespace().clone(), name: name.clone() }
     }
 
-    /// The Deployment of a role.
+    /// The target of a role.
     #[must_use]
     pub fn workload(&self, role: RoleName) -> ObjectRef {
-        self.object(Kind::Deployment, &self.naming.workload(role, &self.plan.target.name))
+        self.object(self.plan.target.kind.object(), &self.naming.workload(role, &self.plan.target.name))
     }
 
     /// Where the traffic room looks.

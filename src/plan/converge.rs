@@ -15,7 +15,7 @@ use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
 use crate::target::overlap::{self, Overlap};
 use crate::target::workload::{self, Available, Readiness};
-use crate::target::{compare, layout, owned};
+use crate::target::{compare, layout, owned, service};
 use crate::traffic::Standing;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
@@ -143,12 +143,13 @@ impl Pass<'_> {
 
     /// Copies, Services of the candidate, workloads at their sizes.
     fn build(&mut self) -> bool {
-        let posture = self.posture;
+        let (posture, stable) = (self.posture, self.context.workload(RoleName::Stable));
         for kind in [Kind::ConfigMap, Kind::ServiceAccount, Kind::Service, Kind::DestinationRule, Kind::Deployment] {
             let met = FRONT.contains(&kind);
             self.write_kind(kind, |rendered| match rendered.role {
                 RoleName::Candidate => !rests(posture, rendered),
-                RoleName::Stable => !met,
+                // The target itself is what has to become ready, a Service too: nobody is led there by then.
+                RoleName::Stable => !met || *rendered.object.reference() == stable,
             });
         }
         for kind in scaler::KINDS {
@@ -403,6 +404,9 @@ impl Pass<'_> {
         match rendered.role {
             RoleName::Candidate if reference.kind == Kind::Deployment => {
                 layout::with_replicas(rendered.object.clone(), Some(0))
+            }
+            RoleName::Candidate if *reference == self.context.workload(RoleName::Candidate) => {
+                service::leading_nowhere(rendered.object.clone())
             }
             RoleName::Candidate | RoleName::Stable => {
                 let lowered = Posture { split: Split::stable(), ..self.posture.clone() };

@@ -1,7 +1,7 @@
 //! Changes that are applied without a run: a closed list (design §4).
 
-use crate::manifest::canonical::canonical;
-use crate::manifest::desired::{Plan, Set};
+use crate::manifest::canonical::{canonical, drop_allotted};
+use crate::manifest::desired::{Plan, Set, TargetKind};
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::manifest::scaler;
 use crate::record::posture::Naming;
@@ -52,11 +52,23 @@ fn allowed(plan: &Plan, name: &ObjectRef, old: Option<&Object>, new: Option<&Obj
     if old == new {
         return true;
     }
-    if name.kind == Kind::Deployment && name.name == plan.target.name {
-        let scaled_to_zero = new.int("/spec/replicas") == Some(0) || old.int("/spec/replicas") == Some(0);
-        return !scaled_to_zero && without(old, true) == without(new, true);
+    if name.kind == plan.target.kind.object() && name.name == plan.target.name {
+        return match plan.target.kind {
+            TargetKind::Deployment => {
+                let scaled_to_zero = new.int("/spec/replicas") == Some(0) || old.int("/spec/replicas") == Some(0);
+                !scaled_to_zero && without(old, true) == without(new, true)
+            }
+            TargetKind::Service => asked(old) == asked(new),
+        };
     }
     name.kind == Kind::ConfigMap && without(old, false) == without(new, false)
+}
+
+/// A Service without its own labels and annotations, and without what the API server allots (requirement C-26).
+fn asked(service: &Object) -> Value {
+    let mut value = without(service, false);
+    drop_allotted(&mut value["spec"]);
+    value
 }
 
 /// An object without its own labels and annotations, and without its size if that is free to change.
@@ -70,4 +82,41 @@ fn without(object: &Object, size: bool) -> Value {
         spec.remove("replicas");
     }
     value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, change};
+    use crate::manifest::desired::TargetKind;
+    use crate::manifest::object::Kind;
+    use crate::target::fixtures::{gateway, object, plan, set};
+    use serde_json::{Value, json};
+
+    #[test]
+    fn c_26_a_service_that_is_given_other_allotments_or_labels_starts_no_run() {
+        let mut plan = plan(Some(gateway()));
+        plan.target.kind = TargetKind::Service;
+        let mut number = 0;
+        let mut version = |metadata: Value, spec: Value| {
+            number += 1;
+            let service = object(Kind::Service, "web", json!({"metadata": metadata, "spec": spec}));
+            let mut set = set([service]);
+            set.revision = format!("v1:sha256:{number:064}").parse().unwrap();
+            set
+        };
+        let ports = json!([{"port": 80, "nodePort": 30_080}]);
+        let blue = json!({"selector": {"app": "blue"}, "ports": [{"port": 80}]});
+        let old = version(json!({}), blue.clone());
+        let labelled = version(json!({"labels": {"a": "b"}, "annotations": {"c": "d"}}), blue);
+        let allotted =
+            version(json!({}), json!({"selector": {"app": "blue"}, "ports": ports, "clusterIP": "10.0.0.9"}));
+        let green = version(json!({}), json!({"selector": {"app": "green"}, "ports": [{"port": 80}]}));
+        let typed =
+            version(json!({}), json!({"selector": {"app": "blue"}, "ports": [{"port": 80}], "type": "NodePort"}));
+        let direct = [&labelled, &allotted, &green, &typed].map(|new| change(&plan, &old, new));
+        assert_eq!(direct, [Change::Direct, Change::Direct, Change::Version, Change::Version]);
+        // Of another Service of the set every change is a version.
+        plan.target.name = "api".parse().unwrap();
+        assert_eq!(change(&plan, &old, &allotted), Change::Version);
+    }
 }

@@ -75,11 +75,12 @@ pub fn manner(step: &Step, stop: &Stop) -> Manner<'static> {
 }
 
 /// Why a run goes back at once.
-fn no_endpoint(context: &Context<'_>) -> &'static str {
-    if context.live.get(&context.workload(RoleName::Candidate)).is_none() {
-        return "the candidate's Deployment was deleted";
+fn no_endpoint(context: &Context<'_>) -> String {
+    let candidate = context.workload(RoleName::Candidate);
+    match context.live.get(&candidate) {
+        Some(_) => "the candidate has no ready endpoint left".to_owned(),
+        None => format!("the candidate's {} was deleted", candidate.kind),
     }
-    "the candidate has no ready endpoint left"
 }
 
 /// What is known of the step that a run stands on.

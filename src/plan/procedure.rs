@@ -2,7 +2,7 @@
 
 use super::report::{Reason, Wait};
 use crate::gate::approval;
-use crate::manifest::desired::{By, Expose, Gates, Plan, Preview};
+use crate::manifest::desired::{By, Expose, Gates, Plan, Preview, TargetKind};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, StepName};
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
@@ -126,7 +126,19 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
         checks: Vec::new(),
         stage: Stage::Finalising,
     });
-    steps
+    steps.into_iter().map(|step| sized(plan, step)).collect()
+}
+
+/// A Service has no pods of its own, so nothing about them is recorded.
+fn sized(plan: &Plan, mut step: Step) -> Step {
+    match plan.target.kind {
+        TargetKind::Deployment => {}
+        TargetKind::Service => {
+            let Posture { stable, candidate, split: _, naming: _ } = &mut step.posture;
+            [Some(stable), candidate.as_mut()].into_iter().flatten().for_each(|role| role.size = Size::Declared);
+        }
+    }
+    step
 }
 
 /// *prepare*, the phases, *shift*.
@@ -202,6 +214,7 @@ pub fn back(plan: &Plan, route: Route, roles: &Roles) -> [Step; 2] {
             stage: Stage::Finalising,
         },
     ]
+    .map(|step| sized(plan, step))
 }
 
 fn drain(plan: &Plan, route: Route) -> Span {

@@ -107,10 +107,11 @@ impl Announcer {
     }
 }
 
-/// The stable Deployment, as the record lists it.
+/// The stable Deployment, as the record lists it; without one it is a Service that is rolled out.
 fn target(state: &RolloutState) -> Option<(ObjectRef, String)> {
     let owned = state.clusters.values().flat_map(|cluster| &cluster.inventory);
-    let mut deployments =
-        owned.filter(|owned| owned.reference.kind == Kind::Deployment && owned.role == RoleName::Stable);
-    deployments.next().map(|owned| (owned.reference.clone(), owned.uid.clone()))
+    let stable = owned.filter(|owned| owned.role == RoleName::Stable);
+    let first = |kind| stable.clone().find(|owned| owned.reference.kind == kind);
+    let found = [Kind::Deployment, Kind::Service].into_iter().find_map(first);
+    found.map(|owned| (owned.reference.clone(), owned.uid.clone()))
 }

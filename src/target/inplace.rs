@@ -1,8 +1,8 @@
-//! A Deployment: from a posture to the objects that shall be there (design §7).
+//! From a posture to the objects that shall be there (design §7).
 
 use super::layout::{self, Arranged, LayoutError};
 use super::live::LiveState;
-use crate::manifest::desired::{By, Plan, Set};
+use crate::manifest::desired::{By, Plan, Set, TargetKind};
 use crate::manifest::ids::{Namespace, ObjectName, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
 use crate::manifest::scaler;
@@ -122,6 +122,9 @@ fn sized_stable(
     scaler: Option<&ObjectRef>,
     (set, facts): (&Set, &Facts<'_>),
 ) -> Object {
+    if facts.plan.target.kind == TargetKind::Service {
+        return object.clone();
+    }
     let reference = object.reference();
     let workload = posture.naming.workload(RoleName::Stable, &facts.plan.target.name);
     let target = reference.kind == Kind::Deployment && reference.name == workload;
@@ -186,9 +189,12 @@ fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) ->
     }
 }
 
-/// The pods that stable has now, as the live Deployment asks for them.
+/// The pods that stable has now, as the live Deployment asks for them; those of a Service are other people's.
 #[must_use]
 pub fn live_stable(naming: &Naming, facts: &Facts<'_>) -> u32 {
+    if facts.plan.target.kind == TargetKind::Service {
+        return 0;
+    }
     pods_of(&naming.workload(RoleName::Stable, &facts.plan.target.name), facts)
 }
 

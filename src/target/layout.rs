@@ -6,13 +6,14 @@
 
 mod copies;
 
-pub(super) use copies::{Mark, copied, free, mark, move_configs, relabel, service_copy, with_suffix};
+pub(super) use copies::{Mark, copied, free, inside, mark, move_configs, relabel, service_copy, with_suffix};
 pub use copies::{is_applier_mark, telling};
 
 use self::copies::{MAX_NAME, mark_back, selector_label};
 use super::primary;
 use super::selector::{self, Labels};
-use crate::manifest::desired::{Plan, Router, Set};
+use super::service;
+use crate::manifest::desired::{Plan, Router, Set, TargetKind};
 use crate::manifest::ids::{ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, PODS, items, section};
 use crate::manifest::scaler;
@@ -186,6 +187,7 @@ pub fn at_rest(
     let target = naming.workload(RoleName::Stable, &plan.target.name);
     let mut objects = set.objects.clone();
     let is_target = |o: &&mut Object| o.reference().kind == Kind::Deployment && o.reference().name == target;
+    let pods = pods.filter(|_| plan.target.kind == TargetKind::Deployment);
     if let (Some(target), Some(pods)) = (objects.values_mut().find(is_target), pods) {
         label_pods(target, pods);
     }
@@ -223,6 +225,9 @@ pub fn candidate(
     pods: &PodsDigest,
 ) -> Result<BTreeMap<ObjectRef, Object>, LayoutError> {
     let Some(traffic) = &plan.traffic else { return Ok(BTreeMap::new()) };
+    if plan.target.kind == TargetKind::Service {
+        return service::candidate(stable, candidate, &plan.target.name, &traffic.router);
+    }
     let source = required(candidate, Kind::Deployment, &plan.target.name)?;
     let mut deployment = copied(source, SUFFIX)?;
     section(deployment.value_mut(), &["spec"]).shift_remove("replicas");
@@ -241,7 +246,7 @@ pub fn candidate(
             copies.push(service_copy(source, SUFFIX, &mark.key, &mark.copy)?);
             let copy = |object: &Object| copied(object, SUFFIX);
             copies.extend(route.map(|route| traffic::beside(router, route, copy)).transpose()?.flatten());
-            copies.extend(destination_rule(candidate, service, &mark)?);
+            copies.extend(destination_rule(candidate, service, |labels| mark.move_in(labels))?);
         }
         Router::Service { service } => {
             let mark = mark(source, SUFFIX)?;
@@ -375,12 +380,11 @@ pub(super) fn offers_ports<'a>(
 }
 
 /// What a mesh does with requests to the Service it does with those to its copy.
-fn destination_rule(candidate: &Set, service: &ObjectName, mark: &Mark) -> Result<Option<Object>, LayoutError> {
-    let relabel = |labels: &mut Value| {
-        if labels[&mark.key] == mark.own.as_str() {
-            labels[&mark.key] = mark.copy.as_str().into();
-        }
-    };
+pub(super) fn destination_rule(
+    candidate: &Set,
+    service: &ObjectName,
+    relabel: impl Fn(&mut Value),
+) -> Result<Option<Object>, LayoutError> {
     let rules = candidate.objects.values().filter(|object| object.reference().kind == Kind::DestinationRule);
     let mut about = rules.filter(|rule| traffic::istio::is_about(rule, service));
     about.next().map(|rule| Ok(traffic::istio::destination_rule(&copied(rule, SUFFIX)?, service, relabel))).transpose()

@@ -1,10 +1,11 @@
-//! Whether a Deployment is ready: fresh status only (requirements C-33, X-15).
+//! Whether what is rolled out is ready: fresh status only (requirements C-33, X-15).
 
 use crate::manifest::ids::{Namespace, ObjectName};
 use crate::manifest::object::{Kind, Object, at, items};
 use crate::record::state::Time;
 use crate::target::live::LiveState;
 use crate::target::selector::serves;
+use crate::target::service;
 use serde_json::Value;
 
 /// Whether a workload has its size in ready pods.
@@ -40,9 +41,13 @@ impl Readiness {
     }
 }
 
-/// Judges a live Deployment.
+/// Judges a live target.
 #[must_use]
-pub fn readiness(deployment: &Object, live: &LiveState) -> Readiness {
+pub fn readiness(target: &Object, live: &LiveState) -> Readiness {
+    if target.reference().kind == Kind::Service { service::readiness(target, live) } else { of_pods(target, live) }
+}
+
+fn of_pods(deployment: &Object, live: &LiveState) -> Readiness {
     let status = |field: &str| deployment.int(&format!("/status/{field}")).unwrap_or(0);
     let wanted = deployment.int("/spec/replicas").unwrap_or(1);
     let available = available(deployment);
@@ -72,8 +77,12 @@ pub fn available(deployment: &Object) -> Available {
     let condition = conditions.into_iter().flatten().find(|c| c["type"] == "Available");
     let lost =
         condition.filter(|c| c["status"] == "False").and_then(|c| c["lastTransitionTime"].as_str()?.parse().ok());
-    let made = || deployment.at("/metadata/creationTimestamp").and_then(|time| time.as_str()?.parse().ok());
-    lost.map_or_else(|| Available::Perhaps(made()), Available::NotSince)
+    lost.map_or_else(|| Available::Perhaps(made(deployment)), Available::NotSince)
+}
+
+/// When an object was made.
+pub(super) fn made(object: &Object) -> Option<Time> {
+    object.at("/metadata/creationTimestamp").and_then(|time| time.as_str()?.parse().ok())
 }
 
 /// What keeps a pod of the Deployment from starting, in its own words.
@@ -111,9 +120,12 @@ pub fn lagging(live: &LiveState, namespace: &Namespace, service: &ObjectName) ->
     })
 }
 
-/// How many ready endpoints a Service has.
+/// How many ready endpoints a Service has. An alias counts as one: nobody in the cluster knows what is behind a name.
 #[must_use]
 pub fn ready_endpoints(live: &LiveState, namespace: &Namespace, service: &ObjectName) -> u32 {
+    if live.find(Kind::Service, namespace, service).is_some_and(service::is_alias) {
+        return 1;
+    }
     let belongs = |slice: &&Object| slice.reference().namespace == *namespace;
     let ready = |endpoint: &&Value| at(endpoint, "/conditions/ready") != Some(&Value::Bool(false));
     let count: usize = live

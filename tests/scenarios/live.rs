@@ -41,6 +41,9 @@ fn state(kind: &str, object: &Value) -> String {
             let ready = object["status"]["readyReplicas"].as_i64().unwrap_or(0);
             format!("{image}, {ready} of {} ready", spec["replicas"])
         }
+        "Service" if spec["type"] == "ExternalName" => {
+            format!("leads to {}", spec["externalName"].as_str().unwrap_or_default())
+        }
         "Service" => {
             let selector = spec["selector"].as_object().into_iter().flatten();
             let pods = |(name, value): (&String, &Value)| match name.as_str() {

@@ -150,6 +150,10 @@ scenarios! {
     route_is_refused
     route_is_refused_later
     secret_in_git
+    service_of_clusters
+    service_of_clusters_goes_back
+    service_target
+    service_target_fails
     stable_fails_during_a_run
     state_branch_is_gone_at_rest
     state_branch_is_gone_during_a_run

@@ -5,7 +5,7 @@ use crate::cli::failure::Failure;
 use crate::cli::repository::{Record, Records, Repository};
 use crate::gate::approval;
 use crate::gate::schedule::{Freeze, Window, WindowState};
-use crate::manifest::desired::{Plan, Rollout, Set, Suspend};
+use crate::manifest::desired::{Plan, Rollout, Set, Suspend, TargetKind};
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{RolloutId, StepName};
@@ -191,6 +191,9 @@ fn new_run(
     let plain = rollout.plan.traffic.is_none() || rollout.set.pods == old.pods;
     let route = if plain { Route::Plain } else { Route::Phases };
     let how = match route {
+        Route::Plain if rollout.plan.target.kind == TargetKind::Service => {
+            "the Service leads where it led, so no candidate is made"
+        }
         Route::Plain if rollout.plan.traffic.is_some() => "its pods are equal, so no candidate is made",
         Route::Plain => "nothing splits its traffic, so it is promoted at once",
         Route::Phases | Route::Rollback => "through all phases",

@@ -226,3 +226,43 @@ proptest! {
         prop_assert!(found.len() <= MOST && found.iter().all(|d| d.line > 0 && d.column > 0));
     }
 }
+
+#[test]
+fn c_26_what_the_server_allots_makes_no_other_service() {
+    let of = |spec: Value| super::service(&object(Kind::Service, json!({"spec": spec})));
+    let asked = json!({"selector": {"app": "a"}, "ports": [{"port": 80}]});
+    let plain = of(asked.clone());
+    let with = |more: Value| {
+        let mut spec = asked.clone();
+        spec.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+        of(spec)
+    };
+    let same = [
+        json!({"clusterIP": "10.0.0.9", "clusterIPs": ["10.0.0.9", "fd00::1"]}),
+        json!({"clusterIP": ""}),
+        json!({"healthCheckNodePort": 30_001}),
+        json!({"ports": [{"port": 80, "nodePort": 30_080, "protocol": "TCP"}]}),
+        json!({"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster", "externalName": null}),
+    ];
+    for more in same {
+        assert_eq!(with(more.clone()), plain, "{more}");
+    }
+    let other = [
+        json!({"clusterIP": "None"}),
+        json!({"selector": {"app": "b"}}),
+        json!({"ports": [{"port": 81}]}),
+        json!({"ports": [{"port": 80, "targetPort": 8080}]}),
+        json!({"type": "NodePort"}),
+        json!({"type": "ExternalName", "externalName": "a.example.net"}),
+    ];
+    let all: std::collections::BTreeSet<_> = other.map(|more| with(more).to_string()).into();
+    assert_eq!((all.len(), all.contains(plain.as_str())), (6, false));
+    assert_ne!(
+        of(json!({"type": "ExternalName", "externalName": "a.example.net"})),
+        of(json!({"type": "ExternalName", "externalName": "b.example.net"}))
+    );
+    // A Service without a spec, and one that is none, are read without a word.
+    for odd in [json!(null), json!("x"), json!({"ports": {"a": 1}}), json!({"ports": [1, null]})] {
+        of(odd);
+    }
+}

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// The longest name and label value that Kubernetes takes for everything (RFC 1123 label).
 const LONGEST: usize = 63;
 
-type Labels = BTreeMap<String, String>;
+pub(super) type Labels = BTreeMap<String, String>;
 
 /// All of this matters only where a candidate runs beside stable, so only with a router.
 pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
@@ -90,26 +90,34 @@ fn names(case: &Case<'_>, target: &Item, service: &Item) -> Vec<Diagnostic> {
     let template = target.object.at("/spec/template").unwrap_or(&Value::Null);
     let maps: Vec<ObjectName> = referenced_config_maps(template).iter().filter_map(|name| name.parse().ok()).collect();
     let copied = maps.iter().filter_map(|name| case.item(Kind::ConfigMap, name));
-    let ingress = case.of_kind(Kind::Ingress).filter(|item| case.route() == Some(item.object.reference().clone()));
-    let copied = copied.chain([target]).chain((!is_replicas(case)).then_some(service)).chain(ingress);
+    let copied = copied.chain([target]).chain((!is_replicas(case)).then_some(service)).chain(ingress(case));
     let copied = copied.chain(scale::autoscalers(case, target).filter(|_| is_primary(case)));
     let canary = is_primary(case).then_some((service, SUFFIX));
+    let named = copied.map(|item| (item, suffix(case))).chain(canary);
+    named.flat_map(|(item, suffix)| name_of_copy(case, item, suffix)).collect()
+}
+
+/// Whether the copy of an object can be called what it will be called.
+pub(super) fn name_of_copy(case: &Case<'_>, item: &Item, suffix: &str) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    for (item, suffix) in copied.map(|item| (item, suffix(case))).chain(canary) {
-        let reference = item.object.reference();
-        let copy = format!("{}{suffix}", reference.name);
-        if copy.len() > LONGEST {
-            let what = format!("its copy would be called {copy}, {} characters", copy.len());
-            let expected = format!("a name of at most {} characters", LONGEST - suffix.len());
-            found.push(item.error("/metadata/name", Code::NameTooLong, what, expected));
-        }
-        let taken = copy.parse().ok().and_then(|name| case.item(reference.kind, &name));
-        if let Some(other) = taken {
-            let what = format!("the copy of {} will have this name", reference.name);
-            found.push(other.error("/metadata/name", Code::Conflict, what, format!("a name without {suffix}")));
-        }
+    let reference = item.object.reference();
+    let copy = format!("{}{suffix}", reference.name);
+    if copy.len() > LONGEST {
+        let what = format!("its copy would be called {copy}, {} characters", copy.len());
+        let expected = format!("a name of at most {} characters", LONGEST - suffix.len());
+        found.push(item.error("/metadata/name", Code::NameTooLong, what, expected));
+    }
+    let taken = copy.parse().ok().and_then(|name| case.item(reference.kind, &name));
+    if let Some(other) = taken {
+        let what = format!("the copy of {} will have this name", reference.name);
+        found.push(other.error("/metadata/name", Code::Conflict, what, format!("a name without {suffix}")));
     }
     found
+}
+
+/// The Ingress that has a copy beside it during a run.
+pub(super) fn ingress<'a>(case: &'a Case<'_>) -> impl Iterator<Item = &'a Item> {
+    case.of_kind(Kind::Ingress).filter(|item| case.route() == Some(item.object.reference().clone()))
 }
 
 /// A named port of the Service is one of the pods' (requirement C-29).
@@ -159,7 +167,7 @@ fn clones(target: &Item, findings: &mut Findings) {
     }
 }
 
-fn labels(value: Option<&Value>) -> Labels {
+pub(super) fn labels(value: Option<&Value>) -> Labels {
     let entries = value.and_then(Value::as_object).into_iter().flatten();
     entries.filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned()))).collect()
 }
@@ -262,7 +270,7 @@ fn tells_apart(case: &Case<'_>, target: &Item, service: &Item) -> Option<Diagnos
 }
 
 /// A Service's selector: no entries select nothing.
-fn matches_plain(selector: Option<&Value>, pod: &Labels) -> bool {
+pub(super) fn matches_plain(selector: Option<&Value>, pod: &Labels) -> bool {
     let wanted = labels(selector);
     !wanted.is_empty() && wanted.iter().all(|(key, value)| pod.get(key) == Some(value))
 }

@@ -199,6 +199,9 @@ impl World {
 
     /// The ready pods that a Service selects.
     pub(super) fn ready_behind(&self, service: &str) -> usize {
+        if self.lost_to.as_deref() == Some(service) {
+            return 0;
+        }
         let ready = |d: &Object| usize::try_from(d.int("/status/readyReplicas").unwrap_or(0)).expect("a count");
         self.behind(service).map(ready).sum()
     }

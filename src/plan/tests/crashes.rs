@@ -70,7 +70,7 @@ fn to_the_end(world: &mut World) {
 }
 
 /// Runs a story to its end; then again with a crash after each effect of each of its ticks: the end is the same.
-fn crash_everywhere(start: &World) {
+pub(super) fn crash_everywhere(start: &World) {
     let mut whole = start.clone();
     to_the_end(&mut whole);
     let (expected, mut world) = (end(&whole), start.clone());

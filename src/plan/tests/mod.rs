@@ -15,5 +15,6 @@ mod manifests;
 mod primary;
 mod promise;
 mod scaled;
+mod service;
 mod words;
 mod world;

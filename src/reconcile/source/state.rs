@@ -5,7 +5,7 @@ use super::words::Words;
 use crate::git::{GitError, Store};
 use crate::manifest::desired::{Layout, Plan, Set, Target, TargetKind};
 use crate::manifest::files::{Entry, Files, RepoPath};
-use crate::manifest::ids::{CommitId, ObjectName, RolloutId, SetId};
+use crate::manifest::ids::{CommitId, RolloutId, SetId};
 use crate::manifest::set;
 use crate::record::history;
 use crate::record::state::RolloutState;
@@ -155,8 +155,13 @@ impl Cache {
                     None => {
                         let plans = [record.plan.as_deref(), desired.map(|rollout| &rollout.plan)];
                         let named = state.clusters.values().filter_map(|cluster| cluster.posture.naming.target());
+                        let named = named.map(|name| Target {
+                            kind: TargetKind::Deployment,
+                            name: name.clone(),
+                            layout: Layout::Primary,
+                        });
                         let targets: Vec<_> =
-                            plans.into_iter().flatten().map(|plan| &plan.target.name).chain(named).collect();
+                            plans.into_iter().flatten().map(|plan| plan.target.clone()).chain(named).collect();
                         read_set(store, tip, id, set, &targets).await?
                     }
                 };
@@ -208,7 +213,7 @@ async fn read_set(
     tip: &CommitId,
     id: &RolloutId,
     set: &SetId,
-    targets: &[&ObjectName],
+    targets: &[Target],
 ) -> Result<Result<Arc<Set>, String>, GitError> {
     let paths: Paths = store::paths(id);
     let dir = paths.set(set);
@@ -230,9 +235,8 @@ async fn read_set(
         }
     }
     let mut why = "no plan at hand names its target".to_owned();
-    for name in targets {
-        let target = Target { kind: TargetKind::Deployment, name: (*name).clone(), layout: Layout::default() };
-        match set::of_files(plain.clone(), &id.namespace, &target) {
+    for target in targets {
+        match set::of_files(plain.clone(), &id.namespace, target) {
             Ok(read) if read.id == *set => return Ok(Ok(Arc::new(read))),
             Ok(read) => return Ok(Err(format!("{dir} holds the set {}", read.id))),
             Err(found) => why = found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),

@@ -36,14 +36,25 @@ fn complete_service(object: &mut Value, number: u64) {
     }
 }
 
-/// Keeps what was allocated where an update leaves it out.
-pub(super) fn keep(kind: &str, object: &mut Value, live: &Value) {
+/// What only a Service with an address has.
+const ADDRESS: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
+
+/// Keeps what was allocated where an update leaves it out; a Service that becomes an alias loses its address, and one that is none
+/// any more gets one.
+pub(super) fn keep(kind: &str, object: &mut Value, live: &Value, number: u64) {
     match kind {
         "Service" => {
-            let (spec, live) = (&mut object["spec"], &live["spec"]);
-            if spec["type"] == "ExternalName" || live["type"] == "ExternalName" {
+            if object["spec"]["type"] == "ExternalName" {
+                if let Some(spec) = object["spec"].as_object_mut() {
+                    spec.retain(|field, _| !ADDRESS.contains(&field.as_str()));
+                }
                 return;
             }
+            if live["spec"]["type"] == "ExternalName" {
+                complete_service(object, number);
+                return;
+            }
+            let (spec, live) = (&mut object["spec"], &live["spec"]);
             if spec["clusterIP"].as_str().unwrap_or_default().is_empty() {
                 spec["clusterIP"] = live["clusterIP"].clone();
             }

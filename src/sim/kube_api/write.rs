@@ -152,7 +152,7 @@ impl World {
         let mut object = self.written(asked, how, operation, Some(live), sent)?;
         check_version(asked, &version, live)?;
         keep_identity(resource, &mut object, live);
-        kinds::keep(resource.kind, &mut object, live);
+        kinds::keep(resource.kind, &mut object, live, self.made);
         if resource.is(Trait::Generation) && asked.subresource != "status" {
             let more = i64::from(kinds::asks_for_more(resource.kind, &object, live));
             object["metadata"]["generation"] = (live["metadata"]["generation"].as_i64().unwrap_or(0) + more).into();

@@ -1,6 +1,7 @@
 //! How a copy of an object differs from the object: its name, one label, and the names of what it refers to.
 
 use super::{LayoutError, pod_labels};
+use crate::manifest::canonical::drop_allotted;
 use crate::manifest::desired::Set;
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Object, ObjectRef, items_mut, section};
@@ -14,6 +15,9 @@ const SELECTOR_LABELS: [&str; 3] = ["app", "name", "app.kubernetes.io/name"];
 /// The longest Service name and label value: RFC 1123 and the Kubernetes reference "Labels and Selectors".
 pub(super) const MAX_NAME: usize = 63;
 
+/// By which external-dns makes DNS records: with its copy's it would lead users past the split.
+const PUBLISHED: &str = "external-dns.";
+
 /// The label whose value tells the pods of a copy from those that the manifests ask for.
 pub(in crate::target) struct Mark {
     pub(in crate::target) key: String,
@@ -21,6 +25,15 @@ pub(in crate::target) struct Mark {
     pub(in crate::target) own: String,
     /// The copy's.
     pub(in crate::target) copy: String,
+}
+
+impl Mark {
+    /// Makes labels that are those of the manifests' pods those of the copy's.
+    pub(super) fn move_in(&self, labels: &mut Value) {
+        if labels[&self.key] == self.own.as_str() {
+            labels[&self.key] = self.copy.as_str().into();
+        }
+    }
 }
 
 /// The name of a copy.
@@ -116,26 +129,33 @@ pub(super) fn mark_back(deployment: &Object, mark: &Mark) -> Labels {
     labels
 }
 
-/// The Service's copy: reachable inside the cluster alone, whatever stable's type is, and without what the API server or
-/// a load balancer allocated for stable (requirement C-25).
+/// The Service's copy, for the pods with that label ([`inside`]).
 pub(in crate::target) fn service_copy(
     service: &Object,
     suffix: &'static str,
     key: &str,
     value: &str,
 ) -> Result<Object, LayoutError> {
+    let mut copy = inside(service, suffix)?;
+    section(copy.value_mut(), &["spec", "selector"]).insert(key.to_owned(), value.into());
+    Ok(copy)
+}
+
+/// A copy of a Service that is reachable inside the cluster alone, whatever stable's type is: without what the API server or
+/// a load balancer allocated for stable (requirement C-25), and without what would have a name published for it.
+pub(in crate::target) fn inside(service: &Object, suffix: &'static str) -> Result<Object, LayoutError> {
     let mut copy = copied(service, suffix)?;
-    let spec = section(copy.value_mut(), &["spec"]);
-    spec.retain(|field, value| match field.as_str() {
-        "clusterIP" => value == "None",
-        "clusterIPs" | "externalIPs" | "externalName" | "externalTrafficPolicy" | "healthCheckNodePort" => false,
-        field => !field.starts_with("loadBalancer") && field != "allocateLoadBalancerNodePorts",
+    if let Some(Value::Object(annotations)) = copy.value_mut().pointer_mut("/metadata/annotations") {
+        annotations.retain(|key, _| !key.starts_with(PUBLISHED));
+    }
+    let spec = &mut copy.value_mut()["spec"];
+    drop_allotted(spec);
+    let spec = section(spec, &[]);
+    spec.retain(|field, _| {
+        let outside = ["externalIPs", "externalName", "externalTrafficPolicy", "allocateLoadBalancerNodePorts"];
+        !field.starts_with("loadBalancer") && !outside.contains(&field.as_str())
     });
     spec.insert("type".to_owned(), "ClusterIP".into());
-    section(copy.value_mut(), &["spec", "selector"]).insert(key.to_owned(), value.into());
-    for port in items_mut(&mut copy.value_mut()["spec"], "ports").filter_map(Value::as_object_mut) {
-        port.shift_remove("nodePort");
-    }
     Ok(copy)
 }
 

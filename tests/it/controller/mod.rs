@@ -18,6 +18,7 @@ mod rights;
 mod routers;
 mod running;
 mod served;
+mod services;
 mod traffic;
 mod words;
 mod world;

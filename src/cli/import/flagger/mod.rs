@@ -209,7 +209,11 @@ impl<'a> Canary<'a> {
         let (kind, name) = (self.spec("targetRef/kind"), self.spec("targetRef/name"));
         self.draft.target = name.text().filter(|name| !name.is_empty()).unwrap_or(&self.document.name).to_owned();
         if kind.text() != Some("Deployment") {
-            let text = "targets other than a Deployment are not built yet; the rollout names a Deployment of that name";
+            let text = if kind.text() == Some("Service") {
+                "write target: {kind: Service, name: …} by hand, with the Service beside it; the rollout names a Deployment"
+            } else {
+                "targets other than a Deployment are not built yet; the rollout names a Deployment of that name"
+            };
             self.notes.say(&kind, Fate::NotBuilt, text);
         }
         self.draft.refers.push((Kind::Deployment, self.draft.target.clone(), "the workload"));

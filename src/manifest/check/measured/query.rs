@@ -2,7 +2,7 @@
 
 use super::limits;
 use crate::manifest::check::Case;
-use crate::manifest::desired::Router;
+use crate::manifest::desired::{Router, TargetKind};
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::measure::{Comparison, Labels, PrometheusQuery, Proxy};
 use crate::manifest::promql::{Query, Selector};
@@ -62,10 +62,19 @@ fn of_calls(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Option<Diagnostic> 
 
 /// What proxies count, where one stands before both versions and tells them apart.
 pub(super) fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagnostic> {
-    let own = "else measure in the application: prometheus with a query of your own and labels: {pod: pod}";
+    let own = match case.spec.target.kind {
+        TargetKind::Deployment => {
+            "else measure in the application: prometheus with a query of your own and labels: {pod: pod}"
+        }
+        TargetKind::Service => "else prometheus with a query of your own about the Service of the new version",
+    };
     let refused = |at: &str, what: &str, expected: &str| {
         vec![case.error(&format!("{pointer}{at}"), Code::RouterLimit, what, expected).help(own)]
     };
+    if case.spec.target.kind == TargetKind::Service && matches!(proxy, Proxy::Istio | Proxy::Linkerd) {
+        let what = "this proxy counts by workloads, and the target is a Service, which has none of its own";
+        return refused("/proxy", what, "proxy: contour or traefik");
+    }
     match case.spec.traffic.as_ref().map(|traffic| (&traffic.gateway_api, &traffic.istio, &traffic.nginx)) {
         Some((Some(_), _, _)) => Vec::new(),
         Some((_, Some(_), _)) if proxy == Proxy::Istio => Vec::new(),
@@ -85,6 +94,13 @@ fn telling(case: &Case<'_>, pointer: &str, labels: &Labels) -> Option<Diagnostic
     if labels.telling().next().is_none() {
         let what = "the namespace alone does not tell the candidate from stable";
         return Some(case.error(pointer, Code::CheckUseless, what, "pod, service or workload too"));
+    }
+    let of_pods = [("pod", &labels.pod), ("workload", &labels.workload)];
+    let of_pods =
+        of_pods.into_iter().find(|(_, label)| label.is_some() && case.spec.target.kind == TargetKind::Service);
+    if let Some((key, _)) = of_pods {
+        let what = "the target is a Service, and nobody knows what the pods behind it are called";
+        return Some(case.error(&format!("{pointer}/{key}"), Code::CheckUseless, what, "service alone"));
     }
     labels.service.as_ref()?;
     case.route().is_none().then(|| {

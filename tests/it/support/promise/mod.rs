@@ -167,7 +167,10 @@ impl Instant<'_> {
     /// is no exposure of anything new.
     fn candidate_is_stable(&self) -> bool {
         let recorded = self.posture().and_then(|p| p.stable.pods.as_ref());
-        recorded.is_some() && recorded.map(|p| p.as_str()) == self.live.candidate_label()
+        let alike = recorded.is_some() && recorded.map(|p| p.as_str()) == self.live.candidate_label();
+        // Where the target is a Service there are no pods to tell by.
+        let same = |p: &Posture| p.candidate.as_ref().is_some_and(|candidate| candidate.set == p.stable.set);
+        alike || self.live.candidate_label().is_none() && self.posture().is_some_and(same)
     }
 
     /// Whether the candidate Deployment is the one that the record knows.

@@ -1,0 +1,136 @@
+//! A Service as the target: it leads to other pods, then to another cluster's name, in steps; what it leads to is left alone.
+
+use super::app::App;
+use super::hands::applied_by_hand;
+use super::world::{Held, World, is_exposed};
+use crate::support::audit::Mark;
+use crate::support::cluster::{Bed, eventually};
+use serde_json::{Value, json};
+use tidegate::manifest::desired::Router;
+use tidegate::record::state::Rest;
+
+const ROLLOUT: &str = "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {name: web, namespace: NAMESPACE}\nspec:\n  \
+    manifests: [web.yaml]\n  target: {kind: Service, name: web}\n  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    \
+    settle: 0s\n    drain: 1s\n  phases:\n  - {name: tenth, before: {approval: pullRequest}, expose: {weight: 10}, soak: 1s}\n  \
+    - {name: half, expose: {weight: 50}, soak: 1s}\n  progressDeadline: 20s\n";
+
+/// The Service and its route.
+fn manifests(spec: &str) -> String {
+    let head = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: web}";
+    let rules = "rules: [{backendRefs: [{name: web, port: 80}]}]";
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: web}}\nspec: {spec}\n---\n{head}\n\
+         spec: {{parentRefs: [{{name: public}}], hostnames: [web.example.test], {rules}}}\n"
+    )
+}
+
+fn to(app: &str, more: &str) -> String {
+    manifests(&format!("{{selector: {{app: {app}}}, ports: [{{name: http, port: 80{more}}}]}}"))
+}
+
+fn alias(host: &str) -> String {
+    manifests(&format!("{{type: ExternalName, externalName: {host}, ports: [{{name: http, port: 80}}]}}"))
+}
+
+impl World {
+    async fn of_a_service(name: &str, version: &str) -> Self {
+        let mut world = Self::empty(Held::Shared(Bed::shared().await), name).await;
+        let id = format!("{}/web", world.space.name);
+        let (http_route, service) = ("web".parse().unwrap(), "web".parse().unwrap());
+        world.watch(&id, Some(Router::GatewayApi { http_route, service }));
+        let rollout = ROLLOUT.replace("NAMESPACE", &world.space.name);
+        world.commit(&[("it/web.rollout.yaml", &rollout), ("it/web.yaml", version)]);
+        world
+    }
+
+    async fn spec_of(&self, service: &str) -> Value {
+        self.get("Service", service).await.map_or(Value::Null, |service| service["spec"].clone())
+    }
+
+    /// Lets the open run go to its end; what its copy of the Service asks for, seen while a tenth of the requests go there.
+    async fn through(&mut self) -> Value {
+        self.approve("tenth").await;
+        self.until("tenth", is_exposed).await;
+        assert_eq!(self.weight().await, 10);
+        let copy = self.spec_of("web-canary").await;
+        self.until_steady(Rest::Succeeded).await;
+        let gone = async || self.get("Service", "web-canary").await.is_none().then_some(());
+        eventually("the end of the copy", gone).await;
+        copy
+    }
+
+    /// Writes of workloads, pods and autoscalers so far, by the controller.
+    async fn writes_of_workloads(&self) -> Vec<String> {
+        let requests = self.requests_since(Mark::START).await;
+        let workloads = ["deployments", "replicasets", "pods", "horizontalpodautoscalers"];
+        let writes = requests.iter().filter(|r| r.is_write() && workloads.contains(&r.resource.as_str()));
+        writes.map(|r| format!("{} {}/{}", r.verb, r.resource, r.name)).collect()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_25_c_26_a_service_leads_to_other_pods_in_steps_and_touches_none_of_them() {
+    let mut world = World::of_a_service("service", &to("blue", "")).await;
+    for app in ["blue", "green"] {
+        applied_by_hand(&world, &App::worker(app, 1)).await;
+    }
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    // What others say of the Service stays.
+    let owner = world.get("Deployment", "blue").await.unwrap()["metadata"]["uid"].clone();
+    let owner = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "blue", "uid": owner}]);
+    let patch = json!({"metadata": {"ownerReferences": owner}}).to_string();
+    world.kubectl(&["patch", "service", "web", "--type=merge", "-p", &patch], "").await;
+    let address = world.spec_of("web").await["clusterIP"].clone();
+
+    world.commit(&[("it/web.yaml", &to("green", ""))]);
+    let copy = world.through().await;
+    assert_eq!((&copy["selector"], &copy["type"]), (&json!({"app": "green"}), &json!("ClusterIP")));
+    let web = world.get("Service", "web").await.unwrap();
+    assert_eq!((&web["spec"]["selector"], &web["spec"]["clusterIP"]), (&json!({"app": "green"}), &address));
+    assert_eq!(web["metadata"]["ownerReferences"][0]["name"], "blue");
+
+    // Another type is another version; another port of the nodes is none.
+    let of_nodes = |port: &str| {
+        manifests(&format!("{{type: NodePort, selector: {{app: green}}, ports: [{{name: http, port: 80{port}}}]}}"))
+    };
+    world.commit(&[("it/web.yaml", &of_nodes(""))]);
+    assert_eq!(world.through().await["type"], "ClusterIP", "the copy is inside the cluster alone");
+    let run = world.record().unwrap().next_run;
+    let allotted = world.spec_of("web").await["ports"][0]["nodePort"].clone();
+    assert!(allotted.is_i64(), "{allotted}");
+    world.commit(&[("it/web.yaml", &of_nodes(&format!(", nodePort: {allotted}")))]);
+    let set = world.record().unwrap().promoted.unwrap().set;
+    world
+        .until("the direct change", |record| record.promoted.as_ref().is_some_and(|promoted| promoted.set != set))
+        .await;
+    assert_eq!(world.record().unwrap().next_run, run, "no run was started");
+    assert_eq!(world.writes_of_workloads().await, Vec::<String>::new());
+    world.settled(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_27_requests_go_from_one_cluster_to_the_other_in_steps() {
+    let mut world = World::of_a_service("clusters", &alias("lb.blue.example.net")).await;
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.commit(&[("it/web.yaml", &alias("lb.green.example.net"))]);
+    let copy = world.through().await;
+    assert_eq!((&copy["type"], &copy["externalName"]), (&json!("ExternalName"), &json!("lb.green.example.net")));
+    assert_eq!(world.spec_of("web").await["externalName"], "lb.green.example.net");
+
+    // From a name to pods, and back to a name.
+    applied_by_hand(&world, &App::worker("local", 1)).await;
+    world.commit(&[("it/web.yaml", &to("local", ""))]);
+    assert_eq!(world.through().await["selector"], json!({"app": "local"}));
+    let web = world.spec_of("web").await;
+    assert_eq!((&web["selector"], &web["externalName"]), (&json!({"app": "local"}), &Value::Null));
+    assert!(web["clusterIP"].is_string(), "{web}");
+    world.commit(&[("it/web.yaml", &alias("lb.red.example.net"))]);
+    world.through().await;
+    let web = world.spec_of("web").await;
+    assert_eq!((&web["externalName"], &web["selector"]), (&json!("lb.red.example.net"), &Value::Null));
+    assert_eq!(world.writes_of_workloads().await, Vec::<String>::new());
+    let checked = world.settled(&[]).await;
+    assert_eq!(checked.most_pods, 0);
+}
