@@ -14,6 +14,7 @@ pub mod events;
 pub mod failure;
 pub mod gap;
 pub mod lease;
+mod look;
 mod migrate;
 mod request;
 pub mod store;

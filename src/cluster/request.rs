@@ -8,6 +8,8 @@ use url::form_urlencoded::Serializer;
 
 /// The media type of server-side apply. JSON is YAML.
 const APPLY: &str = "application/apply-patch+yaml";
+/// The media type of what an object is called, without what it holds.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 /// The media type of RFC 6902.
 const JSON_PATCH: &str = "application/json-patch+json";
 
@@ -30,6 +32,13 @@ pub(super) fn item(object: &ObjectRef) -> String {
 /// Reads.
 pub(super) fn get(path: &str, query: &[(&str, &str)]) -> Request<Vec<u8>> {
     build(Method::GET, path, query, None)
+}
+
+/// Reads what an object is called and whose it is, and nothing that it holds.
+pub(super) fn metadata(path: &str) -> Request<Vec<u8>> {
+    let mut request = get(path, &[]);
+    request.headers_mut().insert(header::ACCEPT, header::HeaderValue::from_static(METADATA));
+    request
 }
 
 /// Creates.
@@ -96,5 +105,6 @@ mod tests {
         assert_eq!(request.headers()[header::CONTENT_TYPE], APPLY);
         assert_eq!(request.body(), b"{\"a\":1}");
         assert!(get("/p", &[]).body().is_empty());
+        assert_eq!(metadata("/p").headers().get_all(header::ACCEPT).iter().collect::<Vec<_>>(), [METADATA]);
     }
 }

@@ -6,6 +6,7 @@
 
 use super::ids::{PodsDigest, Revision};
 use super::object::{Kind, Object, items_mut};
+use super::reference::{self, Referent};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -239,18 +240,8 @@ pub fn drop_allotted(spec: &mut Value) {
 /// The names of the ConfigMaps that a pod template references, sorted.
 #[must_use]
 pub fn referenced_config_maps(template: &Value) -> Vec<String> {
-    let spec = &template["spec"];
-    let list = |value: &'_ Value| value.as_array().cloned().unwrap_or_default();
-    let volumes = list(&spec["volumes"]);
-    let mut names: Vec<Value> = volumes.iter().map(|v| v["configMap"]["name"].clone()).collect();
-    for volume in &volumes {
-        names.extend(list(&volume["projected"]["sources"]).iter().map(|s| s["configMap"]["name"].clone()));
-    }
-    for container in list(&spec["containers"]).iter().chain(&list(&spec["initContainers"])) {
-        names.extend(list(&container["env"]).iter().map(|e| e["valueFrom"]["configMapKeyRef"]["name"].clone()));
-        names.extend(list(&container["envFrom"]).iter().map(|e| e["configMapRef"]["name"].clone()));
-    }
-    let mut names: Vec<String> = names.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect();
+    let all = reference::references(template).into_iter().filter(|one| one.to == Referent::ConfigMap);
+    let mut names: Vec<String> = all.map(|one| one.name).collect();
     names.sort();
     names.dedup();
     names

@@ -26,6 +26,7 @@ pub mod oid;
 pub mod policy;
 pub mod promql;
 pub mod raw;
+pub mod reference;
 pub mod scaler;
 pub mod schema;
 pub mod set;

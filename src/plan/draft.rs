@@ -3,7 +3,7 @@
 use super::action::{Action, Ask, Class, Proposal};
 use super::context::{Context, Stable};
 use super::converge::{self, Converged, Drift, StableFirst};
-use super::evidence::Need;
+use super::evidence::{Lookup, Need};
 use super::input::{Desired, Input};
 use super::procedure::Roles;
 use super::report::{Reason, Wait};
@@ -56,6 +56,8 @@ pub struct RolloutPlan {
     pub waits: Vec<Wait>,
     /// The dry runs that it wants answered.
     pub needs: Vec<Need>,
+    /// What it wants looked up.
+    pub lookups: Vec<Lookup>,
     /// What its checks want to know.
     pub questions: Vec<Inquiry>,
     /// When it wants to be looked at again, if nothing happens before.
@@ -93,6 +95,8 @@ pub struct Draft<'a> {
     pub waits: Vec<Wait>,
     /// The dry runs that it wants answered.
     pub needs: Vec<Need>,
+    /// What it wants looked up.
+    pub lookups: Vec<Lookup>,
     /// What its checks want to know.
     pub questions: Vec<Inquiry>,
     wake_at: Option<Time>,
@@ -126,6 +130,7 @@ impl<'a> Draft<'a> {
             void: Vec::new(),
             waits: Vec::new(),
             needs: Vec::new(),
+            lookups: Vec::new(),
             questions: Vec::new(),
             wake_at: None,
             manager: input.me.instance.in_cluster(),
@@ -363,6 +368,7 @@ impl<'a> Draft<'a> {
             void: self.void,
             waits: self.waits,
             needs: self.needs,
+            lookups: self.lookups,
             questions: self.questions,
             wake_at,
         }
@@ -408,11 +414,12 @@ fn fallback_set<'b>(draft: &'b Draft<'_>) -> &'b SetId {
 }
 
 /// Reasons that are learned from what the API server, or a provider, answers.
-const ANSWERS: [Reason; 6] = [
+const ANSWERS: [Reason; 7] = [
     Reason::AdoptionDiffers,
     Reason::FieldConflict,
     Reason::Forbidden,
     Reason::CrdMissing,
+    Reason::ReferenceMissing,
     Reason::Inconclusive,
     Reason::Webhook,
 ];
@@ -468,6 +475,7 @@ fn lasting(reason: Reason) -> bool {
             | Reason::Brake
             | Reason::Concurrency
             | Reason::Refused
+            | Reason::ReferenceMissing
             | Reason::HeldBack
             | Reason::OnCandidate
     )

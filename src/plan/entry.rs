@@ -7,6 +7,7 @@ use super::back::{self, Superseding, Turn};
 use super::draft::Draft;
 use super::forward;
 use super::input::{Git, MayStart};
+use super::missing;
 use super::procedure::{Stage, Step};
 use super::report::{Reason, Wait};
 use crate::analysis::judge::{self, Known, Verdict};
@@ -35,6 +36,7 @@ pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step])
         let why = format!("{limit} runs are open, as many as the policy allows");
         waits.push(Wait::new(Reason::Concurrency, why));
     }
+    waits.extend(missing::missing(draft, plan, run));
     match dry_runs(draft, plan, run, steps) {
         Ok(missing) => waits.extend(missing),
         Err(why) => {

@@ -2,8 +2,9 @@
 
 use crate::analysis::reading::Readings;
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{ClusterName, RunId, SetId};
+use crate::manifest::ids::{ClusterName, Namespace, ObjectName, RunId, SetId};
 use crate::manifest::object::{Object, ObjectRef};
+use crate::manifest::reference::Referent;
 use crate::record::state::Time;
 use crate::target::live::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +40,39 @@ pub struct Need {
     pub object: Box<Object>,
 }
 
+/// A question to the API server: "is there something of that name?"
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lookup {
+    /// What.
+    pub to: Referent,
+    /// Where.
+    pub namespace: Namespace,
+    /// Its name.
+    pub name: ObjectName,
+}
+
+/// What a [`Lookup`] came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// It is there.
+    There,
+    /// It is not.
+    Absent,
+    /// We have no right to know.
+    Forbidden(String),
+    /// No answer.
+    Unknown(String),
+}
+
+/// An answer to a [`Lookup`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// What it came to.
+    pub presence: Presence,
+    /// When.
+    pub at: Time,
+}
+
 /// A run's change on main that could not be undone: others have changed the same lines since.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entangled {
@@ -59,6 +93,8 @@ pub struct Evidence {
     pub writes: BTreeMap<(ObjectRef, String), Answer>,
     /// The request to undo a run's change on main that could not be made.
     pub entangled: Option<Entangled>,
+    /// What was looked up by its name.
+    pub looked: BTreeMap<Lookup, Found>,
     /// What was said to the questions of checks.
     pub readings: Readings,
 }

@@ -54,6 +54,7 @@ pub fn hold(waits: Vec<Wait>) -> RolloutPlan {
         void: Vec::new(),
         waits,
         needs: Vec::new(),
+        lookups: Vec::new(),
         questions: Vec::new(),
         wake_at: None,
     }

@@ -3,6 +3,8 @@
 //!
 //! A tick never waits for any of it. An answer is kept with its exact question, by rollout, until that rollout is settled.
 
+mod look;
+
 use super::clock::Clock;
 use crate::analysis::judge::Inquiry;
 use crate::analysis::provider::{Provider, ask};
@@ -11,7 +13,7 @@ use crate::cluster::client::Cluster;
 use crate::manifest::ids::{ProviderName, RolloutId};
 use crate::manifest::object::{APPLIED, Object, ObjectRef};
 use crate::plan::action::{Action, Expects, Verb};
-use crate::plan::evidence::{Answer, Entangled, Evidence, Need, Question};
+use crate::plan::evidence::{Answer, Entangled, Evidence, Lookup, Need, Question};
 use crate::record::state::Time;
 use crate::report::metrics::outcome_label;
 use crate::target::live::{LiveState, Outcome};
@@ -72,6 +74,7 @@ struct Known {
     by_rollout: BTreeMap<RolloutId, Arc<Evidence>>,
     /// What is on its way.
     asked: BTreeSet<Question>,
+    looking: BTreeSet<(RolloutId, Lookup)>,
     measuring: BTreeMap<RolloutId, BTreeSet<Inquiry>>,
     /// What was applied in a dry run whose answer does not hold for good.
     again: BTreeMap<Question, (RolloutId, Need, Expects)>,

@@ -92,13 +92,15 @@ impl Table {
             Live::Seen(live) => live.objects.footprint(),
             Live::Away { .. } => Footprint::default(),
         };
-        let RolloutPlan { retreats, record, actions, proposals, void, waits, needs, questions, wake_at } = plan;
+        let RolloutPlan { retreats, record, actions, proposals, void, waits, needs, lookups, questions, wake_at } =
+            plan;
         let nothing = retreats.is_empty()
             && *record == RecordChange::Keep
             && actions.is_empty()
             && proposals.is_empty()
             && void.is_empty()
             && needs.is_empty()
+            && lookups.is_empty()
             && questions.is_empty();
         if *record == RecordChange::Keep {
             self.rejected.remove(id);

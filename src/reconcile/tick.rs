@@ -65,6 +65,7 @@ impl Term<'_> {
         let (mut plans, next) = self.plan(&view, &snapshot).await;
         for (id, Planned { input, plan }) in &plans {
             shell.evidence.measure(id, &plan.questions);
+            shell.evidence.look(id, &plan.lookups);
             if let Live::Seen(live) = &input.live {
                 shell.evidence.ask(id, &plan.needs, live);
             }

@@ -12,7 +12,7 @@ use crate::manifest::load::{Loaded, Rejected};
 use crate::manifest::policy::{Policy, Schedule};
 use crate::plan::action::{Action, Ask, Class, Verb};
 use crate::plan::draft::{RecordChange, RolloutPlan};
-use crate::plan::evidence::{Answer, Need};
+use crate::plan::evidence::{Answer, Found, Need};
 use crate::plan::input::{Desired, Git, Input, Live, MayStart, PolicyView, Recorded};
 use crate::plan::planner;
 use crate::record::state::{RolloutState, Time, Writer};
@@ -152,15 +152,19 @@ impl Scene<'_> {
     }
 }
 
-/// Plans, answers what the planner wants to know by server-side dry runs, and plans again.
+/// Plans, answers what the planner wants to know by server-side dry runs and looking up, and plans again.
 async fn decide(mut input: Input, sight: &Sight) -> RolloutPlan {
     let mut plan = planner::plan(&input);
     for _ in 0..ROUNDS {
         let Live::Seen(live) = input.live.clone() else { return plan };
         let open: Vec<Need> =
             plan.needs.iter().filter(|need| !input.evidence.dry_runs.contains_key(&need.question)).cloned().collect();
-        if open.is_empty() {
+        if open.is_empty() && plan.lookups.is_empty() {
             return plan;
+        }
+        for lookup in plan.lookups {
+            let presence = sight.cluster.look(&lookup).await;
+            Arc::make_mut(&mut input.evidence).looked.insert(lookup, Found { presence, at: input.now });
         }
         for need in open {
             let outcome = sight.cluster.dry_run(&need.object, &expected(&need, &live)).await;
@@ -199,7 +203,18 @@ fn rules(policy: Option<&Policy>) -> PolicyView {
 
 /// Puts a plan into words.
 pub(super) fn show(planned: &mut PlannedView, plan: &RolloutPlan) {
-    let RolloutPlan { retreats, record, actions, proposals, void, waits, needs: _, questions: _, wake_at: _ } = plan;
+    let RolloutPlan {
+        retreats,
+        record,
+        actions,
+        proposals,
+        void,
+        waits,
+        needs: _,
+        lookups: _,
+        questions: _,
+        wake_at: _,
+    } = plan;
     planned.actions.extend(retreats.iter().map(action));
     match record {
         RecordChange::Keep => {}

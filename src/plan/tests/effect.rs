@@ -2,7 +2,7 @@
 
 use super::super::action::{Action, Proposal};
 use super::super::draft::RecordChange;
-use super::super::evidence::Need;
+use super::super::evidence::{Lookup, Need};
 use crate::analysis::judge::Inquiry;
 
 /// One thing that a tick does to the outside.
@@ -10,6 +10,7 @@ use crate::analysis::judge::Inquiry;
 pub(super) enum Effect {
     /// Evidence is collected.
     Ask(Box<Need>),
+    Look(Lookup),
     Measure(Inquiry),
     /// A commit is pushed, if the record is still the one planned from.
     Record {

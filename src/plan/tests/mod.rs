@@ -14,6 +14,7 @@ mod late;
 mod manifests;
 mod primary;
 mod promise;
+mod references;
 mod scaled;
 mod service;
 mod words;

@@ -55,6 +55,8 @@ pub(super) struct World {
     /// Whether one ready pod has no endpoint yet.
     pub(super) lagging: bool,
     pub(super) metric: Metric,
+    /// What is there that nobody watches, `Secret tls`; an error if nobody may know.
+    pub(super) unwatched: Result<BTreeSet<String>, String>,
     /// What webhooks say that stand before steps.
     pub(super) webhook: Reading<Word>,
     pub(super) only_stable_stuck: bool,
@@ -175,6 +177,7 @@ impl World {
             gateway: Gateway::On,
             lagging: false,
             metric: Metric::Value(0.0),
+            unwatched: Ok(BTreeSet::new()),
             webhook: Reading::Said(Word::Good),
             only_stable_stuck: false,
             lost_to: None,
@@ -265,10 +268,12 @@ impl World {
     /// All that a plan does to the outside, in the order of the protocol.
     pub(super) fn effects(&self, plan: RolloutPlan) -> Vec<Effect> {
         let base = self.record.as_ref().map(|r| r.seq);
-        let RolloutPlan { retreats, record, actions, proposals, void, waits: _, needs, questions, wake_at: _ } = plan;
+        let RolloutPlan { retreats, record, actions, proposals, void, waits: _, needs, lookups, questions, wake_at: _ } =
+            plan;
         let (lowered, actions): (Vec<_>, Vec<_>) = actions.into_iter().partition(|a| a.class == Class::Retreat);
         assert!(retreats.iter().all(|a| a.class == Class::Retreat), "{retreats:?}");
         let mut effects: Vec<Effect> = needs.into_iter().map(|need| Effect::Ask(Box::new(need))).collect();
+        effects.extend(lookups.into_iter().map(Effect::Look));
         effects.extend(questions.into_iter().map(Effect::Measure));
         effects.extend(retreats.into_iter().chain(lowered).map(|a| Effect::Act(Box::new(a))));
         if self.git != Git::Fresh {
@@ -294,6 +299,10 @@ impl World {
             Effect::Ask(need) => {
                 let outcome = self.dry_run(&need.object);
                 self.evidence.dry_runs.insert(need.question.clone(), Answer { outcome, at: self.now });
+                true
+            }
+            Effect::Look(lookup) => {
+                self.look(lookup);
                 true
             }
             Effect::Measure(question) => {

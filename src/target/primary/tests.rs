@@ -166,3 +166,21 @@ fn a_service_lags_while_it_leads_to_pods_that_it_does_not_ask_for() {
     assert_eq!(found(&["nobody-knows"]), None);
     assert_eq!(found(&[]), None);
 }
+
+#[test]
+fn c_28_copies_of_a_service_have_its_ports_and_no_other_in_their_order() {
+    let container = |name: &str, port: u16| json!({"name": name, "image": "a:1", "ports": [{"containerPort": port}]});
+    let mut target = deployment("web:1");
+    target.value_mut()["spec"]["template"]["spec"]["containers"] =
+        json!([container("web", 8080), container("istio-proxy", 15_001), container("sidecar", 8080)]);
+    let ports = json!([{"name": "metrics", "port": 9090, "targetPort": 8080}, {"name": "http", "port": 80}]);
+    let apex = object(Kind::Service, "web", json!({"spec": {"selector": {"app": "web"}, "ports": ports}}));
+    let set = set([target, apex, route()]);
+    let copies = resting(&set);
+    for name in ["web", "web-primary", "web-canary"] {
+        assert_eq!(copies[&reference(Kind::Service, name)].object.at("/spec/ports"), Some(&ports), "{name}");
+    }
+    let made = layout::candidate(&set, &set, &plan(Some(gateway())), &pods()).unwrap();
+    assert_eq!(made[&reference(Kind::Service, "web-canary")].at("/spec/ports"), Some(&ports));
+    assert_eq!(resting(&set), copies, "made again it is the same");
+}

@@ -1,12 +1,13 @@
 //! The layout `primary`: what runs without a rollout is taken over, a version goes through the target, and the target is what is
 //! left when the rollout is gone.
 
-use super::app::{App, GATED};
+use super::app::{App, GATED, ungated};
 use super::hands::applied_by_hand;
 use super::served::Served;
 use super::world::{World, is_steady};
 use crate::support::cluster::eventually;
 use serde_json::{Value, json};
+use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
 
 /// Image and pods of a Deployment, as its spec says.
@@ -73,4 +74,46 @@ async fn c_1_c_7_c_17_c_26_c_30_c_35_stable_is_a_copy_as_long_as_the_rollout_exi
 
 async fn config_uid(world: &World) -> Value {
     world.get("ConfigMap", "web").await.unwrap()["metadata"]["uid"].clone()
+}
+
+/// The manifests of a version whose number of pods is an autoscaler's word.
+fn scaled(version: u8, least: u32) -> String {
+    let app = App::new("web", version).text().replace("  replicas: 2\n", "");
+    format!(
+        "{app}---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: web}}\nspec:\n  \
+         scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}\n  minReplicas: {least}\n  maxReplicas: 6\n"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_17_c_18_c_31_the_copy_has_an_autoscaler_of_its_own_that_follows_a_promotion_alone() {
+    let mut world = World::new("scaled", &format!("    layout: primary\n{}", ungated())).await;
+    world.commit(&[("it/web.yaml", &scaled(1, 2))]);
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    let scaler = async |name: &str| {
+        let spec = world.get("HorizontalPodAutoscaler", name).await.unwrap()["spec"].clone();
+        (spec["scaleTargetRef"]["name"].clone(), spec["minReplicas"].clone())
+    };
+    let pods = async |name: &str| runs(&world, name).await.unwrap().1;
+    assert_eq!(scaler("web-primary").await, (json!("web-primary"), json!(2)));
+    assert_eq!(pods("web-primary").await, json!(2));
+    eventually("the target without pods", async || (runs(&world, "web").await?.1 == json!(0)).then_some(())).await;
+
+    world.commit(&[("it/web.yaml", &scaled(1, 3))]);
+    let told = world.until_condition(Reason::HeldBack).await;
+    assert!(told.contains("HorizontalPodAutoscaler") && told.contains("next promotion"), "{told}");
+    assert_eq!((scaler("web").await.1, scaler("web-primary").await.1), (json!(2), json!(2)));
+
+    world.commit(&[("it/web.yaml", &scaled(2, 3))]);
+    world.until_on("half").await;
+    assert_eq!((scaler("web").await.1, scaler("web-primary").await.1), (json!(3), json!(2)));
+    assert_eq!(pods("web").await, json!(3));
+    world.until_steady(Rest::Succeeded).await;
+    assert_eq!(scaler("web-primary").await, (json!("web-primary"), json!(3)));
+    eventually("its end", async || (runs(&world, "web").await? == ("2".to_owned(), json!(0))).then_some(())).await;
+    // The number is the autoscaler's from then on, and stays so.
+    eventually("the autoscaler's pods", async || (pods("web-primary").await == json!(3)).then_some(())).await;
+    world.settled(&[]).await;
+    assert_eq!(runs(&world, "web-primary").await, Some(("2".to_owned(), json!(3))));
 }

@@ -7,6 +7,7 @@ use crate::support::cluster::{Bed, eventually};
 use crate::support::rights::{Audited, Right};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use std::collections::BTreeSet;
+use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
 
 /// An object of each kind that may stand in a set, which nothing leads to.
@@ -63,6 +64,14 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     let accounts = world.space.api::<ServiceAccount>();
     eventually("the old ones are gone", async || accounts.get_opt("old").await.unwrap().is_none().then_some(())).await;
     world.settled(&[]).await;
+    // What pods need and nobody has is looked up.
+    world.start();
+    let image = "image: \"example.test/web:3\"}]}";
+    let needs = "image: \"example.test/web:3\", envFrom: [{secretRef: {name: absent}}]}], \
+                 volumes: [{name: data, persistentVolumeClaim: {claimName: absent}}]}";
+    world.commit(&[("it/web.yaml", &set(3, "new").replace(image, needs))]);
+    world.until_condition(Reason::ReferenceMissing).await;
+    world.settled(&[Reason::ReferenceMissing]).await;
 
     let audited = world.space.audited(&world.bed).await;
     let told = "unused: granted, and not used; beyond: asked for, and not granted; refused: though it was granted";
@@ -82,7 +91,7 @@ async fn it_is_noticed(world: &World) {
         name: String::new(),
         verb: verb.to_owned(),
     };
-    for more in [further("get", "secrets", &world.space.name), further("update", "services", &world.space.name)] {
+    for more in [further("list", "secrets", &world.space.name), further("update", "services", &world.space.name)] {
         let granted = granted.iter().chain([&more]).cloned().collect();
         let found = Audited::new(&granted, &requests);
         assert_eq!((found.unused, found.beyond), (BTreeSet::from([more.to_string()]), BTreeSet::new()));

@@ -380,6 +380,7 @@ impl World {
         let (group, version) = match kind {
             "Deployment" => ("apps", "v1"),
             "HTTPRoute" => ("gateway.networking.k8s.io", "v1"),
+            "HorizontalPodAutoscaler" => ("autoscaling", "v2"),
             _ => ("", "v1"),
         };
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));

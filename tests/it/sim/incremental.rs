@@ -175,13 +175,15 @@ fn hand(stage: &Stage, name: &str, how: u8) {
 }
 
 fn is_for_nothing(plan: &RolloutPlan) -> bool {
-    let RolloutPlan { retreats, record, actions, proposals, void, waits: _, needs, questions, wake_at: _ } = plan;
+    let RolloutPlan { retreats, record, actions, proposals, void, waits: _, needs, lookups, questions, wake_at: _ } =
+        plan;
     retreats.is_empty()
         && *record == RecordChange::Keep
         && actions.is_empty()
         && proposals.is_empty()
         && void.is_empty()
         && needs.is_empty()
+        && lookups.is_empty()
         && questions.is_empty()
 }
 

@@ -1,0 +1,50 @@
+//! Looking up by name what is not watched: whether it is there, and nothing else of it.
+
+use super::client::Cluster;
+use super::request;
+use crate::plan::evidence::{Lookup, Presence};
+
+impl Cluster {
+    /// Whether an object is there. Of it only the metadata is asked for: what a Secret holds does not leave the API server.
+    pub async fn look(&self, lookup: &Lookup) -> Presence {
+        let Lookup { to, namespace, name } = lookup;
+        let path = format!("{}/{name}", request::under("v1", namespace, to.plural()));
+        match self.call(request::metadata(&path)).await {
+            Ok(_) => Presence::There,
+            Err(failure) if failure.is_absent(to.plural()) => Presence::Absent,
+            Err(failure) if failure.code() == Some(403) => Presence::Forbidden(failure.to_string()),
+            Err(failure) => Presence::Unknown(failure.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Fake;
+    use super::*;
+    use crate::manifest::reference::Referent;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn c_7_what_is_looked_up_is_there_or_not_or_nobody_says() {
+        let refusal = |code: u16, reason: &str| {
+            (
+                code,
+                json!({"code": code, "reason": reason, "message": "m", "details": {"kind": "secrets", "name": "tls"}}),
+            )
+        };
+        let fake = Fake::answering([
+            (200, json!({"kind": "PartialObjectMetadata", "metadata": {"name": "tls"}})),
+            refusal(404, "NotFound"),
+            refusal(403, "Forbidden"),
+            refusal(503, "ServiceUnavailable"),
+        ]);
+        let cluster = fake.cluster().await;
+        let lookup = Lookup { to: Referent::Secret, namespace: "shop".parse().unwrap(), name: "tls".parse().unwrap() };
+        assert_eq!(cluster.look(&lookup).await, Presence::There);
+        assert_eq!(cluster.look(&lookup).await, Presence::Absent);
+        assert!(matches!(cluster.look(&lookup).await, Presence::Forbidden(_)));
+        assert!(matches!(cluster.look(&lookup).await, Presence::Unknown(_)));
+        assert!(fake.asked().iter().all(|asked| asked.line == "GET /api/v1/namespaces/shop/secrets/tls"));
+    }
+}

@@ -1,0 +1,191 @@
+//! What a pod template refers to by name.
+
+use super::desired::Set;
+use super::files::RepoPath;
+use super::object::{Kind, ObjectRef, at};
+use super::set;
+use serde_json::Value;
+use std::fmt;
+
+/// What can be referred to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Referent {
+    /// A ConfigMap.
+    ConfigMap,
+    /// A Secret.
+    Secret,
+    /// A ServiceAccount.
+    ServiceAccount,
+    /// A PersistentVolumeClaim.
+    PersistentVolumeClaim,
+}
+
+impl Referent {
+    /// The resource's name in request paths; all are of the core group.
+    #[must_use]
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "configmaps",
+            Self::Secret => "secrets",
+            Self::ServiceAccount => "serviceaccounts",
+            Self::PersistentVolumeClaim => "persistentvolumeclaims",
+        }
+    }
+
+    /// The same as a kind that may stand among manifests, and is watched; none for what is looked up by its name.
+    #[must_use]
+    pub fn kind(self) -> Option<Kind> {
+        match self {
+            Self::ConfigMap => Some(Kind::ConfigMap),
+            Self::ServiceAccount => Some(Kind::ServiceAccount),
+            Self::Secret | Self::PersistentVolumeClaim => None,
+        }
+    }
+}
+
+impl fmt::Display for Referent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ConfigMap => "ConfigMap",
+            Self::Secret => "Secret",
+            Self::ServiceAccount => "ServiceAccount",
+            Self::PersistentVolumeClaim => "PersistentVolumeClaim",
+        })
+    }
+}
+
+/// Whether pods start without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// They do not.
+    Required,
+    /// They do: `optional: true`.
+    Optional,
+}
+
+/// A reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// To what.
+    pub to: Referent,
+    /// Of which name.
+    pub name: String,
+    /// Where in the template the name stands, as a JSON pointer.
+    pub pointer: String,
+    /// Whether pods start without it.
+    pub need: Need,
+}
+
+/// In an item of a list: where the reference is, its field with the name, what it is to.
+type Source = (&'static str, &'static str, Referent);
+
+const VOLUME: &[Source] = &[
+    ("/configMap", "name", Referent::ConfigMap),
+    ("/secret", "secretName", Referent::Secret),
+    ("/persistentVolumeClaim", "claimName", Referent::PersistentVolumeClaim),
+];
+const PROJECTED: &[Source] = &[("/configMap", "name", Referent::ConfigMap), ("/secret", "name", Referent::Secret)];
+const ENV: &[Source] = &[
+    ("/valueFrom/configMapKeyRef", "name", Referent::ConfigMap),
+    ("/valueFrom/secretKeyRef", "name", Referent::Secret),
+];
+const ENV_FROM: &[Source] = &[("/configMapRef", "name", Referent::ConfigMap), ("/secretRef", "name", Referent::Secret)];
+
+/// All references of a pod template that its pods read from. Pull secrets are none: where one is missing the kubelet goes on
+/// without it, and an image that cannot be pulled is told by the pod.
+#[must_use]
+pub fn references(template: &Value) -> Vec<Reference> {
+    let mut found = Vec::new();
+    let length = |pointer: &str| at(template, pointer).and_then(Value::as_array).map_or(0, Vec::len);
+    each(template, "/spec/volumes", VOLUME, &mut found);
+    for i in 0..length("/spec/volumes") {
+        each(template, &format!("/spec/volumes/{i}/projected/sources"), PROJECTED, &mut found);
+    }
+    for containers in ["/spec/initContainers", "/spec/containers"] {
+        for i in 0..length(containers) {
+            each(template, &format!("{containers}/{i}/env"), ENV, &mut found);
+            each(template, &format!("{containers}/{i}/envFrom"), ENV_FROM, &mut found);
+        }
+    }
+    let account = ["/spec/serviceAccountName", "/spec/serviceAccount"];
+    let account = account.into_iter().find_map(|pointer| Some((pointer, at(template, pointer)?.as_str()?)));
+    found.extend(account.filter(|(_, name)| !name.is_empty()).map(|(pointer, name)| Reference {
+        to: Referent::ServiceAccount,
+        name: name.to_owned(),
+        pointer: pointer.to_owned(),
+        need: Need::Required,
+    }));
+    found
+}
+
+/// The references in the items of the list at `place`.
+fn each(template: &Value, place: &str, sources: &[Source], found: &mut Vec<Reference>) {
+    let items = at(template, place).and_then(Value::as_array).into_iter().flatten();
+    for (i, item) in items.enumerate() {
+        for (inside, field, to) in sources {
+            let Some(source) = at(item, inside) else { continue };
+            let Some(name) = source.get(field).and_then(Value::as_str) else { continue };
+            let need = if source.get("optional") == Some(&Value::Bool(true)) { Need::Optional } else { Need::Required };
+            let pointer = format!("{place}/{i}{inside}/{field}");
+            found.push(Reference { to: *to, name: name.to_owned(), pointer, need });
+        }
+    }
+}
+
+/// Where an object of a set says something, such as `teams/shop/podinfo.yaml:31`; `base` is the directory of the rollout's file. It
+/// reads the files again: for the few that are told to people.
+#[must_use]
+pub fn place(set: &Set, base: Option<&RepoPath>, object: &ObjectRef, pointer: &str) -> Option<String> {
+    let (items, _) = set::read(&set.files, base, &object.namespace);
+    let item = items.get(object)?;
+    Some(format!("{}:{}", item.source.path(), item.node.locate(pointer).line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn c_7_all_that_pods_read_from_is_found_with_its_place() {
+        let template = json!({"spec": {
+            "serviceAccountName": "runner",
+            "imagePullSecrets": [{"name": "registry"}],
+            "volumes": [
+                {"name": "a", "configMap": {"name": "files"}},
+                {"name": "b", "secret": {"secretName": "tls", "optional": true}},
+                {"name": "c", "persistentVolumeClaim": {"claimName": "data"}},
+                {"name": "d", "projected": {"sources": [{"secret": {"name": "token"}}, {"configMap": {"name": "more", "optional": false}}]}},
+                {"name": "e", "emptyDir": {}},
+            ],
+            "initContainers": [{"envFrom": [{"secretRef": {"name": "early"}}]}],
+            "containers": [{"env": [
+                {"name": "A", "value": "plain"},
+                {"name": "B", "valueFrom": {"configMapKeyRef": {"name": "files", "key": "k", "optional": true}}},
+                {"name": "C", "valueFrom": {"secretKeyRef": {"name": "tls", "key": "k"}}},
+            ]}],
+        }});
+        let shown: Vec<String> = references(&template)
+            .into_iter()
+            .map(|reference| {
+                assert_eq!(template.pointer(&reference.pointer), Some(&json!(reference.name)));
+                format!("{} {} {:?}", reference.to, reference.name, reference.need)
+            })
+            .collect();
+        let expected = [
+            "ConfigMap files Required",
+            "Secret tls Optional",
+            "PersistentVolumeClaim data Required",
+            "Secret token Required",
+            "ConfigMap more Required",
+            "Secret early Required",
+            "ConfigMap files Optional",
+            "Secret tls Required",
+            "ServiceAccount runner Required",
+        ];
+        assert_eq!(shown, expected);
+        for nothing in [json!(null), json!({"spec": {"containers": "x", "volumes": [3], "serviceAccountName": ""}})] {
+            assert_eq!(references(&nothing), []);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What the pods of a new version cannot do without, and nobody has: such a run would make a candidate that never starts, and end at
+//! its deadline. It waits before anything is made instead, and goes on by itself (requirement C-7).
+
+use super::draft::Draft;
+use super::evidence::{Found, Lookup, Presence};
+use super::report::{Reason, Wait};
+use crate::manifest::desired::{Plan, Set};
+use crate::manifest::object::{Kind, Object};
+use crate::manifest::reference::{self, Need, Reference};
+use crate::record::state::Run;
+use crate::record::text::plain;
+use chrono::TimeDelta;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// For how long an answer holds that something is not there.
+const AGAIN: TimeDelta = TimeDelta::seconds(10);
+
+/// What the run waits on for what its pods refer to.
+pub fn missing(draft: &mut Draft<'_>, plan: &Plan, run: &Run) -> Vec<Wait> {
+    let Some(set) = draft.input.sets.get(&run.to).cloned() else { return Vec::new() };
+    let Some(target) = set.get(Kind::Deployment, &plan.target.name) else { return Vec::new() };
+    let all = reference::references(target.at("/spec/template").unwrap_or(&Value::Null));
+    let mut names = BTreeSet::new();
+    let required = all.into_iter().filter(|one| one.need == Need::Required);
+    let once: Vec<Reference> = required.filter(|one| names.insert((one.to, one.name.clone()))).collect();
+    let (mut told, mut asked) = (BTreeMap::<Reason, Vec<String>>::new(), 0);
+    for one in once {
+        let seen = match one.to.kind() {
+            Some(kind) => watched(draft, plan, &set, kind, &one),
+            None => looked_up(draft, run, &one),
+        };
+        let (reason, why) = match seen {
+            Seen::There => continue,
+            Seen::Asked => {
+                asked += 1;
+                continue;
+            }
+            Seen::Lacking(reason, why) => (reason, why),
+        };
+        let path = draft.wanted().map_or(&draft.state.source.path, |rollout| &rollout.path);
+        let pointer = format!("/spec/template{}", one.pointer);
+        let place = reference::place(&set, path.parent().as_ref(), target.reference(), &pointer);
+        let place = place.map(|place| format!(" ({place})")).unwrap_or_default();
+        let text = format!("{} {}, which the pods need{place}, {why}", one.to, one.name);
+        told.entry(reason).or_default().push(text);
+    }
+    if asked > 0 {
+        // Only once all is known: what is shown would change with each answer.
+        let why = format!("{asked} objects that the pods need are being looked up");
+        return vec![Wait::new(Reason::Evidence, why)];
+    }
+    told.into_iter().map(|(reason, all)| Wait::new(reason, all.join("; "))).collect()
+}
+
+/// What is known of something that pods refer to.
+enum Seen {
+    There,
+    Asked,
+    Lacking(Reason, String),
+}
+
+const NOWHERE: &str = "is neither among the manifests nor in the cluster";
+
+/// Whether something of a watched kind is there. A name that nothing can have is for the API server to refuse.
+fn watched(draft: &Draft<'_>, plan: &Plan, set: &Set, kind: Kind, one: &Reference) -> Seen {
+    let context = draft.context(plan, None, None);
+    let Ok(name) = one.name.parse() else { return Seen::There };
+    if set.get(kind, &name).is_some() {
+        return Seen::There;
+    }
+    let why = match context.live.find(kind, context.namespace(), &name) {
+        // It came with the manifests, and goes as they do.
+        Some(live) if context.is_ours(live) && of_manifests(draft, live) => {
+            "is no longer among the manifests: the promotion would remove it"
+        }
+        Some(_) => return Seen::There,
+        None => NOWHERE,
+    };
+    Seen::Lacking(Reason::ReferenceMissing, why.to_owned())
+}
+
+/// Whether a live object is one that the promoted manifests have.
+fn of_manifests(draft: &Draft<'_>, live: &Object) -> bool {
+    let promoted = draft.state.promoted.as_ref().and_then(|promoted| draft.input.sets.get(&promoted.set));
+    promoted.is_some_and(|set| set.objects.contains_key(live.reference()))
+}
+
+/// Whether something is there that has to be looked up. What is not known, or may have come since, is asked.
+fn looked_up(draft: &mut Draft<'_>, run: &Run, one: &Reference) -> Seen {
+    let Ok(name) = one.name.parse() else { return Seen::There };
+    let lookup = Lookup { to: one.to, namespace: draft.input.id.namespace.clone(), name };
+    let found = draft.input.evidence.looked.get(&lookup).filter(|found| found.at >= run.started).cloned();
+    let Some(Found { presence, at }) = found else {
+        draft.lookups.push(lookup);
+        return Seen::Asked;
+    };
+    let seen = match presence {
+        Presence::There => return Seen::There,
+        Presence::Absent => Seen::Lacking(Reason::ReferenceMissing, NOWHERE.to_owned()),
+        Presence::Forbidden(why) => Seen::Lacking(Reason::Forbidden, format!("cannot be looked up: {}", plain(&why))),
+        Presence::Unknown(why) => Seen::Lacking(Reason::Retrying, format!("could not be looked up: {}", plain(&why))),
+    };
+    if draft.now() >= at + AGAIN {
+        draft.lookups.push(lookup);
+    } else {
+        draft.wake(at + AGAIN);
+    }
+    seen
+}

@@ -1,0 +1,153 @@
+//! What the pods of a version refer to: what nobody has holds a run before anything is made (requirement C-7).
+
+use super::super::evidence::{Found, Lookup, Presence};
+use super::manifests::{PLAIN, QUICK, object, set, set_with};
+use super::world::World;
+use crate::manifest::desired::Set;
+use crate::manifest::object::Kind;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl World {
+    /// What the API server says of something that is not watched.
+    pub(super) fn look(&mut self, lookup: &Lookup) {
+        let name = format!("{} {}", lookup.to, lookup.name);
+        let presence = match &self.unwatched {
+            Ok(there) if there.contains(&name) => Presence::There,
+            Ok(_) => Presence::Absent,
+            Err(why) => Presence::Forbidden(why.clone()),
+        };
+        self.evidence.looked.insert(lookup.clone(), Found { presence, at: self.now });
+    }
+
+    /// Steady at version 1; main wants another.
+    fn wanting(plan: &str, set: Arc<Set>) -> Self {
+        let mut world = Self::new(plan, "1");
+        world.settle();
+        world.want(plan, set);
+        world.settle();
+        world
+    }
+
+    fn told(&self) -> String {
+        let record = self.record();
+        let told: Vec<_> = record.conditions.iter().map(|c| format!("{}: {}", c.reason, c.message)).collect();
+        told.join("; ")
+    }
+}
+
+/// Version 2, whose pods also read from that.
+fn reading(from: &Value) -> Arc<Set> {
+    let from = from.clone();
+    set_with("2", |all| {
+        let sources = &mut all[1]["spec"]["template"]["spec"]["containers"][0]["envFrom"];
+        sources.as_array_mut().unwrap().push(from);
+    })
+}
+
+fn mounting(volume: &Value) -> Arc<Set> {
+    let volume = volume.clone();
+    set_with("2", |all| all[1]["spec"]["template"]["spec"]["volumes"] = json!([volume]))
+}
+
+#[test]
+fn c_7_a_config_map_that_nobody_has_holds_the_run_until_it_is_there() {
+    let mut world = World::wanting(QUICK, reading(&json!({"configMapRef": {"name": "extra"}})));
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["ReferenceMissing"]));
+    let expected =
+        "ReferenceMissing: ConfigMap extra, which the pods need, is neither among the manifests nor in the cluster";
+    assert_eq!(world.told(), expected);
+    assert!(world.get(Kind::Deployment, "podinfo-canary").is_none() && world.owned() == 4, "nothing is made");
+    world.pass(3_600);
+    assert_eq!(world.waits(), ["ReferenceMissing"], "no deadline judges it");
+    world.exists_value(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}}));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.weight(), world.told().as_str()), ("Progressing(tenth)", 10, ""));
+}
+
+#[test]
+fn c_7_what_is_optional_or_among_the_manifests_holds_nothing() {
+    let optional = json!({"configMapRef": {"name": "extra", "optional": true}});
+    assert_eq!(World::wanting(QUICK, reading(&optional)).phase(), "Progressing(tenth)");
+    let secret = json!({"secretRef": {"name": "extra", "optional": true}});
+    assert_eq!(World::wanting(QUICK, reading(&secret)).phase(), "Progressing(tenth)");
+    let brought = set_with("2", |all| {
+        all[1]["spec"]["template"]["spec"]["containers"][0]["envFrom"][0]["configMapRef"]["name"] = "extra".into();
+        all.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}, "data": {"a": "b"}}));
+    });
+    assert_eq!(World::wanting(QUICK, brought).phase(), "Progressing(tenth)");
+}
+
+#[test]
+fn c_7_a_config_map_that_leaves_the_manifests_while_pods_need_it_is_missing() {
+    let mut world = World::wanting(QUICK, set_with("2", |all| drop(all.remove(0))));
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["ReferenceMissing"]));
+    assert!(
+        world.told().ends_with("is no longer among the manifests: the promotion would remove it"),
+        "{}",
+        world.told()
+    );
+    world.want(QUICK, set("2"));
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+#[test]
+fn c_7_secrets_and_claims_are_looked_up_by_name_until_they_are_there() {
+    let secret = reading(&json!({"secretRef": {"name": "tls"}}));
+    let claim = mounting(&json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}}));
+    for (set, name) in [(secret, "Secret tls"), (claim, "PersistentVolumeClaim data")] {
+        for plan in [QUICK, PLAIN] {
+            let mut world = World::wanting(plan, set.clone());
+            let waits = world.waits();
+            assert!(world.phase() == "Waiting" && waits.contains(&"ReferenceMissing"), "{waits:?}");
+            assert!(world.told().contains(&format!("{name}, which the pods need, is neither")), "{}", world.told());
+            let seq = world.record().seq;
+            for _ in 0..5 {
+                world.pass(11);
+            }
+            assert_eq!(world.record().seq, seq, "looking again is no news");
+            world.unwatched = Ok([name.to_owned()].into());
+            world.settle();
+            assert!(world.waits().contains(&"ReferenceMissing"), "it is looked at again only after a while");
+            world.pass(11);
+            assert!(!world.waits().contains(&"ReferenceMissing"), "{}", world.told());
+        }
+    }
+}
+
+#[test]
+fn c_7_who_may_not_look_says_so_and_nothing_breaks() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.unwatched = Err("secrets \"tls\" is forbidden".to_owned());
+    world.want(QUICK, reading(&json!({"secretRef": {"name": "tls"}})));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Forbidden"]));
+    assert!(world.told().contains("cannot be looked up: secrets \"tls\" is forbidden"), "{}", world.told());
+    world.unwatched = Ok(BTreeSet::from(["Secret tls".to_owned()]));
+    world.pass(11);
+    assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+#[test]
+fn c_7_an_answer_from_before_the_run_is_none() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    let tls = reading(&json!({"secretRef": {"name": "tls"}}));
+    world.unwatched = Ok(BTreeSet::from(["Secret tls".to_owned()]));
+    world.look(&Lookup {
+        to: crate::manifest::reference::Referent::Secret,
+        namespace: object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}))
+            .reference()
+            .namespace
+            .clone(),
+        name: "tls".parse().unwrap(),
+    });
+    world.unwatched = Ok(BTreeSet::new());
+    world.now += chrono::TimeDelta::seconds(60);
+    world.want(QUICK, tls);
+    world.settle();
+    assert_eq!(world.waits(), ["ReferenceMissing"]);
+}

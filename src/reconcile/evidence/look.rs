@@ -1,0 +1,31 @@
+//! Looking up what pods refer to and nobody watches: each in a task of its own, as dry runs.
+
+use super::Collector;
+use crate::manifest::ids::RolloutId;
+use crate::plan::evidence::{Found, Lookup};
+use std::sync::Arc;
+
+impl Collector {
+    /// Looks up what a rollout wants to know, unless that is under way already.
+    pub fn look(&self, rollout: &RolloutId, lookups: &[Lookup]) {
+        for lookup in lookups {
+            let asked = (rollout.clone(), lookup.clone());
+            if !self.known().looking.insert(asked.clone()) {
+                continue;
+            }
+            let (cluster, clock, shared) = (self.cluster.clone(), self.clock.clone(), Arc::clone(&self.shared));
+            self.spawn(async move {
+                let _turn = shared.turns.acquire().await;
+                let presence = cluster.look(&asked.1).await;
+                tracing::debug!(rollout = %asked.0, ?presence, "looked up");
+                let found = Found { presence, at: clock.now() };
+                let mut known = shared.known();
+                known.looking.remove(&asked);
+                known.tell([asked.0.clone()].into());
+                known.of(&asked.0).looked.insert(asked.1, found);
+                drop(known);
+                shared.woken.notify_one();
+            });
+        }
+    }
+}
