@@ -117,6 +117,19 @@ impl Query {
             Part::Selector(selector) => text + &selector.narrowed(matchers),
         })
     }
+
+    /// The text of the same query without the matchers whose value holds this text; none if one of its selectors has none.
+    #[must_use]
+    pub fn without(&self, value: &str) -> Option<String> {
+        let parts = self.0.iter().map(|part| match part {
+            Part::Words(_) => Some(part.clone()),
+            Part::Selector(Selector { name, matchers }) => {
+                let kept: Vec<Written> = matchers.iter().filter(|m| !m.value.contains(value)).cloned().collect();
+                (kept.len() < matchers.len()).then(|| Part::Selector(Selector { name: name.clone(), matchers: kept }))
+            }
+        });
+        Some(Self(parts.collect::<Option<_>>()?).narrowed(&[]))
+    }
 }
 
 impl Selector {

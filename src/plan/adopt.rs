@@ -5,13 +5,14 @@ use super::converge;
 use super::evidence::{Need, Question};
 use super::report::{Reason, Wait};
 use crate::manifest::canonical::canonical;
-use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef};
+use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef, section};
 use crate::record::posture::Posture;
 use crate::record::state::RoleName;
 use crate::target::compare::{self, Difference};
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
-use crate::target::owned;
+use crate::target::{layout, owned};
+use crate::traffic;
 use serde_json::{Value, json};
 
 /// Field managers that stand for a person's client-side tool: taking an object over makes their fields ours. Controllers
@@ -82,7 +83,7 @@ fn foreign_applier(live: &Object) -> Option<(&'static str, &'static str)> {
     let owners = live.at("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
     let mut kinds = owners.filter_map(|owner| owner.get("apiVersion")?.as_str());
     if kinds.any(|api| api.starts_with("flagger.app/")) {
-        return Some(("Flagger", "scale Flagger to 0, then: kubectl delete canary NAME --cascade=orphan"));
+        return Some(("Flagger", "kubectl delete canary NAME --cascade=orphan"));
     }
     let managers = managers(live);
     let known = APPLIER_MANAGERS.iter().find(|(name, _)| managers.contains(name));
@@ -139,7 +140,7 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, Re
             (Reply::Wait(wait), _) => waits.push(wait),
             (Reply::Refused(why), _) => return Ok(Sight::Refused(why)),
             (Reply::Allowed(result), Some(live)) => {
-                differing.extend(changes(&result, live));
+                differing.extend(taken_over(context, posture, &result, live));
                 differing.extend(surplus(wanted, live));
             }
             (Reply::Allowed(_), None) => {}
@@ -212,6 +213,24 @@ pub fn ask(context: &Context<'_>, object: &Object, role: RoleName) -> Reply {
             Reply::Wait(Wait::new(Reason::Evidence, why))
         }
     }
+}
+
+/// What taking a live object over would change beside our marks. What Flagger made is like what the layout `primary` makes, but
+/// for two things that lead nobody elsewhere: its routes lead to copies of the Service, and copies have labels of their own.
+fn taken_over(context: &Context<'_>, posture: &Posture, result: &Object, live: &Object) -> Vec<String> {
+    let Some((copy, router)) = posture.naming.stable_service().zip(context.router()) else {
+        return changes(result, live);
+    };
+    let set = context.facts().sets.get(&posture.stable.set);
+    let is_copy = set.is_some_and(|set| layout::copies(set, live.reference()));
+    let compared = |object: &Object| {
+        let mut object = traffic::without_copies(router, object, &copy);
+        if is_copy {
+            section(object.value_mut(), &["metadata"]).retain(|part, _| part != "labels" && part != "annotations");
+        }
+        object
+    };
+    changes(&compared(result), &compared(live))
 }
 
 /// What a dry run would change of a live object beside our marks.

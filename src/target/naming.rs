@@ -36,6 +36,15 @@ impl Naming {
         }
     }
 
+    /// The Service that leads to stable's pods beside [`Self::switched`], where there is one.
+    #[must_use]
+    pub fn stable_service(&self) -> Option<ObjectName> {
+        match self {
+            Self::InPlace | Self::Leaving(_) => None,
+            Self::Primary(names) => layout::with_suffix(&names.service, primary::SUFFIX),
+        }
+    }
+
     /// The target that the record names itself.
     #[must_use]
     pub fn target(&self) -> Option<&ObjectName> {

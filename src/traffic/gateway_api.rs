@@ -14,10 +14,12 @@ use crate::target::layout::SUFFIX;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
+mod left;
 mod limits;
 mod rules;
 mod standing;
 
+pub use left::without_copies;
 pub use limits::{RouteError, check};
 pub use standing::standing;
 

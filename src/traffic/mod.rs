@@ -150,6 +150,23 @@ pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
     }
 }
 
+/// A carrier that leads to the copies of the layout `primary`, as if it led to the Service itself, which leads to the same pods.
+#[must_use]
+pub fn without_copies(router: &Router, live: &Object, copy: &ObjectName) -> Object {
+    match router {
+        Router::GatewayApi { service, http_route }
+            if live.reference().kind == Kind::HttpRoute && live.reference().name == *http_route =>
+        {
+            gateway_api::without_copies(live, service, copy)
+        }
+        Router::GatewayApi { .. }
+        | Router::Istio { .. }
+        | Router::Nginx { .. }
+        | Router::Replicas { .. }
+        | Router::Service { .. } => live.clone(),
+    }
+}
+
 /// What split the cluster shows. A carrier that is not there sends nobody to the candidate.
 #[must_use]
 pub fn read(router: &Router, view: &View<'_>) -> Seen {

@@ -162,6 +162,13 @@ fn fields_of_others_are_those_of_the_import() {
         }
         generated("docs/migrating.md", name, &table);
     }
+    let mut table = "| | its name there | becomes | its metrics |\n|---|---|---|---|\n".to_owned();
+    for (name, tool) in [("Flagger, `provider`", Tool::Flagger), ("Argo, `trafficRouting`", Tool::Argo)] {
+        for [router, here, metrics] in import::routers(tool) {
+            let _ = writeln!(table, "| {name} | {router} | {here} | {metrics} |");
+        }
+    }
+    generated("docs/migrating.md", "routers", &table);
 }
 
 /// Where the relative links of a page lead.

@@ -3,6 +3,7 @@
 use super::fields::Told;
 use super::input::Document;
 use super::yaml::written;
+use crate::manifest::desired::Layout;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Namespace, RolloutName, StepName};
 use crate::manifest::object::Kind;
@@ -124,14 +125,20 @@ pub(super) struct Draft {
     pub name: String,
     /// The Deployment.
     pub target: String,
+    /// What its objects are called.
+    pub layout: Layout,
     /// How requests are split.
     pub traffic: Value,
+    /// The Service of the new version among the input: a run makes one itself.
+    pub second: Option<String>,
     /// Its phases.
     pub phases: Vec<Phase>,
     /// Its end.
     pub promotion: Promotion,
     /// Its checks.
     pub checks: BTreeMap<String, Check>,
+    /// Who is told how a run fares.
+    pub hooks: BTreeMap<String, Value>,
     /// How long pods may take to become ready, in seconds; the default if it is not said.
     pub progress_deadline: Option<u64>,
     /// Whether it stands still.
@@ -168,6 +175,14 @@ impl Draft {
         name
     }
 
+    /// Adds who is told how a run fares; of everything, or of these events.
+    pub(super) fn hook(&mut self, wish: &str, call: Value, events: &[&str]) {
+        let name = name_of(wish, 40, |name| self.hooks.contains_key(name));
+        let mut hook = Map::from_iter([("webhook".to_owned(), call)]);
+        put(&mut hook, "events", events.into());
+        self.hooks.insert(name, hook.into());
+    }
+
     /// The time that checks need to come to a result, in seconds.
     pub(super) fn needs(&self, checks: &[String]) -> u64 {
         let needs =
@@ -201,25 +216,42 @@ impl Draft {
     fn spec(&self) -> Value {
         let mut spec = Map::new();
         spec.insert("manifests".to_owned(), json!([format!("{}.yaml", self.name)]));
-        spec.insert("target".to_owned(), json!({"kind": "Deployment", "name": self.target}));
+        let mut target = json!({"kind": "Deployment", "name": self.target});
+        if self.layout == Layout::Primary {
+            target["layout"] = json!(self.layout);
+        }
+        spec.insert("target".to_owned(), target);
         let mut names = BTreeSet::new();
-        let phases: Vec<Value> = self.phases.iter().map(|phase| phase.value(&mut names)).collect();
-        let Promotion { before, bake, checks } = &self.promotion;
+        let all = json!(100);
+        let alone = self.phases.iter().position(|phase| phase.expose.get("weight") == Some(&all));
+        let mut phases = self.phases.clone();
+        phases
+            .iter_mut()
+            .skip(alone.unwrap_or(usize::MAX))
+            .for_each(|phase| self.leave_out_comparisons(&mut phase.checks));
+        let Promotion { before, bake, mut checks } = self.promotion.clone();
+        self.leave_out_comparisons(&mut checks);
         let mut promotion = Map::new();
-        put(&mut promotion, "before", before.clone().into());
-        put(&mut promotion, "bake", span(*bake));
+        put(&mut promotion, "before", before.into());
+        put(&mut promotion, "bake", span(bake));
         put(&mut promotion, "checks", checks.clone().into());
         // A check that no step names would be an error.
-        let named: BTreeSet<&String> = self.phases.iter().flat_map(|phase| &phase.checks).chain(checks).collect();
+        let named: BTreeSet<&String> = phases.iter().flat_map(|phase| &phase.checks).chain(&checks).collect();
         let used = self.checks.iter().filter(|(name, _)| named.contains(name));
         let checks = used.map(|(name, check)| (name.clone(), check.value())).collect::<Map<_, _>>();
         put(&mut spec, "traffic", self.traffic.clone());
-        put(&mut spec, "phases", phases.into());
+        put(&mut spec, "phases", phases.iter().map(|phase| phase.value(&mut names)).collect());
         put(&mut spec, "promotion", promotion.into());
         put(&mut spec, "checks", checks.into());
+        put(&mut spec, "hooks", self.hooks.clone().into_iter().collect::<Map<_, _>>().into());
         put(&mut spec, "progressDeadline", self.progress_deadline.map_or(Value::Null, span));
         put(&mut spec, "suspend", if self.suspend { true.into() } else { Value::Null });
         spec.into()
+    }
+
+    /// Where all requests reach the new version there is nothing to compare with.
+    fn leave_out_comparisons(&self, checks: &mut Vec<String>) {
+        checks.retain(|name| self.checks.get(name).is_none_or(|check| !check.says.contains_key("comparedWithStable")));
     }
 }
 

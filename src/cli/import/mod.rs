@@ -4,6 +4,7 @@
 //! its fields; what no table and no conversion names is told as not understood, so nothing is dropped without a word.
 
 mod argo;
+mod beside;
 mod draft;
 mod fields;
 mod flagger;
@@ -150,6 +151,15 @@ pub fn lines(tool: Tool) -> Vec<Line> {
     all.flat_map(|(kind, rows)| rows.iter().map(|&(path, fate, text)| (*kind, path, fate, text))).collect()
 }
 
+/// Each router of a tool, what it becomes here, and what its metrics become, for the documents.
+#[must_use]
+pub fn routers(tool: Tool) -> Vec<[String; 3]> {
+    match tool {
+        Tool::Flagger => flagger::providers(),
+        Tool::Argo => argo::routers(),
+    }
+}
+
 /// The path as it is shown, and the content: a byte more than a file may have at the most.
 fn read(path: &Path) -> Result<(RepoPath, Vec<u8>), Failure> {
     let most = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX) + 1;
@@ -201,17 +211,9 @@ fn merge(
     for document in input.documents.iter().filter(|document| document.group() != group) {
         let (fate, text) = match owner(document, &drafts) {
             Ok(draft) => {
-                let text = draft.manifests();
-                texts.entry(text.clone()).or_default().push(document.text.clone());
-                let scaled = document.at("/spec/scaleTargetRef/kind");
-                if scaled.is_there() && scaled.text() != Some("Deployment") {
-                    (
-                        Fate::Differs,
-                        format!("{text}; let its scaleTargetRef name the Deployment {} of apps/v1", draft.target),
-                    )
-                } else {
-                    (Fate::Imported, text)
-                }
+                let beside::Beside { text, fate, told } = beside::manifest(document, draft);
+                texts.entry(draft.manifests()).or_default().extend(text);
+                (fate, told)
             }
             Err(told) => told,
         };

@@ -13,23 +13,24 @@ const CANARY: &[(&str, &str)] = &[
 ];
 const BLUE_GREEN: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-blue-green.yaml"))];
 const AB: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-ab.yaml"))];
-const ROUTE: (&str, &str) = (
-    "route.yaml",
-    "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: podinfo, namespace: shop}\n\
-     spec: {rules: [{backendRefs: [{name: podinfo, port: 9898}]}]}\n",
-);
+const COPIES: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-primary.yaml"))];
+const INGRESS: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-nginx.yaml"))];
 const STEPS: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-canary.yaml"))];
 const BY_PODS: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-by-pods.yaml"))];
+const MESH: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-istio.yaml"))];
 const PREVIEW: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-blue-green.yaml"))];
 
 /// Every example, with what its rollout needs to be valid.
 fn examples() -> Vec<(Tool, Vec<(&'static str, &'static str)>)> {
-    let whole_ab = [AB, &CANARY[1..], &[ROUTE]].concat();
+    let whole_ab = [AB, &CANARY[1..]].concat();
     vec![
         (Tool::Flagger, CANARY.to_vec()),
         (Tool::Flagger, BLUE_GREEN.to_vec()),
         (Tool::Flagger, whole_ab),
+        (Tool::Flagger, COPIES.to_vec()),
+        (Tool::Flagger, INGRESS.to_vec()),
         (Tool::Argo, STEPS.to_vec()),
+        (Tool::Argo, MESH.to_vec()),
         (Tool::Argo, BY_PODS.to_vec()),
         (Tool::Argo, PREVIEW.to_vec()),
     ]
@@ -71,16 +72,51 @@ fn seen(tool: Tool, files: &[(&str, &str)]) -> String {
     format!("{}\n{}", manifests(&imported.files), report(&imported, Ink::Plain))
 }
 
+/// Flagger's names stay where nothing is in their way; what is, is told.
+#[test]
+fn what_the_layout_primary_refuses_is_imported_in_place() {
+    let other =
+        COPIES[0].1.split("---\n").nth(1).unwrap().replace("name: podinfo, namespace", "name: other, namespace");
+    let other = other.replace("app: podinfo", "app: other");
+    let scaler = "autoscalerRef: {kind: HorizontalPodAutoscaler, name: podinfo}\n  service:";
+    let cases = [
+        (COPIES[0].1.to_owned(), "", "    layout: primary\n"),
+        (format!("{}---\n{other}", COPIES[0].1), "with primary it reads the ConfigMap podinfo, of which", ""),
+        (COPIES[0].1.replacen("service:", scaler, 1), "with one the layout is inPlace", ""),
+        (COPIES[0].1.replace("provider: contour", "provider: istio"), "With this router the layout is inPlace", ""),
+    ];
+    for (text, why, layout) in cases {
+        let imported = imported(Tool::Flagger, &[("a.yaml", &text)]);
+        let rollout = &imported.files[0].text;
+        assert!(rollout.contains(&format!("    name: podinfo\n{layout}  traffic:")), "{rollout}");
+        let pods = if layout.is_empty() { "podinfo-canary-[0-9a-z]+" } else { "podinfo-[0-9a-z]+" };
+        assert!(rollout.contains(&format!("errors{{pod=~\\\"{pods}")), "{rollout}");
+        assert!(imported.fields.iter().any(|told| told.text.contains(why)), "{why}: {:#?}", imported.fields);
+    }
+}
+
+#[test]
+fn comparisons_are_left_out_where_stable_serves_nobody() {
+    let text = MESH[0].1.replace("setWeight: 20", "setWeight: 100");
+    let imported = imported(Tool::Argo, &[("a.yaml", &text)]);
+    assert_eq!(told_of(&imported), Vec::<String>::new());
+    let rollout = &imported.files[0].text;
+    assert!(rollout.contains("        - errors\n") && !rollout.contains("latency"), "{rollout}");
+}
+
 #[test]
 fn flagger_as_people_see_it() {
     insta::assert_snapshot!("flagger_canary", seen(Tool::Flagger, CANARY));
     insta::assert_snapshot!("flagger_blue_green", seen(Tool::Flagger, BLUE_GREEN));
     insta::assert_snapshot!("flagger_ab", seen(Tool::Flagger, AB));
+    insta::assert_snapshot!("flagger_primary", seen(Tool::Flagger, COPIES));
+    insta::assert_snapshot!("flagger_nginx", seen(Tool::Flagger, INGRESS));
 }
 
 #[test]
 fn argo_as_people_see_it() {
     insta::assert_snapshot!("argo_canary", seen(Tool::Argo, STEPS));
+    insta::assert_snapshot!("argo_istio", seen(Tool::Argo, MESH));
     insta::assert_snapshot!("argo_by_pods", seen(Tool::Argo, BY_PODS));
     insta::assert_snapshot!("argo_blue_green", seen(Tool::Argo, PREVIEW));
 }

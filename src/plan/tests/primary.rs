@@ -116,7 +116,12 @@ fn what_flagger_left_behind_is_taken_over_as_it_is() {
     let objects: Vec<Value> = left.live.objects.values().map(|object| object.value().clone()).collect();
     let mut world = World::new(&primary(CANARY), "1");
     for mut object in objects.into_iter().filter(|object| object["kind"] != "EndpointSlice") {
-        object["metadata"]["annotations"] = json!({});
+        object["metadata"]["annotations"] = json!({"kustomize.toolkit.fluxcd.io/reconcile": "disabled"});
+        if object["kind"] == "HTTPRoute" {
+            let [primary, canary] = [("podinfo-primary", 100), ("podinfo-canary", 0)]
+                .map(|(name, weight)| json!({"name": name, "port": 80, "weight": weight}));
+            object["spec"]["rules"][0]["backendRefs"] = json!([primary, canary]);
+        }
         object["metadata"]["managedFields"] = json!([{"manager": "flagger", "operation": "Update"}]);
         world.exists_value(object);
     }

@@ -99,6 +99,8 @@ impl<'a> Names<'a> {
         match self.sums(rule) {
             Sums { stable: None, candidate: None, .. } => Rule::Elsewhere,
             Sums { stable: None, candidate: Some(_), others: false } => Rule::Alone,
+            // A share of nothing reaches nobody: so another tool leaves a route to copies of its own.
+            Sums { stable: None, candidate: Some(0), others: true } => Rule::Elsewhere,
             Sums { stable: None, candidate: Some(_), others: true } => Rule::Mixed,
             Sums { stable: Some(stable), candidate, .. } => {
                 let candidate = candidate.unwrap_or(0);
@@ -159,7 +161,7 @@ fn share(mirror: &Value) -> Percent {
     percent.and_then(|percent| Percent::try_from(percent).ok()).unwrap_or(Percent::ALL)
 }
 
-fn named(backend: &Value, name: &str) -> Value {
+pub(super) fn named(backend: &Value, name: &str) -> Value {
     let mut backend = backend.clone();
     section(&mut backend, &[]).insert("name".to_owned(), name.into());
     backend

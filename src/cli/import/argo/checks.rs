@@ -1,5 +1,6 @@
 //! Analyses as checks.
 
+use super::baseline::{self, Asked, LATEST, POD, STABLE};
 use super::fields::PROVIDER;
 use super::{GROUP, Rollout};
 use crate::cli::import::draft::{Check, Providers, TOO_MANY, go_duration, number};
@@ -23,6 +24,10 @@ pub(super) enum Samples {
     /// One in each phase, as the analysis goes on over several.
     One,
 }
+
+/// What is said of a query that asked by the hash of pods.
+const BY_POD: &str = "the query of the check: the label pod tells the new version's series in place of the hash, and stable's where it compares \
+     them, which it does while stable serves (docs/checks.md)";
 
 /// The most templates that one analysis leads to.
 const MOST: usize = 50;
@@ -70,9 +75,11 @@ impl Rollout<'_> {
         for arg in field.get("args").items() {
             let Some(name) = arg.get("name").text() else { continue };
             let path = arg.get("valueFrom").get("fieldRef").get("fieldPath");
-            let value = match path.text() {
-                Some("metadata.name") => Some(self.document.name.clone()),
-                Some("metadata.namespace") => Some(self.document.namespace.clone()),
+            let value = match (path.text(), arg.get("valueFrom").get("podTemplateHashValue").text()) {
+                (Some("metadata.name"), _) => Some(self.document.name.clone()),
+                (Some("metadata.namespace"), _) => Some(self.document.namespace.clone()),
+                (_, Some("Latest")) => Some(LATEST.to_owned()),
+                (_, Some("Stable")) => Some(STABLE.to_owned()),
                 _ => arg.get("value").words(),
             };
             match value {
@@ -159,12 +166,25 @@ impl Rollout<'_> {
             notes.say(field, Fate::NotBuilt, TOO_MANY);
             return None;
         }
-        let mut bounds = bounds(field, notes)?;
-        let samples = counts(field, *samples, notes, &mut bounds);
+        let Some(asked) = baseline::asked(&query) else {
+            let text = "its query is not imported: it asks by the hash of pods for something else than the same of the new version, or of both";
+            notes.say(field, Fate::NotUnderstood, text);
+            return None;
+        };
+        let mut limits = bounds(field, notes)?;
         let url = prometheus.get("address").text().unwrap_or("http://prometheus:9090");
-        let provider = providers.named("prometheus", url, "main");
-        let mut says = Map::from_iter([("prometheus".to_owned(), json!({"provider": provider, "query": query}))]);
-        says.append(&mut bounds);
+        let mut prometheus_says = json!({"provider": providers.named("prometheus", url, "main"), "query": query});
+        if let Asked::OfLatest(query) | Asked::Compared(query, _) = &asked {
+            prometheus_says["query"] = query.as_str().into();
+            prometheus_says["labels"] = json!({POD: POD});
+            notes.say(&prometheus.get("query"), Fate::Differs, BY_POD);
+        }
+        if let Asked::Compared(_, how) = asked {
+            limits = Map::from_iter([("comparedWithStable".to_owned(), json!({how: limits}))]);
+        }
+        let samples = counts(field, *samples, notes, &mut limits);
+        let mut says = Map::from_iter([("prometheus".to_owned(), prometheus_says)]);
+        says.append(&mut limits);
         let interval = field.get("interval").text().and_then(go_duration);
         if interval.is_none() {
             notes.odd(&field.get("interval"), "a length of time such as 1m; it is a minute");

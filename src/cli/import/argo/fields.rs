@@ -4,9 +4,11 @@
 use crate::cli::import::fields::Fate::{DoneOtherwise, Imported, NotBuilt, NotNeeded};
 use crate::cli::import::fields::Row;
 
-/// What is being built; each stands here once, to be changed when it is there.
-pub(super) const ROUTER: &str = "imported as gatewayAPI, which most meshes and ingress controllers understand; for Istio and ingress-nginx write traffic.istio or \
-     traffic.nginx in its place (docs/routers.md)";
+/// What is said of more than one field.
+const OTHER_ROUTER: &str = "imported as gatewayAPI: a route of this kind is not built";
+const SUBSETS: &str = "the versions differ by their Service: there are no subsets to name";
+const CANARY_INGRESS: &str =
+    "the canary Ingress of a run has the annotations of the Ingress itself, and those that split requests";
 const DEPLOYMENT: &str = "the Deployment";
 const SIZE: &str =
     "the new version has as many pods as its share of requests needs, and all of them before it gets all requests";
@@ -109,15 +111,32 @@ pub(super) const ROLLOUT: &[Row] = &[
     ("spec.strategy.canary.canaryMetadata", NotBuilt, LABELS),
     ("spec.strategy.canary.stableMetadata", NotBuilt, LABELS),
     ("spec.strategy.canary.pingPong", NotNeeded, "stable keeps its Service"),
-    ("spec.strategy.canary.trafficRouting.alb", NotBuilt, ROUTER),
-    ("spec.strategy.canary.trafficRouting.ambassador", NotBuilt, ROUTER),
-    ("spec.strategy.canary.trafficRouting.apisix", NotBuilt, ROUTER),
-    ("spec.strategy.canary.trafficRouting.appMesh", NotBuilt, ROUTER),
-    ("spec.strategy.canary.trafficRouting.istio", NotBuilt, ROUTER),
-    ("spec.strategy.canary.trafficRouting.nginx", NotBuilt, ROUTER),
-    ("spec.strategy.canary.trafficRouting.smi", NotBuilt, ROUTER),
-    ("spec.strategy.canary.trafficRouting.traefik", NotBuilt, ROUTER),
-    ("spec.strategy.canary.trafficRouting.plugins", NotBuilt, ROUTER),
+    ("spec.strategy.canary.trafficRouting.alb", NotBuilt, OTHER_ROUTER),
+    ("spec.strategy.canary.trafficRouting.ambassador", NotBuilt, OTHER_ROUTER),
+    ("spec.strategy.canary.trafficRouting.apisix", NotBuilt, OTHER_ROUTER),
+    ("spec.strategy.canary.trafficRouting.appMesh", NotBuilt, OTHER_ROUTER),
+    ("spec.strategy.canary.trafficRouting.istio.virtualService.name", Imported, "spec.traffic.istio"),
+    (
+        "spec.strategy.canary.trafficRouting.istio.virtualService.routes",
+        DoneOtherwise,
+        "every HTTP route that sends to the Service is split",
+    ),
+    ("spec.strategy.canary.trafficRouting.istio.virtualService.tlsRoutes", NotBuilt, "no phase splits connections"),
+    ("spec.strategy.canary.trafficRouting.istio.virtualService.tcpRoutes", NotBuilt, "no phase splits connections"),
+    ("spec.strategy.canary.trafficRouting.istio.virtualServices", Imported, "spec.traffic.istio"),
+    ("spec.strategy.canary.trafficRouting.istio.destinationRule", DoneOtherwise, SUBSETS),
+    (
+        "spec.strategy.canary.trafficRouting.nginx.annotationPrefix",
+        NotBuilt,
+        "annotations of another prefix than nginx.ingress.kubernetes.io are not written",
+    ),
+    ("spec.strategy.canary.trafficRouting.nginx.stableIngress", Imported, "spec.traffic.nginx"),
+    ("spec.strategy.canary.trafficRouting.nginx.stableIngresses", Imported, "spec.traffic.nginx"),
+    ("spec.strategy.canary.trafficRouting.nginx.additionalIngressAnnotations", DoneOtherwise, CANARY_INGRESS),
+    ("spec.strategy.canary.trafficRouting.nginx.canaryIngressAnnotations", DoneOtherwise, CANARY_INGRESS),
+    ("spec.strategy.canary.trafficRouting.smi", NotBuilt, OTHER_ROUTER),
+    ("spec.strategy.canary.trafficRouting.traefik", NotBuilt, OTHER_ROUTER),
+    ("spec.strategy.canary.trafficRouting.plugins", NotBuilt, "of plugins only that for the Gateway API is imported"),
     (
         "spec.strategy.canary.trafficRouting.managedRoutes",
         NotNeeded,

@@ -1,7 +1,9 @@
 //! A Rollout of Argo Rollouts as one of ours.
 
+mod baseline;
 mod checks;
 mod fields;
+mod router;
 mod steps;
 
 use super::draft::{Draft, Imported, Phase, Providers};
@@ -9,7 +11,10 @@ use super::fields::{Fate, Notes, OBJECT, Row, told};
 use super::input::{Document, Field, Input};
 use super::{merge, told_of_other};
 use crate::manifest::object::Kind;
+pub(super) use router::{lines as routers, without};
+
 use checks::{Made, Samples, Shared};
+use router::Router;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -22,17 +27,6 @@ pub(super) const TABLES: &[(&str, &[Row])] = &[
     ("AnalysisTemplate", fields::TEMPLATE),
     ("ClusterAnalysisTemplate", fields::TEMPLATE),
 ];
-
-/// The plugin that splits requests by the Gateway API.
-const PLUGIN: &str = "argoproj-labs/gatewayAPI";
-
-/// What splits requests here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Router {
-    Gateway,
-    Service,
-    Replicas,
-}
 
 /// One Rollout on its way.
 struct Rollout<'a> {
@@ -93,12 +87,16 @@ impl<'a> Rollout<'a> {
         self.target();
         self.draft.suspend = self.spec("paused").is_true();
         self.draft.progress_deadline = self.seconds(&self.spec("progressDeadlineSeconds"));
-        if self.spec("strategy/blueGreen").is_there() {
+        let second = if self.spec("strategy/blueGreen").is_there() {
             self.preview(shared);
+            self.blue_green("previewService")
         } else {
             self.traffic();
             self.steps(shared);
-        }
+            self.canary("canaryService")
+        };
+        let second = second.text().filter(|name| !self.draft.refers.iter().any(|(_, known, _)| known == name));
+        self.draft.second = second.map(str::to_owned);
     }
 
     /// The Deployment: the one that it refers to, or one of the same template.
@@ -163,36 +161,6 @@ impl<'a> Rollout<'a> {
     fn replicas(&self) -> u32 {
         let own = self.spec("replicas").count();
         own.or_else(|| self.among(Kind::Deployment, &self.draft.target)?.at("/spec/replicas").count()).unwrap_or(1)
-    }
-
-    fn traffic(&mut self) {
-        let routing = self.canary("trafficRouting");
-        let service = self.canary("stableService").text().map(str::to_owned).or_else(|| self.selecting());
-        let service = service.unwrap_or_else(|| self.draft.target.clone());
-        self.draft.refers.push((Kind::Service, service.clone(), "the Service that users meet"));
-        if !routing.is_there() {
-            self.draft.traffic = json!({"replicas": {"service": service}});
-            return;
-        }
-        self.router = Router::Gateway;
-        let plugin = routing.get("plugins").get(PLUGIN);
-        let route = self.route(&plugin).unwrap_or_else(|| service.clone());
-        self.draft.refers.push((Kind::HttpRoute, route.clone(), "the route whose requests are split"));
-        self.draft.traffic = json!({"gatewayAPI": {"httpRoute": route, "service": service}});
-    }
-
-    /// The route that the plugin for the Gateway API names.
-    fn route(&mut self, plugin: &Field<'_>) -> Option<String> {
-        let routes = plugin.get("httpRoutes").items();
-        let name = plugin.get("httpRoute").text().or_else(|| routes.first()?.get("name").text())?;
-        let text = if routes.len() > 1 {
-            (Fate::Differs, "spec.traffic.gatewayAPI: the first of its routes; a rollout splits one")
-        } else {
-            (Fate::Imported, "spec.traffic.gatewayAPI")
-        };
-        self.notes.say(plugin, text.0, text.1);
-        self.notes.say(&self.canary("trafficRouting/plugins"), text.0, text.1);
-        Some(name.to_owned())
     }
 
     /// The only Service among the input that leads to its pods.

@@ -1,7 +1,8 @@
 //! The steps of a canary as phases.
 
+use super::Rollout;
 use super::checks::{Samples, Shared};
-use super::{PLUGIN, Rollout, Router};
+use super::router::{PLUGIN, Router};
 use crate::cli::import::draft::{MOST_PHASES, Phase, go_duration, share};
 use crate::cli::import::fields::Fate;
 use crate::cli::import::flagger::{is_header, matched};
@@ -139,8 +140,8 @@ impl Rollout<'_> {
             let text = "what was let in by headers stays until the promotion";
             return self.notes.say(field, Fate::DoneOtherwise, text);
         }
-        if self.router != Router::Gateway {
-            return self.notes.say(field, Fate::NotBuilt, "without a route requests cannot be told apart");
+        if !self.router.knows_requests() {
+            return self.notes.say(field, Fate::NotBuilt, "with this router requests are not told apart");
         }
         let one = |one: &Field<'_>| {
             let (name, value) = (one.get("headerName").text()?, matched(&one.get("headerValue"))?);
@@ -178,8 +179,8 @@ impl Rollout<'_> {
             let text = "copies of some requests are not built: all are copied, or a share of all";
             return self.notes.say(field, Fate::NotBuilt, text);
         }
-        if self.router != Router::Gateway {
-            return self.notes.say(field, Fate::NotBuilt, "without a route no request can be sent twice");
+        if !self.router.knows_requests() {
+            return self.notes.say(field, Fate::NotBuilt, "with this router no request can be sent twice");
         }
         let percentage = field.get("percentage");
         let share = if percentage.is_there() {

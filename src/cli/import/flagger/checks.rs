@@ -1,18 +1,20 @@
 //! Metrics and webhooks of a Canary.
 
-use super::fields::BUILT_IN;
+use super::built_in::BuiltIn;
+use super::fields::ROLLBACK;
 use super::hooks::call;
 use super::{Canary, Strategy, Used};
 use crate::cli::import::draft::{Check, Providers, TOO_MANY, number};
 use crate::cli::import::fields::{Fate, Notes};
 use crate::cli::import::input::{Document, Field};
 use crate::cli::import::query::{LONGEST, rendered};
+use crate::manifest::desired::Layout;
 use crate::target::layout::SUFFIX;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// Where Flagger asks if it is not told.
-const PROMETHEUS: &str = "http://prometheus:9090";
+pub(super) const PROMETHEUS: &str = "http://prometheus:9090";
 
 impl Canary<'_> {
     /// The names of the checks that judge each phase.
@@ -23,7 +25,8 @@ impl Canary<'_> {
         let mut names = Vec::new();
         let mut asked = false;
         for metric in self.analysis("metrics").items() {
-            let inline = metric.get("query").is_there() && !metric.get("templateRef").is_there();
+            // Only a template says itself whom to ask.
+            let inline = !metric.get("templateRef").is_there();
             if let Some(name) = self.metric(&metric, providers, used) {
                 names.push(name);
                 asked |= inline;
@@ -33,8 +36,12 @@ impl Canary<'_> {
             self.notes.say(&self.spec("metricsServer"), Fate::NotNeeded, "no query that was imported asks it");
         }
         for hook in self.analysis("webhooks").items() {
-            if hook.get("type").text().unwrap_or("rollout") == "rollout" {
+            let kind = hook.get("type");
+            if ["rollout", "rollback"].contains(&kind.text().unwrap_or("rollout")) {
                 names.extend(self.webhook(&hook, providers));
+            }
+            if kind.text() == Some("rollback") {
+                self.notes.say(&kind, Fate::Differs, ROLLBACK);
             }
         }
         names
@@ -45,6 +52,11 @@ impl Canary<'_> {
             return None;
         }
         let name = metric.get("name").text().unwrap_or("metric");
+        let own = ["query", "templateRef"].iter().any(|field| metric.get(field).is_there());
+        if let Some(which) = BuiltIn::named(name).filter(|_| !own) {
+            let check = self.built_in(metric, which, providers)?;
+            return Some(self.draft.check(name, check));
+        }
         let (query, url) = match (metric.get("templateRef"), metric.get("query")) {
             (reference, query) if reference.is_there() => {
                 let text = "a metric with a templateRef takes the query from there";
@@ -55,31 +67,31 @@ impl Canary<'_> {
                 let url = self.spec("metricsServer").text().unwrap_or(PROMETHEUS).to_owned();
                 (self.query(metric, query.text().unwrap_or_default())?, url)
             }
-            (_, _) if ["request-success-rate", "request-duration"].contains(&name) => {
-                self.notes.say(metric, Fate::NotBuilt, BUILT_IN);
-                return None;
-            }
             (_, _) => {
                 self.notes.odd(metric, "a query or a templateRef");
                 return None;
             }
         };
         let mut bounds = Map::new();
-        self.bounds(metric, &mut bounds)?;
+        self.bounds(metric, Threshold::Max, &mut bounds)?;
         let provider = providers.named("prometheus", &url, "main");
         let mut says = Map::from_iter([("prometheus".to_owned(), json!({"provider": provider, "query": query}))]);
         says.append(&mut bounds);
         Some(self.draft.check(name, Check { says, interval: self.interval, samples: 1 }))
     }
 
-    /// Without a range the largest good value is `threshold`, which is 0 if it is not said.
-    fn bounds(&mut self, metric: &Field<'_>, says: &mut Map<String, Value>) -> Option<()> {
+    /// Without a range the bound is `threshold`, which is 0 if it is not said.
+    pub(super) fn bounds(&mut self, metric: &Field<'_>, which: Threshold, says: &mut Map<String, Value>) -> Option<()> {
         let (range, threshold) = (metric.get("thresholdRange"), metric.get("threshold"));
         let bounds = if range.is_there() {
             self.notes.say(&threshold, Fate::NotNeeded, "thresholdRange goes before it");
             vec![("max", range.get("max")), ("min", range.get("min"))]
         } else {
-            vec![("max", threshold.clone())]
+            let bound = if which == Threshold::Max { "max" } else { "min" };
+            if which == Threshold::Min {
+                self.notes.say(&threshold, Fate::Imported, "min of the check");
+            }
+            vec![(bound, threshold.clone())]
         };
         for (bound, field) in &bounds {
             match field.number().and_then(number) {
@@ -87,7 +99,7 @@ impl Canary<'_> {
                 None => self.notes.odd(field, "a number"),
             }
         }
-        if !range.is_there() && !threshold.is_there() {
+        if which == Threshold::Max && !range.is_there() && !threshold.is_there() {
             says.insert("max".to_owned(), 0.into());
         }
         let value = |bound: &str| says.get(bound).and_then(Value::as_f64);
@@ -132,7 +144,7 @@ impl Canary<'_> {
         let mut known = BTreeMap::from([
             ("name".to_owned(), self.document.name.clone()),
             ("namespace".to_owned(), self.draft.namespace.clone()),
-            ("target".to_owned(), candidate(&self.draft.target)),
+            ("target".to_owned(), self.candidate()),
             ("service".to_owned(), self.service()),
             ("ingress".to_owned(), names("ingressRef/name")),
             ("route".to_owned(), names("routeRef/name")),
@@ -154,6 +166,14 @@ impl Canary<'_> {
         None
     }
 
+    /// The Deployment of the new version while it is one.
+    fn candidate(&self) -> String {
+        match self.draft.layout {
+            Layout::InPlace => format!("{}{SUFFIX}", self.draft.target),
+            Layout::Primary => self.draft.target.clone(),
+        }
+    }
+
     /// A webhook that judges.
     pub(super) fn webhook(&mut self, hook: &Field<'_>, providers: &mut Providers) -> Option<String> {
         let call = self.has_room(hook).then(|| call(hook, providers, &mut self.notes))??;
@@ -172,7 +192,9 @@ impl Canary<'_> {
     }
 }
 
-/// The Deployment of the new version while it is one.
-fn candidate(target: &str) -> String {
-    format!("{target}{SUFFIX}")
+/// What `threshold` of a metric is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Threshold {
+    Max,
+    Min,
 }

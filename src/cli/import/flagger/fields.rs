@@ -4,18 +4,19 @@
 use crate::cli::import::fields::Fate::{Differs, DoneOtherwise, Imported, NotBuilt, NotNeeded};
 use crate::cli::import::fields::Row;
 
-/// What is being built; each stands here once, to be changed when it is there.
-pub(super) const ROUTER: &str = "imported as gatewayAPI, which most meshes and ingress controllers understand; for Istio and ingress-nginx write traffic.istio or \
-     traffic.nginx in its place (docs/routers.md)";
-pub(super) const BUILT_IN: &str = "not imported yet: write successRate or latency as a check, with the name of the proxy that counts (docs/checks.md)";
-pub(super) const HOOK: &str =
-    "not imported yet: write it below hooks; its receiver has to speak another language (docs/checks.md)";
+/// What is said of more than one field.
+pub(super) const UNCOUNTED: &str = "what the proxy of this provider counts is not known here: write a query with labels, or the name of the proxy that \
+     counts (docs/checks.md)";
+pub(super) const HOOK: &str = "spec.providers of the Installation. It is told with another body, and answers with the run and the step as JSON \
+     (docs/checks.md)";
+pub(super) const ROLLBACK: &str =
+    "a check of each phase, which takes the run back when it answers bad: HTTP 200 alone says nothing (docs/checks.md)";
+const OTHER_ROUTE: &str = "imported as gatewayAPI: a route of this kind is not built";
 const ALERTS: &str = "messages to chats are not built yet; Events, metrics and the chart's alarms tell of a rollout (docs/operations.md)";
 const AFFINITY: &str =
     "no cookie is set; who shall stay with the new version is let in by headers or cookies of their own";
-const MESH: &str = "say it in an object of your mesh, beside the rollout's; it is not tied to the two versions here";
-const COPY: &str = "the Service of the new version is a copy of the Service itself, with its labels and annotations";
-const ROUTE: &str = "the HTTPRoute";
+const COPY: &str = "the Services of the two versions are copies of the Service itself, with its labels and annotations";
+const ROUTE: &str = "the HTTPRoute, or the VirtualService";
 const SERVICE: &str = "the Service";
 
 /// A Canary.
@@ -39,18 +40,24 @@ pub(super) const CANARY: &[Row] = &[
     (
         "spec.autoscalerRef.primaryScalerQueries",
         NotNeeded,
-        "stable keeps its names, so its autoscaler keeps its queries",
+        "the layout is inPlace: stable keeps its names, so its autoscaler keeps its queries",
     ),
-    ("spec.autoscalerRef.primaryScalerReplicas", NotNeeded, "stable keeps its names and its autoscaler: say it there"),
-    ("spec.ingressRef", NotBuilt, ROUTER),
-    ("spec.routeRef", NotBuilt, ROUTER),
-    ("spec.upstreamRef", NotBuilt, ROUTER),
+    (
+        "spec.autoscalerRef.primaryScalerReplicas",
+        NotNeeded,
+        "the layout is inPlace: stable keeps its names and its autoscaler: say it there",
+    ),
+    ("spec.ingressRef.apiVersion", NotNeeded, "the kind says it"),
+    ("spec.ingressRef.kind", NotNeeded, "an Ingress"),
+    ("spec.ingressRef.name", Imported, "spec.traffic.nginx: the Ingress"),
+    ("spec.routeRef", NotBuilt, OTHER_ROUTE),
+    ("spec.upstreamRef", NotBuilt, OTHER_ROUTE),
     ("spec.progressDeadlineSeconds", Imported, "spec.progressDeadline"),
     ("spec.skipAnalysis", Imported, "no phases"),
     (
         "spec.revertOnDeletion",
         DoneOtherwise,
-        "stable keeps its names and its size, so that nothing has to be turned back at the end",
+        "always so: when the rollout leaves main, what is left is what the manifests say",
     ),
     ("spec.suspend", Imported, "spec.suspend"),
     ("spec.service.name", Imported, "spec.traffic: the Service"),
@@ -63,7 +70,7 @@ pub(super) const CANARY: &[Row] = &[
     ("spec.service.portDiscovery", DoneOtherwise, "ports are not looked up: write those of the pods into the Service"),
     ("spec.service.apex.labels", Imported, SERVICE),
     ("spec.service.apex.annotations", Imported, SERVICE),
-    ("spec.service.primary", NotNeeded, "stable is reached by the Service itself; there is none of its own"),
+    ("spec.service.primary", DoneOtherwise, COPY),
     ("spec.service.canary", DoneOtherwise, COPY),
     ("spec.service.unmanagedMetadata", NotNeeded, "fields that Git does not say are left to whoever sets them"),
     ("spec.service.timeout", Imported, ROUTE),
@@ -77,11 +84,11 @@ pub(super) const CANARY: &[Row] = &[
     ("spec.service.headers.request", Imported, ROUTE),
     ("spec.service.headers.response", Imported, ROUTE),
     ("spec.service.mirror", Imported, ROUTE),
-    ("spec.service.gateways", NotBuilt, "gateways of Istio; name one of the Gateway API in the HTTPRoute's parentRefs"),
-    ("spec.service.delegation", NotBuilt, "for Istio's VirtualServices alone"),
-    ("spec.service.trafficPolicy", DoneOtherwise, MESH),
-    ("spec.service.retries", DoneOtherwise, MESH),
-    ("spec.service.corsPolicy", DoneOtherwise, MESH),
+    ("spec.service.gateways", Imported, "the VirtualService"),
+    ("spec.service.delegation", Imported, "the VirtualService, without hosts and gateways"),
+    ("spec.service.trafficPolicy", Imported, "a DestinationRule of the Service"),
+    ("spec.service.retries", Imported, "the VirtualService"),
+    ("spec.service.corsPolicy", Imported, "the VirtualService"),
     ("spec.service.meshName", NotBuilt, "App Mesh is not supported"),
     ("spec.service.backends", NotBuilt, "App Mesh is not supported"),
     ("spec.canaryAnalysis", NotNeeded, "spec.analysis goes before this old name of it"),

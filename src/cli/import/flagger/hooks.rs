@@ -7,13 +7,16 @@ use crate::cli::import::fields::{Fate, Notes};
 use crate::cli::import::input::Field;
 use serde_json::{Map, Value, json};
 
+/// The most hooks of a rollout.
+const MOST_HOOKS: usize = 10;
+
 impl Canary<'_> {
     /// Webhooks that are neither asked at each interval nor hold a step.
     pub(super) fn hooks(&mut self, providers: &mut Providers) {
         let mut names = Vec::new();
         for hook in self.analysis("webhooks").items() {
             match hook.get("type").text().unwrap_or("rollout") {
-                "rollout" | "confirm-rollout" | "confirm-promotion" | super::TRAFFIC_INCREASE => {}
+                "rollout" | "rollback" | "confirm-rollout" | "confirm-promotion" | TRAFFIC_INCREASE => {}
                 "pre-rollout" if self.router == Router::Replicas => {
                     self.notes.say(
                         &hook,
@@ -22,12 +25,8 @@ impl Canary<'_> {
                     );
                 }
                 "pre-rollout" => names.extend(self.webhook(&hook, providers)),
-                "post-rollout" | "event" => self.notes.say(&hook, Fate::NotBuilt, HOOK),
-                "rollback" => {
-                    let text =
-                        "nobody is asked whether to go back: tidegate abort says so, or a check that answers bad";
-                    self.notes.say(&hook, Fate::DoneOtherwise, text);
-                }
+                "event" => self.told(&hook, &[], providers),
+                "post-rollout" => self.told(&hook, &["ended"], providers),
                 _ => self.notes.odd(&hook, "a type that Flagger has"),
             }
         }
@@ -38,6 +37,19 @@ impl Canary<'_> {
         let before =
             Phase { wish: "pre-rollout".to_owned(), expose, soak: self.interval, checks: names, ..Phase::default() };
         self.draft.phases.insert(0, before);
+    }
+
+    /// A webhook that is told how a run fares; of everything, or of these events.
+    fn told(&mut self, hook: &Field<'_>, events: &[&str], providers: &mut Providers) {
+        if self.draft.hooks.len() >= MOST_HOOKS {
+            self.notes.say(hook, Fate::NotBuilt, format!("a rollout has at most {MOST_HOOKS} hooks"));
+            return;
+        }
+        let Some(call) = call(hook, providers, &mut self.notes) else { return };
+        self.notes.say(&hook.get("url"), Fate::Differs, HOOK);
+        self.notes.say(&hook.get("type"), Fate::Imported, "spec.hooks");
+        self.notes.say(&hook.get("name"), Fate::Imported, "the name of the hook and of its provider");
+        self.draft.hook(hook.get("name").text().unwrap_or("webhook"), call, events);
     }
 
     /// Webhooks that hold a step: one for each.

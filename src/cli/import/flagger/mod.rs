@@ -1,12 +1,17 @@
 //! Flagger's Canary as a rollout.
 
+mod built_in;
 mod checks;
 mod fields;
 mod hooks;
+mod istio;
+mod layout;
 mod objects;
 mod phases;
+mod provider;
 
 pub(super) use phases::{is_header, matched};
+pub(super) use provider::lines as providers;
 
 use super::draft::{Draft, Imported, Providers, go_duration};
 use super::fields::{Fate, Notes, OBJECT, Row, told};
@@ -14,6 +19,7 @@ use super::input::{Document, Field, Input};
 use super::{merge, told_of_other};
 use crate::manifest::object::Kind;
 use crate::manifest::yaml::Content;
+use provider::{Counts, Router};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -40,14 +46,6 @@ enum Strategy {
     AbTesting,
 }
 
-/// What splits requests here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Router {
-    Gateway,
-    Service,
-    Replicas,
-}
-
 /// One Canary on its way.
 struct Canary<'a> {
     document: &'a Document,
@@ -56,19 +54,27 @@ struct Canary<'a> {
     draft: Draft,
     strategy: Strategy,
     router: Router,
+    counts: Counts,
     /// The time between two looks, in seconds.
     interval: u64,
 }
 
 /// Imports what is Flagger's. `provider` is what Flagger runs with where a Canary does not say.
 pub(super) fn import(input: &Input, provider: Option<&str>) -> Imported {
+    let own: Vec<Document> = input.documents.iter().filter(|d| d.group() == GROUP).map(renamed).collect();
+    let imported = once(input, &own, provider, &BTreeMap::new());
+    // What is refused of a layout is known once all manifests are where they belong.
+    let refused = layout::refused(&imported);
+    if refused.is_empty() { imported } else { once(input, &own, provider, &refused) }
+}
+
+fn once(input: &Input, own: &[Document], provider: Option<&str>, refused: &BTreeMap<usize, String>) -> Imported {
     let mut providers = Providers::default();
     let (mut drafts, mut fields) = (Vec::new(), Vec::new());
     let mut used = BTreeMap::new();
-    let own: Vec<Document> = input.documents.iter().filter(|d| d.group() == GROUP).map(renamed).collect();
-    for document in own.iter().filter(|document| document.kind == "Canary") {
+    for (n, document) in own.iter().filter(|document| document.kind == "Canary").enumerate() {
         let mut canary = Canary::new(document, input, provider);
-        canary.convert(&mut providers, &mut used);
+        canary.convert(refused.get(&n), &mut providers, &mut used);
         fields.extend(told(document, &[OBJECT, fields::CANARY], &canary.notes));
         drafts.push(canary.draft);
     }
@@ -110,10 +116,11 @@ impl<'a> Canary<'a> {
             draft: Draft::of(document),
             strategy: Strategy::Canary,
             router: Router::Gateway,
+            counts: Counts::Unknown,
             interval: 60,
         };
         canary.strategy = canary.strategy();
-        canary.router = canary.router(provider);
+        (canary.router, canary.counts) = canary.provider(provider);
         canary.interval = canary.interval();
         canary
     }
@@ -143,29 +150,6 @@ impl<'a> Canary<'a> {
         }
     }
 
-    fn router(&mut self, provider: Option<&str>) -> Router {
-        let said = self.spec("provider");
-        let by_service = |strategy| if strategy == Strategy::Canary { Router::Replicas } else { Router::Service };
-        let references = ["service/gatewayRefs", "ingressRef", "routeRef", "upstreamRef", "service/gateways"];
-        match said.text().or(provider).map(|text| text.split(':').next().unwrap_or(text)) {
-            Some("gatewayapi") => Router::Gateway,
-            Some("kubernetes" | "none") => {
-                if self.strategy == Strategy::Canary {
-                    let text = "Flagger moves no requests by weight there; imported as replicas: by the number of pods";
-                    self.notes.say(&said, Fate::Differs, text);
-                }
-                by_service(self.strategy)
-            }
-            Some(_) => {
-                self.notes.say(&said, Fate::NotBuilt, fields::ROUTER);
-                Router::Gateway
-            }
-            None if references.iter().any(|field| self.spec(field).is_there()) => Router::Gateway,
-            None if self.strategy == Strategy::BlueGreen && !self.analysis("mirror").is_true() => Router::Service,
-            None => Router::Gateway,
-        }
-    }
-
     /// Flagger looks once a minute, and every 10 s at the most.
     fn interval(&mut self) -> u64 {
         let field = self.analysis("interval");
@@ -176,8 +160,10 @@ impl<'a> Canary<'a> {
         said.unwrap_or(60).max(10)
     }
 
-    fn convert(&mut self, providers: &mut Providers, used: &mut Used) {
+    /// `refused` is what is known to be in the way of the layout `primary`.
+    fn convert(&mut self, refused: Option<&String>, providers: &mut Providers, used: &mut Used) {
         self.target();
+        self.draft.layout = self.layout(refused);
         self.draft.suspend = self.spec("suspend").is_true();
         let deadline = self.spec("progressDeadlineSeconds");
         self.draft.progress_deadline = deadline.count().map(u64::from);
@@ -232,14 +218,20 @@ impl<'a> Canary<'a> {
 
     fn traffic(&mut self) {
         let service = self.service();
+        let ingress = self.spec("ingressRef/name").text().unwrap_or(&service).to_owned();
         self.draft.traffic = match self.router {
             Router::Gateway => json!({"gatewayAPI": {"httpRoute": service, "service": service}}),
+            Router::Istio => json!({"istio": {"virtualService": service, "service": service}}),
+            Router::Nginx => json!({"nginx": {"ingress": ingress, "service": service}}),
             Router::Service => json!({"service": service}),
             Router::Replicas => json!({"replicas": {"service": service}}),
         };
         self.draft.refers.push((Kind::Service, service.clone(), "the Service that users meet"));
-        if self.router == Router::Gateway {
-            self.draft.refers.push((Kind::HttpRoute, service, "the route whose requests are split"));
+        if let Some((kind, what)) = self.router.route() {
+            self.draft.refers.push((kind, if kind == Kind::Ingress { ingress } else { service }, what));
+        }
+        if self.router != Router::Nginx {
+            self.notes.say(&self.spec("ingressRef"), Fate::NotNeeded, "with this router no Ingress is split");
         }
     }
 }

@@ -9,9 +9,31 @@ use serde_json::{Map, Value, json};
 /// What the Canary says of the Service.
 const OF_SERVICE: [&str; 8] =
     ["port", "portName", "targetPort", "appProtocol", "trafficDistribution", "headless", "apex", "portDiscovery"];
-/// What it says of the route.
-const OF_ROUTE: [&str; 8] =
-    ["timeout", "backendTimeout", "gatewayRefs", "hosts", "match", "rewrite", "headers", "mirror"];
+/// What it says of the route: which routers take it, and what is said of it with the others.
+const OF_ROUTE: [(&str, &[Router], Fate, &str); 13] = [
+    ("timeout", BOTH, Fate::NotBuilt, NO_ROUTE),
+    ("hosts", BOTH, Fate::NotBuilt, NO_ROUTE),
+    ("match", BOTH, Fate::NotBuilt, NO_ROUTE),
+    ("rewrite", BOTH, Fate::NotBuilt, NO_ROUTE),
+    ("headers", BOTH, Fate::NotBuilt, NO_ROUTE),
+    ("backendTimeout", &[Router::Gateway], Fate::NotBuilt, "for HTTPRoutes alone, and this router has none"),
+    ("gatewayRefs", &[Router::Gateway], Fate::NotBuilt, "for HTTPRoutes alone, and this router has none"),
+    ("mirror", &[Router::Gateway], Fate::NotBuilt, "for HTTPRoutes alone, and this router has none"),
+    (
+        "gateways",
+        &[Router::Istio],
+        Fate::NotBuilt,
+        "gateways of Istio; name one of the Gateway API in the HTTPRoute's parentRefs",
+    ),
+    ("delegation", &[Router::Istio], Fate::NotBuilt, "for Istio's VirtualServices alone"),
+    ("trafficPolicy", &[Router::Istio], Fate::DoneOtherwise, MESH),
+    ("retries", &[Router::Istio], Fate::DoneOtherwise, MESH),
+    ("corsPolicy", &[Router::Istio], Fate::DoneOtherwise, MESH),
+];
+const BOTH: &[Router] = &[Router::Gateway, Router::Istio];
+const NO_ROUTE: &str = "there is no route with this router";
+const MESH: &str = "say it in an object of your mesh, beside the rollout's; it is not tied to the two versions here";
+const INGRESS: &str = "say it in the Ingress, which has to stand beside the rollout";
 
 impl Canary<'_> {
     /// Whether such an object is among the input.
@@ -35,24 +57,61 @@ impl Canary<'_> {
         } else if let Some(service) = self.service_object(&name) {
             self.draft.objects.push(service);
         }
-        if self.router != Router::Gateway {
-            self.all(&OF_ROUTE, Fate::NotBuilt, "there is no route with this router");
-        } else if self.has(Kind::HttpRoute, &name) {
-            self.all(&OF_ROUTE, Fate::NotNeeded, &format!("the HTTPRoute {name} is among the files, and says it"));
+        for (field, routers, fate, text) in OF_ROUTE {
+            let said = self.spec(&format!("service/{field}"));
+            match self.router {
+                Router::Nginx => self.notes.say(&said, Fate::DoneOtherwise, INGRESS),
+                router if !routers.contains(&router) => self.notes.say(&said, fate, text),
+                _ => {}
+            }
+        }
+        match self.router {
+            Router::Gateway => self.http_route(&name),
+            Router::Istio => self.mesh(&name),
+            Router::Nginx | Router::Service | Router::Replicas => {}
+        }
+    }
+
+    /// Says the same of all that goes into the route.
+    fn all_of_route(&mut self, fate: Fate, text: &str) {
+        for (field, ..) in OF_ROUTE {
+            self.notes.say(&self.spec(&format!("service/{field}")), fate, text);
+        }
+    }
+
+    fn http_route(&mut self, name: &str) {
+        if self.has(Kind::HttpRoute, name) {
+            self.all_of_route(Fate::NotNeeded, &format!("the HTTPRoute {name} is among the files, and says it"));
         } else if self.spec("service/gatewayRefs").items().is_empty() {
             let text = format!("say it in the HTTPRoute {name}, which has to stand beside the rollout");
-            self.all(&OF_ROUTE, Fate::DoneOtherwise, &text);
-        } else if let Some(route) = self.route_object(&name) {
+            self.all_of_route(Fate::DoneOtherwise, &text);
+        } else if let Some(route) = self.route_object(name) {
             self.draft.objects.push(route);
         } else {
             let text = format!(
                 "nothing of match can be said in the HTTPRoute {name}: write it, and put it beside the rollout"
             );
-            self.all(&OF_ROUTE, Fate::NotBuilt, &text);
+            self.all_of_route(Fate::NotBuilt, &text);
         }
     }
 
-    fn metadata(&self, name: &str) -> Map<String, Value> {
+    fn mesh(&mut self, name: &str) {
+        if self.has(Kind::DestinationRule, name) {
+            let text = format!("the DestinationRule {name} is among the files, and says it");
+            self.notes.say(&self.spec("service/trafficPolicy"), Fate::NotNeeded, text);
+        } else {
+            let rule = self.destination_rule(name);
+            self.draft.objects.extend(rule);
+        }
+        if self.has(Kind::VirtualService, name) {
+            self.all_of_route(Fate::NotNeeded, &format!("the VirtualService {name} is among the files, and says it"));
+        } else {
+            let route = self.virtual_service(name);
+            self.draft.objects.push(route);
+        }
+    }
+
+    pub(super) fn metadata(&self, name: &str) -> Map<String, Value> {
         let mut metadata = Map::new();
         metadata.insert("name".to_owned(), name.into());
         metadata.insert("namespace".to_owned(), self.draft.namespace.clone().into());

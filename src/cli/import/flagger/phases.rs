@@ -5,6 +5,7 @@ use crate::cli::import::draft::{MOST_PHASES, Phase, share};
 use crate::cli::import::fields::Fate;
 use crate::cli::import::input::Field;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 impl Canary<'_> {
     /// Weights that go up, one for each interval.
@@ -102,9 +103,9 @@ impl Canary<'_> {
             self.notes.say(&weight, Fate::NotNeeded, "mirror is not on");
             return None;
         }
-        if self.router != Router::Gateway {
+        if !self.router.copies() {
             for field in [&mirror, &weight] {
-                self.notes.say(field, Fate::NotBuilt, "without a route no request can be sent twice");
+                self.notes.say(field, Fate::NotBuilt, "with this router no request can be sent twice");
             }
             return None;
         }
@@ -143,17 +144,48 @@ impl Canary<'_> {
         }
         self.unused(&["mirror", "mirrorWeight"], "with match no request is sent twice");
         let matches = self.analysis("match");
-        if self.router != Router::Gateway {
-            self.notes.say(&matches, Fate::NotBuilt, "without a route requests cannot be told apart");
+        let expose = match self.router {
+            Router::Gateway | Router::Istio => {
+                let headers = matches.items().iter().filter_map(|one| self.alternative(one)).collect();
+                Map::from_iter([("headers".to_owned(), Value::Array(headers))])
+            }
+            Router::Nginx => self.ingress_users(&matches),
+            Router::Service | Router::Replicas => {
+                self.notes.say(&matches, Fate::NotBuilt, "without a route requests cannot be told apart");
+                return;
+            }
+        };
+        if expose.values().all(|list| list.as_array().is_none_or(Vec::is_empty)) {
             return;
         }
-        let headers: Vec<Value> = matches.items().iter().filter_map(|one| self.alternative(one)).collect();
-        if headers.is_empty() {
-            return;
-        }
-        let expose = Map::from_iter([("headers".to_owned(), headers.into())]);
         let soak = self.iterations();
         self.draft.phases.push(Phase { wish: "testers".to_owned(), expose, soak, ..Phase::default() });
+    }
+
+    /// Flagger asks ingress-nginx for one header and one cookie, the last of each; a cookie is a name, and its value `always`.
+    fn ingress_users(&mut self, matches: &Field<'_>) -> Map<String, Value> {
+        let (mut expose, mut last) = (Map::new(), BTreeMap::new());
+        for one in matches.items() {
+            for (name, value) in one.get("headers").entries() {
+                let made = match (name, value.get("exact").text(), matched(&value)) {
+                    ("cookie", Some(cookie), _) => Some(("cookies", json!([{cookie: "always"}]))),
+                    (name, _, Some(value)) if name != "cookie" && is_header(name, &value) => {
+                        Some(("headers", json!([{name: value}])))
+                    }
+                    _ => None,
+                };
+                let Some((key, list)) = made else {
+                    self.notes.odd(&value, "a cookie's name as exact, or a header with exact or regex");
+                    continue;
+                };
+                expose.insert(key.to_owned(), list);
+                if let Some(earlier) = last.insert(key, value) {
+                    let text = "Flagger asks ingress-nginx for the last header and the last cookie alone";
+                    self.notes.say(&earlier, Fate::NotNeeded, text);
+                }
+            }
+        }
+        expose
     }
 
     /// One alternative; none, with all that it asks for named, if a part of it cannot be asked for here: it would let in more.

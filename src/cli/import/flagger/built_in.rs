@@ -1,0 +1,130 @@
+//! The metrics that Flagger knows by name: `request-success-rate` and `request-duration`.
+
+use super::Canary;
+use super::checks::{PROMETHEUS, Threshold};
+use super::fields::UNCOUNTED;
+use super::provider::Counts;
+use crate::cli::import::draft::{Check, Providers, go_duration};
+use crate::cli::import::fields::Fate;
+use crate::cli::import::input::Field;
+use serde_json::{Map, Value, json};
+
+/// One of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BuiltIn {
+    SuccessRate,
+    Duration,
+}
+
+impl BuiltIn {
+    /// That of this name.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        match name {
+            "request-success-rate" => Some(Self::SuccessRate),
+            "request-duration" => Some(Self::Duration),
+            _ => None,
+        }
+    }
+}
+
+impl Canary<'_> {
+    /// The check that it is; none, and named, where nobody counts what it asks for.
+    pub(super) fn built_in(&mut self, metric: &Field<'_>, which: BuiltIn, providers: &mut Providers) -> Option<Check> {
+        let mut bounds = Map::new();
+        if self.counts == Counts::Unknown {
+            self.notes.say(metric, Fate::NotBuilt, UNCOUNTED);
+            return None;
+        }
+        let threshold = if which == BuiltIn::SuccessRate { Threshold::Min } else { Threshold::Max };
+        self.bounds(metric, threshold, &mut bounds)?;
+        let share = bounds.get("min").and_then(Value::as_f64).filter(|min| *min > 0.0 && *min <= 1.0);
+        if let (BuiltIn::SuccessRate, Some(min)) = (which, share) {
+            let text = format!("Flagger counts in percent: {min} % of the requests would be enough; write 99 for 99 %");
+            self.notes.say(metric, Fate::NotUnderstood, text);
+            return None;
+        }
+        let url = self.spec("metricsServer").text().unwrap_or(PROMETHEUS).to_owned();
+        let provider = providers.named("prometheus", &url, "main");
+        let (key, mut says) = self.asked(metric, which, &provider);
+        says.append(&mut bounds);
+        let said = metric.get("interval");
+        let interval = said.text().and_then(go_duration).unwrap_or(60);
+        if said.text().is_some_and(|text| go_duration(text).is_none()) {
+            self.notes.odd(&said, "a length of time such as 1m");
+        }
+        if key == Key::Proxy && interval != self.interval {
+            let text = "each value is about one interval of the check, which is that of the analysis";
+            self.notes.say(&said, Fate::Differs, text);
+        }
+        Some(Check { says, interval: self.interval, samples: 1 })
+    }
+
+    /// Who is asked what.
+    fn asked(&self, metric: &Field<'_>, which: BuiltIn, provider: &str) -> (Key, Map<String, Value>) {
+        let one = |key: &str, value: Value| Map::from_iter([(key.to_owned(), value)]);
+        let range = metric.get("interval").text().unwrap_or("1m").to_owned();
+        match (self.counts, which) {
+            (Counts::Proxy(proxy), BuiltIn::SuccessRate) => {
+                (Key::Proxy, one("successRate", json!({"provider": provider, "proxy": proxy})))
+            }
+            (Counts::Proxy(proxy), BuiltIn::Duration) => {
+                (Key::Proxy, one("latency", json!({"provider": provider, "proxy": proxy})))
+            }
+            (Counts::Ingress, which) => {
+                (Key::Query, one("prometheus", json!({"provider": provider, "query": self.of_ingress(which, &range)})))
+            }
+            (Counts::Application | Counts::Unknown, which) => {
+                let labels = json!({"namespace": "kubernetes_namespace", "pod": "kubernetes_pod_name"});
+                let query = of_application(which, &range);
+                (Key::Query, one("prometheus", json!({"provider": provider, "query": query, "labels": labels})))
+            }
+        }
+    }
+
+    /// ingress-nginx counts the requests of the canary beside an Ingress under the name of that Ingress.
+    fn of_ingress(&self, which: BuiltIn, range: &str) -> String {
+        let ingress = self.spec("ingressRef/name").text().unwrap_or(&self.draft.target);
+        let series = |metric: &str, more: &str| {
+            let namespace = &self.draft.namespace;
+            format!(
+                "sum(rate({metric}{{namespace=\"{namespace}\",ingress=\"{ingress}\",canary!=\"\"{more}}}[{range}]))"
+            )
+        };
+        match which {
+            BuiltIn::SuccessRate => {
+                let requests = "nginx_ingress_controller_requests";
+                let (bad, all) = (series(requests, ",status=~\"5.*\""), series(requests, ""));
+                format!("100 * (1 - ({bad} or vector(0)) / {all})")
+            }
+            BuiltIn::Duration => {
+                let duration = "nginx_ingress_controller_response_duration_seconds";
+                let (sum, count) = (series(&format!("{duration}_sum"), ""), series(&format!("{duration}_count"), ""));
+                format!("1000 * {sum} / {count}")
+            }
+        }
+    }
+}
+
+/// How a built-in metric is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Proxy,
+    Query,
+}
+
+/// What Flagger expects of an application where no proxy counts.
+fn of_application(which: BuiltIn, range: &str) -> String {
+    match which {
+        BuiltIn::SuccessRate => {
+            let count = "http_request_duration_seconds_count";
+            format!(
+                "100 * (1 - (sum(rate({count}{{status=~\"5.*\"}}[{range}])) or vector(0)) / sum(rate({count}[{range}])))"
+            )
+        }
+        BuiltIn::Duration => {
+            format!(
+                "1000 * histogram_quantile(0.99, sum by (le) (rate(http_request_duration_seconds_bucket[{range}])))"
+            )
+        }
+    }
+}

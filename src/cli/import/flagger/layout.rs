@@ -1,0 +1,67 @@
+//! Flagger's names, or those of here: the layout `primary` where it goes together with the Canary, else `inPlace`.
+
+use super::{Canary, Router};
+use crate::cli::import::draft::Imported;
+use crate::cli::import::fields::Fate;
+use crate::manifest::desired::Layout;
+use crate::manifest::diagnostic::Code;
+use crate::manifest::files::{Entry, Files};
+use crate::manifest::installation::Caps;
+use crate::manifest::{load, oid};
+use std::collections::BTreeMap;
+
+/// Fields of a Canary that the layout `primary` does not go together with, and why. One row each; what manifests say is found by
+/// reading what was made.
+const IN_PLACE: &[(&str, &str)] = &[(
+    "autoscalerRef",
+    "an autoscaler is one of the manifests; with one the layout is inPlace, as primary is not built for it yet: the pods of \
+     NAME-primary are not taken over (docs/layouts.md)",
+)];
+
+/// What is said of a provider whose router has no such layout.
+const ROUTER: &str = "spec.traffic. With this router the layout is inPlace, as primary is there for gatewayAPI alone: the pods of \
+                      NAME-primary are not taken over (docs/layouts.md)";
+
+impl Canary<'_> {
+    /// The layout. `refused` is what was found to be in its way already.
+    pub(super) fn layout(&mut self, refused: Option<&String>) -> Layout {
+        if self.router != Router::Gateway {
+            self.notes.say(&self.spec("provider"), Fate::Differs, ROUTER);
+            return Layout::InPlace;
+        }
+        if let Some(why) = refused {
+            let text = format!("spec.target, with the layout inPlace: with primary {why} (docs/layouts.md)");
+            self.notes.say(&self.spec("targetRef"), Fate::Differs, text);
+            return Layout::InPlace;
+        }
+        let found = IN_PLACE.iter().map(|(field, why)| (self.spec(field), *why)).find(|(field, _)| field.is_there());
+        match found {
+            Some((field, why)) => {
+                self.notes.say(&field, Fate::DoneOtherwise, why);
+                Layout::InPlace
+            }
+            None => Layout::Primary,
+        }
+    }
+}
+
+/// What is in the way of the layout `primary`, by the number of the Canary: what `tidegate validate` says of what was made.
+pub(super) fn refused(imported: &Imported) -> BTreeMap<usize, String> {
+    let rollouts = imported.files.iter().filter_map(|made| made.path.strip_suffix("/rollout.yaml")).enumerate();
+    rollouts.filter_map(|(n, directory)| Some((n, limit(imported, directory)?))).collect()
+}
+
+fn limit(imported: &Imported, directory: &str) -> Option<String> {
+    let (namespace, _) = directory.split_once('/')?;
+    let policy = format!(
+        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    import: {{path: \"{directory}\", namespaces: [\"{namespace}\"], \
+         clusters: [home]}}\n"
+    );
+    let own = imported.files.iter().filter(|made| made.path.rsplit_once('/').is_some_and(|(at, _)| at == directory));
+    let files = own.map(|made| (made.path.as_str(), made.text.as_str())).chain([("tidegate.yaml", policy.as_str())]);
+    let entry = |text: &str| Entry::File { blob: oid::blob(text.as_bytes()), bytes: text.as_bytes().into() };
+    let files: Files = files.filter_map(|(path, text)| Some((path.parse().ok()?, entry(text)))).collect();
+    let loaded = load::load(&files, &Caps::default());
+    let errors = loaded.errors();
+    errors.iter().find(|error| error.code == Code::LayoutLimit).map(|error| error.found.clone())
+}

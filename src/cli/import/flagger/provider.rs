@@ -1,0 +1,164 @@
+//! Flagger's providers: what splits requests in their place here, and who counts them.
+
+use super::{Canary, Strategy};
+use crate::cli::import::fields::Fate;
+use crate::manifest::object::Kind;
+
+/// What splits requests here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Router {
+    Gateway,
+    Istio,
+    Nginx,
+    Service,
+    Replicas,
+}
+
+impl Router {
+    /// The kind of the route that it splits, and what that is for.
+    pub(super) fn route(self) -> Option<(Kind, &'static str)> {
+        match self {
+            Self::Gateway => Some((Kind::HttpRoute, "the route whose requests are split")),
+            Self::Istio => Some((Kind::VirtualService, "the VirtualService whose requests are split")),
+            Self::Nginx => Some((Kind::Ingress, "the Ingress whose requests are split")),
+            Self::Service | Self::Replicas => None,
+        }
+    }
+
+    /// Whether it can send a request twice.
+    pub(super) fn copies(self) -> bool {
+        matches!(self, Self::Gateway | Self::Istio)
+    }
+}
+
+/// Whose numbers `request-success-rate` and `request-duration` are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Counts {
+    /// Those of a proxy that tidegate knows.
+    Proxy(&'static str),
+    /// The application's own.
+    Application,
+    /// Those of ingress-nginx.
+    Ingress,
+    /// Nobody's that is known here.
+    Unknown,
+}
+
+/// One provider of Flagger.
+struct Provider {
+    /// Its name, up to the colon.
+    name: &'static str,
+    /// What splits requests in its place.
+    router: Router,
+    /// Who counts them.
+    counts: Counts,
+    /// Why it is another router, where it is one.
+    instead: Option<&'static str>,
+}
+
+const fn same(name: &'static str, router: Router, counts: Counts) -> Provider {
+    Provider { name, router, counts, instead: None }
+}
+
+const fn instead(name: &'static str, counts: Counts, why: &'static str) -> Provider {
+    Provider { name, router: Router::Gateway, counts, instead: Some(why) }
+}
+
+/// All that Flagger has, but for `kubernetes`, where the strategy decides. A router that is built is one row changed.
+const PROVIDERS: &[Provider] = &[
+    same("gatewayapi", Router::Gateway, Counts::Application),
+    same("istio", Router::Istio, Counts::Proxy("istio")),
+    same("nginx", Router::Nginx, Counts::Ingress),
+    instead("contour", Counts::Proxy("contour"), "imported as gatewayAPI, which Contour serves beside its HTTPProxies"),
+    instead(
+        "linkerd",
+        Counts::Proxy("linkerd"),
+        "imported as gatewayAPI, which Linkerd reads in place of TrafficSplits",
+    ),
+    instead(
+        "traefik",
+        Counts::Proxy("traefik"),
+        "imported as gatewayAPI, which Traefik serves beside its TraefikServices",
+    ),
+    instead("gloo", Counts::Unknown, "imported as gatewayAPI, which Gloo serves beside its RouteTables"),
+    instead("kuma", Counts::Unknown, "imported as gatewayAPI, which Kuma serves beside its TrafficRoutes"),
+    instead("apisix", Counts::Unknown, "imported as gatewayAPI, which APISIX serves beside its ApisixRoutes"),
+    instead("skipper", Counts::Unknown, "imported as gatewayAPI; a route of Skipper is not built"),
+    instead("osm", Counts::Unknown, "imported as gatewayAPI; TrafficSplits are not built"),
+    instead("smi", Counts::Unknown, "imported as gatewayAPI; TrafficSplits are not built"),
+    instead("appmesh", Counts::Unknown, "imported as gatewayAPI; App Mesh is not built"),
+    instead("knative", Counts::Unknown, "imported as gatewayAPI; services of Knative are not built"),
+];
+
+/// What a Canary that names no provider refers to, and whose that is.
+const REFERENCES: [(&str, &str); 5] = [
+    ("service/gatewayRefs", "gatewayapi"),
+    ("service/gateways", "istio"),
+    ("ingressRef", "nginx"),
+    ("routeRef", "apisix"),
+    ("upstreamRef", "gloo"),
+];
+
+/// Each provider, what it becomes, and what its built-in metrics are, for the documents.
+pub(in crate::cli::import) fn lines() -> Vec<[String; 3]> {
+    let one = |Provider { name, router, counts, instead }: &Provider| {
+        let router = match router {
+            Router::Gateway => "`gatewayAPI`, layout `primary`",
+            Router::Istio => "`istio`",
+            Router::Nginx => "`nginx`",
+            Router::Service | Router::Replicas => "`replicas` for weights, else `service`",
+        };
+        let counts = match counts {
+            Counts::Proxy(proxy) => format!("`successRate` and `latency` of the proxy `{proxy}`"),
+            Counts::Application => "Flagger's query of the application's `http_request_duration_seconds`".to_owned(),
+            Counts::Ingress => "Flagger's query of what ingress-nginx counts".to_owned(),
+            Counts::Unknown => "not imported: write a query".to_owned(),
+        };
+        let instead = instead.map(|why| format!("; {why}")).unwrap_or_default();
+        [format!("`{name}`"), format!("{router}{instead}"), counts]
+    };
+    let without = same("kubernetes", Router::Replicas, Counts::Application);
+    PROVIDERS.iter().chain([&without]).map(one).collect()
+}
+
+impl Canary<'_> {
+    /// What splits requests, and who counts them. `flag` is what Flagger runs with where a Canary does not say.
+    pub(super) fn provider(&mut self, flag: Option<&str>) -> (Router, Counts) {
+        let said = self.spec("provider");
+        let name = said.text().or(flag).map(|text| text.split(':').next().unwrap_or(text));
+        let name = name.unwrap_or_else(|| self.guessed());
+        let connections =
+            name == "istio" && self.spec("service/appProtocol").text().is_some_and(|p| p.eq_ignore_ascii_case("tcp"));
+        if connections {
+            let text = "Flagger splits connections there; no phase does, so no VirtualService is imported";
+            self.notes.say(&said, Fate::NotBuilt, text);
+        }
+        if connections || matches!(name, "kubernetes" | "none") {
+            return (self.without_route(), Counts::Application);
+        }
+        let Some(Provider { router, counts, instead, .. }) = PROVIDERS.iter().find(|known| known.name == name) else {
+            self.notes.say(&said, Fate::NotUnderstood, "no provider that Flagger has; imported as gatewayAPI");
+            return (Router::Gateway, Counts::Unknown);
+        };
+        if let Some(why) = instead {
+            self.notes.say(&said, Fate::Differs, *why);
+        }
+        (*router, *counts)
+    }
+
+    fn guessed(&self) -> &'static str {
+        let referred = REFERENCES.iter().find(|(field, _)| self.spec(field).is_there());
+        let blue_green = self.strategy == Strategy::BlueGreen && !self.analysis("mirror").is_true();
+        referred.map_or(if blue_green { "kubernetes" } else { "gatewayapi" }, |(_, name)| name)
+    }
+
+    /// By pods where weights are wanted, else by the Service's selector.
+    fn without_route(&mut self) -> Router {
+        if self.strategy != Strategy::Canary {
+            return Router::Service;
+        }
+        let text = "Flagger moves no requests by weight there; imported as replicas: by the number of pods";
+        self.notes.say(&self.spec("provider"), Fate::Differs, text);
+        Router::Replicas
+    }
+}
