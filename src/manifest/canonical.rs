@@ -92,6 +92,14 @@ const DEFAULTS: &[(Where, &str, &str)] = &[
     (Where::In(Kind::HttpRoute), "/spec/rules/*/matches/*/path/value", r#""/""#),
     (Where::In(Kind::HttpRoute), "/spec/rules/*/matches/*/path", "{}"),
     (Where::In(Kind::HttpRoute), "/spec/rules/*/matches", "[{}]"),
+    // GRPCRoute gateway.networking.k8s.io/v1
+    (Where::In(Kind::GrpcRoute), "/spec/parentRefs/*/group", r#""gateway.networking.k8s.io""#),
+    (Where::In(Kind::GrpcRoute), "/spec/parentRefs/*/kind", r#""Gateway""#),
+    (Where::In(Kind::GrpcRoute), "/spec/rules/*/backendRefs/*/group", r#""""#),
+    (Where::In(Kind::GrpcRoute), "/spec/rules/*/backendRefs/*/kind", r#""Service""#),
+    (Where::In(Kind::GrpcRoute), "/spec/rules/*/backendRefs/*/weight", "1"),
+    (Where::In(Kind::GrpcRoute), "/spec/rules/*/matches/*/headers/*/type", r#""Exact""#),
+    (Where::In(Kind::GrpcRoute), "/spec/rules/*/matches/*/method/type", r#""Exact""#),
 ];
 
 /// Where a row of the table holds.

@@ -128,6 +128,14 @@ pub enum Router {
         /// The Service that it names, in the set.
         service: ObjectName,
     },
+    /// A Gateway API GRPCRoute: weights and headers.
+    #[serde(rename_all = "camelCase")]
+    Grpc {
+        /// The GRPCRoute, in the set.
+        grpc_route: ObjectName,
+        /// The Service that it names, in the set.
+        service: ObjectName,
+    },
     /// An Ingress of ingress-nginx, with a canary Ingress beside it.
     Nginx {
         /// The Ingress, in the set.
@@ -183,6 +191,7 @@ impl Router {
     pub fn service(&self) -> &ObjectName {
         match self {
             Self::GatewayApi { service, .. }
+            | Self::Grpc { service, .. }
             | Self::Nginx { service, .. }
             | Self::Istio { service, .. }
             | Self::Replicas { service }
@@ -195,6 +204,7 @@ impl Router {
     pub fn route(&self) -> Option<(Kind, &ObjectName)> {
         match self {
             Self::GatewayApi { http_route, .. } => Some((Kind::HttpRoute, http_route)),
+            Self::Grpc { grpc_route, .. } => Some((Kind::GrpcRoute, grpc_route)),
             Self::Nginx { ingress, .. } => Some((Kind::Ingress, ingress)),
             Self::Istio { virtual_service, .. } => Some((Kind::VirtualService, virtual_service)),
             Self::Replicas { .. } | Self::Service { .. } => None,
@@ -208,6 +218,9 @@ impl Router {
             Self::GatewayApi { .. } => {
                 ("gatewayAPI", "/spec/traffic/gatewayAPI/httpRoute", "/spec/traffic/gatewayAPI/service")
             }
+            Self::Grpc { .. } => {
+                ("gatewayAPI", "/spec/traffic/gatewayAPI/grpcRoute", "/spec/traffic/gatewayAPI/service")
+            }
             Self::Nginx { .. } => ("nginx", "/spec/traffic/nginx/ingress", "/spec/traffic/nginx/service"),
             Self::Istio { .. } => ("istio", "/spec/traffic/istio/virtualService", "/spec/traffic/istio/service"),
             Self::Replicas { .. } => ("replicas", "/spec/traffic/replicas", "/spec/traffic/replicas/service"),
@@ -220,7 +233,7 @@ impl Router {
     #[must_use]
     pub fn by(&self) -> By {
         match self {
-            Self::GatewayApi { .. } | Self::Nginx { .. } | Self::Istio { .. } => By::Route,
+            Self::GatewayApi { .. } | Self::Grpc { .. } | Self::Nginx { .. } | Self::Istio { .. } => By::Route,
             Self::Replicas { .. } => By::Pods,
             Self::Service { .. } => By::Selector,
         }

@@ -329,10 +329,7 @@ fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
 /// The router that the file names; `None` where it is not exactly one.
 pub(super) fn router(traffic: &raw::Traffic) -> Option<Router> {
     let raw::Traffic { gateway_api, istio, nginx, replicas, service, settle: _, drain: _ } = traffic;
-    let by_gateway = gateway_api.as_ref().map(|raw::GatewayApi { http_route, service }| Router::GatewayApi {
-        http_route: http_route.clone(),
-        service: service.clone(),
-    });
+    let by_gateway = gateway_api.as_ref().map(by_gateway);
     let by_istio = istio.as_ref().map(|raw::Istio { virtual_service, service }| Router::Istio {
         virtual_service: virtual_service.clone(),
         service: service.clone(),
@@ -342,8 +339,18 @@ pub(super) fn router(traffic: &raw::Traffic) -> Option<Router> {
         .map(|raw::Nginx { ingress, service }| Router::Nginx { ingress: ingress.clone(), service: service.clone() });
     let by_pods = replicas.as_ref().map(|raw::Replicas { service }| Router::Replicas { service: service.clone() });
     let by_service = service.as_ref().map(|service| Router::Service { service: service.clone() });
-    let mut named = [by_gateway, by_istio, by_nginx, by_pods, by_service].into_iter().flatten();
-    named.next().filter(|_| named.next().is_none())
+    let others = [by_istio, by_nginx, by_pods, by_service].into_iter().flatten();
+    let mut named = by_gateway.into_iter().chain(others.map(Some));
+    named.next().flatten().filter(|_| named.next().is_none())
+}
+
+/// The router of a route of the Gateway API, where exactly one is named.
+fn by_gateway(raw::GatewayApi { http_route, grpc_route, service }: &raw::GatewayApi) -> Option<Router> {
+    match (http_route.clone(), grpc_route.clone()) {
+        (Some(http_route), None) => Some(Router::GatewayApi { http_route, service: service.clone() }),
+        (None, Some(grpc_route)) => Some(Router::Grpc { grpc_route, service: service.clone() }),
+        (Some(_), Some(_)) | (None, None) => None,
+    }
 }
 
 /// The plan that the file describes; `None` where the router, or what a check asks, is not exactly one.

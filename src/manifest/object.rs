@@ -122,6 +122,14 @@ kinds! {
     DestinationRule: "DestinationRule", "networking.istio.io/v1", "destinationrules", Facts {
         origin: Origin::Custom, mappings: &["/spec"], ..PLAIN
     };
+    GrpcRoute: "GRPCRoute", "gateway.networking.k8s.io/v1", "grpcroutes", Facts {
+        origin: Origin::Custom,
+        mappings: &["/spec"],
+        references: Some("/spec/rules"),
+        whole: &["spec", "rules"],
+        posture: &[".spec.rules"],
+        ..PLAIN
+    };
     HttpRoute: "HTTPRoute", "gateway.networking.k8s.io/v1", "httproutes", Facts {
         origin: Origin::Custom,
         mappings: &["/spec"],
@@ -133,6 +141,17 @@ kinds! {
     Ingress: "Ingress", "networking.k8s.io/v1", "ingresses", Facts {
         mappings: &["/spec"],
         posture: &[".metadata.annotations.nginx.ingress.kubernetes.io/canary", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-weight", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-weight-total", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header-value", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-header-pattern", ".metadata.annotations.nginx.ingress.kubernetes.io/canary-by-cookie"],
+        ..PLAIN
+    };
+    IngressRoute: "IngressRoute", "traefik.io/v1alpha1", "ingressroutes", Facts {
+        origin: Origin::Custom, mappings: &["/spec"], references: Some("/spec/routes"), ..PLAIN
+    };
+    TraefikService: "TraefikService", "traefik.io/v1alpha1", "traefikservices", Facts {
+        origin: Origin::Custom,
+        mappings: &["/spec"],
+        references: Some("/spec"),
+        whole: &["spec", "weighted", "services"],
+        posture: &[".spec.weighted.services"],
         ..PLAIN
     };
     VirtualService: "VirtualService", "networking.istio.io/v1", "virtualservices", Facts {
@@ -160,13 +179,23 @@ impl Kind {
         Self::HorizontalPodAutoscaler,
         Self::PodDisruptionBudget,
         Self::DestinationRule,
+        Self::GrpcRoute,
         Self::HttpRoute,
         Self::Ingress,
+        Self::TraefikService,
+        Self::IngressRoute,
         Self::VirtualService,
     ];
 
     /// The kinds of [`Kind::MANIFEST`] by whose objects people's requests find a Service.
-    pub const ROUTES: &'static [Self] = &[Self::HttpRoute, Self::Ingress, Self::VirtualService];
+    pub const ROUTES: &'static [Self] = &[
+        Self::GrpcRoute,
+        Self::HttpRoute,
+        Self::Ingress,
+        Self::TraefikService,
+        Self::IngressRoute,
+        Self::VirtualService,
+    ];
 
     /// Whether a CustomResourceDefinition defines it.
     #[must_use]

@@ -152,7 +152,7 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Traffic {
-    /// By a Gateway API HTTPRoute: weights and headers.
+    /// By a route of the Gateway API, an HTTPRoute or a GRPCRoute: weights and headers.
     #[serde(rename = "gatewayAPI", default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "GatewayApi")]
     pub gateway_api: Option<GatewayApi>,
@@ -189,12 +189,18 @@ fn default_drain() -> Span {
     Span::from_secs(30)
 }
 
-/// A Gateway API HTTPRoute and the Service whose backend references are split.
+/// A route of the Gateway API and the Service whose backend references are split: exactly one of `httpRoute` and `grpcRoute`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GatewayApi {
     /// The HTTPRoute among the manifests. One route belongs to one rollout.
-    pub http_route: ObjectName,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ObjectName")]
+    pub http_route: Option<ObjectName>,
+    /// The GRPCRoute among the manifests. One route belongs to one rollout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ObjectName")]
+    pub grpc_route: Option<ObjectName>,
     /// The Service among the manifests that it names.
     pub service: ObjectName,
 }

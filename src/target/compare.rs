@@ -161,8 +161,8 @@ impl Walk {
         let whole = self.kind.facts().whole;
         let Some(inside) = path.strip_prefix(whole).filter(|_| !whole.is_empty()) else { return false };
         let default = match inside {
-            _ if self.kind != Kind::HttpRoute => Value::Null,
-            [_] if key == "matches" => json!([{"path": everything()}]),
+            _ if ![Kind::HttpRoute, Kind::GrpcRoute].contains(&self.kind) => Value::Null,
+            [_] if key == "matches" && self.kind == Kind::HttpRoute => json!([{"path": everything()}]),
             [_, "matches", _] if key == "path" => everything(),
             [_, "backendRefs", _] if key == "group" => json!(""),
             [_, "backendRefs", _] if key == "kind" => json!("Service"),

@@ -230,6 +230,7 @@ pub fn candidate(
     new_account(source, stable, candidate)?;
     match &traffic.router {
         router @ (Router::GatewayApi { service, .. }
+        | Router::Grpc { service, .. }
         | Router::Istio { service, .. }
         | Router::Nginx { service, .. }) => {
             let mark = mark(source, SUFFIX)?;

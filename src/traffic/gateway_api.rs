@@ -1,8 +1,9 @@
-//! The router `gatewayAPI`: an HTTPRoute whose rules send a share of the requests, and those with certain headers, to
+//! The router `gatewayAPI`: an HTTPRoute or a GRPCRoute whose rules send a share of the requests, and those with certain headers, to
 //! the candidate's copy of the Service.
 //!
 //! What is written is always the whole list of rules, rendered from the route of the manifests; the list is atomic in
-//! server-side apply. Semantics: Gateway API v1, "HTTPRouteRule".
+//! server-side apply. Semantics: Gateway API v1, "HTTPRouteRule" and "GRPCRouteRule": in both the match that asks for more headers goes
+//! before one that is the same but for them.
 
 use super::Seen;
 use crate::manifest::desired::HeaderMatch;
@@ -93,7 +94,7 @@ fn mirrored(names: &Names<'_>, mut rule: Value, share: Percent) -> Value {
 /// The rule for those who send the headers; none if no request could match it.
 fn header_rule(names: &Names<'_>, rule: &Value, split: &Split) -> Option<Value> {
     let mut matches: Vec<Value> = Vec::new();
-    for base in rules::matches(rule) {
+    for base in names.matches(rule) {
         for joined in split.headers.iter().filter_map(|alternative| join(&base, alternative)) {
             if !matches.contains(&joined) {
                 matches.push(joined);

@@ -88,8 +88,9 @@ pub struct View<'a> {
 pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> Vec<ObjectRef> {
     let named = |kind, name: &ObjectName| ObjectRef { kind, namespace: namespace.clone(), name: name.clone() };
     match router {
-        Router::GatewayApi { http_route, .. } => vec![named(Kind::HttpRoute, http_route)],
-        Router::Istio { virtual_service, .. } => vec![named(Kind::VirtualService, virtual_service)],
+        Router::GatewayApi { .. } | Router::Grpc { .. } | Router::Istio { .. } => {
+            router.route().map(|(kind, name)| named(kind, name)).into_iter().collect()
+        }
         Router::Nginx { ingress, .. } => {
             suffixed(ingress).as_ref().into_iter().chain([ingress]).map(|name| named(Kind::Ingress, name)).collect()
         }
@@ -113,7 +114,11 @@ pub fn beside(
 ) -> Result<Option<Object>, LayoutError> {
     match router {
         Router::Nginx { service, .. } => Ok(Some(nginx::canary(&copied(route)?, service))),
-        Router::GatewayApi { .. } | Router::Istio { .. } | Router::Replicas { .. } | Router::Service { .. } => Ok(None),
+        Router::GatewayApi { .. }
+        | Router::Grpc { .. }
+        | Router::Istio { .. }
+        | Router::Replicas { .. }
+        | Router::Service { .. } => Ok(None),
     }
 }
 
@@ -121,7 +126,9 @@ pub fn beside(
 #[must_use]
 pub fn ports<'a>(router: &'a Router, route: &'a Object) -> Vec<&'a Value> {
     match router {
-        Router::GatewayApi { service, .. } => gateway_api::ports(route, service).collect(),
+        Router::GatewayApi { service, .. } | Router::Grpc { service, .. } => {
+            gateway_api::ports(route, service).collect()
+        }
         Router::Istio { service, .. } => istio::ports(route, service),
         Router::Nginx { service, .. } => nginx::ports(route, service.as_str()).collect(),
         Router::Replicas { .. } | Router::Service { .. } => Vec::new(),
@@ -133,7 +140,9 @@ pub fn ports<'a>(router: &'a Router, route: &'a Object) -> Vec<&'a Value> {
 pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
     match (form, router) {
         (Form::Plain, _) => plain.clone(),
-        (Form::Split { split, .. }, Router::GatewayApi { service, .. }) => gateway_api::render(plain, service, split),
+        (Form::Split { split, .. }, Router::GatewayApi { service, .. } | Router::Grpc { service, .. }) => {
+            gateway_api::render(plain, service, split)
+        }
         (Form::Split { split, .. }, Router::Istio { service, .. }) => istio::render(plain, service, split),
         (Form::Split { split, .. }, Router::Nginx { .. }) => nginx::render(plain, split),
         (Form::Split { split, candidate }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
@@ -144,14 +153,13 @@ pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
 /// What split the cluster shows. A carrier that is not there sends nobody to the candidate.
 #[must_use]
 pub fn read(router: &Router, view: &View<'_>) -> Seen {
+    let nobody = || Seen::Split(Split::stable());
     match router {
-        Router::GatewayApi { http_route, service } => {
-            let route = view.live.find(Kind::HttpRoute, view.namespace, http_route);
-            route.map_or_else(|| Seen::Split(Split::stable()), |route| gateway_api::read(route, service))
+        Router::GatewayApi { service, .. } | Router::Grpc { service, .. } => {
+            live_route(router, view).map_or_else(nobody, |route| gateway_api::read(route, service))
         }
-        Router::Istio { virtual_service, service } => {
-            let route = view.live.find(Kind::VirtualService, view.namespace, virtual_service);
-            route.map_or_else(|| Seen::Split(Split::stable()), |route| istio::read(route, service))
+        Router::Istio { service, .. } => {
+            live_route(router, view).map_or_else(nobody, |route| istio::read(route, service))
         }
         Router::Nginx { ingress, service } => nginx::read(view, ingress, service),
         Router::Replicas { service } => replicas::read(view, service),
@@ -164,7 +172,9 @@ pub fn read(router: &Router, view: &View<'_>) -> Seen {
 #[must_use]
 pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) -> Seen {
     match router {
-        Router::GatewayApi { service, .. } => gateway_api::read(&gateway_api::render(plain, service, split), service),
+        Router::GatewayApi { service, .. } | Router::Grpc { service, .. } => {
+            gateway_api::read(&gateway_api::render(plain, service, split), service)
+        }
         Router::Replicas { .. } => Seen::Split(replicas::reachable(baseline, split)),
         Router::Istio { service, .. } => istio::read(&istio::render(plain, service, split), service),
         Router::Nginx { .. } | Router::Service { .. } => Seen::Split(split.clone()),
@@ -177,7 +187,9 @@ pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) 
 pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
     let lowered = |live: &Object| -> (Object, Fields) {
         match (router, live.reference().kind) {
-            (Router::GatewayApi { service, .. }, _) => (gateway_api::retreat(live, service), &[&["spec", "rules"]]),
+            (Router::GatewayApi { service, .. } | Router::Grpc { service, .. }, _) => {
+                (gateway_api::retreat(live, service), &[&["spec", "rules"]])
+            }
             (Router::Istio { service, .. }, _) => (istio::retreat(live, service), &[&["spec", "http"]]),
             (Router::Nginx { ingress, service }, _) if live.reference().name == *ingress => {
                 (nginx::retreat(live, ingress, service), &[&["spec", "rules"], &["spec", "defaultBackend"]])
@@ -209,19 +221,15 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
 /// Whether the cluster splits as the live carrier says.
 #[must_use]
 pub fn standing(router: &Router, view: &View<'_>) -> Standing {
+    let absent = || {
+        let route = router.route().map(|(kind, name)| format!("{kind} {name}")).unwrap_or_default();
+        Standing::NotYet { why: format!("{route} is not there") }
+    };
     match router {
-        Router::GatewayApi { http_route, .. } => {
-            view.live.find(Kind::HttpRoute, view.namespace, http_route).map_or_else(
-                || Standing::NotYet { why: format!("HTTPRoute {http_route} is not there") },
-                gateway_api::standing,
-            )
+        Router::GatewayApi { .. } | Router::Grpc { .. } => {
+            live_route(router, view).map_or_else(absent, gateway_api::standing)
         }
-        Router::Istio { virtual_service, .. } => {
-            view.live.find(Kind::VirtualService, view.namespace, virtual_service).map_or_else(
-                || Standing::NotYet { why: format!("VirtualService {virtual_service} is not there") },
-                istio::standing,
-            )
-        }
+        Router::Istio { .. } => live_route(router, view).map_or_else(absent, istio::standing),
         Router::Nginx { ingress, .. } => nginx::standing(view, ingress),
         Router::Replicas { service } | Router::Service { service } => endpoints::standing(view, service),
     }
@@ -232,7 +240,7 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
 pub fn references(object: &Object, service: &ObjectName) -> bool {
     let is = |kind| object.reference().kind == kind;
     is(Kind::VirtualService) && istio::references(object, service)
-        || is(Kind::HttpRoute) && gateway_api::references(object, service)
+        || (is(Kind::HttpRoute) || is(Kind::GrpcRoute)) && gateway_api::references(object, service)
         || is(Kind::Ingress) && nginx::names(object, service.as_str())
 }
 
@@ -249,7 +257,17 @@ pub fn routers(route: &Object) -> Vec<Router> {
         return services.map(|service| Router::Istio { virtual_service: name.clone(), service }).collect();
     }
     let services = gateway_api::split_services(route).into_iter();
-    services.map(|service| Router::GatewayApi { http_route: name.clone(), service }).collect()
+    let by_gateway = |service| match route.reference().kind {
+        Kind::GrpcRoute => Router::Grpc { grpc_route: name.clone(), service },
+        _ => Router::GatewayApi { http_route: name.clone(), service },
+    };
+    services.map(by_gateway).collect()
+}
+
+/// The object among the manifests that leads requests, as it is live.
+fn live_route<'a>(router: &Router, view: &View<'a>) -> Option<&'a Object> {
+    let (kind, name) = router.route()?;
+    view.live.find(kind, view.namespace, name)
 }
 
 /// The candidate's live Deployment.

@@ -18,7 +18,8 @@ pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
 /// One line for each object that people have made, or that was made for them.
 pub(crate) fn show(world: &World) -> String {
     let mut out = String::new();
-    let kinds = "Deployment Service DestinationRule HTTPRoute Ingress VirtualService ConfigMap HorizontalPodAutoscaler PodDisruptionBudget";
+    let kinds = "Deployment Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap \
+        HorizontalPodAutoscaler PodDisruptionBudget";
     for kind in kinds.split(' ') {
         for object in world.list(resource(kind).unwrap(), NAMESPACE) {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -49,7 +50,9 @@ fn state(kind: &str, object: &Value) -> String {
             };
             format!("selects {}", selector.map(pods).collect::<Vec<_>>().join(","))
         }
-        "HTTPRoute" => spec["rules"].as_array().into_iter().flatten().map(rule).collect::<Vec<_>>().join("; "),
+        "HTTPRoute" | "GRPCRoute" => {
+            spec["rules"].as_array().into_iter().flatten().map(rule).collect::<Vec<_>>().join("; ")
+        }
         "Ingress" => {
             let paths =
                 spec["rules"].as_array().into_iter().flatten().filter_map(|rule| rule["http"]["paths"].as_array());

@@ -76,6 +76,7 @@ scenarios! {
     brake_without_a_record
     broken_file
     broken_file_during_a_run
+    by_grpc
     by_ingress
     by_ingress_fails
     by_mesh

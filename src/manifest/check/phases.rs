@@ -96,9 +96,18 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
     };
     let phases = || case.spec.phases.iter().enumerate();
     let raw::Traffic { gateway_api, istio, nginx, replicas, service, settle: _, drain: _ } = traffic;
-    let none = gateway_api.is_none() && istio.is_none() && nginx.is_none() && replicas.is_none() && service.is_none();
+    let others = istio.is_some() || nginx.is_some() || replicas.is_some() || service.is_some();
     match case.router().map(|router| router.by()) {
-        None if none => vec![case.error("/spec/traffic", Code::Schema, "no router is named", either)],
+        None if gateway_api.is_none() && !others => {
+            vec![case.error("/spec/traffic", Code::Schema, "no router is named", either)]
+        }
+        None if !others => {
+            let one = "exactly one of httpRoute and grpcRoute";
+            let route = gateway_api.as_ref().and_then(|gateway| gateway.http_route.as_ref());
+            let what = if route.is_some() { "two routes at once" } else { "no route is named" };
+            let found = case.error("/spec/traffic/gatewayAPI", Code::Schema, what, one);
+            vec![found.help("where both come in by one host, an HTTPRoute takes calls of gRPC too")]
+        }
         None => vec![case.error("/spec/traffic", Code::Schema, "more than one router", either)],
         // What its route cannot do is told with the route.
         Some(By::Route) => Vec::new(),

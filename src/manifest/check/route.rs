@@ -1,14 +1,13 @@
-//! The HTTPRoute: whether it still keeps the limits of the Gateway API once it is split.
+//! The HTTPRoute or GRPCRoute: whether it still keeps the limits of the Gateway API once it is split.
 //!
-//! Limits: `HTTPRouteSpec`, `HTTPRouteRule`, `HTTPRouteMatch` and `BackendRef` of gateway.networking.k8s.io/v1. Nothing
-//! is rendered here, only counted: every rule that names the service gets each such backend twice, and with header
+//! Limits: `HTTPRouteSpec`, `HTTPRouteRule`, `HTTPRouteMatch` and `BackendRef` of gateway.networking.k8s.io/v1, and the same
+//! of GRPCRoute, whose rules take 64 matches since Gateway API 1.3. Nothing is rendered here, only counted: every rule that names the service gets each such backend twice, and with header
 //! phases a rule before it that has its matches times the alternatives.
 
 use super::{Case, SUFFIX};
-use crate::manifest::desired::{HeaderMatch, HeaderValue};
+use crate::manifest::desired::{HeaderMatch, HeaderValue, Router};
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::expand;
-use crate::manifest::object::Kind;
 use crate::manifest::set::Item;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -22,10 +21,10 @@ const HEADERS: usize = 16;
 const WEIGHT: i64 = 1_000_000 / 100;
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
-    let Some(gateway) = case.spec.traffic.as_ref().and_then(|traffic| traffic.gateway_api.as_ref()) else {
-        return Vec::new();
-    };
-    let route = match case.require("/spec/traffic/gatewayAPI/httpRoute", Kind::HttpRoute, &gateway.http_route) {
+    let Some(router @ (Router::GatewayApi { .. } | Router::Grpc { .. })) = case.router() else { return Vec::new() };
+    let Some((kind, name)) = router.route() else { return Vec::new() };
+    let service = router.service();
+    let route = match case.require(router.spelling().route, kind, name) {
         Ok(route) => route,
         Err(missing) => return missing,
     };
@@ -36,11 +35,11 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     for (i, rule) in rules.iter().enumerate() {
         let own = array(rule.get("matches"));
         matches += own.len().max(1);
-        if !array(rule.get("backendRefs")).iter().any(|backend| names_service(backend, gateway.service.as_str())) {
+        if !array(rule.get("backendRefs")).iter().any(|backend| names_service(backend, service.as_str())) {
             continue;
         }
         split += 1;
-        found.extend(backends(route, i, rule, gateway.service.as_str()));
+        found.extend(backends(route, i, rule, service.as_str()));
         let (count, errors) = joined(route, i, own, &alternatives);
         found.extend(errors);
         matches += count;
@@ -51,7 +50,7 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     }
     let all = rules.len() + if alternatives.is_empty() { 0 } else { split };
     if split == 0 {
-        let what = format!("no rule of this route names the Service {}", gateway.service);
+        let what = format!("no rule of this route names the Service {service}");
         found.push(route.error("/spec/rules", Code::TargetMissing, what, "a backendRef with its name"));
     }
     if all > RULES {

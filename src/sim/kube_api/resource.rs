@@ -65,12 +65,15 @@ pub const RESOURCES: &[Resource] = resources! {
     "coordination.k8s.io/v1" "Lease" "leases" "" [Versioned, CreateOnUpdate];
     "discovery.k8s.io/v1" "EndpointSlice" "endpointslices" "" [Generation];
     "events.k8s.io/v1" "Event" "events" "ev" [CreateOnUpdate];
+    "gateway.networking.k8s.io/v1" "GRPCRoute" "grpcroutes" "" [Status, Versioned, Generation, Custom];
     "gateway.networking.k8s.io/v1" "HTTPRoute" "httproutes" "" [Status, Versioned, Generation, Custom];
     "networking.istio.io/v1" "DestinationRule" "destinationrules" "dr" [Status, Versioned, Generation, Custom];
     "networking.istio.io/v1" "VirtualService" "virtualservices" "vs" [Status, Versioned, Generation, Custom];
     "networking.k8s.io/v1" "Ingress" "ingresses" "ing" [Status, Generation];
     "networking.k8s.io/v1" "NetworkPolicy" "networkpolicies" "netpol" [Generation];
     "policy/v1" "PodDisruptionBudget" "poddisruptionbudgets" "pdb" [Status, Versioned, Generation];
+    "traefik.io/v1alpha1" "IngressRoute" "ingressroutes" "" [Generation, Custom];
+    "traefik.io/v1alpha1" "TraefikService" "traefikservices" "" [Generation, Custom];
 };
 
 impl Resource {

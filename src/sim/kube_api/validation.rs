@@ -34,7 +34,7 @@ pub(super) fn faults(schema: &Schema, live: Option<&Value>, object: &Value) -> V
         "Service" => service(live, object, &mut faults),
         "ConfigMap" => config_map(live, object, &mut faults),
         "Lease" => lease(object, &mut faults),
-        "HTTPRoute" => route(object, &mut faults),
+        "HTTPRoute" | "GRPCRoute" => route(object, &mut faults),
         _ => {}
     }
     faults

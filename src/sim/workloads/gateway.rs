@@ -1,4 +1,4 @@
-//! A gateway that takes every HTTPRoute at once, if its Services are there and speak a protocol that it knows.
+//! A gateway that takes every HTTPRoute and GRPCRoute at once, if its Services are there and speak a protocol that it knows.
 
 use super::{Due, all, stamp, text, write_status};
 use crate::sim::kube_api::World;
@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 /// The name under which it speaks of a route.
 const CONTROLLER: &str = "tidegate.io/world-gateway";
-pub(super) const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
+const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
+/// The kinds that it serves.
+pub(super) const ROUTES: [(&str, &str); 2] = [(GATEWAY_API, "HTTPRoute"), (GATEWAY_API, "GRPCRoute")];
 /// The protocols that it speaks to backends, by `appProtocol`; a gateway need not know more than it likes (GEP-1911).
 const PROTOCOLS: [&str; 2] = ["http", "kubernetes.io/h2c"];
 
 pub(super) fn run(world: &mut World, _: &mut Due) {
     let services = Resource::of_kind("v1", "Service").expect("found because its row is in the table");
-    for route in all(world, GATEWAY_API, "HTTPRoute") {
+    for route in ROUTES.into_iter().flat_map(|(api, kind)| all(world, api, kind)).collect::<Vec<_>>() {
         let namespace = text(&route, "/metadata/namespace");
         let rules = route["spec"]["rules"].as_array().into_iter().flatten();
         let named = rules.filter_map(|rule| rule["backendRefs"].as_array()).flatten();

@@ -48,7 +48,6 @@ const REPLICA_SET: (&str, &str) = ("apps/v1", "ReplicaSet");
 const POD: (&str, &str) = ("v1", "Pod");
 const SERVICE: (&str, &str) = ("v1", "Service");
 const SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
-const ROUTE: (&str, &str) = (gateway::GATEWAY_API, "HTTPRoute");
 const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
 
 const CONTROLLERS: [Controller; 6] = [
@@ -57,7 +56,7 @@ const CONTROLLERS: [Controller; 6] = [
     (replica_sets::run, &[REPLICA_SET, POD]),
     (pods::run, &[POD]),
     (endpoints::run, &[SERVICE, POD, SLICE]),
-    (gateway::run, &[ROUTE, SERVICE]),
+    (gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE]),
 ];
 
 /// All controllers. Each looks again once something changed that it looks at, or is due.

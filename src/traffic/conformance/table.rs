@@ -28,7 +28,7 @@ pub(super) enum Tells {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    vec![gateway_api(), istio(), nginx(), replicas(), service()]
+    vec![gateway_api(), grpc(), istio(), nginx(), replicas(), service()]
 }
 
 fn web() -> ObjectName {
@@ -57,6 +57,28 @@ fn gateway_api() -> Row {
         manifests: vec![backend_service(), route],
         tells: Tells::AllAndCopies,
         foreign: vec![(carrier(Kind::HttpRoute, "web"), |route| {
+            route["spec"]["rules"].as_array_mut().unwrap().push(json!({"backendRefs": [{"name": "web-canary"}]}));
+        })],
+    }
+}
+
+fn grpc() -> Row {
+    let by_method = json!([
+        {"method": {"type": "Exact", "service": "shop.Cart", "method": "Add"}, "headers": [{"name": "x-api", "value": "2"}]},
+        {"method": {"type": "RegularExpression", "service": "shop[.].*"}},
+    ]);
+    let rules = json!([
+        {"matches": [{"method": {"service": "docs.Docs"}}], "backendRefs": [{"name": "docs", "port": 80}]},
+        {"name": "cart", "matches": by_method, "backendRefs": [{"name": "web", "port": 80}]},
+        {"backendRefs": [{"name": "web", "port": 80, "weight": 2}, {"name": "old", "port": 80}]},
+    ]);
+    let spec = json!({"parentRefs": [{"name": "gw"}, {"name": "mesh", "sectionName": "grpc"}], "rules": rules});
+    Row {
+        name: "gatewayAPI with a GRPCRoute",
+        router: Router::Grpc { grpc_route: web(), service: web() },
+        manifests: vec![backend_service(), object(Kind::GrpcRoute, "web", json!({"spec": spec}))],
+        tells: Tells::AllAndCopies,
+        foreign: vec![(carrier(Kind::GrpcRoute, "web"), |route| {
             route["spec"]["rules"].as_array_mut().unwrap().push(json!({"backendRefs": [{"name": "web-canary"}]}));
         })],
     }

@@ -1,9 +1,9 @@
-//! The parts of an HTTPRoute's rules, as the API server completes them.
+//! The parts of a route's rules, as the API server completes them.
 
 use super::candidate_name;
 use crate::manifest::desired::{HeaderMatch, HeaderValue};
 use crate::manifest::ids::{ObjectName, Percent};
-use crate::manifest::object::{Object, items, items_mut, section};
+use crate::manifest::object::{Kind, Object, items, items_mut, section};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,12 +45,13 @@ pub(super) struct Names<'a> {
     namespace: &'a str,
     stable: &'a str,
     candidate: String,
+    kind: Kind,
 }
 
 impl<'a> Names<'a> {
     pub(super) fn of(route: &'a Object, service: &'a ObjectName) -> Self {
         let namespace = route.reference().namespace.as_str();
-        Self { namespace, stable: service.as_str(), candidate: candidate_name(service) }
+        Self { namespace, stable: service.as_str(), candidate: candidate_name(service), kind: route.reference().kind }
     }
 
     pub(super) fn backend(&self, backend: &Value) -> Backend {
@@ -63,6 +64,14 @@ impl<'a> Names<'a> {
             name if local && name == self.candidate => Backend::Candidate,
             _ => Backend::Other,
         }
+    }
+
+    /// The matches of a rule; without any, all requests in the words of the route's kind.
+    pub(super) fn matches(&self, rule: &Value) -> Vec<Value> {
+        if self.kind == Kind::GrpcRoute && items(rule, "matches").next().is_none() {
+            return vec![json!({})];
+        }
+        matches(rule)
     }
 
     pub(super) fn candidate_ref(&self, backend: &Value) -> Value {
@@ -166,7 +175,7 @@ pub(super) fn weight(backend: &Value) -> u64 {
 }
 
 /// The matches of a rule; without any, all paths.
-pub(super) fn matches(rule: &Value) -> Vec<Value> {
+fn matches(rule: &Value) -> Vec<Value> {
     let given: Vec<Value> = items(rule, "matches").cloned().collect();
     if given.is_empty() { vec![json!({"path": every_path()})] } else { given }
 }

@@ -5,6 +5,7 @@ use crate::target::fixtures::{name, object};
 use crate::traffic::Standing;
 use std::collections::BTreeSet;
 
+mod grpc;
 mod properties;
 mod simulated;
 

@@ -11,7 +11,7 @@ use tidegate::record::state::Rest;
 
 /// An object of each kind that may stand in a set, which nothing leads to.
 fn beside(name: &str) -> String {
-    let [config, account, scaler, budget, ingress, mesh, rule] = [
+    let [config, account, scaler, budget, ingress, mesh, rule, calls, shares, leads] = [
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata: {key: value}\n",
         "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: NAME}\n",
         "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: NAME}\nspec:\n  \
@@ -24,11 +24,20 @@ fn beside(name: &str) -> String {
         "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: NAME}\n\
          spec: {hosts: [NAME], http: [{route: [{destination: {host: NAME}}]}]}\n",
         "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: NAME}\nspec: {host: NAME}\n",
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: GRPCRoute\nmetadata: {name: NAME}\n\
+         spec: {rules: [{backendRefs: [{name: NAME, port: 80}]}]}\n",
+        "apiVersion: traefik.io/v1alpha1\nkind: TraefikService\nmetadata: {name: NAME}\n\
+         spec: {weighted: {services: [{name: NAME, port: 80}]}}\n",
+        "apiVersion: traefik.io/v1alpha1\nkind: IngressRoute\nmetadata: {name: NAME}\n\
+         spec: {routes: [{match: Host(`beside.example.test`), kind: Rule, services: [{name: NAME, kind: TraefikService}]}]}\n",
     ]
     .map(|text| text.replace("NAME", name));
     // Its number of pods is the autoscaler's.
     let app = App { host: Some("beside.example.test"), ..App::new(name, 1) }.text().replace("  replicas: 2\n", "");
-    format!("---\n{app}---\n{config}---\n{account}---\n{scaler}---\n{budget}---\n{ingress}---\n{mesh}---\n{rule}")
+    format!(
+        "---\n{app}---\n{config}---\n{account}---\n{scaler}---\n{budget}---\n{ingress}---\n{mesh}---\n{rule}\
+         ---\n{calls}---\n{shares}---\n{leads}"
+    )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -37,7 +46,7 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     let namespace = world.space.name.clone();
     // As many as a set of this story brings beside its target.
     let policy = format!(
-        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  limits: {{maxDeletions: 10}}\n  tenants:\n    \
+        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  limits: {{maxDeletions: 13}}\n  tenants:\n    \
          it: {{path: it, namespaces: [{namespace}], clusters: [home]}}\n"
     );
     world.commit(&[("tidegate.yaml", &policy)]);

@@ -29,10 +29,26 @@ spec:
     - route: [{destination: {host: podinfo.shop.svc.cluster.local}}]
 ";
 
-/// The example behind an Ingress or a VirtualService.
+const GRPC_ROUTE: &str = "
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata: {name: podinfo}
+spec:
+  parentRefs: [{name: public}]
+  rules:
+    - matches: [{method: {service: podinfo.Info}}, {method: {type: Exact, service: podinfo.Echo, method: Say}}]
+      backendRefs: [{name: podinfo, port: 80}]
+";
+
+/// The example behind another route.
 fn behind(route: &str) -> Tree {
     let mut tree = Tree::example();
-    let router = if route == INGRESS { "nginx: {ingress" } else { "istio: {virtualService" };
+    let router = match route {
+        INGRESS => "nginx: {ingress",
+        GRPC_ROUTE => "gatewayAPI: {grpcRoute",
+        _ => "istio: {virtualService",
+    };
     tree.edit(PODINFO, "gatewayAPI: {httpRoute", router).append(PODINFO_SET, route);
     tree
 }
@@ -43,7 +59,7 @@ fn found(tree: &Tree) -> Vec<Code> {
 
 #[test]
 fn an_ingress_and_a_virtual_service_are_taken_as_they_are() {
-    for route in [INGRESS, VIRTUAL_SERVICE] {
+    for route in [GRPC_ROUTE, INGRESS, VIRTUAL_SERVICE] {
         assert_eq!(found(&behind(route)), [], "{route}");
     }
     let both = "gatewayAPI: {httpRoute: podinfo, service: podinfo}\n    nginx: {ingress: podinfo";
@@ -71,6 +87,18 @@ const OF_AN_INGRESS: &[(&str, &str, &str, &[Code])] = &[
 ];
 
 #[rustfmt::skip]
+const OF_A_GRPC_ROUTE: &[(&str, &str, &str, &[Code])] = &[
+    (PODINFO, "{grpcRoute: podinfo", "{grpcRoute: other", &[Code::TargetMissing]),
+    (PODINFO, "{grpcRoute: podinfo", "{grpcRoute: podinfo, httpRoute: podinfo", &[Code::Schema]),
+    (PODINFO, "{grpcRoute: podinfo, ", "{", &[Code::Schema]),
+    (PODINFO_SET, "{name: podinfo, port: 80}]\n", "{name: other, port: 80}]\n", &[Code::TargetMissing]),
+    (PODINFO_SET, "{name: podinfo, port: 80}]\n", "{name: podinfo, port: 80, weight: 10001}]\n", &[Code::RouteLimit]),
+    (PODINFO_SET, "{name: podinfo, port: 80}]\n", "{name: podinfo, port: 80}, {name: podinfo-canary, port: 80}]\n", &[Code::Conflict]),
+    (PODINFO_SET, "{service: podinfo.Info}", "{service: podinfo.Info}, headers: [{name: a, value: b}, {name: A, value: c}]", &[Code::RouteLimit]),
+    (PODINFO, "headers: [{x-canary: always}]", "mirror: 10", &[]),
+];
+
+#[rustfmt::skip]
 const OF_A_VIRTUAL_SERVICE: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO, "{virtualService: podinfo", "{virtualService: other", &[Code::TargetMissing]),
     (PODINFO_SET, "host: podinfo.shop.svc", "host: podinfo.other.svc", &[Code::TargetMissing]),
@@ -83,7 +111,9 @@ const OF_A_VIRTUAL_SERVICE: &[(&str, &str, &str, &[Code])] = &[
 
 #[test]
 fn what_a_router_cannot_do_has_its_name() {
-    for (route, mistakes) in [(INGRESS, OF_AN_INGRESS), (VIRTUAL_SERVICE, OF_A_VIRTUAL_SERVICE)] {
+    for (route, mistakes) in
+        [(GRPC_ROUTE, OF_A_GRPC_ROUTE), (INGRESS, OF_AN_INGRESS), (VIRTUAL_SERVICE, OF_A_VIRTUAL_SERVICE)]
+    {
         for (path, from, to, wanted) in mistakes {
             let mut tree = behind(route);
             tree.edit(path, from, to);
@@ -107,6 +137,7 @@ fn what_a_router_cannot_do_is_shown_with_its_line() {
         text(INGRESS, PODINFO_SET, "proxy-body-size: 8m", "canary: 'true'"),
         text(INGRESS, PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: yes-please}]"),
         text(INGRESS, PODINFO, "{x-canary: always}", "{x-canary: always}, {x-team: shop}"),
+        text(GRPC_ROUTE, PODINFO, "{grpcRoute: podinfo", "{grpcRoute: podinfo, httpRoute: podinfo"),
         text(VIRTUAL_SERVICE, PODINFO_SET, "  http:\n    - route", "  tcp: [{route: []}]\n  http:\n    - route"),
     ];
     insta::assert_snapshot!(texts.join("\n"));

@@ -17,7 +17,8 @@ const KINDS: &[(&str, &str, &[&str])] = &[
     ("apis/networking.k8s.io/v1", "networking.k8s.io/v1", &["NetworkPolicy", "Ingress"]),
     ("apis/policy/v1", "policy/v1", &["PodDisruptionBudget"]),
     ("apis/networking.istio.io/v1", "networking.istio.io/v1", &["DestinationRule", "VirtualService"]),
-    ("apis/gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1", &["HTTPRoute"]),
+    ("apis/gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1", &["GRPCRoute", "HTTPRoute"]),
+    ("apis/traefik.io/v1alpha1", "traefik.io/v1alpha1", &["IngressRoute", "TraefikService"]),
 ];
 
 /// Texts that stay when they are empty, because they are pointers in Kubernetes' own types (`types.go`), which the

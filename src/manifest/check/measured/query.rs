@@ -2,6 +2,7 @@
 
 use super::limits;
 use crate::manifest::check::Case;
+use crate::manifest::desired::Router;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::measure::{Comparison, Labels, PrometheusQuery, Proxy};
 use crate::manifest::promql::{Query, Selector};
@@ -42,7 +43,21 @@ pub(super) fn success_rate(case: &Case<'_>, pointer: &str, check: &raw::Check, p
         let what = format!("{min} % of the requests are enough, so almost all may fail");
         case.error(&format!("{pointer}/min"), Code::CheckUseless, what, "percent, such as 99")
     });
-    share.into_iter().chain(counted(case, &format!("{pointer}/successRate"), proxy)).collect()
+    let pointer = format!("{pointer}/successRate");
+    share.into_iter().chain(counted(case, &pointer, proxy)).chain(of_calls(case, &pointer, proxy)).collect()
+}
+
+/// gRPC tells an error in `grpc-status`, beside HTTP 200.
+fn of_calls(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Option<Diagnostic> {
+    let blind = match proxy {
+        Proxy::Contour | Proxy::Istio | Proxy::Traefik => matches!(case.router(), Some(Router::Grpc { .. })),
+        Proxy::Linkerd => false,
+    };
+    blind.then(|| {
+        let what = "gRPC says that a call failed beside HTTP 200, and what this proxy counts are HTTP's codes";
+        let found = case.error(&format!("{pointer}/proxy"), Code::RouterLimit, what, "proxy: linkerd");
+        found.help("or count by grpc_code: prometheus with a query of your own and labels: {pod: pod}")
+    })
 }
 
 /// What proxies count, where one stands before both versions and tells them apart.

@@ -100,7 +100,10 @@ impl Live {
         match (resource, watched.router.as_ref()) {
             ("deployments", _) if name == self.stable || name == self.candidate => Some(Part::Deployment),
             ("services", Some(_)) if Some(name) == service => Some(Part::Service),
-            ("httproutes", Some(Router::GatewayApi { http_route, .. })) if name == http_route.as_str() => {
+            ("httproutes", Some(Router::GatewayApi { http_route: route, .. }))
+            | ("grpcroutes", Some(Router::Grpc { grpc_route: route, .. }))
+                if name == route.as_str() =>
+            {
                 Some(Part::Route)
             }
             _ => None,
@@ -141,12 +144,14 @@ impl Live {
         let reach = |object: String, held: &Held, split| Some(Reach { object, by: held.by.clone(), split, pods });
         let all = Split { weight: Percent::ALL, ..Split::default() };
         match router {
-            Router::GatewayApi { http_route, service: name } => {
+            Router::GatewayApi { http_route: route, service: name }
+            | Router::Grpc { grpc_route: route, service: name } => {
                 if let Some(service) = selected {
                     return reach(format!("Service {name}, which selects the candidate's pods,"), service, all);
                 }
-                let route = self.find(Part::Route, http_route.as_str())?;
-                reach(format!("HTTPRoute {http_route}"), route, route_split(&route.spec, name.as_str()))
+                let kind = router.route().map_or("", |(kind, _)| kind.as_str());
+                let held = self.find(Part::Route, route.as_str())?;
+                reach(format!("{kind} {route}"), held, route_split(&held.spec, name.as_str()))
             }
             // What ingress-nginx and Istio would make of it is not judged here.
             Router::Istio { .. } | Router::Nginx { .. } => None,
@@ -176,7 +181,7 @@ fn label(deployment: &Value) -> Option<&str> {
     deployment["template"]["metadata"]["labels"][PODS].as_str()
 }
 
-/// What an HTTPRoute sends to `<service>-canary`: the largest share of any rule that names both, and the headers of rules
+/// What an HTTPRoute or a GRPCRoute sends to `<service>-canary`: the largest share of any rule that names both, and the headers of rules
 /// that name it alone. What cannot be read as less counts as everything.
 fn route_split(spec: &Value, service: &str) -> Split {
     let canary = format!("{service}-canary");

@@ -197,14 +197,20 @@ impl Instant<'_> {
             return None;
         }
         let recorded = match self.watched.router.as_ref()? {
-            Router::GatewayApi { .. } | Router::Istio { .. } | Router::Nginx { .. } | Router::Service { .. }
+            Router::GatewayApi { .. }
+            | Router::Grpc { .. }
+            | Router::Istio { .. }
+            | Router::Nginx { .. }
+            | Router::Service { .. }
                 if reach.split.within(&ceiling) =>
             {
                 return None;
             }
-            Router::GatewayApi { .. } | Router::Istio { .. } | Router::Nginx { .. } | Router::Service { .. } => {
-                describe(&ceiling)
-            }
+            Router::GatewayApi { .. }
+            | Router::Grpc { .. }
+            | Router::Istio { .. }
+            | Router::Nginx { .. }
+            | Router::Service { .. } => describe(&ceiling),
             Router::Replicas { .. } if ceiling.weight == Percent::ALL => return None,
             Router::Replicas { .. } => {
                 let most = self.most_pods(ceiling.weight);
