@@ -153,13 +153,14 @@ pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
 /// A carrier that leads to the copies of the layout `primary`, as if it led to the Service itself, which leads to the same pods.
 #[must_use]
 pub fn without_copies(router: &Router, live: &Object, copy: &ObjectName) -> Object {
+    let reference = live.reference();
+    let is_route = router.route() == Some((reference.kind, &reference.name));
     match router {
-        Router::GatewayApi { service, http_route }
-            if live.reference().kind == Kind::HttpRoute && live.reference().name == *http_route =>
-        {
+        Router::GatewayApi { service, .. } | Router::Grpc { service, .. } if is_route => {
             gateway_api::without_copies(live, service, copy)
         }
         Router::GatewayApi { .. }
+        | Router::Grpc { .. }
         | Router::Istio { .. }
         | Router::Nginx { .. }
         | Router::Replicas { .. }
