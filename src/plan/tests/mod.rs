@@ -14,5 +14,6 @@ mod late;
 mod manifests;
 mod primary;
 mod promise;
+mod takeover;
 mod words;
 mod world;
