@@ -15,6 +15,7 @@ pub mod failure;
 pub mod gap;
 pub mod lease;
 mod migrate;
+pub mod projection;
 mod request;
 pub mod store;
 mod trim;

@@ -13,6 +13,7 @@ mod judged;
 mod measured;
 mod outages;
 mod process;
+mod projected;
 mod rest;
 mod rights;
 mod running;
