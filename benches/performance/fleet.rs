@@ -169,7 +169,7 @@ pub(crate) fn records(view: &View, seq: u64, count: usize) -> Vec<(Arc<Rollout>,
     let wanted = view.main.rollouts().take(count).map(|id| Arc::clone(view.main.rollout(id).expect("it is fine")));
     let change = |rollout: Arc<Rollout>| {
         let state = Box::new(steady(view, &rollout, seq));
-        (rollout, RecordChange::Write { state, plan: None, what: "bench".to_owned() })
+        (rollout, RecordChange::Write { state, plan: None, adopted: None, what: "bench".to_owned() })
     };
     wanted.map(change).collect()
 }

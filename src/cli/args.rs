@@ -1,7 +1,7 @@
 //! The command line as types. The help texts are part of the interface: tests hold them.
 
 use super::completions::CompletionsArgs;
-use super::decide::{AbortArgs, ApproveArgs, RetryArgs, RollbackArgs, WordArgs};
+use super::decide::{AbortArgs, AdoptArgs, ApproveArgs, RetryArgs, RollbackArgs, WordArgs};
 use super::demo::DemoArgs;
 use super::diff::DiffArgs;
 use super::import::ImportArgs;
@@ -47,6 +47,7 @@ Decide (each writes one file to the decisions branch):
   abort        Take a run back and refuse its revision
   retry        Let a refused revision try again
   rollback     Go back to a version promoted before
+  adopt        Take over what is live as the stable version
 
 Write:
   validate     Check all files of a repository
@@ -171,6 +172,7 @@ pub(super) enum Command {
     Abort(AbortArgs),
     Retry(RetryArgs),
     Rollback(RollbackArgs),
+    Adopt(AdoptArgs),
     Schema(SchemaArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -1,4 +1,4 @@
-//! The verbs that decide: `approve`, `deny`, `skip`, `hold`, `resume`, `abort`, `retry`, `rollback`.
+//! The verbs that decide: `approve`, `deny`, `skip`, `hold`, `resume`, `abort`, `retry`, `rollback`, `adopt`.
 //!
 //! Each reads the record, checks that the word makes sense now, and adds one file to the decisions branch: on top of its
 //! tip, compare-and-swap, as the person whose clone it is. Nothing is ever forced.
@@ -52,6 +52,11 @@ pub(super) enum Verb {
     Rollback {
         /// To this run; else to the one before.
         to: Option<RunId>,
+    },
+    /// Take over what is live.
+    Adopt {
+        /// If it is this; else what tidegate told last.
+        live: Option<String>,
     },
 }
 
@@ -145,6 +150,24 @@ pub(super) struct RollbackArgs {
     word: WordArgs,
 }
 
+/// Take over what is live as the stable version
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Takes over what is live as the stable version, where it differs from Git at first sight: no pod restarts, \
+                  and an ordinary run then leads to what main wants, gates included. `tidegate why` shows what differs. It \
+                  counts for what was live at that time alone.",
+    after_help = "Examples:
+  tidegate adopt shop/podinfo
+  tidegate adopt shop/podinfo --live 5f3c0a9d1b7e --reason \"what runs is right, Git is newer\""
+)]
+pub(super) struct AdoptArgs {
+    /// The digest that `tidegate why` tells. Default: that of what is live now
+    #[arg(long, value_name = "DIGEST")]
+    live: Option<String>,
+    #[command(flatten)]
+    word: WordArgs,
+}
+
 /// A word and all that came with it.
 #[derive(Debug)]
 pub(super) struct Asked {
@@ -177,6 +200,12 @@ impl Asked {
 impl From<ApproveArgs> for Asked {
     fn from(ApproveArgs { through, word }: ApproveArgs) -> Self {
         Self::new(Verb::Approve { through }, word)
+    }
+}
+
+impl From<AdoptArgs> for Asked {
+    fn from(AdoptArgs { live, word }: AdoptArgs) -> Self {
+        Self::new(Verb::Adopt { live }, word)
     }
 }
 
@@ -344,6 +373,7 @@ fn subject(decision: &Decision) -> String {
     match action {
         DecisionAction::Approve { through } => format!("{rollout}: approve run {run} through {through}"),
         DecisionAction::Rollback => format!("{rollout}: rollback to run {run}"),
+        DecisionAction::Adopt { live } => format!("{rollout}: adopt what is live ({})", live.short()),
         DecisionAction::Deny
         | DecisionAction::Skip
         | DecisionAction::Hold

@@ -101,6 +101,7 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
         Command::Abort(args) => decide::command(args.into(), screen).await,
         Command::Retry(args) => decide::command(args.into(), screen).await,
         Command::Rollback(args) => decide::command(args.into(), screen).await,
+        Command::Adopt(args) => decide::command(args.into(), screen).await,
         Command::Schema(args) => schema::command(&args, screen),
         Command::Completions(args) => completions::command(&args, screen),
         Command::Man(args) => man::command(&args, screen),

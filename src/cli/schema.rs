@@ -4,6 +4,7 @@ use super::Exit;
 use super::failure::Failure;
 use super::screen::Screen;
 use crate::manifest::schema::schemas;
+use crate::report::projection::DEFINITION;
 use anyhow::Context;
 use clap::Args;
 use serde_json::Value;
@@ -19,25 +20,30 @@ use std::path::{Path, PathBuf};
   tidegate schema
   tidegate schema Rollout > Rollout.schema.json
   tidegate schema --write schemas/
+  tidegate schema crd | kubectl apply --filename -
 
 In an editor with yaml-language-server, as a file's first line:
   # yaml-language-server: $schema=Rollout.schema.json"
 )]
 pub(super) struct SchemaArgs {
-    /// The kind, as files spell it
+    /// The kind, as files spell it; `crd` prints the definition of the objects that show rollouts in the cluster
     kind: Option<String>,
     /// Writes all schemas to this directory, as KIND.schema.json
     #[arg(long, value_name = "DIR", conflicts_with = "kind")]
     write: Option<PathBuf>,
 }
 
+/// What stands below the list of kinds.
+const CRD: &str = "crd           The definition of rollouts.tidegate.io, for kubectl apply.\n";
+
 /// Prints a schema, lists all, or writes them.
 pub(super) fn command(args: &SchemaArgs, screen: &Screen) -> Result<Exit, Failure> {
     let all = schemas();
     match (&args.write, &args.kind) {
         (Some(dir), _) => screen.print(&write_all(dir, &all)?)?,
+        (None, Some(kind)) if kind.eq_ignore_ascii_case("crd") => screen.print(DEFINITION)?,
         (None, Some(kind)) => screen.print(&text(find(&all, kind)?)?)?,
-        (None, None) => screen.print(&list(&all))?,
+        (None, None) => screen.print(&format!("{}{CRD}", list(&all)))?,
     }
     Ok(Exit::Done)
 }

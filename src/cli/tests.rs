@@ -47,7 +47,7 @@ fn named(mut state: RolloutState, name: &str) -> RolloutState {
 
 fn condition(reason: &str, message: &str, act: Option<&str>) -> Condition {
     let (since, act) = (time("09:50:00"), act.map(ToOwned::to_owned));
-    Condition { reason: reason.to_owned(), message: message.to_owned(), since, until: None, act }
+    Condition { reason: reason.to_owned(), message: message.to_owned(), since, until: None, act, live: None }
 }
 
 /// At rest.
@@ -142,7 +142,11 @@ pub(crate) fn blocked() -> Record {
     for cluster in state.clusters.values_mut() {
         cluster.posture.split = Split::stable();
     }
-    state.conditions = vec![condition("AdoptionDiffers", "Deployment shop/podinfo: /spec/replicas is 2, not 3", None)];
+    let act = "make main say what is live, or take over what is live: tidegate adopt shop/blocked --live 060606060606";
+    state.conditions = vec![Condition {
+        live: Some(fixture::set(6)),
+        ..condition("AdoptionDiffers", "Deployment shop/podinfo: /spec/replicas is 2, not 3", Some(act))
+    }];
     Record { state, plan: None }
 }
 

@@ -10,8 +10,9 @@ use crate::manifest::object::Kind;
 use crate::plan::procedure::{self, Roles, Stage, Step};
 use crate::plan::report::Reason;
 use crate::record::posture::Naming;
-use crate::record::state::{Phase, Pull, Rest, RolloutState, Run, Standing, Stop, Time};
+use crate::record::state::{Phase, Pull, RolloutState, Run, Standing, Stop, Time};
 use crate::record::text::{exposure, plain, since};
+use crate::report::projection;
 use serde::{Serialize, Serializer};
 
 /// All rollouts of an instance.
@@ -65,26 +66,10 @@ pub(super) struct RolloutView {
     pub since: Option<Time>,
     /// Whether what main wants is promoted, as a condition of Kubernetes; none without a record.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<projection::Condition>,
     /// All that it waits on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<WaitView>,
-}
-
-/// A condition, as objects of Kubernetes have them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Condition {
-    /// `Promoted`.
-    #[serde(rename = "type")]
-    pub kind: &'static str,
-    /// `True`, `False` or `Unknown`.
-    pub status: &'static str,
-    /// The phase; at rest how it came there.
-    pub reason: &'static str,
-    /// Since when it has that status.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_transition_time: Option<Time>,
 }
 
 fn as_text<S: Serializer>(id: &RolloutId, serializer: S) -> Result<S::Ok, S::Error> {
@@ -245,41 +230,9 @@ pub(super) fn rollout(record: &Record, now: Time) -> RolloutView {
         revision: brought.or_else(|| promoted.clone()),
         promoted,
         since: since(&state.phase),
-        conditions: vec![promoted_condition(state)],
+        conditions: vec![projection::promoted(state)],
         waits: waits(record, &steps, now),
     }
-}
-
-/// Requirement C-13: unknown while a run is open; the moment changes with the status alone.
-fn promoted_condition(state: &RolloutState) -> Condition {
-    let refused = state.conditions.iter().find(|condition| condition.reason == Reason::Refused.as_str());
-    let phase = state.phase.name();
-    let (status, reason, since) = match (&state.phase, refused) {
-        // Main still wants what was taken back.
-        (Phase::Steady { how: Rest::Reverted, .. }, Some(refused)) => ("False", "Reverted", Some(refused.since)),
-        (Phase::Steady { how, since }, _) => {
-            let how = match how {
-                Rest::Initialized => "Initialized",
-                Rest::Succeeded => "Succeeded",
-                Rest::Reverted => "Reverted",
-            };
-            ("True", how, Some(*since))
-        }
-        (Phase::Failed { since, .. }, _) => ("False", phase, Some(*since)),
-        (
-            Phase::Initializing(_)
-            | Phase::Waiting { .. }
-            | Phase::Progressing(_)
-            | Phase::WaitingPromotion { .. }
-            | Phase::Promoting(_)
-            | Phase::Finalising(_)
-            | Phase::Reverting { .. }
-            | Phase::Terminating { .. }
-            | Phase::Unknown(_),
-            _,
-        ) => ("Unknown", phase, state.run.as_ref().map(|run| run.started).or(since(&state.phase))),
-    };
-    Condition { kind: "Promoted", status, reason, last_transition_time: since }
 }
 
 fn exposures(state: &RolloutState) -> Vec<Exposure> {

@@ -16,6 +16,7 @@ pub mod gap;
 pub mod lease;
 mod look;
 mod migrate;
+pub mod projection;
 mod request;
 pub mod store;
 mod trim;

@@ -7,7 +7,7 @@ use crate::manifest::decision::{Decision, DecisionAction};
 use crate::manifest::desired::Plan;
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{BlobId, RunId};
+use crate::manifest::ids::{BlobId, RunId, SetId};
 use crate::record::history::{pinned, replaced};
 use crate::record::state::{Consumed, Phase, RolloutState, Standing, Time};
 use crate::record::text::plain;
@@ -99,8 +99,9 @@ fn rank(decision: &Decision) -> u8 {
         DecisionAction::Skip => 3,
         DecisionAction::Hold => 4,
         DecisionAction::Deny => 5,
-        DecisionAction::Rollback => 6,
-        DecisionAction::Abort => 7,
+        DecisionAction::Adopt { .. } => 6,
+        DecisionAction::Rollback => 7,
+        DecisionAction::Abort => 8,
     }
 }
 
@@ -151,6 +152,20 @@ impl Hearing<'_> {
             DecisionAction::Hold | DecisionAction::Resume => self.is_current(&decision.run),
             DecisionAction::Retry => self.is_refused(&decision.run),
             DecisionAction::Rollback => self.can_go_back_to(&decision.run),
+            DecisionAction::Adopt { live } => {
+                self.is_current(&decision.run)?;
+                self.is_live(live)
+            }
+        }
+    }
+
+    /// Whether a word of adoption is about what is live, as the record told people last.
+    fn is_live(&self, meant: &SetId) -> Result<(), String> {
+        let found = self.record.live_at_first_sight().ok_or("nothing that is live differs from Git at first sight")?;
+        if found == meant {
+            Ok(())
+        } else {
+            Err(format!("it was decided when {} was live; that is {} by now", meant.short(), found.short()))
         }
     }
 

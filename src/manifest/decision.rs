@@ -4,7 +4,7 @@
 
 use super::diagnostic::{Code, Diagnostic, quoted};
 use super::files::RepoPath;
-use super::ids::{RolloutId, RunId, StepName};
+use super::ids::{RolloutId, RunId, SetId, StepName};
 use super::yaml::{self, Dialect, is_invisible};
 use super::{raw, schema};
 use std::fmt::Write;
@@ -45,6 +45,11 @@ pub enum DecisionAction {
     Retry,
     /// Goes back to the promoted run that the decision names.
     Rollback,
+    /// What is live becomes the stable version.
+    Adopt {
+        /// What that was when it was decided: the set of manifests that tidegate makes of it.
+        live: SetId,
+    },
 }
 
 impl DecisionAction {
@@ -60,6 +65,7 @@ impl DecisionAction {
             Self::Abort => "abort",
             Self::Retry => "retry",
             Self::Rollback => "rollback",
+            Self::Adopt { .. } => "adopt",
         }
     }
 }
@@ -77,7 +83,8 @@ fn stem(decision: &Decision) -> String {
         | DecisionAction::Resume
         | DecisionAction::Abort
         | DecisionAction::Retry
-        | DecisionAction::Rollback => decision.action.word(),
+        | DecisionAction::Rollback
+        | DecisionAction::Adopt { .. } => decision.action.word(),
     };
     format!("{}-{last}", decision.run)
 }
@@ -89,29 +96,13 @@ fn stem(decision: &Decision) -> String {
 pub fn parse(path: &RepoPath, bytes: &[u8]) -> Result<Decision, Vec<Diagnostic>> {
     let parsed = yaml::parse(path, bytes, Dialect::Own);
     let raw: raw::Decision = schema::read(&parsed)?;
-    let at = |pointer: &str, code, found: String, expected: &str| {
+    let at = |pointer: &str, code, found: &str, expected: &str| {
         let mark = parsed.documents.first().map(|root| root.locate(pointer)).unwrap_or_default();
         vec![parsed.source.at(mark, code, found, expected)]
     };
-    let raw::DecisionSpec { run, action, through, reason } = raw.spec;
-    let action = match (action, through) {
-        (raw::Action::Approve, Some(through)) => DecisionAction::Approve { through },
-        (raw::Action::Approve, None) => {
-            let found = "nothing says how far this approval reaches".to_owned();
-            return Err(at("/spec/action", Code::Schema, found, "through: a phase, or promotion"));
-        }
-        (_, Some(_)) => {
-            let found = "only an approval reaches through steps".to_owned();
-            return Err(at("/spec/through", Code::UnknownField, found, "no field through"));
-        }
-        (raw::Action::Deny, None) => DecisionAction::Deny,
-        (raw::Action::Skip, None) => DecisionAction::Skip,
-        (raw::Action::Hold, None) => DecisionAction::Hold,
-        (raw::Action::Resume, None) => DecisionAction::Resume,
-        (raw::Action::Abort, None) => DecisionAction::Abort,
-        (raw::Action::Retry, None) => DecisionAction::Retry,
-        (raw::Action::Rollback, None) => DecisionAction::Rollback,
-    };
+    let raw::DecisionSpec { run, action, through, live, reason } = raw.spec;
+    let action = action_of(action, through, live)
+        .map_err(|Mistake { pointer, code, found, expected }| at(pointer, code, found, expected))?;
     let rollout = RolloutId { namespace: raw.metadata.namespace, name: raw.metadata.name };
     let decision = Decision { rollout, run, action, reason };
     let expected = format!("{}/{}.yaml", decision.rollout, stem(&decision));
@@ -119,8 +110,45 @@ pub fn parse(path: &RepoPath, bytes: &[u8]) -> Result<Decision, Vec<Diagnostic>>
         Ok(decision)
     } else {
         let found = format!("the file is called {} and says something else", quoted(path.as_str()));
-        Err(at("/spec/run", Code::DecisionPath, found, &format!("the path {expected}")))
+        Err(at("/spec/run", Code::DecisionPath, &found, &format!("the path {expected}")))
     }
+}
+
+/// What is wrong with the fields of an action.
+struct Mistake {
+    pointer: &'static str,
+    code: Code,
+    found: &'static str,
+    expected: &'static str,
+}
+
+/// The action with what it needs, and with nothing else.
+fn action_of(action: raw::Action, through: Option<StepName>, live: Option<SetId>) -> Result<DecisionAction, Mistake> {
+    let lacks = |found, expected| Mistake { pointer: "/spec/action", code: Code::Schema, found, expected };
+    let surplus = |pointer, found, expected| Mistake { pointer, code: Code::UnknownField, found, expected };
+    if through.is_some() && action != raw::Action::Approve {
+        return Err(surplus("/spec/through", "only an approval reaches through steps", "no field through"));
+    }
+    if live.is_some() && action != raw::Action::Adopt {
+        return Err(surplus("/spec/live", "only an adoption is about what is live", "no field live"));
+    }
+    Ok(match action {
+        raw::Action::Approve => {
+            let far = lacks("nothing says how far this approval reaches", "through: a phase, or promotion");
+            DecisionAction::Approve { through: through.ok_or(far)? }
+        }
+        raw::Action::Adopt => {
+            let what = lacks("nothing says what is adopted", "live: the 40 hex digits that `tidegate adopt` writes");
+            DecisionAction::Adopt { live: live.ok_or(what)? }
+        }
+        raw::Action::Deny => DecisionAction::Deny,
+        raw::Action::Skip => DecisionAction::Skip,
+        raw::Action::Hold => DecisionAction::Hold,
+        raw::Action::Resume => DecisionAction::Resume,
+        raw::Action::Abort => DecisionAction::Abort,
+        raw::Action::Retry => DecisionAction::Retry,
+        raw::Action::Rollback => DecisionAction::Rollback,
+    })
 }
 
 /// Whether the path is `<ns>/<name>/<stem>[-<n>].yaml`; approvals take no number, since they count once.
@@ -153,6 +181,9 @@ pub fn print(decision: &Decision, n: Option<u32>) -> (RepoPath, String) {
     if let DecisionAction::Approve { through } = action {
         let _ = writeln!(text, "  through: \"{through}\"");
     }
+    if let DecisionAction::Adopt { live } = action {
+        let _ = writeln!(text, "  live: \"{live}\"");
+    }
     // JSON's quoting is YAML's, but for these control characters: JSON leaves them as they are.
     let kept = |c: &char| !is_invisible(*c) && !matches!(c, '\u{7f}'..='\u{9f}');
     let reason: String = reason.iter().flat_map(|r| r.chars()).filter(kept).take(MAX_REASON).collect();
@@ -177,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_decision_reads_as_it_was_printed() {
-        let through = "tenth".parse().unwrap();
+        let (through, live) = ("tenth".parse().unwrap(), "ab".repeat(20).parse().unwrap());
         for action in [
             DecisionAction::Approve { through },
             DecisionAction::Deny,
@@ -187,6 +218,7 @@ mod tests {
             DecisionAction::Abort,
             DecisionAction::Retry,
             DecisionAction::Rollback,
+            DecisionAction::Adopt { live },
         ] {
             for n in [None, Some(2)] {
                 let mut wanted = decision(action.clone());
@@ -230,7 +262,17 @@ mod tests {
         assert_eq!(parse(&path, wrong.as_bytes()).unwrap_err()[0].code, Code::Schema);
         let wrong = text.replace("action: hold", "action: hold\n  through: tenth");
         assert_eq!(parse(&path, wrong.as_bytes()).unwrap_err()[0].code, Code::UnknownField);
+        let wrong = text.replace("action: hold", "action: ponder");
+        assert_eq!(parse(&path, wrong.as_bytes()).unwrap_err()[0].code, Code::Schema);
+    }
+
+    #[test]
+    fn an_adoption_says_what_was_live_and_nothing_else_does() {
+        let path = "shop/podinfo/7-9ac41f02-hold.yaml".parse().unwrap();
+        let (_, text) = print(&decision(DecisionAction::Hold), None);
         let wrong = text.replace("action: hold", "action: adopt");
         assert_eq!(parse(&path, wrong.as_bytes()).unwrap_err()[0].code, Code::Schema);
+        let wrong = text.replace("action: hold", &format!("action: hold\n  live: {}", "ab".repeat(20)));
+        assert_eq!(parse(&path, wrong.as_bytes()).unwrap_err()[0].code, Code::UnknownField);
     }
 }

@@ -27,6 +27,8 @@ pub struct Installation {
     pub providers: BTreeMap<ProviderName, Provider>,
     /// The most that any policy may allow.
     pub caps: Caps,
+    /// Whether each rollout is shown as an object of Kubernetes.
+    pub projection: raw::Projection,
 }
 
 /// Who answers the questions of checks.
@@ -122,7 +124,7 @@ impl Caps {
 pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnostic>> {
     let parsed = yaml::parse(name, bytes, Dialect::Own);
     let raw: raw::Installation = schema::read(&parsed)?;
-    let raw::InstallationSpec { instance, repository, clusters, providers, caps } = raw.spec;
+    let raw::InstallationSpec { instance, repository, clusters, providers, caps, projection } = raw.spec;
     let mut found = Vec::new();
     let mut at = |pointer: &str, code, what: &str, expected: &str| {
         let mark = parsed.documents.first().map(|root| root.locate(pointer)).unwrap_or_default();
@@ -179,7 +181,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         forge: repository.forge.kind,
     };
     let caps = Caps::new(caps.namespaces, caps.kinds);
-    Ok(Installation { instance, repository, clusters: reached, providers: answering, caps })
+    Ok(Installation { instance, repository, clusters: reached, providers: answering, caps, projection })
 }
 
 /// Why a provider cannot be used.

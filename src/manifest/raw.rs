@@ -9,10 +9,10 @@ mod policy;
 use super::desired::{Approval, Bound, HeaderValue, Layout, OnNoData, Preview, Revert, TargetKind, WebhookCall};
 use super::duration::Span;
 use super::hook::Hook;
-use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, StepName};
+use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, SetId, StepName};
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
 pub use installation::{
-    Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Prometheus, Provider, Repository, Webhook,
+    Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider, Repository, Webhook,
 };
 pub use policy::{Freeze, Limits, Login, PolicySpec, Schedule, Tenant};
 use schemars::JsonSchema;
@@ -460,6 +460,10 @@ pub struct DecisionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "StepName")]
     pub through: Option<StepName>,
+    /// With `adopt`: what was live when it was decided, by the digest that `tidegate why` tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SetId")]
+    pub live: Option<SetId>,
     /// Why, in the person's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("maxLength" = 1024))]
@@ -486,4 +490,6 @@ pub enum Action {
     Retry,
     /// Goes back to the promoted run that it names.
     Rollback,
+    /// What is live becomes the stable version.
+    Adopt,
 }

@@ -90,6 +90,7 @@ const FORMATS: &[(&str, Check)] = &[
     ("provider-name", parses::<ids::ProviderName>),
     ("step-name", parses::<ids::StepName>),
     ("run-id", parses::<ids::RunId>),
+    ("set-id", parses::<ids::SetId>),
     ("time-span", parses::<Span>),
     ("repository-path", parses::<RepoPath>),
     ("cron", policy::check_cron),

@@ -8,7 +8,7 @@ use crate::manifest::canonical::canonical;
 use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef, section};
 use crate::record::posture::Posture;
 use crate::record::state::RoleName;
-use crate::target::compare::{self, Difference};
+use crate::target::compare;
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
 use crate::target::{layout, owned};
@@ -112,11 +112,20 @@ pub enum Sight {
     Refused(String),
 }
 
+/// What the objects of a posture are held against live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Against {
+    /// As main's manifests: what a person's tool has set beside them is a difference.
+    Live,
+    /// As what was made of live itself: only what writing it would change is one.
+    ItsOwnLive,
+}
+
 /// Looks at every object that the first posture would write: absent, equal, or different (design §6).
 ///
 /// # Errors
 /// When the posture cannot be rendered.
-pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, RenderError> {
+pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -> Result<Sight, RenderError> {
     let (mut waits, mut needs, mut differing) = (Vec::new(), Vec::new(), Vec::new());
     let all = inplace::render(posture, &context.facts())?;
     for (reference, rendered) in &all {
@@ -141,7 +150,9 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture) -> Result<Sight, Re
             (Reply::Refused(why), _) => return Ok(Sight::Refused(why)),
             (Reply::Allowed(result), Some(live)) => {
                 differing.extend(taken_over(context, posture, &result, live));
-                differing.extend(surplus(wanted, live));
+                if against == Against::Live {
+                    differing.extend(surplus(wanted, live));
+                }
             }
             (Reply::Allowed(_), None) => {}
         }
@@ -250,7 +261,9 @@ fn surplus(rendered: &Object, live: &Object) -> Vec<String> {
     let theirs = Object::new(live.reference().clone(), canonical(&comparable(&theirs)));
     compare::differs(&theirs, rendered)
         .iter()
-        .filter(|difference| difference.found.is_none() && !is_derived(&theirs, difference))
+        .filter(|difference| {
+            difference.found.is_none() && !is_derived(&theirs, &difference.pointer, &difference.wanted)
+        })
         .map(|d| format!("{}: {} is {}, and the manifests do not have it", live.reference(), d.pointer, d.wanted))
         .collect()
 }
@@ -258,7 +271,8 @@ fn surplus(rendered: &Object, live: &Object) -> Vec<String> {
 /// Whether a field has the default that follows from its neighbours, so that no table has it: a tool's update owns it
 /// although nobody set it (`SetDefaults_Container` and `SetDefaults_Service` in `pkg/apis/core/v1`,
 /// `SetDefaults_HorizontalPodAutoscaler` in `pkg/apis/autoscaling/v2`).
-fn is_derived(object: &Object, Difference { pointer, wanted, .. }: &Difference) -> bool {
+#[must_use]
+pub fn is_derived(object: &Object, pointer: &str, wanted: &Value) -> bool {
     let Some((parent, field)) = pointer.rsplit_once('/') else { return false };
     let neighbour = |name| object.at(parent).and_then(|parent| parent.get(name));
     match field {
@@ -278,7 +292,9 @@ fn is_derived(object: &Object, Difference { pointer, wanted, .. }: &Difference) 
     }
 }
 
-fn comparable(object: &Object) -> Object {
+/// What of a live object people, or their tools, may have written.
+#[must_use]
+pub fn comparable(object: &Object) -> Object {
     let mut object = object.clone();
     if let Some(top) = object.value_mut().as_object_mut() {
         top.remove("status");

@@ -9,11 +9,11 @@ use super::procedure::Roles;
 use super::report::{Reason, Wait};
 use crate::analysis::call::About;
 use crate::analysis::judge::Inquiry;
-use crate::manifest::desired::{Plan, Rollout};
+use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::ids::{CommitId, SetId, StepName};
 use crate::manifest::object::Object;
 use crate::record::posture::{Naming, Posture, Split};
-use crate::record::state::{ClusterState, Condition, Owned, Phase, RolloutState, Run, Time};
+use crate::record::state::{ClusterState, Condition, Consumed, Owned, Phase, RolloutState, Run, Time};
 use crate::target::layout;
 use crate::target::live::LiveState;
 use std::sync::Arc;
@@ -29,6 +29,8 @@ pub enum RecordChange {
         state: Box<RolloutState>,
         /// The plan of its open run.
         plan: Option<Arc<Plan>>,
+        /// A set that it names and no branch holds yet: what was live.
+        adopted: Option<Arc<Set>>,
         /// What happened, for the commit's subject.
         what: String,
     },
@@ -85,6 +87,8 @@ pub struct Draft<'a> {
     pub removed: Option<String>,
     /// A person's word that takes the run back.
     pub aborted: Option<String>,
+    /// What was live and becomes the stable version.
+    pub adopted: Option<Arc<Set>>,
     /// What waits for nothing.
     pub retreats: Vec<Action>,
     /// What is asked of people.
@@ -125,6 +129,7 @@ impl<'a> Draft<'a> {
             what: Vec::new(),
             removed: None,
             aborted: None,
+            adopted: None,
             retreats: Vec::new(),
             proposals: Vec::new(),
             void: Vec::new(),
@@ -147,6 +152,12 @@ impl<'a> Draft<'a> {
     /// Names what the next commit is about.
     pub fn note(&mut self, what: impl Into<String>) {
         self.what.push(what.into());
+    }
+
+    /// A person's word counts, once.
+    pub fn count(&mut self, consumed: Consumed) {
+        self.note(format!("{} by {}", consumed.action, consumed.by));
+        self.state.consumed.push(consumed);
     }
 
     /// Asks to be looked at again then.
@@ -312,7 +323,8 @@ impl<'a> Draft<'a> {
             let since = old.map_or(self.now(), |c| c.since);
             // When something is tried again is no end.
             let until = wait.until.filter(|_| matches!(wait.reason, Reason::Window | Reason::Freeze));
-            conditions.push(Condition { reason, message, since, until, act: wait.act.clone() });
+            let (act, live) = (wait.act.clone(), wait.live.clone());
+            conditions.push(Condition { reason, message, since, until, act, live });
         }
         let awaited = due || !self.needs.is_empty() || self.waits.iter().any(|wait| wait.reason == Reason::Evidence);
         let unread = self.waits.iter().any(|wait| wait.reason == Reason::ClusterAway);
@@ -358,7 +370,7 @@ impl<'a> Draft<'a> {
                 self.state.source.path = wanted.path.clone();
             }
             let what = if self.what.is_empty() { "noted".to_owned() } else { self.what.join(", ") };
-            record = RecordChange::Write { state: Box::new(self.state), plan: self.plan, what };
+            record = RecordChange::Write { state: Box::new(self.state), plan: self.plan, adopted: self.adopted, what };
         }
         RolloutPlan {
             retreats: self.retreats,
@@ -494,6 +506,7 @@ mod tests {
             since: at(since),
             until: None,
             act: None,
+            live: None,
         };
         let blocked = |message| condition(Reason::RetreatBlocked, message, 0);
         assert_eq!(news(&blocked("denied at 12:00:01")), news(&blocked("denied at 12:00:02")));

@@ -1,10 +1,14 @@
 //! First sight: from nothing to Steady(Initialized).
 
-use super::adopt::{self, Sight};
+use super::adopt::{self, Against, Sight};
 use super::converge::{Drift, StableFirst};
 use super::draft::{Draft, Manner};
+use super::evidence::Need;
 use super::input::{Desired, Input};
 use super::report::{Reason, Wait};
+use super::takeover;
+use super::words::Asked;
+use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Rollout;
 use crate::manifest::ids::RunId;
 use crate::manifest::object::PODS;
@@ -56,7 +60,7 @@ fn posture_of(draft: &Draft<'_>, rollout: &Rollout) -> Posture {
 }
 
 /// Brings stable up; no gates but freeze, suspend and brake.
-pub fn initialize(draft: &mut Draft<'_>) {
+pub fn initialize(draft: &mut Draft<'_>, asked: &Asked) {
     let Desired::Wanted(rollout) = &draft.input.desired else {
         if let Desired::Gone = draft.input.desired {
             draft.leave("removed from main");
@@ -67,8 +71,8 @@ pub fn initialize(draft: &mut Draft<'_>) {
     match draft.posture() {
         Some(recorded) if *recorded == posture => bring_up(draft, rollout, &posture),
         // Main moved on before the first version was up: nothing of it has to be gone back to.
-        Some(_) => look(draft, rollout, posture, Ours::Known),
-        None => look(draft, rollout, posture, Ours::Lost),
+        Some(_) => look(draft, rollout, posture, Ours::Known, asked),
+        None => look(draft, rollout, posture, Ours::Lost, asked),
     }
 }
 
@@ -81,7 +85,7 @@ enum Ours {
     Lost,
 }
 
-fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: Ours) {
+fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: Ours, asked: &Asked) {
     draft.naming = posture.naming.clone();
     let mut waits = super::entry::barred(draft);
     if ours == Ours::Lost {
@@ -93,13 +97,10 @@ fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: O
         draft.waits.extend(waits);
         return;
     }
-    let sight = adopt::first_sight(&draft.context(&rollout.plan, None, None), &posture);
+    let sight = adopt::first_sight(&draft.context(&rollout.plan, None, None), &posture, Against::Live);
     match sight {
         Err(error) => draft.waits.push(Wait::new(Reason::Rejected, error.to_string())),
-        Ok(Sight::Wait(waits, needs)) => {
-            draft.waits.extend(waits);
-            draft.needs.extend(needs);
-        }
+        Ok(Sight::Wait(waits, needs)) => differ(draft, rollout, &posture, asked, waits, needs),
         Ok(Sight::Refused(why)) => refuse(draft, rollout, why),
         Ok(Sight::Clear) => {
             draft.allow(posture);
@@ -108,6 +109,42 @@ fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: O
             draft.wake(draft.now());
         }
     }
+}
+
+/// Nothing is written, or what is live is adopted.
+fn differ(
+    draft: &mut Draft<'_>,
+    rollout: &Rollout,
+    posture: &Posture,
+    asked: &Asked,
+    waits: Vec<Wait>,
+    needs: Vec<Need>,
+) {
+    let context = draft.context(&rollout.plan, None, None);
+    let mut waits: Vec<Wait> = waits.into_iter().map(|wait| takeover::offer(&context, rollout, wait)).collect();
+    let live = waits.iter().find_map(|wait| wait.live.as_ref());
+    let meant = asked
+        .adopt
+        .clone()
+        .filter(|word| matches!(&word.decision.action, DecisionAction::Adopt { live: meant } if Some(meant) == live));
+    if let Some(word) = meant {
+        match takeover::adopt(draft, rollout, posture, word) {
+            Ok(()) => return,
+            Err((others, needs)) => {
+                // The record has to go on saying what the word is about.
+                let (same, others): (Vec<_>, Vec<_>) =
+                    others.into_iter().partition(|wait| wait.reason == Reason::AdoptionDiffers);
+                for wait in waits.iter_mut().filter(|wait| wait.live.is_some()) {
+                    let told = wait.act.take().into_iter().chain(same.iter().map(|wait| wait.message.clone()));
+                    wait.act = Some(told.collect::<Vec<_>>().join("; it could not be adopted: "));
+                }
+                draft.waits.extend(others);
+                draft.needs.extend(needs);
+            }
+        }
+    }
+    draft.waits.extend(waits);
+    draft.needs.extend(needs);
 }
 
 fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {

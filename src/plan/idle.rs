@@ -1,6 +1,6 @@
 //! A rollout at rest: upkeep, direct changes, and the start of the next run.
 
-use super::action::{Ask, Proposal};
+use super::action::{Ask, Class, Proposal};
 use super::direct::{self, Change};
 use super::draft::{Draft, Manner};
 use super::entry;
@@ -135,7 +135,8 @@ fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &s
 }
 
 fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, old: &Set) {
-    if let Some(wait) = refused(draft, rollout).or_else(|| braked(draft, rollout)) {
+    let blocked = refused(draft, rollout).or_else(|| braked(draft, rollout)).or_else(|| unmarked(draft, rollout));
+    if let Some(wait) = blocked {
         draft.waits.push(wait);
         return;
     }
@@ -149,6 +150,15 @@ fn braked(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
     let context = draft.context(&rollout.plan, None, None);
     let marked = retreat::marked_blindly(&context)?;
     Some(Wait::new(Reason::Writing, format!("the brake's mark is being taken off {marked}")))
+}
+
+/// What was adopted gets its marks before a run changes anything.
+fn unmarked(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
+    let adopted = draft.state.promoted.as_ref().is_some_and(|promoted| promoted.run == RunId::zero());
+    let posture = draft.posture().filter(|_| adopted)?;
+    let due = draft.converge(&rollout.plan, posture, Manner::AT_REST).actions;
+    let first = due.iter().find(|action| action.class == Class::Advance)?;
+    Some(Wait::new(Reason::Writing, format!("what is live is being taken over: {}", first.why)))
 }
 
 /// Why what main wants is not tried again.

@@ -21,6 +21,7 @@ pub mod planner;
 pub mod procedure;
 pub mod report;
 pub mod retreat;
+pub mod takeover;
 pub mod terminate;
 pub mod words;
 

@@ -87,7 +87,7 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
     match &input.desired {
         Desired::Wanted(rollout) => {
             let mut draft = Draft::new(input, live, None, first::blank(input, rollout), None);
-            first::initialize(&mut draft);
+            first::initialize(&mut draft, &words::Asked::default());
             // What is not known yet is no news for Git, and a new record must not hide a lost one.
             let lost = draft.waits.iter().any(|w| w.reason == Reason::StateLost);
             let passing = |wait: &Wait| matches!(wait.reason, Reason::Evidence | Reason::ClusterAway);
@@ -135,7 +135,7 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
 /// One step of the phase machine.
 fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: &words::Asked) {
     match phase {
-        Phase::Initializing(_) => first::initialize(draft),
+        Phase::Initializing(_) => first::initialize(draft, asked),
         Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. } => {
             idle::idle(draft, asked);
             idle::upkeep(draft);

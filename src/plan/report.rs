@@ -1,5 +1,6 @@
 //! Why nothing happens: what each rollout waits on, the same in the terminal, the dashboard and the log.
 
+use crate::manifest::ids::SetId;
 use crate::record::state::Time;
 use serde::Serialize;
 
@@ -23,6 +24,9 @@ pub struct Wait {
     /// Where to act: a branch, a command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub act: Option<String>,
+    /// What is live, as the set that `adopt` would make stable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub live: Option<SetId>,
 }
 
 macro_rules! reasons {
@@ -83,7 +87,7 @@ reasons! {
     RouteNotEffective: "the gateway controller", "The route is not in force yet.", "look at the HTTPRoute's status: kubectl describe httproute";
     RouteUnknown: "the gateway controller", "Nobody says whether the route is in force.", "look at the HTTPRoute's status and whether a gateway controller runs";
     SelectorOverlap: "the team", "Another selector in the namespace matches the candidate's pods.", "narrow the other selector, so that it does not match the candidate's pods";
-    AdoptionDiffers: "the team", "Live objects differ from Git at first sight; nothing is written until they agree.", "make the manifests on main say what is live, or apply them by hand once; it goes on when both agree";
+    AdoptionDiffers: "the team", "Live objects differ from Git at first sight; nothing is written until they agree, or what is live is adopted.", "make the manifests on main say what is live, or apply them by hand once; it goes on when both agree";
     ForeignApplier: "the team", "Another tool applies this object; hand it over first.", "stop the other tool from applying this object";
     OwnedByOther: "operations", "Another rollout or instance owns this object.", "take the object out of one of the two rollouts";
     FieldConflict: "the team", "Another field manager owns a field that we need.", "take the field away from the other manager, or out of the manifests";
@@ -134,7 +138,7 @@ impl Wait {
     /// A reason with its message.
     #[must_use]
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into(), owner: reason.owner(), since: None, until: None, act: None }
+        Self { reason, message: message.into(), owner: reason.owner(), since: None, until: None, act: None, live: None }
     }
 
     /// The same, since then.

@@ -17,6 +17,8 @@ const DAY: Span = Span::from_secs(86_400);
 pub struct Asked {
     /// The promoted run to go back to.
     pub rollback: Option<RunId>,
+    /// To adopt what is live. It is counted by whoever acts on it: the cluster is asked first.
+    pub adopt: Option<Word>,
 }
 
 /// Counts each decision that counts, in the order of their files.
@@ -33,9 +35,12 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
     };
     let heard = decisions::hear(&hearing);
     for word in heard.words {
+        if let DecisionAction::Adopt { .. } = word.decision.action {
+            asked.adopt = Some(word);
+            continue;
+        }
         let Word { decision, consumed } = word;
-        draft.note(format!("{} by {}", consumed.action, consumed.by));
-        draft.state.consumed.push(consumed);
+        draft.count(consumed);
         one(draft, &decision.action, decision.reason.as_deref(), &decision.run, &mut asked);
     }
     asked
@@ -71,6 +76,7 @@ fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, nam
             history::forgive(&mut draft.state, named);
         }
         DecisionAction::Rollback => asked.rollback = Some(named.clone()),
+        DecisionAction::Adopt { .. } => {}
     }
 }
 

@@ -5,6 +5,7 @@ use super::evidence::Collector;
 use super::front::Front;
 use super::gaps::Gaps;
 use super::lead::{Keeper, Lead, Standing};
+use super::project::Projector;
 use super::shell::Shell;
 use super::source::{Branches, Source, View};
 use super::table::Table;
@@ -19,6 +20,7 @@ use crate::cluster::watch::Watches;
 use crate::git::{GitError, InvalidUrl};
 use crate::manifest::ids::{CommitId, InvalidId, RolloutId};
 use crate::manifest::installation::Installation;
+use crate::manifest::raw::Projection;
 use crate::plan::input::Git;
 use crate::plan::report::{Reason, Wait};
 use crate::report::server::Readiness;
@@ -169,6 +171,9 @@ async fn run_behind(
     };
     stop.cancel();
     controller.announcer.finish().await;
+    if let Some(projector) = controller.projector.take() {
+        projector.finish().await;
+    }
     // A tick that was under way when `stop` was cancelled has come to its end: another may lead now.
     controller.kept.cancel();
     while keeping.join_next().await.is_some() {}
@@ -198,6 +203,7 @@ struct Controller {
     gaps: Gaps,
     anchor: Option<CommitId>,
     announcer: Announcer,
+    projector: Option<Projector>,
     notes: watch::Sender<Notes>,
     begun: mpsc::UnboundedReceiver<Inherited>,
     readiness: Readiness,
@@ -250,6 +256,10 @@ impl Controller {
             source: Source::new(store, branches, installation.caps.clone(), metrics.clone()),
             gaps: Gaps::default(),
             anchor: None,
+            projector: match installation.projection {
+                Projection::On => Some(Projector::start(cluster.clone(), installation.caps.namespaces())),
+                Projection::Off => None,
+            },
             announcer: Announcer::new(cluster, metrics),
             notes,
             begun,
@@ -301,6 +311,7 @@ impl Controller {
                 }
             };
             self.shell.metrics.leads(false);
+            self.projector.iter_mut().for_each(Projector::rest);
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break,
@@ -359,6 +370,9 @@ impl Controller {
             }
             self.notes.send_if_modified(|notes| note(notes, &term, &held));
             see(&self.readiness, &shell, term.source.view().as_deref());
+            if let (Some(projector), Some(view)) = (&mut self.projector, term.source.view()) {
+                projector.show(&view);
+            }
             self.readiness.git(&term.git());
             if let Once::Yes { .. } = self.once {
                 self.waiting = waiting(&term.table);

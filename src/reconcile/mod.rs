@@ -18,6 +18,7 @@ pub mod gaps;
 pub mod lead;
 pub mod observe;
 mod plans;
+mod project;
 pub mod propose;
 pub mod record;
 pub mod shell;

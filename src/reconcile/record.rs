@@ -18,6 +18,7 @@ use crate::record::posture::PostureDigest;
 use crate::record::state::{RolloutState, Time};
 use crate::record::store::{self, FileEdit, RecordError};
 use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -124,18 +125,35 @@ impl Entry<'_> {
     fn record(&self) -> Option<Record> {
         match self.change {
             RecordChange::Write { state, plan, .. } => {
-                Some(Record::written((**state).clone(), plan.clone(), self.sets))
+                Some(Record::written((**state).clone(), plan.clone(), &self.named_sets()))
             }
             RecordChange::Keep | RecordChange::Remove { .. } => None,
         }
     }
 
     fn edits(&self) -> Result<BTreeMap<RepoPath, FileEdit>, RecordError> {
-        let plan = match self.change {
-            RecordChange::Write { plan, .. } => plan.as_deref(),
-            RecordChange::Keep | RecordChange::Remove { .. } => None,
+        let (plan, adopted) = match self.change {
+            RecordChange::Write { plan, adopted, .. } => (plan.as_deref(), adopted.as_deref()),
+            RecordChange::Keep | RecordChange::Remove { .. } => (None, None),
         };
-        store::edits(self.before, self.after(), self.sets, plan)
+        let mut edits = store::edits(self.before, self.after(), &self.named_sets(), plan)?;
+        if let (Some(set), Some(state)) = (adopted, self.after()) {
+            // No branch holds these files yet.
+            edits.extend(store::set_as_written(&state.metadata, set)?);
+        }
+        Ok(edits)
+    }
+
+    /// The sets that were planned with, and the one that the plan has made of what is live.
+    fn named_sets(&self) -> Cow<'_, BTreeMap<SetId, Arc<Set>>> {
+        match self.change {
+            RecordChange::Write { adopted: Some(set), .. } => {
+                let mut sets = self.sets.clone();
+                sets.insert(set.id.clone(), Arc::clone(set));
+                Cow::Owned(sets)
+            }
+            RecordChange::Write { .. } | RecordChange::Keep | RecordChange::Remove { .. } => Cow::Borrowed(self.sets),
+        }
     }
 }
 

@@ -194,5 +194,5 @@ pub(super) fn steady(view: &View, name: &str, seq: u64) -> (RolloutState, BTreeM
 
 /// That this becomes the record.
 pub(super) fn write(state: RolloutState) -> RecordChange {
-    RecordChange::Write { state: Box::new(state), plan: None, what: "test".to_owned() }
+    RecordChange::Write { state: Box::new(state), plan: None, adopted: None, what: "test".to_owned() }
 }

@@ -59,7 +59,7 @@ pub(crate) fn stop(step: &str) -> Stop {
 }
 
 pub(crate) fn condition(reason: &str, message: &str, since: Time) -> Condition {
-    Condition { reason: reason.to_owned(), message: message.to_owned(), since, until: None, act: None }
+    Condition { reason: reason.to_owned(), message: message.to_owned(), since, until: None, act: None, live: None }
 }
 
 /// At rest on set 6, with a history.

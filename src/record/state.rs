@@ -82,6 +82,12 @@ impl RolloutState {
             (None, last) => last.as_ref()?.decisions_at.as_ref(),
         }
     }
+
+    /// What was live at first sight and can be adopted, as people were told last.
+    #[must_use]
+    pub fn live_at_first_sight(&self) -> Option<&SetId> {
+        self.conditions.iter().find_map(|condition| condition.live.as_ref())
+    }
 }
 
 /// Who wrote a record, where.
@@ -176,6 +182,9 @@ pub struct Condition {
     /// What a person can do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub act: Option<String>,
+    /// What is live, as the set that `adopt` would make stable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<SetId>,
 }
 
 impl Owned {

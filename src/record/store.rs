@@ -259,5 +259,17 @@ fn set_edits(
     Ok(edits)
 }
 
+/// The files of a set that the repository does not hold yet.
+///
+/// # Errors
+/// When a path on the state branch would be too long.
+pub fn set_as_written(id: &RolloutId, set: &Set) -> Result<BTreeMap<RepoPath, FileEdit>, RecordError> {
+    let paths = paths(id);
+    let write = |(file, (_, bytes)): (&RepoPath, &(BlobId, Arc<[u8]>))| {
+        Ok((paths.set_file(&set.id, file)?, FileEdit::Write(bytes.to_vec())))
+    };
+    set.files.iter().map(write).collect()
+}
+
 #[cfg(test)]
 mod tests;

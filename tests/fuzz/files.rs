@@ -260,6 +260,7 @@ fn a_decision_is_read_or_refused() {
             DecisionAction::Abort,
             DecisionAction::Retry,
             DecisionAction::Rollback,
+            DecisionAction::Adopt { live: "ab".repeat(20).parse().expect("a set") },
         ];
         let action = actions[usize::from(word.action) % actions.len()].clone();
         let reason = word.reason.as_ref().map(|piece| piece.0.clone());

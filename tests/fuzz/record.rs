@@ -47,7 +47,7 @@ pub(crate) fn is_planned(input: &Input) {
         Recorded::State(state, _) => Some(&**state),
         Recorded::None | Recorded::Unreadable(_) => None,
     };
-    if let RecordChange::Write { state, plan, what } = &plan.record {
+    if let RecordChange::Write { state, plan, adopted: _, what } = &plan.record {
         reads_again(state);
         drop(message::commit(&[Change { rollout: &input.id, before, after: Some(state), why: what }]));
         // A set may be missing, which is an outcome; the files lie where the rollout's belong.

@@ -28,7 +28,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ),
     ("rules", &[]),
     ("sim", &["analysis", "cluster", "git", "manifest", "reconcile", "record", "target"]),
-    ("cli", &["cluster", "forge", "gate", "git", "manifest", "plan", "reconcile", "record", "sim", "target"]),
+    ("cli", &["cluster", "forge", "gate", "git", "manifest", "plan", "reconcile", "record", "report", "sim", "target"]),
 ];
 
 /// Rooms, and files and directories of others, that take values and return values.

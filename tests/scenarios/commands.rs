@@ -23,6 +23,7 @@ const COMMANDS: &str = "
   approve APP STEP             merges the request to enter STEP
   delete request APP STEP      deletes it unmerged
   merge revert APP             merges the request that undoes a run on main
+  adopt APP                    writes the decision to take over what is live
   deny|hold|resume|skip|abort APP, retry|rollback APP RUN   writes a decision
   start, kill                  a controller
   wait DURATION
@@ -132,6 +133,12 @@ async fn people(world: &mut World, words: &[&str]) -> Result<Known, String> {
         ["delete", "request", app, step] => {
             let request = world.ana.request(&id(app)?, step).await?;
             world.ana.delete(&request).await;
+        }
+        ["adopt", app] => {
+            let record = world.ana.record(&id(app)?).await.ok_or_else(|| format!("there is no record of {app}"))?;
+            let live = record.live_at_first_sight().ok_or("nothing that is live differs")?;
+            let spec = format!("{{run: \"0\", action: adopt, live: \"{live}\"}}");
+            world.ana.decide(&id(app)?, "0", "adopt", &spec).await;
         }
         ["merge", "revert", app] => {
             let request = world.ana.request(&id(app)?, "revert").await?;

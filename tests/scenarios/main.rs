@@ -59,6 +59,9 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    adopted
+    adopted_and_bad
+    adopted_too_late
     adoption_differs
     adoption_of_equals
     all_mistakes_at_once

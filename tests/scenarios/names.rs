@@ -51,7 +51,7 @@ impl Names {
 
     /// The name of a set.
     pub(crate) fn set(&self, id: &SetId) -> String {
-        self.sets.get(id).cloned().unwrap_or_else(|| "?".to_owned())
+        self.sets.get(id).cloned().unwrap_or_else(|| "what was live".to_owned())
     }
 
     /// The text with names for digests, runs by number alone, and no namespace.

@@ -20,7 +20,10 @@
 {{- $caps := pick .Values "namespaces" "kinds" }}
 {{- $clusters := dict .Values.cluster.name $cluster }}
 {{- $spec := dict "instance" .Values.instance "repository" $repository "clusters" $clusters "providers" $providers }}
-{{- $_ := set $spec "caps" $caps -}}
+{{- $_ := set $spec "caps" $caps }}
+{{- if .Values.projection.enabled }}
+{{- $_ := set $spec "projection" true }}
+{{- end -}}
 apiVersion: tidegate.io/v1alpha1
 kind: Installation
 spec: {{- $spec | toYaml | nindent 2 }}

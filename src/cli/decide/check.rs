@@ -8,6 +8,7 @@ use crate::manifest::decision::{Decision, DecisionAction};
 use crate::manifest::desired::Plan;
 use crate::manifest::ids::{RunId, StepName};
 use crate::plan::procedure::Stage;
+use crate::plan::report::Reason;
 use crate::record::history::replaced;
 use crate::record::posture::Split;
 use crate::record::state::{Outcome, Phase, RolloutState, Run, Standing, Time};
@@ -37,6 +38,7 @@ pub(crate) fn intent(verb: &Verb, record: &Record, reason: Option<&str>, now: Ti
         Verb::Abort => asks.abort()?,
         Verb::Retry { run } => asks.retry(run.as_ref())?,
         Verb::Rollback { to } => asks.rollback(to.as_ref())?,
+        Verb::Adopt { live } => asks.adopt(live.as_deref())?,
     };
     let decision =
         Decision { rollout: record.state.metadata.clone(), run, action, reason: reason.map(ToOwned::to_owned) };
@@ -333,6 +335,31 @@ impl Asks<'_> {
              without phases or approvals. Revision {from} is refused until tidegate retry {id} or other manifests.",
         );
         Ok((run.clone(), DecisionAction::Rollback, next))
+    }
+
+    fn adopt(&self, named: Option<&str>) -> Found {
+        let id = &self.state.metadata;
+        let differs = self.state.conditions.iter().find(|c| c.reason == Reason::AdoptionDiffers.as_str());
+        let differs = differs.ok_or_else(|| format!("nothing waits to be adopted: {}", self.stands()))?;
+        let live = differs.live.as_ref().ok_or_else(|| {
+            let why = differs.act.as_deref().map_or(String::new(), |act| format!(": {}", plain(act)));
+            format!("what is live of {id} cannot be adopted{why}")
+        })?;
+        if let Some(named) = named.filter(|named| !live.as_str().starts_with(named)) {
+            return Err(format!(
+                "what is live of {id} is {} by now, not {}; look at what differs: tidegate why {id}",
+                live.short(),
+                plain(named)
+            ));
+        }
+        let run = self.state.last_run.as_ref().map_or_else(RunId::zero, |run| run.id.clone());
+        let next = format!(
+            "What is live ({}) becomes the stable version of {id}, without a restart; then a run leads to what main wants, \
+             as its gates allow.\nThese differences were seen: {}",
+            live.short(),
+            plain(&differs.message)
+        );
+        Ok((run, DecisionAction::Adopt { live: live.clone() }, next))
     }
 }
 

@@ -43,6 +43,9 @@ fn verbs() -> Vec<(&'static str, Verb)> {
         ("retry --run 3-03030303", Verb::Retry { run: Some(fixture::run(3)) }),
         ("rollback", Verb::Rollback { to: None }),
         ("rollback --to 6-06060606", Verb::Rollback { to: Some(fixture::run(6)) }),
+        ("adopt", Verb::Adopt { live: None }),
+        ("adopt --live 060606060606", Verb::Adopt { live: Some("060606060606".to_owned()) }),
+        ("adopt --live 070707070707", Verb::Adopt { live: Some("070707070707".to_owned()) }),
     ]
 }
 

@@ -222,6 +222,7 @@ fn what_the_planner_says_is_put_into_words() {
         record: RecordChange::Write {
             state: Box::new(at_rest().0),
             plan: None,
+            adopted: None,
             what: "run 7-07070707 brings 07070707".to_owned(),
         },
         actions: Vec::new(),

@@ -24,6 +24,33 @@ pub struct InstallationSpec {
     /// The most that any policy may allow. Left out: whatever the policy allows.
     #[serde(default)]
     pub caps: Caps,
+    /// Whether each rollout is shown as an object of Kubernetes, `rollouts.tidegate.io`.
+    #[serde(default)]
+    #[schemars(with = "bool")]
+    pub projection: Projection,
+}
+
+/// Whether each rollout is shown as an object of Kubernetes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "bool", into = "bool")]
+pub enum Projection {
+    /// It is.
+    On,
+    /// It is not, and no right is needed for it.
+    #[default]
+    Off,
+}
+
+impl From<bool> for Projection {
+    fn from(shown: bool) -> Self {
+        if shown { Self::On } else { Self::Off }
+    }
+}
+
+impl From<Projection> for bool {
+    fn from(projection: Projection) -> Self {
+        projection == Projection::On
+    }
 }
 
 /// Where desired state and the record are.

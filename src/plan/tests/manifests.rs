@@ -60,6 +60,14 @@ pub(super) fn set_with(version: &str, change: impl FnOnce(&mut Vec<Value>)) -> A
     })
 }
 
+/// The same, as one file.
+pub(super) fn filed(set: &Set) -> Arc<Set> {
+    let documents: Vec<String> = set.objects.values().map(|object| object.value().to_string()).collect();
+    let bytes: Arc<[u8]> = documents.join("\n---\n").into_bytes().into();
+    let path = "podinfo.yaml".parse().expect("a path");
+    Arc::new(Set { files: [(path, (crate::manifest::oid::blob(&bytes), bytes))].into(), ..set.clone() })
+}
+
 pub(super) fn object(value: Value) -> Object {
     let text = |p: &str| value.pointer(p).and_then(Value::as_str).expect(p);
     let kind = Kind::find(text("/apiVersion"), text("/kind")).expect("a known kind");

@@ -17,5 +17,6 @@ mod promise;
 mod references;
 mod scaled;
 mod service;
+mod takeover;
 mod words;
 mod world;

@@ -338,7 +338,8 @@ impl World {
     fn push(&mut self, change: &RecordChange) {
         match change {
             RecordChange::Keep => {}
-            RecordChange::Write { state, plan, what } => {
+            RecordChange::Write { state, plan, adopted, what } => {
+                self.sets.extend(adopted.iter().map(|set| (set.id.clone(), set.clone())));
                 let before = self.record.as_ref().map_or("nothing", |r| r.phase.name());
                 self.log.push(format!("{before} → {}: {what}", state.phase.name()));
                 assert!(self.record.as_ref().is_none_or(|r| r.phase.may_become(&state.phase)), "{:?}", self.log);

@@ -230,6 +230,7 @@ fn switches() -> Vec<Switch> {
         ("image.pullSecrets", json!({"image": {"pullSecrets": ["registry"]}}), "- name: registry"),
         ("replicas", json!({"replicas": 3}), "replicas: 3"),
         ("guardUninstall", json!({"guardUninstall": false}), "!helm.sh/hook: pre-delete"),
+        ("projection.enabled", json!({"projection": {"enabled": true}}), "resources: [rollouts]"),
         ("resources.requests.cpu", json!({"resources": {"requests": {"cpu": 1}}}), "cpu: \"1\""),
         ("resources.requests.memory", json!({"resources": {"requests": {"memory": "9Mi"}}}), "memory: \"9Mi\""),
         ("resources.limits.cpu", json!({"resources": {"limits": {"cpu": "2"}}}), "cpu: \"2\""),

@@ -87,6 +87,39 @@ async fn what_differs_at_first_sight_is_shown_and_left_alone_until_git_agrees() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_live_is_adopted_without_a_restart_and_a_run_leads_on() {
+    let mut world = World::new("adopted", GATED).await;
+    let there = App { replicas: 3, ..App::new("web", 7) };
+    let more = there.text().replace("name: main,", "name: main, env: [{name: LEVEL, value: debug}],");
+    let more = more.replace("ports: [{name: http, port: 80}]", "type: NodePort, ports: [{name: http, port: 80}]");
+    world.kubectl(&["apply", "-f", "-"], &more).await;
+    eventually("its pods", async || {
+        (world.get("Deployment", "web").await?["status"]["availableReplicas"] == 3).then_some(())
+    })
+    .await;
+    let before = (world.pods("web").await, world.get("Service", "web").await.unwrap()["spec"].clone());
+    world.start();
+    world.until_condition(Reason::AdoptionDiffers).await;
+    let live = world.record().unwrap().live_at_first_sight().unwrap().clone();
+    world.decide_with("0", "adopt", &format!(", live: \"{live}\""));
+    world.until("the run's first gate", |record| record.conditions.iter().any(|c| c.reason == "Approval")).await;
+    world.settled(&[Reason::Approval]).await;
+    let after = (world.pods("web").await, world.get("Service", "web").await.unwrap()["spec"].clone());
+    assert_eq!(after, before, "the pods are the same, and the Service keeps what it was given");
+    for kind in ["Deployment", "Service", "HTTPRoute"] {
+        let left = managers(&world.get(kind, "web").await.unwrap());
+        assert!(!left.iter().any(|manager| manager.starts_with("kubectl")), "{kind}: {left:?}");
+    }
+    world.start();
+    world.approve("tenth").await;
+    world.until_steady(Rest::Succeeded).await;
+    world.settled(&[]).await;
+    let container = world.get("Deployment", "web").await.unwrap()["spec"]["template"]["spec"]["containers"][0].clone();
+    assert_eq!((container["image"].as_str(), &container["env"]), (Some("example.test/web:1"), &Value::Null));
+    assert_eq!(world.get("Service", "web").await.unwrap()["spec"]["type"], "ClusterIP");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_persons_tool_set_and_git_does_not_have_is_a_difference_too() {
     let mut world = World::new("surplus", GATED).await;
     let more = App::new("web", 1).text().replace("name: main,", "name: main, env: [{name: LEVEL, value: debug}],");

@@ -13,6 +13,7 @@ mod judged;
 mod measured;
 mod outages;
 mod process;
+mod projected;
 mod references;
 mod rest;
 mod rights;

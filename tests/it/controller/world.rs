@@ -360,10 +360,15 @@ impl World {
 
     /// Files a decision about `web` on the decisions branch.
     pub(super) fn decide(&self, run: &str, action: &str) {
+        self.decide_with(run, action, "");
+    }
+
+    /// The same with more fields.
+    pub(super) fn decide_with(&self, run: &str, action: &str, more: &str) {
         let namespace = &self.space.name;
         let text = format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {{name: web, namespace: {namespace}}}\n\
-             spec: {{run: \"{run}\", action: {action}}}\n"
+             spec: {{run: \"{run}\", action: {action}{more}}}\n"
         );
         let path = format!("{namespace}/web/{run}-{action}.yaml");
         self.origin.commit(DECISIONS, &[(&path, Some(text.as_bytes()))], action);

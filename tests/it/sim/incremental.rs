@@ -190,13 +190,13 @@ fn is_for_nothing(plan: &RolloutPlan) -> bool {
 /// Whether two plans wait on the same. What is counted in whole seconds ends a part of a second sooner or later, and tells how far
 /// it has come.
 fn is_same(kept: &Wait, new: &Wait) -> bool {
-    let Wait { reason, message, owner, since, until, act } = kept;
+    let Wait { reason, message, owner, since, until, act, live } = kept;
     let ends = match (until, new.until) {
         (Some(until), Some(new)) => (new - *until).abs() < TimeDelta::seconds(1),
         (None, None) => *message == new.message,
         (Some(_), None) | (None, Some(_)) => false,
     };
-    (reason, owner, since, act) == (&new.reason, &new.owner, &new.since, &new.act) && ends
+    (reason, owner, since, act, live) == (&new.reason, &new.owner, &new.since, &new.act, &new.live) && ends
 }
 
 /// Plans everything, and compares; how many rollouts slept.

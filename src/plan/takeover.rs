@@ -1,0 +1,258 @@
+//! Adoption: what is live becomes the stable version, by a person's word (design §6).
+//!
+//! The set that is made of it has the files of the set that main wants, so that going back to it undoes a change on main
+//! file by file; what of an object the API server, or a controller, has filled in is in none of them.
+
+use super::adopt::{self, Against, Sight, is_derived};
+use super::context::Context;
+use super::draft::Draft;
+use super::evidence::Need;
+use super::input::Input;
+use super::report::{Reason, Wait};
+use crate::gate::decisions::Word;
+use crate::manifest::canonical::canonical;
+use crate::manifest::desired::{Rollout, Set};
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::RunId;
+use crate::manifest::object::{DOMAIN, Kind, Object, ObjectRef};
+use crate::manifest::oid;
+use crate::manifest::set::{self, Item, SetFiles};
+use crate::record::posture::{Naming, Posture, Role};
+use crate::record::state::{Phase, Promoted, Rest};
+use crate::traffic::{self, Form};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What stands in a file of which nothing is live: it is a file all the same, as main may list it by its name.
+const NOTHING: &str = "# Nothing of this file was live when the application was adopted.\n";
+
+/// Tells people how to adopt what differs, if it can be.
+pub fn offer(context: &Context<'_>, rollout: &Rollout, wait: Wait) -> Wait {
+    if wait.reason != Reason::AdoptionDiffers {
+        return wait;
+    }
+    let agree = "make main say what is live";
+    match live_set(context, rollout) {
+        Ok(set) => {
+            let adopt = format!("tidegate adopt {} --live {}", rollout.id, set.id.short());
+            Wait { live: Some(set.id), ..wait }.act(format!("{agree}, or take over what is live: {adopt}"))
+        }
+        Err(why) => wait.act(format!("{agree}; it cannot be adopted: {why}")),
+    }
+}
+
+/// What is still in the way of an adoption: waits, and dry runs to be asked.
+pub type InTheWay = (Vec<Wait>, Vec<Need>);
+
+/// Follows a person's word: what is live becomes the stable version, if it still is what the word was about, and if the API
+/// server says that nothing of it would change.
+///
+/// # Errors
+/// What is in the way. The word is not counted then.
+pub fn adopt(draft: &mut Draft<'_>, rollout: &Rollout, posture: &Posture, word: Word) -> Result<(), InTheWay> {
+    let differs = |why: String| (vec![Wait::new(Reason::AdoptionDiffers, why)], Vec::new());
+    let set = Arc::new(live_set(&draft.context(&rollout.plan, None, None), rollout).map_err(differs)?);
+    let stable = Role { set: set.id.clone(), ..posture.stable.clone() };
+    let posture = Posture { stable, ..posture.clone() };
+    let mut sets = draft.input.sets.clone();
+    sets.insert(set.id.clone(), Arc::clone(&set));
+    let input = Input { sets, ..draft.input.clone() };
+    let context = Context { input: &input, ..draft.context(&rollout.plan, None, None) };
+    match adopt::first_sight(&context, &posture, Against::ItsOwnLive) {
+        Ok(Sight::Clear) => {}
+        Ok(Sight::Wait(waits, needs)) => return Err((waits, needs)),
+        Ok(Sight::Refused(why)) => return Err(differs(format!("the API server does not take what is live: {why}"))),
+        Err(error) => return Err(differs(error.to_string())),
+    }
+    draft.count(word.consumed);
+    draft.state.promoted = Some(Promoted {
+        set: set.id.clone(),
+        revision: set.revision.clone(),
+        pods: set.pods.clone(),
+        label: posture.stable.pods.clone(),
+        run: RunId::zero(),
+        at: draft.now(),
+    });
+    draft.allow(posture);
+    draft.adopted = Some(set);
+    draft.enter(Phase::Steady { how: Rest::Initialized, since: draft.now() }, "what is live is stable");
+    Ok(())
+}
+
+/// What is live of a rollout's objects, as a set of manifests. What leads requests is as main wants it where it is absent:
+/// without it no run could send any to a candidate. All else that is absent is left to the run.
+///
+/// # Errors
+/// Why there is no such set, for people.
+pub fn live_set(context: &Context<'_>, rollout: &Rollout) -> Result<Set, String> {
+    if Naming::of(&rollout.plan) != Naming::InPlace {
+        return Err("with the layout primary stable's objects are copies of what the manifests say".to_owned());
+    }
+    let target = context.object(Kind::Deployment, &rollout.plan.target.name);
+    if context.live.get(&target).is_none() {
+        return Err(format!("there is no live {target}"));
+    }
+    let route = rollout.plan.traffic.as_ref().map(|traffic| &traffic.router);
+    let leads = |reference: &ObjectRef| {
+        let service = route.map(|router| context.object(Kind::Service, router.service()));
+        let route = route.and_then(|router| router.route()).map(|(kind, name)| context.object(kind, name));
+        [service, route].into_iter().flatten().any(|needed| needed == *reference)
+    };
+    let mut files = SetFiles::new();
+    let mut meant: BTreeMap<ObjectRef, Value> = BTreeMap::new();
+    for (path, file) in &rollout.set.files {
+        let one = SetFiles::from([(path.clone(), file.clone())]);
+        let mut items: Vec<Item> = set::read(&one, None, context.namespace()).0.into_values().collect();
+        items.sort_by_key(|item| item.node.mark);
+        let mut here = Vec::new();
+        for Item { object, .. } in items {
+            let reference = object.reference().clone();
+            let value = match context.live.get(&reference) {
+                Some(live) => stripped(context, live, &object),
+                None if leads(&reference) => object.value().clone(),
+                None => continue,
+            };
+            here.push(value.clone());
+            meant.insert(reference, value);
+        }
+        let bytes: Arc<[u8]> = text(path, &here).into_bytes().into();
+        files.insert(path.clone(), (oid::blob(&bytes), bytes));
+    }
+    let set = set::of_files(files, context.namespace(), &rollout.plan.target)
+        .map_err(|found| found.first().map_or_else(|| "main's set has no files".to_owned(), |d| d.found.clone()))?;
+    if let Some(other) = set.objects.iter().find(|(name, object)| meant.get(*name) != Some(object.value())) {
+        return Err(format!("{} cannot be written as a file", other.0));
+    }
+    led_to(context, rollout, &set)?;
+    Ok(set)
+}
+
+/// A live route that does not lead to the rollout's Service would be split, and nobody would reach the candidate.
+fn led_to(context: &Context<'_>, rollout: &Rollout, set: &Set) -> Result<(), String> {
+    let Some(router) = rollout.plan.traffic.as_ref().map(|traffic| &traffic.router) else { return Ok(()) };
+    let carriers = traffic::carriers(router, context.namespace(), &rollout.plan.target.name);
+    let Some(route) = carriers.first().filter(|_| router.route().is_some()).and_then(|name| set.objects.get(name))
+    else {
+        return Ok(());
+    };
+    let split = crate::record::posture::Split { weight: crate::manifest::ids::Percent::ALL, ..Default::default() };
+    if traffic::render(router, route, Form::Split { split: &split, candidate: &set.pods }) == *route {
+        return Err(format!("the live {} does not lead to Service {}", route.reference(), router.service()));
+    }
+    Ok(())
+}
+
+/// The documents of a file.
+fn text(path: &RepoPath, objects: &[Value]) -> String {
+    if objects.is_empty() {
+        return NOTHING.to_owned();
+    }
+    if path.as_str().ends_with(".json")
+        && let [one] = objects
+    {
+        return format!("{one:#}\n");
+    }
+    let document = |object: &Value| serde_yaml::to_string(object).unwrap_or_default();
+    objects.iter().map(document).collect::<Vec<_>>().join("---\n")
+}
+
+/// A live object as people would have written it.
+fn stripped(context: &Context<'_>, live: &Object, wanted: &Object) -> Value {
+    let mut object = Object::new(live.reference().clone(), canonical(&adopt::comparable(live)));
+    let mut derived = Vec::new();
+    find_derived(&object, object.value(), &mut String::new(), &mut derived);
+    for pointer in derived {
+        take(object.value_mut(), &pointer);
+    }
+    let namespaced = wanted.at("/metadata/namespace").is_some();
+    if !namespaced {
+        take(object.value_mut(), "/metadata/namespace");
+    }
+    for place in ["/metadata", "/spec/template/metadata"] {
+        for map in ["labels", "annotations"] {
+            let pointer = format!("{place}/{map}");
+            let Some(entries) = object.value_mut().pointer_mut(&pointer).and_then(Value::as_object_mut) else {
+                continue;
+            };
+            entries.retain(|key, _| !key.starts_with(DOMAIN));
+            if entries.is_empty() {
+                take(object.value_mut(), &pointer);
+            }
+        }
+    }
+    let kind = live.reference().kind;
+    if kind == Kind::Service {
+        allotted(object.value_mut());
+    } else if kind == Kind::Deployment && is_scaled(context, live) {
+        take(object.value_mut(), "/spec/replicas");
+    }
+    sorted(object.value())
+}
+
+/// What the API server has given to a Service.
+fn allotted(service: &mut Value) {
+    let headless = service.pointer("/spec/clusterIP").is_some_and(|ip| ip == "None");
+    for field in ["clusterIP", "clusterIPs", "ipFamilies", "healthCheckNodePort"] {
+        if !(headless && field == "clusterIP") {
+            take(service, &format!("/spec/{field}"));
+        }
+    }
+    if service.pointer("/spec/ipFamilyPolicy").is_some_and(|policy| policy == "SingleStack") {
+        take(service, "/spec/ipFamilyPolicy");
+    }
+    for port in service.pointer_mut("/spec/ports").and_then(Value::as_array_mut).into_iter().flatten() {
+        take(port, "/nodePort");
+    }
+}
+
+/// Whether a live autoscaler chooses the size of a Deployment.
+fn is_scaled(context: &Context<'_>, deployment: &Object) -> bool {
+    let reference = deployment.reference();
+    let scalers = context.live.objects.values().filter(|object| {
+        object.reference().kind == Kind::HorizontalPodAutoscaler && object.reference().namespace == reference.namespace
+    });
+    scalers
+        .filter(|scaler| scaler.text("/spec/scaleTargetRef/kind") == Some("Deployment"))
+        .any(|scaler| scaler.text("/spec/scaleTargetRef/name") == Some(reference.name.as_str()))
+}
+
+/// The places of fields that follow from their neighbours, below `at`.
+fn find_derived(object: &Object, value: &Value, at: &mut String, found: &mut Vec<String>) {
+    let entries: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields.iter().map(|(key, v)| (key.replace('~', "~0").replace('/', "~1"), v)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(i, v)| (i.to_string(), v)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return,
+    };
+    for (key, inner) in entries {
+        let length = at.len();
+        at.push('/');
+        at.push_str(&key);
+        if is_derived(object, at, inner) {
+            found.push(at.clone());
+        } else {
+            find_derived(object, inner, at, found);
+        }
+        at.truncate(length);
+    }
+}
+
+/// Removes the field at a pointer.
+fn take(value: &mut Value, pointer: &str) {
+    let Some((parent, field)) = pointer.rsplit_once('/') else { return };
+    if let Some(fields) = value.pointer_mut(parent).and_then(Value::as_object_mut) {
+        fields.shift_remove(&field.replace("~1", "/").replace("~0", "~"));
+    }
+}
+
+/// The same with all fields in order, so that equal objects make equal files.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields: BTreeMap<&String, &Value> = fields.iter().collect();
+            Value::Object(fields.into_iter().map(|(key, inner)| (key.clone(), sorted(inner))).collect())
+        }
+        Value::Array(items) => items.iter().map(sorted).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}

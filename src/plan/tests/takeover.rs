@@ -1,0 +1,153 @@
+//! Adoption: what is live becomes the stable version, by a person's word about just that.
+
+use super::manifests::{CANARY, filed, primary, set, set_with};
+use super::world::World;
+use crate::manifest::decision::DecisionAction;
+use crate::manifest::ids::{RunId, SetId};
+use crate::manifest::object::Kind;
+use crate::record::state::RolloutState;
+use serde_json::{Value, json};
+
+/// Version 0 with six pods is live, main wants version 1 with four.
+fn differs() -> World {
+    let mut world = World::new(CANARY, "1");
+    world.want(CANARY, filed(&set("1")));
+    world.exists(&set_with("0", |all| {
+        all[1]["spec"]["replicas"] = json!(6);
+        all[1]["metadata"]["annotations"] = json!({"deployment.kubernetes.io/revision": "7", "team": "shop"});
+        all[1]["spec"]["template"]["spec"]["dnsPolicy"] = json!("ClusterFirst");
+        all[2]["spec"]["clusterIP"] = json!("10.0.0.9");
+        all[2]["spec"]["clusterIPs"] = json!(["10.0.0.9"]);
+    }));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits(), world.owned()), ("Initializing", vec!["AdoptionDiffers"], 0));
+    world
+}
+
+impl World {
+    fn live(&self) -> SetId {
+        self.record().live_at_first_sight().expect("what is live").clone()
+    }
+
+    fn adopt(&mut self, live: SetId) {
+        self.say_of(DecisionAction::Adopt { live }, RunId::zero());
+        self.settle();
+    }
+}
+
+fn counted(record: &RolloutState) -> Vec<&str> {
+    record.consumed.iter().map(|word| word.action.as_str()).collect()
+}
+
+#[test]
+fn what_is_live_is_adopted_and_a_run_leads_to_what_main_wants() {
+    let mut world = differs();
+    let act = world.record().conditions[0].act.clone().unwrap();
+    assert!(act.ends_with(&format!("tidegate adopt shop/podinfo --live {}", world.live().short())), "{act}");
+    let template = |world: &World| world.get(Kind::Deployment, "podinfo").unwrap().at("/spec/template").cloned();
+    let before = template(&world);
+    world.adopt(world.live());
+    assert_eq!((world.phase().as_str(), world.waits(), world.owned()), ("Waiting", vec!["Approval"], 4));
+    assert_eq!(template(&world), before, "adoption restarts nothing");
+    let record = world.record();
+    assert_eq!(counted(&record), ["adopt"]);
+    assert_eq!(world.image_of(&record.promoted.unwrap().set), Some("app:0"));
+    world.approve("tenth");
+    assert_eq!(
+        (world.phase().as_str(), world.weight(), world.image("podinfo")),
+        ("Progressing(tenth)", 10, Some("app:0"))
+    );
+    world.pass(306);
+    world.pass(306);
+    world.approve("promotion");
+    world.pass(66);
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:1")));
+}
+
+#[test]
+fn the_adopted_set_says_what_people_may_have_written() {
+    let mut world = differs();
+    let live = world.live();
+    world.adopt(live.clone());
+    let set = &world.sets[&live];
+    let text =
+        |(path, (_, bytes)): (&_, &(_, std::sync::Arc<[u8]>))| format!("{path}\n{}", String::from_utf8_lossy(bytes));
+    insta::assert_snapshot!(set.files.iter().map(text).collect::<String>());
+}
+
+#[test]
+fn a_word_about_what_was_live_before_does_not_count() {
+    let mut world = differs();
+    let before = world.live();
+    world.edit(Kind::Deployment, "podinfo", |d| d["spec"]["replicas"] = json!(7));
+    world.adopt(before.clone());
+    assert_eq!((world.phase().as_str(), world.waits(), world.owned()), ("Initializing", vec!["AdoptionDiffers"], 0));
+    assert_eq!(counted(&world.record()), [""; 0]);
+    assert_ne!(world.live(), before);
+    world.adopt(world.live());
+    assert_eq!((world.phase().as_str(), world.owned()), ("Waiting", 4));
+    assert_eq!(counted(&world.record()), ["adopt"]);
+}
+
+/// In this world a list is written as a whole, so that a default in it goes when it is not written.
+#[test]
+fn what_writing_would_change_is_not_adopted_and_told() {
+    let mut world = differs();
+    world.edit(Kind::Deployment, "podinfo", |d| {
+        d["spec"]["template"]["spec"]["containers"][0]["terminationMessagePolicy"] = json!("File");
+    });
+    world.settle();
+    world.adopt(world.live());
+    assert_eq!((world.phase().as_str(), world.waits(), world.owned()), ("Initializing", vec!["AdoptionDiffers"], 0));
+    let act = world.record().conditions[0].act.clone().unwrap();
+    assert!(act.contains("; it could not be adopted: Deployment shop/podinfo: /spec/template"), "{act}");
+    assert_eq!(counted(&world.record()), [""; 0]);
+}
+
+#[test]
+fn a_size_alone_is_set_without_a_run() {
+    let mut world = World::new(CANARY, "1");
+    world.want(CANARY, filed(&set("1")));
+    world.exists(&set_with("1", |all| all[1]["spec"]["replicas"] = json!(6)));
+    world.settle();
+    world.adopt(world.live());
+    assert_eq!((world.phase().as_str(), world.owned()), ("Steady", 4));
+    assert_eq!(world.get(Kind::Deployment, "podinfo").unwrap().int("/spec/replicas"), Some(4));
+    assert_eq!(world.record().history, []);
+}
+
+#[test]
+fn what_is_absent_is_left_to_the_run_but_for_what_leads_requests() {
+    let mut world = World::new(CANARY, "1");
+    world.want(CANARY, filed(&set("1")));
+    world.exists(&set("0"));
+    world.remove(Kind::ConfigMap, "settings");
+    world.remove(Kind::HttpRoute, "podinfo");
+    world.settle();
+    world.adopt(world.live());
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval"]));
+    let there = |kind, name: &str| world.get(kind, name).is_some();
+    assert!(there(Kind::HttpRoute, "podinfo") && !there(Kind::ConfigMap, "settings"));
+}
+
+#[test]
+fn what_no_run_could_start_from_is_not_adopted() {
+    let refused = |yaml: &str, change: &dyn Fn(&mut Vec<Value>)| {
+        let mut world = World::new(yaml, "1");
+        world.want(yaml, filed(&set("1")));
+        world.exists(&set_with("0", |all| change(all)));
+        world.settle();
+        assert_eq!((world.waits(), world.record().live_at_first_sight()), (vec!["AdoptionDiffers"], None));
+        world.record().conditions[0].act.clone().unwrap()
+    };
+    let act = refused(&primary(CANARY), &|_| {});
+    assert!(act.contains("layout primary"), "{act}");
+    let act = refused(CANARY, &|all| {
+        all.remove(1);
+    });
+    assert!(act.contains("no live Deployment"), "{act}");
+    let elsewhere = json!([{"name": "other", "port": 80}]);
+    let act = refused(CANARY, &|all| all[3]["spec"]["rules"][0]["backendRefs"] = elsewhere.clone());
+    assert!(act.contains("does not lead to Service podinfo"), "{act}");
+}
