@@ -66,6 +66,7 @@ pub const RESOURCES: &[Resource] = resources! {
     "discovery.k8s.io/v1" "EndpointSlice" "endpointslices" "" [Generation];
     "events.k8s.io/v1" "Event" "events" "ev" [CreateOnUpdate];
     "gateway.networking.k8s.io/v1" "HTTPRoute" "httproutes" "" [Status, Versioned, Generation, Custom];
+    "keda.sh/v1alpha1" "ScaledObject" "scaledobjects" "so" [Status, Versioned, Generation, Custom];
     "networking.istio.io/v1" "DestinationRule" "destinationrules" "dr" [Status, Versioned, Generation, Custom];
     "networking.istio.io/v1" "VirtualService" "virtualservices" "vs" [Status, Versioned, Generation, Custom];
     "networking.k8s.io/v1" "Ingress" "ingresses" "ing" [Status, Generation];
