@@ -116,6 +116,12 @@ kinds! {
     HorizontalPodAutoscaler: "HorizontalPodAutoscaler", "autoscaling/v2", "horizontalpodautoscalers", Facts {
         mappings: &["/spec"], posture: &[".spec.maxReplicas", ".spec.minReplicas"], ..PLAIN
     };
+    ScaledObject: "ScaledObject", "keda.sh/v1alpha1", "scaledobjects", Facts {
+        origin: Origin::Custom,
+        mappings: &["/spec"],
+        posture: &[".spec.idleReplicaCount", ".spec.maxReplicaCount", ".spec.minReplicaCount"],
+        ..PLAIN
+    };
     PodDisruptionBudget: "PodDisruptionBudget", "policy/v1", "poddisruptionbudgets", Facts {
         mappings: &["/spec"], pods: Some("/spec/selector/matchLabels"), ..PLAIN
     };
@@ -177,6 +183,7 @@ impl Kind {
         Self::Deployment,
         Self::Service,
         Self::HorizontalPodAutoscaler,
+        Self::ScaledObject,
         Self::PodDisruptionBudget,
         Self::DestinationRule,
         Self::GrpcRoute,

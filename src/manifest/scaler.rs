@@ -12,24 +12,62 @@ struct Words {
     unsaid: i64,
     /// Where the most pods stand.
     most: &'static str,
+    /// What that is where it is absent, if it may be.
+    unbound: Option<i64>,
+    /// The kind that is scaled where it is not said.
+    kind: Option<&'static str>,
 }
 
 /// The kinds that scale.
-pub const KINDS: [Kind; 1] = [Kind::HorizontalPodAutoscaler];
+pub const KINDS: [Kind; 2] = [Kind::HorizontalPodAutoscaler, Kind::ScaledObject];
+
+/// By this annotation KEDA holds what it scales at a number of pods.
+const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
 
 fn words(kind: Kind) -> Option<Words> {
-    (kind == Kind::HorizontalPodAutoscaler).then_some(Words {
-        least: "/spec/minReplicas",
-        unsaid: 1,
-        most: "/spec/maxReplicas",
-    })
+    if kind == Kind::HorizontalPodAutoscaler {
+        let (least, most) = ("/spec/minReplicas", "/spec/maxReplicas");
+        return Some(Words { least, unsaid: 1, most, unbound: None, kind: None });
+    }
+    let (least, most) = ("/spec/minReplicaCount", "/spec/maxReplicaCount");
+    let keda = Words { least, unsaid: 0, most, unbound: Some(100), kind: Some("Deployment") };
+    (kind == Kind::ScaledObject).then_some(keda)
+}
+
+/// Where a kind of scaler has its bounds, least and most.
+#[must_use]
+pub fn bounds(kind: Kind) -> Option<[&'static str; 2]> {
+    words(kind).map(|words| [words.least, words.most])
+}
+
+/// The most pods that a scaler allows.
+#[must_use]
+pub fn most(scaler: &Object) -> Option<i64> {
+    let words = words(scaler.reference().kind)?;
+    scaler.int(words.most).or(words.unbound)
+}
+
+/// The annotation that keeps a scaler from scaling, if it has one.
+#[must_use]
+pub fn paused(scaler: &Object) -> Option<&'static str> {
+    let paused = [PAUSED, "autoscaling.keda.sh/paused"];
+    paused.into_iter().find(|key| scaler.reference().kind == Kind::ScaledObject && scaler.annotation(key).is_some())
+}
+
+/// The same scaler where what it scales is to have no pods: an autoscaler does nothing then, KEDA would make some.
+#[must_use]
+pub fn at_zero(mut scaler: Object) -> Object {
+    if scaler.reference().kind == Kind::ScaledObject {
+        scaler.annotate(PAUSED, "0");
+    }
+    scaler
 }
 
 /// The name of the Deployment that an object scales, if it does.
 #[must_use]
 pub fn scaled(object: &Object) -> Option<ObjectName> {
-    words(object.reference().kind)?;
-    let deployment = object.text("/spec/scaleTargetRef/kind") == Some(Kind::Deployment.as_str());
+    let words = words(object.reference().kind)?;
+    let deployment = object.text("/spec/scaleTargetRef/kind").or(words.kind) == Some(Kind::Deployment.as_str());
     deployment.then(|| object.text("/spec/scaleTargetRef/name")?.parse().ok()).flatten()
 }
 
@@ -51,9 +89,14 @@ pub fn least(scaler: &Object) -> Option<u32> {
 pub fn with_least(mut scaler: Object, pods: u32) -> Object {
     let (Some(words), Some(least)) = (words(scaler.reference().kind), least(&scaler)) else { return scaler };
     let wanted = i64::from(least.max(pods));
-    let most = scaler.int(words.most).unwrap_or(wanted);
+    let wanted = wanted.min(most(&scaler).unwrap_or(wanted));
     let field = words.least.rsplit('/').next().unwrap_or_default();
-    section(scaler.value_mut(), &["spec"]).insert(field.to_owned(), wanted.min(most).into());
+    let spec = section(scaler.value_mut(), &["spec"]);
+    spec.insert(field.to_owned(), wanted.into());
+    if pods > 0 {
+        // To fewer than the least KEDA goes where nothing happens.
+        spec.shift_remove("idleReplicaCount");
+    }
     scaler
 }
 
@@ -61,6 +104,10 @@ pub fn with_least(mut scaler: Object, pods: u32) -> Object {
 #[must_use]
 pub fn moved(mut copy: Object, to: &ObjectName) -> Object {
     section(copy.value_mut(), &["spec", "scaleTargetRef"]).insert("name".to_owned(), to.as_str().into());
+    // The autoscaler that KEDA makes is one for each.
+    if let Some(name) = copy.value_mut().pointer_mut("/spec/advanced/horizontalPodAutoscalerConfig/name") {
+        *name = to.as_str().into();
+    }
     with_least(copy, 0)
 }
 
@@ -102,6 +149,28 @@ mod tests {
         for (pods, expected) in [(0, 3), (3, 3), (5, 5), (50, 8)] {
             assert_eq!(least(&with_least(scaler(json!(3)), pods)), Some(expected), "{pods}");
         }
+    }
+
+    #[test]
+    fn keda_scales_a_deployment_by_words_of_its_own() {
+        let keda = |more: Value| {
+            let mut spec = json!({"scaleTargetRef": {"name": "web"}, "triggers": []});
+            section(&mut spec, &[]).extend(more.as_object().cloned().unwrap());
+            object(Kind::ScaledObject, "web", json!({"spec": spec}))
+        };
+        let plain = keda(json!({}));
+        assert_eq!((scaled(&plain), least(&plain), most(&plain)), (Some(name("web")), Some(0), Some(100)));
+        assert_eq!(scaled(&keda(json!({"scaleTargetRef": {"name": "web", "kind": "StatefulSet"}}))), None);
+        let idle = keda(json!({"minReplicaCount": 2, "idleReplicaCount": 0, "maxReplicaCount": 8}));
+        let raised = with_least(idle.clone(), 5);
+        assert_eq!((least(&raised), raised.at("/spec/idleReplicaCount")), (Some(5), None));
+        assert_eq!(least(&with_least(idle.clone(), 50)), Some(8));
+        let config = json!({"advanced": {"horizontalPodAutoscalerConfig": {"name": "mine"}}, "idleReplicaCount": 0});
+        let copy = moved(keda(config), &name("b"));
+        assert_eq!(copy.text("/spec/advanced/horizontalPodAutoscalerConfig/name"), Some("b"));
+        assert_eq!((scaled(&copy), copy.int("/spec/idleReplicaCount")), (Some(name("b")), Some(0)));
+        assert_eq!((paused(&idle), paused(&at_zero(idle))), (None, Some(PAUSED)));
+        assert_eq!(at_zero(scaler(json!(3))), scaler(json!(3)));
     }
 
     #[test]

@@ -148,6 +148,11 @@ fn sized_stable(
 /// With how many pods stable's workload begins where the other role's has served until then, which no scaler knows of: the copy of
 /// the layout `primary`, and the target that takes over from it. In place there is no other.
 fn beginning(naming: &Naming, set: &Set, facts: &Facts<'_>) -> Option<u32> {
+    let own = naming.workload(RoleName::Stable, &facts.plan.target.name);
+    if matches!(naming, Naming::Primary(_)) && facts.live.find(Kind::Deployment, facts.namespace, &own).is_some() {
+        // What it has by now is its scaler's word, be it none.
+        return None;
+    }
     let other = naming.workload(RoleName::Candidate, naming.target()?);
     Some(layout::declared_replicas(set, facts.plan).max(pods_of(&other, facts)))
 }

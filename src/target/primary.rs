@@ -54,12 +54,12 @@ pub fn at_rest(
     };
     let tracked = tracked(source, set);
     for (reference, object) in &set.objects {
+        if let Some(scaler) = scaler.filter(|scaler| scaler.reference() == reference) {
+            put(scaler::at_zero(scaler.clone()), RoleName::Candidate, Some(scaler));
+            continue;
+        }
         let read = tracked.contains(&reference.name) && reference.kind == Kind::ConfigMap;
-        let role = if read || scaler.is_some_and(|scaler| scaler.reference() == reference) {
-            RoleName::Candidate
-        } else {
-            RoleName::Stable
-        };
+        let role = if read { RoleName::Candidate } else { RoleName::Stable };
         put(object.clone(), role, None);
     }
     copies.into_iter().for_each(|copy| put(copy, RoleName::Stable, None));

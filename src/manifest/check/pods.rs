@@ -42,7 +42,10 @@ fn is_replicas(case: &Case<'_>) -> bool {
 fn baseline(case: &Case<'_>, target: &Item) -> u64 {
     let number = |object: &Object, pointer: &str| object.int(pointer).and_then(|n| u64::try_from(n).ok());
     number(&target.object, "/spec/replicas")
-        .or_else(|| scale::autoscalers(case, target).find_map(|item| scaler::least(&item.object).map(u64::from)))
+        .or_else(|| {
+            scale::autoscalers(case, target)
+                .find_map(|item| scaler::least(&item.object).map(|least| u64::from(least.max(1))))
+        })
         .unwrap_or(1)
 }
 

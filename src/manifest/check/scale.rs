@@ -21,7 +21,8 @@ pub(super) fn autoscalers<'a>(case: &'a Case<'_>, target: &'a Item) -> impl Iter
 
 pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
     findings.errors.extend(case.of_kind(Kind::Deployment).flat_map(|item| number(item, "/spec/replicas")));
-    findings.errors.extend(case.of_kind(Kind::HorizontalPodAutoscaler).flat_map(bounds));
+    findings.errors.extend(scaler::KINDS.into_iter().flat_map(|kind| case.of_kind(kind)).flat_map(bounds));
+    findings.errors.extend(autoscalers(case, target).filter_map(held));
     findings.errors.extend(paused(target));
     findings.errors.extend(autoscalers(case, target).skip(1).map(|item| {
         let found = format!("a second autoscaler of {}", target.object.reference().name);
@@ -57,16 +58,28 @@ pub(super) fn number(item: &Item, pointer: &str) -> Option<Diagnostic> {
 }
 
 fn bounds(item: &Item) -> Vec<Diagnostic> {
-    let mut found: Vec<Diagnostic> =
-        ["/spec/minReplicas", "/spec/maxReplicas"].iter().filter_map(|pointer| number(item, pointer)).collect();
-    // Without one, the API takes 1 for the minimum.
-    let least = item.object.int("/spec/minReplicas").unwrap_or(1);
-    if let Some(most) = item.object.int("/spec/maxReplicas").filter(|most| found.is_empty() && *most < least) {
+    let Some(places) = scaler::bounds(item.object.reference().kind) else { return Vec::new() };
+    let mut found: Vec<Diagnostic> = places.iter().filter_map(|pointer| number(item, pointer)).collect();
+    let least = scaler::least(&item.object).map_or(0, i64::from);
+    if let Some(most) = scaler::most(&item.object).filter(|most| found.is_empty() && *most < least) {
+        let [fewest, highest] = places.map(|pointer| pointer.trim_start_matches("/spec/"));
         let what = format!("at most {most} pods and at least {least}");
-        let expected = format!("a maxReplicas of at least {least}, or a smaller minReplicas");
-        found.push(item.error("/spec/maxReplicas", Code::Replicas, what, expected));
+        let expected = format!("a {highest} of at least {least}, or a smaller {fewest}");
+        found.push(item.error(places[1], Code::Replicas, what, expected));
     }
     found
+}
+
+/// What holds the target at a number of pods that no run could change.
+fn held(item: &Item) -> Option<Diagnostic> {
+    let key = scaler::paused(&item.object)?;
+    let pointer = format!("/metadata/annotations/{}", key.replace('/', "~1"));
+    let found = format!("{key} keeps this scaler from giving a run the pods that it needs");
+    let expected = "no such annotation on what scales the target";
+    Some(
+        item.error(&pointer, Code::Paused, found, expected)
+            .help("to keep the number of pods as it is, let both bounds be that number"),
+    )
 }
 
 /// A paused Deployment never rolls its pods, so that no promotion ends.

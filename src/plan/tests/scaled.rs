@@ -225,3 +225,36 @@ fn c_35_when_the_rollout_is_gone_the_target_has_the_pods_of_the_copy_and_its_aut
     assert_eq!((world.size("podinfo"), world.size("podinfo-primary")), (Some(7), None));
     assert_eq!((world.scaler("podinfo"), world.scaler("podinfo-primary")), (own(2, 9), None));
 }
+
+#[test]
+fn c_18_keda_makes_no_pods_where_there_are_to_be_none_and_has_a_copy_too() {
+    let by_keda = |version: &str, least: u32| {
+        set_with(version, |all| {
+            all[1]["spec"].as_object_mut().unwrap().remove("replicas");
+            let spec = json!({"scaleTargetRef": {"name": "podinfo"}, "minReplicaCount": least, "triggers": [{"type": "cron", "metadata": {}}]});
+            all.push(json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "podinfo"}, "spec": spec}));
+        })
+    };
+    let seen = |world: &World, name: &str| {
+        let scaler = world.get(Kind::ScaledObject, name)?;
+        let paused = scaler.annotation("autoscaling.keda.sh/paused-replicas").map(str::to_owned);
+        Some((scaler.text("/spec/scaleTargetRef/name")?.to_owned(), scaler.int("/spec/minReplicaCount")?, paused))
+    };
+    let of = |name: &str, least: i64, paused: Option<&str>| Some((name.to_owned(), least, paused.map(str::to_owned)));
+    let mut world = World::scaling(QUICK, by_keda("1", 2));
+    assert_eq!(seen(&world, "podinfo"), of("podinfo", 2, Some("0")));
+    assert_eq!(seen(&world, "podinfo-primary"), of("podinfo-primary", 2, None));
+    world.want(&primary(QUICK), by_keda("1", 3));
+    world.settle();
+    assert_eq!(world.waits(), ["HeldBack"]);
+    world.want(&primary(QUICK), by_keda("2", 3));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.size("podinfo")), ("Progressing(tenth)", Some(3)));
+    assert_eq!(seen(&world, "podinfo"), of("podinfo", 3, None));
+    world.pass(61);
+    world.pass(61);
+    world.pass(1);
+    assert_eq!((world.phase().as_str(), world.size("podinfo")), ("Steady", Some(0)));
+    assert_eq!(seen(&world, "podinfo"), of("podinfo", 3, Some("0")));
+    assert_eq!(seen(&world, "podinfo-primary"), of("podinfo-primary", 3, None));
+}

@@ -12,12 +12,15 @@ use tidegate::record::state::Rest;
 
 /// An object of each kind that may stand in a set, which nothing leads to.
 fn beside(name: &str) -> String {
-    let [config, account, scaler, budget, ingress, mesh, rule, calls, shares, leads] = [
+    let [config, account, scaler, keda, budget, ingress, mesh, rule, calls, shares, leads] = [
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata: {key: value}\n",
         "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: NAME}\n",
         "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: NAME}\nspec:\n  \
          scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}\n  minReplicas: 1\n  maxReplicas: 2\n  \
          metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]\n",
+        "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: NAME}\nspec:\n  \
+         scaleTargetRef: {kind: StatefulSet, name: NAME}\n  \
+         triggers: [{type: cron, metadata: {timezone: UTC, start: 0 8 * * *, end: 0 9 * * *, desiredReplicas: \"2\"}}]\n",
         "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: NAME}\n\
          spec: {maxUnavailable: 1, selector: {matchLabels: {app: NAME}}}\n",
         "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: NAME}\n\
@@ -36,7 +39,7 @@ fn beside(name: &str) -> String {
     // Its number of pods is the autoscaler's.
     let app = App { host: Some("beside.example.test"), ..App::new(name, 1) }.text().replace("  replicas: 2\n", "");
     format!(
-        "---\n{app}---\n{config}---\n{account}---\n{scaler}---\n{budget}---\n{ingress}---\n{mesh}---\n{rule}\
+        "---\n{app}---\n{config}---\n{account}---\n{scaler}---\n{keda}---\n{budget}---\n{ingress}---\n{mesh}---\n{rule}\
          ---\n{calls}---\n{shares}---\n{leads}"
     )
 }
@@ -47,7 +50,7 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     let namespace = world.space.name.clone();
     // As many as a set of this story brings beside its target.
     let policy = format!(
-        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  limits: {{maxDeletions: 13}}\n  tenants:\n    \
+        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  limits: {{maxDeletions: 14}}\n  tenants:\n    \
          it: {{path: it, namespaces: [{namespace}], clusters: [home]}}\n"
     );
     world.commit(&[("tidegate.yaml", &policy)]);

@@ -44,6 +44,21 @@ fn the_layout_primary_is_read_and_what_it_cannot_do_is_refused() {
 }
 
 #[test]
+fn a_scaled_object_scales_the_target_as_an_autoscaler_does() {
+    let keda = |annotations: &str, bounds: &str| {
+        format!(
+            "\n---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: podinfo, annotations: {{{annotations}}}}}\nspec:\n  \
+             scaleTargetRef: {{name: podinfo}}\n  triggers: [{{type: cpu, metadata: {{value: \"60\"}}}}]\n{bounds}"
+        )
+    };
+    let found = |more: &str| codes(&in_copies().append(PODINFO_SET, more).load(), "shop/podinfo");
+    assert_eq!(found(&keda("", "")), []);
+    assert_eq!(found(&keda("autoscaling.keda.sh/paused-replicas: \"2\"", "")), [Code::Paused]);
+    assert_eq!(found(&keda("", "  minReplicaCount: 5\n  maxReplicaCount: 4\n")), [Code::Replicas]);
+    assert_eq!(found(&format!("{AUTOSCALER}{}", keda("", ""))), [Code::Conflict]);
+}
+
+#[test]
 fn another_router_than_a_route_is_refused_with_its_line() {
     let mut tree = in_copies();
     let route = "gatewayAPI: {httpRoute: podinfo, service: podinfo}";

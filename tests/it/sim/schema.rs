@@ -17,6 +17,7 @@ const KINDS: &[(&str, &str, &[&str])] = &[
     ("apis/networking.k8s.io/v1", "networking.k8s.io/v1", &["NetworkPolicy", "Ingress"]),
     ("apis/policy/v1", "policy/v1", &["PodDisruptionBudget"]),
     ("apis/networking.istio.io/v1", "networking.istio.io/v1", &["DestinationRule", "VirtualService"]),
+    ("apis/keda.sh/v1alpha1", "keda.sh/v1alpha1", &["ScaledObject"]),
     ("apis/gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1", &["GRPCRoute", "HTTPRoute"]),
     ("apis/traefik.io/v1alpha1", "traefik.io/v1alpha1", &["IngressRoute", "TraefikService"]),
 ];

@@ -18,6 +18,7 @@ use super::fields::{Fate, Notes, OBJECT, Row, told};
 use super::input::{Document, Field, Input};
 use super::{merge, told_of_other};
 use crate::manifest::object::Kind;
+use crate::manifest::scaler;
 use crate::manifest::yaml::Content;
 use provider::{Counts, Router};
 use serde_json::json;
@@ -205,11 +206,12 @@ impl<'a> Canary<'a> {
         self.draft.refers.push((Kind::Deployment, self.draft.target.clone(), "the workload"));
         let scaler = self.spec("autoscalerRef/name");
         match (scaler.text(), self.spec("autoscalerRef/kind").text()) {
-            (Some(name), Some("HorizontalPodAutoscaler")) => {
-                self.draft.refers.push((Kind::HorizontalPodAutoscaler, name.to_owned(), "its autoscaler"));
+            (Some(name), Some(kind)) if scaler::KINDS.iter().any(|known| known.as_str() == kind) => {
+                let kind = scaler::KINDS.into_iter().find(|known| known.as_str() == kind);
+                self.draft.refers.extend(kind.map(|kind| (kind, name.to_owned(), "its autoscaler")));
             }
             (Some(_), _) => {
-                let text = "autoscalers other than a HorizontalPodAutoscaler cannot stand among the manifests yet";
+                let text = "autoscalers other than a HorizontalPodAutoscaler or a ScaledObject cannot stand among the manifests";
                 self.notes.say(&self.spec("autoscalerRef"), Fate::NotBuilt, text);
             }
             (None, _) => {}
