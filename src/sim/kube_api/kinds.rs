@@ -37,7 +37,7 @@ fn complete_service(object: &mut Value, number: u64) {
 }
 
 /// What only a Service with an address has.
-const ADDRESS: [&str; 4] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"];
+const ADDRESS: [&str; 5] = ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"];
 
 /// Keeps what was allocated where an update leaves it out; a Service that becomes an alias loses its address, and one that is none
 /// any more gets one.

@@ -246,14 +246,7 @@ async fn what_does_not_fit_is_refused_as_on_the_real_api_server() {
 #[tokio::test]
 async fn other_kinds_are_owned_as_on_the_real_api_server() {
     let spec = |spec: Value| json!({"spec": spec});
-    let alias = |host: &str| spec(json!({"type": "ExternalName", "externalName": host, "ports": [{"port": 80}]}));
-    let becomes_an_alias = vec![
-        Write::new("a", Apply, spec(json!({"type": "ClusterIP", "clusterIP": "None", "ports": [{"port": 80}]}))),
-        Write::new("a", Apply, alias("a.example.net")),
-        Write::new("a", Apply, spec(json!({"selector": {"app": "a"}, "ports": [{"port": 80}]}))),
-        Write::new("a", Apply, alias("b.example.net")),
-    ];
-    let service = vec![
+    let service = [vec![
         Write::new("a", Apply, spec(json!({"selector": {"app": "a"}, "ports": [{"port": 80, "name": "http"}]}))),
         Write::new("a", Apply, spec(json!({"selector": {"app": "a"}, "ports": [{"port": 80, "name": "http"}]}))),
         Write::new("b", Apply, spec(json!({"selector": {"app": "b"}}))),
@@ -265,8 +258,8 @@ async fn other_kinds_are_owned_as_on_the_real_api_server() {
         Write::new("c", Merge, spec(json!({"sessionAffinity": "ClientIP"}))),
         Write::new("b", Apply, spec(json!({"selector": {"app": "b"}}))),
         Write::status("s", Merge, json!({"status": {"loadBalancer": {}}})),
-    ];
-    check(("v1", "Service", "services"), &[service, becomes_an_alias]).await;
+    ]];
+    check(("v1", "Service", "services"), &service).await;
     let hpa = |more: Value| {
         let mut spec =
             json!({"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}, "maxReplicas": 3});
