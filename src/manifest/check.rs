@@ -2,6 +2,7 @@
 //!
 //! Each check takes the whole [`Case`] and returns all that it finds; none of them looks at another rollout.
 
+mod affinity;
 mod fields;
 mod ingress;
 mod measured;
@@ -11,6 +12,7 @@ mod primary;
 mod route;
 mod scale;
 mod service;
+mod traefik_service;
 mod virtual_service;
 
 use super::desired::{Router, TargetKind};
@@ -131,9 +133,11 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
         }
         TargetKind::Service => service::check(case, target, findings),
     }
+    findings.errors.extend(affinity::check(case));
     findings.errors.extend(route::check(case));
     findings.errors.extend(ingress::check(case));
     findings.errors.extend(virtual_service::check(case));
+    traefik_service::check(case, findings);
 }
 
 fn windows(case: &Case<'_>, policy: Option<&Policy>) -> Vec<Diagnostic> {

@@ -1,5 +1,6 @@
 //! What people want, validated: after this no code sees raw text, and nothing in it can contradict itself.
 
+pub use super::affinity::SessionAffinity;
 pub use super::criterion::{Bounds, Check, Criterion, OnNoData, WebhookCall};
 use super::duration::Span;
 use super::files::RepoPath;
@@ -127,6 +128,9 @@ pub struct Traffic {
     pub settle: Span,
     /// For requests in flight, before a backend goes.
     pub drain: Span,
+    /// Who got the candidate by weight keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_affinity: Option<SessionAffinity>,
 }
 
 /// What splits requests.
@@ -162,6 +166,14 @@ pub enum Router {
         /// The VirtualService, in the set.
         virtual_service: ObjectName,
         /// The Service whose host it sends to, in the set.
+        service: ObjectName,
+    },
+    /// A TraefikService: weights.
+    #[serde(rename_all = "camelCase")]
+    Traefik {
+        /// The TraefikService, in the set.
+        traefik_service: ObjectName,
+        /// The Service among its weighted services, in the set.
         service: ObjectName,
     },
     /// The number of candidate pods behind one Service.
@@ -207,6 +219,7 @@ impl Router {
             | Self::Grpc { service, .. }
             | Self::Nginx { service, .. }
             | Self::Istio { service, .. }
+            | Self::Traefik { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => service,
         }
@@ -220,6 +233,7 @@ impl Router {
             Self::Grpc { grpc_route, .. } => Some((Kind::GrpcRoute, grpc_route)),
             Self::Nginx { ingress, .. } => Some((Kind::Ingress, ingress)),
             Self::Istio { virtual_service, .. } => Some((Kind::VirtualService, virtual_service)),
+            Self::Traefik { traefik_service, .. } => Some((Kind::TraefikService, traefik_service)),
             Self::Replicas { .. } | Self::Service { .. } => None,
         }
     }
@@ -236,6 +250,9 @@ impl Router {
             }
             Self::Nginx { .. } => ("nginx", "/spec/traffic/nginx/ingress", "/spec/traffic/nginx/service"),
             Self::Istio { .. } => ("istio", "/spec/traffic/istio/virtualService", "/spec/traffic/istio/service"),
+            Self::Traefik { .. } => {
+                ("traefik", "/spec/traffic/traefik/traefikService", "/spec/traffic/traefik/service")
+            }
             Self::Replicas { .. } => ("replicas", "/spec/traffic/replicas", "/spec/traffic/replicas/service"),
             Self::Service { .. } => ("service", "/spec/traffic/service", "/spec/traffic/service"),
         };
@@ -246,7 +263,11 @@ impl Router {
     #[must_use]
     pub fn by(&self) -> By {
         match self {
-            Self::GatewayApi { .. } | Self::Grpc { .. } | Self::Nginx { .. } | Self::Istio { .. } => By::Route,
+            Self::GatewayApi { .. }
+            | Self::Grpc { .. }
+            | Self::Nginx { .. }
+            | Self::Istio { .. }
+            | Self::Traefik { .. } => By::Route,
             Self::Replicas { .. } => By::Pods,
             Self::Service { .. } => By::Selector,
         }

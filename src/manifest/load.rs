@@ -328,7 +328,17 @@ fn route(id: &RolloutId, spec: &raw::RolloutSpec) -> Option<ObjectRef> {
 
 /// The router that the file names; `None` where it is not exactly one.
 pub(super) fn router(traffic: &raw::Traffic) -> Option<Router> {
-    let raw::Traffic { gateway_api, istio, nginx, replicas, service, settle: _, drain: _ } = traffic;
+    let raw::Traffic {
+        gateway_api,
+        istio,
+        nginx,
+        replicas,
+        service,
+        traefik,
+        settle: _,
+        drain: _,
+        session_affinity: _,
+    } = traffic;
     let by_gateway = gateway_api.as_ref().map(by_gateway);
     let by_istio = istio.as_ref().map(|raw::Istio { virtual_service, service }| Router::Istio {
         virtual_service: virtual_service.clone(),
@@ -339,7 +349,11 @@ pub(super) fn router(traffic: &raw::Traffic) -> Option<Router> {
         .map(|raw::Nginx { ingress, service }| Router::Nginx { ingress: ingress.clone(), service: service.clone() });
     let by_pods = replicas.as_ref().map(|raw::Replicas { service }| Router::Replicas { service: service.clone() });
     let by_service = service.as_ref().map(|service| Router::Service { service: service.clone() });
-    let others = [by_istio, by_nginx, by_pods, by_service].into_iter().flatten();
+    let by_traefik = traefik.as_ref().map(|raw::Traefik { traefik_service, service }| Router::Traefik {
+        traefik_service: traefik_service.clone(),
+        service: service.clone(),
+    });
+    let others = [by_istio, by_nginx, by_pods, by_service, by_traefik].into_iter().flatten();
     let mut named = by_gateway.into_iter().chain(others.map(Some));
     named.next().flatten().filter(|_| named.next().is_none())
 }
@@ -359,7 +373,8 @@ fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
         None => None,
         Some(traffic) => {
             let router = router(traffic)?;
-            Some(Traffic { router, settle: traffic.settle, drain: traffic.drain })
+            let session_affinity = traffic.session_affinity.clone();
+            Some(Traffic { router, settle: traffic.settle, drain: traffic.drain, session_affinity })
         }
     };
     let known = spec.checks.iter().map(|(name, check)| Some((name.clone(), Check::try_from(check.clone()).ok()?)));

@@ -4,6 +4,7 @@
 //! files → yaml (spanned tree) → schema (structure, all errors at once) → raw (serde) → desired (checked)
 //! ```
 
+pub mod affinity;
 pub mod canonical;
 mod check;
 pub mod cookie;

@@ -6,7 +6,9 @@
 mod installation;
 mod policy;
 
-use super::desired::{Approval, Bound, HeaderValue, Layout, OnNoData, Preview, Revert, TargetKind, WebhookCall};
+use super::desired::{
+    Approval, Bound, HeaderValue, Layout, OnNoData, Preview, Revert, SessionAffinity, TargetKind, WebhookCall,
+};
 use super::duration::Span;
 use super::hook::Hook;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, SetId, StepName};
@@ -148,7 +150,7 @@ pub struct Target {
     pub layout: Layout,
 }
 
-/// How requests are split: by exactly one of `gatewayAPI`, `istio`, `nginx`, `replicas` and `service`.
+/// How requests are split: by exactly one of `gatewayAPI`, `istio`, `nginx`, `replicas`, `service` and `traefik`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Traffic {
@@ -173,12 +175,20 @@ pub struct Traffic {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ObjectName")]
     pub service: Option<ObjectName>,
+    /// By a TraefikService: weights only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Traefik")]
+    pub traefik: Option<Traefik>,
     /// How long to wait after a route is in force, before clocks run.
     #[serde(default = "default_settle")]
     pub settle: Span,
     /// How long to wait for requests in flight, before a backend goes.
     #[serde(default = "default_drain")]
     pub drain: Span,
+    /// Whether users who got the new version by weight keep it, by a cookie. With an HTTPRoute or `istio` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SessionAffinity")]
+    pub session_affinity: Option<SessionAffinity>,
 }
 
 fn default_settle() -> Span {
@@ -221,6 +231,16 @@ pub struct Istio {
 pub struct Nginx {
     /// The Ingress among the manifests. One Ingress belongs to one rollout.
     pub ingress: ObjectName,
+    /// The Service among the manifests that it names.
+    pub service: ObjectName,
+}
+
+/// A TraefikService and the Service that is one of its weighted services.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Traefik {
+    /// The TraefikService among the manifests. One TraefikService belongs to one rollout.
+    pub traefik_service: ObjectName,
     /// The Service among the manifests that it names.
     pub service: ObjectName,
 }

@@ -2,9 +2,9 @@
 
 use super::report::{Reason, Wait};
 use crate::gate::approval;
-use crate::manifest::desired::{By, Expose, Gates, Plan, Preview, TargetKind};
+use crate::manifest::desired::{By, Expose, Gates, HeaderMatch, Plan, Preview, TargetKind};
 use crate::manifest::duration::Span;
-use crate::manifest::ids::{CheckName, Percent, StepName};
+use crate::manifest::ids::{CheckName, Percent, RunId, StepName};
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
 use crate::record::state::{Clock, Phase, Promoted, Route, Run, Stop, Time};
 use crate::rules::{Rule, holds};
@@ -60,6 +60,8 @@ pub struct Roles {
     pub baseline: u32,
     /// What their objects are called.
     pub naming: Naming,
+    /// The run, where there is one yet.
+    pub run: Option<RunId>,
 }
 
 impl Roles {
@@ -76,7 +78,14 @@ impl Roles {
             new: Role { set: run.to.clone(), size: Size::Declared, pods: new },
             baseline,
             naming,
+            run: Some(run.id.clone()),
         }
+    }
+
+    /// Those who keep the candidate that they got by weight.
+    fn holders(&self, plan: &Plan, split: &Split) -> Option<HeaderMatch> {
+        let affinity = plan.traffic.as_ref()?.session_affinity.as_ref()?;
+        self.run.as_ref().filter(|_| !split.weight.is_zero()).map(|run| affinity.holders(run))
     }
 
     fn posture(&self, stable: Role, candidate: Option<Role>, split: Split) -> Posture {
@@ -171,6 +180,7 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let mut steps = vec![step(prepare, first, &split, before, (Span::ZERO, &[]), Stage::Progressing)];
     for phase in phases {
         split.open(&phase.expose);
+        split.headers.extend(roles.holders(plan, &split));
         let before = gates(&phase.name);
         steps.push(step(
             phase.name.clone(),

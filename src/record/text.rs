@@ -3,6 +3,7 @@
 
 use super::posture::Split;
 use super::state::{Phase, Rest, Time};
+use crate::manifest::cookie;
 use crate::manifest::desired::HeaderValue;
 
 /// The most of a foreign text that people are shown, in bytes.
@@ -78,6 +79,10 @@ pub fn exposure(split: &Split) -> Option<String> {
         parts.push(format!("copies of {} %", split.mirror));
     }
     for alternative in &split.headers {
+        if let Some((name, value)) = cookie::named(alternative) {
+            parts.push(format!("cookie {}", plain(&format!("{name}={value}"))));
+            continue;
+        }
         let headers = alternative.iter().map(|(name, value)| match value {
             HeaderValue::Exact(value) => plain(&format!("{name}: {value}")),
             HeaderValue::Regex { regex } => plain(&format!("{name} matches {regex}")),

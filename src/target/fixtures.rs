@@ -58,7 +58,7 @@ pub(crate) fn plan(router: Option<Router>) -> Plan {
     let second: Span = "1s".parse().unwrap();
     Plan {
         target: Target { kind: TargetKind::Deployment, name: name("web"), layout: Layout::InPlace },
-        traffic: router.map(|router| Traffic { router, settle: second, drain: second }),
+        traffic: router.map(|router| Traffic { router, settle: second, drain: second, session_affinity: None }),
         phases: Vec::new(),
         promotion: Promotion::default(),
         on_failure: OnFailure::default(),

@@ -176,7 +176,15 @@ fn split_apex(object: &Object, posture: &Posture, facts: &Facts<'_>) -> Object {
     let (Some(traffic), Some(candidate)) = (&facts.plan.traffic, &posture.candidate) else { return object.clone() };
     let apex = traffic::carriers(&traffic.router, facts.namespace, &facts.plan.target.name);
     match candidate.pods.as_ref().filter(|_| apex.first() == Some(object.reference())) {
-        Some(pods) => traffic::render(&traffic.router, object, Form::Split { split: &posture.split, candidate: pods }),
+        Some(pods) => {
+            let split = &posture.split;
+            let rendered = traffic::render(&traffic.router, object, Form::Split { split, candidate: pods });
+            let keeps = traffic.session_affinity.as_ref();
+            match keeps.and_then(|affinity| affinity.set_cookie(&split.headers, split.weight)) {
+                Some(cookie) => traffic::with_cookie(&traffic.router, &rendered, &cookie),
+                None => rendered,
+            }
+        }
         None => object.clone(),
     }
 }

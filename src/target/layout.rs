@@ -238,7 +238,8 @@ pub fn candidate(
         router @ (Router::GatewayApi { service, .. }
         | Router::Grpc { service, .. }
         | Router::Istio { service, .. }
-        | Router::Nginx { service, .. }) => {
+        | Router::Nginx { service, .. }
+        | Router::Traefik { service, .. }) => {
             let mark = mark(source, SUFFIX)?;
             relabel(&mut deployment, &mark);
             let source = serving(candidate, service, &mark_back(&deployment, &mark), &plan.target.name)?;

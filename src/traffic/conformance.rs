@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::manifest::cookie;
-use crate::manifest::desired::{By, HeaderMatch, HeaderValue, Set};
+use crate::manifest::desired::{By, HeaderMatch, HeaderValue, SessionAffinity, Set};
 use crate::manifest::ids::{Percent, SetId};
 use crate::record::posture::{Naming, Posture, Role, Size};
 use crate::target::fixtures::{live, name, namespace, object, plan, pods, set};
@@ -47,7 +47,9 @@ fn render_all(row: &Row, split: Option<&Split>) -> Objects {
         candidate,
         split: split.cloned().unwrap_or_default(),
     };
-    let (base, plan) = (old.id.clone(), plan(Some(row.router.clone())));
+    let (base, mut plan) = (old.id.clone(), plan(Some(row.router.clone())));
+    let affinity = SessionAffinity { cookie: "stay".to_owned(), max_age: "1h".parse().unwrap() };
+    plan.traffic.as_mut().unwrap().session_affinity = Some(affinity);
     let stable = live(old.objects.values().cloned());
     let sets: BTreeMap<SetId, _> = [old, new].into_iter().map(|set| (set.id.clone(), set.into())).collect();
     let facts = Facts {
@@ -125,6 +127,9 @@ fn splits(row: &Row) -> Vec<Split> {
         all.extend([0, 10, 100].map(|weight| Split { headers: headers.clone(), ..split(weight) }));
     }
     if row.tells == Tells::AllAndCopies {
+        // Who got the candidate by weight keeps it.
+        let run = BTreeSet::from([cookie::matching("stay", "7-9ac41f02")]);
+        all.extend([10, 50, 100].map(|weight| Split { headers: run.clone(), ..split(weight) }));
         let mirror = 10.try_into().unwrap();
         all.extend([0, 50].map(|weight| Split { mirror, ..split(weight) }));
     }

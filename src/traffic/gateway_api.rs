@@ -8,7 +8,7 @@
 use super::Seen;
 use crate::manifest::desired::HeaderMatch;
 use crate::manifest::ids::{ObjectName, Percent};
-use crate::manifest::object::{Object, items, section};
+use crate::manifest::object::{Object, items, items_mut, section};
 use crate::record::posture::Split;
 use crate::target::layout::SUFFIX;
 use serde_json::{Value, json};
@@ -146,6 +146,35 @@ fn with_weight(backend: &Value, weight: u64) -> Value {
     backend
 }
 
+/// The route with a split, in which the candidate answers those whom its weight let in with that `Set-Cookie`. [`render`] leaves
+/// the filter out and [`retreat`] takes it away: it stands only where the candidate's reference differs from stable's.
+#[must_use]
+pub fn with_cookie(split: &Object, service: &ObjectName, cookie: &str) -> Object {
+    let names = Names::of(split, service);
+    let mut route = split.clone();
+    for rule in items_mut(&mut route.value_mut()["spec"], "rules") {
+        let weighted = matches!(names.rule(rule), Rule::Split { .. });
+        let refs = items_mut(rule, "backendRefs").filter(|b| weighted && names.backend(b) == Backend::Candidate);
+        refs.for_each(|backend| set_cookie(backend, cookie));
+    }
+    route
+}
+
+/// A reference takes one filter of that type.
+fn set_cookie(backend: &mut Value, cookie: &str) {
+    const MODIFIER: &str = "responseHeaderModifier";
+    let header = json!({"name": "Set-Cookie", "value": cookie});
+    let mut filters: Vec<Value> = items(backend, "filters").cloned().collect();
+    match filters.iter_mut().find_map(|filter| filter.get_mut(MODIFIER)) {
+        Some(own) => {
+            let headers: Vec<Value> = items(own, "add").cloned().chain([header]).collect();
+            section(own, &[]).insert("add".to_owned(), headers.into());
+        }
+        None => filters.push(json!({"type": "ResponseHeaderModifier", MODIFIER: {"add": [header]}})),
+    }
+    section(backend, &[]).insert("filters".to_owned(), filters.into());
+}
+
 /// What split a live route shows: the highest weight and mirror of its rules, rounded up, and the header alternatives, those left
 /// out that another implies. It is never less than what reaches the candidate through this route.
 ///
@@ -220,7 +249,7 @@ fn renamed(names: &Names<'_>, rule: &Value) -> Value {
     with_field(rule, "backendRefs", refs.collect())
 }
 
-/// Each candidate's weight added to the reference to stable before it (else the first), and set to 0.
+/// Each candidate's weight added to the reference to stable before it (else the first), and set to 0; but for its name it is as that one.
 fn lowered(names: &Names<'_>, rule: &Value) -> Value {
     let mut refs: Vec<Value> = items(rule, "backendRefs").cloned().collect();
     let is = |backend: &Value, role| names.backend(backend) == role;
@@ -231,7 +260,7 @@ fn lowered(names: &Names<'_>, rule: &Value) -> Value {
         let before = refs[..at].iter().rposition(|b| is(b, Backend::Stable));
         if let Some(to) = before.or_else(|| refs.iter().position(|b| is(b, Backend::Stable))) {
             refs[to] = with_weight(&refs[to], rules::weight(&refs[to]) + rules::weight(&refs[at]));
-            refs[at] = with_weight(&refs[at], 0);
+            refs[at] = with_weight(&names.candidate_ref(&refs[to]), 0);
         }
     }
     with_field(rule, "backendRefs", refs)

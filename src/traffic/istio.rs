@@ -18,6 +18,12 @@ pub fn render(service: &Object, of: &ObjectName, split: &Split) -> Object {
     rewritten(service, |route| gateway_api::render(route, of, split))
 }
 
+/// The VirtualService whose candidate sets that cookie where chance leads to it.
+#[must_use]
+pub fn with_cookie(split: &Object, of: &ObjectName, cookie: &str) -> Object {
+    rewritten(split, |route| gateway_api::with_cookie(route, of, cookie))
+}
+
 /// What split a live VirtualService shows.
 #[must_use]
 pub fn read(live: &Object, of: &ObjectName) -> Seen {
@@ -293,6 +299,10 @@ fn entries(rule: &Value) -> Value {
         }
         if changed && backends.len() > 1 {
             fields.insert("weight".to_owned(), backend["weight"].clone());
+        }
+        for header in items(backend, "filters").flat_map(|filter| items(&filter["responseHeaderModifier"], "add")) {
+            let name = header["name"].as_str().unwrap_or_default().to_owned();
+            section(&mut entry, &["headers", "response", "add"]).insert(name, header["value"].clone());
         }
         entry
     };

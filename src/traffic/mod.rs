@@ -9,6 +9,7 @@ pub mod istio;
 pub mod nginx;
 pub mod replicas;
 pub mod service;
+pub mod traefik;
 
 use crate::manifest::desired::Router;
 use crate::manifest::ids::{Namespace, ObjectName, PodsDigest};
@@ -88,7 +89,7 @@ pub struct View<'a> {
 pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> Vec<ObjectRef> {
     let named = |kind, name: &ObjectName| ObjectRef { kind, namespace: namespace.clone(), name: name.clone() };
     match router {
-        Router::GatewayApi { .. } | Router::Grpc { .. } | Router::Istio { .. } => {
+        Router::GatewayApi { .. } | Router::Grpc { .. } | Router::Istio { .. } | Router::Traefik { .. } => {
             router.route().map(|(kind, name)| named(kind, name)).into_iter().collect()
         }
         Router::Nginx { ingress, .. } => {
@@ -118,7 +119,8 @@ pub fn beside(
         | Router::Grpc { .. }
         | Router::Istio { .. }
         | Router::Replicas { .. }
-        | Router::Service { .. } => Ok(None),
+        | Router::Service { .. }
+        | Router::Traefik { .. } => Ok(None),
     }
 }
 
@@ -131,6 +133,7 @@ pub fn ports<'a>(router: &'a Router, route: &'a Object) -> Vec<&'a Value> {
         }
         Router::Istio { service, .. } => istio::ports(route, service),
         Router::Nginx { service, .. } => nginx::ports(route, service.as_str()).collect(),
+        Router::Traefik { service, .. } => traefik::ports(route, service).collect(),
         Router::Replicas { .. } | Router::Service { .. } => Vec::new(),
     }
 }
@@ -144,6 +147,7 @@ pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
             gateway_api::render(plain, service, split)
         }
         (Form::Split { split, .. }, Router::Istio { service, .. }) => istio::render(plain, service, split),
+        (Form::Split { split, .. }, Router::Traefik { service, .. }) => traefik::render(plain, service, split),
         (Form::Split { split, .. }, Router::Nginx { .. }) => nginx::render(plain, split),
         (Form::Split { split, candidate }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
         (Form::Split { split, .. }, Router::Service { .. }) => service::render(plain, split),
@@ -164,7 +168,22 @@ pub fn without_copies(router: &Router, live: &Object, copy: &ObjectName) -> Obje
         | Router::Istio { .. }
         | Router::Nginx { .. }
         | Router::Replicas { .. }
-        | Router::Service { .. } => live.clone(),
+        | Router::Service { .. }
+        | Router::Traefik { .. } => live.clone(),
+    }
+}
+
+/// The carrier with a split, whose candidate answers those whom its weight let in with that `Set-Cookie`.
+#[must_use]
+pub fn with_cookie(router: &Router, split: &Object, cookie: &str) -> Object {
+    match router {
+        Router::GatewayApi { service, .. } => gateway_api::with_cookie(split, service, cookie),
+        Router::Istio { service, .. } => istio::with_cookie(split, service, cookie),
+        Router::Grpc { .. }
+        | Router::Nginx { .. }
+        | Router::Replicas { .. }
+        | Router::Service { .. }
+        | Router::Traefik { .. } => split.clone(),
     }
 }
 
@@ -178,6 +197,9 @@ pub fn read(router: &Router, view: &View<'_>) -> Seen {
         }
         Router::Istio { service, .. } => {
             live_route(router, view).map_or_else(nobody, |route| istio::read(route, service))
+        }
+        Router::Traefik { service, .. } => {
+            live_route(router, view).map_or_else(nobody, |route| traefik::read(route, service))
         }
         Router::Nginx { ingress, service } => nginx::read(view, ingress, service),
         Router::Replicas { service } => replicas::read(view, service),
@@ -195,7 +217,7 @@ pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) 
         }
         Router::Replicas { .. } => Seen::Split(replicas::reachable(baseline, split)),
         Router::Istio { service, .. } => istio::read(&istio::render(plain, service, split), service),
-        Router::Nginx { .. } | Router::Service { .. } => Seen::Split(split.clone()),
+        Router::Nginx { .. } | Router::Service { .. } | Router::Traefik { .. } => Seen::Split(split.clone()),
     }
 }
 
@@ -209,6 +231,9 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
                 (gateway_api::retreat(live, service), &[&["spec", "rules"]])
             }
             (Router::Istio { service, .. }, _) => (istio::retreat(live, service), &[&["spec", "http"]]),
+            (Router::Traefik { service, .. }, _) => {
+                (traefik::retreat(live, service), &[&["spec", "weighted", "services"]])
+            }
             (Router::Nginx { ingress, service }, _) if live.reference().name == *ingress => {
                 (nginx::retreat(live, ingress, service), &[&["spec", "rules"], &["spec", "defaultBackend"]])
             }
@@ -248,6 +273,8 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
             live_route(router, view).map_or_else(absent, gateway_api::standing)
         }
         Router::Istio { .. } => live_route(router, view).map_or_else(absent, istio::standing),
+        // Traefik says nothing of a TraefikService: `settle` is for the moment that it takes.
+        Router::Traefik { .. } => live_route(router, view).map_or_else(absent, |_| Standing::Effective),
         Router::Nginx { ingress, .. } => nginx::standing(view, ingress),
         Router::Replicas { service } | Router::Service { service } => endpoints::standing(view, service),
     }
@@ -259,6 +286,7 @@ pub fn references(object: &Object, service: &ObjectName) -> bool {
     let is = |kind| object.reference().kind == kind;
     is(Kind::VirtualService) && istio::references(object, service)
         || (is(Kind::HttpRoute) || is(Kind::GrpcRoute)) && gateway_api::references(object, service)
+        || (is(Kind::TraefikService) || is(Kind::IngressRoute)) && traefik::references(object, service)
         || is(Kind::Ingress) && nginx::names(object, service.as_str())
 }
 
@@ -274,12 +302,15 @@ pub fn routers(route: &Object) -> Vec<Router> {
         let services = gateway_api::split_services(&istio::in_words(route)).into_iter();
         return services.map(|service| Router::Istio { virtual_service: name.clone(), service }).collect();
     }
+    if route.reference().kind == Kind::TraefikService {
+        let services = traefik::split_services(route).into_iter();
+        return services.map(|service| Router::Traefik { traefik_service: name.clone(), service }).collect();
+    }
     let services = gateway_api::split_services(route).into_iter();
-    let by_gateway = |service| match route.reference().kind {
-        Kind::GrpcRoute => Router::Grpc { grpc_route: name.clone(), service },
-        _ => Router::GatewayApi { http_route: name.clone(), service },
-    };
-    services.map(by_gateway).collect()
+    if route.reference().kind == Kind::GrpcRoute {
+        return services.map(|service| Router::Grpc { grpc_route: name.clone(), service }).collect();
+    }
+    services.map(|service| Router::GatewayApi { http_route: name.clone(), service }).collect()
 }
 
 /// The object among the manifests that leads requests, as it is live.

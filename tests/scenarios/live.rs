@@ -82,7 +82,9 @@ fn rule(rule: &Value) -> String {
     let backends = rule["backendRefs"].as_array().into_iter().flatten();
     let backends = backends.map(|backend| {
         let weight = backend["weight"].as_i64().map(|weight| format!("{weight} ")).unwrap_or_default();
-        format!("{weight}{}", backend["name"].as_str().unwrap_or_default())
+        let set = backend["filters"][0]["responseHeaderModifier"]["add"][0]["value"].as_str();
+        let set = set.map(|cookie| format!(" (sets {cookie})")).unwrap_or_default();
+        format!("{weight}{}{set}", backend["name"].as_str().unwrap_or_default())
     });
     let headers = rule["matches"].as_array().into_iter().flatten().flat_map(|m| m["headers"].as_array().cloned());
     let how = |h: &Value| if h["type"] == "RegularExpression" { " matches" } else { ":" };

@@ -87,6 +87,7 @@ scenarios! {
     by_pods
     by_service
     by_service_fails
+    by_traefik
     candidate_fails_at_return
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
@@ -157,6 +158,7 @@ scenarios! {
     service_of_clusters_goes_back
     service_target
     service_target_fails
+    session_affinity
     stable_fails_during_a_run
     state_branch_is_gone_at_rest
     state_branch_is_gone_during_a_run

@@ -265,7 +265,7 @@ fn timeline(
     now: Time,
 ) -> Vec<StepView> {
     let role = |set: &crate::manifest::ids::SetId| Role { set: set.clone(), size: Size::Declared, pods: None };
-    let roles = Roles { old: role(from), new: role(&rollout.set.id), baseline: 0, naming: Naming::of(plan) };
+    let roles = Roles { old: role(from), new: role(&rollout.set.id), baseline: 0, naming: Naming::of(plan), run: None };
     let steps = procedure::forward(plan, route, &roles);
     let current = entered.and_then(|stop| Some((stop, steps.iter().position(|step| step.name == stop.step)?)));
     let lasts = |step: &Step| Span::from_secs(step.soak.as_secs() + procedure::settle(plan, step));

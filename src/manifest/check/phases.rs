@@ -79,7 +79,7 @@ fn one_way(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic
 }
 
 fn router(case: &Case<'_>) -> Vec<Diagnostic> {
-    let either = "exactly one of gatewayAPI, istio, nginx, replicas and service";
+    let either = "exactly one of gatewayAPI, istio, nginx, replicas, service and traefik";
     let Some(traffic) = &case.spec.traffic else {
         if case.spec.phases.is_empty() {
             return Vec::new();
@@ -95,8 +95,18 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
         ];
     };
     let phases = || case.spec.phases.iter().enumerate();
-    let raw::Traffic { gateway_api, istio, nginx, replicas, service, settle: _, drain: _ } = traffic;
-    let others = istio.is_some() || nginx.is_some() || replicas.is_some() || service.is_some();
+    let raw::Traffic {
+        gateway_api,
+        istio,
+        nginx,
+        replicas,
+        service,
+        traefik,
+        settle: _,
+        drain: _,
+        session_affinity: _,
+    } = traffic;
+    let others = istio.is_some() || nginx.is_some() || replicas.is_some() || service.is_some() || traefik.is_some();
     match case.router().map(|router| router.by()) {
         None if gateway_api.is_none() && !others => {
             vec![case.error("/spec/traffic", Code::Schema, "no router is named", either)]
@@ -109,6 +119,9 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
             vec![found.help("where both come in by one host, an HTTPRoute takes calls of gRPC too")]
         }
         None => vec![case.error("/spec/traffic", Code::Schema, "more than one router", either)],
+        Some(By::Route) if traefik.is_some() => {
+            phases().flat_map(|(i, phase)| unrouted(case, i, phase, "traefik")).collect()
+        }
         // What its route cannot do is told with the route.
         Some(By::Route) => Vec::new(),
         Some(By::Pods) => phases().flat_map(|(i, phase)| by_pods(case, i, phase)).collect(),
@@ -140,7 +153,7 @@ fn by_service(case: &Case<'_>, i: usize, phase: &raw::Phase) -> Vec<Diagnostic> 
     unrouted(case, i, phase, "service").into_iter().chain(part).collect()
 }
 
-/// What takes a route: a Service looks at no request.
+/// What takes a route: neither a Service nor a TraefikService looks at a request.
 fn unrouted(case: &Case<'_>, i: usize, phase: &raw::Phase, router: &str) -> Vec<Diagnostic> {
     let raw::Expose { headers, cookies, weight: _, weights: _, ramp: _, mirror, preview: _ } = &phase.expose;
     let error = |field: &str, what: String| {

@@ -4,7 +4,7 @@
 //! of GRPCRoute, whose rules take 64 matches since Gateway API 1.3. Nothing is rendered here, only counted: every rule that names the service gets each such backend twice, and with header
 //! phases a rule before it that has its matches times the alternatives.
 
-use super::{Case, SUFFIX};
+use super::{Case, SUFFIX, affinity};
 use crate::manifest::desired::{HeaderMatch, HeaderValue, Router};
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::expand;
@@ -29,7 +29,8 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
         Err(missing) => return missing,
     };
     let alternatives = case.spec.phases.iter().flat_map(|phase| expand::alternatives(&phase.expose));
-    let alternatives: BTreeSet<HeaderMatch> = alternatives.filter_map(|(_, headers)| headers.ok()).collect();
+    let alternatives = alternatives.filter_map(|(_, headers)| headers.ok()).chain(affinity::holders(case));
+    let alternatives: BTreeSet<HeaderMatch> = alternatives.collect();
     let rules = array(route.object.at("/spec/rules"));
     let (mut found, mut split, mut matches) = (names(route, rules), 0, 0);
     for (i, rule) in rules.iter().enumerate() {

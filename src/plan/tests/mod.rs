@@ -1,5 +1,6 @@
 //! The planner's tests: stories in a small world. Each ends settled, with an empty second plan.
 
+mod affinity;
 mod behaviour;
 mod blind;
 mod checks;

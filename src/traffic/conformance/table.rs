@@ -28,7 +28,7 @@ pub(super) enum Tells {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    vec![gateway_api(), grpc(), istio(), nginx(), replicas(), service()]
+    vec![gateway_api(), grpc(), istio(), nginx(), traefik(), replicas(), service()]
 }
 
 fn web() -> ObjectName {
@@ -152,6 +152,24 @@ fn nginx() -> Row {
                 canary["metadata"]["annotations"]["nginx.ingress.kubernetes.io/canary-by-cookie"] = "me".into();
             }),
         ],
+    }
+}
+
+fn traefik() -> Row {
+    let entries = json!([{"name": "web", "port": 80, "passHostHeader": true}, {"name": "old", "kind": "TraefikService", "weight": 3}]);
+    let leads = json!([{"match": "Host(`web.example.org`)", "kind": "Rule", "services": [{"name": "web", "kind": "TraefikService"}]}]);
+    Row {
+        name: "traefik",
+        router: Router::Traefik { traefik_service: web(), service: web() },
+        manifests: vec![
+            backend_service(),
+            object(Kind::TraefikService, "web", json!({"spec": {"weighted": {"services": entries}}})),
+            object(Kind::IngressRoute, "web", json!({"spec": {"entryPoints": ["websecure"], "routes": leads}})),
+        ],
+        tells: Tells::Nobody,
+        foreign: vec![(carrier(Kind::TraefikService, "web"), |service| {
+            service["spec"]["weighted"]["services"] = json!([{"name": "web-canary", "port": 80}]);
+        })],
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 mod grpc;
 mod properties;
 mod simulated;
+mod sticky;
 
 use simulated::{Request, candidate_share};
 

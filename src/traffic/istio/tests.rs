@@ -177,3 +177,21 @@ fn x_15_without_a_status_it_stands_and_with_one_as_far_as_that_is_about_it() {
     let none = object(Kind::VirtualService, "web", json!({"metadata": {"generation": 2}}));
     assert_eq!(standing(&none), traffic::Standing::Effective);
 }
+
+#[test]
+fn answers_to_those_whom_chance_led_there_set_the_cookie() {
+    let own = json!({"response": {"add": {"x-served-by": "us"}}});
+    let to = |host: &str| json!({"destination": {"host": host}, "headers": own});
+    let plain = service(json!([{"route": [to("web")]}]));
+    let run = crate::manifest::cookie::matching("stay", "7-9ac41f02");
+    let keeping = Split { headers: [run].into(), ..split(10, 0) };
+    let rendered = with_cookie(&render(&plain, &web(), &keeping), &web(), "stay=7-9ac41f02");
+    let mut candidate = to("web-canary");
+    candidate["weight"] = 10.into();
+    candidate["headers"]["response"]["add"]["Set-Cookie"] = "stay=7-9ac41f02".into();
+    assert_eq!(http(&rendered)[0]["route"], json!([to("web-canary")]));
+    assert_eq!(http(&rendered)[1]["route"][0]["headers"], own);
+    assert_eq!(http(&rendered)[1]["route"][1], candidate);
+    assert_eq!(read(&rendered, &web()), Seen::Split(keeping));
+    assert_eq!(retreat(&rendered, &web()), render(&plain, &web(), &Split::stable()));
+}

@@ -41,15 +41,36 @@ spec:
       backendRefs: [{name: podinfo, port: 80}]
 ";
 
+const TRAEFIK: &str = "
+---
+apiVersion: traefik.io/v1alpha1
+kind: TraefikService
+metadata: {name: podinfo}
+spec:
+  weighted:
+    services: [{name: podinfo, port: 80}]
+---
+apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: podinfo}
+spec:
+  entryPoints: [websecure]
+  routes: [{match: Host(`podinfo.example.org`), kind: Rule, services: [{name: podinfo, kind: TraefikService}]}]
+";
+
 /// The example behind another route.
 fn behind(route: &str) -> Tree {
     let mut tree = Tree::example();
     let router = match route {
         INGRESS => "nginx: {ingress",
         GRPC_ROUTE => "gatewayAPI: {grpcRoute",
+        TRAEFIK => "traefik: {traefikService",
         _ => "istio: {virtualService",
     };
     tree.edit(PODINFO, "gatewayAPI: {httpRoute", router).append(PODINFO_SET, route);
+    if route == TRAEFIK {
+        tree.edit(PODINFO, "        headers: [{x-canary: always}]\n", "");
+    }
     tree
 }
 
@@ -59,7 +80,7 @@ fn found(tree: &Tree) -> Vec<Code> {
 
 #[test]
 fn an_ingress_and_a_virtual_service_are_taken_as_they_are() {
-    for route in [GRPC_ROUTE, INGRESS, VIRTUAL_SERVICE] {
+    for route in [GRPC_ROUTE, INGRESS, TRAEFIK, VIRTUAL_SERVICE] {
         assert_eq!(found(&behind(route)), [], "{route}");
     }
     let both = "gatewayAPI: {httpRoute: podinfo, service: podinfo}\n    nginx: {ingress: podinfo";
@@ -99,6 +120,20 @@ const OF_A_GRPC_ROUTE: &[(&str, &str, &str, &[Code])] = &[
 ];
 
 #[rustfmt::skip]
+const OF_TRAEFIK: &[(&str, &str, &str, &[Code])] = &[
+    (PODINFO, "{traefikService: podinfo", "{traefikService: other", &[Code::TargetMissing]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]", "[{name: other, port: 80}]", &[Code::TargetMissing]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]", "[{name: podinfo, kind: TraefikService}]", &[Code::TargetMissing]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]", "[{name: podinfo, port: 80}, {name: podinfo-canary, port: 80}]", &[Code::Conflict]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]", "[{name: podinfo, port: 80}]\n    sticky: {cookie: {name: stay}}", &[Code::RouterLimit]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]", "[{name: podinfo, namespace: other, port: 80}]", &[Code::CrossNamespace]),
+    (PODINFO_SET, "services: [{name: podinfo, kind: TraefikService}]", "services: [{name: podinfo, port: 80}]", &[]),
+    (PODINFO, "        weight: 10", "        weight: 10\n        headers: [{x-canary: always}]", &[Code::RouterLimit]),
+    (PODINFO, "        weight: 10", "        weight: 10\n        cookies: [{canary: always}]", &[Code::RouterLimit]),
+    (PODINFO, "        weight: 10", "        weight: 10\n        mirror: 10", &[Code::RouterLimit]),
+];
+
+#[rustfmt::skip]
 const OF_A_VIRTUAL_SERVICE: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO, "{virtualService: podinfo", "{virtualService: other", &[Code::TargetMissing]),
     (PODINFO_SET, "host: podinfo.shop.svc", "host: podinfo.other.svc", &[Code::TargetMissing]),
@@ -109,11 +144,66 @@ const OF_A_VIRTUAL_SERVICE: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO_SET, "networking.istio.io/v1", "networking.istio.io/v1beta1", &[Code::KindNotAllowed]),
 ];
 
+/// What stands below `traffic` of the example, and the affinity after it.
+const KEEPS: &str = "service: podinfo}\n    sessionAffinity: {cookie: stay, maxAge: 12h}";
+
+#[rustfmt::skip]
+const OF_AFFINITY: &[(&str, &str, &str, &[Code])] = &[
+    (PODINFO, ", maxAge: 12h", "", &[]),
+    (PODINFO, "12h", "0s", &[Code::Schema]),
+    (PODINFO, "cookie: stay", "cookie: 'a b'", &[Code::Schema]),
+    (PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: always}]", &[]),
+    (PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: always}, {stay: always}]", &[Code::Conflict]),
+    (PODINFO_SET, "value: /}\n", "value: /}\n          headers: [{name: Cookie, value: a=b}]\n", &[Code::RouteLimit]),
+    (PODINFO_SET, "      backendRefs:\n", "      filters: [{type: ResponseHeaderModifier, responseHeaderModifier: {remove: [set-cookie]}}]\n      backendRefs:\n", &[Code::Conflict]),
+    (PODINFO_SET, "      backendRefs:\n", "      filters: [{type: ResponseHeaderModifier, responseHeaderModifier: {add: [{name: Set-Cookie, value: a=b}]}}]\n      backendRefs:\n", &[]),
+    (PODINFO_SET, "{name: podinfo, port: 80}\n", "{name: podinfo, port: 80, filters: [{type: ResponseHeaderModifier, responseHeaderModifier: {add: [{name: Set-Cookie, value: a=b}]}}]}\n", &[Code::Conflict]),
+];
+
+/// The same, and who got the candidate by weight keeps it.
+fn keeping(mut tree: Tree) -> Tree {
+    tree.edit(PODINFO, "service: podinfo}", KEEPS);
+    tree
+}
+
+#[test]
+fn session_affinity_is_there_where_a_route_tells_cookies_apart() {
+    for (path, from, to, wanted) in OF_AFFINITY {
+        let mut tree = keeping(Tree::example());
+        tree.edit(path, from, to);
+        assert_eq!(found(&tree), **wanted, "{to}\n{:#?}", tree.load().errors());
+    }
+    let mut by_mesh = keeping(behind(VIRTUAL_SERVICE));
+    assert_eq!(found(&by_mesh), []);
+    by_mesh.edit(PODINFO_SET, "cluster.local}}]", "cluster.local}, headers: {response: {set: {set-cookie: a=b}}}}]");
+    assert_eq!(found(&by_mesh), [Code::Conflict]);
+}
+
+#[test]
+fn where_a_router_lacks_session_affinity_it_says_why() {
+    let mut by_pods = keeping(Tree::example());
+    by_pods.edit(PODINFO, "gatewayAPI: {httpRoute: podinfo, ", "replicas: {");
+    by_pods.edit(PODINFO, "        headers: [{x-canary: always}]\n", "").edit(PODINFO, "weight: 10\n", "weight: 34\n");
+    for (tree, why) in [
+        (keeping(behind(GRPC_ROUTE)), "gRPC clients keep no cookies"),
+        (keeping(behind(INGRESS)), "also at weight 100, and at the candidate of the next run"),
+        (keeping(behind(TRAEFIK)), "keeps users at stable too, and at the candidate of the next run"),
+        (by_pods, "this router looks at no request"),
+    ] {
+        assert_eq!(found(&tree), [Code::RouterLimit], "{:#?}", tree.load().errors());
+        let text = report(&tree.load(), Output::Text, Colour::Never).text;
+        assert!(text.contains(why) && text.contains("sessionAffinity: {cookie: stay, maxAge: 12h}"), "{text}");
+    }
+}
+
 #[test]
 fn what_a_router_cannot_do_has_its_name() {
-    for (route, mistakes) in
-        [(GRPC_ROUTE, OF_A_GRPC_ROUTE), (INGRESS, OF_AN_INGRESS), (VIRTUAL_SERVICE, OF_A_VIRTUAL_SERVICE)]
-    {
+    for (route, mistakes) in [
+        (GRPC_ROUTE, OF_A_GRPC_ROUTE),
+        (INGRESS, OF_AN_INGRESS),
+        (TRAEFIK, OF_TRAEFIK),
+        (VIRTUAL_SERVICE, OF_A_VIRTUAL_SERVICE),
+    ] {
         for (path, from, to, wanted) in mistakes {
             let mut tree = behind(route);
             tree.edit(path, from, to);

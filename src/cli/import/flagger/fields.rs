@@ -13,8 +13,8 @@ pub(super) const ROLLBACK: &str =
     "a check of each phase, which takes the run back when it answers bad: HTTP 200 alone says nothing (docs/checks.md)";
 const OTHER_ROUTE: &str = "imported as gatewayAPI: a route of this kind is not built";
 const ALERTS: &str = "messages to chats are not built yet; Events, metrics and the chart's alarms tell of a rollout (docs/operations.md)";
-const AFFINITY: &str =
-    "no cookie is set; who shall stay with the new version is let in by headers or cookies of their own";
+const AFFINITY: &str = "the cookie is for all paths of the host that was asked, and no script reads it";
+const PRIMARY_COOKIE: &str = "nobody is kept at the old version: each weight is one of all who were not let in yet";
 const COPY: &str = "the Services of the two versions are copies of the Service itself, with its labels and annotations";
 const ROUTE: &str = "the HTTPRoute, or the VirtualService";
 const SERVICE: &str = "the Service";
@@ -114,7 +114,15 @@ pub(super) const CANARY: &[Row] = &[
     ("spec.analysis.mirror", Imported, "expose.mirror"),
     ("spec.analysis.mirrorWeight", Imported, "expose.mirror"),
     ("spec.analysis.match", Imported, "expose.headers"),
-    ("spec.analysis.sessionAffinity", NotBuilt, AFFINITY),
+    ("spec.analysis.sessionAffinity.cookieName", Imported, "traffic.sessionAffinity.cookie"),
+    ("spec.analysis.sessionAffinity.maxAge", Imported, "traffic.sessionAffinity.maxAge"),
+    ("spec.analysis.sessionAffinity.primaryCookieName", NotBuilt, PRIMARY_COOKIE),
+    ("spec.analysis.sessionAffinity.domain", NotBuilt, AFFINITY),
+    ("spec.analysis.sessionAffinity.path", NotBuilt, AFFINITY),
+    ("spec.analysis.sessionAffinity.httpOnly", NotBuilt, AFFINITY),
+    ("spec.analysis.sessionAffinity.secure", NotBuilt, AFFINITY),
+    ("spec.analysis.sessionAffinity.partitioned", NotBuilt, AFFINITY),
+    ("spec.analysis.sessionAffinity.sameSite", NotBuilt, AFFINITY),
     ("spec.analysis.metrics[].name", Imported, "the name of the check"),
     ("spec.analysis.metrics[].interval", Imported, "the range in the query"),
     ("spec.analysis.metrics[].threshold", Imported, "max of the check"),

@@ -17,6 +17,7 @@ use super::draft::{Draft, Imported, Providers, go_duration};
 use super::fields::{Fate, Notes, OBJECT, Row, told};
 use super::input::{Document, Field, Input};
 use super::{merge, told_of_other};
+use crate::manifest::duration::Span;
 use crate::manifest::object::Kind;
 use crate::manifest::scaler;
 use crate::manifest::yaml::Content;
@@ -218,6 +219,23 @@ impl<'a> Canary<'a> {
         }
     }
 
+    /// Who got the candidate keeps it, where the router can do that.
+    fn affinity(&mut self) {
+        let [name, age] = ["cookieName", "maxAge"].map(|field| self.analysis(&format!("sessionAffinity/{field}")));
+        match (self.router, name.text()) {
+            (Router::Gateway | Router::Istio, Some(cookie)) => {
+                let age = Span::from_secs(age.count().filter(|seconds| *seconds > 0).map_or(86_400, u64::from));
+                self.draft.traffic["sessionAffinity"] = json!({"cookie": cookie, "maxAge": age});
+            }
+            (Router::Gateway | Router::Istio, None) => {}
+            (Router::Nginx | Router::Service | Router::Replicas, _) => {
+                for field in [&name, &age] {
+                    self.notes.say(field, Fate::NotBuilt, "only with the router gatewayAPI or istio");
+                }
+            }
+        }
+    }
+
     fn traffic(&mut self) {
         let service = self.service();
         let ingress = self.spec("ingressRef/name").text().unwrap_or(&service).to_owned();
@@ -232,6 +250,7 @@ impl<'a> Canary<'a> {
         if let Some((kind, what)) = self.router.route() {
             self.draft.refers.push((kind, if kind == Kind::Ingress { ingress } else { service }, what));
         }
+        self.affinity();
         if self.router != Router::Nginx {
             self.notes.say(&self.spec("ingressRef"), Fate::NotNeeded, "with this router no Ingress is split");
         }

@@ -206,6 +206,7 @@ impl Instant<'_> {
             | Router::Istio { .. }
             | Router::Nginx { .. }
             | Router::Service { .. }
+            | Router::Traefik { .. }
                 if reach.split.within(&ceiling) =>
             {
                 return None;
@@ -214,7 +215,8 @@ impl Instant<'_> {
             | Router::Grpc { .. }
             | Router::Istio { .. }
             | Router::Nginx { .. }
-            | Router::Service { .. } => describe(&ceiling),
+            | Router::Service { .. }
+            | Router::Traefik { .. } => describe(&ceiling),
             Router::Replicas { .. } if ceiling.weight == Percent::ALL => return None,
             Router::Replicas { .. } => {
                 let most = self.most_pods(ceiling.weight);
