@@ -10,6 +10,7 @@ mod pods;
 mod primary;
 mod route;
 mod scale;
+mod stateful;
 mod virtual_service;
 
 use super::desired::{Router, TargetKind};
@@ -64,8 +65,7 @@ impl Case<'_> {
 
     /// The workload that is rolled out.
     pub(super) fn target(&self) -> Option<&Item> {
-        let TargetKind::Deployment = self.spec.target.kind;
-        self.item(Kind::Deployment, &self.spec.target.name)
+        self.item(self.spec.target.kind.kind(), &self.spec.target.name)
     }
 
     /// The object that the rollout's file names at `pointer`, or what is wrong.
@@ -84,7 +84,7 @@ impl Case<'_> {
 
     fn service(&self) -> Option<(&'static str, ObjectName)> {
         let router = self.router()?;
-        Some((router.spelling().service, router.service().clone()))
+        Some((router.spelling().service, router.service()?.clone()))
     }
 
     /// The object that leads requests to the Service.
@@ -115,7 +115,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     findings.errors.extend(windows(case, policy));
     findings.errors.extend(case.items.values().flat_map(protected));
     findings.errors.extend(case.items.values().flat_map(|item| cross_namespace(case, item)));
-    let target = match case.require("/spec/target/name", Kind::Deployment, &case.spec.target.name) {
+    let target = match case.require("/spec/target/name", case.spec.target.kind.kind(), &case.spec.target.name) {
         Ok(target) => target,
         Err(missing) => {
             findings.errors.extend(missing);
@@ -123,7 +123,10 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
         }
     };
     scale::check(case, target, findings);
-    pods::check(case, target, findings);
+    match case.spec.target.kind {
+        TargetKind::Deployment => pods::check(case, target, findings),
+        TargetKind::StatefulSet => findings.errors.extend(stateful::check(case, target)),
+    }
     findings.errors.extend(primary::check(case, target));
     findings.errors.extend(route::check(case));
     findings.errors.extend(ingress::check(case));

@@ -90,6 +90,22 @@ pub struct Target {
 pub enum TargetKind {
     /// `apps/v1` Deployment.
     Deployment,
+    /// `apps/v1` StatefulSet: its own pods are moved to the new version, a share of them in each phase.
+    StatefulSet,
+}
+
+impl TargetKind {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Deployment, Self::StatefulSet];
+
+    /// The kind of object.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Deployment => Kind::Deployment,
+            Self::StatefulSet => Kind::StatefulSet,
+        }
+    }
 }
 
 /// How the candidate's objects are named.
@@ -153,6 +169,8 @@ pub enum Router {
         /// The Service, in the set.
         service: ObjectName,
     },
+    /// Which pods of a StatefulSet are of the new version: those from a number on. Its target asks for it, no file names it.
+    Partition,
 }
 
 /// What a rollout's file calls a router.
@@ -175,18 +193,21 @@ pub enum By {
     Pods,
     /// In the selector of the one Service that users meet; the candidate has one of its own too.
     Selector,
+    /// In which of stable's own pods are replaced: there is no second workload.
+    Partition,
 }
 
 impl Router {
-    /// The Service whose requests are split.
+    /// The Service whose requests are split; none where requests are led as they are without a rollout.
     #[must_use]
-    pub fn service(&self) -> &ObjectName {
+    pub fn service(&self) -> Option<&ObjectName> {
         match self {
             Self::GatewayApi { service, .. }
             | Self::Nginx { service, .. }
             | Self::Istio { service, .. }
             | Self::Replicas { service }
-            | Self::Service { service } => service,
+            | Self::Service { service } => Some(service),
+            Self::Partition => None,
         }
     }
 
@@ -197,7 +218,7 @@ impl Router {
             Self::GatewayApi { http_route, .. } => Some((Kind::HttpRoute, http_route)),
             Self::Nginx { ingress, .. } => Some((Kind::Ingress, ingress)),
             Self::Istio { virtual_service, .. } => Some((Kind::VirtualService, virtual_service)),
-            Self::Replicas { .. } | Self::Service { .. } => None,
+            Self::Replicas { .. } | Self::Service { .. } | Self::Partition => None,
         }
     }
 
@@ -212,6 +233,7 @@ impl Router {
             Self::Istio { .. } => ("istio", "/spec/traffic/istio/virtualService", "/spec/traffic/istio/service"),
             Self::Replicas { .. } => ("replicas", "/spec/traffic/replicas", "/spec/traffic/replicas/service"),
             Self::Service { .. } => ("service", "/spec/traffic/service", "/spec/traffic/service"),
+            Self::Partition => ("partition", "/spec/target", "/spec/target"),
         };
         Spelling { name, route, service }
     }
@@ -223,6 +245,7 @@ impl Router {
             Self::GatewayApi { .. } | Self::Nginx { .. } | Self::Istio { .. } => By::Route,
             Self::Replicas { .. } => By::Pods,
             Self::Service { .. } => By::Selector,
+            Self::Partition => By::Partition,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Sets: the exact manifests of one version, read from the files that a rollout lists or from a pinned copy.
 
 use super::canonical::{self, MAX_INTEGER};
-use super::desired::{Set, Target, TargetKind};
+use super::desired::{Set, Target};
 use super::diagnostic::{Code, Diagnostic, MOST, Mark, Source, quoted};
 use super::files::{Entry, Files, RepoPath};
 use super::ids::{BlobId, Namespace, ObjectName};
@@ -111,8 +111,7 @@ fn finish(
     namespace: &Namespace,
     target: &Target,
 ) -> Result<Set, Vec<Diagnostic>> {
-    let TargetKind::Deployment = target.kind;
-    let reference = ObjectRef { kind: Kind::Deployment, namespace: namespace.clone(), name: target.name.clone() };
+    let reference = ObjectRef { kind: target.kind.kind(), namespace: namespace.clone(), name: target.name.clone() };
     match items.get(&reference) {
         Some(item) if found.is_empty() => Ok(assemble(files, items, &item.object)),
         Some(_) => Err(found),

@@ -34,7 +34,7 @@ fn allowed(plan: &Plan, name: &ObjectRef, old: Option<&Object>, new: Option<&Obj
     if old == new {
         return true;
     }
-    if name.kind == Kind::Deployment && name.name == plan.target.name {
+    if name.kind == plan.target.kind.kind() && name.name == plan.target.name {
         let scaled_to_zero = new.int("/spec/replicas") == Some(0) || old.int("/spec/replicas") == Some(0);
         return !scaled_to_zero && without(old, true) == without(new, true);
     }

@@ -7,7 +7,7 @@ use super::input::{Desired, Input};
 use super::report::{Reason, Wait};
 use crate::manifest::desired::Rollout;
 use crate::manifest::ids::RunId;
-use crate::manifest::object::{Kind, PODS};
+use crate::manifest::object::PODS;
 use crate::record::history;
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
 use crate::record::state::{Clock, Outcome, Phase, Promoted, Rest, RoleName, RolloutState, Source, Standing};
@@ -48,7 +48,7 @@ pub fn blank(input: &Input, rollout: &Rollout) -> RolloutState {
 fn posture_of(draft: &Draft<'_>, rollout: &Rollout) -> Posture {
     let naming = Naming::of(&rollout.plan);
     let workload = naming.workload(RoleName::Stable, &rollout.plan.target.name);
-    let workload = draft.live.find(Kind::Deployment, &draft.input.id.namespace, &workload);
+    let workload = draft.live.find(rollout.plan.target.kind.kind(), &draft.input.id.namespace, &workload);
     let label =
         workload.and_then(|workload| workload.at("/spec/template/metadata/labels")?.get(PODS)?.as_str()?.parse().ok());
     let stable = Role { set: rollout.set.id.clone(), size: Size::Declared, pods: label };

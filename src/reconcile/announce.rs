@@ -6,7 +6,7 @@ use crate::cluster::events::{Event, Level};
 use crate::manifest::ids::RolloutId;
 use crate::manifest::object::{Kind, ObjectRef};
 use crate::plan::action::{Action, Expects};
-use crate::record::state::{RoleName, RolloutState, Time};
+use crate::record::state::{Owned, RoleName, RolloutState, Time};
 use crate::report::metrics::Metrics;
 use crate::report::words::told;
 use std::collections::BTreeMap;
@@ -107,10 +107,11 @@ impl Announcer {
     }
 }
 
-/// The stable Deployment, as the record lists it.
+/// The stable workload, as the record lists it. One that both roles share has the candidate's mark during a run.
 fn target(state: &RolloutState) -> Option<(ObjectRef, String)> {
     let owned = state.clusters.values().flat_map(|cluster| &cluster.inventory);
-    let mut deployments =
-        owned.filter(|owned| owned.reference.kind == Kind::Deployment && owned.role == RoleName::Stable);
-    deployments.next().map(|owned| (owned.reference.clone(), owned.uid.clone()))
+    let mut workloads = owned.filter(|Owned { reference, role, .. }| {
+        reference.kind == Kind::StatefulSet || reference.kind == Kind::Deployment && *role == RoleName::Stable
+    });
+    workloads.next().map(|owned| (owned.reference.clone(), owned.uid.clone()))
 }

@@ -1,7 +1,8 @@
-//! A Deployment: from a posture to the objects that shall be there (design §7).
+//! The workload and what goes with it: from a posture to the objects that shall be there (design §7).
 
 use super::layout::{self, Arranged, LayoutError};
 use super::live::LiveState;
+use super::stateful;
 use crate::manifest::desired::{By, Plan, Set};
 use crate::manifest::ids::{Namespace, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
@@ -69,12 +70,15 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
         };
         all.insert(reference, Rendered { object, role, plain });
     }
-    if let Some(candidate) = &posture.candidate {
+    if let Some(candidate) = posture.candidate.as_ref().filter(|candidate| has_objects(candidate, posture)) {
         let new = set(candidate)?;
         let base = facts.sets.get(facts.base).ok_or_else(|| RenderError::MissingSet(facts.base.clone()))?;
         let pods = candidate.pods.as_ref().unwrap_or(&new.pods);
         for (reference, object) in layout::of_candidate(base, new, facts.plan, &posture.naming, pods)? {
-            let object = if reference.kind == Kind::Deployment {
+            let object = if reference.kind == Kind::StatefulSet {
+                let sized = sized_stable(&object, posture, stable, facts);
+                stateful::exposing(sized, facts.live.get(&reference), posture.split.weight)
+            } else if reference.kind == Kind::Deployment {
                 layout::with_replicas(object, Some(candidate_size(candidate, new, &posture.naming, facts)))
             } else {
                 split_apex(&object, posture, facts)
@@ -85,11 +89,16 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
     Ok(all)
 }
 
-/// Stable's Deployment and its scaler at their size.
+/// Where both versions are pods of one workload, it has one role once both are the same version.
+fn has_objects(candidate: &Role, posture: &Posture) -> bool {
+    posture.naming != Naming::Shared || candidate.set != posture.stable.set
+}
+
+/// Stable's workload and its scaler at their size.
 fn sized_stable(object: &Object, posture: &Posture, set: &Set, facts: &Facts<'_>) -> Object {
     let reference = object.reference();
     let workload = posture.naming.workload(RoleName::Stable, &facts.plan.target.name);
-    let target = reference.kind == Kind::Deployment && reference.name == workload;
+    let target = reference.kind == facts.plan.target.kind.kind() && reference.name == workload;
     let scaler = layout::hpa_of(set, facts.plan).map(Object::reference);
     match posture.stable.size {
         _ if target && scaler.is_some() => layout::with_replicas(object.clone(), handed_over(reference, facts)),
@@ -137,7 +146,8 @@ fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) ->
     let declared = layout::declared_replicas(set, facts.plan);
     match (role.size, facts.plan.traffic.as_ref().map(|t| t.router.by())) {
         (Size::Share(share), Some(By::Pods)) => replicas::candidate_replicas(facts.baseline, share),
-        (Size::Share(share), Some(By::Route | By::Selector) | None) => {
+        // Nothing is sized so where the candidate has no workload of its own.
+        (Size::Share(share), Some(By::Route | By::Selector | By::Partition) | None) => {
             declared.max((live_stable(naming, facts) * u32::from(share.get())).div_ceil(100)).max(1)
         }
         (Size::AtLeast(least), _) => declared.max(least),
@@ -145,10 +155,10 @@ fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) ->
     }
 }
 
-/// The pods that stable has now, as the live Deployment asks for them.
+/// The pods that stable has now, as the live workload asks for them.
 #[must_use]
 pub fn live_stable(naming: &Naming, facts: &Facts<'_>) -> u32 {
     let name = naming.workload(RoleName::Stable, &facts.plan.target.name);
-    let live = facts.live.find(Kind::Deployment, facts.namespace, &name);
+    let live = facts.live.find(facts.plan.target.kind.kind(), facts.namespace, &name);
     live.map_or(0, |d| u32::try_from(d.int("/spec/replicas").unwrap_or(1)).unwrap_or(0))
 }

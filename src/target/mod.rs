@@ -13,4 +13,5 @@ pub mod owned;
 pub mod primary;
 pub(crate) mod quantity;
 pub mod selector;
+pub mod stateful;
 pub mod workload;

@@ -1,10 +1,11 @@
-//! Whether a Deployment is ready: fresh status only (requirements C-33, X-15).
+//! Whether a workload is ready: fresh status only (requirements C-33, X-15).
 
 use crate::manifest::ids::{Namespace, ObjectName};
 use crate::manifest::object::{Kind, Object, at, items};
 use crate::record::state::Time;
 use crate::target::live::LiveState;
 use crate::target::selector::serves;
+use crate::target::stateful;
 use serde_json::Value;
 
 /// Whether a workload has its size in ready pods.
@@ -40,9 +41,21 @@ impl Readiness {
     }
 }
 
-/// Judges a live Deployment.
+/// Judges a live Deployment or StatefulSet.
 #[must_use]
-pub fn readiness(deployment: &Object, live: &LiveState) -> Readiness {
+pub fn readiness(workload: &Object, live: &LiveState) -> Readiness {
+    let judged = if workload.reference().kind == Kind::StatefulSet {
+        stateful::readiness(workload, live)
+    } else {
+        rolled(workload)
+    };
+    let Readiness::NotReady { why, available } = judged else { return judged };
+    let hint = pod_trouble(workload, live).filter(|_| available != Available::Unseen);
+    let hint = hint.map(|trouble| format!("; {trouble}")).unwrap_or_default();
+    Readiness::NotReady { why: format!("{why}{hint}"), available }
+}
+
+fn rolled(deployment: &Object) -> Readiness {
     let status = |field: &str| deployment.int(&format!("/status/{field}")).unwrap_or(0);
     let wanted = deployment.int("/spec/replicas").unwrap_or(1);
     let available = available(deployment);
@@ -58,8 +71,7 @@ pub fn readiness(deployment: &Object, live: &LiveState) -> Readiness {
     } else {
         return Readiness::Ready;
     };
-    let hint = pod_trouble(deployment, live).map(|t| format!("; {t}")).unwrap_or_default();
-    Readiness::NotReady { why: format!("{why}{hint}"), available }
+    Readiness::NotReady { why, available }
 }
 
 /// What a live Deployment says of its being available.
@@ -76,7 +88,7 @@ pub fn available(deployment: &Object) -> Available {
     lost.map_or_else(|| Available::Perhaps(made()), Available::NotSince)
 }
 
-/// What keeps a pod of the Deployment from starting, in its own words.
+/// What keeps a pod of the workload from starting, in its own words.
 fn pod_trouble(deployment: &Object, live: &LiveState) -> Option<String> {
     let labels = deployment.at("/spec/selector/matchLabels")?.as_object()?;
     let matches = |pod: &Object| labels.iter().all(|(key, value)| pod.label(key) == value.as_str());

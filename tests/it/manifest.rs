@@ -4,6 +4,7 @@ mod fields;
 mod layouts;
 mod measured;
 mod routers;
+mod stateful;
 mod strategies;
 mod told;
 

@@ -3,6 +3,7 @@
 //! What the API server would take and no controller could ever fulfil is found here, not after a deadline in the cluster.
 
 use super::{Case, Findings};
+use crate::manifest::desired::TargetKind;
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::ObjectName;
@@ -13,26 +14,38 @@ use serde_json::Value;
 /// The most pods that the API takes: the field is an int32.
 const MOST_PODS: i64 = 2_147_483_647;
 
-/// The name of the Deployment that an autoscaler scales; none for another kind.
-pub(in crate::manifest) fn scaled(object: &Object) -> Option<ObjectName> {
-    let deployment = object.reference().kind == Kind::HorizontalPodAutoscaler
-        && object.text("/spec/scaleTargetRef/kind") == Some("Deployment");
-    deployment.then(|| object.text("/spec/scaleTargetRef/name")?.parse().ok()).flatten()
+/// What an autoscaler scales, if that is something that a rollout can be about.
+pub(in crate::manifest) fn scaled(object: &Object) -> Option<(Kind, ObjectName)> {
+    let object = Some(object).filter(|object| object.reference().kind == Kind::HorizontalPodAutoscaler)?;
+    let named = object.text("/spec/scaleTargetRef/kind")?;
+    let kind = TargetKind::ALL.into_iter().map(TargetKind::kind).find(|kind| kind.as_str() == named)?;
+    Some((kind, object.text("/spec/scaleTargetRef/name")?.parse().ok()?))
 }
 
 /// The autoscalers of the set that scale the target.
 pub(super) fn autoscalers<'a>(case: &'a Case<'_>, target: &'a Item) -> impl Iterator<Item = &'a Item> {
-    let name = &target.object.reference().name;
-    case.of_kind(Kind::HorizontalPodAutoscaler).filter(move |item| scaled(&item.object).as_ref() == Some(name))
+    let target = target.object.reference();
+    let scales = |(kind, name): (Kind, ObjectName)| (kind, &name) == (target.kind, &target.name);
+    case.of_kind(Kind::HorizontalPodAutoscaler).filter(move |item| scaled(&item.object).is_some_and(scales))
+}
+
+/// The pods that stable has: as declared, else the autoscaler's minimum, else 1 (design §13.5).
+pub(super) fn baseline(case: &Case<'_>, target: &Item) -> u64 {
+    let number = |object: &Object, pointer: &str| object.int(pointer).and_then(|n| u64::try_from(n).ok());
+    number(&target.object, "/spec/replicas")
+        .or_else(|| autoscalers(case, target).find_map(|item| number(&item.object, "/spec/minReplicas")))
+        .unwrap_or(1)
 }
 
 pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
-    findings.errors.extend(case.of_kind(Kind::Deployment).flat_map(|item| number(item, "/spec/replicas")));
+    let workloads = TargetKind::ALL.into_iter().flat_map(|kind| case.of_kind(kind.kind()));
+    findings.errors.extend(workloads.flat_map(|item| number(item, "/spec/replicas")));
     findings.errors.extend(case.of_kind(Kind::HorizontalPodAutoscaler).flat_map(bounds));
     findings.errors.extend(paused(target));
     findings.errors.extend(autoscalers(case, target).skip(1).map(|item| {
         let found = format!("a second autoscaler of {}", target.object.reference().name);
-        item.error("/spec/scaleTargetRef", Code::Conflict, found, "one autoscaler for a Deployment")
+        let expected = format!("one autoscaler for a {}", target.object.reference().kind);
+        item.error("/spec/scaleTargetRef", Code::Conflict, found, expected)
             .help("Kubernetes scales by neither while there are two; put all metrics into one")
     }));
     if case.spec.progress_deadline == Span::ZERO {

@@ -155,8 +155,9 @@ impl Cache {
                     None => {
                         let plans = [record.plan.as_deref(), desired.map(|rollout| &rollout.plan)];
                         let named = state.clusters.values().filter_map(|cluster| cluster.posture.naming.target());
-                        let targets: Vec<_> =
-                            plans.into_iter().flatten().map(|plan| &plan.target.name).chain(named).collect();
+                        let named = named.map(|name| (TargetKind::Deployment, name));
+                        let plans = plans.into_iter().flatten().map(|plan| (plan.target.kind, &plan.target.name));
+                        let targets: Vec<_> = plans.chain(named).collect();
                         read_set(store, tip, id, set, &targets).await?
                     }
                 };
@@ -208,7 +209,7 @@ async fn read_set(
     tip: &CommitId,
     id: &RolloutId,
     set: &SetId,
-    targets: &[&ObjectName],
+    targets: &[(TargetKind, &ObjectName)],
 ) -> Result<Result<Arc<Set>, String>, GitError> {
     let paths: Paths = store::paths(id);
     let dir = paths.set(set);
@@ -230,8 +231,8 @@ async fn read_set(
         }
     }
     let mut why = "no plan at hand names its target".to_owned();
-    for name in targets {
-        let target = Target { kind: TargetKind::Deployment, name: (*name).clone(), layout: Layout::default() };
+    for (kind, name) in targets {
+        let target = Target { kind: *kind, name: (*name).clone(), layout: Layout::default() };
         match set::of_files(plain.clone(), &id.namespace, &target) {
             Ok(read) if read.id == *set => return Ok(Ok(Arc::new(read))),
             Ok(read) => return Ok(Err(format!("{dir} holds the set {}", read.id))),

@@ -17,5 +17,6 @@ mod rest;
 mod rights;
 mod running;
 mod served;
+mod stateful;
 mod words;
 mod world;

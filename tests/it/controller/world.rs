@@ -372,7 +372,7 @@ impl World {
     /// The API of a kind.
     pub(super) fn objects(&self, kind: &str) -> Api<DynamicObject> {
         let (group, version) = match kind {
-            "Deployment" => ("apps", "v1"),
+            "Deployment" | "StatefulSet" => ("apps", "v1"),
             "HTTPRoute" => ("gateway.networking.k8s.io", "v1"),
             _ => ("", "v1"),
         };
