@@ -74,6 +74,18 @@ const DEFAULTS: &[(Where, &str, &str)] = &[
     (Where::In(Kind::Deployment), "/spec/strategy/rollingUpdate", "{}"),
     (Where::In(Kind::Deployment), "/spec/strategy/type", r#""RollingUpdate""#),
     (Where::In(Kind::Deployment), "/spec/strategy", "{}"),
+    // StatefulSet apps/v1, PersistentVolumeClaim v1
+    (Where::In(Kind::StatefulSet), "/spec/replicas", "1"),
+    (Where::In(Kind::StatefulSet), "/spec/revisionHistoryLimit", "10"),
+    (Where::In(Kind::StatefulSet), "/spec/podManagementPolicy", r#""OrderedReady""#),
+    (Where::In(Kind::StatefulSet), "/spec/persistentVolumeClaimRetentionPolicy/whenDeleted", r#""Retain""#),
+    (Where::In(Kind::StatefulSet), "/spec/persistentVolumeClaimRetentionPolicy/whenScaled", r#""Retain""#),
+    (Where::In(Kind::StatefulSet), "/spec/persistentVolumeClaimRetentionPolicy", "{}"),
+    (Where::In(Kind::StatefulSet), "/spec/updateStrategy/rollingUpdate/partition", "0"),
+    (Where::In(Kind::StatefulSet), "/spec/updateStrategy/rollingUpdate", "{}"),
+    (Where::In(Kind::StatefulSet), "/spec/updateStrategy/type", r#""RollingUpdate""#),
+    (Where::In(Kind::StatefulSet), "/spec/updateStrategy", "{}"),
+    (Where::In(Kind::StatefulSet), "/spec/volumeClaimTemplates/*/spec/volumeMode", r#""Filesystem""#),
     // Service v1
     (Where::In(Kind::Service), "/spec/ports/*/protocol", r#""TCP""#),
     (Where::In(Kind::Service), "/spec/type", r#""ClusterIP""#),
@@ -133,7 +145,7 @@ static ROWS: LazyLock<Vec<(Where, Vec<&'static str>, Value)>> = LazyLock::new(||
 pub fn canonical(object: &Object) -> Value {
     let mut value = without_nulls(object.value());
     let kind = object.reference().kind;
-    if kind == Kind::Deployment
+    if matches!(kind, Kind::Deployment | Kind::StatefulSet)
         && let Some(template) = value.pointer_mut("/spec/template")
     {
         pod_defaults(template);

@@ -12,6 +12,7 @@ mod primary;
 mod route;
 mod scale;
 mod service;
+mod stateful;
 mod traefik_service;
 mod virtual_service;
 
@@ -66,7 +67,7 @@ impl Case<'_> {
 
     /// What is rolled out.
     pub(super) fn target(&self) -> Option<&Item> {
-        self.item(self.spec.target.kind.object(), &self.spec.target.name)
+        self.item(self.spec.target.kind.kind(), &self.spec.target.name)
     }
 
     /// The object that the rollout's file names at `pointer`, or what is wrong.
@@ -85,7 +86,7 @@ impl Case<'_> {
 
     fn service(&self) -> Option<(&'static str, ObjectName)> {
         let router = self.router()?;
-        Some((router.spelling().service, router.service().clone()))
+        Some((router.spelling().service, router.service()?.clone()))
     }
 
     /// The object that leads requests to the Service.
@@ -118,7 +119,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     findings.errors.extend(case.items.values().flat_map(|item| cross_namespace(case, item)));
     findings.errors.extend(case.of_kind(Kind::Service).filter_map(|item| service::beyond(case, item)));
     let kind = case.spec.target.kind;
-    let target = match case.require("/spec/target/name", kind.object(), &case.spec.target.name) {
+    let target = match case.require("/spec/target/name", kind.kind(), &case.spec.target.name) {
         Ok(target) => target,
         Err(missing) => {
             findings.errors.extend(missing);
@@ -127,11 +128,12 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     };
     scale::check(case, target, findings);
     match kind {
-        TargetKind::Deployment => {
-            pods::check(case, target, findings);
-            findings.errors.extend(primary::check(case, target));
-        }
+        TargetKind::Deployment => pods::check(case, target, findings),
         TargetKind::Service => service::check(case, target, findings),
+        TargetKind::StatefulSet => findings.errors.extend(stateful::check(case, target)),
+    }
+    if kind != TargetKind::Service {
+        findings.errors.extend(primary::check(case, target));
     }
     findings.errors.extend(affinity::check(case));
     findings.errors.extend(route::check(case));

@@ -93,15 +93,18 @@ pub enum TargetKind {
     Deployment,
     /// `v1` Service: it leads to something else, be it other pods or another name; what it leads to is not touched.
     Service,
+    /// `apps/v1` StatefulSet: its own pods are moved to the new version, a share of them in each phase.
+    StatefulSet,
 }
 
 impl TargetKind {
     /// The kind of object.
     #[must_use]
-    pub fn object(self) -> Kind {
+    pub fn kind(self) -> Kind {
         match self {
             Self::Deployment => Kind::Deployment,
             Self::Service => Kind::Service,
+            Self::StatefulSet => Kind::StatefulSet,
         }
     }
 }
@@ -186,6 +189,8 @@ pub enum Router {
         /// The Service, in the set.
         service: ObjectName,
     },
+    /// Which pods of a StatefulSet are of the new version: those from a number on. Its target asks for it, no file names it.
+    Partition,
 }
 
 /// What a rollout's file calls a router.
@@ -208,12 +213,14 @@ pub enum By {
     Pods,
     /// In the selector of the one Service that users meet; the candidate has one of its own too.
     Selector,
+    /// In which of stable's own pods are replaced: there is no second workload.
+    Partition,
 }
 
 impl Router {
-    /// The Service whose requests are split.
+    /// The Service whose requests are split; none where requests are led as they are without a rollout.
     #[must_use]
-    pub fn service(&self) -> &ObjectName {
+    pub fn service(&self) -> Option<&ObjectName> {
         match self {
             Self::GatewayApi { service, .. }
             | Self::Grpc { service, .. }
@@ -221,7 +228,8 @@ impl Router {
             | Self::Istio { service, .. }
             | Self::Traefik { service, .. }
             | Self::Replicas { service }
-            | Self::Service { service } => service,
+            | Self::Service { service } => Some(service),
+            Self::Partition => None,
         }
     }
 
@@ -234,7 +242,7 @@ impl Router {
             Self::Nginx { ingress, .. } => Some((Kind::Ingress, ingress)),
             Self::Istio { virtual_service, .. } => Some((Kind::VirtualService, virtual_service)),
             Self::Traefik { traefik_service, .. } => Some((Kind::TraefikService, traefik_service)),
-            Self::Replicas { .. } | Self::Service { .. } => None,
+            Self::Replicas { .. } | Self::Service { .. } | Self::Partition => None,
         }
     }
 
@@ -255,6 +263,7 @@ impl Router {
             }
             Self::Replicas { .. } => ("replicas", "/spec/traffic/replicas", "/spec/traffic/replicas/service"),
             Self::Service { .. } => ("service", "/spec/traffic/service", "/spec/traffic/service"),
+            Self::Partition => ("partition", "/spec/target", "/spec/target"),
         };
         Spelling { name, route, service }
     }
@@ -270,6 +279,7 @@ impl Router {
             | Self::Traefik { .. } => By::Route,
             Self::Replicas { .. } => By::Pods,
             Self::Service { .. } => By::Selector,
+            Self::Partition => By::Partition,
         }
     }
 }

@@ -105,6 +105,12 @@ kinds! {
         posture: &[".spec.replicas"],
         ..PLAIN
     };
+    StatefulSet: "StatefulSet", "apps/v1", "statefulsets", Facts {
+        mappings: &["/spec", "/spec/selector", "/spec/template", "/spec/template/metadata", "/spec/template/spec"],
+        pods: Some("/spec/selector/matchLabels"),
+        posture: &[".spec.replicas", ".spec.updateStrategy.rollingUpdate.partition"],
+        ..PLAIN
+    };
     Service: "Service", "v1", "services", Facts {
         mappings: &["/spec"],
         pods: Some("/spec/selector"),
@@ -181,6 +187,7 @@ impl Kind {
         Self::ConfigMap,
         Self::ServiceAccount,
         Self::Deployment,
+        Self::StatefulSet,
         Self::Service,
         Self::HorizontalPodAutoscaler,
         Self::ScaledObject,

@@ -63,17 +63,18 @@ pub fn at_zero(mut scaler: Object) -> Object {
     scaler
 }
 
-/// The name of the Deployment that an object scales, if it does.
+/// What an object scales, if it does and a rollout can be about that.
 #[must_use]
-pub fn scaled(object: &Object) -> Option<ObjectName> {
+pub fn scaled(object: &Object) -> Option<(Kind, ObjectName)> {
     let words = words(object.reference().kind)?;
-    let deployment = object.text("/spec/scaleTargetRef/kind").or(words.kind) == Some(Kind::Deployment.as_str());
-    deployment.then(|| object.text("/spec/scaleTargetRef/name")?.parse().ok()).flatten()
+    let named = object.text("/spec/scaleTargetRef/kind").or(words.kind)?;
+    let kind = [Kind::Deployment, Kind::StatefulSet].into_iter().find(|kind| kind.as_str() == named)?;
+    Some((kind, object.text("/spec/scaleTargetRef/name")?.parse().ok()?))
 }
 
-/// The one of these objects that scales the Deployment of that name.
-pub fn of<'a>(mut objects: impl Iterator<Item = &'a Object>, deployment: &ObjectName) -> Option<&'a Object> {
-    objects.find(|object| scaled(object).as_ref() == Some(deployment))
+/// The one of these objects that scales the workload of that kind and name.
+pub fn of<'a>(mut objects: impl Iterator<Item = &'a Object>, kind: Kind, name: &ObjectName) -> Option<&'a Object> {
+    objects.find(|object| scaled(object).is_some_and(|(of, named)| (of, &named) == (kind, name)))
 }
 
 /// The fewest pods that a scaler leaves; none for what is no scaler.
@@ -141,7 +142,7 @@ mod tests {
     fn c_17_no_minimum_and_a_minimum_of_one_are_one() {
         assert_eq!((least(&scaler(Value::Null)), least(&scaler(json!(3)))), (Some(1), Some(3)));
         assert_eq!(moved(scaler(Value::Null), &name("b")), moved(scaler(json!(1)), &name("b")));
-        assert_eq!(scaled(&moved(scaler(json!(1)), &name("b"))), Some(name("b")));
+        assert_eq!(scaled(&moved(scaler(json!(1)), &name("b"))), Some((Kind::Deployment, name("b"))));
     }
 
     #[test]
@@ -159,7 +160,10 @@ mod tests {
             object(Kind::ScaledObject, "web", json!({"spec": spec}))
         };
         let plain = keda(json!({}));
-        assert_eq!((scaled(&plain), least(&plain), most(&plain)), (Some(name("web")), Some(0), Some(100)));
+        assert_eq!(
+            (scaled(&plain), least(&plain), most(&plain)),
+            (Some((Kind::Deployment, name("web"))), Some(0), Some(100))
+        );
         assert_eq!(scaled(&keda(json!({"scaleTargetRef": {"name": "web", "kind": "StatefulSet"}}))), None);
         let idle = keda(json!({"minReplicaCount": 2, "idleReplicaCount": 0, "maxReplicaCount": 8}));
         let raised = with_least(idle.clone(), 5);
@@ -168,7 +172,7 @@ mod tests {
         let config = json!({"advanced": {"horizontalPodAutoscalerConfig": {"name": "mine"}}, "idleReplicaCount": 0});
         let copy = moved(keda(config), &name("b"));
         assert_eq!(copy.text("/spec/advanced/horizontalPodAutoscalerConfig/name"), Some("b"));
-        assert_eq!((scaled(&copy), copy.int("/spec/idleReplicaCount")), (Some(name("b")), Some(0)));
+        assert_eq!((scaled(&copy), copy.int("/spec/idleReplicaCount")), (Some((Kind::Deployment, name("b"))), Some(0)));
         assert_eq!((paused(&idle), paused(&at_zero(idle))), (None, Some(PAUSED)));
         assert_eq!(at_zero(scaler(json!(3))), scaler(json!(3)));
     }

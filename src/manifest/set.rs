@@ -111,7 +111,7 @@ fn finish(
     namespace: &Namespace,
     target: &Target,
 ) -> Result<Set, Vec<Diagnostic>> {
-    let reference = ObjectRef { kind: target.kind.object(), namespace: namespace.clone(), name: target.name.clone() };
+    let reference = ObjectRef { kind: target.kind.kind(), namespace: namespace.clone(), name: target.name.clone() };
     match items.get(&reference) {
         Some(item) if found.is_empty() => Ok(assemble(files, items, &item.object)),
         Some(_) => Err(found),

@@ -109,9 +109,9 @@ pub fn queries(plan: &Plan, namespace: &Namespace) -> BTreeMap<CheckName, String
 /// How the objects of both roles are called.
 fn sides(plan: &Plan, namespace: &Namespace) -> Sides {
     let service = plan.traffic.as_ref().and_then(|traffic| match traffic.router.by() {
-        By::Route => Some(traffic.router.service()),
+        By::Route => traffic.router.service(),
         // Requests reach both through the same Service.
-        By::Pods | By::Selector => None,
+        By::Pods | By::Selector | By::Partition => None,
     });
     let naming = Naming::of(plan);
     let side = |role, service: Option<ObjectName>| Side { workload: naming.workload(role, &plan.target.name), service };

@@ -12,7 +12,8 @@ use crate::target::inplace::Facts;
 use crate::target::layout;
 use crate::target::live::LiveState;
 use crate::target::owned;
-use crate::traffic::{View, replicas};
+use crate::target::stateful;
+use crate::traffic::{View, partition, replicas};
 use std::sync::Arc;
 
 /// One rollout in one cluster, with the plan that is in force.
@@ -83,7 +84,7 @@ impl<'a> Context<'a> {
     /// The target of a role.
     #[must_use]
     pub fn workload(&self, role: RoleName) -> ObjectRef {
-        self.object(self.plan.target.kind.object(), &self.naming.workload(role, &self.plan.target.name))
+        self.object(self.plan.target.kind.kind(), &self.naming.workload(role, &self.plan.target.name))
     }
 
     /// Where the traffic room looks.
@@ -103,6 +104,10 @@ impl<'a> Context<'a> {
     pub fn reached(&self, live: &Split, posture: &Posture) -> bool {
         let wanted = match self.router().map(Router::by) {
             Some(By::Pods) => replicas::reachable(self.baseline, &posture.split),
+            Some(By::Partition) => {
+                let pods = self.live.get(&self.workload(RoleName::Stable)).map_or(0, stateful::replicas);
+                partition::reachable(pods, &posture.split)
+            }
             Some(By::Route | By::Selector) | None => posture.split.clone(),
         };
         live.same(&wanted)

@@ -8,17 +8,17 @@ use super::exposure;
 use super::report::{Reason, Wait};
 use crate::manifest::object::{APPLIED, DOMAIN, Kind, Object, ObjectRef, RETREATED};
 use crate::manifest::scaler;
-use crate::record::posture::{Posture, Split};
+use crate::record::posture::{Naming, Posture, Split};
 use crate::record::state::RoleName;
 use crate::rules::{Rule, holds};
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
 use crate::target::overlap::{self, Overlap};
 use crate::target::workload::{self, Available, Readiness};
-use crate::target::{compare, layout, owned, service};
+use crate::target::{compare, layout, owned, service, stateful};
 use crate::traffic::Standing;
 use chrono::TimeDelta;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How a hand's changes to fields that are ours are met (requirement X-16).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +82,10 @@ pub fn converge(
     Ok(pass.out)
 }
 
+/// What is made before stable and the candidate are ready.
+const BUILT: [Kind; 6] =
+    [Kind::ConfigMap, Kind::ServiceAccount, Kind::Service, Kind::DestinationRule, Kind::Deployment, Kind::StatefulSet];
+
 /// What people meet of stable, beside routes.
 const FRONT: [Kind; 2] = [Kind::Service, Kind::DestinationRule];
 
@@ -106,6 +110,12 @@ impl Pass<'_> {
                 self.out.waits.extend(super::adopt::claimed_by_others(self.context, live));
             }
         }
+        self.out.waits.extend(self.rendered.iter().filter_map(|(reference, rendered)| {
+            let live = self.context.live.get(reference)?;
+            let begins = reference.kind == Kind::StatefulSet && role_of(live) != rendered.role;
+            let begins = begins && rendered.role == RoleName::Candidate;
+            Some(Wait::new(Reason::StableNotReady, stateful::between_revisions(live).filter(|_| begins)?))
+        }));
         if self.posture.candidate.is_some() {
             let objects = self.rendered.iter().filter(|(_, r)| r.role == RoleName::Candidate);
             let objects = objects.map(|(k, r)| (k.clone(), r.object.clone())).collect();
@@ -127,12 +137,14 @@ impl Pass<'_> {
             let Some(rendered) = self.rendered.get(&carrier) else { continue };
             if let Some(live) = self.context.live.get(&carrier) {
                 let claimed = super::adopt::claimed_by_others(self.context, live).is_some();
-                if claimed || compare::differs(&rendered.object, live).is_empty() {
+                if claimed || compare::differs(&rendered.object, live).is_empty() || !lowers(rendered, live) {
                     continue;
                 }
                 self.apply(&carrier, Class::Retreat, "exposure back to the record");
             }
         }
+        let displaced = exposure::displaced(self.context);
+        self.out.actions.extend(displaced.into_iter().map(|pod| exposure::replaced(self.context, pod)));
         !self.out.actions.is_empty()
     }
 
@@ -144,12 +156,13 @@ impl Pass<'_> {
     /// Copies, Services of the candidate, workloads at their sizes.
     fn build(&mut self) -> bool {
         let (posture, stable) = (self.posture, self.context.workload(RoleName::Stable));
-        for kind in [Kind::ConfigMap, Kind::ServiceAccount, Kind::Service, Kind::DestinationRule, Kind::Deployment] {
-            let met = FRONT.contains(&kind);
+        let governing = self.governing();
+        for kind in BUILT {
+            // The target itself is what has to become ready, a Service too: nobody is led there by then.
+            let first = |reference: &ObjectRef| *reference == stable || governing.contains(reference);
             self.write_kind(kind, |rendered| match rendered.role {
                 RoleName::Candidate => !rests(posture, rendered),
-                // The target itself is what has to become ready, a Service too: nobody is led there by then.
-                RoleName::Stable => !met || *rendered.object.reference() == stable,
+                RoleName::Stable => !FRONT.contains(&kind) || first(rendered.object.reference()),
             });
         }
         for kind in scaler::KINDS {
@@ -157,6 +170,13 @@ impl Pass<'_> {
         }
         self.write_kind(Kind::PodDisruptionBudget, |_| true);
         self.busy()
+    }
+
+    /// The Services by which the pods of StatefulSets find each other: they may need that to become ready.
+    fn governing(&self) -> BTreeSet<ObjectRef> {
+        let sets = self.rendered.values().filter(|rendered| rendered.object.reference().kind == Kind::StatefulSet);
+        let names = sets.filter_map(|set| set.object.text("/spec/serviceName")?.parse().ok());
+        names.map(|name| self.context.object(Kind::Service, &name)).collect()
     }
 
     /// Each role that is to be met has its size in ready endpoints. In *return* stable serves the same version: a candidate
@@ -191,6 +211,15 @@ impl Pass<'_> {
     }
 
     fn require_endpoints(&mut self, candidate: &ObjectRef) {
+        if self.posture.naming == Naming::Shared {
+            let (live, weight) = (self.context.live.get(candidate), self.posture.split.weight);
+            let pods = live.map_or(0, stateful::replicas);
+            if !weight.is_zero() && stateful::pods_of(pods, weight) == 0 {
+                let why = format!("{weight} percent of {pods} pods is less than one pod");
+                self.out.waits.push(Wait::new(Reason::CandidateNotReady, why));
+            }
+            return;
+        }
         let wanted = inplace::wanted_pods(self.rendered, candidate);
         let ready = i64::from(exposure::ready(self.context).candidate);
         if self.out.not_ready.is_none() && ready < wanted {
@@ -378,12 +407,13 @@ impl Pass<'_> {
     fn apply(&mut self, reference: &ObjectRef, class: Class, why: &str) {
         let Some(rendered) = self.rendered.get(reference) else { return };
         let live = self.context.live.get(reference);
-        let object = if live.is_some() { rendered.object.clone() } else { self.at_first(rendered) };
+        let (object, role) =
+            if live.is_some() { (rendered.object.clone(), rendered.role) } else { self.at_first(rendered) };
         if self.failed_before(reference, &compare::applied_digest(&object)) {
             return;
         }
         let seq = if class == Class::Retreat { self.context.read } else { self.context.seq };
-        let mut object = Context { seq, ..*self.context }.marked(&object, rendered.role);
+        let mut object = Context { seq, ..*self.context }.marked(&object, role);
         let theirs = live.and_then(|live| mark_of_others(live, self.context.manager));
         if let (None, Some(theirs)) = (self.context.mark, theirs) {
             // An apply removes only what is ours alone, and takes only what it changes: the next one removes the mark.
@@ -398,23 +428,20 @@ impl Pass<'_> {
     }
 
     /// What is created exposes nothing: a paused leader may create late what another run has deleted. Size and split come with
-    /// a later tick.
-    fn at_first(&self, rendered: &Rendered) -> Object {
+    /// a later tick. A workload that both roles share is made with stable's pods: it knows no other revision yet.
+    fn at_first(&self, rendered: &Rendered) -> (Object, RoleName) {
         let reference = rendered.object.reference();
-        match rendered.role {
-            RoleName::Candidate if reference.kind == Kind::Deployment => {
-                layout::with_replicas(rendered.object.clone(), Some(0))
-            }
-            RoleName::Candidate if *reference == self.context.workload(RoleName::Candidate) => {
-                service::leading_nowhere(rendered.object.clone())
-            }
-            RoleName::Candidate | RoleName::Stable => {
-                let lowered = Posture { split: Split::stable(), ..self.posture.clone() };
-                let object =
-                    inplace::render(&lowered, &self.context.facts()).ok().and_then(|mut all| all.remove(reference));
-                object.map_or_else(|| rendered.object.clone(), |rendered| rendered.object)
-            }
+        let is_candidate = rendered.role == RoleName::Candidate;
+        if is_candidate && reference.kind == Kind::Deployment {
+            return (layout::with_replicas(rendered.object.clone(), Some(0)), rendered.role);
         }
+        if is_candidate && reference.kind == Kind::Service && *reference == self.context.workload(RoleName::Candidate) {
+            return (service::leading_nowhere(rendered.object.clone()), rendered.role);
+        }
+        let candidate = self.posture.candidate.clone().filter(|_| self.posture.naming != Naming::Shared);
+        let lowered = Posture { split: Split::stable(), candidate, ..self.posture.clone() };
+        let object = inplace::render(&lowered, &self.context.facts()).ok().and_then(|mut all| all.remove(reference));
+        object.map_or_else(|| (rendered.object.clone(), rendered.role), |lowered| (lowered.object, lowered.role))
     }
 
     /// The last write of the same content failed: tell why, and try again after a while.
@@ -470,6 +497,13 @@ pub fn not_in_force(context: &Context<'_>) -> Option<Wait> {
         Standing::NotYet { why } | Standing::Refused { why } => Some(Wait::new(Reason::RouteNotEffective, why)),
         Standing::Unknown { why } => Some(Wait::new(Reason::RouteUnknown, why)),
     }
+}
+
+/// Whether to write that over a carrier can only lower: a workload that both roles share may have another template yet, or fewer pods
+/// than it may.
+fn lowers(rendered: &Rendered, live: &Object) -> bool {
+    live.reference().kind != Kind::StatefulSet
+        || role_of(live) == rendered.role && stateful::partition(&rendered.object) > stateful::partition(live)
 }
 
 /// Whether a live object is the candidate's or stable's, by its mark.

@@ -40,7 +40,8 @@ pub fn change(plan: &Plan, old: &Set, new: &Set) -> Change {
 /// Whether an object scales the target in one of the sets, and not as in the other.
 fn scales_otherwise(plan: &Plan, sets: [&Set; 2], name: &ObjectRef) -> bool {
     let [old, new] = sets.map(|set| set.objects.get(name));
-    let scales = |object: &Object| scaler::scaled(object).as_ref() == Some(&plan.target.name);
+    let target = (plan.target.kind.kind(), plan.target.name.clone());
+    let scales = |object: &Object| scaler::scaled(object).as_ref() == Some(&target);
     [old, new].into_iter().flatten().any(scales) && old.map(canonical) != new.map(canonical)
 }
 
@@ -52,9 +53,9 @@ fn allowed(plan: &Plan, name: &ObjectRef, old: Option<&Object>, new: Option<&Obj
     if old == new {
         return true;
     }
-    if name.kind == plan.target.kind.object() && name.name == plan.target.name {
+    if name.kind == plan.target.kind.kind() && name.name == plan.target.name {
         return match plan.target.kind {
-            TargetKind::Deployment => {
+            TargetKind::Deployment | TargetKind::StatefulSet => {
                 let scaled_to_zero = new.int("/spec/replicas") == Some(0) || old.int("/spec/replicas") == Some(0);
                 !scaled_to_zero && without(old, true) == without(new, true)
             }

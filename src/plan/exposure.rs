@@ -1,13 +1,15 @@
 //! What live users reach of the new version, and how to take it back from live alone (design §1).
 
+use super::action::{Action, Class, Expects, Verb};
 use super::context::Context;
 use crate::manifest::desired::{By, Router};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::Split;
+use crate::record::state::RoleName;
 use crate::rules::{Rule, holds};
-use crate::target::{compare, layout, owned, workload};
-use crate::traffic::{self, Seen, Standing, View};
+use crate::target::{compare, layout, owned, stateful, workload};
+use crate::traffic::{self, Seen, Standing, View, partition};
 
 /// The objects that carry the split, those that people's requests meet first.
 #[must_use]
@@ -63,9 +65,42 @@ pub fn ready_behind(router: Option<&Router>, view: &View<'_>) -> Ready {
         candidate: layout::suffixed(name).map_or(0, |copy| count(&copy)),
     };
     match router.map(|router| (router.by(), router.service())) {
-        Some((By::Route, service)) => both(service, &endpoints),
-        Some((By::Pods | By::Selector, _)) | None => both(view.target, &pods),
+        Some((By::Route, Some(service))) => both(service, &endpoints),
+        Some((By::Partition, _)) => ready_members(view),
+        Some((By::Route | By::Pods | By::Selector, _)) | None => both(view.target, &pods),
     }
+}
+
+/// The ready pods of a workload that both roles share.
+fn ready_members(view: &View<'_>) -> Ready {
+    let members = partition::carrier(view).map(|set| stateful::members(set, view.live)).unwrap_or_default();
+    let ready = |role| {
+        let ready = members.iter().filter(|member| member.role == role && member.is_ready()).count();
+        u32::try_from(ready).unwrap_or(u32::MAX)
+    };
+    Ready { stable: ready(RoleName::Stable), candidate: ready(RoleName::Candidate) }
+}
+
+/// The pods of the candidate that have to go before all else does, as their controller does not replace them by itself.
+#[must_use]
+pub fn displaced<'a>(context: &Context<'a>) -> Vec<&'a Object> {
+    let shared = context.router().is_some_and(|router| router.by() == By::Partition);
+    let set = partition::carrier(&context.view()).filter(|_| shared);
+    set.map(|set| stateful::displaced(set, context.live)).unwrap_or_default()
+}
+
+/// What takes such a pod away: it comes back at the version that it shall be of.
+#[must_use]
+pub fn replaced(context: &Context<'_>, pod: &Object) -> Action {
+    let why = format!("{}: made anew of stable's version", pod.reference());
+    context.action(Class::Retreat, None, taken_away(pod), why)
+}
+
+/// The deletion of exactly that pod.
+#[must_use]
+pub fn taken_away(pod: &Object) -> Verb {
+    let expects = Expects::Uid(pod.uid().unwrap_or_default().to_owned());
+    Verb::Delete { target: pod.reference().clone(), expects }
 }
 
 /// A live object with this run's mark and, where it carries the split, with everything back at stable: rendered from

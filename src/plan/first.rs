@@ -52,7 +52,7 @@ pub fn blank(input: &Input, rollout: &Rollout) -> RolloutState {
 fn posture_of(draft: &Draft<'_>, rollout: &Rollout) -> Posture {
     let naming = Naming::of(&rollout.plan);
     let workload = naming.workload(RoleName::Stable, &rollout.plan.target.name);
-    let workload = draft.live.find(rollout.plan.target.kind.object(), &draft.input.id.namespace, &workload);
+    let workload = draft.live.find(rollout.plan.target.kind.kind(), &draft.input.id.namespace, &workload);
     let label =
         workload.and_then(|workload| workload.at("/spec/template/metadata/labels")?.get(PODS)?.as_str()?.parse().ok());
     let stable = Role { set: rollout.set.id.clone(), size: Size::Declared, pods: label };

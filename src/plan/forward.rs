@@ -10,7 +10,7 @@ use super::exposure;
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use super::retreat;
-use crate::manifest::desired::{By, Plan};
+use crate::manifest::desired::{By, Plan, Router};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, StepName};
 use crate::record::history;
@@ -76,10 +76,13 @@ pub fn manner(step: &Step, stop: &Stop) -> Manner<'static> {
 
 /// Why a run goes back at once.
 fn no_endpoint(context: &Context<'_>) -> String {
-    let candidate = context.workload(RoleName::Candidate);
-    match context.live.get(&candidate) {
-        Some(_) => "the candidate has no ready endpoint left".to_owned(),
-        None => format!("the candidate's {} was deleted", candidate.kind),
+    let workload = context.workload(RoleName::Candidate);
+    if context.live.get(&workload).is_none() {
+        return format!("the candidate's {} was deleted", workload.kind);
+    }
+    match context.router().map(Router::by) {
+        Some(By::Partition) => "the candidate has no ready pod left".to_owned(),
+        Some(By::Route | By::Pods | By::Selector) | None => "the candidate has no ready endpoint left".to_owned(),
     }
 }
 
@@ -147,7 +150,11 @@ fn turn_back(
 /// time; but once the step was reached, or the Service asks for nobody else, some have to be there.
 fn relies_on_candidate(context: &Context<'_>, stop: &Stop) -> bool {
     let Ok(split) = exposure::live_split(context) else { return false };
-    let by_pods = context.router().is_some_and(|router| router.by() == By::Pods) && split.weight != Percent::ALL;
+    let by_pods = match context.router().map(Router::by) {
+        Some(By::Pods) => split.weight != Percent::ALL,
+        Some(By::Partition) => true,
+        Some(By::Route | By::Selector) | None => false,
+    };
     !split.is_stable() && (!by_pods || stop.clock.exposed.is_some())
 }
 

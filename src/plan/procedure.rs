@@ -141,7 +141,7 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
 /// A Service has no pods of its own, so nothing about them is recorded.
 fn sized(plan: &Plan, mut step: Step) -> Step {
     match plan.target.kind {
-        TargetKind::Deployment => {}
+        TargetKind::Deployment | TargetKind::StatefulSet => {}
         TargetKind::Service => {
             let Posture { stable, candidate, split: _, naming: _ } = &mut step.posture;
             [Some(stable), candidate.as_mut()].into_iter().flatten().for_each(|role| role.size = Size::Declared);
@@ -168,7 +168,7 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     let load = |expose: &Expose| expose.weight.max(expose.mirror).unwrap_or(Percent::ZERO);
     // The size of a replicas router is its exposure: *prepare* has none.
     let first = match plan.traffic.as_ref().map(|t| t.router.by()) {
-        Some(By::Pods) | None => Percent::ZERO,
+        Some(By::Pods | By::Partition) | None => Percent::ZERO,
         Some(By::Route | By::Selector) => size(phases.first().map_or(Percent::ZERO, |first| load(&first.expose))),
     };
     let gates = |name: &StepName| match route {

@@ -2,8 +2,10 @@
 
 use super::action::{Action, Class, Verb};
 use super::context::{Context, Stable, exactly};
+use super::converge::role_of;
 use super::exposure::{self, Ready};
 use super::report::{Reason, Wait};
+use crate::manifest::desired::{By, Router};
 use crate::manifest::ids::{Percent, RunId};
 use crate::manifest::object::{Kind, Object, ObjectRef, RETREATED};
 use crate::manifest::scaler;
@@ -12,6 +14,7 @@ use crate::record::state::{RoleName, Run};
 use crate::rules::{Rule, holds};
 use crate::target::compare;
 use crate::target::inplace::{self, RenderError, Rendered};
+use crate::target::stateful;
 use crate::target::workload::{self, Readiness};
 use std::collections::BTreeMap;
 
@@ -78,14 +81,16 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     };
     let (stable, kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
         at_rest.into_iter().partition(|(_, rendered)| rendered.role == RoleName::Stable);
-    let to_mark = overwritten(context, &stable, run);
+    let carriers = carriers(context, &stable);
+    let to_mark = overwritten(context, &stable, &carriers, run);
     // Where the old version is not known, what the run has overwritten cannot be put back.
     let restored =
         restore(context, &stable, &to_mark, &mark, &mut out) && (known || context.stable == Stable::Untouched);
     let workload = context.live.get(&context.workload(RoleName::Stable));
     let serves = restored && stable_serves(context, workload, exposure::ready(context));
     let marks = out.actions.len();
-    let lowered = lower(context, run, &mark, serves, &mut out);
+    let lowered = lower(context, &carriers, run, &mark, serves, &mut out);
+    out.actions.extend(exposure::displaced(context).into_iter().map(|pod| exposure::replaced(context, pod)));
     let promote_may_follow = exposure::live_split(context).map_or(true, |split| split.weight == Percent::ALL);
     if restored && context.stable == Stable::Untouched && !promote_may_follow {
         // Traffic goes first (C-21): a mark on stable may not be taken, and what follows it is left then. Once all requests
@@ -100,10 +105,23 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
             Some(Readiness::NotReady { why, .. }) => format!(": {why}"),
             Some(Readiness::Ready) | None => String::new(),
         };
-        let why = format!("traffic stays on the candidate until stable is back and ready{missing}");
+        let why = match context.router().map(Router::by) {
+            Some(By::Partition) => format!("the candidate's pods are being replaced by stable's{missing}"),
+            Some(By::Route | By::Pods | By::Selector) | None => {
+                format!("traffic stays on the candidate until stable is back and ready{missing}")
+            }
+        };
         out.waits.push(Wait::new(Reason::StableNotReady, why));
     }
     out
+}
+
+/// The objects that carry the split, but for stable's workload: where that carries it, it is put back as a whole.
+fn carriers(context: &Context<'_>, stable: &BTreeMap<ObjectRef, Rendered>) -> Vec<ObjectRef> {
+    let workload = context.workload(RoleName::Stable);
+    let mut carriers = exposure::carriers(context);
+    carriers.retain(|carrier| *carrier != workload || !stable.contains_key(carrier));
+    carriers
 }
 
 /// All objects at rest, as the old version has them.
@@ -123,8 +141,12 @@ fn mark_kept(context: &Context<'_>, reference: &ObjectRef, run: &Run, mark: &str
 }
 
 /// The stable objects that the run's promote would overwrite, or has; and those that somebody deleted meanwhile.
-fn overwritten(context: &Context<'_>, stable: &BTreeMap<ObjectRef, Rendered>, run: &Run) -> Vec<ObjectRef> {
-    let carriers = exposure::carriers(context);
+fn overwritten(
+    context: &Context<'_>,
+    stable: &BTreeMap<ObjectRef, Rendered>,
+    carriers: &[ObjectRef],
+    run: &Run,
+) -> Vec<ObjectRef> {
     let new = Role { set: run.to.clone(), size: crate::record::posture::Size::Declared, pods: Some(run.pods.clone()) };
     let new = objects_at_rest(context, &new).unwrap_or_default();
     let workload = context.workload(RoleName::Stable);
@@ -158,7 +180,10 @@ fn restore(
             continue;
         };
         // A hand's change to a stable that the run never touched is drift, and waits until the run has ended.
-        let differs = context.stable == Stable::Overwritten && !differs_beyond_size(&old.object, live).is_empty();
+        // A workload that both share has the candidate's pods from the first step on.
+        let shared = role_of(live) != old.role;
+        let differs =
+            shared || context.stable == Stable::Overwritten && !differs_beyond_size(&old.object, live).is_empty();
         let unmarked =
             marks_always() && live.annotation(RETREATED).is_none_or(|m| m.split('/').next() != mark.split('/').next());
         if !differs && !unmarked {
@@ -168,7 +193,7 @@ fn restore(
             back = false;
             let wait = format!("{reference}: the old version is being restored");
             out.waits.push(Wait::new(Reason::StableNotReady, wait));
-            marking.marked(&kept_size(&old.object, live), old.role)
+            marking.marked(&put_back(&old.object, live), old.role)
         } else {
             exposure::retreated(context, live, mark)
         };
@@ -179,13 +204,13 @@ fn restore(
     back
 }
 
-/// Stable keeps the pods that it has: a way back lowers no capacity.
-fn kept_size(old: &Object, live: &Object) -> Object {
+/// Stable keeps the pods that it has: a way back lowers no capacity. All of them shall be of the old version.
+fn put_back(old: &Object, live: &Object) -> Object {
     let mut object = old.clone();
     if let (Some(declared), Some(now)) = (old.int("/spec/replicas"), live.int("/spec/replicas")) {
         object.value_mut()["spec"]["replicas"] = declared.max(now).into();
     }
-    object
+    if object.reference().kind == Kind::StatefulSet { stateful::whole(object) } else { object }
 }
 
 fn differs_beyond_size(old: &Object, live: &Object) -> Vec<compare::Difference> {
@@ -205,11 +230,18 @@ fn stable_serves(context: &Context<'_>, target: Option<&Object>, ready: Ready) -
 }
 
 /// Lowers and marks the carriers; says whether all are back and marked already.
-fn lower(context: &Context<'_>, run: &Run, mark: &str, serves: bool, out: &mut Retreat) -> bool {
+fn lower(
+    context: &Context<'_>,
+    carriers: &[ObjectRef],
+    run: &Run,
+    mark: &str,
+    serves: bool,
+    out: &mut Retreat,
+) -> bool {
     let back = exposure::live_split(context).is_ok_and(|split| split.is_stable());
     let mut done = back;
-    for carrier in exposure::carriers(context) {
-        let Some(live) = context.live.get(&carrier) else { continue };
+    for carrier in carriers {
+        let Some(live) = context.live.get(carrier) else { continue };
         let object = exposure::retreated(context, live, mark);
         let marked = marked_by(live, run).is_some() || back && !marks_always();
         if marked && compare::differs(&object, live).is_empty() {

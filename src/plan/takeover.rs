@@ -11,11 +11,12 @@ use super::input::Input;
 use super::report::{Reason, Wait};
 use crate::gate::decisions::Word;
 use crate::manifest::canonical::canonical;
-use crate::manifest::desired::{Rollout, Set};
+use crate::manifest::desired::{Rollout, Router, Set, TargetKind};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::RunId;
 use crate::manifest::object::{DOMAIN, Kind, Object, ObjectRef};
 use crate::manifest::oid;
+use crate::manifest::scaler;
 use crate::manifest::set::{self, Item, SetFiles};
 use crate::record::posture::{Naming, Posture, Role};
 use crate::record::state::{Phase, Promoted, Rest};
@@ -86,6 +87,12 @@ pub fn adopt(draft: &mut Draft<'_>, rollout: &Rollout, posture: &Posture, word: 
 /// # Errors
 /// Why there is no such set, for people.
 pub fn live_set(context: &Context<'_>, rollout: &Rollout) -> Result<Set, String> {
+    if rollout.plan.target.kind != TargetKind::Deployment {
+        return Err(format!(
+            "only an application whose target is a Deployment, not a {}",
+            rollout.plan.target.kind.kind()
+        ));
+    }
     if Naming::of(&rollout.plan) != Naming::InPlace {
         return Err("with the layout primary stable's objects are copies of what the manifests say".to_owned());
     }
@@ -95,7 +102,7 @@ pub fn live_set(context: &Context<'_>, rollout: &Rollout) -> Result<Set, String>
     }
     let route = rollout.plan.traffic.as_ref().map(|traffic| &traffic.router);
     let leads = |reference: &ObjectRef| {
-        let service = route.map(|router| context.object(Kind::Service, router.service()));
+        let service = route.and_then(Router::service).map(|service| context.object(Kind::Service, service));
         let route = route.and_then(|router| router.route()).map(|(kind, name)| context.object(kind, name));
         [service, route].into_iter().flatten().any(|needed| needed == *reference)
     };
@@ -138,7 +145,8 @@ fn led_to(context: &Context<'_>, rollout: &Rollout, set: &Set) -> Result<(), Str
     };
     let split = crate::record::posture::Split { weight: crate::manifest::ids::Percent::ALL, ..Default::default() };
     if traffic::render(router, route, Form::Split { split: &split, candidate: &set.pods }) == *route {
-        return Err(format!("the live {} does not lead to Service {}", route.reference(), router.service()));
+        let service = router.service().map(ToString::to_string).unwrap_or_default();
+        return Err(format!("the live {} does not lead to Service {service}", route.reference()));
     }
     Ok(())
 }
@@ -209,12 +217,8 @@ fn allotted(service: &mut Value) {
 /// Whether a live autoscaler chooses the size of a Deployment.
 fn is_scaled(context: &Context<'_>, deployment: &Object) -> bool {
     let reference = deployment.reference();
-    let scalers = context.live.objects.values().filter(|object| {
-        object.reference().kind == Kind::HorizontalPodAutoscaler && object.reference().namespace == reference.namespace
-    });
-    scalers
-        .filter(|scaler| scaler.text("/spec/scaleTargetRef/kind") == Some("Deployment"))
-        .any(|scaler| scaler.text("/spec/scaleTargetRef/name") == Some(reference.name.as_str()))
+    let near = context.live.objects.values().filter(|object| object.reference().namespace == reference.namespace);
+    scaler::of(near.map(|object| &**object), reference.kind, &reference.name).is_some()
 }
 
 /// The places of fields that follow from their neighbours, below `at`.

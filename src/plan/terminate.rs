@@ -16,12 +16,12 @@ use crate::manifest::ids::{ObjectName, Percent, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::record::branches::{Asks, Head};
 use crate::record::posture::{Naming, Posture};
-use crate::record::state::Phase;
+use crate::record::state::{Phase, RoleName};
 use crate::target::layout::{SUFFIX, pod_labels, suffixed};
 use crate::target::live::LiveState;
 use crate::target::selector::serves;
-use crate::target::{compare, owned};
-use crate::traffic::{self, Seen, View};
+use crate::target::{compare, owned, stateful};
+use crate::traffic::{self, Seen, View, partition};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -131,8 +131,25 @@ pub fn blind(input: &Input, live: &LiveState, waits: Vec<Wait>) -> RolloutPlan {
             plan.retreats.extend(lowered.into_iter().chain(marks));
         }
         plan.waits.extend(wait);
+        plan.retreats.extend(displaced(input, &router, &view));
     }
     plan
+}
+
+/// The candidate's pods that come back as stable's where they are deleted: of a workload that goes back, and has the mark of it.
+fn displaced(input: &Input, router: &Router, view: &View<'_>) -> Vec<Action> {
+    let set = partition::carrier(view).filter(|set| *router == Router::Partition && is_marked(set));
+    let pods = set.map(|set| stateful::displaced(set, view.live)).unwrap_or_default();
+    let one = |pod: &Object| Action {
+        class: Class::Retreat,
+        rollout: input.id.clone(),
+        cluster: input.me.cluster.clone(),
+        cluster_uid: view.live.cluster_uid.clone(),
+        posture: None,
+        verb: exposure::taken_away(pod),
+        why: format!("{}: made anew of stable's version", pod.reference()),
+    };
+    pods.into_iter().map(one).collect()
 }
 
 /// Whether live leads all requests to the candidate, or in a way that nobody can tell.
@@ -224,13 +241,15 @@ fn splits(input: &Input, live: &LiveState) -> Vec<(Router, ObjectName)> {
     let routes = Kind::ROUTES.iter().flat_map(|kind| ours(*kind));
     let by_route: Vec<_> = routes
         .flat_map(traffic::routers)
-        .map(|router| {
-            let route = router.route().map_or_else(|| router.service().clone(), |(_, route)| route.clone());
-            (router, route)
+        .filter_map(|router| {
+            let named = router.route().map(|(_, route)| route).or_else(|| router.service()).cloned()?;
+            Some((router, named))
         })
         .collect();
-    if !by_route.is_empty() {
-        return by_route;
+    let moved = ours(Kind::StatefulSet).filter(|set| stateful::role(set) == RoleName::Candidate);
+    let by_partition: Vec<_> = moved.map(|set| (Router::Partition, set.reference().name.clone())).collect();
+    if !(by_route.is_empty() && by_partition.is_empty()) {
+        return [by_route, by_partition].concat();
     }
     let candidates = ours(Kind::Deployment).filter_map(|d| Some((d, target_of(d)?)));
     let service = |name: &ObjectName| ours(Kind::Service).any(|service| service.reference().name == *name);

@@ -6,7 +6,7 @@ use crate::cluster::events::{Event, Level};
 use crate::manifest::ids::RolloutId;
 use crate::manifest::object::{Kind, ObjectRef};
 use crate::plan::action::{Action, Expects};
-use crate::record::state::{RoleName, RolloutState, Time};
+use crate::record::state::{Owned, RoleName, RolloutState, Time};
 use crate::report::metrics::Metrics;
 use crate::report::words::told;
 use std::collections::BTreeMap;
@@ -107,11 +107,14 @@ impl Announcer {
     }
 }
 
-/// The stable Deployment, as the record lists it; without one it is a Service that is rolled out.
+/// The stable Deployment, as the record lists it, or the StatefulSet, which has the candidate's mark during a run as both roles share it;
+/// without them it is a Service that is rolled out.
 fn target(state: &RolloutState) -> Option<(ObjectRef, String)> {
     let owned = state.clusters.values().flat_map(|cluster| &cluster.inventory);
-    let stable = owned.filter(|owned| owned.role == RoleName::Stable);
-    let first = |kind| stable.clone().find(|owned| owned.reference.kind == kind);
-    let found = [Kind::Deployment, Kind::Service].into_iter().find_map(first);
+    let named = |kind| {
+        let is = |o: &&Owned| o.reference.kind == kind && (kind == Kind::StatefulSet || o.role == RoleName::Stable);
+        owned.clone().find(is)
+    };
+    let found = [Kind::Deployment, Kind::StatefulSet, Kind::Service].into_iter().find_map(named);
     found.map(|owned| (owned.reference.clone(), owned.uid.clone()))
 }

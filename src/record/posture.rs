@@ -38,6 +38,8 @@ pub enum Naming {
     Primary(Names),
     /// On the way from `primary` to what the manifests say, for good: the copies are taken away in the end.
     Leaving(Names),
+    /// As in the manifests: both versions are pods of one workload.
+    Shared,
 }
 
 /// The two names that the others follow from.
@@ -75,7 +77,7 @@ pub enum Size {
     /// As its manifests declare.
     Declared,
     /// Enough for this share of the requests: ⌈live stable × share / 100⌉, at least 1, full at 100.
-    /// With the router `replicas`: ⌊baseline × share / (100 − share)⌋.
+    /// With the router `replicas`: ⌊baseline × share / (100 − share)⌋; of a workload that both share ⌊pods × share / 100⌋ are it.
     Share(Percent),
     /// As declared, but never fewer than this.
     AtLeast(u32),

@@ -2,6 +2,7 @@
 
 use super::layout::{self, Arranged, LayoutError};
 use super::live::LiveState;
+use super::stateful;
 use crate::manifest::desired::{By, Plan, Set, TargetKind};
 use crate::manifest::ids::{Namespace, ObjectName, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
@@ -64,7 +65,8 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
     let mut all = BTreeMap::new();
     let arranged = layout::at_rest(stable, facts.plan, &posture.naming, posture.stable.pods.as_ref())?;
     let workload = posture.naming.workload(RoleName::Stable, &facts.plan.target.name);
-    let scaler = scaler::of(arranged.values().map(|arranged| &arranged.object), &workload);
+    let scaler =
+        scaler::of(arranged.values().map(|arranged| &arranged.object), facts.plan.target.kind.kind(), &workload);
     let scaler = scaler.map(Object::reference).cloned();
     for (reference, Arranged { object, role, plain }) in arranged {
         let object = match role {
@@ -76,12 +78,19 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
         };
         all.insert(reference, Rendered { object, role, plain });
     }
-    if let Some(candidate) = &posture.candidate {
+    if let Some(candidate) = posture.candidate.as_ref().filter(|candidate| has_objects(candidate, posture)) {
         let new = set(candidate)?;
         let base = facts.sets.get(facts.base).ok_or_else(|| RenderError::MissingSet(facts.base.clone()))?;
         let pods = candidate.pods.as_ref().unwrap_or(&new.pods);
         for (reference, object) in layout::of_candidate(base, new, facts.plan, &posture.naming, pods)? {
-            let object = if reference.kind == Kind::Deployment { object } else { split_apex(&object, posture, facts) };
+            let object = if reference.kind == Kind::StatefulSet {
+                let sized = sized_stable(&object, posture, scaler.as_ref(), (stable, facts));
+                stateful::exposing(sized, facts.live.get(&reference), posture.split.weight)
+            } else if reference.kind == Kind::Deployment {
+                object
+            } else {
+                split_apex(&object, posture, facts)
+            };
             all.insert(reference, Rendered { object, role: RoleName::Candidate, plain: None });
         }
         size_candidate(&mut all, candidate_size(candidate, new, &posture.naming, facts), &posture.naming, facts);
@@ -89,11 +98,16 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
     Ok(all)
 }
 
+/// Where both versions are pods of one workload, it has one role once both are the same version.
+fn has_objects(candidate: &Role, posture: &Posture) -> bool {
+    posture.naming != Naming::Shared || candidate.set != posture.stable.set
+}
+
 /// The candidate at its size. A scaler has its say above that, and none as long as there are no pods.
 fn size_candidate(all: &mut BTreeMap<ObjectRef, Rendered>, pods: u32, naming: &Naming, facts: &Facts<'_>) {
     let name = naming.workload(RoleName::Candidate, &facts.plan.target.name);
     let own = all.values().filter(|rendered| rendered.role == RoleName::Candidate).map(|rendered| &rendered.object);
-    let scaler = scaler::of(own, &name).map(|scaler| scaler::with_least(scaler.clone(), pods));
+    let scaler = scaler::of(own, Kind::Deployment, &name).map(|scaler| scaler::with_least(scaler.clone(), pods));
     let workload = ObjectRef { kind: Kind::Deployment, namespace: facts.namespace.clone(), name };
     let pods = match scaler.as_ref().and_then(scaler::least) {
         Some(least) => handed_over(&workload, Some(least), facts),
@@ -111,7 +125,7 @@ fn size_candidate(all: &mut BTreeMap<ObjectRef, Rendered>, pods: u32, naming: &N
 #[must_use]
 pub fn wanted_pods(all: &BTreeMap<ObjectRef, Rendered>, workload: &ObjectRef) -> i64 {
     let asked = all.get(workload).and_then(|rendered| rendered.object.int("/spec/replicas")).unwrap_or(0);
-    let scaler = scaler::of(all.values().map(|rendered| &rendered.object), &workload.name);
+    let scaler = scaler::of(all.values().map(|rendered| &rendered.object), workload.kind, &workload.name);
     asked.max(scaler.and_then(scaler::least).map_or(0, i64::from))
 }
 
@@ -127,7 +141,7 @@ fn sized_stable(
     }
     let reference = object.reference();
     let workload = posture.naming.workload(RoleName::Stable, &facts.plan.target.name);
-    let target = reference.kind == Kind::Deployment && reference.name == workload;
+    let target = reference.kind == facts.plan.target.kind.kind() && reference.name == workload;
     match posture.stable.size {
         _ if target && scaler.is_some() => {
             let begin = beginning(&posture.naming, set, facts);
@@ -194,7 +208,8 @@ fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) ->
     let declared = layout::declared_replicas(set, facts.plan);
     match (role.size, facts.plan.traffic.as_ref().map(|t| t.router.by())) {
         (Size::Share(share), Some(By::Pods)) => replicas::candidate_replicas(facts.baseline, share),
-        (Size::Share(share), Some(By::Route | By::Selector) | None) => {
+        // Nothing is sized so where the candidate has no workload of its own.
+        (Size::Share(share), Some(By::Route | By::Selector | By::Partition) | None) => {
             declared.max((live_stable(naming, facts) * u32::from(share.get())).div_ceil(100)).max(1)
         }
         (Size::AtLeast(least), _) => declared.max(least),
@@ -202,7 +217,7 @@ fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) ->
     }
 }
 
-/// The pods that stable has now, as the live Deployment asks for them; those of a Service are other people's.
+/// The pods that stable has now, as the live workload asks for them; those of a Service are other people's.
 #[must_use]
 pub fn live_stable(naming: &Naming, facts: &Facts<'_>) -> u32 {
     if facts.plan.target.kind == TargetKind::Service {
@@ -212,6 +227,6 @@ pub fn live_stable(naming: &Naming, facts: &Facts<'_>) -> u32 {
 }
 
 fn pods_of(name: &ObjectName, facts: &Facts<'_>) -> u32 {
-    let live = facts.live.find(Kind::Deployment, facts.namespace, name);
+    let live = facts.live.find(facts.plan.target.kind.kind(), facts.namespace, name);
     live.map_or(0, |d| u32::try_from(d.int("/spec/replicas").unwrap_or(1)).unwrap_or(0))
 }

@@ -12,7 +12,8 @@ pub use copies::{is_applier_mark, telling};
 use self::copies::{MAX_NAME, mark_back, selector_label};
 use super::primary;
 use super::selector::{self, Labels};
-use super::service;
+use super::{service, stateful};
+use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::desired::{Plan, Router, Set, TargetKind};
 use crate::manifest::ids::{ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, PODS, items, section};
@@ -148,6 +149,17 @@ pub enum LayoutError {
         /// Who else refers to it.
         deployment: ObjectName,
     },
+    /// Pods of both versions would read it.
+    #[error(
+        "ConfigMap {config} has other content in this version, and the pods of StatefulSet {target} that are still of the \
+         promoted version read it under this name as well; give the new content a new name, such as {config}-2, and refer to that"
+    )]
+    ConfigInUse {
+        /// The ConfigMap.
+        config: ObjectName,
+        /// The target.
+        target: ObjectName,
+    },
     /// The candidate's pods could not start.
     #[error(
         "ServiceAccount {name} is new in this version, and the candidate's pods need it before anything of this version \
@@ -186,8 +198,9 @@ pub fn at_rest(
     }
     let target = naming.workload(RoleName::Stable, &plan.target.name);
     let mut objects = set.objects.clone();
-    let is_target = |o: &&mut Object| o.reference().kind == Kind::Deployment && o.reference().name == target;
-    let pods = pods.filter(|_| plan.target.kind == TargetKind::Deployment);
+    let kind = plan.target.kind.kind();
+    let is_target = |o: &&mut Object| o.reference().kind == kind && o.reference().name == target;
+    let pods = pods.filter(|_| plan.target.kind != TargetKind::Service);
     if let (Some(target), Some(pods)) = (objects.values_mut().find(is_target), pods) {
         label_pods(target, pods);
     }
@@ -209,6 +222,7 @@ pub fn of_candidate(
     match naming {
         Naming::InPlace | Naming::Leaving(_) => candidate(stable, new, plan, pods),
         Naming::Primary(names) => primary::candidate(stable, new, plan, names, pods),
+        Naming::Shared => shared(stable, new, plan, pods),
     }
 }
 
@@ -264,11 +278,35 @@ pub fn candidate(
             section(deployment.value_mut(), &["spec", "selector", "matchLabels"])
                 .insert(PODS.to_owned(), pods.as_str().into());
         }
+        // It has no copy: `shared` makes what it needs.
+        Router::Partition => return Ok(BTreeMap::new()),
     }
     selects_own(&deployment).map_err(|_| LayoutError::SelectsNoPods { deployment: plan.target.name.clone() })?;
     copies.push(deployment);
     free(&copies, [stable, candidate])?;
     Ok(copies.into_iter().map(|copy| (copy.reference().clone(), copy)).collect())
+}
+
+/// The candidate's objects where both versions are pods of one workload: that, and the ConfigMaps that only its pods need.
+///
+/// # Errors
+/// [`LayoutError`]: its pods would need what stable's pods read in another version.
+fn shared(stable: &Set, new: &Set, plan: &Plan, pods: &PodsDigest) -> Result<BTreeMap<ObjectRef, Object>, LayoutError> {
+    let [old, source] = [stable, new].map(|set| required(set, plan.target.kind.kind(), &plan.target.name));
+    let (old, source) = (old?, source?);
+    new_account(source, stable, new)?;
+    let template = source.at("/spec/template").unwrap_or(&Value::Null);
+    let mut all = vec![stateful::with_template(old, source, pods)];
+    for name in referenced_config_maps(template).into_iter().filter_map(|name| name.parse().ok()) {
+        match (changed_config(&name, stable, new), stable.get(Kind::ConfigMap, &name)) {
+            (Some(_), Some(_)) => {
+                return Err(LayoutError::ConfigInUse { config: name, target: plan.target.name.clone() });
+            }
+            (Some(config), None) => all.push(config.clone()),
+            (None, _) => {}
+        }
+    }
+    Ok(all.into_iter().map(|object| (object.reference().clone(), object)).collect())
 }
 
 /// The name of the candidate's copy of something of that name; none if it would be too long.
@@ -292,8 +330,9 @@ pub fn with_replicas(mut object: Object, replicas: Option<u32>) -> Object {
 #[must_use]
 pub fn declared_replicas(set: &Set, plan: &Plan) -> u32 {
     let above_zero = |n: i64| u32::try_from(n).ok().filter(|n| *n > 0);
-    let declared = set.get(Kind::Deployment, &plan.target.name).and_then(|d| d.int("/spec/replicas"));
-    let minimum = || scaler::of(set.objects.values(), &plan.target.name).and_then(scaler::least);
+    let declared = set.get(plan.target.kind.kind(), &plan.target.name).and_then(|d| d.int("/spec/replicas"));
+    let minimum =
+        || scaler::of(set.objects.values(), plan.target.kind.kind(), &plan.target.name).and_then(scaler::least);
     declared.and_then(above_zero).or_else(minimum).unwrap_or(1).max(1)
 }
 

@@ -14,4 +14,5 @@ pub mod primary;
 pub(crate) mod quantity;
 pub mod selector;
 pub mod service;
+pub mod stateful;
 pub mod workload;

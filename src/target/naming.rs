@@ -2,7 +2,7 @@
 //! that knows it (design §7, "Layout").
 
 use super::{layout, primary};
-use crate::manifest::desired::{Layout, Plan};
+use crate::manifest::desired::{Layout, Plan, TargetKind};
 use crate::manifest::ids::ObjectName;
 use crate::record::posture::{Names, Naming};
 use crate::record::state::RoleName;
@@ -11,22 +11,26 @@ impl Naming {
     /// What a rollout asks for. Without a router there is no candidate, and nothing to call it.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
-        match (plan.target.layout, &plan.traffic) {
-            (Layout::Primary, Some(traffic)) => {
-                Self::Primary(Names { target: plan.target.name.clone(), service: traffic.router.service().clone() })
+        if plan.target.kind == TargetKind::StatefulSet {
+            return Self::Shared;
+        }
+        let service = plan.traffic.as_ref().and_then(|traffic| traffic.router.service());
+        match (plan.target.layout, service) {
+            (Layout::Primary, Some(service)) => {
+                Self::Primary(Names { target: plan.target.name.clone(), service: service.clone() })
             }
             (Layout::InPlace, _) | (Layout::Primary, None) => Self::InPlace,
         }
     }
 
-    /// The Deployment of a role, where the rollout names `target`. A name that is too long for a copy has none: the set is
+    /// The workload of a role, where the rollout names `target`. A name that is too long for a copy has none: the set is
     /// refused for it.
     #[must_use]
     pub fn workload(&self, role: RoleName, target: &ObjectName) -> ObjectName {
         let copy = |name: &ObjectName, suffix| layout::with_suffix(name, suffix).unwrap_or_else(|| name.clone());
         match (self, role) {
             (Self::InPlace, RoleName::Candidate) => copy(target, layout::SUFFIX),
-            (Self::InPlace, RoleName::Stable) => target.clone(),
+            (Self::InPlace, RoleName::Stable) | (Self::Shared, _) => target.clone(),
             (Self::Primary(names), RoleName::Stable) | (Self::Leaving(names), RoleName::Candidate) => {
                 copy(&names.target, primary::SUFFIX)
             }
@@ -40,7 +44,7 @@ impl Naming {
     #[must_use]
     pub fn stable_service(&self) -> Option<ObjectName> {
         match self {
-            Self::InPlace | Self::Leaving(_) => None,
+            Self::InPlace | Self::Leaving(_) | Self::Shared => None,
             Self::Primary(names) => layout::with_suffix(&names.service, primary::SUFFIX),
         }
     }
@@ -49,7 +53,7 @@ impl Naming {
     #[must_use]
     pub fn target(&self) -> Option<&ObjectName> {
         match self {
-            Self::InPlace => None,
+            Self::InPlace | Self::Shared => None,
             Self::Primary(names) | Self::Leaving(names) => Some(&names.target),
         }
     }
@@ -58,7 +62,7 @@ impl Naming {
     #[must_use]
     pub fn switched(&self) -> Option<&ObjectName> {
         match self {
-            Self::InPlace => None,
+            Self::InPlace | Self::Shared => None,
             Self::Primary(names) | Self::Leaving(names) => Some(&names.service),
         }
     }

@@ -42,12 +42,12 @@ pub fn overlap(
     };
     let shared = |reference: &ObjectRef| {
         let Some(router) = plan.traffic.as_ref().map(|traffic| &traffic.router) else { return false };
-        let service = reference.kind == Kind::Service && reference.name == *router.service();
+        let service = reference.kind == Kind::Service && Some(&reference.name) == router.service();
         let target = reference.kind == Kind::Deployment && reference.name == plan.target.name;
         match router.by() {
             By::Pods => service || target,
             By::Selector => service,
-            By::Route => false,
+            By::Route | By::Partition => false,
         }
     };
     let selecting =

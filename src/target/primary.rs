@@ -33,7 +33,7 @@ pub fn at_rest(
     let mut primary = layout::copied(source, SUFFIX)?;
     layout::relabel(&mut primary, &mark);
     only_label(&mut primary, &mark);
-    let scaler = scaler::of(set.objects.values(), &names.target);
+    let scaler = scaler::of(set.objects.values(), Kind::Deployment, &names.target);
     let mut target = layout::with_replicas(source.clone(), Some(0));
     // How many pods it has without a rollout is its scaler's word.
     let plain = scaler.map_or_else(|| source.clone(), |_| layout::with_replicas(source.clone(), None));
@@ -96,7 +96,7 @@ pub fn candidate(
         all.extend(candidate.get(Kind::ConfigMap, &name).cloned());
     }
     // Two would scale nothing: another one comes when the old one goes.
-    let [old, new] = [stable, candidate].map(|set| scaler::of(set.objects.values(), &names.target));
+    let [old, new] = [stable, candidate].map(|set| scaler::of(set.objects.values(), Kind::Deployment, &names.target));
     let stays = |new: &&Object| old.is_none_or(|old| old.reference() == new.reference());
     all.extend(new.filter(stays).cloned());
     let service = canary_service(apex, &layout::mark(source, SUFFIX)?)?;

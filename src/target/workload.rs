@@ -5,7 +5,7 @@ use crate::manifest::object::{Kind, Object, at, items};
 use crate::record::state::Time;
 use crate::target::live::LiveState;
 use crate::target::selector::serves;
-use crate::target::service;
+use crate::target::{service, stateful};
 use serde_json::Value;
 
 /// Whether a workload has its size in ready pods.
@@ -44,10 +44,18 @@ impl Readiness {
 /// Judges a live target.
 #[must_use]
 pub fn readiness(target: &Object, live: &LiveState) -> Readiness {
-    if target.reference().kind == Kind::Service { service::readiness(target, live) } else { of_pods(target, live) }
+    let judged = match target.reference().kind {
+        Kind::Service => return service::readiness(target, live),
+        Kind::StatefulSet => stateful::readiness(target, live),
+        _ => rolled(target),
+    };
+    let Readiness::NotReady { why, available } = judged else { return judged };
+    let hint = pod_trouble(target, live).filter(|_| available != Available::Unseen);
+    let hint = hint.map(|trouble| format!("; {trouble}")).unwrap_or_default();
+    Readiness::NotReady { why: format!("{why}{hint}"), available }
 }
 
-fn of_pods(deployment: &Object, live: &LiveState) -> Readiness {
+fn rolled(deployment: &Object) -> Readiness {
     let status = |field: &str| deployment.int(&format!("/status/{field}")).unwrap_or(0);
     let wanted = deployment.int("/spec/replicas").unwrap_or(1);
     let available = available(deployment);
@@ -63,8 +71,7 @@ fn of_pods(deployment: &Object, live: &LiveState) -> Readiness {
     } else {
         return Readiness::Ready;
     };
-    let hint = pod_trouble(deployment, live).map(|t| format!("; {t}")).unwrap_or_default();
-    Readiness::NotReady { why: format!("{why}{hint}"), available }
+    Readiness::NotReady { why, available }
 }
 
 /// What a live Deployment says of its being available.
@@ -85,7 +92,7 @@ pub(super) fn made(object: &Object) -> Option<Time> {
     object.at("/metadata/creationTimestamp").and_then(|time| time.as_str()?.parse().ok())
 }
 
-/// What keeps a pod of the Deployment from starting, in its own words.
+/// What keeps a pod of the workload from starting, in its own words.
 fn pod_trouble(deployment: &Object, live: &LiveState) -> Option<String> {
     let labels = deployment.at("/spec/selector/matchLabels")?.as_object()?;
     let matches = |pod: &Object| labels.iter().all(|(key, value)| pod.label(key) == value.as_str());

@@ -4,9 +4,11 @@
 
 use super::*;
 use crate::manifest::cookie;
-use crate::manifest::desired::{By, HeaderMatch, HeaderValue, SessionAffinity, Set};
+use crate::manifest::desired::{By, HeaderMatch, HeaderValue, Plan, SessionAffinity, Set, Target, TargetKind};
 use crate::manifest::ids::{Percent, SetId};
+use crate::manifest::object::ROLE;
 use crate::record::posture::{Naming, Posture, Role, Size};
+use crate::record::state::RoleName;
 use crate::target::fixtures::{live, name, namespace, object, plan, pods, set};
 use crate::target::inplace::{self, Facts};
 use crate::target::{compare, owned};
@@ -32,8 +34,13 @@ fn version(row: &Row, id: &str, image: &str) -> Set {
     let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": image}]}});
     let selector = json!({"matchLabels": {"app": "web"}});
     let spec = json!({"replicas": BASELINE, "selector": selector, "template": template});
-    let deployment = object(Kind::Deployment, "web", json!({"spec": spec}));
-    Set { id: id.repeat(40).parse().unwrap(), ..set(row.manifests.iter().cloned().chain([deployment])) }
+    let workload = object(row.target.kind(), "web", json!({"spec": spec}));
+    Set { id: id.repeat(40).parse().unwrap(), ..set(row.manifests.iter().cloned().chain([workload])) }
+}
+
+fn row_plan(row: &Row) -> Plan {
+    let plan = plan(Some(row.router.clone()));
+    Plan { target: Target { kind: row.target, ..plan.target.clone() }, ..plan }
 }
 
 /// All objects with that split; without one those at rest.
@@ -42,14 +49,15 @@ fn render_all(row: &Row, split: Option<&Split>) -> Objects {
     let role = |set: &Set, size| Role { set: set.id.clone(), size, pods: None };
     let candidate = split.map(|split| Role { pods: Some(pods()), ..role(&new, Size::Share(split.weight)) });
     let posture = Posture {
-        naming: Naming::InPlace,
+        naming: Naming::of(&row_plan(row)),
         stable: role(&old, if split.is_some() { Size::AtLeast(BASELINE) } else { Size::Declared }),
         candidate,
         split: split.cloned().unwrap_or_default(),
     };
-    let (base, mut plan) = (old.id.clone(), plan(Some(row.router.clone())));
-    let affinity = SessionAffinity { cookie: "stay".to_owned(), max_age: "1h".parse().unwrap() };
-    plan.traffic.as_mut().unwrap().session_affinity = Some(affinity);
+    let (base, mut plan) = (old.id.clone(), row_plan(row));
+    if let Some(traffic) = &mut plan.traffic {
+        traffic.session_affinity = Some(SessionAffinity { cookie: "stay".to_owned(), max_age: "1h".parse().unwrap() });
+    }
     let stable = live(old.objects.values().cloned());
     let sets: BTreeMap<SetId, _> = [old, new].into_iter().map(|set| (set.id.clone(), set.into())).collect();
     let facts = Facts {
@@ -62,7 +70,14 @@ fn render_all(row: &Row, split: Option<&Split>) -> Objects {
         manager: MANAGER,
     };
     let rendered = inplace::render(&posture, &facts).unwrap_or_else(|error| panic!("{}: {error}", row.name));
-    rendered.into_iter().map(|(reference, rendered)| (reference, rendered.object)).collect()
+    // The mark by which one workload of both versions is told, as the planner writes it.
+    let marked = |inplace::Rendered { mut object, role, plain: _ }: inplace::Rendered| {
+        if object.reference().kind == Kind::StatefulSet && role == RoleName::Candidate {
+            object.annotate(ROLE, "candidate");
+        }
+        object
+    };
+    rendered.into_iter().map(|(reference, rendered)| (reference, marked(rendered))).collect()
 }
 
 /// An object as it is in a cluster: what we applied, and what others have written beside it.
@@ -146,6 +161,7 @@ fn c_22_what_is_rendered_is_read_back() {
         for split in splits(row) {
             let expected = match row.router.by() {
                 By::Pods => replicas::reachable(BASELINE, &split),
+                By::Partition => partition::reachable(BASELINE, &split),
                 By::Route | By::Selector => split.clone(),
             };
             let shown = shown(row, &split);

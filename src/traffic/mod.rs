@@ -7,6 +7,7 @@ mod endpoints;
 pub mod gateway_api;
 pub mod istio;
 pub mod nginx;
+pub mod partition;
 pub mod replicas;
 pub mod service;
 pub mod traefik;
@@ -18,6 +19,7 @@ use crate::record::posture::Split;
 use crate::target::layout::{LayoutError, SUFFIX, suffixed};
 use crate::target::live::LiveState;
 use crate::target::owned::owned_by;
+use crate::target::stateful;
 use serde_json::Value;
 
 /// Whether the cluster does what the live objects ask for.
@@ -100,6 +102,7 @@ pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> 
             std::iter::once(named(Kind::Service, service)).chain(candidate).collect()
         }
         Router::Service { service } => vec![named(Kind::Service, service)],
+        Router::Partition => vec![named(Kind::StatefulSet, target)],
     }
 }
 
@@ -120,7 +123,8 @@ pub fn beside(
         | Router::Istio { .. }
         | Router::Replicas { .. }
         | Router::Service { .. }
-        | Router::Traefik { .. } => Ok(None),
+        | Router::Traefik { .. }
+        | Router::Partition => Ok(None),
     }
 }
 
@@ -134,7 +138,7 @@ pub fn ports<'a>(router: &'a Router, route: &'a Object) -> Vec<&'a Value> {
         Router::Istio { service, .. } => istio::ports(route, service),
         Router::Nginx { service, .. } => nginx::ports(route, service.as_str()).collect(),
         Router::Traefik { service, .. } => traefik::ports(route, service).collect(),
-        Router::Replicas { .. } | Router::Service { .. } => Vec::new(),
+        Router::Replicas { .. } | Router::Service { .. } | Router::Partition => Vec::new(),
     }
 }
 
@@ -142,7 +146,8 @@ pub fn ports<'a>(router: &'a Router, route: &'a Object) -> Vec<&'a Value> {
 #[must_use]
 pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
     match (form, router) {
-        (Form::Plain, _) => plain.clone(),
+        // How many pods there are decides on its partition, which is rendered where that is known.
+        (Form::Plain, _) | (Form::Split { .. }, Router::Partition) => plain.clone(),
         (Form::Split { split, .. }, Router::GatewayApi { service, .. } | Router::Grpc { service, .. }) => {
             gateway_api::render(plain, service, split)
         }
@@ -168,6 +173,7 @@ pub fn without_copies(router: &Router, live: &Object, copy: &ObjectName) -> Obje
         | Router::Istio { .. }
         | Router::Nginx { .. }
         | Router::Replicas { .. }
+        | Router::Partition
         | Router::Service { .. }
         | Router::Traefik { .. } => live.clone(),
     }
@@ -182,6 +188,7 @@ pub fn with_cookie(router: &Router, split: &Object, cookie: &str) -> Object {
         Router::Grpc { .. }
         | Router::Nginx { .. }
         | Router::Replicas { .. }
+        | Router::Partition
         | Router::Service { .. }
         | Router::Traefik { .. } => split.clone(),
     }
@@ -204,6 +211,7 @@ pub fn read(router: &Router, view: &View<'_>) -> Seen {
         Router::Nginx { ingress, service } => nginx::read(view, ingress, service),
         Router::Replicas { service } => replicas::read(view, service),
         Router::Service { service } => service::read(view, service),
+        Router::Partition => partition::read(view),
     }
 }
 
@@ -218,6 +226,7 @@ pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) 
         Router::Replicas { .. } => Seen::Split(replicas::reachable(baseline, split)),
         Router::Istio { service, .. } => istio::read(&istio::render(plain, service, split), service),
         Router::Nginx { .. } | Router::Service { .. } | Router::Traefik { .. } => Seen::Split(split.clone()),
+        Router::Partition => Seen::Split(partition::reachable(stateful::replicas(plain), split)),
     }
 }
 
@@ -241,6 +250,7 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
             (Router::Replicas { .. }, Kind::Service) => (replicas::without_pods(live), &[&["spec", "selector"]]),
             (Router::Replicas { .. }, _) => (replicas::emptied(live), &[&["spec", "replicas"]]),
             (Router::Service { .. }, _) => (service::retreat(live, view), &[&["spec", "selector"]]),
+            (Router::Partition, _) => (stateful::closed(live), partition::fields(live)),
         }
     };
     carriers(router, view.namespace, view.target)
@@ -277,6 +287,7 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
         Router::Traefik { .. } => live_route(router, view).map_or_else(absent, |_| Standing::Effective),
         Router::Nginx { ingress, .. } => nginx::standing(view, ingress),
         Router::Replicas { service } | Router::Service { service } => endpoints::standing(view, service),
+        Router::Partition => partition::standing(view),
     }
 }
 

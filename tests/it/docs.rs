@@ -202,6 +202,11 @@ fn examples(text: &str) -> Vec<(&str, &str)> {
     blocks.filter_map(|yaml| Some((kind(yaml)?, yaml))).collect()
 }
 
+/// What examples of StatefulSets are about.
+const DB: &str = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  replicas: 5\n  serviceName: db\n  \
+    selector: {matchLabels: {app: db}}\n  template:\n    metadata: {labels: {app: db}}\n    \
+    spec: {containers: [{name: db, image: \"db:1\"}]}\n";
+
 /// What is wrong with an example; a Rollout stands in for that of podinfo.
 fn mistakes(kind: &str, yaml: &str) -> Vec<String> {
     let path = |text: &str| -> RepoPath { text.parse().unwrap() };
@@ -211,6 +216,7 @@ fn mistakes(kind: &str, yaml: &str) -> Vec<String> {
         "Decision" => decision::parse(&path("shop/podinfo/7-9ac41f02-tenth.yaml"), yaml.as_bytes()).err(),
         _ => {
             let mut tree = Tree::example();
+            tree.put("teams/shop/podinfo/db.yaml", DB);
             let loaded = tree.put("teams/shop/podinfo/rollout.yaml", yaml).load();
             let rejected = loaded.rollouts.into_values().filter_map(Result::err);
             Some(rejected.flat_map(|r| r.diagnostics).chain(loaded.unnamed).collect())

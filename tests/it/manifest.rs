@@ -5,6 +5,7 @@ mod layouts;
 mod measured;
 mod routers;
 mod services;
+mod stateful;
 mod strategies;
 mod told;
 

@@ -88,7 +88,8 @@ impl Main {
         }
         let file = format!("{name}.yaml");
         let mut documents = self.documents(&file)?;
-        for document in documents.iter_mut().filter(|document| document["kind"] == "Deployment") {
+        let workload = |document: &&mut Value| document["kind"] == "Deployment" || document["kind"] == "StatefulSet";
+        for document in documents.iter_mut().filter(workload) {
             let image = format!("{name}:{}", version.replace(' ', "-"));
             document["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();
         }

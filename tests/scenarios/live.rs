@@ -18,13 +18,17 @@ pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
 /// One line for each object that people have made, or that was made for them.
 pub(crate) fn show(world: &World) -> String {
     let mut out = String::new();
-    let kinds = "Deployment Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap \
+    let kinds = "Deployment StatefulSet Pod Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap \
         HorizontalPodAutoscaler PodDisruptionBudget";
     for kind in kinds.split(' ') {
         for object in world.list(resource(kind).unwrap(), NAMESPACE) {
+            // Those of Deployments are told by their number.
+            if kind == "Pod" && object["metadata"]["ownerReferences"][0]["kind"] != "StatefulSet" {
+                continue;
+            }
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let mark = object["metadata"]["annotations"]["tidegate.io/owner"].is_null();
-            let owner = if mark { " (not ours)" } else { "" };
+            let owner = if mark && kind != "Pod" { " (not ours)" } else { "" };
             let mark = object["metadata"]["annotations"]["tidegate.io/retreated"].as_str().filter(|m| !m.is_empty());
             let mark = mark.map(|mark| format!(", marked {mark:?}")).unwrap_or_default();
             writeln!(out, "{kind} {name}: {}{mark}{owner}", state(kind, object)).unwrap();
@@ -40,6 +44,22 @@ fn state(kind: &str, object: &Value) -> String {
             let image = spec["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
             let ready = object["status"]["readyReplicas"].as_i64().unwrap_or(0);
             format!("{image}, {ready} of {} ready", spec["replicas"])
+        }
+        "StatefulSet" => {
+            let image = spec["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+            let from = match spec["updateStrategy"]["rollingUpdate"]["partition"].as_i64() {
+                Some(2_147_483_647) => " from no pod on".to_owned(),
+                Some(0) | None => String::new(),
+                Some(partition) => format!(" from pod {partition} on"),
+            };
+            let ready = object["status"]["readyReplicas"].as_i64().unwrap_or(0);
+            format!("{image}{from}, {ready} of {} ready", spec["replicas"])
+        }
+        "Pod" => {
+            let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+            let ready = conditions.filter(|c| c["type"] == "Ready").any(|c| c["status"] == "True");
+            let image = spec["containers"][0]["image"].as_str().unwrap_or_default();
+            format!("{image}{}", if ready { "" } else { ", not ready" })
         }
         "Service" if spec["type"] == "ExternalName" => {
             format!("leads to {}", spec["externalName"].as_str().unwrap_or_default())
@@ -143,8 +163,9 @@ pub(crate) fn apply(world: &mut World, object: Value) -> Result<(), String> {
 
 /// An app's autoscaler wants so many pods.
 pub(crate) fn scale(world: &mut World, app: &str, pods: usize) -> Result<(), String> {
+    let kind = if find(world, &format!("Deployment/{app}")).is_ok() { "Deployment" } else { "StatefulSet" };
     let scale = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": app, "namespace": NAMESPACE},
+        "apiVersion": "apps/v1", "kind": kind, "metadata": {"name": app, "namespace": NAMESPACE},
         "spec": {"replicas": pods},
     });
     let scaled = world.update(scale, "scale", "kube-controller-manager");

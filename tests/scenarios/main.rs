@@ -163,6 +163,14 @@ scenarios! {
     state_branch_is_gone_at_rest
     state_branch_is_gone_during_a_run
     state_branch_is_put_back
+    stateful
+    stateful_fails
+    stateful_git_away
+    stateful_goes_back
+    stateful_is_scaled
+    stateful_refused
+    stateful_removed
+    stateful_without_a_record
     suspend
     success_rate
     testers_by_cookie

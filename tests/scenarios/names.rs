@@ -29,7 +29,8 @@ impl Names {
     /// Names what main shows now: `v2` by the tag of the image, `v2'` if another revision has that tag too.
     pub(crate) fn learn(&mut self, main: &Files) {
         for rollout in load(main, &Caps::default()).rollouts.into_values().filter_map(Result::ok) {
-            let target = rollout.set.objects.values().find(|o| o.reference().kind == Kind::Deployment);
+            let workloads = [Kind::Deployment, Kind::StatefulSet];
+            let target = rollout.set.objects.values().find(|o| workloads.contains(&o.reference().kind));
             let image =
                 target.and_then(|o| o.at("/spec/template/spec/containers/0/image")?.as_str().map(str::to_owned));
             let image = image.unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Phases: named once, each exposing more than the one before, and nothing that the router cannot do.
 
 use super::Case;
-use crate::manifest::desired::{By, HeaderMatch};
+use crate::manifest::desired::{By, HeaderMatch, TargetKind};
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::ids::{Percent, StepName};
 use crate::manifest::{expand, raw};
@@ -79,6 +79,10 @@ fn one_way(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic
 }
 
 fn router(case: &Case<'_>) -> Vec<Diagnostic> {
+    if case.spec.target.kind == TargetKind::StatefulSet {
+        // It has none, which is told with it.
+        return Vec::new();
+    }
     let either = "exactly one of gatewayAPI, istio, nginx, replicas, service and traefik";
     let Some(traffic) = &case.spec.traffic else {
         if case.spec.phases.is_empty() {
@@ -125,6 +129,8 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
         // What its route cannot do is told with the route.
         Some(By::Route) => Vec::new(),
         Some(By::Pods) => phases().flat_map(|(i, phase)| by_pods(case, i, phase)).collect(),
+        // No file names it.
+        Some(By::Partition) => Vec::new(),
         Some(By::Selector) => phases().flat_map(|(i, phase)| by_service(case, i, phase)).collect(),
     }
 }

@@ -5,9 +5,9 @@ use super::{Case, Findings, PRIMARY, SUFFIX, scale};
 use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::ObjectName;
-use crate::manifest::object::{Kind, Object};
+use crate::manifest::object::Kind;
 use crate::manifest::set::Item;
-use crate::manifest::{expand, raw, scaler};
+use crate::manifest::{expand, raw};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -38,23 +38,12 @@ fn is_replicas(case: &Case<'_>) -> bool {
     case.spec.traffic.as_ref().is_some_and(|traffic| traffic.replicas.is_some())
 }
 
-/// The pods that stable has: as declared, else the autoscaler's minimum, else 1 (design §13.5).
-fn baseline(case: &Case<'_>, target: &Item) -> u64 {
-    let number = |object: &Object, pointer: &str| object.int(pointer).and_then(|n| u64::try_from(n).ok());
-    number(&target.object, "/spec/replicas")
-        .or_else(|| {
-            scale::autoscalers(case, target)
-                .find_map(|item| scaler::least(&item.object).map(|least| u64::from(least.max(1))))
-        })
-        .unwrap_or(1)
-}
-
 fn sizes(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
     if scale::number(target, "/spec/replicas").is_some() {
         // Told already; nothing can be counted from it.
         return Vec::new();
     }
-    let pods = baseline(case, target);
+    let pods = scale::baseline(case, target);
     if pods == 0 {
         let expected = "at least one replica, or no traffic in the rollout";
         return vec![target.error(

@@ -5,6 +5,7 @@
 use super::{Case, Findings};
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::duration::Span;
+use crate::manifest::ids::ObjectName;
 use crate::manifest::object::Kind;
 use crate::manifest::scaler;
 use crate::manifest::set::Item;
@@ -15,18 +16,28 @@ const MOST_PODS: i64 = 2_147_483_647;
 
 /// The autoscalers of the set that scale the target.
 pub(super) fn autoscalers<'a>(case: &'a Case<'_>, target: &'a Item) -> impl Iterator<Item = &'a Item> {
-    let name = &target.object.reference().name;
-    case.items.values().filter(move |item| scaler::scaled(&item.object).as_ref() == Some(name))
+    let target = target.object.reference();
+    let scales = |(kind, name): (Kind, ObjectName)| (kind, &name) == (target.kind, &target.name);
+    case.items.values().filter(move |item| scaler::scaled(&item.object).is_some_and(scales))
+}
+
+/// The pods that stable has: as declared, else the autoscaler's minimum, else 1 (design §13.5).
+pub(super) fn baseline(case: &Case<'_>, target: &Item) -> u64 {
+    let declared = target.object.int("/spec/replicas").and_then(|n| u64::try_from(n).ok());
+    let least = |item: &Item| scaler::least(&item.object).map(|least| u64::from(least.max(1)));
+    declared.or_else(|| autoscalers(case, target).find_map(least)).unwrap_or(1)
 }
 
 pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
-    findings.errors.extend(case.of_kind(Kind::Deployment).flat_map(|item| number(item, "/spec/replicas")));
+    let workloads = [Kind::Deployment, Kind::StatefulSet].into_iter().flat_map(|kind| case.of_kind(kind));
+    findings.errors.extend(workloads.flat_map(|item| number(item, "/spec/replicas")));
     findings.errors.extend(scaler::KINDS.into_iter().flat_map(|kind| case.of_kind(kind)).flat_map(bounds));
     findings.errors.extend(autoscalers(case, target).filter_map(held));
     findings.errors.extend(paused(target));
     findings.errors.extend(autoscalers(case, target).skip(1).map(|item| {
         let found = format!("a second autoscaler of {}", target.object.reference().name);
-        item.error("/spec/scaleTargetRef", Code::Conflict, found, "one autoscaler for a Deployment")
+        let expected = format!("one autoscaler for a {}", target.object.reference().kind);
+        item.error("/spec/scaleTargetRef", Code::Conflict, found, expected)
             .help("Kubernetes scales by neither while there are two; put all metrics into one")
     }));
     if case.spec.progress_deadline == Span::ZERO {

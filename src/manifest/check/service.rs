@@ -36,8 +36,8 @@ fn router(case: &Case<'_>) -> Option<Diagnostic> {
         let what = format!("the router {} splits the pods behind one Service, and here it is Services", spelling.name);
         return Some(case.error(&format!("/spec/traffic/{}", spelling.name), Code::RouterLimit, what, routers));
     }
-    (router.service() != name).then(|| {
-        let what = format!("the requests to Service {} are split, and the target is Service {name}", router.service());
+    router.service().filter(|service| *service != name).map(|service| {
+        let what = format!("the requests to Service {service} are split, and the target is Service {name}");
         case.error(spelling.service, Code::TargetMissing, what, format!("service: {name}"))
     })
 }

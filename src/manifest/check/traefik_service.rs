@@ -9,7 +9,8 @@ use serde_json::Value;
 
 pub(super) fn check(case: &Case<'_>, findings: &mut Findings) {
     let Some(router @ Router::Traefik { .. }) = case.router() else { return };
-    let (Some((kind, name)), service) = (router.route(), router.service().as_str()) else { return };
+    let (Some((kind, name)), Some(service)) = (router.route(), router.service()) else { return };
+    let service = service.as_str();
     match case.require(router.spelling().route, kind, name) {
         Ok(item) => {
             findings.errors.extend(leads(item, service));

@@ -6,7 +6,7 @@ use super::{Judged, Loaded, Rejected};
 use crate::manifest::diagnostic::{Code, Diagnostic, MOST};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, RolloutId};
-use crate::manifest::object::{Kind, ObjectRef};
+use crate::manifest::object::ObjectRef;
 use crate::manifest::scaler;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,8 +108,8 @@ fn targets(judged: &[Judged]) -> Targets<'_> {
 /// Autoscalers in the set of `one` that scale what another rollout rolls out: each run would fight with them.
 fn autoscalers<'a>(one: &'a Judged, targets: &'a Targets<'_>) -> impl Iterator<Item = Diagnostic> + 'a {
     one.items.values().filter_map(move |item| {
-        let name = scaler::scaled(&item.object)?;
-        let reference = ObjectRef { kind: Kind::Deployment, namespace: one.id.namespace.clone(), name };
+        let (kind, name) = scaler::scaled(&item.object)?;
+        let reference = ObjectRef { kind, namespace: one.id.namespace.clone(), name };
         let there = targets.get(&(one.cluster.as_ref(), &reference))?;
         let other = there.iter().find(|other| other.id != one.id)?;
         let found = format!("this autoscaler scales {reference}, the target of the rollout {}", other.id);

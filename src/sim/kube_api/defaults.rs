@@ -16,6 +16,7 @@ pub fn fill(schema: &Schema, object: &mut Value) {
     tidy(schema.root(), object);
     match schema.kind() {
         "Deployment" => deployment(object),
+        "StatefulSet" => stateful_set(object),
         "ReplicaSet" => {
             set(object, &["spec", "replicas"], &json!(1));
             pod_template(object);
@@ -128,6 +129,22 @@ fn set_all(value: &mut Value, place: Where, unless: impl Fn(&[&str]) -> bool) {
 fn deployment(object: &mut Value) {
     let rolling = at(object, "/spec/strategy/type").is_none_or(|kind| kind == "RollingUpdate");
     set_all(object, Where::In(Kind::Deployment), |path| !rolling && path.contains(&"rollingUpdate"));
+    pod_template(object);
+}
+
+fn stateful_set(object: &mut Value) {
+    // A strategy that is named may do without its details.
+    let named = at(object, "/spec/updateStrategy/type").is_some();
+    for path in [&["spec", "updateStrategy"][..], &["spec", "persistentVolumeClaimRetentionPolicy"]] {
+        set(object, path, &json!({}));
+    }
+    set_all(object, Where::In(Kind::StatefulSet), |path| named && path == ["spec", "updateStrategy", "rollingUpdate"]);
+    for claim in object.get_mut("spec").into_iter().flat_map(|spec| items_mut(spec, "volumeClaimTemplates")) {
+        set(claim, &["apiVersion"], &json!("v1"));
+        set(claim, &["kind"], &json!("PersistentVolumeClaim"));
+        set(claim, &["status"], &json!({}));
+        set(claim, &["status", "phase"], &json!("Pending"));
+    }
     pod_template(object);
 }
 

@@ -59,8 +59,10 @@ pub const RESOURCES: &[Resource] = resources! {
     "v1" "Pod" "pods" "po" [Status, ShowsDeleted, Generation];
     "v1" "Service" "services" "svc" [Status, CreateOnUpdate, ShowsDeleted, LabelNames];
     "v1" "ServiceAccount" "serviceaccounts" "sa" [ShowsDeleted];
+    "apps/v1" "ControllerRevision" "controllerrevisions" "" [];
     "apps/v1" "Deployment" "deployments" "deploy" [Status, Scale, Generation];
     "apps/v1" "ReplicaSet" "replicasets" "rs" [Status, Scale, Generation];
+    "apps/v1" "StatefulSet" "statefulsets" "sts" [Status, Scale, Generation];
     "autoscaling/v2" "HorizontalPodAutoscaler" "horizontalpodautoscalers" "hpa" [Status];
     "coordination.k8s.io/v1" "Lease" "leases" "" [Versioned, CreateOnUpdate];
     "discovery.k8s.io/v1" "EndpointSlice" "endpointslices" "" [Generation];

@@ -31,6 +31,10 @@ pub(super) fn faults(schema: &Schema, live: Option<&Value>, object: &Value) -> V
     let mut faults = Vec::new();
     match schema.kind() {
         "Deployment" | "ReplicaSet" => workload(live, object, &mut faults),
+        "StatefulSet" => {
+            workload(None, object, &mut faults);
+            faults.extend(live.and_then(|live| moved(live, object)));
+        }
         "Service" => service(live, object, &mut faults),
         "ConfigMap" => config_map(live, object, &mut faults),
         "Lease" => lease(object, &mut faults),
@@ -63,6 +67,29 @@ fn workload(live: Option<&Value>, object: &Value, faults: &mut Vec<Cause>) {
         let selector = selector.cloned().unwrap_or_default();
         faults.push(Cause::invalid("spec.selector", &selector, "field is immutable"));
     }
+}
+
+/// What of a StatefulSet may change is a list.
+fn moved(live: &Value, object: &Value) -> Option<Cause> {
+    const MAY: [&str; 7] = [
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    ];
+    let rest = |object: &Value| {
+        let mut spec = object["spec"].as_object().cloned().unwrap_or_default();
+        spec.retain(|field, _| !MAY.contains(&field.as_str()));
+        spec
+    };
+    let named: Vec<String> = MAY.iter().map(|field| format!("'{field}'")).collect();
+    let (last, others) = named.split_last()?;
+    let why =
+        format!("updates to statefulset spec for fields other than {} and {last} are forbidden", others.join(", "));
+    (rest(live) != rest(object)).then(|| Cause::forbidden("spec", &why))
 }
 
 /// A pod needs a container; things in it that are told apart by a name need one.

@@ -12,6 +12,7 @@ mod gateway;
 mod pods;
 mod replica_sets;
 mod scalers;
+mod stateful_sets;
 
 #[cfg(test)]
 mod tests;
@@ -48,12 +49,15 @@ const REPLICA_SET: (&str, &str) = ("apps/v1", "ReplicaSet");
 const POD: (&str, &str) = ("v1", "Pod");
 const SERVICE: (&str, &str) = ("v1", "Service");
 const SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
+const STATEFUL_SET: (&str, &str) = ("apps/v1", "StatefulSet");
+const REVISION: (&str, &str) = ("apps/v1", "ControllerRevision");
 const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
 
-const CONTROLLERS: [Controller; 6] = [
-    (scalers::run, &[SCALER, DEPLOYMENT, REPLICA_SET, ("apps/v1", "StatefulSet")]),
+const CONTROLLERS: [Controller; 7] = [
+    (scalers::run, &[SCALER, DEPLOYMENT, REPLICA_SET, STATEFUL_SET]),
     (deployments::run, &[DEPLOYMENT, REPLICA_SET]),
     (replica_sets::run, &[REPLICA_SET, POD]),
+    (stateful_sets::run, &[STATEFUL_SET, REVISION, POD]),
     (pods::run, &[POD]),
     (endpoints::run, &[SERVICE, POD, SLICE]),
     (gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE]),

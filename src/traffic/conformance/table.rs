@@ -6,7 +6,8 @@ use super::*;
 pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) router: Router,
-    /// Beside the Deployment.
+    pub(super) target: TargetKind,
+    /// Beside the target.
     pub(super) manifests: Vec<Object>,
     pub(super) tells: Tells,
     /// What a hand does to an object so that requests are sent in a way that no phase describes.
@@ -28,7 +29,7 @@ pub(super) enum Tells {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    vec![gateway_api(), grpc(), istio(), nginx(), traefik(), replicas(), service()]
+    vec![gateway_api(), grpc(), istio(), nginx(), traefik(), replicas(), service(), partition()]
 }
 
 fn web() -> ObjectName {
@@ -54,6 +55,7 @@ fn gateway_api() -> Row {
     Row {
         name: "gatewayAPI",
         router: Router::GatewayApi { http_route: web(), service: web() },
+        target: TargetKind::Deployment,
         manifests: vec![backend_service(), route],
         tells: Tells::AllAndCopies,
         foreign: vec![(carrier(Kind::HttpRoute, "web"), |route| {
@@ -75,6 +77,7 @@ fn grpc() -> Row {
     let spec = json!({"parentRefs": [{"name": "gw"}, {"name": "mesh", "sectionName": "grpc"}], "rules": rules});
     Row {
         name: "gatewayAPI with a GRPCRoute",
+        target: TargetKind::Deployment,
         router: Router::Grpc { grpc_route: web(), service: web() },
         manifests: vec![backend_service(), object(Kind::GrpcRoute, "web", json!({"spec": spec}))],
         tells: Tells::AllAndCopies,
@@ -100,6 +103,7 @@ fn istio() -> Row {
     Row {
         name: "istio",
         router: Router::Istio { virtual_service: web(), service: web() },
+        target: TargetKind::Deployment,
         manifests: vec![
             backend_service(),
             object(Kind::VirtualService, "web", json!({"spec": spec})),
@@ -136,6 +140,7 @@ fn nginx() -> Row {
     Row {
         name: "nginx",
         router: Router::Nginx { ingress: web(), service: web() },
+        target: TargetKind::Deployment,
         manifests: vec![backend_service(), ingress],
         tells: Tells::OneHeaderAndCookie,
         foreign: vec![
@@ -160,6 +165,7 @@ fn traefik() -> Row {
     let leads = json!([{"match": "Host(`web.example.org`)", "kind": "Rule", "services": [{"name": "web", "kind": "TraefikService"}]}]);
     Row {
         name: "traefik",
+        target: TargetKind::Deployment,
         router: Router::Traefik { traefik_service: web(), service: web() },
         manifests: vec![
             backend_service(),
@@ -177,6 +183,7 @@ fn replicas() -> Row {
     Row {
         name: "replicas",
         router: Router::Replicas { service: web() },
+        target: TargetKind::Deployment,
         manifests: vec![backend_service()],
         tells: Tells::Nobody,
         foreign: vec![(carrier(Kind::Service, "web"), |service| {
@@ -189,6 +196,18 @@ fn service() -> Row {
     Row {
         name: "service",
         router: Router::Service { service: web() },
+        target: TargetKind::Deployment,
+        manifests: vec![backend_service()],
+        tells: Tells::Nobody,
+        foreign: Vec::new(),
+    }
+}
+
+fn partition() -> Row {
+    Row {
+        name: "partition",
+        router: Router::Partition,
+        target: TargetKind::StatefulSet,
         manifests: vec![backend_service()],
         tells: Tells::Nobody,
         foreign: Vec::new(),

@@ -37,7 +37,7 @@ fn contradictions_say_what_to_set() {
         (json!({"repository": {"url": "https://git.example.test/a\u{200b}"}}), "cannot be used: it is https://HOST/PATH"),
         (json!({"repository": {"url": "git@git.example.test:a/b.git"}}), "is for ssh, which the controller does not speak"),
         (json!({"repository": {"branch": "refs/heads/main"}}), "repository.branch: \"refs/heads/main\" is no name of a branch"),
-        (json!({"kinds": ["Service"]}), "kinds: without Deployment there is nothing to roll out"),
+        (json!({"kinds": ["Service"]}), "kinds: without Deployment or StatefulSet there is nothing to roll out"),
         (json!({"namespaces": ["kube-system"]}), "namespaces: kube-system is the cluster's own"),
         (json!({"resources": {"requests": {"memory": "1Mi"}, "limits": {"memory": "10Mi"}}}), "resources.limits.memory: \"10Mi\" is too small"),
         (json!({"tolerations": [{"effect": "NoSchedule"}]}), "tolerations[0]: without a key it is for all taints, and needs operator: Exists"),

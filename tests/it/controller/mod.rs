@@ -21,6 +21,7 @@ mod routers;
 mod running;
 mod served;
 mod services;
+mod stateful;
 mod traffic;
 mod words;
 mod world;

@@ -1,6 +1,7 @@
 //! What the chart grants is what the controller needs: from the API server's audit log.
 
 use super::app::{App, ungated};
+use super::stateful;
 use super::world::{Held, World, is_steady};
 use crate::support::audit;
 use crate::support::cluster::{Bed, eventually};
@@ -8,11 +9,11 @@ use crate::support::rights::{Audited, Right};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use std::collections::BTreeSet;
 use tidegate::plan::report::Reason;
-use tidegate::record::state::Rest;
+use tidegate::record::state::{Phase, Rest};
 
 /// An object of each kind that may stand in a set, which nothing leads to.
 fn beside(name: &str) -> String {
-    let [config, account, scaler, keda, budget, ingress, mesh, rule, calls, shares, leads] = [
+    let [config, account, scaler, keda, budget, ingress, mesh, rule, calls, shares, leads, set] = [
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata: {key: value}\n",
         "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: NAME}\n",
         "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: NAME}\nspec:\n  \
@@ -34,13 +35,16 @@ fn beside(name: &str) -> String {
          spec: {weighted: {services: [{name: NAME, port: 80}]}}\n",
         "apiVersion: traefik.io/v1alpha1\nkind: IngressRoute\nmetadata: {name: NAME}\n\
          spec: {routes: [{match: Host(`beside.example.test`), kind: Rule, services: [{name: NAME, kind: TraefikService}]}]}\n",
+        "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: NAME}\nspec: {replicas: 0, serviceName: NAME, \
+         selector: {matchLabels: {set: NAME}}, template: {metadata: {labels: {set: NAME}}, \
+         spec: {containers: [{name: main, image: \"example.test/set:1\"}]}}}\n",
     ]
     .map(|text| text.replace("NAME", name));
     // Its number of pods is the autoscaler's.
     let app = App { host: Some("beside.example.test"), ..App::new(name, 1) }.text().replace("  replicas: 2\n", "");
     format!(
         "---\n{app}---\n{config}---\n{account}---\n{scaler}---\n{keda}---\n{budget}---\n{ingress}---\n{mesh}---\n{rule}\
-         ---\n{calls}---\n{shares}---\n{leads}"
+         ---\n{calls}---\n{shares}---\n{leads}---\n{set}"
     )
 }
 
@@ -50,7 +54,7 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     let namespace = world.space.name.clone();
     // As many as a set of this story brings beside its target.
     let policy = format!(
-        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  limits: {{maxDeletions: 14}}\n  tenants:\n    \
+        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  limits: {{maxDeletions: 15}}\n  tenants:\n    \
          it: {{path: it, namespaces: [{namespace}], clusters: [home]}}\n"
     );
     world.commit(&[("tidegate.yaml", &policy)]);
@@ -64,9 +68,14 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     // The next version has other objects beside its target: one of each kind is made, and one goes.
     world.commit(&[("it/web.yaml", &set(2, "new"))]);
     world.until("promotion", |record| is_steady(record, Rest::Succeeded) && record.run.is_none()).await;
+    // On the way back a pod that does not start is taken away.
+    stateful::release(&world, "db", 1, "");
+    world.until_of("db", "first sight", |record| is_steady(record, Rest::Initialized)).await;
+    stateful::release(&world, "db", 2, "testbed/behaviour: crash");
+    world.until_of("db", "the failure", |record| matches!(record.phase, Phase::Failed { .. })).await;
     let accounts = world.space.api::<ServiceAccount>();
     eventually("the old ones are gone", async || accounts.get_opt("old").await.unwrap().is_none().then_some(())).await;
-    world.settled(&[]).await;
+    world.settled(&[Reason::Refused]).await;
     // What pods need and nobody has is looked up.
     world.start();
     let image = "image: \"example.test/web:3\"}]}";
@@ -74,7 +83,7 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
                  volumes: [{name: data, persistentVolumeClaim: {claimName: absent}}]}";
     world.commit(&[("it/web.yaml", &set(3, "new").replace(image, needs))]);
     world.until_condition(Reason::ReferenceMissing).await;
-    world.settled(&[Reason::ReferenceMissing]).await;
+    world.settled(&[Reason::ReferenceMissing, Reason::Refused]).await;
 
     let audited = world.space.audited(&world.bed).await;
     let told = "unused: granted, and not used; beyond: asked for, and not granted; refused: though it was granted";

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// Where the OpenAPI documents are, and the kinds that are taken from each.
 const KINDS: &[(&str, &str, &[&str])] = &[
     ("api/v1", "v1", &["ConfigMap", "Event", "Namespace", "Node", "Pod", "Service", "ServiceAccount"]),
-    ("apis/apps/v1", "apps/v1", &["Deployment", "ReplicaSet"]),
+    ("apis/apps/v1", "apps/v1", &["ControllerRevision", "Deployment", "ReplicaSet", "StatefulSet"]),
     ("apis/autoscaling/v2", "autoscaling/v2", &["HorizontalPodAutoscaler"]),
     ("apis/coordination.k8s.io/v1", "coordination.k8s.io/v1", &["Lease"]),
     ("apis/discovery.k8s.io/v1", "discovery.k8s.io/v1", &["EndpointSlice"]),
@@ -53,6 +53,8 @@ const PLAIN: &str = "
     DeploymentStatus.updatedReplicas DeploymentStatus.readyReplicas DeploymentStatus.availableReplicas
     DeploymentStatus.unavailableReplicas ReplicaSetSpec.minReadySeconds ReplicaSetStatus.fullyLabeledReplicas
     ReplicaSetStatus.readyReplicas ReplicaSetStatus.availableReplicas ReplicaSetStatus.observedGeneration
+    StatefulSetSpec.minReadySeconds StatefulSetStatus.observedGeneration StatefulSetStatus.readyReplicas
+    StatefulSetStatus.currentReplicas StatefulSetStatus.updatedReplicas
     HorizontalPodAutoscalerStatus.currentReplicas AWSElasticBlockStoreVolumeSource.partition
     AWSElasticBlockStoreVolumeSource.readOnly AzureFileVolumeSource.readOnly CephFSVolumeSource.readOnly
     CinderVolumeSource.readOnly Container.stdin Container.stdinOnce Container.tty ContainerImage.sizeBytes

@@ -3,7 +3,7 @@
 use crate::support::cluster::{Bed, eventually};
 use chrono::TimeDelta;
 use kube::Client;
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use tidegate::sim::kube_api::KubeApi;
@@ -172,6 +172,91 @@ async fn rollouts_come_to_the_same() {
             equal.then_some(())
         };
         let settled = tokio::time::timeout(std::time::Duration::from_secs(30), eventually(title, equal)).await;
+        assert!(settled.is_ok(), "{title}\nreal: {}\nsim:  {found}", last.borrow());
+    }
+}
+
+/// StatefulSets with their Pods, revisions numbered by their age.
+async fn shown_sets(side: &Side) -> Value {
+    let mut revisions = side.all("apps/v1", "ControllerRevision").await;
+    revisions.sort_by_key(|revision| revision["revision"].as_i64());
+    let names: Vec<_> = revisions.iter().map(|revision| text(&revision["metadata"]["name"])).collect();
+    let mut shown = Vec::new();
+    for mut set in side.all("apps/v1", "StatefulSet").await {
+        shown.push(
+            json!({"status": set["status"].take(), "generation": set["metadata"]["generation"], "spec": set["spec"]}),
+        );
+    }
+    let mut pods = side.all("v1", "Pod").await;
+    pods.sort_by_key(|pod| text(&pod["metadata"]["name"]));
+    shown.extend(pods.iter().map(|found| {
+        let identity = json!([found["metadata"]["name"], found["spec"]["hostname"], found["spec"]["subdomain"]]);
+        json!({"identity": identity, "pod": pod(found)})
+    }));
+    let mut shown = Value::from(shown);
+    same(&mut shown, &names);
+    shown
+}
+
+/// A pod template of that image.
+fn template(tag: &str, annotations: &Value) -> Value {
+    let metadata = json!({"labels": {"app": "a"}, "annotations": annotations});
+    json!({"metadata": metadata, "spec": {"containers": [{"name": "c", "image": format!("a:{tag}")}]}})
+}
+
+/// What is done to a StatefulSet of three Pods: a change of its spec, and Pods that are deleted.
+fn chapters() -> [(&'static str, Value, &'static [&'static str]); 10] {
+    let held = |partition: u32| json!({"rollingUpdate": {"partition": partition}});
+    let works = || template("2", &json!({"testbed/behaviour": null}));
+    let crash = template("3", &json!({"testbed/behaviour": "crash"}));
+    [
+        ("it comes up", json!({}), &[]),
+        ("another template, and no pod of it", json!({"template": works(), "updateStrategy": held(3)}), &[]),
+        ("the highest is new", json!({"updateStrategy": held(2)}), &[]),
+        ("pods come back as their number says", json!({}), &["a-0", "a-2"]),
+        ("all are new", json!({"updateStrategy": held(0)}), &[]),
+        ("a partition over all of one revision holds nothing", json!({"updateStrategy": held(3)}), &["a-1"]),
+        ("one that crashes", json!({"template": crash, "updateStrategy": held(2)}), &[]),
+        ("the one before, and it is stuck", json!({"template": works(), "updateStrategy": held(0)}), &[]),
+        ("the broken one is deleted", json!({}), &["a-2"]),
+        ("more, and a first number", json!({"replicas": 4, "ordinals": {"start": 1}}), &[]),
+    ]
+}
+
+#[tokio::test]
+async fn updates_of_stateful_sets_come_to_the_same() {
+    let space = Bed::shared().await.space("stateful-sets").await;
+    let api = KubeApi::new("2026-03-01T12:00:00Z".parse().unwrap());
+    api.change(|world| world.make_namespace(&space.name));
+    let sim = Side { client: Client::new(api.clone(), "default"), namespace: space.name.clone(), api: Some(api) };
+    let real = Side { client: space.client.clone(), namespace: space.name.clone(), api: None };
+    let selector = json!({"matchLabels": {"app": "a"}});
+    let first = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "a"},
+        "spec": {"replicas": 3, "serviceName": "a", "selector": selector, "template": template("1", &json!({}))},
+    });
+    for side in [&real, &sim] {
+        side.create(&first).await;
+        side.pass();
+    }
+    for (title, change, deleted) in chapters() {
+        for side in [&real, &sim] {
+            let patch = Patch::Merge(json!({"spec": change}));
+            side.api("apps/v1", "StatefulSet").patch("a", &PatchParams::default(), &patch).await.unwrap();
+            for pod in deleted {
+                side.api("v1", "Pod").delete(pod, &DeleteParams::default()).await.unwrap();
+            }
+            side.pass();
+        }
+        let found = shown_sets(&sim).await;
+        let last = std::cell::RefCell::new(Value::Null);
+        let equal = async || {
+            let shown = shown_sets(&real).await;
+            let equal = shown == found;
+            *last.borrow_mut() = shown;
+            equal.then_some(())
+        };
+        let settled = tokio::time::timeout(std::time::Duration::from_secs(60), eventually(title, equal)).await;
         assert!(settled.is_ok(), "{title}\nreal: {}\nsim:  {found}", last.borrow());
     }
 }

@@ -4,7 +4,7 @@ use super::{Watched, routes};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tidegate::manifest::desired::{HeaderMatch, HeaderValue, Router};
-use tidegate::manifest::ids::Percent;
+use tidegate::manifest::ids::{ObjectName, Percent};
 use tidegate::manifest::object::PODS;
 use tidegate::record::posture::Split;
 
@@ -48,6 +48,7 @@ pub(super) struct Live {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Deployment,
+    StatefulSet,
     Service,
     Route,
 }
@@ -96,9 +97,10 @@ impl Live {
     }
 
     fn part(&self, watched: &Watched, resource: &str, name: &str) -> Option<Part> {
-        let service = watched.router.as_ref().map(|r| r.service().as_str());
+        let service = watched.router.as_ref().and_then(|r| r.service()).map(ObjectName::as_str);
         match (resource, watched.router.as_ref()) {
             ("deployments", _) if name == self.stable || name == self.candidate => Some(Part::Deployment),
+            ("statefulsets", Some(Router::Partition)) if name == self.stable => Some(Part::StatefulSet),
             ("services", Some(_)) if Some(name) == service => Some(Part::Service),
             ("httproutes", Some(Router::GatewayApi { http_route: route, .. }))
             | ("grpcroutes", Some(Router::Grpc { grpc_route: route, .. }))
@@ -145,12 +147,11 @@ impl Live {
     pub(super) fn reach(&self, watched: &Watched) -> Option<Reach> {
         let router = watched.router.as_ref()?;
         let pods = self.candidate_pods();
-        let service = self.find(Part::Service, router.service().as_str());
+        let service = router.service().and_then(|service| self.find(Part::Service, service.as_str()));
         let selected = service.filter(|s| pods > 0 && self.selects_candidate(&s.spec["selector"]));
         let reach = |object: String, held: &Held, split| Some(Reach { object, by: held.by.clone(), split, pods });
         let all = Split { weight: Percent::ALL, ..Split::default() };
-        if let (Some(_), Some(held)) = (router.route(), selected) {
-            let service = router.service();
+        if let (Some(_), Some(service), Some(held)) = (router.route(), router.service(), selected) {
             return reach(format!("Service {service}, which selects the candidate's pods,"), held, all);
         }
         match router {
@@ -159,6 +160,17 @@ impl Live {
                 let kind = router.route().map_or("", |(kind, _)| kind.as_str());
                 let held = self.find(Part::Route, route.as_str())?;
                 reach(format!("{kind} {route}"), held, route_split(&held.spec, name.as_str()))
+            }
+            Router::Partition => {
+                let set = self.find(Part::StatefulSet, &self.stable)?;
+                let number = |value: &Value, or: u64| u32::try_from(value.as_u64().unwrap_or(or)).unwrap_or(u32::MAX);
+                let replicas = number(&set.spec["replicas"], 1);
+                let partition = number(&set.spec["updateStrategy"]["rollingUpdate"]["partition"], 0);
+                let open = replicas.saturating_sub(partition);
+                let share = (open * 100).div_ceil(replicas.max(1));
+                let weight = u8::try_from(share).ok().and_then(|w| Percent::try_from(w).ok()).unwrap_or(Percent::ALL);
+                let split = Split { weight, ..Split::default() };
+                reach(format!("StatefulSet {}", self.stable), set, split).map(|reach| Reach { pods: open, ..reach })
             }
             Router::Istio { virtual_service, service: name } => {
                 let route = self.find(Part::Route, virtual_service.as_str())?;
@@ -184,6 +196,11 @@ impl Live {
                 reach.map(|r| Reach { pods: counted, ..r })
             }
         }
+    }
+
+    /// The version label of the pods that a workload of both versions makes from its partition on.
+    pub(super) fn shared_label(&self) -> Option<&str> {
+        self.find(Part::StatefulSet, &self.stable).and_then(|set| label(&set.spec))
     }
 
     fn selects_candidate(&self, selector: &Value) -> bool {

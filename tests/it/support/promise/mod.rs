@@ -217,6 +217,13 @@ impl Instant<'_> {
             | Router::Nginx { .. }
             | Router::Service { .. }
             | Router::Traefik { .. } => describe(&ceiling),
+            Router::Partition => {
+                let limit = self.posture().map_or_else(Split::stable, |posture| posture.split.clone());
+                if self.shared_is_stable() || reach.split.within(&limit) {
+                    return None;
+                }
+                describe(&limit)
+            }
             Router::Replicas { .. } if ceiling.weight == Percent::ALL => return None,
             Router::Replicas { .. } => {
                 let most = self.most_pods(ceiling.weight);
@@ -228,6 +235,13 @@ impl Instant<'_> {
         };
         let live = format!("{}, {} candidate pods", describe(&reach.split), reach.pods);
         Some(Ahead { object: reach.object, live, recorded })
+    }
+
+    /// Whether a workload of both versions makes pods of one that the record calls stable alone.
+    fn shared_is_stable(&self) -> bool {
+        let promoted = self.record.as_ref().and_then(|record| record.promoted.as_ref()?.label.as_ref());
+        let known = [self.posture().and_then(|posture| posture.stable.pods.as_ref()), promoted];
+        known.map(|pods| pods.map(|pods| pods.as_str())).contains(&self.live.shared_label())
     }
 
     /// How many candidate pods behind one Service a weight below 100 stands for: ⌊baseline × w / (100 − w)⌋.
@@ -295,7 +309,8 @@ impl Instant<'_> {
 
     fn count(&self, checked: &mut Checked) {
         checked.most_pods = checked.most_pods.max(self.live.candidate_pods());
-        if let Some(reach) = self.live.reach(self.watched) {
+        let at_rest = self.watched.router == Some(Router::Partition) && self.shared_is_stable();
+        if let Some(reach) = self.live.reach(self.watched).filter(|_| !at_rest) {
             checked.highest_weight = checked.highest_weight.max(reach.split.weight);
         }
         if let Some((label, _)) = self.live.stable_label() {
