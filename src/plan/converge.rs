@@ -5,6 +5,7 @@
 use super::action::{Action, Class, Expects, Verb};
 use super::context::{Context, exactly, seq_of};
 use super::exposure;
+use super::introduce;
 use super::report::{Reason, Wait};
 use crate::manifest::object::{APPLIED, DOMAIN, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::{Posture, Split};
@@ -203,6 +204,7 @@ impl Pass<'_> {
         for kind in FRONT {
             self.write_kind(kind, |rendered| rendered.role == RoleName::Stable);
         }
+        self.out.waits.extend(introduce::pending(self.context));
         if self.busy() {
             return true;
         }
@@ -374,7 +376,8 @@ impl Pass<'_> {
     fn apply(&mut self, reference: &ObjectRef, class: Class, why: &str) {
         let Some(rendered) = self.rendered.get(reference) else { return };
         let live = self.context.live.get(reference);
-        let object = if live.is_some() { rendered.object.clone() } else { self.at_first(rendered) };
+        let there = live.map(|live| introduce::toward(self.context, &rendered.object, live));
+        let object = there.unwrap_or_else(|| self.at_first(rendered));
         if self.failed_before(reference, &compare::applied_digest(&object)) {
             return;
         }
