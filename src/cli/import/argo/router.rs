@@ -2,6 +2,7 @@
 
 use super::Rollout;
 use crate::cli::import::fields::Fate;
+use crate::cli::import::flagger::INSTEAD;
 use crate::cli::import::input::Field;
 use crate::manifest::object::Kind;
 use serde_json::{Value, json};
@@ -48,7 +49,7 @@ pub(in crate::cli::import) fn lines() -> Vec<[String; 3]> {
             Router::Nginx => "`nginx`",
             Router::Service | Router::Replicas => "`service`",
         };
-        let instead = instead.map(|why| format!("; {why}")).unwrap_or_default();
+        let instead = instead.map(|why| why.trim_start_matches(INSTEAD)).unwrap_or_default();
         [format!("`{name}`"), format!("{router}{instead}"), "those of its templates".to_owned()]
     };
     ROUTERS.iter().map(one).collect()
