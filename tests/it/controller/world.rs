@@ -117,9 +117,9 @@ impl World {
         };
         let id = format!("{namespace}/{name}");
         if spec.contains("layout: primary") {
-            self.watch_in_copies(&id, router)
+            self.watch_in_copies(&id, router);
         } else {
-            self.watch(&id, router)
+            self.watch(&id, router);
         }
         self.commit(&[(&format!("it/{name}.rollout.yaml"), &rollout), (&format!("it/{name}.yaml"), &app.text())])
     }
