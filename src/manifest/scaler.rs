@@ -164,7 +164,7 @@ mod tests {
             (scaled(&plain), least(&plain), most(&plain)),
             (Some((Kind::Deployment, name("web"))), Some(0), Some(100))
         );
-        assert_eq!(scaled(&keda(json!({"scaleTargetRef": {"name": "web", "kind": "StatefulSet"}}))), None);
+        assert_eq!(scaled(&keda(json!({"scaleTargetRef": {"name": "web", "kind": "CronJob"}}))), None);
         let idle = keda(json!({"minReplicaCount": 2, "idleReplicaCount": 0, "maxReplicaCount": 8}));
         let raised = with_least(idle.clone(), 5);
         assert_eq!((least(&raised), raised.at("/spec/idleReplicaCount")), (Some(5), None));
@@ -178,9 +178,9 @@ mod tests {
     }
 
     #[test]
-    fn who_scales_another_kind_or_nothing_scales_no_deployment() {
+    fn who_scales_another_kind_or_nothing_scales_no_workload() {
         let mut other = scaler(json!(1));
-        other.value_mut()["spec"]["scaleTargetRef"]["kind"] = "StatefulSet".into();
+        other.value_mut()["spec"]["scaleTargetRef"]["kind"] = "CronJob".into();
         assert_eq!(scaled(&other), None);
         let service =
             object(Kind::Service, "web", json!({"spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}}}));

@@ -235,7 +235,7 @@ fn taken_over(context: &Context<'_>, posture: &Posture, result: &Object, live: &
     let set = context.facts().sets.get(&posture.stable.set);
     let is_copy = set.is_some_and(|set| layout::copies(set, live.reference()));
     let compared = |object: &Object| {
-        let mut object = traffic::without_copies(router, object, &copy);
+        let mut object = traffic::left::without_copies(router, object, &copy);
         if is_copy {
             section(object.value_mut(), &["metadata"]).retain(|part, _| part != "labels" && part != "annotations");
         }

@@ -5,6 +5,7 @@
 use super::action::{Action, Class, Expects, Verb};
 use super::context::{Context, exactly, seq_of};
 use super::exposure;
+use super::introduce;
 use super::report::{Reason, Wait};
 use crate::manifest::object::{APPLIED, DOMAIN, Kind, Object, ObjectRef, RETREATED};
 use crate::manifest::scaler;
@@ -236,6 +237,7 @@ impl Pass<'_> {
         for kind in FRONT {
             self.write_kind(kind, |rendered| rendered.role == RoleName::Stable);
         }
+        self.out.waits.extend(introduce::pending(self.context));
         if self.busy() {
             return true;
         }
@@ -407,8 +409,8 @@ impl Pass<'_> {
     fn apply(&mut self, reference: &ObjectRef, class: Class, why: &str) {
         let Some(rendered) = self.rendered.get(reference) else { return };
         let live = self.context.live.get(reference);
-        let (object, role) =
-            if live.is_some() { (rendered.object.clone(), rendered.role) } else { self.at_first(rendered) };
+        let there = live.map(|live| (introduce::toward(self.context, &rendered.object, live), rendered.role));
+        let (object, role) = there.unwrap_or_else(|| self.at_first(rendered));
         if self.failed_before(reference, &compare::applied_digest(&object)) {
             return;
         }

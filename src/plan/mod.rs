@@ -16,6 +16,7 @@ pub mod forward;
 pub mod hooks;
 pub mod idle;
 pub mod input;
+pub mod introduce;
 pub mod missing;
 pub mod planner;
 pub mod procedure;

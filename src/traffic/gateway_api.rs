@@ -19,7 +19,7 @@ mod limits;
 mod rules;
 mod standing;
 
-pub use left::without_copies;
+pub use left::{names_both, next, without_copies};
 pub use limits::{RouteError, check};
 pub use standing::standing;
 

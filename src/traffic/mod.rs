@@ -6,6 +6,7 @@
 mod endpoints;
 pub mod gateway_api;
 pub mod istio;
+pub mod left;
 pub mod nginx;
 pub mod partition;
 pub mod replicas;
@@ -156,26 +157,6 @@ pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
         (Form::Split { split, .. }, Router::Nginx { .. }) => nginx::render(plain, split),
         (Form::Split { split, candidate }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
         (Form::Split { split, .. }, Router::Service { .. }) => service::render(plain, split),
-    }
-}
-
-/// A carrier that leads to the copies of the layout `primary`, as if it led to the Service itself, which leads to the same pods.
-#[must_use]
-pub fn without_copies(router: &Router, live: &Object, copy: &ObjectName) -> Object {
-    let reference = live.reference();
-    let is_route = router.route() == Some((reference.kind, &reference.name));
-    match router {
-        Router::GatewayApi { service, .. } | Router::Grpc { service, .. } if is_route => {
-            gateway_api::without_copies(live, service, copy)
-        }
-        Router::GatewayApi { .. }
-        | Router::Grpc { .. }
-        | Router::Istio { .. }
-        | Router::Nginx { .. }
-        | Router::Replicas { .. }
-        | Router::Partition
-        | Router::Service { .. }
-        | Router::Traefik { .. } => live.clone(),
     }
 }
 

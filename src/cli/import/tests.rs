@@ -78,10 +78,13 @@ fn what_the_layout_primary_refuses_is_imported_in_place() {
     let other =
         COPIES[0].1.split("---\n").nth(1).unwrap().replace("name: podinfo, namespace", "name: other, namespace");
     let other = other.replace("app: podinfo", "app: other");
+    let metrics = "apiVersion: v1\nkind: Service\nmetadata: {name: metrics, namespace: shop}\n\
+                   spec: {selector: {app: podinfo}, ports: [{port: 9}]}\n";
     let scaler = "autoscalerRef: {kind: HorizontalPodAutoscaler, name: podinfo}\n  service:";
     let cases = [
         (COPIES[0].1.to_owned(), "", "    layout: primary\n"),
         (format!("{}---\n{other}", COPIES[0].1), "with primary it reads the ConfigMap podinfo, of which", ""),
+        (format!("{}---\n{metrics}", COPIES[0].1), "with primary this selector would also match the candidate's", ""),
         (COPIES[0].1.replacen("service:", scaler, 1), "with one the layout is inPlace", ""),
         (COPIES[0].1.replace("provider: contour", "provider: istio"), "With this router the layout is inPlace", ""),
     ];

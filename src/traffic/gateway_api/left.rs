@@ -43,6 +43,50 @@ pub fn without_copies(live: &Object, service: &ObjectName, copy: &ObjectName) ->
     super::with_rules(live, kept)
 }
 
+/// The next step from a live route that leads to the copy to `wanted`: the Service is named beside the copy with a share of nothing, then
+/// it has the share, and the copy nothing. None where nothing leads to the copy, and where anything is sent to the candidate.
+#[must_use]
+pub fn next(wanted: &Object, live: &Object, service: &ObjectName, copy: &ObjectName) -> Option<Object> {
+    let (names, copies) = (Names::of(live, service), Names::of(live, copy));
+    let mut rules: Vec<Value> = Vec::new();
+    let mut changed = false;
+    for rule in items(&live.value()["spec"], "rules") {
+        if names.sums(rule).candidate.unwrap_or(0) > 0 || names.mirrors_candidate(rule) {
+            return None;
+        }
+        let led = items(rule, "backendRefs").find(|b| copies.backend(b) == Backend::Stable && weight(b) > 0);
+        let refs: Vec<Value> = match (led, names.sums(rule).stable) {
+            (Some(led), None) => {
+                let beside = super::with_weight(&named(led, service.as_str()), 0);
+                items(rule, "backendRefs").cloned().chain([beside]).collect()
+            }
+            (Some(led), Some(0)) => {
+                let moved = |backend: &Value| match (copies.backend(backend), names.backend(backend)) {
+                    (Backend::Stable, _) => super::with_weight(backend, 0),
+                    (_, Backend::Stable) => super::with_weight(backend, weight(led)),
+                    _ => backend.clone(),
+                };
+                items(rule, "backendRefs").map(moved).collect()
+            }
+            (Some(_) | None, _) => {
+                rules.push(rule.clone());
+                continue;
+            }
+        };
+        changed = true;
+        rules.push(super::with_field(rule, "backendRefs", refs));
+    }
+    changed.then(|| super::with_rules(wanted, rules))
+}
+
+/// Whether a rule names both the Service and its copy.
+#[must_use]
+pub fn names_both(live: &Object, service: &ObjectName, copy: &ObjectName) -> bool {
+    let (names, copies) = (Names::of(live, service), Names::of(live, copy));
+    let both = |rule: &Value| names.sums(rule).stable.is_some() && copies.sums(rule).stable.is_some();
+    items(&live.value()["spec"], "rules").any(both)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +102,23 @@ mod tests {
 
     fn to(name: &str, weight: u32) -> Value {
         json!({"group": "", "kind": "Service", "name": name, "port": 80, "weight": weight})
+    }
+
+    #[test]
+    fn the_service_is_named_then_led_to_and_then_it_is_alone() {
+        let [service, copy] = ["web", "web-primary"].map(|name| name.parse().unwrap());
+        let route = |refs: Value| object(Kind::HttpRoute, "web", json!({"spec": {"rules": [{"backendRefs": refs}]}}));
+        let wanted = route(json!([to("web", 1)]));
+        let left = route(json!([to("web-primary", 100), to("web-canary", 0)]));
+        let named = route(json!([to("web-primary", 100), to("web-canary", 0), to("web", 0)]));
+        let led = route(json!([to("web-primary", 0), to("web-canary", 0), to("web", 100)]));
+        let next = |live: &Object| next(&wanted, live, &service, &copy);
+        assert_eq!([next(&left).as_ref(), next(&named).as_ref()], [Some(&named), Some(&led)]);
+        let both = [&left, &named, &led, &wanted].map(|live| names_both(live, &service, &copy));
+        assert_eq!(both, [false, true, true, false]);
+        for other in [&led, &wanted, &route(json!([to("web-primary", 90), to("web-canary", 10)]))] {
+            assert_eq!(next(other), None);
+        }
     }
 
     #[test]

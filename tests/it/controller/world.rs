@@ -122,9 +122,10 @@ impl World {
             None
         };
         let id = format!("{namespace}/{name}");
-        self.watch(&id, router);
-        if let Some(watched) = self.watched.get_mut(&id).filter(|_| spec.contains("layout: primary")) {
-            (watched.stable, watched.candidate) = (object(&format!("{name}-primary")), object(name));
+        if spec.contains("layout: primary") {
+            self.watch_in_copies(&id, router);
+        } else {
+            self.watch(&id, router);
         }
         self.commit(&[(&format!("it/{name}.rollout.yaml"), &rollout), (&format!("it/{name}.yaml"), &app.text())])
     }
@@ -147,6 +148,14 @@ impl World {
             user: self.space.user.clone(),
         };
         self.watched.insert(rollout.to_owned(), watched);
+    }
+
+    /// The same where stable's pods are those of a copy.
+    pub(super) fn watch_in_copies(&mut self, rollout: &str, router: Option<Router>) {
+        self.watch(rollout, router);
+        let Some(watched) = self.watched.get_mut(rollout) else { return };
+        let name = watched.rollout.name.to_string();
+        (watched.stable, watched.candidate) = (format!("{name}-primary").parse().unwrap(), name.parse().unwrap());
     }
 
     /// Commits files to main; the new tip.

@@ -2,6 +2,7 @@
 
 use super::Rollout;
 use crate::cli::import::fields::Fate;
+use crate::cli::import::flagger::INSTEAD;
 use crate::cli::import::input::Field;
 use crate::manifest::object::Kind;
 use serde_json::{Value, json};
@@ -48,7 +49,7 @@ pub(in crate::cli::import) fn lines() -> Vec<[String; 3]> {
             Router::Nginx => "`nginx`",
             Router::Service | Router::Replicas => "`service`",
         };
-        let instead = instead.map(|why| format!("; {why}")).unwrap_or_default();
+        let instead = instead.map(|why| why.trim_start_matches(INSTEAD)).unwrap_or_default();
         [format!("`{name}`"), format!("{router}{instead}"), "those of its templates".to_owned()]
     };
     ROUTERS.iter().map(one).collect()
@@ -126,13 +127,15 @@ impl Rollout<'_> {
 /// The kind of a route, its name if it is said, and how a rollout says both.
 type Named = (Kind, Option<String>, (&'static str, &'static str));
 
+/// Where routes name Services: their rules, and in each a list, and in each entry the name.
+const BACKENDS: [(Kind, &str, &str, &str); 2] = [
+    (Kind::HttpRoute, "/spec/rules", "backendRefs", "/name"),
+    (Kind::VirtualService, "/spec/http", "route", "/destination/host"),
+];
+
 /// A manifest without the Service of the new version, which a run makes and names itself; none if it does not name it.
 pub(in crate::cli::import) fn without(manifest: &Value, kind: Kind, service: &str) -> Option<Value> {
-    let (rules, backends, name) = match kind {
-        Kind::HttpRoute => ("/spec/rules", "backendRefs", "/name"),
-        Kind::VirtualService => ("/spec/http", "route", "/destination/host"),
-        _ => return None,
-    };
+    let (_, rules, backends, name) = BACKENDS.into_iter().find(|(of, ..)| *of == kind)?;
     let mut manifest = manifest.clone();
     let mut cut = false;
     for rule in manifest.pointer_mut(rules)?.as_array_mut()? {

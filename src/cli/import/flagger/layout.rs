@@ -4,7 +4,6 @@ use super::{Canary, Router};
 use crate::cli::import::draft::Imported;
 use crate::cli::import::fields::Fate;
 use crate::manifest::desired::Layout;
-use crate::manifest::diagnostic::Code;
 use crate::manifest::files::{Entry, Files};
 use crate::manifest::installation::Caps;
 use crate::manifest::{load, oid};
@@ -45,23 +44,37 @@ impl Canary<'_> {
     }
 }
 
-/// What is in the way of the layout `primary`, by the number of the Canary: what `tidegate validate` says of what was made.
+/// What is in the way of the layout `primary`, by the number of the Canary: what `tidegate validate` says of what was made, and would not
+/// say of the other layout.
 pub(super) fn refused(imported: &Imported) -> BTreeMap<usize, String> {
     let rollouts = imported.files.iter().filter_map(|made| made.path.strip_suffix("/rollout.yaml")).enumerate();
     rollouts.filter_map(|(n, directory)| Some((n, limit(imported, directory)?))).collect()
 }
 
+/// How a rollout's file says the layout.
+const SAID: &str = "    layout: primary\n";
+
 fn limit(imported: &Imported, directory: &str) -> Option<String> {
-    let (namespace, _) = directory.split_once('/')?;
+    let own = imported.files.iter().filter(|made| made.path.rsplit_once('/').is_some_and(|(at, _)| at == directory));
+    let own: Vec<(&str, &str)> = own.map(|made| (made.path.as_str(), made.text.as_str())).collect();
+    let other: Vec<(&str, String)> = own.iter().map(|(path, text)| (*path, text.replacen(SAID, "", 1))).collect();
+    let other: Vec<(&str, &str)> = other.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    if own == other {
+        return None;
+    }
+    let (found, anyway) = (errors(&own, directory), errors(&other, directory));
+    found.into_iter().find(|error| !anyway.contains(error))
+}
+
+/// What is wrong with the files of one rollout.
+fn errors(files: &[(&str, &str)], directory: &str) -> Vec<String> {
+    let namespace = directory.split('/').next().unwrap_or_default();
     let policy = format!(
         "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    import: {{path: \"{directory}\", namespaces: [\"{namespace}\"], \
          clusters: [home]}}\n"
     );
-    let own = imported.files.iter().filter(|made| made.path.rsplit_once('/').is_some_and(|(at, _)| at == directory));
-    let files = own.map(|made| (made.path.as_str(), made.text.as_str())).chain([("tidegate.yaml", policy.as_str())]);
     let entry = |text: &str| Entry::File { blob: oid::blob(text.as_bytes()), bytes: text.as_bytes().into() };
+    let files = files.iter().copied().chain([("tidegate.yaml", policy.as_str())]);
     let files: Files = files.filter_map(|(path, text)| Some((path.parse().ok()?, entry(text)))).collect();
-    let loaded = load::load(&files, &Caps::default());
-    let errors = loaded.errors();
-    errors.iter().find(|error| error.code == Code::LayoutLimit).map(|error| error.found.clone())
+    load::load(&files, &Caps::default()).errors().into_iter().map(|error| error.found.clone()).collect()
 }

@@ -11,7 +11,7 @@ mod phases;
 mod provider;
 
 pub(super) use phases::{is_header, matched};
-pub(super) use provider::lines as providers;
+pub(super) use provider::{INSTEAD, lines as providers};
 
 use super::draft::{Draft, Imported, Providers, go_duration};
 use super::fields::{Fate, Notes, OBJECT, Row, told};

@@ -59,10 +59,10 @@ impl Canary<'_> {
         }
         for (field, routers, fate, text) in OF_ROUTE {
             let said = self.spec(&format!("service/{field}"));
-            match self.router {
-                Router::Nginx => self.notes.say(&said, Fate::DoneOtherwise, INGRESS),
-                router if !routers.contains(&router) => self.notes.say(&said, fate, text),
-                _ => {}
+            if self.router == Router::Nginx {
+                self.notes.say(&said, Fate::DoneOtherwise, INGRESS);
+            } else if !routers.contains(&self.router) {
+                self.notes.say(&said, fate, text);
             }
         }
         match self.router {

@@ -99,14 +99,17 @@ const REFERENCES: [(&str, &str); 5] = [
     ("upstreamRef", "gloo"),
 ];
 
+/// What every reason begins with.
+pub(in crate::cli::import) const INSTEAD: &str = "imported as gatewayAPI";
+
 /// Each provider, what it becomes, and what its built-in metrics are, for the documents.
 pub(in crate::cli::import) fn lines() -> Vec<[String; 3]> {
     let one = |Provider { name, router, counts, instead }: &Provider| {
-        let router = match router {
-            Router::Gateway => "`gatewayAPI`, layout `primary`",
-            Router::Istio => "`istio`",
-            Router::Nginx => "`nginx`",
-            Router::Service | Router::Replicas => "`replicas` for weights, else `service`",
+        let (router, layout) = match router {
+            Router::Gateway => ("`gatewayAPI`", "; layout `primary`"),
+            Router::Istio => ("`istio`", ""),
+            Router::Nginx => ("`nginx`", ""),
+            Router::Service | Router::Replicas => ("`replicas` for weights, else `service`", ""),
         };
         let counts = match counts {
             Counts::Proxy(proxy) => format!("`successRate` and `latency` of the proxy `{proxy}`"),
@@ -114,8 +117,8 @@ pub(in crate::cli::import) fn lines() -> Vec<[String; 3]> {
             Counts::Ingress => "Flagger's query of what ingress-nginx counts".to_owned(),
             Counts::Unknown => "not imported: write a query".to_owned(),
         };
-        let instead = instead.map(|why| format!("; {why}")).unwrap_or_default();
-        [format!("`{name}`"), format!("{router}{instead}"), counts]
+        let instead = instead.map(|why| why.trim_start_matches(INSTEAD)).unwrap_or_default();
+        [format!("`{name}`"), format!("{router}{instead}{layout}"), counts]
     };
     let without = same("kubernetes", Router::Replicas, Counts::Application);
     PROVIDERS.iter().chain([&without]).map(one).collect()

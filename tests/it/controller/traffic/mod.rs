@@ -1,6 +1,7 @@
 //! Does the traffic go there? Requests of people, through a real Envoy that Contour programs, to pods that answer.
 #![expect(clippy::disallowed_methods, reason = "tests start programs and read the clock")]
 
+mod handover;
 mod load;
 mod network;
 mod pods;
@@ -53,10 +54,11 @@ struct Behind {
 }
 
 impl Behind {
-    async fn start() -> Self {
+    /// Without an application.
+    async fn empty(name: &str) -> Self {
         let bed = Bed::shared().await;
         proxy(bed).await;
-        let mut world = World::empty(Held::Shared(bed), "traffic").await;
+        let mut world = World::empty(Held::Shared(bed), name).await;
         // Contour says what becomes of routes.
         bed.gateway.modes.set(&world.space.name, Mode::Off);
         let pods = Pods::serve(bed).await;
@@ -65,13 +67,16 @@ impl Behind {
         let prometheus = Prometheus::reading_beside(move || told.page(&namespace), envoy).await;
         world.providers =
             format!("  providers: {{main: {{prometheus: {{url: \"http://{}\"}}}}}}\n", prometheus.address);
-        world.add(&format!("{STEPS}{}", error_rate()), &app(1));
-        world.start();
-        world.until_steady(Rest::Initialized).await;
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
-        let serves = async || (ask(&client, HOST, None).await == Ok(("1".to_owned(), 200))).then_some(());
-        eventually("a proxy that leads to version 1", serves).await;
         Self { world, pods, _prometheus: prometheus }
+    }
+
+    async fn start() -> Self {
+        let mut behind = Self::empty("traffic").await;
+        behind.world.add(&format!("{STEPS}{}", error_rate()), &app(1));
+        behind.world.start();
+        behind.world.until_steady(Rest::Initialized).await;
+        serves("1").await;
+        behind
     }
 
     /// Waits until a step has had all that it needs but a person's word.
@@ -79,6 +84,13 @@ impl Behind {
         let waits = |phase: &Phase| matches!(phase, Phase::Waiting { .. } | Phase::WaitingPromotion { .. });
         self.world.until(step, |record| is_on(record, step) && waits(&record.phase)).await;
     }
+}
+
+/// Waits until people reach that version.
+async fn serves(version: &str) {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let serves = async || (ask(&client, HOST, None).await == Ok((version.to_owned(), 200))).then_some(());
+    eventually(&format!("a proxy that leads to version {version}"), serves).await;
 }
 
 fn app(version: u8) -> App<'static> {
