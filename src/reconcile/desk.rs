@@ -137,7 +137,7 @@ impl Clerk {
                     }
                     told.send_replace(number);
                 }
-                std::future::pending().await
+                std::future::pending::<()>().await;
             };
             tokio::select! {
                 () = news => {}
@@ -184,7 +184,7 @@ impl Clerk {
         match self.setting.host.tell(commit, &name, said).await {
             // Pull requests go on without, where a token may do no more.
             Err(HostError::Refused { status, why, .. }) => {
-                tracing::warn!(status, why, "main's commit status is not taken")
+                tracing::warn!(status, why, "main's commit status is not taken");
             }
             done => done?,
         }

@@ -113,7 +113,9 @@ impl Proposer<'_> {
             (None, Some(HostKind::Gitea | HostKind::Github)) => {
                 begun = match request::begin(source.store(), self.instance, self.signature()).await? {
                     Asked::Open(tip) => tip,
-                    asked => return Ok(Some(asked)),
+                    asked @ (Asked::Nothing | Asked::Conflict(_) | Asked::Rejected(_) | Asked::Raced) => {
+                        return Ok(Some(asked));
+                    }
                 };
                 Some(&begun)
             }

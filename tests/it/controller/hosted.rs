@@ -38,6 +38,24 @@ async fn until_status(host: &GitHost, world: &World, mark: &str, text: &str) {
     .await;
 }
 
+/// Closes a pull request unmerged, and waits until it is heard and answered; where its comments are.
+async fn close(host: &GitHost, world: &World, pull: &Value) -> String {
+    let name = &world.space.name;
+    let path = format!("repos/owner/{name}/pulls/{}", pull["number"]);
+    host.want(201, "reviewer", "PATCH", &path, Some(json!({"state": "closed"}))).await;
+    world.until_condition(Reason::Denied).await;
+    let branch = pull["head"]["ref"].as_str().unwrap();
+    assert_eq!(world.origin.tip(branch), None, "its branch is gone");
+    let comments = format!("repos/owner/{name}/issues/{}/comments", pull["number"]);
+    let said = eventually("a word about the no", async || {
+        let said = host.want(200, "owner", "GET", &comments, None).await;
+        said.as_array().unwrap().first().map(|comment| comment["body"].as_str().unwrap().to_owned())
+    })
+    .await;
+    assert!(said.contains("somebody said no") && said.contains("tidegate resume"), "{said}");
+    comments
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_3_x_4_people_answer_pull_requests_on_a_real_host() {
     let host = GitHost::shared().await;
@@ -78,18 +96,7 @@ async fn x_3_x_4_people_answer_pull_requests_on_a_real_host() {
 
     let pull = open(host, &world, "half").await;
     assert!(pull["body"].as_str().unwrap().contains("| it gets now | weight 10 |"), "{}", pull["body"]);
-    let path = format!("repos/owner/{name}/pulls/{}", pull["number"]);
-    host.want(201, "reviewer", "PATCH", &path, Some(json!({"state": "closed"}))).await;
-    world.until_condition(Reason::Denied).await;
-    let branch = pull["head"]["ref"].as_str().unwrap();
-    assert_eq!(world.origin.tip(branch), None, "its branch is gone");
-    let comments = format!("repos/owner/{name}/issues/{}/comments", pull["number"]);
-    let said = eventually("a word about the no", async || {
-        let said = host.want(200, "owner", "GET", &comments, None).await;
-        said.as_array().unwrap().first().map(|comment| comment["body"].as_str().unwrap().to_owned())
-    })
-    .await;
-    assert!(said.contains("somebody said no") && said.contains("tidegate resume"), "{said}");
+    let comments = close(host, &world, &pull).await;
     world.kill().await;
     world.once().await;
     assert_eq!(host.pulls(&name).await.len(), 2, "nothing is asked again");
