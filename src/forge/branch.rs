@@ -54,20 +54,28 @@ impl Advance<'_> {
         (path, text)
     }
 
+    /// What the step exposes, in words; nothing if all stays on stable.
+    pub(super) fn exposes(&self) -> Option<String> {
+        exposure(&exposed_at(self.plan, self.through))
+    }
+
+    /// What comes after the step was entered.
+    pub(super) fn then(&self) -> String {
+        let Self { plan, through, .. } = self;
+        match plan.phases.iter().find(|phase| phase.name == **through) {
+            Some(phase) => format!("stays there for at least {}", phase.soak),
+            None if plan.promotion.bake == Span::ZERO => "becomes the stable version".to_owned(),
+            None => format!("bakes for {}, then becomes the stable version", plan.promotion.bake),
+        }
+    }
+
     /// What a person reads before merging it.
     #[must_use]
     pub fn message(&self) -> String {
-        let Self { instance, rollout, run, plan, through } = self;
+        let Self { instance, rollout, run, plan: _, through } = self;
         let (decisions, branch) = (decisions_branch(instance), self.head().branch(instance));
-        let exposes = match exposure(&exposed_at(plan, through)) {
-            Some(words) => format!(" ({})", unlinked(&words)),
-            None => String::new(),
-        };
-        let then = match plan.phases.iter().find(|phase| phase.name == **through) {
-            Some(phase) => format!("and it stays there for at least {}.", phase.soak),
-            None if plan.promotion.bake == Span::ZERO => "and it becomes the stable version.".to_owned(),
-            None => format!("and after a bake of {} it becomes the stable version.", plan.promotion.bake),
-        };
+        let exposes = self.exposes().map(|words| format!(" ({})", unlinked(&words))).unwrap_or_default();
+        let then = format!("and it {}.", self.then());
         format!(
             "{rollout}: go on to {through}{exposes}\n\n\
              Merging this into {decisions} lets {rollout} go on to\n`{through}`{exposes}, {then}\n\
@@ -97,7 +105,7 @@ impl Advance<'_> {
 }
 
 /// What of the users' requests reaches the candidate at a step: phases add up, the promotion takes all.
-fn exposed_at(plan: &Plan, step: &StepName) -> Split {
+pub(super) fn exposed_at(plan: &Plan, step: &StepName) -> Split {
     let mut split = Split::stable();
     for phase in &plan.phases {
         split.open(&phase.expose);

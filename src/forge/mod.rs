@@ -1,5 +1,8 @@
-//! Requests for a person's word: on a plain Git host as branches, on others as pull requests as well. I/O, except for
-//! [`branch`], which composes what a request says.
+//! Requests for a person's word: on any Git host as branches, and on those with an API as pull requests too. I/O, except for
+//! [`branch`] and [`pull`], which say what a request says, and [`budget`], which says how much may be asked.
 
 pub mod branch;
+pub mod budget;
+pub mod host;
+pub mod pull;
 pub mod request;

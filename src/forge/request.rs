@@ -3,11 +3,11 @@
 //! A request's branch is made only if it is absent, and deleted only from the head that was seen; nothing here ever moves
 //! a branch that people work on.
 
-use super::branch::{Advance, Revert};
+use super::branch::{Advance, Revert, decisions_branch};
 use crate::git::{Draft, Edit, GitError, Merge, Person, Pushed, RefName, Store, merge_files};
 use crate::manifest::desired::Set;
 use crate::manifest::files::{Entry, Files, InvalidPath, RepoPath};
-use crate::manifest::ids::{BlobId, CommitId, InvalidId};
+use crate::manifest::ids::{BlobId, CommitId, InstanceName, InvalidId};
 use crate::record::state::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -48,6 +48,22 @@ pub struct Signature {
     pub person: Person,
     /// When.
     pub time: Time,
+}
+
+/// What people find on the decisions branch when it is new.
+const ABOUT: &str = "# Decisions\n\n\
+    People's words about rollouts, one file for each. They come here by merging the requests of tidegate, or by\n\
+    `tidegate approve` and the like. Protect this branch: whoever may write to it may decide.\n";
+
+/// Begins the decisions branch with a commit that says nothing about any rollout: a pull request needs a branch to lead to.
+/// Never done once there is one.
+///
+/// # Errors
+/// As [`advance`].
+pub async fn begin(store: &Store, instance: &InstanceName, signature: Signature) -> Result<Asked, RequestError> {
+    let readme = "README.md".parse()?;
+    let edits = BTreeMap::from([(readme, Edit::Write(ABOUT.as_bytes().into()))]);
+    open(store, &decisions_branch(instance), None, edits, "Begin with no decisions", signature).await
 }
 
 /// Asks to let a run go on: one commit on top of `decisions` (the first one of that branch if it does not exist yet) that

@@ -6,6 +6,7 @@
 pub mod approval;
 pub mod brake;
 pub mod decisions;
+pub mod proof;
 pub mod schedule;
 
 pub use brake::BrakeWord;

@@ -71,8 +71,32 @@ pub struct Repository {
     pub poll: Duration,
     /// The file with the credentials.
     pub credentials_file: Option<PathBuf>,
-    /// What the Git host can do.
-    pub forge: raw::ForgeKind,
+    /// Where its host shows pull requests; none if it does not, or is not asked to.
+    pub forge: Option<PullHost>,
+}
+
+/// A repository on a Git host with pull requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PullHost {
+    /// Whose API it speaks.
+    pub kind: HostKind,
+    /// Where the API is, without a slash at the end.
+    pub api: String,
+    /// Who the repository belongs to.
+    pub owner: String,
+    /// What it is called.
+    pub name: String,
+    /// The file with the token.
+    pub token_file: PathBuf,
+}
+
+/// Whose API a Git host speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostKind {
+    /// Gitea's, or Forgejo's.
+    Gitea,
+    /// GitHub's.
+    Github,
 }
 
 /// How a cluster is reached.
@@ -152,24 +176,14 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
             return Err(found);
         }
     };
-    let mut answering = BTreeMap::new();
-    for (name, asked) in providers {
-        match provider(asked) {
-            Ok(provider) => drop(answering.insert(name, provider)),
-            Err(Unclear::Kind) => {
-                let pointer = format!("/spec/providers/{name}");
-                at(
-                    &pointer,
-                    Code::Schema,
-                    "it is not clear what this provider is",
-                    "exactly one of prometheus and webhook",
-                );
-            }
-            Err(Unclear::Url { of, why }) => {
-                at(&format!("/spec/providers/{name}/{of}/url"), Code::Url, &why, "https://HOST or http://HOST");
-            }
+    let answering = answering(providers, &mut at);
+    let forge = match forge(repository.forge, &url) {
+        Ok(forge) => forge,
+        Err(Odd { field, what, expected }) => {
+            at(&format!("/spec/repository/forge{field}"), Code::Schema, &what, expected);
+            None
         }
-    }
+    };
     if !found.is_empty() {
         return Err(found);
     }
@@ -178,16 +192,92 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         branch: repository.branch,
         poll: Duration::from_secs(repository.poll.as_secs().max(1)),
         credentials_file: repository.credentials_file.map(PathBuf::from),
-        forge: repository.forge.kind,
+        forge,
     };
     let caps = Caps::new(caps.namespaces, caps.kinds);
     Ok(Installation { instance, repository, clusters: reached, providers: answering, caps, projection })
+}
+
+/// What is wrong with a field.
+struct Odd {
+    field: &'static str,
+    what: String,
+    expected: &'static str,
+}
+
+/// The host of the repository at `url`.
+fn forge(raw::Forge { kind, url: api, token_file }: raw::Forge, url: &Url) -> Result<Option<PullHost>, Odd> {
+    let kind = match kind {
+        raw::ForgeKind::Branch if api.is_some() || token_file.is_some() => {
+            let what = "with kind: branch nothing is asked of an API".to_owned();
+            return Err(Odd { field: "", what, expected: "kind: gitea or kind: github, or no url and no tokenFile" });
+        }
+        raw::ForgeKind::Branch => return Ok(None),
+        raw::ForgeKind::Gitea => HostKind::Gitea,
+        raw::ForgeKind::Github => HostKind::Github,
+    };
+    let Some(token_file) = token_file else {
+        let what = "pull requests need a token".to_owned();
+        return Err(Odd { field: "", what, expected: "tokenFile: the file with the API token of the bot's account" });
+    };
+    let path = url.path().trim_end_matches('/').trim_end_matches(".git");
+    let mut parts = path.trim_start_matches('/').rsplitn(3, '/');
+    let (name, owner, below) = (parts.next(), parts.next(), parts.next());
+    let part = |part: Option<&str>| {
+        let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        part.filter(|part| !part.is_empty() && part.chars().all(fine)).map(str::to_owned)
+    };
+    let (Some(name), Some(owner)) = (part(name), part(owner)) else {
+        let what = format!("{} does not end with the repository's owner and name", quoted(url.as_str()));
+        return Err(Odd { field: "/kind", what, expected: "repository.url: https://HOST/OWNER/NAME.git" });
+    };
+    let api = match api {
+        Some(api) => http_url(&api).map_err(|what| Odd { field: "/url", what, expected: "https://HOST/PATH" })?,
+        None => api_of(kind, url, below.unwrap_or_default()),
+    };
+    let api = api.as_str().trim_end_matches('/').to_owned();
+    Ok(Some(PullHost { kind, api, owner, name, token_file: token_file.into() }))
+}
+
+/// Where hosts have their APIs. A Gitea may be served below a path.
+fn api_of(kind: HostKind, repository: &Url, below: &str) -> Url {
+    let mut api = repository.clone();
+    match kind {
+        HostKind::Github if repository.host_str() == Some("github.com") => {
+            return Url::parse("https://api.github.com").expect("valid because it is a constant");
+        }
+        HostKind::Github => api.set_path("api/v3"),
+        HostKind::Gitea => api.set_path(&format!("{below}/api/v1")),
+    }
+    api
 }
 
 /// Why a provider cannot be used.
 enum Unclear {
     Kind,
     Url { of: &'static str, why: String },
+}
+
+/// The providers that can be used; `wrong` is told of the others.
+fn answering(
+    providers: BTreeMap<ProviderName, raw::Provider>,
+    mut wrong: impl FnMut(&str, Code, &str, &str),
+) -> BTreeMap<ProviderName, Provider> {
+    let mut answering = BTreeMap::new();
+    for (name, asked) in providers {
+        let pointer = format!("/spec/providers/{name}");
+        match provider(asked) {
+            Ok(provider) => drop(answering.insert(name, provider)),
+            Err(Unclear::Kind) => {
+                let what = "it is not clear what this provider is";
+                wrong(&pointer, Code::Schema, what, "exactly one of prometheus and webhook");
+            }
+            Err(Unclear::Url { of, why }) => {
+                wrong(&format!("{pointer}/{of}/url"), Code::Url, &why, "https://HOST or http://HOST");
+            }
+        }
+    }
+    answering
 }
 
 fn provider(raw::Provider { prometheus, webhook }: raw::Provider) -> Result<Provider, Unclear> {
@@ -353,6 +443,43 @@ spec:
         }
         for good in ["https://host/a.git", "http://127.0.0.1:3000/a/b"] {
             assert!(check_url(good).is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn a_host_with_pull_requests_is_found_by_the_repository() {
+        let with = |url: &str, forge: &str| {
+            let repository = format!("url: \"{url}\", forge: {{{forge}}},");
+            let text = GOOD.replace("url: \"https://git.example.test/shop.git\",", &repository);
+            parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).map(|found| found.repository.forge)
+        };
+        let api = |url: &str, forge: &str| {
+            let host = with(url, &format!("{forge}, tokenFile: /etc/t")).unwrap().unwrap();
+            format!("{} {} {}", host.api, host.owner, host.name)
+        };
+        assert_eq!(api("https://github.com/acme/shop", "kind: github"), "https://api.github.com acme shop");
+        assert_eq!(api("https://ghe.test/acme/shop.git", "kind: github"), "https://ghe.test/api/v3 acme shop");
+        assert_eq!(api("https://git.test/acme/shop.git", "kind: gitea"), "https://git.test/api/v1 acme shop");
+        assert_eq!(api("http://git.test:3000/in/acme/a.b/", "kind: gitea"), "http://git.test:3000/in/api/v1 acme a.b");
+        let own = "kind: gitea, url: \"https://api.test/x/\"";
+        assert_eq!(api("https://git.test/acme/shop", own), "https://api.test/x acme shop");
+        assert_eq!(with("https://git.test/shop", "kind: branch"), Ok(None));
+
+        let wrong = |url: &str, forge: &str| with(url, forge).unwrap_err()[0].to_string();
+        let url = "https://git.test/acme/shop";
+        for (found, hint) in [
+            (wrong(url, "kind: gitea"), "tokenFile"),
+            (wrong(url, "tokenFile: /etc/t"), "kind: gitea or kind: github"),
+            (wrong("https://git.test/shop", "kind: github, tokenFile: /etc/t"), "https://HOST/OWNER/NAME.git"),
+            (wrong("https://git.test/a%20b/shop", "kind: github, tokenFile: /etc/t"), "https://HOST/OWNER/NAME.git"),
+            (wrong(url, "kind: gitea, tokenFile: token"), "is not a path of a file"),
+            (wrong(url, "kind: gitea, tokenFile: /etc/t, url: \"https://me:pa55@git.test\""), "credentialsFile"),
+            (wrong(url, "kind: gitlab, tokenFile: /etc/t"), "gitea"),
+        ] {
+            assert!(
+                found.contains(hint) && found.contains("installation.yaml:5:") && !found.contains("pa55"),
+                "{found}"
+            );
         }
     }
 

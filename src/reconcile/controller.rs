@@ -1,6 +1,7 @@
 //! The process: its tasks, its terms of leadership, and when to tick.
 
 use super::announce::Announcer;
+use super::desk::{Desk, Setting};
 use super::evidence::Collector;
 use super::front::Front;
 use super::gaps::Gaps;
@@ -17,7 +18,8 @@ use crate::cluster::connection::ClusterError;
 use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing};
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
-use crate::git::{GitError, InvalidUrl};
+use crate::forge::host::Host;
+use crate::git::{GitError, InvalidUrl, Store};
 use crate::manifest::ids::{CommitId, InvalidId, RolloutId};
 use crate::manifest::installation::Installation;
 use crate::manifest::raw::Projection;
@@ -159,7 +161,7 @@ async fn run_behind(
             broken = shell.watches.failed() => broken.to_string(),
             why = front.broken() => why,
             Some(ended) = keeping.join_next() => match ended {
-                Ok(()) => "the Lease is not kept any more".to_owned(),
+                Ok(()) => "the Lease is not kept, or pull requests are not looked at, any more".to_owned(),
                 Err(error) => error.to_string(),
             },
         }
@@ -204,6 +206,7 @@ struct Controller {
     anchor: Option<CommitId>,
     announcer: Announcer,
     projector: Option<Projector>,
+    desk: Option<Desk>,
     notes: watch::Sender<Notes>,
     begun: mpsc::UnboundedReceiver<Inherited>,
     readiness: Readiness,
@@ -241,6 +244,7 @@ impl Controller {
         let shell = Shell {
             evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken)),
             main: installation.repository.branch.clone(),
+            host: installation.repository.forge.as_ref().map(|host| host.kind),
             instance,
             cluster_name,
             watches,
@@ -251,6 +255,7 @@ impl Controller {
             metrics: metrics.clone(),
             cluster: cluster.clone(),
         };
+        let desk = desk(installation, &shell, &store, &kept, keeping)?;
         Ok(Self {
             shell: Arc::new(shell),
             source: Source::new(store, branches, installation.caps.clone(), metrics.clone()),
@@ -261,6 +266,7 @@ impl Controller {
                 Projection::Off => None,
             },
             announcer: Announcer::new(cluster, metrics),
+            desk,
             notes,
             begun,
             readiness,
@@ -374,9 +380,12 @@ impl Controller {
                 projector.show(&view);
             }
             self.readiness.git(&term.git());
+            if let Some(desk) = &self.desk {
+                desk.see(term.source.view());
+            }
             if let Once::Yes { .. } = self.once {
                 self.waiting = waiting(&term.table);
-                if next >= Next::GitAway && is_quiet(&term, &pace) {
+                if next >= Next::GitAway && is_quiet(&term, &pace) && self.desk.as_ref().is_none_or(Desk::is_quiet) {
                     return Over::Settled;
                 }
             }
@@ -390,6 +399,30 @@ impl Controller {
             }
         }
     }
+}
+
+/// Begins to show our requests as pull requests, if the installation names a host for them.
+fn desk(
+    installation: &Installation,
+    shell: &Shell,
+    store: &Store,
+    kept: &CancellationToken,
+    keeping: &mut JoinSet<()>,
+) -> Result<Option<Desk>, RunError> {
+    let Some(host) = &installation.repository.forge else { return Ok(None) };
+    let (metrics, clock) = (shell.metrics.clone(), shell.clock.clone());
+    let count = Box::new(move |errand, fate| metrics.asked_host(errand, fate));
+    let setting = Setting {
+        host: Host::new(host.clone(), count, Box::new(move || clock.now())).map_err(NoClient::from)?,
+        store: store.clone(),
+        lead: shell.lead.clone(),
+        instance: shell.instance.clone(),
+        main: shell.main.clone(),
+        poll: installation.repository.poll,
+    };
+    let (desk, work) = Desk::open(setting, kept.clone());
+    keeping.spawn(work);
+    Ok(Some(desk))
 }
 
 /// Takes note of what was seen once.

@@ -10,6 +10,7 @@
 pub mod announce;
 pub mod clock;
 pub mod controller;
+pub mod desk;
 pub mod evidence;
 pub mod execute;
 pub mod faults;

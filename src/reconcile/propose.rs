@@ -8,6 +8,7 @@ use crate::forge::request::{self, Asked, RequestError, Signature};
 use crate::git::Pushed;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
+use crate::manifest::installation::HostKind;
 use crate::plan::action::{Ask, Proposal};
 use crate::plan::evidence::Entangled;
 use crate::record::history::went_back;
@@ -23,6 +24,8 @@ pub struct Proposer<'a> {
     pub main: &'a str,
     /// Counts what is asked of Git.
     pub metrics: &'a Metrics,
+    /// Where requests are pull requests too: they need a decisions branch to lead to.
+    pub host: Option<HostKind>,
     /// The time of this tick.
     pub now: Time,
 }
@@ -105,7 +108,19 @@ impl Proposer<'_> {
         let run = record.state.as_ref().ok().and_then(|state| state.run.as_ref());
         let (Some(run), Some(plan)) = (run, record.plan.as_deref()) else { return Ok(None) };
         let request = Advance { instance: self.instance, rollout: &proposal.rollout, run, plan, through };
-        let decisions = view.tips.decisions.as_ref();
+        let begun;
+        let decisions = match (&view.tips.decisions, self.host) {
+            (None, Some(HostKind::Gitea | HostKind::Github)) => {
+                begun = match request::begin(source.store(), self.instance, self.signature()).await? {
+                    Asked::Open(tip) => tip,
+                    asked @ (Asked::Nothing | Asked::Conflict(_) | Asked::Rejected(_) | Asked::Raced) => {
+                        return Ok(Some(asked));
+                    }
+                };
+                Some(&begun)
+            }
+            (decisions, _) => decisions.as_ref(),
+        };
         request::advance(source.store(), decisions, &request, self.signature()).await.map(Some)
     }
 

@@ -13,6 +13,7 @@ use crate::cluster::client::Cluster;
 use crate::cluster::lease::LeaseHeld;
 use crate::cluster::watch::Watches;
 use crate::manifest::ids::{ClusterName, InstanceName, Namespace, RolloutId};
+use crate::manifest::installation::HostKind;
 use crate::plan::action::Action;
 use crate::plan::draft::RolloutPlan;
 use crate::plan::input::MayStart;
@@ -42,6 +43,8 @@ pub struct Shell {
     pub namespaces: BTreeSet<Namespace>,
     /// The name of main, as people say it.
     pub main: String,
+    /// Where requests are pull requests too.
+    pub host: Option<HostKind>,
     /// The time.
     pub clock: Clock,
     /// Dry runs and failures.

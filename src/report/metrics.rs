@@ -1,6 +1,7 @@
 //! Numbers for Prometheus. Each label has a closed list of values, none of them made from foreign text, so that the number
 //! of series is bounded whatever a repository or a cluster says.
 
+use crate::forge::host::{Errand, Fate};
 use crate::git::GitError;
 use crate::plan::action::Class;
 use crate::plan::report::Reason;
@@ -124,6 +125,7 @@ pub struct Metrics {
     transitions: Family<One, Counter>,
     actions: Family<Two, Counter>,
     git: Family<Two, Counter>,
+    host: Family<Two, Counter>,
     ticks: Counter,
     leading: Gauge,
     rejected: Gauge,
@@ -148,6 +150,7 @@ impl Metrics {
             transitions: Family::default(),
             actions: Family::default(),
             git: Family::default(),
+            host: Family::default(),
             ticks: Counter::default(),
             leading: Gauge::default(),
             rejected: Gauge::default(),
@@ -159,6 +162,7 @@ impl Metrics {
         registry.register("transitions", "Phases entered, as recorded in Git", metrics.transitions.clone());
         registry.register("actions", "Writes to the cluster", metrics.actions.clone());
         registry.register("git_requests", "Requests to the Git server", metrics.git.clone());
+        registry.register("host_requests", "Requests to the Git host's API", metrics.host.clone());
         registry.register("ticks", "Times that the world was looked at", metrics.ticks.clone());
         registry.register("leading", "Whether this process holds the Lease", metrics.leading.clone());
         let help = "Rollouts whose record the Git server does not take";
@@ -183,6 +187,11 @@ impl Metrics {
         for operation in GitOperation::ALL.map(GitOperation::label) {
             for outcome in GitOutcome::ALL.map(GitOutcome::label) {
                 drop(self.git.get_or_create(&[("operation", operation), ("outcome", outcome)]));
+            }
+        }
+        for operation in Errand::ALL.map(Errand::label) {
+            for outcome in Fate::ALL.map(Fate::label) {
+                drop(self.host.get_or_create(&[("operation", operation), ("outcome", outcome)]));
             }
         }
     }
@@ -227,6 +236,11 @@ impl Metrics {
         self.git.get_or_create(&[("operation", operation.label()), ("outcome", outcome.label())]).inc();
     }
 
+    /// The Git host's API was asked.
+    pub fn asked_host(&self, errand: Errand, fate: Fate) {
+        self.host.get_or_create(&[("operation", errand.label()), ("outcome", fate.label())]).inc();
+    }
+
     /// The world was looked at.
     pub fn ticked(&self) {
         self.ticks.inc();
@@ -266,7 +280,12 @@ mod tests {
         let metrics = Metrics::new();
         let series = |text: String| text.lines().filter(|line| !line.starts_with('#')).count();
         let before = series(metrics.text());
-        assert_eq!(before, 3 + Phase::NAMES.len() * 2 + Reason::ALL.len() * 2 + 3 * 7 + 3 * 5, "{}", metrics.text());
+        assert_eq!(
+            before,
+            3 + Phase::NAMES.len() * 2 + Reason::ALL.len() * 2 + 3 * 7 + 3 * 5 + 6 * 6,
+            "{}",
+            metrics.text()
+        );
         let manager = String::new();
         for outcome in [
             Outcome::Done(None),

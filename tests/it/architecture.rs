@@ -21,7 +21,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("forge", &["git", "manifest", "record"]),
     // Actions and live objects are the values that this room takes and gives; the brake is one that it reads.
     ("cluster", &["gate", "manifest", "plan", "record", "rules", "target"]),
-    ("report", &["git", "plan", "record", "target"]),
+    ("report", &["forge", "git", "plan", "record", "target"]),
     (
         "reconcile",
         &["analysis", "cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "rules", "target"],
@@ -46,6 +46,9 @@ const PURE: &[&str] = &[
     "analysis/proxy.rs",
     "analysis/reading.rs",
     "analysis/sides.rs",
+    "forge/branch.rs",
+    "forge/budget.rs",
+    "forge/pull.rs",
     "cli/import/argo",
     "cli/import/draft.rs",
     "cli/import/fields.rs",

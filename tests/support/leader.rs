@@ -57,6 +57,7 @@ impl Leader {
             cluster_name: installation.clusters.keys().next().unwrap().clone(),
             evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken)),
             main: installation.repository.branch.clone(),
+            host: None,
             cluster: cluster.clone(),
             watches,
             namespaces,

@@ -4,6 +4,11 @@
 {{- if .Values.repository.credentials.secretName }}
 {{- $_ := set $repository "credentialsFile" (include "tidegate.credentialsFile" .) }}
 {{- end }}
+{{- with .Values.repository.forge }}{{ if ne .kind "branch" }}
+{{- $forge := dict "kind" .kind "tokenFile" (include "tidegate.tokenFile" $) }}
+{{- if .url }}{{ $_ := set $forge "url" .url }}{{ end }}
+{{- $_ := set $repository "forge" $forge }}
+{{- end }}{{ end }}
 {{- $cluster := dict "inCluster" dict }}
 {{- if .Values.cluster.kubeconfig.secretName }}
 {{- $cluster = dict "kubeconfigFile" (include "tidegate.kubeconfigFile" .) }}

@@ -8,6 +8,12 @@ Directories and no subPath: only so does a changed Secret reach a running pod.
 {{- end -}}
 {{- end }}
 
+{{- define "tidegate.tokenFile" -}}
+{{- with .Values.repository.forge.token -}}
+/etc/tidegate/forge/{{ .secretName }}/{{ .key }}
+{{- end -}}
+{{- end }}
+
 {{- define "tidegate.kubeconfigFile" -}}
 {{- with .Values.cluster.kubeconfig -}}
 /etc/tidegate/kubeconfig/{{ .secretName }}/{{ .key }}

@@ -176,6 +176,20 @@
 {{- if or $odd (not (regexMatch "^[A-Za-z0-9/_.+-]{1,200}$" .branch)) }}
 - repository.branch: {{ quote .branch }} is no name of a branch
 {{- end }}
+{{- with .forge }}
+{{- if and (ne .kind "branch") (not .token.secretName) }}
+- repository.forge.token.secretName: {{ .kind }} needs the Secret with the API token of the controller's account there
+{{- else if and (eq .kind "branch") (or .url .token.secretName) }}
+- repository.forge.kind: with branch no API is asked: say gitea or github, or leave url and token out
+{{- end }}
+{{- if and .url (not (regexMatch (print $server "(/[!\"$->@-~]*)?$") .url)) }}
+- repository.forge.url: this cannot be used: it is https://HOST/PATH or http://HOST/PATH, with a port up to 65535, without
+  user, password, '?' and '#'
+{{- end }}
+{{- if and (ne .kind "branch") (not (regexMatch "://[^/]+(/[^/]+)*/[A-Za-z0-9._-]+/[A-Za-z0-9._-]+/?$" $.Values.repository.url)) }}
+- repository.url: with {{ .kind }} it ends with the repository's owner and name: https://HOST/OWNER/NAME.git
+{{- end }}
+{{- end }}
 {{- if not (regexMatch "^([0-9]{1,2}h)?([0-9]{1,4}m)?([0-9]{1,4}s)?$" .poll) | or (not .poll) }}
 - repository.poll: {{ quote .poll }} is no time: use whole hours, minutes and seconds, such as 30s or 1m30s
 {{- else if $.Values.prometheusRule.enabled }}

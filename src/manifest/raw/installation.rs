@@ -85,12 +85,21 @@ fn default_poll() -> Span {
 }
 
 /// The Git host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Forge {
     /// What it can do.
     #[serde(default)]
     pub kind: ForgeKind,
+    /// Where its API is, such as `https://HOST/api/v1` (Gitea) or `https://HOST/api/v3` (GitHub Enterprise). Left out: where
+    /// the host of the repository has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "http-url"))]
+    pub url: Option<String>,
+    /// The file with the API token: one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "file-path"))]
+    pub token_file: Option<String>,
 }
 
 /// What a Git host can do.
@@ -100,6 +109,10 @@ pub enum ForgeKind {
     /// Branches and nothing more: merging a proposed branch approves, deleting it unmerged denies.
     #[default]
     Branch,
+    /// Pull requests, by the API of Gitea or Forgejo.
+    Gitea,
+    /// Pull requests, by the API of GitHub or GitHub Enterprise.
+    Github,
 }
 
 /// How a cluster is reached: by exactly one of `inCluster` and `kubeconfigFile`.

@@ -8,7 +8,7 @@ use crate::record::store::{print_plan, print_state};
 const MAIN_A: &str = "teams/shop/a/app.yaml";
 
 fn proposer<'a>(instance: &'a InstanceName, metrics: &'a Metrics) -> Proposer<'a> {
-    Proposer { instance, main: "main", metrics, now: fixture::time("12:00:00") }
+    Proposer { instance, main: "main", metrics, host: None, now: fixture::time("12:00:00") }
 }
 
 /// Proposes what the record of `shop/a` allows.
@@ -32,11 +32,9 @@ async fn put(world: &World, state: &RolloutState) {
     world.commit(STATE, &files).await;
 }
 
-#[tokio::test]
-async fn x_3_a_request_adds_exactly_one_file_is_made_once_and_withdrawn_from_the_head_that_was_seen() {
-    let world = World::new().await;
-    let mut source = world.source("c");
-    let view = moved(&mut source, None).await;
+/// Brings run 7 of `shop/a` before `half`, and the request that it then makes.
+async fn waiting(world: &World, source: &mut Source) -> Proposal {
+    let view = moved(source, None).await;
     let (mut state, _) = steady(&view, "a", 5);
     state.run = fixture::open().run.map(|run| crate::record::state::Run {
         from: state.promoted.as_ref().unwrap().set.clone(),
@@ -44,10 +42,31 @@ async fn x_3_a_request_adds_exactly_one_file_is_made_once_and_withdrawn_from_the
         approved: Vec::new(),
         ..run
     });
-    put(&world, &state).await;
-    moved(&mut source, None).await;
-    let through = "half".parse().unwrap();
-    let proposal = Proposal { rollout: id("a"), run: fixture::run(7), ask: Ask::Advance { through } };
+    put(world, &state).await;
+    moved(source, None).await;
+    Proposal { rollout: id("a"), run: fixture::run(7), ask: Ask::Advance { through: "half".parse().unwrap() } }
+}
+
+#[tokio::test]
+async fn a_pull_request_has_a_decisions_branch_to_lead_to() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let proposal = waiting(&world, &mut source).await;
+    let (instance, metrics) = ("prod".parse().unwrap(), Metrics::new());
+    let proposer = Proposer { host: Some(HostKind::Gitea), ..proposer(&instance, &metrics) };
+    let proof = Recorded::verified(&source.view().unwrap()).unwrap();
+    assert_eq!(proposer.propose(&mut source, &proof, &proposal).await, Came::Done);
+    assert_eq!(world.files(DECISIONS).await.keys().collect::<Vec<_>>(), ["README.md"]);
+    let branch = "tidegate/prod/propose/shop/a/7-07070707-half";
+    assert_eq!(world.files(branch).await.len(), 2);
+    assert_eq!(world.subjects(branch).await[1..], world.subjects(DECISIONS).await);
+}
+
+#[tokio::test]
+async fn x_3_a_request_adds_exactly_one_file_is_made_once_and_withdrawn_from_the_head_that_was_seen() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let proposal = waiting(&world, &mut source).await;
     let branch = "tidegate/prod/propose/shop/a/7-07070707-half";
 
     // Without a decisions branch the request is its first commit.

@@ -62,6 +62,11 @@ impl Wanted {
         self.tree.as_ref().ok()?.rollouts.get(id)?.as_ref().ok()
     }
 
+    /// Files that may declare a rollout whose name cannot be read.
+    pub fn nameless(&self) -> impl Iterator<Item = &RepoPath> {
+        self.tree.iter().flat_map(|tree| tree.broken.keys())
+    }
+
     /// The policy in force.
     #[must_use]
     pub fn policies(&self) -> Option<Arc<Policies>> {

@@ -39,7 +39,12 @@ fn all() -> Value {
     with(
         &few(),
         &json!({
-            "repository": {"credentials": {"secretName": "tidegate-git"}, "ca": {"configMapName": "authority"}},
+            "repository": {
+                "url": "https://git.example.test/acme/shop.git",
+                "credentials": {"secretName": "tidegate-git"},
+                "ca": {"configMapName": "authority"},
+                "forge": {"kind": "gitea", "token": {"secretName": "bot"}},
+            },
             "providers": {
                 "main": {"prometheus": {
                     "url": "https://metrics.example.test:9090/prom",

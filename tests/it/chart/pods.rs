@@ -132,7 +132,7 @@ fn the_installation_is_what_the_values_say() {
     assert_eq!(found.instance.as_str(), "prod");
     assert_eq!(found.repository.url.as_str(), "https://git.example.test/shop.git");
     assert_eq!((found.repository.branch.as_str(), found.repository.poll.as_secs()), ("main", 30));
-    assert_eq!(found.repository.credentials_file, None);
+    assert_eq!((found.repository.credentials_file, found.repository.forge), (None, None));
     let clusters: Vec<_> = found.clusters.iter().map(|(name, cluster)| (name.as_str(), cluster.clone())).collect();
     assert_eq!(clusters, [("home", Cluster::InCluster)]);
     let names: Vec<_> = found.caps.namespaces().iter().map(|namespace| namespace.as_str()).collect();
@@ -172,6 +172,12 @@ fn the_files_that_are_named_are_those_that_are_mounted() {
     assert_eq!(source(pod, credentials.to_str().unwrap()), secret);
     assert_eq!(source(test, credentials.to_str().unwrap()), secret);
     assert_eq!(source(uninstall, credentials.to_str().unwrap()), secret);
+    let forge = found.repository.forge.unwrap();
+    assert_eq!(source(pod, forge.token_file.to_str().unwrap()), ("bot".to_owned(), "token".to_owned()));
+    assert_eq!(forge.api, "https://git.example.test/api/v1");
+    for other in [test, uninstall] {
+        assert!(!other.to_string().contains("/etc/tidegate/forge"), "a token is where it is not needed");
+    }
     let [Provider::Prometheus(metrics), Provider::Webhook(tester)] = &found.providers.values().collect::<Vec<_>>()[..]
     else {
         panic!("{:?}", found.providers)

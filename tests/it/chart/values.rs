@@ -205,16 +205,30 @@ fn all_that_can_be_asked_for_makes_this_besides() {
 /// A value, what is laid over all values to change it, and what shows it then: a line's text, after a `!` one that is gone.
 type Switch = (&'static str, Value, &'static str);
 
-#[rustfmt::skip]
 fn switches() -> Vec<Switch> {
+    [general(), of_the_host()].concat()
+}
+
+#[rustfmt::skip]
+fn of_the_host() -> Vec<Switch> {
+    vec![
+        ("repository.forge.kind", json!({"repository": {"forge": {"kind": "github"}}}), "kind: github"),
+        ("repository.forge.url", json!({"repository": {"forge": {"url": "https://api.example.test"}}}), "url: https://api.example.test"),
+        ("repository.forge.token.secretName", json!({"repository": {"forge": {"token": {"secretName": "other"}}}}), "tokenFile: /etc/tidegate/forge/other/token"),
+        ("repository.forge.token.key", json!({"repository": {"forge": {"token": {"key": "api"}}}}), "tokenFile: /etc/tidegate/forge/bot/api"),
+    ]
+}
+
+#[rustfmt::skip]
+fn general() -> Vec<Switch> {
     let labels = json!({"team": "delivery"});
     vec![
         ("instance", json!({"instance": "test"}), "name: tide--test"),
-        ("repository.url", json!({"repository": {"url": "https://git.example.test/x"}}), "url: https://git.example.test/x"),
+        ("repository.url", json!({"repository": {"url": "https://git.example.test/acme/x"}}), "url: https://git.example.test/acme/x"),
         ("repository.branch", json!({"repository": {"branch": "trunk"}}), "branch: trunk"),
         ("repository.poll", json!({"repository": {"poll": "7s"}}), "poll: 7s"),
         ("repository.credentials.secretName", json!({"repository": {"credentials": {"secretName": ""}}}), "!- name: git"),
-        ("repository.credentials.key", json!({"repository": {"credentials": {"key": "token"}}}), "items: [{key: token, path: token}]"),
+        ("repository.credentials.key", json!({"repository": {"credentials": {"key": "own"}}}), "items: [{key: own, path: own}]"),
         ("repository.ca.configMapName", json!({"repository": {"ca": {"configMapName": ""}}}), "!- name: ca"),
         ("repository.ca.key", json!({"repository": {"ca": {"key": "root.pem"}}}), "items: [{key: root.pem, path: root.pem}]"),
         ("cluster.name", json!({"cluster": {"name": "far"}}), "far:"),

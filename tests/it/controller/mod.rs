@@ -8,6 +8,7 @@ mod copies;
 mod credentials;
 mod failures;
 mod hands;
+mod hosted;
 mod journeys;
 mod judged;
 mod measured;

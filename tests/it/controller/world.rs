@@ -4,6 +4,7 @@ use super::app::App;
 use super::running::Running;
 use crate::support::audit::{self, Request};
 use crate::support::cluster::{Bed, PATIENCE, Space, eventually};
+use crate::support::git_host::{GitHost, Hosted};
 use crate::support::git_server::GitServer;
 use crate::support::logs::StateBranch;
 use crate::support::origin::Origin;
@@ -49,6 +50,8 @@ pub(super) struct World {
     pub(super) space: Space,
     pub(super) git: GitServer,
     pub(super) origin: Origin,
+    /// Where the controller finds that, as its own file says it, if it is not on the Git server.
+    repository: Option<String>,
     /// The namespaces that the controller serves; that of the test is the first.
     pub(super) namespaces: Vec<String>,
     /// How often it looks at the repository.
@@ -83,6 +86,7 @@ impl World {
             space,
             git,
             origin,
+            repository: None,
             namespaces,
             poll,
             providers: String::new(),
@@ -91,13 +95,30 @@ impl World {
             dir,
             running: None,
         };
+        world.begin();
+        world
+    }
+
+    /// Moves to a repository on a Git host, which takes the place of the one on the Git server.
+    pub(super) async fn hosted(name: &str, host: &GitHost) -> Self {
+        let mut world = Self::empty(Held::Shared(Bed::shared().await), name).await;
+        let Hosted { origin, url } = host.repository(&world.space.name).await;
+        let token = host.token_file("bot");
+        let token = token.display();
+        let forge = format!("forge: {{kind: gitea, tokenFile: {token}}}");
+        world.repository = Some(format!("{{url: \"{url}\", poll: 1s, credentialsFile: {token}, {forge}}}"));
+        world.origin = origin;
+        world.begin();
+        world
+    }
+
+    fn begin(&self) {
         let policy = format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    \
              it: {{path: it, namespaces: [{}], clusters: [home]}}\n",
-            world.space.name
+            self.space.name
         );
-        world.commit(&[("tidegate.yaml", &policy)]);
-        world
+        self.commit(&[("tidegate.yaml", &policy)]);
     }
 
     /// Adds a rollout of that app to main, with everything of its spec below `target.name`.
@@ -238,10 +259,11 @@ impl World {
 
     /// The controller's own file.
     pub(super) fn installation_text(&self) -> String {
+        let repository = self.repository.clone();
+        let repository = repository.unwrap_or_else(|| format!("{{url: \"{}\", poll: 1s}}", self.git.url("it")));
         format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  \
-             repository: {{url: \"{}\", poll: 1s}}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n{}  caps: {{namespaces: [{}]}}\n",
-            self.git.url("it"),
+             repository: {repository}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n{}  caps: {{namespaces: [{}]}}\n",
             self.space.kubeconfig.display(),
             self.providers,
             self.namespaces.join(", "),

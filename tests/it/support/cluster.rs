@@ -264,6 +264,15 @@ pub(crate) async fn proxy(bed: &Bed) {
     run(script("proxy", &bed.run), String::new()).await.unwrap_or_else(|why| panic!("proxy: {why}"));
 }
 
+/// Builds a Git host if there is none yet, and starts it beside a bed: its folder and its address.
+pub(crate) async fn git_host(bed: &Bed) -> (PathBuf, String) {
+    let build = || Command::new(testbed().join("build")).arg("gitea").stdout(Stdio::null()).status().unwrap();
+    let built = tokio::task::spawn_blocking(build).await.unwrap();
+    assert!(built.success(), "tests/testbed/build gitea: {built}; what it needs is said above");
+    let said = run(script("githost", &bed.run), String::new()).await.unwrap_or_else(|why| panic!("githost: {why}"));
+    (bed.run.join("gitea.d"), said.trim().to_owned())
+}
+
 fn script(name: &str, run: &Path) -> Command {
     let mut command = Command::new(testbed().join(name));
     command.env("TIDEGATE_TESTBED_RUN", run);

@@ -8,6 +8,7 @@
 pub(crate) mod audit;
 pub(crate) mod cluster;
 pub(crate) mod gateway;
+pub(crate) mod git_host;
 pub(crate) mod git_server;
 pub(crate) mod helm;
 pub(crate) mod http_backend;

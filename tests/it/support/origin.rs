@@ -37,8 +37,13 @@ impl Origin {
         origin.git(&["init", "--quiet", "--bare", "--initial-branch=main", "--template=", "."]);
         origin.git(&["config", "http.receivepack", "true"]);
         origin.git(&["config", "receive.autogc", "false"]);
-        origin.hook("reference-transaction", Some(STAMP));
-        origin
+        origin.stamped()
+    }
+
+    /// From now on its pushes are stamped.
+    pub(crate) fn stamped(self) -> Self {
+        self.hook("reference-transaction", Some(STAMP));
+        self
     }
 
     /// A bare repository that is there already.

@@ -1,0 +1,105 @@
+//! How much may be asked of a Git host: a share of what it allows, and nothing while it asks for a pause.
+
+use crate::record::state::Time;
+use chrono::{DateTime, TimeDelta};
+use http::header::{HeaderMap, RETRY_AFTER};
+
+/// The longest pause that is believed.
+const LONGEST: TimeDelta = TimeDelta::hours(1);
+/// A pause that nobody gave a length.
+const PAUSE: TimeDelta = TimeDelta::seconds(60);
+
+/// Until when nothing is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Budget(Option<Time>);
+
+impl Budget {
+    /// How long nothing may be asked yet.
+    #[must_use]
+    pub fn rests(self, now: Time) -> Option<TimeDelta> {
+        self.0.map(|until| until - now).filter(|pause| *pause > TimeDelta::zero())
+    }
+
+    /// Takes note of an answer: its status, its headers, and what it says of itself. Whether it was refused for a limit.
+    ///
+    /// A fifth of what the host allows is left to others who use the same account.
+    pub fn heard(&mut self, status: u16, headers: &HeaderMap, message: &str, now: Time) -> bool {
+        let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
+        let asked =
+            headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(|text| match text.trim().parse() {
+                Ok(seconds) => TimeDelta::try_seconds(seconds).unwrap_or(LONGEST),
+                Err(_) => DateTime::parse_from_rfc2822(text).map_or(PAUSE, |at| at.to_utc() - now),
+            });
+        let reset = number("x-ratelimit-reset").and_then(|at| Time::from_timestamp(at, 0)).map(|at| at - now);
+        let (left, all) = (number("x-ratelimit-remaining"), number("x-ratelimit-limit"));
+        let low = left.zip(all).is_some_and(|(left, all)| left < all / 5);
+        let refused = status == 429
+            || (status == 403
+                && (asked.is_some() || left == Some(0) || message.to_ascii_lowercase().contains("rate limit")));
+        let pause = match (asked, low) {
+            (Some(asked), _) => Some(asked),
+            (None, true) => Some(reset.unwrap_or(PAUSE)),
+            (None, false) => refused.then_some(PAUSE),
+        };
+        if let Some(pause) = pause {
+            let until = now + pause.clamp(TimeDelta::seconds(1), LONGEST);
+            self.0 = Some(self.0.map_or(until, |known| known.max(until)));
+        }
+        refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::fixture::time;
+
+    /// What is said of an answer, and for how many seconds nothing is asked after it.
+    fn heard(status: u16, headers: &[(&'static str, &str)], message: &str) -> (bool, Option<i64>) {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        let (mut budget, now) = (Budget::default(), time("12:00:00"));
+        let refused = budget.heard(status, &map, message, now);
+        (refused, budget.rests(now).map(|pause| pause.num_seconds()))
+    }
+
+    #[test]
+    fn x_13_a_fifth_of_the_budget_is_left_to_others() {
+        let soon = (time("12:00:00").timestamp() + 600).to_string();
+        let with = |left: &str| {
+            heard(
+                200,
+                &[("x-ratelimit-limit", "5000"), ("x-ratelimit-remaining", left), ("x-ratelimit-reset", &soon)],
+                "",
+            )
+        };
+        assert_eq!(with("1000"), (false, None));
+        assert_eq!(with("999"), (false, Some(600)));
+        assert_eq!(heard(200, &[("x-ratelimit-limit", "x"), ("x-ratelimit-remaining", "-1")], ""), (false, None));
+        assert_eq!(heard(200, &[("x-ratelimit-limit", "60"), ("x-ratelimit-remaining", "0")], ""), (false, Some(60)));
+    }
+
+    #[test]
+    fn x_13_a_host_that_asks_for_a_pause_gets_one() {
+        assert_eq!(heard(429, &[("retry-after", "7")], ""), (true, Some(7)));
+        assert_eq!(heard(403, &[("retry-after", "7")], ""), (true, Some(7)));
+        assert_eq!(heard(503, &[("retry-after", "999999999999")], ""), (false, Some(3_600)));
+        assert_eq!(heard(429, &[("retry-after", "soon")], ""), (true, Some(60)));
+        assert_eq!(heard(403, &[], "You have exceeded a secondary rate limit"), (true, Some(60)));
+        assert_eq!(heard(403, &[], "Resource not accessible"), (false, None));
+        let at = (time("12:00:00") + TimeDelta::seconds(90)).to_rfc2822();
+        assert_eq!(heard(429, &[("retry-after", &at)], ""), (true, Some(90)));
+    }
+
+    #[test]
+    fn a_longer_pause_is_not_cut_by_a_shorter_one() {
+        let (mut budget, now) = (Budget::default(), time("12:00:00"));
+        let after = |seconds: &str| HeaderMap::from_iter([(RETRY_AFTER, seconds.parse().unwrap())]);
+        budget.heard(429, &after("100"), "", now);
+        budget.heard(429, &after("10"), "", now);
+        assert_eq!(budget.rests(now), Some(TimeDelta::seconds(100)));
+        assert_eq!(budget.rests(now + TimeDelta::seconds(100)), None);
+    }
+}

@@ -1,0 +1,610 @@
+//! The API of a Git host, as far as pull requests go: Gitea (and Forgejo) and GitHub, which differ in little.
+//!
+//! Every call ends within [`PATIENCE`], goes to the one address that the installation names, follows no redirect, and is
+//! counted. The token is read from its file at each call, and is in no error.
+
+use super::budget::Budget;
+use super::pull::{Found, Ids, Standing, Text};
+use crate::manifest::ids::CommitId;
+use crate::manifest::installation::{HostKind, PullHost};
+use crate::record::state::Time;
+use crate::record::text::{causes, plain};
+use http::header::{ACCEPT, ETAG, HeaderMap, IF_NONE_MATCH, LINK};
+use reqwest::redirect::Policy;
+use reqwest::{Client, Method, Response};
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a call may take.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// The longest answer that is read.
+const LONGEST: usize = 16 << 20;
+/// The most pages of a list that are read: a longer one is not believed to end.
+const PAGES: usize = 100;
+/// The most pages of closed pull requests that are looked through for one. What is further back counts as never made.
+const CLOSED_PAGES: usize = 10;
+
+/// What is asked of a Git host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Errand {
+    /// Who we are, and which repository it is.
+    Identify,
+    /// Which pull requests there are.
+    List,
+    /// A pull request made.
+    Create,
+    /// A pull request's text or standing changed.
+    Update,
+    /// A word to people.
+    Comment,
+    /// How a commit stands.
+    Status,
+}
+
+impl Errand {
+    /// All.
+    pub const ALL: [Self; 6] = [Self::Identify, Self::List, Self::Create, Self::Update, Self::Comment, Self::Status];
+
+    /// In a word.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Identify => "identify",
+            Self::List => "list",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Comment => "comment",
+            Self::Status => "status",
+        }
+    }
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// As wanted.
+    Done,
+    /// Nothing new since the last time.
+    Unchanged,
+    /// The host does not allow it, or knows better.
+    Refused,
+    /// Too much was asked.
+    Limited,
+    /// No answer.
+    Away,
+    /// An answer that is no use.
+    Failed,
+}
+
+impl Fate {
+    /// All.
+    pub const ALL: [Self; 6] = [Self::Done, Self::Unchanged, Self::Refused, Self::Limited, Self::Away, Self::Failed];
+
+    /// In a word.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Unchanged => "unchanged",
+            Self::Refused => "refused",
+            Self::Limited => "limited",
+            Self::Away => "away",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Why a call failed. None of the texts holds a token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// The token cannot be read; nothing was asked.
+    #[error("the token file {0}")]
+    Token(String),
+    /// No answer, or one that says that the host has trouble. Try again later.
+    #[error("{doing}: the Git host is away: {why}")]
+    Away {
+        /// What was asked.
+        doing: String,
+        /// What happened.
+        why: String,
+    },
+    /// Too much was asked, or would be.
+    #[error("the Git host's limit: nothing is asked for {0} s")]
+    Limited(i64),
+    /// The host does not allow it.
+    #[error("{doing}: the Git host refuses ({status}): {why}")]
+    Refused {
+        /// What was asked.
+        doing: String,
+        /// The HTTP status.
+        status: u16,
+        /// In the host's words, escaped, and what can be done.
+        why: String,
+    },
+    /// An answer that is no use.
+    #[error("{doing}: unexpected answer: {why}")]
+    Unusable {
+        /// What was asked.
+        doing: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl HostError {
+    fn fate(&self) -> Fate {
+        match self {
+            Self::Token(_) | Self::Unusable { .. } => Fate::Failed,
+            Self::Away { .. } => Fate::Away,
+            Self::Limited(_) => Fate::Limited,
+            Self::Refused { .. } => Fate::Refused,
+        }
+    }
+}
+
+/// How a commit stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// In a word that hosts know.
+    pub mark: Mark,
+    /// In a line of at most [`Self::LONGEST`] characters.
+    pub text: String,
+}
+
+impl Status {
+    /// The most that GitHub takes.
+    pub const LONGEST: usize = 140;
+}
+
+/// The words that hosts know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mark {
+    /// Something is under way, or waits.
+    Pending,
+    /// All is as wanted.
+    Success,
+    /// Something will never be as it is wanted.
+    Failure,
+}
+
+/// Counts calls.
+pub type Count = Box<dyn Fn(Errand, Fate) + Send + Sync>;
+/// Tells the time.
+pub type Now = Box<dyn Fn() -> Time + Send + Sync>;
+
+/// A repository on a Git host.
+pub struct Host {
+    client: Client,
+    site: PullHost,
+    budget: Budget,
+    /// What each page of a list said last.
+    pages: BTreeMap<String, Page>,
+    me: Option<Me>,
+    count: Count,
+    now: Now,
+}
+
+/// Our user, and the repository.
+#[derive(Debug, Clone)]
+struct Me {
+    ids: Ids,
+    login: String,
+}
+
+#[derive(Clone)]
+struct Page {
+    etag: Option<String>,
+    pulls: Vec<Found>,
+    is_last: bool,
+}
+
+// Where the hosts differ, besides the address (`manifest::installation`) and one header.
+impl HostKind {
+    /// The query for a page of a list: how long pages may be differs, and what that is called.
+    fn page(self, page: usize) -> String {
+        match self {
+            Self::Gitea => format!("limit=50&page={page}"),
+            Self::Github => format!("per_page=100&page={page}"),
+        }
+    }
+
+    /// The query for the pull requests that are to be decided, on Gitea those of a user alone.
+    fn open(self, login: &str) -> String {
+        match self {
+            Self::Gitea => format!("state=open&poster={login}"),
+            Self::Github => "state=open".to_owned(),
+        }
+    }
+
+    /// The query for closed pull requests, among them those of a branch, the latest first. Gitea can look for a branch
+    /// too, but then gives any one of several.
+    fn closed(self, owner: &str, login: &str, branch: &str) -> String {
+        match self {
+            Self::Gitea => format!("state=closed&sort=recentupdate&poster={login}"),
+            Self::Github => format!("state=closed&sort=created&direction=desc&head={owner}:{branch}"),
+        }
+    }
+}
+
+impl Host {
+    /// Asks nothing yet.
+    ///
+    /// # Errors
+    /// When there is no HTTP client: this machine's certificates cannot be read.
+    pub fn new(site: PullHost, count: Count, now: Now) -> Result<Self, reqwest::Error> {
+        let client = Client::builder()
+            .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
+            // The token goes nowhere else.
+            .redirect(Policy::none())
+            .timeout(PATIENCE)
+            .build()?;
+        Ok(Self { client, site, budget: Budget::default(), pages: BTreeMap::new(), me: None, count, now })
+    }
+
+    /// Who we are there: asked once.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn ids(&mut self) -> Result<Ids, HostError> {
+        self.me().await.map(|me| me.ids)
+    }
+
+    async fn me(&mut self) -> Result<Me, HostError> {
+        #[derive(Deserialize)]
+        struct User {
+            id: u64,
+            login: String,
+        }
+        if let Some(me) = &self.me {
+            return Ok(me.clone());
+        }
+        let User { id: user, login } = self.get(Errand::Identify, "user".to_owned()).await?;
+        let Id { id: repository } = self.get(Errand::Identify, self.in_repository("")).await?;
+        let me = Me { ids: Ids { user, repository }, login };
+        self.me = Some(me.clone());
+        Ok(me)
+    }
+
+    /// All open pull requests of ours, and perhaps others.
+    ///
+    /// # Errors
+    /// As [`HostError`] says. A list of which a part is missing is an error.
+    pub async fn open(&mut self) -> Result<Vec<Found>, HostError> {
+        let query = self.site.kind.open(&self.me().await?.login);
+        let mut all = Vec::new();
+        for page in 1..=PAGES {
+            let Page { pulls, is_last, .. } = self.page(&query, page).await?;
+            all.extend(pulls);
+            if is_last {
+                return Ok(all);
+            }
+        }
+        let why = format!("more than {PAGES} pages");
+        Err(HostError::Unusable { doing: "list open pull requests".to_owned(), why })
+    }
+
+    /// The closed pull requests of a branch that `wanted` says are the ones sought, or none if the latest have no such.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn closed(&mut self, branch: &str, wanted: impl Fn(&Found) -> bool) -> Result<Vec<Found>, HostError> {
+        let me = self.me().await?;
+        let query = self.site.kind.closed(&self.site.owner, &me.login, branch);
+        for page in 1..=CLOSED_PAGES {
+            let Page { pulls, is_last, .. } = self.page(&query, page).await?;
+            let found: Vec<Found> = pulls.into_iter().filter(&wanted).collect();
+            if !found.is_empty() || is_last {
+                return Ok(found);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// One pull request.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn pull(&mut self, number: u64) -> Result<Found, HostError> {
+        let path = self.in_repository(&format!("pulls/{number}"));
+        self.get::<RawPull>(Errand::List, path).await.map(RawPull::read)
+    }
+
+    /// Opens a pull request.
+    ///
+    /// # Errors
+    /// As [`HostError`] says; `Refused` also when there is one already.
+    pub async fn create(&mut self, branch: &str, base: &str, text: &Text) -> Result<u64, HostError> {
+        let body = json!({"title": text.title, "body": text.body, "head": branch, "base": base});
+        let answer = self.ask(Errand::Create, Method::POST, &self.in_repository("pulls"), Some(&body), None).await?;
+        let pull: RawPull = self.read(Errand::Create, &answer)?;
+        Ok(pull.number)
+    }
+
+    /// Changes what a pull request says.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn update(&mut self, number: u64, text: &Text) -> Result<(), HostError> {
+        self.patch(number, &json!({"title": text.title, "body": text.body})).await
+    }
+
+    /// Tells people why, then closes a pull request whose text says so from then on.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn close(&mut self, number: u64, why: &str, text: &Text) -> Result<(), HostError> {
+        let path = self.in_repository(&format!("issues/{number}/comments"));
+        self.ask(Errand::Comment, Method::POST, &path, Some(&json!({"body": why})), None).await?;
+        self.patch(number, &json!({"title": text.title, "body": text.body, "state": "closed"})).await
+    }
+
+    /// Says how a commit stands, under a name.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn tell(
+        &mut self,
+        commit: &CommitId,
+        name: &str,
+        Status { mark, text }: &Status,
+    ) -> Result<(), HostError> {
+        let path = self.in_repository(&format!("statuses/{commit}"));
+        let body = json!({"state": mark, "description": text, "context": name});
+        self.ask(Errand::Status, Method::POST, &path, Some(&body), None).await?;
+        Ok(())
+    }
+
+    async fn patch(&mut self, number: u64, body: &Value) -> Result<(), HostError> {
+        let path = self.in_repository(&format!("pulls/{number}"));
+        self.ask(Errand::Update, Method::PATCH, &path, Some(body), None).await?;
+        Ok(())
+    }
+
+    fn in_repository(&self, path: &str) -> String {
+        let PullHost { owner, name, .. } = &self.site;
+        format!("repos/{owner}/{name}/{path}").trim_end_matches('/').to_owned()
+    }
+
+    async fn page(&mut self, query: &str, page: usize) -> Result<Page, HostError> {
+        let path = self.in_repository(&format!("pulls?{query}&{}", self.site.kind.page(page)));
+        let etag = self.pages.get(&path).and_then(|known| known.etag.clone());
+        let answer = self.ask(Errand::List, Method::GET, &path, None, etag).await?;
+        if answer.status == 304 {
+            let known = self.pages.get(&path).cloned();
+            return known.ok_or_else(|| answer.unusable("not modified, though nothing is known of it"));
+        }
+        let pulls: Vec<RawPull> = self.read(Errand::List, &answer)?;
+        let header = |name| answer.headers.get(name).and_then(|value| value.to_str().ok());
+        let new = Page {
+            etag: header(ETAG).map(str::to_owned),
+            pulls: pulls.into_iter().map(RawPull::read).collect(),
+            is_last: !header(LINK).is_some_and(|link| link.contains("rel=\"next\"")),
+        };
+        // Closed ones are looked for once; what is kept of them would only grow.
+        if query.starts_with("state=open") {
+            if page == 1 && new.is_last {
+                self.pages.clear();
+            }
+            self.pages.insert(path, new.clone());
+        }
+        Ok(new)
+    }
+
+    async fn get<T: DeserializeOwned>(&mut self, errand: Errand, path: String) -> Result<T, HostError> {
+        let answer = self.ask(errand, Method::GET, &path, None, None).await?;
+        self.read(errand, &answer)
+    }
+
+    fn read<T: DeserializeOwned>(&self, errand: Errand, answer: &Answer) -> Result<T, HostError> {
+        serde_json::from_slice(&answer.body).map_err(|error| {
+            (self.count)(errand, Fate::Failed);
+            answer.unusable(&error.to_string())
+        })
+    }
+
+    /// One call, counted.
+    async fn ask(
+        &mut self,
+        errand: Errand,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        etag: Option<String>,
+    ) -> Result<Answer, HostError> {
+        if let Some(pause) = self.budget.rests((self.now)()) {
+            return Err(HostError::Limited(pause.num_seconds().max(1)));
+        }
+        let asked = self.exchange(method, path, body, etag).await;
+        (self.count)(
+            errand,
+            match &asked {
+                Ok(answer) if answer.status == 304 => Fate::Unchanged,
+                Ok(_) => Fate::Done,
+                Err(error) => error.fate(),
+            },
+        );
+        asked
+    }
+
+    async fn exchange(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        etag: Option<String>,
+    ) -> Result<Answer, HostError> {
+        let token = Token::read(&self.site.token_file).await?;
+        let doing = format!("{method} {}", path.split('?').next().unwrap_or(path));
+        let away = |error: &reqwest::Error| HostError::Away { doing: doing.clone(), why: causes(error) };
+        let mut request = self.client.request(method, format!("{}/{path}", self.site.api));
+        request = request.bearer_auth(token.0.expose_secret()).header(ACCEPT, "application/json");
+        if self.site.kind == HostKind::Github {
+            request = request.header("x-github-api-version", "2022-11-28");
+        }
+        if let Some(etag) = etag {
+            request = request.header(IF_NONE_MATCH, etag);
+        }
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let response = request.send().await.map_err(|error| away(&error))?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let body = whole(response).await.map_err(|error| away(&error))?;
+        let answer = Answer { doing, status: status.as_u16(), headers, body };
+        let message = if status.is_success() { String::new() } else { answer.message() };
+        if self.budget.heard(answer.status, &answer.headers, &message, (self.now)()) {
+            let pause = self.budget.rests((self.now)()).map_or(1, |pause| pause.num_seconds());
+            return Err(HostError::Limited(pause));
+        }
+        answer.judged(&message, &self.site)
+    }
+}
+
+/// The secret that lets us in: printed nowhere.
+struct Token(SecretString);
+
+impl Token {
+    async fn read(file: &Path) -> Result<Self, HostError> {
+        let wrong = |why: &str| HostError::Token(format!("{}: {why}", file.display()));
+        let text = tokio::fs::read_to_string(file).await.map_err(|error| wrong(&error.to_string()))?;
+        match text.trim() {
+            "" => Err(wrong("it is empty")),
+            line if line.contains(|c: char| c.is_whitespace() || c.is_control()) => {
+                Err(wrong("it has more than one word: expected the token alone"))
+            }
+            line => Ok(Self(line.into())),
+        }
+    }
+}
+
+struct Answer {
+    doing: String,
+    status: u16,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn unusable(&self, why: &str) -> HostError {
+        HostError::Unusable { doing: self.doing.clone(), why: plain(why) }
+    }
+
+    /// What an error says of itself, escaped.
+    fn message(&self) -> String {
+        #[derive(Deserialize)]
+        struct Said {
+            message: String,
+            #[serde(default)]
+            errors: Value,
+        }
+        match serde_json::from_slice(&self.body) {
+            Ok(Said { message, errors: Value::Null }) => plain(&message),
+            Ok(Said { message, errors }) => plain(&format!("{message} {errors}")),
+            Err(_) => String::new(),
+        }
+    }
+
+    fn judged(self, message: &str, site: &PullHost) -> Result<Self, HostError> {
+        let doing = self.doing.clone();
+        let refused = |why: String| Err(HostError::Refused { doing: doing.clone(), status: self.status, why });
+        let token = site.token_file.display();
+        match self.status {
+            200..=299 | 304 => Ok(self),
+            300..=399 => {
+                Err(self.unusable("a redirect, which is not followed: was the repository moved, is the URL right?"))
+            }
+            401 => refused(format!("{message}; is the token in {token} valid?")),
+            403 => refused(format!("{message}; may the token in {token} read and write pull requests?")),
+            404 => refused(format!(
+                "{message}; does {}/{} exist, and may the token in {token} see it?",
+                site.owner, site.name
+            )),
+            500.. => Err(HostError::Away { doing, why: format!("status {}", self.status) }),
+            _ => refused(message.to_owned()),
+        }
+    }
+}
+
+async fn whole(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        // What is cut here is no JSON, and of no use to anybody.
+        if body.len() + chunk.len() > LONGEST {
+            break;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+#[derive(Deserialize)]
+struct Id {
+    id: u64,
+}
+
+/// A pull request in the words that both hosts share.
+#[derive(Deserialize)]
+struct RawPull {
+    number: u64,
+    state: State,
+    merged_at: Option<String>,
+    title: String,
+    body: Option<String>,
+    user: Option<Id>,
+    head: End,
+    base: End,
+}
+
+/// A word that is neither is no answer: it must not be taken for a no.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Open,
+    Closed,
+}
+
+#[derive(Deserialize)]
+struct End {
+    /// `OWNER:BRANCH`, or the branch alone. Gitea says something else in `ref` once the branch is gone.
+    label: Option<String>,
+    #[serde(rename = "ref")]
+    reference: String,
+    repo: Option<Id>,
+}
+
+impl End {
+    fn branch(&self) -> &str {
+        let label = self.label.as_deref().and_then(|label| label.rsplit(':').next());
+        label.unwrap_or(&self.reference)
+    }
+}
+
+impl RawPull {
+    fn read(self) -> Found {
+        let standing = match (&self.merged_at, &self.state) {
+            (Some(_), _) => Standing::Merged,
+            (None, State::Open) => Standing::Open,
+            (None, State::Closed) => Standing::Closed,
+        };
+        Found {
+            number: self.number,
+            standing,
+            branch: self.head.branch().to_owned(),
+            base: self.base.branch().to_owned(),
+            repository: self.head.repo.map(|repo| repo.id),
+            author: self.user.map(|user| user.id),
+            text: Text { title: self.title, body: self.body.unwrap_or_default() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+//! A Git host in this process, as GitHub describes its API: it keeps pull requests, pages, ETags and a budget.
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, Method, Uri};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::net::TcpListener;
+
+/// How long its pages are, whatever is asked for.
+const PAGE: usize = 2;
+pub(super) const USER: u64 = 42;
+pub(super) const REPOSITORY: u64 = 7;
+
+/// What it says instead of what it knows.
+#[derive(Clone)]
+pub(super) struct Fault {
+    /// A part of "METHOD path?query".
+    pub(super) at: &'static str,
+    pub(super) status: u16,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: String,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) pulls: Vec<Value>,
+    pub(super) comments: Vec<(String, String)>,
+    /// Each request, with the header `Authorization`.
+    pub(super) asked: Vec<(String, String)>,
+    pub(super) fault: Option<Fault>,
+    /// What is left of 100 requests; a 304 costs nothing.
+    pub(super) spent: u32,
+}
+
+#[derive(Clone)]
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+impl Server {
+    pub(super) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = Self { address: listener.local_addr().unwrap(), state: Arc::default() };
+        let app = {
+            let server = server.clone();
+            Router::new().fallback(move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| {
+                std::future::ready(server.answer(&method, &uri, &headers, &body))
+            })
+        };
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        server
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// Opens a pull request; its number.
+    pub(super) fn open(&self, author: u64, branch: &str, base: &str, body: &str) -> u64 {
+        let mut state = self.state();
+        let number = state.pulls.len() as u64 + 1;
+        state.pulls.push(json!({
+            "number": number, "state": "open", "merged_at": null, "title": "a title", "body": body,
+            "user": {"id": author, "login": "somebody"},
+            "head": {"label": format!("acme:{branch}"), "ref": branch, "repo": {"id": REPOSITORY}},
+            "base": {"label": format!("acme:{base}"), "ref": base, "repo": {"id": REPOSITORY}},
+        }));
+        number
+    }
+
+    /// Changes a pull request, as a person does.
+    pub(super) fn change(&self, number: u64, fields: Value) {
+        let mut state = self.state();
+        let pull = state.pulls.iter_mut().find(|pull| pull["number"] == number).unwrap();
+        pull.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    }
+
+    fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Response {
+        let what = format!("{method} {uri}");
+        let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
+        self.state().asked.push((what.clone(), header("authorization")));
+        let fault = self.state().fault.clone().filter(|fault| what.contains(fault.at));
+        if let Some(fault) = fault {
+            let mut response = fault.body.into_response();
+            *response.status_mut() = fault.status.try_into().unwrap();
+            for (name, value) in fault.headers {
+                response.headers_mut().insert(name, value.parse().unwrap());
+            }
+            return response;
+        }
+        let query: BTreeMap<String, String> =
+            url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
+        let (status, value, more) = self.carry_out(method, uri.path(), &query, body);
+        let etag =
+            format!("\"{:x}\"", value.to_string().bytes().fold(7_u64, |sum, b| sum.wrapping_mul(31) + u64::from(b)));
+        let fresh = method != Method::GET || header("if-none-match") != etag;
+        self.state().spent += u32::from(fresh);
+        let mut response = if fresh { value.to_string().into_response() } else { String::new().into_response() };
+        *response.status_mut() = if fresh { status } else { 304 }.try_into().unwrap();
+        let mut say =
+            |name: &'static str, value: String| drop(response.headers_mut().insert(name, value.parse().unwrap()));
+        say("etag", etag);
+        say("x-ratelimit-limit", "100".to_owned());
+        say("x-ratelimit-remaining", (100 - self.state().spent).to_string());
+        if more {
+            say("link", format!("<http://evil.test{}>; rel=\"next\", <http://evil.test/>; rel=\"last\"", uri.path()));
+        }
+        response
+    }
+
+    fn carry_out(
+        &self,
+        method: &Method,
+        path: &str,
+        query: &BTreeMap<String, String>,
+        body: &[u8],
+    ) -> (u16, Value, bool) {
+        let sent: Value = serde_json::from_slice(body).unwrap_or_default();
+        let text = |name: &str| sent[name].as_str().unwrap_or_default().to_owned();
+        let Some(path) = path.strip_prefix("/api/v3/") else { return (404, json!({"message": "Not Found"}), false) };
+        match (method.as_str(), path.split('/').collect::<Vec<_>>().as_slice()) {
+            ("GET", ["user"]) => (200, json!({"id": USER, "login": "bot"}), false),
+            ("GET", ["repos", "acme", "shop"]) => (200, json!({"id": REPOSITORY, "name": "shop"}), false),
+            ("GET", ["repos", "acme", "shop", "pulls"]) => {
+                let (value, more) = self.list(query);
+                (200, value, more)
+            }
+            ("POST", ["repos", "acme", "shop", "pulls"]) => {
+                let head = text("head");
+                let taken = self.state().pulls.iter().any(|p| p["state"] == "open" && p["head"]["ref"] == *head);
+                if taken {
+                    let errors = json!([{"message": "A pull request already exists for acme:x."}]);
+                    return (422, json!({"message": "Validation Failed", "errors": errors}), false);
+                }
+                let number = self.open(USER, &head, &text("base"), &text("body"));
+                self.change(number, json!({"title": text("title")}));
+                (201, self.state().pulls.last().unwrap().clone(), false)
+            }
+            (method @ ("GET" | "PATCH"), ["repos", "acme", "shop", "pulls", number]) => {
+                let number: u64 = number.parse().unwrap();
+                if method == "PATCH" {
+                    self.change(number, sent);
+                }
+                (200, self.state().pulls[usize::try_from(number).unwrap() - 1].clone(), false)
+            }
+            ("POST", ["repos", "acme", "shop", "issues", number, "comments"]) => {
+                self.state().comments.push(((*number).to_owned(), text("body")));
+                (201, json!({"id": 1}), false)
+            }
+            ("POST", ["repos", "acme", "shop", "statuses", commit]) => {
+                self.state().comments.push(((*commit).to_owned(), sent.to_string()));
+                (201, json!({"id": 1}), false)
+            }
+            _ => (404, json!({"message": "Not Found"}), false),
+        }
+    }
+
+    fn list(&self, query: &BTreeMap<String, String>) -> (Value, bool) {
+        let asked = |name: &str| query.get(name).map(String::as_str);
+        let page: usize = asked("page").unwrap().parse().unwrap();
+        let wanted = |pull: &&Value| {
+            asked("state").is_none_or(|state| pull["state"] == state)
+                && asked("head").is_none_or(|head| pull["head"]["label"] == head)
+        };
+        let all: Vec<Value> = self.state().pulls.iter().rev().filter(wanted).cloned().collect();
+        let shown: Vec<Value> = all.iter().skip((page - 1) * PAGE).take(PAGE).cloned().collect();
+        (json!(shown), all.len() > page * PAGE)
+    }
+}

@@ -1,0 +1,180 @@
+//! The client, against a host that pages, counts and refuses as GitHub does.
+
+use super::testing::{Fault, REPOSITORY, Server, USER};
+use super::*;
+use crate::record::fixture::time;
+use std::sync::{Arc, Mutex};
+
+const TOKEN: &str = "ghp_5ecret";
+
+struct Client {
+    server: Server,
+    host: Host,
+    fates: Arc<Mutex<Vec<(Errand, Fate)>>>,
+    dir: tempfile::TempDir,
+}
+
+impl Client {
+    async fn new() -> Self {
+        let (server, dir, fates) =
+            (Server::start().await, tempfile::tempdir().unwrap(), Arc::<Mutex<Vec<_>>>::default());
+        let token_file = dir.path().join("token");
+        std::fs::write(&token_file, format!("{TOKEN}\n")).unwrap();
+        let api = format!("http://{}/api/v3", server.address);
+        let site =
+            PullHost { kind: HostKind::Github, api, owner: "acme".to_owned(), name: "shop".to_owned(), token_file };
+        let told = Arc::clone(&fates);
+        let count = Box::new(move |errand, fate| told.lock().unwrap().push((errand, fate)));
+        let mut host = Host::new(site, count, Box::new(|| time("12:00:00"))).unwrap();
+        host.ids().await.unwrap();
+        let client = Self { server, host, fates, dir };
+        client.asked();
+        client.counted();
+        client
+    }
+
+    /// Takes what was counted.
+    fn counted(&self) -> Vec<Fate> {
+        std::mem::take(&mut *self.fates.lock().unwrap()).into_iter().map(|(_, fate)| fate).collect()
+    }
+
+    /// Takes what was asked.
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.server.state().asked).into_iter().map(|(what, _)| what).collect()
+    }
+
+    fn fails(&self, at: &'static str, status: u16, headers: &[(&'static str, &str)], body: &str) {
+        let headers = headers.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        self.server.state().fault = Some(Fault { at, status, headers, body: body.to_owned() });
+    }
+}
+
+fn numbers(found: &[Found]) -> Vec<u64> {
+    found.iter().map(|found| found.number).collect()
+}
+
+#[tokio::test]
+async fn a_list_is_read_to_its_end_and_costs_nothing_while_it_is_the_same() {
+    let mut client = Client::new().await;
+    for n in 1..=3 {
+        client.server.open(USER, &format!("b{n}"), "main", "");
+    }
+    assert_eq!(numbers(&client.host.open().await.unwrap()), [3, 2, 1]);
+    // The next page is asked of the address that we know, not of the one that the answer names.
+    let list = "GET /api/v3/repos/acme/shop/pulls?state=open&per_page=100&page=";
+    assert_eq!(client.asked(), [format!("{list}1"), format!("{list}2")]);
+    assert_eq!(client.counted(), [Fate::Done, Fate::Done]);
+    let spent = client.server.state().spent;
+    assert_eq!(numbers(&client.host.open().await.unwrap()), [3, 2, 1]);
+    assert_eq!((client.counted(), client.server.state().spent), (vec![Fate::Unchanged, Fate::Unchanged], spent));
+    client.server.change(1, json!({"state": "closed"}));
+    assert_eq!(numbers(&client.host.open().await.unwrap()), [3, 2]);
+}
+
+#[tokio::test]
+async fn attack_85_a_list_of_which_a_part_is_missing_is_no_list() {
+    let mut client = Client::new().await;
+    for n in 1..=3 {
+        client.server.open(USER, &format!("b{n}"), "main", "");
+    }
+    for (status, body) in [(500, ""), (200, "[{\"number\": 1}]"), (200, "<html>log in</html>"), (304, ""), (302, "")] {
+        client.fails("page=2", status, &[("location", "http://evil.test/")], body);
+        let error = client.host.open().await.unwrap_err();
+        assert!(matches!(error, HostError::Away { .. } | HostError::Unusable { .. }), "{status}: {error}");
+    }
+    client.server.state().fault = None;
+    assert_eq!(client.host.open().await.unwrap().len(), 3);
+    // A word that we do not know is not taken for a no.
+    let list = json!(client.server.state().pulls).to_string().replace("\"open\"", "\"archived\"");
+    client.fails("pulls", 200, &[], &list);
+    assert!(matches!(client.host.open().await, Err(HostError::Unusable { .. })));
+}
+
+#[tokio::test]
+async fn x_13_nothing_is_asked_beyond_the_budget_or_while_the_host_wants_a_pause() {
+    let mut client = Client::new().await;
+    client.server.state().spent = 80;
+    client.host.open().await.unwrap();
+    assert_eq!(client.host.open().await, Err(HostError::Limited(60)));
+    assert_eq!((client.asked().len(), client.counted()), (1, vec![Fate::Done]));
+
+    for (status, headers, body) in [
+        (429, vec![], "{}"),
+        (403, vec![("retry-after", "60")], "{}"),
+        (403, vec![], "{\"message\": \"You have exceeded a secondary rate limit\"}"),
+    ] {
+        let mut client = Client::new().await;
+        client.fails("pulls", status, &headers, body);
+        assert_eq!(client.host.open().await, Err(HostError::Limited(60)));
+        client.server.state().fault = None;
+        assert_eq!(client.host.open().await, Err(HostError::Limited(60)));
+        assert_eq!((client.asked().len(), client.counted()), (1, vec![Fate::Limited]));
+    }
+}
+
+#[tokio::test]
+async fn a_pull_request_is_made_once_changed_and_closed_with_a_reason() {
+    let mut client = Client::new().await;
+    assert_eq!(client.host.ids().await.unwrap(), Ids { user: USER, repository: REPOSITORY });
+    assert_eq!(client.asked(), [""; 0], "asked once");
+    let text = Text { title: "t".to_owned(), body: "b".to_owned() };
+    assert_eq!(client.host.create("x/1", "main", &text).await, Ok(1));
+    let error = client.host.create("x/1", "main", &text).await.unwrap_err();
+    assert!(matches!(error, HostError::Refused { status: 422, .. }), "{error}");
+    assert!(error.to_string().contains("already exists"), "{error}");
+    let [found] = &*client.host.open().await.unwrap() else { panic!() };
+    assert!(found.is_ours(Ids { user: USER, repository: REPOSITORY }));
+    assert!(found.says(&text) && found.branch == "x/1" && found.base == "main", "{found:?}");
+
+    let other = Text { body: "c".to_owned(), ..text };
+    client.host.update(1, &other).await.unwrap();
+    assert!(client.host.pull(1).await.unwrap().says(&other));
+    client.host.close(1, "why", &other).await.unwrap();
+    assert_eq!(client.server.state().comments, [("1".to_owned(), "why".to_owned())]);
+    assert_eq!(client.host.pull(1).await.unwrap().standing, Standing::Closed);
+    client.server.open(USER, "x/2", "main", "");
+    client.server.change(2, json!({"state": "closed", "merged_at": "2026-01-01T00:00:00Z"}));
+    let closed = client.host.closed("x/2", |_| true).await.unwrap();
+    assert_eq!((numbers(&closed), closed[0].standing), (vec![2], Standing::Merged));
+}
+
+#[tokio::test]
+async fn attack_93_the_token_is_read_each_time_and_told_to_nobody() {
+    let mut client = Client::new().await;
+    client.host.open().await.unwrap();
+    assert_eq!(client.server.state().asked[0].1, format!("Bearer {TOKEN}"));
+    std::fs::write(client.dir.path().join("token"), "another").unwrap();
+    client.host.open().await.unwrap();
+    assert_eq!(client.server.state().asked[1].1, "Bearer another");
+
+    let mut errors = Vec::new();
+    std::fs::write(client.dir.path().join("token"), TOKEN).unwrap();
+    for (status, body) in
+        [(401, "{\"message\": \"Bad credentials\"}"), (403, "{}"), (404, "x"), (400, ""), (301, ""), (503, "")]
+    {
+        client.fails("pulls", status, &[], body);
+        errors.push(client.host.open().await.unwrap_err());
+    }
+    for text in ["", "two words", "two\nlines\n"] {
+        std::fs::write(client.dir.path().join("token"), text).unwrap();
+        errors.push(client.host.open().await.unwrap_err());
+    }
+    std::fs::remove_file(client.dir.path().join("token")).unwrap();
+    errors.push(client.host.open().await.unwrap_err());
+    let mut gone = Client::new().await;
+    gone.host.site.api = "http://127.0.0.1:1".to_owned();
+    errors.push(gone.host.open().await.unwrap_err());
+    for error in errors {
+        let text = format!("{error} {error:?}");
+        assert!(!text.contains("ghp_") && !text.contains("two"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_commit_is_said_to_stand_like_that() {
+    let mut client = Client::new().await;
+    let (commit, status) = ("1".repeat(40), Status { mark: Mark::Pending, text: "seen".to_owned() });
+    client.host.tell(&commit.parse().unwrap(), "tidegate/prod", &status).await.unwrap();
+    let said = r#"{"state":"pending","description":"seen","context":"tidegate/prod"}"#.to_owned();
+    assert_eq!(client.server.state().comments, [(commit, said)]);
+}

@@ -1,0 +1,234 @@
+//! Pull requests, as values: what one says on the page of a Git host, and what is to be done about those that are there.
+//!
+//! A pull request only shows a branch of ours that asks people something: whoever merges it merges that branch, and
+//! whoever closes it unmerged denies as if the branch were deleted. So all of it can be lost and is made again.
+
+use super::branch::{Advance, Revert, decisions_branch, exposed_at};
+use crate::manifest::desired::Plan;
+use crate::manifest::ids::{CommitId, InstanceName, Revision, StepName};
+use crate::record::text::{exposure, unlinked};
+use std::fmt::Write as _;
+
+/// The most characters of a title: GitHub takes 256, Gitea 255.
+const TITLE: usize = 250;
+/// What the body of a request begins with that asks for nothing any more.
+const OVER: &str = "> **Closed:** ";
+
+/// What a pull request says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// One line.
+    pub title: String,
+    /// Markdown.
+    pub body: String,
+}
+
+/// A pull request that there has to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The branch that it leads to.
+    pub base: String,
+    /// The head of its own branch.
+    pub head: CommitId,
+    /// What it says.
+    pub text: Text,
+}
+
+/// How a pull request stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// To be decided.
+    Open,
+    /// Merged.
+    Merged,
+    /// Closed unmerged.
+    Closed,
+}
+
+/// A pull request as the host has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Its number in the repository.
+    pub number: u64,
+    /// How it stands.
+    pub standing: Standing,
+    /// The id of the repository that its branch is in; none if that is gone.
+    pub repository: Option<u64>,
+    /// The id of the user who opened it.
+    pub author: Option<u64>,
+    /// Its branch.
+    pub branch: String,
+    /// The branch that it leads to.
+    pub base: String,
+    /// What it says.
+    pub text: Text,
+}
+
+/// Who we are on a host, by numbers: names can be given to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ids {
+    /// Of our user.
+    pub user: u64,
+    /// Of the repository.
+    pub repository: u64,
+}
+
+impl Found {
+    /// Whether we opened it, from a branch of this repository. Anybody can open one that looks like ours.
+    #[must_use]
+    pub fn is_ours(&self, ids: Ids) -> bool {
+        self.author == Some(ids.user) && self.repository == Some(ids.repository)
+    }
+
+    /// Whether it is the pull request of that branch, as it is now: a branch may have been made again under its name.
+    #[must_use]
+    pub fn is_of(&self, branch: &str, request: &Request) -> bool {
+        let same = self.branch == branch && self.base == request.base;
+        same && (self.standing == Standing::Open || self.text.body.contains(request.head.as_str()))
+    }
+
+    /// Whether people see what they should see. Hosts may write line ends in their own way.
+    #[must_use]
+    pub fn says(&self, text: &Text) -> bool {
+        let plain = |text: &str| text.replace('\r', "").trim().to_owned();
+        self.text.title.trim() == text.title && plain(&self.text.body) == plain(&text.body)
+    }
+
+    /// The text with the reason why it asks for nothing any more; none if it was given before.
+    #[must_use]
+    pub fn over(&self, why: &str) -> Option<Text> {
+        let Text { title, body } = &self.text;
+        let over = || Text { title: title.clone(), body: format!("{OVER}{why}\n\n{body}") };
+        (!body.starts_with(OVER)).then(over)
+    }
+}
+
+/// What is known of the pull request of a branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict<'a> {
+    /// It is there and says what it should.
+    Fine,
+    /// It is there and says something else.
+    Differs(u64),
+    /// A person closed it: no.
+    Denied(&'a Found),
+    /// It was merged: what came of it will be seen in Git.
+    Merged,
+    /// There is none.
+    Missing,
+}
+
+/// Judges the pull request of `branch` by those that were found, newest first. An open one counts more than any other.
+#[must_use]
+pub fn verdict<'a>(ids: Ids, branch: &str, request: &Request, found: &'a [Found]) -> Verdict<'a> {
+    let ours = || found.iter().filter(|found| found.is_ours(ids) && found.is_of(branch, request));
+    let open = ours().find(|found| found.standing == Standing::Open);
+    match open.or_else(|| ours().next()) {
+        None => Verdict::Missing,
+        Some(found) => match found.standing {
+            Standing::Open if found.says(&request.text) => Verdict::Fine,
+            Standing::Open => Verdict::Differs(found.number),
+            Standing::Merged => Verdict::Merged,
+            Standing::Closed => Verdict::Denied(found),
+        },
+    }
+}
+
+/// What the pull request for a step says. `stable` is the version that serves.
+#[must_use]
+pub fn advance(request: &Advance<'_>, stable: Option<&Revision>, head: &CommitId) -> Text {
+    let Advance { instance, rollout, run, plan, through } = *request;
+    let to = request.exposes();
+    let title = match &to {
+        Some(to) => format!("{rollout}: go on to {through} ({})", unlinked(to)),
+        None => format!("{rollout}: go on to {through}"),
+    };
+    let mut body = format!(
+        "The new version of **{rollout}** waits for a word before `{through}`. Once let in, it {}.\n\n| | |\n|---|---|\n",
+        request.then(),
+    );
+    if let Some(to) = &to {
+        let from = before(plan, through).and_then(|step| exposure(&exposed_at(plan, step)));
+        let from = from.map_or_else(|| "nothing".to_owned(), |words| escaped(&words));
+        write!(body, "| it gets now | {from} |\n| it gets then | {} |\n", escaped(to)).expect("a String takes all");
+    }
+    writeln!(body, "| new version | `{}` |", run.revision.short()).expect("a String takes all");
+    if let Some(stable) = stable {
+        writeln!(body, "| in place of | `{}` |", stable.short()).expect("a String takes all");
+    }
+    write!(
+        body,
+        "| commit | {} |\n| run | `{}`, since {} |\n\n\
+         **Merge** it to go on. That opens every approval gate of this run up to and with `{through}`; windows, freezes and \
+         checks hold as before. It counts for this run alone.\n\n\
+         **Close** it unmerged to say no: traffic stays where it is, and nothing is asked again before \
+         `tidegate resume {rollout}`.\n\n\
+         **To take it back** at any time: `tidegate abort {rollout}`. What it waits on: `tidegate why {rollout}`.\n\n{}",
+        run.source,
+        run.id,
+        run.started.format("%Y-%m-%d %H:%M UTC"),
+        footer(instance, head),
+    )
+    .expect("a String takes all");
+    Text { title: short(title), body }
+}
+
+/// What the pull request to undo a run's change says.
+#[must_use]
+pub fn revert(request: &Revert<'_>, head: &CommitId) -> Text {
+    let Revert { instance, main, rollout, run, revision, stable, why } = *request;
+    let body = format!(
+        "The new version of **{rollout}** went back: {}\n\n\
+         All traffic is on the stable version already; nothing waits for this.\n\n\
+         | | |\n|---|---|\n| refused | `{}` |\n| serves | `{}` |\n| run | `{run}` |\n\n\
+         **Merge** it to undo on `{main}` what the run changed in the manifests, file by file; what others changed since stays.\n\n\
+         **Close** it to leave `{main}` as it is. The version stays refused until `{main}` changes, or until \
+         `tidegate retry {rollout}`.\n\n{}",
+        escaped(why),
+        revision.short(),
+        stable.short(),
+        footer(instance, head),
+    );
+    Text { title: short(format!("{rollout}: revert run {run}")), body }
+}
+
+/// Names the commit, so that a closed pull request tells which one it was about.
+fn footer(instance: &InstanceName, head: &CommitId) -> String {
+    format!("---\ntidegate `{instance}`, decisions on `{}`, head {head}", decisions_branch(instance))
+}
+
+/// The step before: a phase; none before the first.
+fn before<'a>(plan: &'a Plan, step: &StepName) -> Option<&'a StepName> {
+    let at = plan.phases.iter().position(|phase| phase.name == *step).unwrap_or(plan.phases.len());
+    plan.phases[..at].last().map(|phase| &phase.name)
+}
+
+/// Foreign text for Markdown: on one line, without links, markup, HTML or columns.
+fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for c in unlinked(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            c if c.is_ascii_punctuation()
+                && !matches!(c, '.' | ',' | ';' | ':' | '/' | '%' | '=' | '-' | '\'' | '"') =>
+            {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Cut to what hosts take.
+fn short(title: String) -> String {
+    if title.chars().count() <= TITLE {
+        return title;
+    }
+    title.chars().take(TITLE - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,371 @@
+//! Shows our requests to people as pull requests, and takes their no from there; says how main's tip stands. A task of its
+//! own: no tick waits for it, and all that it knows can be lost.
+//!
+//! What is asked stands in the record; the pull requests only show it. A yes needs nothing from here, as merging one moves
+//! the decisions branch. A no is made to be what it is on any Git host: the request's branch is deleted.
+
+mod standing;
+
+use super::lead::Lead;
+use super::source::View;
+use crate::forge::branch::{Advance, Asks, Head, Revert, decisions_branch, propose_prefix};
+use crate::forge::host::{Host, HostError, Status};
+use crate::forge::pull::{self, Found, Ids, Request, Standing, Text, Verdict, verdict};
+use crate::gate::approval;
+use crate::git::{Pushed, RefName, Store};
+use crate::manifest::ids::{CommitId, InstanceName};
+use crate::record::state::Pull;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+/// What the host is left alone for at most while it gives no answer.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// What Git said last, with a number that grows.
+type Seen = (u64, Option<Arc<View>>);
+
+/// The loop's end of the task.
+pub struct Desk {
+    views: watch::Sender<Seen>,
+    done: watch::Receiver<u64>,
+}
+
+/// What a desk works with.
+pub struct Setting {
+    /// The Git host.
+    pub host: Host,
+    /// The repository.
+    pub store: Store,
+    /// Who leads.
+    pub lead: Lead,
+    /// Who asks.
+    pub instance: InstanceName,
+    /// The name of main, as people say it.
+    pub main: String,
+    /// How often the host is looked at while anything is asked.
+    pub poll: Duration,
+}
+
+impl Desk {
+    /// The loop's end, and the task, which ends with `stop`.
+    pub fn open(setting: Setting, stop: CancellationToken) -> (Self, impl Future<Output = ()> + Send + use<>) {
+        let (views, seen) = watch::channel((0, None));
+        let (told, done) = watch::channel(0);
+        let clerk = Clerk {
+            setting,
+            wanted: Wanted::default(),
+            told: None,
+            open: None,
+            said: BTreeMap::new(),
+            merged: BTreeSet::new(),
+            trouble: None,
+            tries: 0,
+        };
+        (Self { views, done }, async move {
+            stop.run_until_cancelled(clerk.work(seen, told)).await;
+        })
+    }
+
+    /// Takes note of what Git says.
+    pub fn see(&self, view: Option<Arc<View>>) {
+        self.views.send_if_modified(|(number, seen)| {
+            let same = match (&view, &*seen) {
+                (Some(new), Some(old)) => Arc::ptr_eq(new, old),
+                (Some(_), None) => false,
+                (None, _) => true,
+            };
+            if !same {
+                (*number, *seen) = (*number + 1, view);
+            }
+            !same
+        });
+    }
+
+    /// Whether the host was looked at, or tried to, since the last news.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        *self.done.borrow() == self.views.borrow().0
+    }
+}
+
+/// What people shall find on the host.
+#[derive(Default, PartialEq, Eq)]
+struct Wanted {
+    /// Pull requests, by their branches.
+    requests: BTreeMap<String, Request>,
+    /// How main's tip stands.
+    status: Option<(CommitId, Status)>,
+}
+
+struct Clerk {
+    setting: Setting,
+    /// What was wanted last.
+    wanted: Wanted,
+    /// How main's tip was said to stand.
+    told: Option<(CommitId, Status)>,
+    /// Our pull requests that were open, by number with their branches; none while the host was not looked at.
+    open: Option<BTreeMap<u64, String>>,
+    /// What was said to a host that showed something else: the same is not said twice.
+    said: BTreeMap<u64, (Text, Text)>,
+    /// Heads that were merged.
+    merged: BTreeSet<CommitId>,
+    /// What was told of last.
+    trouble: Option<String>,
+    /// How often in a row the host gave no answer.
+    tries: u32,
+}
+
+impl Clerk {
+    async fn work(mut self, mut seen: watch::Receiver<Seen>, told: watch::Sender<u64>) {
+        loop {
+            let (number, view) = seen.borrow_and_update().clone();
+            let pause = match &view {
+                Some(view) => self.turn(view).await,
+                None => self.setting.poll,
+            };
+            told.send_replace(number);
+            let news = async {
+                while seen.changed().await.is_ok() {
+                    let (number, view) = seen.borrow_and_update().clone();
+                    if view.is_some_and(|view| self.tries == 0 && self.wants(&view) != self.wanted) {
+                        seen.mark_changed();
+                        return;
+                    }
+                    told.send_replace(number);
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = news => {}
+                () = sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Looks at the host once, if there is a reason to; how long to wait until the next time.
+    async fn turn(&mut self, view: &View) -> Duration {
+        let wanted = self.wants(view);
+        let asked = !wanted.requests.is_empty() || self.open.as_ref().is_none_or(|open| !open.is_empty());
+        let idle = !asked && wanted.status == self.told;
+        if self.setting.lead.held().is_none() || idle {
+            self.wanted = wanted;
+            return self.setting.poll;
+        }
+        let mut done = self.tell(wanted.status.as_ref()).await;
+        if asked && done.is_ok() {
+            done = self.round(view, &wanted.requests).await;
+        }
+        self.wanted = wanted;
+        let Err(error) = done else {
+            (self.trouble, self.tries) = (None, 0);
+            return self.setting.poll;
+        };
+        let text = error.to_string();
+        if self.trouble.as_ref() != Some(&text) && !matches!(error, HostError::Limited(_)) {
+            tracing::warn!(error = text, "pull requests are not as they should be; tries again");
+        }
+        self.trouble = Some(text);
+        self.tries = (self.tries + 1).min(10);
+        if let HostError::Limited(seconds) = error {
+            Duration::from_secs(seconds.unsigned_abs())
+        } else {
+            (self.setting.poll * self.tries).min(LONGEST)
+        }
+    }
+
+    /// Says how main's tip stands, if that is news.
+    async fn tell(&mut self, status: Option<&(CommitId, Status)>) -> Result<(), HostError> {
+        let Some((commit, said)) = status.filter(|status| self.told.as_ref() != Some(status)) else { return Ok(()) };
+        let name = format!("tidegate/{}", self.setting.instance);
+        match self.setting.host.tell(commit, &name, said).await {
+            // Pull requests go on without, where a token may do no more.
+            Err(HostError::Refused { status, why, .. }) => {
+                tracing::warn!(status, why, "main's commit status is not taken");
+            }
+            done => done?,
+        }
+        self.told = Some((commit.clone(), said.clone()));
+        Ok(())
+    }
+
+    async fn round(&mut self, view: &View, wanted: &BTreeMap<String, Request>) -> Result<(), HostError> {
+        let ids = self.setting.host.ids().await?;
+        let prefix = propose_prefix(&self.setting.instance);
+        let mut open = self.setting.host.open().await?;
+        open.retain(|found| found.is_ours(ids) && found.branch.starts_with(&prefix));
+        let mut result = Ok(());
+        for (branch, request) in wanted {
+            match self.show(ids, branch, request, &open).await {
+                // What is wrong with one says nothing of the others.
+                Err(error @ (HostError::Refused { .. } | HostError::Unusable { .. })) => result = Err(error),
+                done => done?,
+            }
+        }
+        self.tidy(view, wanted, &open).await?;
+        result
+    }
+
+    /// Makes the pull request of a branch as it should be, or takes a no.
+    async fn show(&mut self, ids: Ids, branch: &str, request: &Request, open: &[Found]) -> Result<(), HostError> {
+        let closed;
+        let mut found = verdict(ids, branch, request, open);
+        if found == Verdict::Missing && !self.merged.contains(&request.head) {
+            let is_it = |found: &Found| found.is_ours(ids) && found.is_of(branch, request);
+            closed = self.setting.host.closed(branch, is_it).await?;
+            found = verdict(ids, branch, request, &closed);
+        } else if found == Verdict::Missing {
+            found = Verdict::Merged;
+        }
+        if self.setting.lead.held().is_none() {
+            return Ok(());
+        }
+        match found {
+            Verdict::Fine => {}
+            Verdict::Merged => drop(self.merged.insert(request.head.clone())),
+            Verdict::Differs(number) => {
+                let shown = open.iter().find(|found| found.number == number).map(|found| found.text.clone());
+                let said = (request.text.clone(), shown.unwrap_or_else(|| request.text.clone()));
+                if self.said.get(&number) != Some(&said) {
+                    self.setting.host.update(number, &request.text).await?;
+                    self.said.insert(number, said);
+                }
+            }
+            Verdict::Missing => {
+                let number = self.setting.host.create(branch, &request.base, &request.text).await?;
+                self.open.get_or_insert_default().insert(number, branch.to_owned());
+                tracing::info!(branch, number, "asks people by a pull request");
+            }
+            Verdict::Denied(found) => self.deny(branch, request, found.number).await,
+        }
+        Ok(())
+    }
+
+    /// A pull request was closed unmerged: its branch goes, which is what the next plan sees.
+    async fn deny(&self, branch: &str, request: &Request, number: u64) {
+        let Ok(name) = RefName::branch(branch) else { return };
+        match self.setting.store.delete_branch(&name, &request.head).await {
+            Ok(Pushed::Done { .. }) => tracing::info!(branch, number, "a person closed the pull request: no"),
+            Ok(Pushed::Rejected { why }) => {
+                tracing::warn!(branch, number, why, "a pull request was closed, but its branch cannot be deleted");
+            }
+            // Somebody else was faster, or Git is away: the next look tells.
+            Ok(Pushed::Raced { .. } | Pushed::SourceMoved { .. }) => {}
+            Err(error) => tracing::warn!(branch, number, %error, "a closed pull request's branch was not deleted"),
+        }
+    }
+
+    /// Tells people why a request of ours asks for nothing any more, once it is closed, or by closing it.
+    async fn tidy(&mut self, view: &View, wanted: &BTreeMap<String, Request>, open: &[Found]) -> Result<(), HostError> {
+        let mut known: BTreeMap<u64, String> = self.open.take().unwrap_or_default();
+        known.extend(open.iter().map(|found| (found.number, found.branch.clone())));
+        // What is left undone by an error is known again the next time.
+        self.open = Some(known.clone());
+        known.retain(|_, branch| !wanted.contains_key(branch) && !view.tips.proposals.contains_key(branch));
+        if known.is_empty() {
+            self.forget(wanted);
+            return Ok(());
+        }
+        // The view may be older than the list: a branch that is there now is none to close a request for.
+        let prefix = format!("refs/heads/{}", propose_prefix(&self.setting.instance));
+        let Ok(there) = self.setting.store.ls_refs(&[&prefix]).await else { return Ok(()) };
+        known.retain(|_, branch| there.keys().all(|name| name.short() != branch));
+        for (number, branch) in known {
+            let found = match open.iter().find(|found| found.number == number) {
+                Some(found) => found.clone(),
+                None => self.setting.host.pull(number).await?,
+            };
+            if found.standing != Standing::Merged {
+                let Some(why) = over(view, &self.setting.instance, &branch) else { continue };
+                if self.setting.lead.held().is_none() {
+                    return Ok(());
+                }
+                if let Some(text) = found.over(&why) {
+                    self.setting.host.close(number, &why, &text).await?;
+                    tracing::info!(branch, number, why, "its pull request asks for nothing any more");
+                }
+            }
+            self.open.get_or_insert_default().remove(&number);
+        }
+        self.forget(wanted);
+        Ok(())
+    }
+
+    fn forget(&mut self, wanted: &BTreeMap<String, Request>) {
+        self.merged.retain(|head| wanted.values().any(|request| request.head == *head));
+        let open = self.open.clone().unwrap_or_default();
+        self.said.retain(|number, _| open.contains_key(number));
+    }
+
+    /// The pull requests that there have to be: those of branches that the record names, so that nothing is asked on a page
+    /// whose answer would not be heard.
+    fn wants(&self, view: &View) -> Wanted {
+        let Setting { instance, main, .. } = &self.setting;
+        let all = view.tips.proposals.iter();
+        let requests = all
+            .filter_map(|(branch, head)| Some((branch.clone(), request(view, instance, main, branch, head)?)))
+            .collect();
+        Wanted { requests, status: standing::status(view) }
+    }
+}
+
+fn request(view: &View, instance: &InstanceName, main: &str, branch: &str, head: &CommitId) -> Option<Request> {
+    let asked = Head::parse(instance, branch)?;
+    let record = view.records.get(&asked.rollout)?;
+    let state = record.state.as_ref().ok()?;
+    let recorded = |pull: &&Pull| pull.branch == branch && pull.head == *head;
+    let (base, text) = match &asked.asks {
+        Asks::Advance(through) => {
+            let run = state.run.as_ref().filter(|run| run.id == asked.run && !run.denied)?;
+            let plan = record.plan.as_deref()?;
+            run.pulls.get(through).filter(recorded)?;
+            if approval::covers(plan, &run.approved, through) {
+                return None;
+            }
+            let request = Advance { instance, rollout: &asked.rollout, run, plan, through };
+            let stable = state.promoted.as_ref().map(|promoted| &promoted.revision);
+            (decisions_branch(instance), pull::advance(&request, stable, head))
+        }
+        Asks::Revert => {
+            state.revert.as_ref().filter(recorded)?;
+            let refused = state.refused.iter().find(|refused| refused.run == asked.run)?;
+            let stable = &state.promoted.as_ref()?.revision;
+            let Head { rollout, run, asks: _ } = &asked;
+            let request =
+                Revert { instance, main, rollout, run, revision: &refused.revision, stable, why: &refused.why };
+            (main.to_owned(), pull::revert(&request, head))
+        }
+    };
+    Some(Request { base, head: head.clone(), text })
+}
+
+/// Why a request whose branch is gone asks for nothing any more; none while the record does not tell yet.
+fn over(view: &View, instance: &InstanceName, branch: &str) -> Option<String> {
+    let Head { rollout, run, asks } = Head::parse(instance, branch)?;
+    let Asks::Advance(step) = asks else {
+        return Some(format!(
+            "there is nothing to undo any more, or nobody wants to. `tidegate why {rollout}` says more."
+        ));
+    };
+    let record = view.records.get(&rollout);
+    let state = record.and_then(|record| record.state.as_ref().ok());
+    let open = state.and_then(|state| state.run.as_ref()).filter(|open| open.id == run);
+    match (open, record.and_then(|record| record.plan.as_deref())) {
+        (Some(open), _) if open.denied => Some(format!(
+            "somebody said no. Traffic stays where it is, and nothing is asked again before `tidegate resume {rollout}`."
+        )),
+        (Some(open), Some(plan)) if approval::covers(plan, &open.approved, &step) => {
+            Some(format!("`{step}` is approved already."))
+        }
+        (Some(_), _) => None,
+        (None, _) => {
+            Some(format!("run `{run}` is over, or its content has changed. `tidegate why {rollout}` says more."))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! How main's tip stands, in a word and a line: what its commit status says on the host. Pure.
+
+use crate::forge::host::{Mark, Status};
+use crate::manifest::ids::CommitId;
+use crate::reconcile::source::{Records, View};
+use crate::record::state::Phase;
+use crate::record::text::{place, plain};
+
+/// The status of main's tip; none while main or the record is not at hand.
+pub(super) fn status(view: &View) -> Option<(CommitId, Status)> {
+    let commit = view.tips.main.clone()?;
+    if let Some(why) = view.main.why_unreadable() {
+        return Some((commit, said(Mark::Failure, &format!("cannot be used: {}", plain(why)))));
+    }
+    let Records::Read(records) = &view.records else { return None };
+    let (mut bad, mut under_way) = (Vec::new(), Vec::new());
+    for id in view.main.rollouts() {
+        let Some(rollout) = view.main.rollout(id) else {
+            bad.push(format!("{id} is rejected"));
+            continue;
+        };
+        let revision = &rollout.set.revision;
+        match records.get(id).and_then(|record| record.state.as_ref().ok()) {
+            Some(state) if state.run.is_none() && state.refused.iter().any(|refused| refused.revision == *revision) => {
+                bad.push(format!("{id} is refused"));
+            }
+            Some(state) => {
+                let promoted = state.promoted.as_ref().is_some_and(|promoted| promoted.revision == *revision);
+                if !(promoted && state.run.is_none() && matches!(state.phase, Phase::Steady { .. })) {
+                    under_way.push(format!("{id}: {}", place(&state.phase)));
+                }
+            }
+            None => under_way.push(format!("{id}: first sight")),
+        }
+    }
+    bad.extend(view.main.nameless().map(|path| format!("{path} cannot be read")));
+    let status = if !bad.is_empty() {
+        said(Mark::Failure, &bad.join(", "))
+    } else if under_way.is_empty() {
+        said(Mark::Success, "all is as wanted")
+    } else {
+        said(Mark::Pending, &format!("seen; {}", under_way.join(", ")))
+    };
+    Some((commit, status))
+}
+
+fn said(mark: Mark, text: &str) -> Status {
+    let short = text.chars().count() <= Status::LONGEST;
+    let text = if short { text.to_owned() } else { text.chars().take(Status::LONGEST - 1).chain(['…']).collect() };
+    Status { mark, text }
+}

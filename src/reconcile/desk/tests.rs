@@ -1,0 +1,115 @@
+//! What has to be asked on a page, and what is said of what needs not.
+
+use super::super::source::Source;
+use super::super::testing::{World, id, moved, steady};
+use super::*;
+use crate::forge::host::Mark;
+use crate::manifest::ids::StepName;
+use crate::record::fixture;
+use crate::record::state::{RolloutState, Run};
+use crate::record::store::{print_plan, print_state};
+
+const BRANCH: &str = "tidegate/prod/propose/shop/a/7-07070707-half";
+
+fn instance() -> InstanceName {
+    "prod".parse().unwrap()
+}
+
+/// A view with a branch that asks for `half`, and the record of `shop/a` as `change` makes it.
+async fn seen(world: &World, source: &mut Source, change: impl FnOnce(&mut RolloutState)) -> Arc<View> {
+    if source.view().is_none() {
+        moved(source, None).await;
+    }
+    let view = source.view().unwrap();
+    let (mut state, _) = steady(&view, "a", 5);
+    let set = state.promoted.as_ref().unwrap().set.clone();
+    state.run = fixture::open().run.map(|run| Run { from: set.clone(), to: set.clone(), approved: Vec::new(), ..run });
+    change(&mut state);
+    let root = format!("rollouts/{}", id("a"));
+    let file = (format!("{root}/sets/{}/app.yaml", set.short()), super::super::testing::manifest("a", "a:1"));
+    let mut files = vec![(format!("{root}/state.yaml"), print_state(&state)), file];
+    if let Some(run) = &state.run {
+        files.push((format!("{root}/runs/{}.yaml", run.id), print_plan(&fixture::plan())));
+    }
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), Some(text.as_str()))).collect();
+    world.commit(super::super::testing::STATE, &files).await;
+    moved(source, None).await
+}
+
+fn recorded(state: &mut RolloutState, head: &CommitId) {
+    let half: StepName = "half".parse().unwrap();
+    let pull = Pull { branch: BRANCH.to_owned(), head: head.clone() };
+    state.run.as_mut().unwrap().pulls.insert(half, pull);
+}
+
+#[tokio::test]
+async fn only_what_the_record_names_is_asked_on_a_page() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let head = world.commit(BRANCH, &[("x", Some("y"))]).await;
+    let asked = |view: &View| request(view, &instance(), "main", BRANCH, &head);
+    assert_eq!(asked(&*seen(&world, &mut source, |_| {}).await), None, "made, and not recorded");
+    let view = seen(&world, &mut source, |state| recorded(state, &head)).await;
+    let found = asked(&view).unwrap();
+    assert_eq!((found.base.as_str(), &found.head), ("tidegate/prod/decisions", &head));
+    assert!(found.text.body.contains(head.as_str()), "{}", found.text.body);
+    let moved_on = request(&view, &instance(), "main", BRANCH, &fixture::commit(9));
+    assert_eq!(moved_on, None, "somebody pushed to it, and the record does not know");
+    assert_eq!(request(&view, &instance(), "main", "tidegate/prod/propose/x", &head), None);
+
+    let denied = seen(&world, &mut source, |state| {
+        recorded(state, &head);
+        state.run.as_mut().unwrap().denied = true;
+    });
+    assert_eq!(asked(&*denied.await), None);
+    let approved = seen(&world, &mut source, |state| {
+        recorded(state, &head);
+        state.run.as_mut().unwrap().approved = vec!["half".parse().unwrap()];
+    });
+    assert_eq!(asked(&*approved.await), None);
+}
+
+#[tokio::test]
+async fn x_2_people_are_told_why_a_request_is_void() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let why = |view: &View| over(view, &instance(), BRANCH);
+    assert_eq!(why(&*seen(&world, &mut source, |_| {}).await), None, "the record does not tell yet");
+    let denied = seen(&world, &mut source, |state| state.run.as_mut().unwrap().denied = true).await;
+    assert!(why(&denied).unwrap().contains("tidegate resume shop/a"));
+    let approved = |state: &mut RolloutState| state.run.as_mut().unwrap().approved = vec!["promotion".parse().unwrap()];
+    assert_eq!(why(&*seen(&world, &mut source, approved).await).unwrap(), "`half` is approved already.");
+    let ended = seen(&world, &mut source, |state| state.run = None).await;
+    assert!(why(&ended).unwrap().starts_with("run `7-07070707` is over"));
+    assert!(
+        over(&ended, &instance(), &BRANCH.replace("half", "revert")).unwrap().starts_with("there is nothing to undo")
+    );
+}
+
+#[tokio::test]
+async fn main_s_tip_is_pending_until_all_is_as_wanted() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let status =
+        |view: &View| standing::status(view).map(|(commit, Status { mark, text })| (commit, mark, text)).unwrap();
+    let view = seen(&world, &mut source, |_| {}).await;
+    let tip = view.tips.main.clone().unwrap();
+    let steady_now = seen(&world, &mut source, |state| state.run = None).await;
+    assert_eq!(status(&steady_now), (tip.clone(), Mark::Pending, "seen; shop/b: first sight".to_owned()));
+    let under_way = "seen; shop/a: steady (succeeded), shop/b: first sight".to_owned();
+    assert_eq!(status(&view), (tip, Mark::Pending, under_way));
+    world.commit("main", &[("teams/shop/b/rollout.yaml", Some("kind: [Rollout"))]).await;
+    let broken = status(&*moved(&mut source, None).await);
+    assert_eq!(broken.1, Mark::Failure, "{broken:?}");
+    let refused = seen(&world, &mut source, |state| {
+        let revision = state.promoted.as_ref().unwrap().revision.clone();
+        state.run = None;
+        state.refused = fixture::steady()
+            .refused
+            .into_iter()
+            .map(|refused| crate::record::state::Refused { revision: revision.clone(), ..refused })
+            .collect();
+    });
+    let refused = status(&*refused.await);
+    assert!(refused.1 == Mark::Failure && refused.2.contains("shop/a is refused"), "{refused:?}");
+}

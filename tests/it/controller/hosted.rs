@@ -1,0 +1,158 @@
+//! Requests as pull requests on a real Git host, Gitea: people answer them there.
+
+use super::app::{App, GATED};
+use super::world::{World, is_on};
+use crate::support::cluster::eventually;
+use crate::support::git_host::GitHost;
+use serde_json::{Value, json};
+use tidegate::plan::report::Reason;
+use tidegate::record::state::Rest;
+
+/// A word before each phase.
+fn twice_gated() -> String {
+    GATED.replace("name: half, expose", "name: half, before: {approval: pullRequest}, expose")
+}
+
+/// Waits for the open pull request that leads to a step.
+async fn open(host: &GitHost, world: &World, step: &str) -> Value {
+    let wanted =
+        |pull: &Value| pull["state"] == "open" && pull["head"]["ref"].as_str().unwrap().ends_with(&format!("-{step}"));
+    eventually(&format!("a pull request for {step}"), async || {
+        host.pulls(&world.space.name).await.into_iter().find(wanted)
+    })
+    .await
+}
+
+/// Waits until main's tip is said to stand like that.
+async fn until_status(host: &GitHost, world: &World, mark: &str, text: &str) {
+    let tip = world.origin.tip("main").unwrap();
+    let path = format!("repos/owner/{}/statuses/{tip}", world.space.name);
+    let is_it = |status: &Value| {
+        let said = status["description"].as_str().unwrap();
+        status["status"] == mark && status["context"] == "tidegate/it" && said.starts_with(text)
+    };
+    eventually(&format!("the status {mark}"), async || {
+        let all = host.want(200, "owner", "GET", &path, None).await;
+        all.as_array().unwrap().iter().any(is_it).then_some(())
+    })
+    .await;
+}
+
+/// Closes a pull request unmerged, and waits until it is heard and answered; where its comments are.
+async fn close(host: &GitHost, world: &World, pull: &Value) -> String {
+    let name = &world.space.name;
+    let path = format!("repos/owner/{name}/pulls/{}", pull["number"]);
+    host.want(201, "reviewer", "PATCH", &path, Some(json!({"state": "closed"}))).await;
+    world.until_condition(Reason::Denied).await;
+    let branch = pull["head"]["ref"].as_str().unwrap();
+    assert_eq!(world.origin.tip(branch), None, "its branch is gone");
+    let comments = format!("repos/owner/{name}/issues/{}/comments", pull["number"]);
+    let said = eventually("a word about the no", async || {
+        let said = host.want(200, "owner", "GET", &comments, None).await;
+        said.as_array().unwrap().first().map(|comment| comment["body"].as_str().unwrap().to_owned())
+    })
+    .await;
+    assert!(said.contains("somebody said no") && said.contains("tidegate resume"), "{said}");
+    comments
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_3_x_4_people_answer_pull_requests_on_a_real_host() {
+    let host = GitHost::shared().await;
+    let mut world = World::hosted("hosted", host).await;
+    world.add(&twice_gated(), &App::new("web", 1));
+    let name = world.space.name.clone();
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.release(&App::new("web", 2));
+
+    let pull = open(host, &world, "tenth").await;
+    assert_eq!((&pull["user"]["login"], &pull["base"]["ref"]), (&json!("bot"), &json!("tidegate/it/decisions")));
+    assert_eq!(pull["title"], format!("{name}/web: go on to tenth (weight 10)"));
+    let body = pull["body"].as_str().unwrap();
+    for part in
+        ["| it gets now | nothing |", "| it gets then | weight 10 |", "**Merge** it", "**Close** it", "tidegate abort"]
+    {
+        assert!(body.contains(part), "{part} in {body}");
+    }
+    let path = format!("repos/owner/{name}/pulls/{}/files", pull["number"]);
+    let files = host.want(200, "owner", "GET", &path, None).await;
+    assert_eq!(files.as_array().unwrap().len(), 1, "{files:#}");
+
+    // Main's tip says the same.
+    until_status(host, &world, "pending", &format!("seen; {name}/web: ")).await;
+
+    // What a person has written over is put right; another process finds what is there.
+    let path = format!("repos/owner/{name}/pulls/{}", pull["number"]);
+    host.want(201, "reviewer", "PATCH", &path, Some(json!({"title": "nothing to see"}))).await;
+    world.kill().await;
+    world.once().await;
+    let pulls = host.pulls(&name).await;
+    assert_eq!((pulls.len(), &pulls[0]["title"]), (1, &pull["title"]));
+
+    world.start();
+    host.merge(&name, &pull).await;
+    world.until("a tenth", |record| is_on(record, "tenth")).await;
+
+    let pull = open(host, &world, "half").await;
+    assert!(pull["body"].as_str().unwrap().contains("| it gets now | weight 10 |"), "{}", pull["body"]);
+    let comments = close(host, &world, &pull).await;
+    world.kill().await;
+    world.once().await;
+    assert_eq!(host.pulls(&name).await.len(), 2, "nothing is asked again");
+
+    // Asked again from a branch of the same name: the old no does not count.
+    world.start();
+    let run = world.record().unwrap().run.unwrap().id;
+    world.decide(run.as_str(), "resume");
+    let again = open(host, &world, "half").await;
+    assert_ne!(again["number"], pull["number"]);
+    host.merge(&name, &again).await;
+    world.until_steady(Rest::Succeeded).await;
+    until_status(host, &world, "success", "all is as wanted").await;
+    world.settled(&[]).await;
+    let pulls = host.pulls(&name).await;
+    assert_eq!(pulls.len(), 3);
+    assert!(pulls.iter().all(|pull| pull["state"] == "closed"), "{pulls:#?}");
+    let said = host.want(200, "owner", "GET", &comments, None).await;
+    assert_eq!(said.as_array().unwrap().len(), 1, "it is said once: {said:#}");
+    // Who approved is whoever merged there.
+    let by: Vec<String> = world.record().unwrap().consumed.into_iter().map(|word| word.by).collect();
+    assert!(by.iter().any(|by| by.starts_with("reviewer ")), "{by:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_the_pull_request_of_a_run_that_is_over_is_closed_with_a_reason() {
+    let host = GitHost::shared().await;
+    let mut world = World::hosted("void", host).await;
+    world.add(GATED, &App::new("web", 1));
+    let name = world.space.name.clone();
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.release(&App::new("web", 2));
+    let first = open(host, &world, "tenth").await;
+    // One that looks like ours and is not: nobody touches it.
+    let forged = json!({"title": "mine", "body": first["body"], "head": first["head"]["ref"], "base": "main"});
+    let path = format!("repos/owner/{name}/pulls");
+    let forged = host.want(201, "reviewer", "POST", &path, Some(forged)).await;
+
+    world.release(&App::new("web", 3));
+    let second = eventually("another pull request", async || {
+        let found = open(host, &world, "tenth").await;
+        (found["number"] != first["number"] && found["user"]["login"] == "bot").then_some(found)
+    })
+    .await;
+    let comments = format!("repos/owner/{name}/issues/{}/comments", first["number"]);
+    eventually("a word about the end", async || {
+        let said = host.want(200, "owner", "GET", &comments, None).await;
+        let said = said.as_array().unwrap().first().map(|comment| comment["body"].as_str().unwrap().to_owned())?;
+        assert!(said.contains("is over, or its content has changed"), "{said}");
+        Some(())
+    })
+    .await;
+    let path = format!("repos/owner/{name}/issues/{}/comments", forged["number"]);
+    assert_eq!(host.want(200, "owner", "GET", &path, None).await, json!([]));
+    host.merge(&name, &second).await;
+    world.until_steady(Rest::Succeeded).await;
+    world.settled(&[]).await;
+}

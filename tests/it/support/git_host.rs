@@ -1,0 +1,90 @@
+//! A real Git host, Gitea, with the users `owner`, `reviewer` and `bot`: one for all tests of the process.
+
+use super::cluster::{Bed, eventually, git_host};
+use super::origin::Origin;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use tokio::sync::OnceCell;
+
+/// A Gitea; it ends with the bed that it stands beside.
+pub(crate) struct GitHost {
+    folder: PathBuf,
+    url: String,
+}
+
+/// A repository on it.
+pub(crate) struct Hosted {
+    /// As it lies on the host's disk.
+    pub(crate) origin: Origin,
+    /// Where it is served.
+    pub(crate) url: String,
+}
+
+static SHARED: OnceCell<GitHost> = OnceCell::const_new();
+
+impl GitHost {
+    /// The one beside the shared bed.
+    pub(crate) async fn shared() -> &'static Self {
+        let start = async || {
+            let (folder, url) = git_host(Bed::shared().await).await;
+            Self { folder, url }
+        };
+        SHARED.get_or_init(start).await
+    }
+
+    /// The file with a user's token.
+    pub(crate) fn token_file(&self, user: &str) -> PathBuf {
+        self.folder.join(format!("{user}.token"))
+    }
+
+    /// Makes a repository of `owner` that all may write to.
+    pub(crate) async fn repository(&self, name: &str) -> Hosted {
+        let wanted = json!({"name": name, "auto_init": true, "default_branch": "main", "private": true});
+        self.want(201, "owner", "POST", "user/repos", Some(wanted)).await;
+        for user in ["reviewer", "bot"] {
+            let path = format!("repos/owner/{name}/collaborators/{user}");
+            self.want(204, "owner", "PUT", &path, Some(json!({"permission": "write"}))).await;
+        }
+        let disk = self.folder.join(format!("data/gitea-repositories/owner/{name}.git"));
+        Hosted { origin: Origin::at(&disk).stamped(), url: format!("{}/owner/{name}.git", self.url) }
+    }
+
+    /// One call to its API as a user: the status, and the answer if it is JSON.
+    pub(crate) async fn call(&self, user: &str, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let token = std::fs::read_to_string(self.token_file(user)).unwrap();
+        let url = format!("{}/api/v1/{path}", self.url);
+        let request = reqwest::Client::new().request(method.parse().unwrap(), url).bearer_auth(token.trim());
+        let request = match body {
+            Some(body) => request.header("content-type", "application/json").body(body.to_string()),
+            None => request,
+        };
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        (status, serde_json::from_slice(&response.bytes().await.unwrap()).unwrap_or_default())
+    }
+
+    /// The same, which has to come to that.
+    pub(crate) async fn want(&self, status: u16, user: &str, method: &str, path: &str, body: Option<Value>) -> Value {
+        let (found, answer) = self.call(user, method, path, body).await;
+        assert_eq!(found, status, "{method} {path}: {answer}");
+        answer
+    }
+
+    /// All pull requests of a repository of `owner`, newest first.
+    pub(crate) async fn pulls(&self, name: &str) -> Vec<Value> {
+        let path = format!("repos/owner/{name}/pulls?state=all&limit=50");
+        self.want(200, "owner", "GET", &path, None).await.as_array().unwrap().clone()
+    }
+
+    /// Merges a pull request at its head as `reviewer`. Gitea asks to try again until it knows whether it can be merged.
+    pub(crate) async fn merge(&self, name: &str, pull: &Value) {
+        let path = format!("repos/owner/{name}/pulls/{}/merge", pull["number"]);
+        let body = json!({"Do": "merge", "head_commit_id": pull["head"]["sha"]});
+        eventually(&format!("a merge of {}", pull["title"]), async || {
+            let (status, answer) = self.call("reviewer", "POST", &path, Some(body.clone())).await;
+            assert!(matches!(status, 200 | 405), "{status} {answer}");
+            (status == 200).then_some(())
+        })
+        .await;
+    }
+}
