@@ -44,11 +44,11 @@ impl Readiness {
 /// Judges a live target.
 #[must_use]
 pub fn readiness(target: &Object, live: &LiveState) -> Readiness {
-    let judged = match target.reference().kind {
-        Kind::Service => return service::readiness(target, live),
-        Kind::StatefulSet => stateful::readiness(target, live),
-        _ => rolled(target),
-    };
+    let kind = target.reference().kind;
+    if kind == Kind::Service {
+        return service::readiness(target, live);
+    }
+    let judged = if kind == Kind::StatefulSet { stateful::readiness(target, live) } else { rolled(target) };
     let Readiness::NotReady { why, available } = judged else { return judged };
     let hint = pod_trouble(target, live).filter(|_| available != Available::Unseen);
     let hint = hint.map(|trouble| format!("; {trouble}")).unwrap_or_default();

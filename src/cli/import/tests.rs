@@ -85,7 +85,7 @@ fn what_the_layout_primary_refuses_is_imported_in_place() {
         (COPIES[0].1.to_owned(), "", "    layout: primary\n"),
         (format!("{}---\n{other}", COPIES[0].1), "with primary it reads the ConfigMap podinfo, of which", ""),
         (format!("{}---\n{metrics}", COPIES[0].1), "with primary this selector would also match the candidate's", ""),
-        (COPIES[0].1.replacen("service:", scaler, 1), "with one the layout is inPlace", ""),
+        (COPIES[0].1.replacen("service:", scaler, 1), "", "    layout: primary\n"),
         (COPIES[0].1.replace("provider: contour", "provider: istio"), "With this router the layout is inPlace", ""),
     ];
     for (text, why, layout) in cases {

@@ -18,6 +18,8 @@ const PRIMARY_COOKIE: &str = "nobody is kept at the old version: each weight is 
 const COPY: &str = "the Services of the two versions are copies of the Service itself, with its labels and annotations";
 const ROUTE: &str = "the HTTPRoute, or the VirtualService";
 const SERVICE: &str = "the Service";
+const SCALER: &str = "an autoscaler is one of the manifests: put it beside the rollout";
+const PRIMARY_SCALER: &str = "the autoscaler of stable is as the manifests say";
 
 /// A Canary.
 pub(super) const CANARY: &[Row] = &[
@@ -26,27 +28,11 @@ pub(super) const CANARY: &[Row] = &[
     ("spec.targetRef.apiVersion", NotNeeded, "the kind says it"),
     ("spec.targetRef.kind", Imported, "spec.target.kind"),
     ("spec.targetRef.name", Imported, "spec.target.name"),
-    (
-        "spec.autoscalerRef.apiVersion",
-        DoneOtherwise,
-        "an autoscaler is one of the manifests; the new version has none of its own",
-    ),
-    (
-        "spec.autoscalerRef.kind",
-        DoneOtherwise,
-        "an autoscaler is one of the manifests; the new version has none of its own",
-    ),
-    ("spec.autoscalerRef.name", DoneOtherwise, "an autoscaler is one of the manifests: put it beside the rollout"),
-    (
-        "spec.autoscalerRef.primaryScalerQueries",
-        NotNeeded,
-        "the layout is inPlace: stable keeps its names, so its autoscaler keeps its queries",
-    ),
-    (
-        "spec.autoscalerRef.primaryScalerReplicas",
-        NotNeeded,
-        "the layout is inPlace: stable keeps its names and its autoscaler: say it there",
-    ),
+    ("spec.autoscalerRef.apiVersion", DoneOtherwise, SCALER),
+    ("spec.autoscalerRef.kind", DoneOtherwise, SCALER),
+    ("spec.autoscalerRef.name", DoneOtherwise, SCALER),
+    ("spec.autoscalerRef.primaryScalerQueries", NotBuilt, PRIMARY_SCALER),
+    ("spec.autoscalerRef.primaryScalerReplicas", NotBuilt, PRIMARY_SCALER),
     ("spec.ingressRef.apiVersion", NotNeeded, "the kind says it"),
     ("spec.ingressRef.kind", NotNeeded, "an Ingress"),
     ("spec.ingressRef.name", Imported, "spec.traffic.nginx: the Ingress"),

@@ -9,14 +9,6 @@ use crate::manifest::installation::Caps;
 use crate::manifest::{load, oid};
 use std::collections::BTreeMap;
 
-/// Fields of a Canary that the layout `primary` does not go together with, and why. One row each; what manifests say is found by
-/// reading what was made.
-const IN_PLACE: &[(&str, &str)] = &[(
-    "autoscalerRef",
-    "an autoscaler is one of the manifests; with one the layout is inPlace, as primary is not built for it yet: the pods of \
-     NAME-primary are not taken over (docs/layouts.md)",
-)];
-
 /// What is said of a provider whose router has no such layout.
 const ROUTER: &str = "spec.traffic. With this router the layout is inPlace, as primary is there for gatewayAPI alone: the pods of \
                       NAME-primary are not taken over (docs/layouts.md)";
@@ -33,14 +25,7 @@ impl Canary<'_> {
             self.notes.say(&self.spec("targetRef"), Fate::Differs, text);
             return Layout::InPlace;
         }
-        let found = IN_PLACE.iter().map(|(field, why)| (self.spec(field), *why)).find(|(field, _)| field.is_there());
-        match found {
-            Some((field, why)) => {
-                self.notes.say(&field, Fate::DoneOtherwise, why);
-                Layout::InPlace
-            }
-            None => Layout::Primary,
-        }
+        Layout::Primary
     }
 }
 
