@@ -109,7 +109,8 @@ async fn x_18_the_service_account_may_do_what_it_needs_and_nothing_else() {
         (true, "get", "secrets", &shop),
         (false, "list", "secrets", &shop),
         (false, "patch", "secrets", &shop),
-        (false, "delete", "pods", &shop),
+        (true, "delete", "pods", &shop),
+        (false, "create", "pods", &shop),
         (false, "list", "configmaps", &foreign),
         (false, "list", "namespaces", &home),
         (false, "create", "rolebindings.rbac.authorization.k8s.io", &shop),
@@ -157,7 +158,8 @@ async fn the_api_server_takes_all_that_can_be_asked_for_and_notes_say_what_is_ne
     let (home, shop) = (bed.space("chart-all").await, bed.space("chart-shop").await);
     // What the Prometheus operator would have to bring is left out.
     let monitors = json!({"serviceMonitor": {"enabled": false}, "prometheusRule": {"enabled": false}});
-    let values = with(&with(&super::all(), &values("all", &[&shop])), &monitors);
+    let here = json!({"instance": "all", "namespaces": [shop.name]});
+    let values = with(&with(&super::all(), &here), &monitors);
     let notes = install(bed, &home, "tide", &values).await.unwrap();
     for line in [
         format!("kubectl --namespace {} create secret generic tidegate-git --from-file=credentials=FILE", home.name),

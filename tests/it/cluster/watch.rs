@@ -251,7 +251,7 @@ async fn a_kind_that_is_not_served_is_missing_until_it_is() {
     let cluster = Cluster::over(service, world.cluster.home().clone(), world.cluster.instance()).await.unwrap();
     let sight = Sight::of(&world, &cluster);
     let live = sight.ready(&world).await;
-    assert_eq!(live.missing.iter().collect::<Vec<_>>(), [&Kind::HttpRoute]);
+    assert_eq!(live.missing.iter().collect::<Vec<_>>(), [&Kind::GrpcRoute, &Kind::HttpRoute]);
     let route = world.object(Kind::HttpRoute, "podinfo", json!({"spec": {}}));
     assert_eq!(cluster.dry_run(&route, &Expects::Absent).await, Outcome::MissingKind(Kind::HttpRoute));
 
