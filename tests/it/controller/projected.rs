@@ -48,9 +48,9 @@ async fn c_13_kubectl_waits_for_a_promotion_and_a_missing_definition_holds_nothi
     world.kubectl(&["apply", "--server-side", "-f", "-"], DEFINITION).await;
     world.kubectl(&["wait", "--for=condition=Established", "crd/rollouts.tidegate.io"], "").await;
     world.start();
-    let wait = ["wait", "--for=create", "--timeout=60s", "rollout/web"];
+    let wait = ["wait", "--for=create", "--timeout=120s", "rollout/web"];
     world.kubectl(&wait, "").await;
-    let wait = ["wait", "--for=condition=Promoted", "--timeout=60s", "rollout/web"];
+    let wait = ["wait", "--for=condition=Promoted", "--timeout=120s", "rollout/web"];
     world.kubectl(&wait, "").await;
     world.release(&App::new("web", 2));
     eventually("the run is shown", async || {

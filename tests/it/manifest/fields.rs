@@ -155,7 +155,7 @@ struct Cases<'a> {
 type Around<'a> = &'a dyn Fn(Value) -> Value;
 
 /// What tidegate itself writes or refuses: another rule than that of the field's sort.
-const OTHER_RULES: [&str; 14] = [
+const OTHER_RULES: [&str; 16] = [
     "apiVersion",
     "kind",
     "status",
@@ -170,6 +170,8 @@ const OTHER_RULES: [&str; 14] = [
     "secrets.namespace",
     "spec.http.delegate.namespace",
     "spec.rules.backendRefs.namespace",
+    "spec.routes.services.namespace",
+    "spec.weighted.services.namespace",
 ];
 
 impl Cases<'_> {

@@ -49,16 +49,16 @@ fn by_pods() -> Watched {
 
 /// A record with that posture, and nine pods as the baseline of its run.
 fn state(namespace: &str, stable: Option<&str>, candidate: Option<&str>, split: &Value) -> Value {
-    let role = |pods: Option<&str>, size: Value| {
-        let mut role = json!({"set": "1".repeat(40), "size": size});
+    let role = |set: &str, pods: Option<&str>, size: Value| {
+        let mut role = json!({"set": set.repeat(40), "size": size});
         if let Some(pods) = pods {
             role["pods"] = pods.into();
         }
         role
     };
-    let mut posture = json!({"stable": role(stable, json!("declared")), "split": split});
+    let mut posture = json!({"stable": role("1", stable, json!("declared")), "split": split});
     if candidate.is_some() {
-        posture["candidate"] = role(candidate, json!({"share": split["weight"].as_u64().unwrap_or(0)}));
+        posture["candidate"] = role("2", candidate, json!({"share": split["weight"].as_u64().unwrap_or(0)}));
     }
     json!({
         "apiVersion": "tidegate.io/v1alpha1", "kind": "RolloutState",
