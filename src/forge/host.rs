@@ -4,7 +4,7 @@
 //! counted. The token is read from its file at each call, and is in no error.
 
 use super::budget::Budget;
-use super::pull::{Found, Ids, Standing, Text};
+use super::pull::{Found, Ids, Text};
 use crate::manifest::ids::CommitId;
 use crate::manifest::installation::{HostKind, PullHost};
 use crate::record::state::Time;
@@ -20,6 +20,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+mod call;
+mod wire;
+
+pub use call::{Errand, Fate, HostError};
+use wire::{Id, RawPull};
+
 /// How long a call may take.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The longest answer that is read.
@@ -28,124 +34,6 @@ const LONGEST: usize = 16 << 20;
 const PAGES: usize = 100;
 /// The most pages of closed pull requests that are looked through for one. What is further back counts as never made.
 const CLOSED_PAGES: usize = 10;
-
-/// What is asked of a Git host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Errand {
-    /// Who we are, and which repository it is.
-    Identify,
-    /// Which pull requests there are.
-    List,
-    /// A pull request made.
-    Create,
-    /// A pull request's text or standing changed.
-    Update,
-    /// A word to people.
-    Comment,
-    /// How a commit stands.
-    Status,
-}
-
-impl Errand {
-    /// All.
-    pub const ALL: [Self; 6] = [Self::Identify, Self::List, Self::Create, Self::Update, Self::Comment, Self::Status];
-
-    /// In a word.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Identify => "identify",
-            Self::List => "list",
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Comment => "comment",
-            Self::Status => "status",
-        }
-    }
-}
-
-/// What a call came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// As wanted.
-    Done,
-    /// Nothing new since the last time.
-    Unchanged,
-    /// The host does not allow it, or knows better.
-    Refused,
-    /// Too much was asked.
-    Limited,
-    /// No answer.
-    Away,
-    /// An answer that is no use.
-    Failed,
-}
-
-impl Fate {
-    /// All.
-    pub const ALL: [Self; 6] = [Self::Done, Self::Unchanged, Self::Refused, Self::Limited, Self::Away, Self::Failed];
-
-    /// In a word.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Unchanged => "unchanged",
-            Self::Refused => "refused",
-            Self::Limited => "limited",
-            Self::Away => "away",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-/// Why a call failed. None of the texts holds a token.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HostError {
-    /// The token cannot be read; nothing was asked.
-    #[error("the token file {0}")]
-    Token(String),
-    /// No answer, or one that says that the host has trouble. Try again later.
-    #[error("{doing}: the Git host is away: {why}")]
-    Away {
-        /// What was asked.
-        doing: String,
-        /// What happened.
-        why: String,
-    },
-    /// Too much was asked, or would be.
-    #[error("the Git host's limit: nothing is asked for {0} s")]
-    Limited(i64),
-    /// The host does not allow it.
-    #[error("{doing}: the Git host refuses ({status}): {why}")]
-    Refused {
-        /// What was asked.
-        doing: String,
-        /// The HTTP status.
-        status: u16,
-        /// In the host's words, escaped, and what can be done.
-        why: String,
-    },
-    /// An answer that is no use.
-    #[error("{doing}: unexpected answer: {why}")]
-    Unusable {
-        /// What was asked.
-        doing: String,
-        /// What is wrong with it.
-        why: String,
-    },
-}
-
-impl HostError {
-    fn fate(&self) -> Fate {
-        match self {
-            Self::Token(_) | Self::Unusable { .. } => Fate::Failed,
-            Self::Away { .. } => Fate::Away,
-            Self::Limited(_) => Fate::Limited,
-            Self::Refused { .. } => Fate::Refused,
-        }
-    }
-}
 
 /// How a commit stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -541,67 +429,6 @@ async fn whole(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
         body.extend_from_slice(&chunk);
     }
     Ok(body)
-}
-
-#[derive(Deserialize)]
-struct Id {
-    id: u64,
-}
-
-/// A pull request in the words that both hosts share.
-#[derive(Deserialize)]
-struct RawPull {
-    number: u64,
-    state: State,
-    merged_at: Option<String>,
-    title: String,
-    body: Option<String>,
-    user: Option<Id>,
-    head: End,
-    base: End,
-}
-
-/// A word that is neither is no answer: it must not be taken for a no.
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    Open,
-    Closed,
-}
-
-#[derive(Deserialize)]
-struct End {
-    /// `OWNER:BRANCH`, or the branch alone. Gitea says something else in `ref` once the branch is gone.
-    label: Option<String>,
-    #[serde(rename = "ref")]
-    reference: String,
-    repo: Option<Id>,
-}
-
-impl End {
-    fn branch(&self) -> &str {
-        let label = self.label.as_deref().and_then(|label| label.rsplit(':').next());
-        label.unwrap_or(&self.reference)
-    }
-}
-
-impl RawPull {
-    fn read(self) -> Found {
-        let standing = match (&self.merged_at, &self.state) {
-            (Some(_), _) => Standing::Merged,
-            (None, State::Open) => Standing::Open,
-            (None, State::Closed) => Standing::Closed,
-        };
-        Found {
-            number: self.number,
-            standing,
-            branch: self.head.branch().to_owned(),
-            base: self.base.branch().to_owned(),
-            repository: self.head.repo.map(|repo| repo.id),
-            author: self.user.map(|user| user.id),
-            text: Text { title: self.title, body: self.body.unwrap_or_default() },
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::testing::{Fault, REPOSITORY, Server, USER};
 use super::*;
+use crate::forge::pull::Standing;
 use crate::record::fixture::time;
 use std::sync::{Arc, Mutex};
 

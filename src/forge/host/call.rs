@@ -1,0 +1,119 @@
+//! What is asked of a Git host, what a call came to, and why one failed.
+
+/// What is asked of a Git host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Errand {
+    /// Who we are, and which repository it is.
+    Identify,
+    /// Which pull requests there are.
+    List,
+    /// A pull request made.
+    Create,
+    /// A pull request's text or standing changed.
+    Update,
+    /// A word to people.
+    Comment,
+    /// How a commit stands.
+    Status,
+}
+
+impl Errand {
+    /// All.
+    pub const ALL: [Self; 6] = [Self::Identify, Self::List, Self::Create, Self::Update, Self::Comment, Self::Status];
+
+    /// In a word.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Identify => "identify",
+            Self::List => "list",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Comment => "comment",
+            Self::Status => "status",
+        }
+    }
+}
+
+/// What a call came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// As wanted.
+    Done,
+    /// Nothing new since the last time.
+    Unchanged,
+    /// The host does not allow it, or knows better.
+    Refused,
+    /// Too much was asked.
+    Limited,
+    /// No answer.
+    Away,
+    /// An answer that is no use.
+    Failed,
+}
+
+impl Fate {
+    /// All.
+    pub const ALL: [Self; 6] = [Self::Done, Self::Unchanged, Self::Refused, Self::Limited, Self::Away, Self::Failed];
+
+    /// In a word.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Unchanged => "unchanged",
+            Self::Refused => "refused",
+            Self::Limited => "limited",
+            Self::Away => "away",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Why a call failed. None of the texts holds a token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// The token cannot be read; nothing was asked.
+    #[error("the token file {0}")]
+    Token(String),
+    /// No answer, or one that says that the host has trouble. Try again later.
+    #[error("{doing}: the Git host is away: {why}")]
+    Away {
+        /// What was asked.
+        doing: String,
+        /// What happened.
+        why: String,
+    },
+    /// Too much was asked, or would be.
+    #[error("the Git host's limit: nothing is asked for {0} s")]
+    Limited(i64),
+    /// The host does not allow it.
+    #[error("{doing}: the Git host refuses ({status}): {why}")]
+    Refused {
+        /// What was asked.
+        doing: String,
+        /// The HTTP status.
+        status: u16,
+        /// In the host's words, escaped, and what can be done.
+        why: String,
+    },
+    /// An answer that is no use.
+    #[error("{doing}: unexpected answer: {why}")]
+    Unusable {
+        /// What was asked.
+        doing: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl HostError {
+    pub(super) fn fate(&self) -> Fate {
+        match self {
+            Self::Token(_) | Self::Unusable { .. } => Fate::Failed,
+            Self::Away { .. } => Fate::Away,
+            Self::Limited(_) => Fate::Limited,
+            Self::Refused { .. } => Fate::Refused,
+        }
+    }
+}

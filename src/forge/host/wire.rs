@@ -1,0 +1,65 @@
+//! What a Git host's API answers, in the words that Gitea and GitHub share.
+
+use crate::forge::pull::{Found, Standing, Text};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+pub(super) struct Id {
+    pub(super) id: u64,
+}
+
+/// A pull request in the words that both hosts share.
+#[derive(Deserialize)]
+pub(super) struct RawPull {
+    pub(super) number: u64,
+    state: State,
+    merged_at: Option<String>,
+    title: String,
+    body: Option<String>,
+    user: Option<Id>,
+    head: End,
+    base: End,
+}
+
+/// A word that is neither is no answer: it must not be taken for a no.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Open,
+    Closed,
+}
+
+#[derive(Deserialize)]
+struct End {
+    /// `OWNER:BRANCH`, or the branch alone. Gitea says something else in `ref` once the branch is gone.
+    label: Option<String>,
+    #[serde(rename = "ref")]
+    reference: String,
+    repo: Option<Id>,
+}
+
+impl End {
+    fn branch(&self) -> &str {
+        let label = self.label.as_deref().and_then(|label| label.rsplit(':').next());
+        label.unwrap_or(&self.reference)
+    }
+}
+
+impl RawPull {
+    pub(super) fn read(self) -> Found {
+        let standing = match (&self.merged_at, &self.state) {
+            (Some(_), _) => Standing::Merged,
+            (None, State::Open) => Standing::Open,
+            (None, State::Closed) => Standing::Closed,
+        };
+        Found {
+            number: self.number,
+            standing,
+            branch: self.head.branch().to_owned(),
+            base: self.base.branch().to_owned(),
+            repository: self.head.repo.map(|repo| repo.id),
+            author: self.user.map(|user| user.id),
+            text: Text { title: self.title, body: self.body.unwrap_or_default() },
+        }
+    }
+}
