@@ -355,10 +355,10 @@ impl Host {
 }
 
 /// The secret that lets us in: printed nowhere.
-struct Token(SecretString);
+pub(super) struct Token(SecretString);
 
 impl Token {
-    async fn read(file: &Path) -> Result<Self, HostError> {
+    pub(super) async fn read(file: &Path) -> Result<Self, HostError> {
         let wrong = |why: &str| HostError::Token(format!("{}: {why}", file.display()));
         let text = tokio::fs::read_to_string(file).await.map_err(|error| wrong(&error.to_string()))?;
         match text.trim() {
@@ -368,6 +368,10 @@ impl Token {
             }
             line => Ok(Self(line.into())),
         }
+    }
+
+    pub(super) fn expose(&self) -> &str {
+        self.0.expose_secret()
     }
 }
 

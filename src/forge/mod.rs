@@ -5,4 +5,5 @@ pub mod branch;
 pub mod budget;
 pub mod host;
 pub mod pull;
+pub mod receiver;
 pub mod request;

@@ -71,6 +71,8 @@ pub struct Repository {
     pub poll: Duration,
     /// The file with the credentials.
     pub credentials_file: Option<PathBuf>,
+    /// The file with the secret of the Git host's webhooks; none if they are not heard.
+    pub webhook_secret_file: Option<PathBuf>,
     /// Where its host shows pull requests; none if it does not, or is not asked to.
     pub forge: Option<PullHost>,
 }
@@ -192,6 +194,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         branch: repository.branch,
         poll: Duration::from_secs(repository.poll.as_secs().max(1)),
         credentials_file: repository.credentials_file.map(PathBuf::from),
+        webhook_secret_file: repository.webhook_secret_file.map(PathBuf::from),
         forge,
     };
     let caps = Caps::new(caps.namespaces, caps.kinds);

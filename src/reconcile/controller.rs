@@ -6,6 +6,7 @@ use super::evidence::Collector;
 use super::front::Front;
 use super::gaps::Gaps;
 use super::lead::{Keeper, Lead, Standing};
+use super::pace::Pace;
 use super::project::Projector;
 use super::shell::Shell;
 use super::source::{Branches, Source, View};
@@ -13,7 +14,6 @@ use super::table::Table;
 use super::tick::{Next, Term};
 use super::world::{self, World};
 use crate::analysis::http::NoClient;
-use crate::cluster::chance::random;
 use crate::cluster::connection::ClusterError;
 use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing};
 use crate::cluster::store::Observed;
@@ -113,7 +113,7 @@ pub enum RunError {
 /// When the process cannot start, or one of its tasks ended. What Git or the cluster answer later is no error.
 pub async fn run(installation: Installation, options: Options, cache: &Path) -> Result<Waiting, RunError> {
     // Until the signals are taken nothing was done that would have to be ended, and one ends the process.
-    let front = Front::open(options.listen).await?;
+    let front = Front::open(options.listen, &installation).await?;
     let world = match options.once {
         Once::No => World::await_connection(&installation, cache, &front.readiness).await?,
         Once::Yes { .. } => World::connect(&installation, cache).await?,
@@ -138,7 +138,7 @@ pub async fn run_in(
     options: &Options,
     stop: &CancellationToken,
 ) -> Result<Waiting, RunError> {
-    run_behind(Front::open(options.listen).await?, world, installation, options, stop).await
+    run_behind(Front::open(options.listen, installation).await?, world, installation, options, stop).await
 }
 
 async fn run_behind(
@@ -210,6 +210,8 @@ struct Controller {
     notes: watch::Sender<Notes>,
     begun: mpsc::UnboundedReceiver<Inherited>,
     readiness: Readiness,
+    /// Woken by the webhooks of the Git host.
+    told: Arc<Notify>,
     poll: Duration,
     once: Once,
     stop: CancellationToken,
@@ -270,6 +272,7 @@ impl Controller {
             notes,
             begun,
             readiness,
+            told: Arc::clone(&front.told),
             poll: installation.repository.poll,
             once: options.once,
             stop: stop.clone(),
@@ -337,12 +340,17 @@ impl Controller {
         }
     }
 
-    /// Ticks for as long as we lead.
-    async fn term(&mut self, lead: &mut Lead) -> Over {
+    /// Takes over what the Lease says that others knew.
+    fn inherit(&mut self) {
         while let Ok(Inherited { anchor, gaps }) = self.begun.try_recv() {
             self.anchor = anchor.or_else(|| self.anchor.take());
             self.gaps.inherit(gaps);
         }
+    }
+
+    /// Ticks for as long as we lead.
+    async fn term(&mut self, lead: &mut Lead) -> Over {
+        self.inherit();
         let Some(held) = lead.held() else { return Over::Lost };
         self.shell.metrics.leads(true);
         self.source.forget();
@@ -394,6 +402,7 @@ impl Controller {
                 () = self.stop.cancelled() => {}
                 () = lead.changed() => {}
                 () = shell.woken.notified() => next = Next::Again,
+                () = self.told.notified() => next = pace.hurry(),
                 () = sleep_until(pace.wake_at) => next = Next::Again,
                 () = sleep_until(pace.poll_at) => next = Next::Rest,
             }
@@ -467,73 +476,4 @@ fn is_quiet(term: &Term<'_>, pace: &Pace) -> bool {
 fn waiting(table: &Table) -> Waiting {
     let waits = table.waits().filter(|(_, waits)| !waits.is_empty());
     waits.map(|(id, waits)| (id.clone(), waits.to_vec())).collect()
-}
-
-/// When to look at Git, and when to tick.
-struct Pace {
-    poll: Duration,
-    poll_at: Instant,
-    wake_at: Instant,
-    /// How often in a row Git was away.
-    tries: u32,
-    /// How many ticks followed each other at once.
-    streak: u32,
-}
-
-impl Pace {
-    /// How many ticks may follow each other at once: somebody who undoes what we do must not keep us busy.
-    const STREAK: u32 = 50;
-    /// Far beyond any timer that is needed.
-    const DAY: Duration = Duration::from_secs(86_400);
-
-    fn new(poll: Duration) -> Self {
-        let now = Instant::now();
-        Self { poll, poll_at: now, wake_at: now, tries: 0, streak: 0 }
-    }
-
-    fn poll_is_due(&self) -> bool {
-        Instant::now() >= self.poll_at
-    }
-
-    /// Git was asked: again after the poll interval, or, while it is away, sooner at first and not all at the same time.
-    fn looked(&mut self, git: &Git) {
-        let pause = match git {
-            Git::Fresh => {
-                self.tries = 0;
-                self.poll
-            }
-            Git::Away(_) => {
-                self.tries = (self.tries + 1).min(10);
-                jittered(Duration::from_secs(1 << self.tries).min(self.poll))
-            }
-        };
-        self.poll_at = Instant::now() + pause;
-    }
-
-    /// A tick was made: the next one comes at once, in a moment, or when something is due.
-    fn ticked(&mut self, term: &Term<'_>, next: Next) {
-        let git = term.git();
-        if git != Git::Fresh && self.tries == 0 {
-            self.looked(&git);
-        }
-        self.streak = if next == Next::Again { self.streak + 1 } else { 0 };
-        let clock = &term.shell.clock;
-        let moment = Duration::from_secs(1);
-        let pause = match next {
-            Next::Again if self.streak < Self::STREAK => Duration::ZERO,
-            Next::Again | Next::Soon => moment,
-            Next::GitAway | Next::Rest => {
-                let due = term.wake_at(clock.now()).map(|at| clock.until(at));
-                due.map_or(Self::DAY, |pause| pause.clamp(moment, Self::DAY))
-            }
-        };
-        self.wake_at = Instant::now() + pause;
-    }
-}
-
-/// Anything between half of it and the whole.
-fn jittered(pause: Duration) -> Duration {
-    let half = pause / 2;
-    let nanos = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
-    half + Duration::from_nanos(random() % nanos)
 }

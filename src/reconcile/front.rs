@@ -1,10 +1,14 @@
-//! What a process shows of itself while it runs: numbers and health.
+//! What a process shows of itself while it runs, numbers and health, and where it is told of a push.
 
 use super::controller::RunError;
+use crate::forge::receiver::Receiver;
+use crate::manifest::installation::Installation;
 use crate::report::metrics::Metrics;
 use crate::report::server::{self, Readiness};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 /// Numbers and health, and the task that serves them, if any; it ends with this value.
@@ -12,15 +16,17 @@ use tokio::task::JoinSet;
 pub(super) struct Front {
     pub(super) metrics: Metrics,
     pub(super) readiness: Readiness,
+    /// Woken by the webhooks of the Git host.
+    pub(super) told: Arc<Notify>,
     serving: JoinSet<String>,
 }
 
 impl Front {
-    /// Serves them at an address, if there is one.
+    /// Serves them at an address, if there is one, and hears webhooks there if the installation has a secret for them.
     ///
     /// # Errors
     /// When nobody can listen there.
-    pub(super) async fn open(listen: Option<SocketAddr>) -> Result<Self, RunError> {
+    pub(super) async fn open(listen: Option<SocketAddr>, installation: &Installation) -> Result<Self, RunError> {
         let mut front = Self::default();
         if let Some(address) = listen {
             let listening = TcpListener::bind(address).await;
@@ -29,8 +35,19 @@ impl Front {
             let at = listener.local_addr().unwrap_or(address);
             tracing::info!("metrics and health: http://{at}/metrics");
             let (metrics, readiness) = (front.metrics.clone(), front.readiness.clone());
+            let secret_file = installation.repository.webhook_secret_file.clone();
+            let receiver = secret_file.map(|secret_file| {
+                let metrics = front.metrics.clone();
+                Receiver {
+                    secret_file,
+                    told: Arc::clone(&front.told),
+                    count: Box::new(move |heard| metrics.heard(heard)),
+                }
+            });
+            let receiving = receiver.map(Receiver::router).unwrap_or_default();
             front.serving.spawn(async move {
-                let why = server::serve(listener, metrics, readiness).await.err().map(|error| error.to_string());
+                let why =
+                    server::serve(listener, metrics, readiness, receiving).await.err().map(|error| error.to_string());
                 format!("the web server: {}", why.unwrap_or_else(|| "without a reason".to_owned()))
             });
         }

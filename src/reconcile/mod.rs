@@ -18,6 +18,7 @@ mod front;
 pub mod gaps;
 pub mod lead;
 pub mod observe;
+mod pace;
 mod plans;
 mod project;
 pub mod propose;

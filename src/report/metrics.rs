@@ -2,6 +2,7 @@
 //! of series is bounded whatever a repository or a cluster says.
 
 use crate::forge::host::{Errand, Fate};
+use crate::forge::receiver::Heard;
 use crate::git::GitError;
 use crate::plan::action::Class;
 use crate::plan::report::Reason;
@@ -126,6 +127,7 @@ pub struct Metrics {
     actions: Family<Two, Counter>,
     git: Family<Two, Counter>,
     host: Family<Two, Counter>,
+    webhooks: Family<One, Counter>,
     ticks: Counter,
     leading: Gauge,
     rejected: Gauge,
@@ -151,6 +153,7 @@ impl Metrics {
             actions: Family::default(),
             git: Family::default(),
             host: Family::default(),
+            webhooks: Family::default(),
             ticks: Counter::default(),
             leading: Gauge::default(),
             rejected: Gauge::default(),
@@ -163,6 +166,7 @@ impl Metrics {
         registry.register("actions", "Writes to the cluster", metrics.actions.clone());
         registry.register("git_requests", "Requests to the Git server", metrics.git.clone());
         registry.register("host_requests", "Requests to the Git host's API", metrics.host.clone());
+        registry.register("webhooks", "Webhooks of the Git host, by what became of them", metrics.webhooks.clone());
         registry.register("ticks", "Times that the world was looked at", metrics.ticks.clone());
         registry.register("leading", "Whether this process holds the Lease", metrics.leading.clone());
         let help = "Rollouts whose record the Git server does not take";
@@ -188,6 +192,9 @@ impl Metrics {
             for outcome in GitOutcome::ALL.map(GitOutcome::label) {
                 drop(self.git.get_or_create(&[("operation", operation), ("outcome", outcome)]));
             }
+        }
+        for outcome in Heard::ALL.map(Heard::label) {
+            drop(self.webhooks.get_or_create(&[("outcome", outcome)]));
         }
         for operation in Errand::ALL.map(Errand::label) {
             for outcome in Fate::ALL.map(Fate::label) {
@@ -241,6 +248,11 @@ impl Metrics {
         self.host.get_or_create(&[("operation", errand.label()), ("outcome", fate.label())]).inc();
     }
 
+    /// A webhook came.
+    pub fn heard(&self, heard: Heard) {
+        self.webhooks.get_or_create(&[("outcome", heard.label())]).inc();
+    }
+
     /// The world was looked at.
     pub fn ticked(&self) {
         self.ticks.inc();
@@ -282,7 +294,7 @@ mod tests {
         let before = series(metrics.text());
         assert_eq!(
             before,
-            3 + Phase::NAMES.len() * 2 + Reason::ALL.len() * 2 + 3 * 7 + 3 * 5 + 6 * 6,
+            3 + Phase::NAMES.len() * 2 + Reason::ALL.len() * 2 + 3 * 7 + 3 * 5 + 6 * 6 + Heard::ALL.len(),
             "{}",
             metrics.text()
         );

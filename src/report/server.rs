@@ -86,12 +86,17 @@ struct Shown {
     readiness: Readiness,
 }
 
-/// Serves until the process ends.
+/// Serves until the process ends, and what is given besides.
 ///
 /// # Errors
 /// When the listener fails.
-pub async fn serve(listener: TcpListener, metrics: Metrics, readiness: Readiness) -> std::io::Result<()> {
-    axum::serve(listener, router(metrics, readiness)).await
+pub async fn serve(
+    listener: TcpListener,
+    metrics: Metrics,
+    readiness: Readiness,
+    besides: Router,
+) -> std::io::Result<()> {
+    axum::serve(listener, router(metrics, readiness).merge(besides)).await
 }
 
 fn router(metrics: Metrics, readiness: Readiness) -> Router {

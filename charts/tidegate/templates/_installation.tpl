@@ -4,6 +4,9 @@
 {{- if .Values.repository.credentials.secretName }}
 {{- $_ := set $repository "credentialsFile" (include "tidegate.credentialsFile" .) }}
 {{- end }}
+{{- if .Values.repository.webhook.secretName }}
+{{- $_ := set $repository "webhookSecretFile" (include "tidegate.webhookFile" .) }}
+{{- end }}
 {{- with .Values.repository.forge }}{{ if ne .kind "branch" }}
 {{- $forge := dict "kind" .kind "tokenFile" (include "tidegate.tokenFile" $) }}
 {{- if .url }}{{ $_ := set $forge "url" .url }}{{ end }}

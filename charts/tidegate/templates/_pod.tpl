@@ -14,6 +14,12 @@ Directories and no subPath: only so does a changed Secret reach a running pod.
 {{- end -}}
 {{- end }}
 
+{{- define "tidegate.webhookFile" -}}
+{{- with .Values.repository.webhook -}}
+/etc/tidegate/webhook/{{ .secretName }}/{{ .key }}
+{{- end -}}
+{{- end }}
+
 {{- define "tidegate.kubeconfigFile" -}}
 {{- with .Values.cluster.kubeconfig -}}
 /etc/tidegate/kubeconfig/{{ .secretName }}/{{ .key }}

@@ -71,6 +71,11 @@ pub struct Repository {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "file-path"))]
     pub credentials_file: Option<String>,
+    /// The file with the secret that the webhooks of the Git host are signed with: one line. They let the next poll come at
+    /// once; left out, none are heard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "file-path"))]
+    pub webhook_secret_file: Option<String>,
     /// The Git host.
     #[serde(default)]
     pub forge: Forge,

@@ -43,6 +43,7 @@ fn all() -> Value {
                 "url": "https://git.example.test/acme/shop.git",
                 "credentials": {"secretName": "tidegate-git"},
                 "ca": {"configMapName": "authority"},
+                "webhook": {"secretName": "hook"},
                 "forge": {"kind": "gitea", "token": {"secretName": "bot"}},
             },
             "providers": {

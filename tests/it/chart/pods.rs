@@ -175,8 +175,11 @@ fn the_files_that_are_named_are_those_that_are_mounted() {
     let forge = found.repository.forge.unwrap();
     assert_eq!(source(pod, forge.token_file.to_str().unwrap()), ("bot".to_owned(), "token".to_owned()));
     assert_eq!(forge.api, "https://git.example.test/api/v1");
+    let webhook = found.repository.webhook_secret_file.unwrap();
+    assert_eq!(source(pod, webhook.to_str().unwrap()), ("hook".to_owned(), "secret".to_owned()));
     for other in [test, uninstall] {
-        assert!(!other.to_string().contains("/etc/tidegate/forge"), "a token is where it is not needed");
+        let more = ["forge", "webhook"].map(|what| format!("/etc/tidegate/{what}"));
+        assert!(!more.iter().any(|path| other.to_string().contains(path)), "a secret is where it is not needed");
     }
     let [Provider::Prometheus(metrics), Provider::Webhook(tester)] = &found.providers.values().collect::<Vec<_>>()[..]
     else {

@@ -226,6 +226,8 @@ fn general() -> Vec<Switch> {
         ("instance", json!({"instance": "test"}), "name: tide--test"),
         ("repository.url", json!({"repository": {"url": "https://git.example.test/acme/x"}}), "url: https://git.example.test/acme/x"),
         ("repository.branch", json!({"repository": {"branch": "trunk"}}), "branch: trunk"),
+        ("repository.webhook.secretName", json!({"repository": {"webhook": {"secretName": "other"}}}), "webhookSecretFile: /etc/tidegate/webhook/other/secret"),
+        ("repository.webhook.key", json!({"repository": {"webhook": {"key": "line"}}}), "webhookSecretFile: /etc/tidegate/webhook/hook/line"),
         ("repository.poll", json!({"repository": {"poll": "7s"}}), "poll: 7s"),
         ("repository.credentials.secretName", json!({"repository": {"credentials": {"secretName": ""}}}), "!- name: git"),
         ("repository.credentials.key", json!({"repository": {"credentials": {"key": "own"}}}), "items: [{key: own, path: own}]"),

@@ -23,6 +23,7 @@ mod running;
 mod served;
 mod services;
 mod stateful;
+mod told;
 mod traffic;
 mod words;
 mod world;

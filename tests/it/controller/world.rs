@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidegate::manifest::desired::Router;
 use tidegate::manifest::installation;
@@ -110,6 +110,12 @@ impl World {
         world.origin = origin;
         world.begin();
         world
+    }
+
+    /// Looks at its repository once an hour, unless a webhook that is signed with that secret tells it to.
+    pub(super) fn polls_once_an_hour(&mut self, secret: &Path) {
+        let seldom = format!("poll: 1h, webhookSecretFile: {}", secret.display());
+        self.repository = self.repository.take().map(|repository| repository.replace("poll: 1s", &seldom));
     }
 
     fn begin(&self) {

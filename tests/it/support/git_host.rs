@@ -46,7 +46,12 @@ impl GitHost {
             self.want(204, "owner", "PUT", &path, Some(json!({"permission": "write"}))).await;
         }
         let disk = self.folder.join(format!("data/gitea-repositories/owner/{name}.git"));
-        Hosted { origin: Origin::at(&disk).stamped(), url: format!("{}/owner/{name}.git", self.url) }
+        Hosted { origin: Origin::at(&disk).stamped(), url: self.url_of(name) }
+    }
+
+    /// Where a repository of `owner` is served.
+    pub(crate) fn url_of(&self, name: &str) -> String {
+        format!("{}/owner/{name}.git", self.url)
     }
 
     /// One call to its API as a user: the status, and the answer if it is JSON.

@@ -1,0 +1,87 @@
+//! When to look at Git, and when to tick.
+
+use super::tick::{Next, Term};
+use crate::cluster::chance::random;
+use crate::plan::input::Git;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// When to look at Git, and when to tick.
+pub(super) struct Pace {
+    poll: Duration,
+    pub(super) poll_at: Instant,
+    pub(super) wake_at: Instant,
+    /// When Git was asked last.
+    asked_at: Option<Instant>,
+    /// How often in a row Git was away.
+    tries: u32,
+    /// How many ticks followed each other at once.
+    streak: u32,
+}
+
+impl Pace {
+    /// How many ticks may follow each other at once: somebody who undoes what we do must not keep us busy.
+    const STREAK: u32 = 50;
+    /// Far beyond any timer that is needed.
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    pub(super) fn new(poll: Duration) -> Self {
+        let now = Instant::now();
+        Self { poll, poll_at: now, wake_at: now, asked_at: None, tries: 0, streak: 0 }
+    }
+
+    pub(super) fn poll_is_due(&self) -> bool {
+        Instant::now() >= self.poll_at
+    }
+
+    /// Git was asked: again after the poll interval, or, while it is away, sooner at first and not all at the same time.
+    pub(super) fn looked(&mut self, git: &Git) {
+        let pause = match git {
+            Git::Fresh => {
+                self.tries = 0;
+                self.poll
+            }
+            Git::Away(_) => {
+                self.tries = (self.tries + 1).min(10);
+                jittered(Duration::from_secs(1 << self.tries).min(self.poll))
+            }
+        };
+        let now = Instant::now();
+        self.asked_at = Some(now);
+        self.poll_at = now + pause;
+    }
+
+    /// Something was pushed: Git is asked at once, but not twice within a second (attack 72).
+    pub(super) fn hurry(&mut self) -> Next {
+        let soonest = self.asked_at.map_or_else(Instant::now, |asked| asked + Duration::from_secs(1));
+        self.poll_at = self.poll_at.min(soonest);
+        Next::Rest
+    }
+
+    /// A tick was made: the next one comes at once, in a moment, or when something is due.
+    pub(super) fn ticked(&mut self, term: &Term<'_>, next: Next) {
+        let git = term.git();
+        if git != Git::Fresh && self.tries == 0 {
+            self.looked(&git);
+        }
+        self.streak = if next == Next::Again { self.streak + 1 } else { 0 };
+        let clock = &term.shell.clock;
+        let moment = Duration::from_secs(1);
+        let pause = match next {
+            Next::Again if self.streak < Self::STREAK => Duration::ZERO,
+            Next::Again | Next::Soon => moment,
+            Next::GitAway | Next::Rest => {
+                let due = term.wake_at(clock.now()).map(|at| clock.until(at));
+                due.map_or(Self::DAY, |pause| pause.clamp(moment, Self::DAY))
+            }
+        };
+        self.wake_at = Instant::now() + pause;
+    }
+}
+
+/// Anything between half of it and the whole.
+fn jittered(pause: Duration) -> Duration {
+    let half = pause / 2;
+    let nanos = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
+    half + Duration::from_nanos(random() % nanos)
+}
