@@ -12,24 +12,30 @@ use tidegate::record::store::API_VERSION;
 use tidegate::record::unknown::Unknown;
 
 /// So many rollouts in so many namespaces. Most are of a Deployment alone; the first few have a Service and an HTTPRoute too, and
-/// their runs stay at a tenth and are measured every ten seconds.
+/// their runs are measured every ten seconds.
 #[derive(Debug, Clone)]
 pub(crate) struct Fleet {
     pub(crate) namespaces: Vec<String>,
     pub(crate) count: usize,
     /// How many have a route.
     pub(crate) routed: usize,
+    /// The phases of those, in YAML.
+    pub(crate) phases: fn(usize) -> String,
     /// The pods of those that have none.
     pub(crate) replicas: u32,
 }
 
-const TENTH: &str = "  traffic:
+/// A tenth, for longer than any bench.
+fn a_tenth(_: usize) -> String {
+    "  - {name: tenth, expose: {weight: 10}, soak: 100h, checks: [errors]}\n".to_owned()
+}
+
+const ROUTED: &str = "  traffic:
     gatewayAPI: {httpRoute: NAME, service: NAME}
     settle: 0s
     drain: 0s
   phases:
-  - {name: tenth, expose: {weight: 10}, soak: 100h, checks: [errors]}
-  checks:
+PHASES  checks:
     errors:
       prometheus: {provider: bench, query: NAME}
       max: 0.01
@@ -41,7 +47,7 @@ impl Fleet {
     /// Rollouts of one pod without a route, in namespaces that begin like that.
     pub(crate) fn new(prefix: &str, namespaces: usize, count: usize) -> Self {
         let namespaces = (0..namespaces).map(|n| format!("{prefix}-{n}")).collect();
-        Self { namespaces, count, routed: 0, replicas: 1 }
+        Self { namespaces, count, routed: 0, phases: a_tenth, replicas: 1 }
     }
 
     /// The name and the namespace of one of them.
@@ -89,7 +95,8 @@ impl Fleet {
 
     fn rollout(&self, n: usize) -> String {
         let (name, namespace) = self.place(n);
-        let more = if n < self.routed { TENTH.replace("NAME", &name) } else { String::new() };
+        let routed = || ROUTED.replace("NAME", &name).replace("PHASES", &(self.phases)(n));
+        let more = if n < self.routed { routed() } else { String::new() };
         format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec:\n  \
              manifests: [{name}.yaml]\n  target: {{kind: Deployment, name: {name}}}\n{more}"

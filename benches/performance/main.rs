@@ -17,6 +17,7 @@ mod measure;
 mod report;
 mod rest;
 mod retreat;
+mod steps;
 
 #[path = "../../tests/support/heap.rs"]
 mod heap;
@@ -55,6 +56,7 @@ fn main() {
     take("git", &|| runtime.block_on(git::measure()));
     take("rest", &|| runtime.block_on(rest::measure()));
     take("retreat", &|| runtime.block_on(retreat::measure()));
+    take("steps", &|| runtime.block_on(steps::measure()));
     take("cluster", &|| runtime.block_on(cluster::measure()));
     if std::env::var("UPDATE_DOCS").is_ok() && wanted.is_empty() {
         report::write(&findings);

@@ -15,12 +15,15 @@ use tidegate::analysis::reading::{self, Reading};
 use tidegate::reconcile::controller::{self, Once, Options};
 use tidegate::sim::kube_api::resource::Resource;
 use tidegate::sim::kube_api::{Seen, Verb, Verdict, What};
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+/// Who leads.
+pub(crate) const LEADER: &str = "one";
 const RUNS: usize = 1_000;
 const RETREATS: usize = 60;
-const PATIENCE: Duration = Duration::from_secs(1_800);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1_800);
 
 /// What is measured of each rollout: nothing is wrong, but of those that are doomed.
 #[derive(Default)]
@@ -55,36 +58,58 @@ fn at_a_tenth(sim: &Sim) -> usize {
     sim.api.look(|world| world.list(routes, "").filter(split).count())
 }
 
+/// Many open runs, led by a controller.
+pub(crate) struct Open {
+    pub(crate) sim: Sim,
+    pub(crate) meter: Arc<Meter>,
+    stop: CancellationToken,
+    running: JoinHandle<()>,
+}
+
+impl Open {
+    /// Brings version 1 of each to rest, and starts a run of each.
+    pub(crate) async fn start(fleet: &Fleet) -> Self {
+        let mut sim = Sim::of(fleet);
+        let meter = Arc::new(Meter::default());
+        sim.providers.insert("bench".parse().unwrap(), Provider::Prometheus(meter.clone()));
+        sim.installation.repository.poll = Duration::from_secs(5);
+        let options = |once| Options { once, listen: None, identity: LEADER.to_owned() };
+        let once = options(Once::Yes { timeout: PATIENCE });
+        let stop = CancellationToken::new();
+        controller::run_in(sim.world(LEADER).await, &sim.installation, &once, &stop).await.unwrap();
+        let all = 0..fleet.count;
+        let files: Vec<_> = all.map(|n| (fleet.manifests_path(n), fleet.manifests(n, 2).into_bytes())).collect();
+        sim.origin.git_with(&["fast-import", "--quiet"], &stream("main", Some("refs/heads/main^0"), &files));
+        let (world, installation) = (sim.world(LEADER).await, sim.installation.clone());
+        let (told, go_on) = (stop.clone(), options(Once::No));
+        let running = async move { drop(controller::run_in(world, &installation, &go_on, &told).await.unwrap()) };
+        Self { sim, meter, stop, running: tokio::spawn(running) }
+    }
+
+    /// Ends the controller.
+    pub(crate) async fn end(self) {
+        self.stop.cancel();
+        self.running.await.unwrap();
+    }
+}
+
 pub(crate) async fn measure() -> Vec<Finding> {
     let fleet = Fleet { routed: RUNS, ..Fleet::new("n", 20, RUNS) };
-    let mut sim = Sim::of(&fleet);
-    let meter = Arc::new(Meter::default());
-    sim.providers.insert("bench".parse().unwrap(), Provider::Prometheus(meter.clone()));
-    sim.installation.repository.poll = Duration::from_secs(5);
-    let options = |once| Options { once, listen: None, identity: "one".to_owned() };
-    let once = options(Once::Yes { timeout: PATIENCE });
-    let stop = CancellationToken::new();
-    controller::run_in(sim.world("one").await, &sim.installation, &once, &stop).await.unwrap();
-    let files: Vec<_> = (0..RUNS).map(|n| (fleet.manifests_path(n), fleet.manifests(n, 2).into_bytes())).collect();
-    sim.origin.git_with(&["fast-import", "--quiet"], &stream("main", Some("refs/heads/main^0"), &files));
-
-    let (world, installation, stop) = (sim.world("one").await, sim.installation.clone(), CancellationToken::new());
-    let (told, go_on) = (stop.clone(), options(Once::No));
-    let running = tokio::spawn(async move { controller::run_in(world, &installation, &go_on, &told).await.map(drop) });
-    let open = async {
-        while at_a_tenth(&sim) < RUNS {
+    let open = Open::start(&fleet).await;
+    let (sim, meter) = (&open.sim, &open.meter);
+    let opened = async {
+        while at_a_tenth(sim) < RUNS {
             sleep(Duration::from_millis(200)).await;
         }
     };
-    timeout(PATIENCE, open).await.expect("all runs stand at a tenth");
+    timeout(PATIENCE, opened).await.expect("all runs stand at a tenth");
     // What opening them has left to do is done, and the questions of their checks are spread.
     sleep(Duration::from_secs(15)).await;
-    let written = retreats(&fleet, &sim, &meter).await;
-    stop.cancel();
-    running.await.unwrap().unwrap();
+    let written = retreats(&fleet, sim, meter).await;
+    let told = meter.doomed.lock().unwrap().clone();
+    open.end().await;
 
     let mut times = Samples::default();
-    let told = meter.doomed.lock().unwrap().clone();
     for (name, at) in &*written.lock().unwrap() {
         times.add(at.duration_since(told[name].expect("it was told")));
     }
@@ -111,7 +136,7 @@ async fn retreats(fleet: &Fleet, sim: &Sim, meter: &Arc<Meter>) -> Arc<Mutex<BTr
     let (seen, known) = (Arc::clone(&written), Arc::clone(meter));
     sim.api.judge(move |asked: &Seen<'_>| {
         let patch = matches!(asked.what, What::Request { verb: Verb::Patch, dry_run: false });
-        if patch && asked.resource.plural == "httproutes" && asked.subresource.is_empty() && asked.caller == "one" {
+        if patch && asked.resource.plural == "httproutes" && asked.subresource.is_empty() && asked.caller == LEADER {
             let told = known.doomed.lock().unwrap().get(asked.name).copied().flatten();
             if told.is_some() {
                 seen.lock().unwrap().entry(asked.name.to_owned()).or_insert_with(Instant::now);

@@ -1,0 +1,67 @@
+//! What a run takes beyond its soaks, with 1,000 of them open in the world in a process.
+
+use crate::fleet::Fleet;
+use crate::measure::{Finding, Samples};
+use crate::retreat::{LEADER, Open, PATIENCE};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tidegate::sim::kube_api::{Seen, Verb, Verdict, What};
+use tokio::time::{sleep, timeout};
+
+const RUNS: usize = 1_000;
+
+/// The soak of a run at its tenth: all of them are over in the same minute, once every run has begun.
+fn soak(n: usize) -> Duration {
+    Duration::from_secs(180 + (n * 60 / RUNS) as u64)
+}
+
+fn two(n: usize) -> String {
+    let soak = soak(n).as_secs();
+    format!(
+        "  - {{name: tenth, expose: {{weight: 10}}, soak: {soak}s, checks: [errors]}}\n  \
+         - {{name: half, expose: {{weight: 50}}, soak: 100h, checks: [errors]}}\n"
+    )
+}
+
+/// When the route of each rollout was written.
+type Written = Arc<Mutex<BTreeMap<String, Vec<Instant>>>>;
+
+pub(crate) async fn measure() -> Vec<Finding> {
+    let fleet = Fleet { routed: RUNS, phases: two, ..Fleet::new("n", 20, RUNS) };
+    let open = Open::start(&fleet).await;
+    let written = Written::default();
+    let seen = Arc::clone(&written);
+    open.sim.api.judge(move |asked: &Seen<'_>| {
+        let patch = matches!(asked.what, What::Request { verb: Verb::Patch, dry_run: false });
+        if patch && asked.resource.plural == "httproutes" && asked.subresource.is_empty() && asked.caller == LEADER {
+            seen.lock().unwrap().entry(asked.name.to_owned()).or_default().push(Instant::now());
+        }
+        Verdict::Pass
+    });
+    let through = async {
+        while written.lock().unwrap().values().filter(|times| times.len() >= 2).count() < RUNS {
+            sleep(Duration::from_millis(200)).await;
+        }
+    };
+    timeout(PATIENCE, through).await.expect("all runs stand at a half");
+    open.sim.api.acquit();
+    open.end().await;
+
+    let written = written.lock().unwrap();
+    let mut times = Samples::default();
+    for n in 0..RUNS {
+        let [tenth, half] = written[&fleet.place(n).0][..] else { panic!("a route is written once for each phase") };
+        times.add(half.duration_since(tenth) - soak(n));
+    }
+    vec![Finding {
+        what: "From the write of one phase to that of the next, less the soak between, 1,000 open runs, 17 steps a second (world in a \
+               process; two pushes and the gateway's answer are in it)",
+        ours: times,
+        unit: "ms",
+        reference: None,
+        goal: 1_000.0,
+        share: 0.5,
+        why: "Soaks are counted in whole seconds, and what is due is planned in one tick with all else that is due",
+    }]
+}
