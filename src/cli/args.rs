@@ -5,6 +5,7 @@ use super::decide::{AbortArgs, AdoptArgs, ApproveArgs, RetryArgs, RollbackArgs, 
 use super::demo::DemoArgs;
 use super::diff::DiffArgs;
 use super::import::ImportArgs;
+use super::init::InitArgs;
 use super::man::ManArgs;
 use super::plan::PlanArgs;
 use super::run::RunArgs;
@@ -50,6 +51,7 @@ Decide (each writes one file to the decisions branch):
   adopt        Take over what is live as the stable version
 
 Write:
+  init         Write the first files of a repository
   validate     Check all files of a repository
   plan         Show what tidegate would do with these files
   schema       Print the JSON Schema of a kind
@@ -139,6 +141,7 @@ pub(super) struct RepositoryArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     Run(RunArgs),
+    Init(InitArgs),
     Validate(ValidateArgs),
     Import(ImportArgs),
     Plan(PlanArgs),

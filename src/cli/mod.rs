@@ -12,6 +12,7 @@ mod demo;
 mod diff;
 mod failure;
 pub mod import;
+pub mod init;
 mod live;
 mod man;
 mod plan;
@@ -88,6 +89,7 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
     match cli.command {
         Command::Run(args) => run::command(args, screen).await,
         Command::Validate(args) => validate::command(&args, screen),
+        Command::Init(args) => init::command(&args, screen),
         Command::Import(args) => import::command(&args, screen),
         Command::Plan(args) => plan::command(args, screen).await,
         Command::Diff(args) => diff::command(args, screen).await,

@@ -198,8 +198,8 @@ fn stripped(context: &Context<'_>, live: &Object, wanted: &Object) -> Value {
     sorted(object.value())
 }
 
-/// What the API server has given to a Service.
-fn allotted(service: &mut Value) {
+/// Takes from a Service what the API server has given to it.
+pub fn allotted(service: &mut Value) {
     let headless = service.pointer("/spec/clusterIP").is_some_and(|ip| ip == "None");
     for field in ["clusterIP", "clusterIPs", "ipFamilies", "healthCheckNodePort"] {
         if !(headless && field == "clusterIP") {

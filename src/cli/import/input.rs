@@ -138,12 +138,13 @@ pub(super) fn read(files: &[(RepoPath, Vec<u8>)], namespace: &str) -> Result<Inp
         let parsed = yaml::parse(path, bytes, Dialect::Kubernetes);
         let source = parsed.source;
         wrong.extend(parsed.diagnostics);
-        if input.documents.len() + parsed.documents.len() > MOST_OBJECTS {
+        let nodes: Vec<(Node, bool)> = parsed.documents.into_iter().flat_map(items).collect();
+        if input.documents.len() + nodes.len() > MOST_OBJECTS {
             let what = format!("more than {MOST_OBJECTS} objects");
             wrong.push(Diagnostic::of_file(path, Code::TooLarge, what, "fewer at a time"));
             break;
         }
-        for node in parsed.documents {
+        for node in nodes {
             match document(&source, node, namespace) {
                 Ok(document) => input.documents.push(document),
                 Err(diagnostic) => wrong.push(*diagnostic),
@@ -153,7 +154,15 @@ pub(super) fn read(files: &[(RepoPath, Vec<u8>)], namespace: &str) -> Result<Inp
     if wrong.is_empty() { Ok(input) } else { Err(wrong) }
 }
 
-fn document(source: &Source, node: Node, namespace: &str) -> Result<Document, Box<Diagnostic>> {
+/// The objects of a document, and whether they are the items of a list, as `kubectl get -o yaml` prints them.
+fn items(node: Node) -> Vec<(Node, bool)> {
+    match (node.text_at("/kind"), node.at("/items")) {
+        (Some("List"), Some(items)) => items.items().iter().map(|item| (item.clone(), true)).collect(),
+        _ => vec![(node, false)],
+    }
+}
+
+fn document(source: &Source, (node, listed): (Node, bool), namespace: &str) -> Result<Document, Box<Diagnostic>> {
     let needed = |pointer: &str, expected: &str| {
         node.text_at(pointer).filter(|text| !text.is_empty()).map(str::to_owned).ok_or_else(|| {
             let what = format!("this object has no {}", pointer.trim_start_matches('/').replace('/', "."));
@@ -161,14 +170,10 @@ fn document(source: &Source, node: Node, namespace: &str) -> Result<Document, Bo
         })
     };
     let (kind, api_version) = (needed("/kind", "a kind")?, needed("/apiVersion", "an apiVersion")?);
-    if kind == "List" {
-        let diagnostic =
-            source.at(node.locate("/kind"), Code::KindNotAllowed, "a list of objects", "the objects themselves");
-        return Err(Box::new(diagnostic.help("write each item as a document of its own, with --- between them")));
-    }
     let name = needed("/metadata/name", "the object's name")?;
     let namespace = node.text_at("/metadata/namespace").filter(|text| !text.is_empty()).unwrap_or(namespace).to_owned();
-    let text = slice(source.text(), node.mark.line);
+    // An item of a list has no text of its own.
+    let text = if listed { super::yaml::written(&node.value()) } else { slice(source.text(), node.mark.line) };
     Ok(Document { file: source.path().clone(), text, kind, api_version, namespace, name, node })
 }
 

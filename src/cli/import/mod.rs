@@ -4,11 +4,13 @@
 //! its fields; what no table and no conversion names is told as not understood, so nothing is dropped without a word.
 
 mod argo;
+mod bare;
 mod beside;
 mod draft;
 mod fields;
 mod flagger;
 mod input;
+mod live;
 mod query;
 mod yaml;
 
@@ -46,7 +48,7 @@ use std::path::{Path, PathBuf};
     after_help = "Examples:
   tidegate import flagger canary.yaml podinfo.yaml
   tidegate import flagger *.yaml --write teams/   # teams/shop/podinfo/rollout.yaml and podinfo.yaml
-  kubectl get rollouts,analysistemplates -o yaml | yq '.items[] | splitDoc' | tidegate import argo -
+  kubectl get rollouts,analysistemplates -o yaml | tidegate import argo -
   tidegate import flagger canary.yaml -o json     # every field with what became of it"
 )]
 pub struct ImportArgs {
@@ -73,41 +75,59 @@ pub enum Tool {
     Flagger,
     /// Argo Rollouts: argoproj.io/v1alpha1
     Argo,
+    /// None: an application without one
+    #[value(skip)]
+    Bare,
 }
 
 /// Reads, converts, and prints or writes.
 pub(super) fn command(args: &ImportArgs, screen: &Screen) -> Result<Exit, Failure> {
-    if args.files.len() > input::MOST_FILES {
-        return Err(Failure::usage(format!("{} files; expected at most {}", args.files.len(), input::MOST_FILES)));
+    let provider = args.provider.as_deref();
+    match read(args.tool, &args.files, args.namespace.as_str(), provider, screen)? {
+        Some(imported) => deliver(&imported, args.write.as_deref(), &report(&imported, screen.ink), screen),
+        None => Ok(Exit::Findings),
     }
-    let files: Vec<(RepoPath, Vec<u8>)> = args.files.iter().map(|path| read(path)).collect::<Result<_, _>>()?;
-    let imported = match converted(args.tool, &files, args.namespace.as_str(), args.provider.as_deref()) {
-        Ok(imported) => imported,
+}
+
+/// Reads files and converts them; what is wrong with them is shown, and then there is nothing.
+pub(super) fn read(
+    tool: Tool,
+    files: &[PathBuf],
+    namespace: &str,
+    provider: Option<&str>,
+    screen: &Screen,
+) -> Result<Option<Imported>, Failure> {
+    if files.len() > input::MOST_FILES {
+        return Err(Failure::usage(format!("{} files; expected at most {}", files.len(), input::MOST_FILES)));
+    }
+    let files: Vec<(RepoPath, Vec<u8>)> = files.iter().map(|path| content(path)).collect::<Result<_, _>>()?;
+    match converted(tool, &files, namespace, provider) {
+        Ok(imported) => Ok(Some(imported)),
         Err(wrong) => {
             screen.show(&serde_json::json!({"errors": wrong}), |_, ink| mistakes(&wrong, ink))?;
-            return Ok(Exit::Findings);
+            Ok(None)
         }
-    };
-    if let Some(dir) = &args.write {
+    }
+}
+
+/// Prints what was made, or writes it below a directory, and says what `words` say about it.
+pub(super) fn deliver(imported: &Imported, dir: Option<&Path>, words: &str, screen: &Screen) -> Result<Exit, Failure> {
+    if let Some(dir) = dir {
         write(dir, &imported.files)?;
     }
     if screen.format != super::args::Format::Table {
-        screen.show(&imported, |_, _| String::new())?;
+        screen.show(imported, |_, _| String::new())?;
         return Ok(Exit::Done);
     }
-    match &args.write {
+    match dir {
         Some(dir) => {
-            let written = imported
-                .files
-                .iter()
-                .map(|made| format!("wrote {}\n", dir.join(&made.path).display()))
-                .collect::<String>();
-            screen.print(&format!("{}{written}", report(&imported, screen.ink)))?;
+            let wrote = |made: &Made| format!("wrote {}\n", dir.join(&made.path).display());
+            screen.print(&format!("{words}{}", imported.files.iter().map(wrote).collect::<String>()))?;
         }
         None => {
             screen.print(&manifests(&imported.files))?;
             // There is nowhere left to say that standard error is closed.
-            anstream::stderr().lock().write_all(report(&imported, Ink::Plain).as_bytes()).ok();
+            anstream::stderr().lock().write_all(words.as_bytes()).ok();
         }
     }
     Ok(Exit::Done)
@@ -123,15 +143,18 @@ pub fn converted(
     namespace: &str,
     provider: Option<&str>,
 ) -> Result<Imported, Vec<Diagnostic>> {
-    let input = input::read(files, namespace)?;
+    let read = input::read(files, namespace)?;
+    let input = Input { documents: read.documents.into_iter().map(live::cleaned).collect() };
     let imported = match tool {
         Tool::Flagger => flagger::import(&input, provider),
         Tool::Argo => argo::import(&input),
+        Tool::Bare => bare::import(&input),
     };
     let Some((path, _)) = files.first().filter(|_| imported.files.is_empty()) else { return Ok(imported) };
     let kind = match tool {
         Tool::Flagger => "a Canary of flagger.app/v1beta1",
         Tool::Argo => "a Rollout of argoproj.io/v1alpha1",
+        Tool::Bare => "a Deployment of apps/v1",
     };
     Err(vec![Diagnostic::of_file(path, Code::Schema, "there is nothing to import in these files", kind)])
 }
@@ -145,6 +168,7 @@ pub fn lines(tool: Tool) -> Vec<Line> {
     let tables = match tool {
         Tool::Flagger => flagger::TABLES,
         Tool::Argo => argo::TABLES,
+        Tool::Bare => &[],
     };
     let every = [("every object", fields::OBJECT)];
     let all = every.iter().chain(tables);
@@ -157,11 +181,12 @@ pub fn routers(tool: Tool) -> Vec<[String; 3]> {
     match tool {
         Tool::Flagger => flagger::providers(),
         Tool::Argo => argo::routers(),
+        Tool::Bare => Vec::new(),
     }
 }
 
 /// The path as it is shown, and the content: a byte more than a file may have at the most.
-fn read(path: &Path) -> Result<(RepoPath, Vec<u8>), Failure> {
+fn content(path: &Path) -> Result<(RepoPath, Vec<u8>), Failure> {
     let most = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX) + 1;
     let mut bytes = Vec::new();
     if path == Path::new("-") {
@@ -198,17 +223,17 @@ fn write(dir: &Path, files: &[Made]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts drafts and the manifests that belong to them together.
+/// Puts drafts and the manifests that belong to them together: all objects but those of a tool's group.
 fn merge(
     input: &Input,
-    group: &str,
+    group: Option<&str>,
     mut drafts: Vec<Draft>,
     providers: draft::Providers,
     mut fields: Vec<Told>,
 ) -> Imported {
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     tell_apart(&mut drafts);
-    for document in input.documents.iter().filter(|document| document.group() != group) {
+    for document in input.documents.iter().filter(|document| Some(document.group()) != group) {
         let (fate, text) = match owner(document, &drafts) {
             Ok(draft) => {
                 let beside::Beside { text, fate, told } = beside::manifest(document, draft);
@@ -316,8 +341,16 @@ fn manifests(files: &[Made]) -> String {
     files.iter().map(|Made { path, text }| format!("---\n# {path}\n{text}")).collect()
 }
 
-/// What is not imported as it is, what has to be added, and how many fields there were.
+/// The same, and how many fields there were.
 fn report(imported: &Imported, ink: Ink) -> String {
+    let fields = &imported.fields;
+    let whole = fields.iter().filter(|told| told.fate == Fate::Imported).count();
+    let fields = count(fields.len(), "field");
+    format!("{}\n{whole} of {fields} imported as they are, all others are named above\n", differences(imported, ink))
+}
+
+/// What is not imported as it is, and what has to be added.
+pub(super) fn differences(imported: &Imported, ink: Ink) -> String {
     let Imported { files: _, expected, providers, fields } = imported;
     let mut out = String::new();
     for Told { file, line, column, object: _, path, fate, text } in
@@ -345,9 +378,6 @@ fn report(imported: &Imported, ink: Ink) -> String {
             let _ = writeln!(out, "  {line}");
         }
     }
-    let whole = fields.iter().filter(|told| told.fate == Fate::Imported).count();
-    let _ =
-        writeln!(out, "\n{whole} of {} imported as they are, all others are named above", count(fields.len(), "field"));
     out
 }
 

@@ -20,6 +20,9 @@ const BY_PODS: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-
 const MESH: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-istio.yaml"))];
 const PREVIEW: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-blue-green.yaml"))];
 
+/// As `kubectl get deployment,service -o yaml` prints them.
+const LIVE: &str = include_str!("examples/live.yaml");
+
 /// Every example, with what its rollout needs to be valid.
 fn examples() -> Vec<(Tool, Vec<(&'static str, &'static str)>)> {
     let whole_ab = [AB, &CANARY[1..]].concat();
@@ -33,6 +36,7 @@ fn examples() -> Vec<(Tool, Vec<(&'static str, &'static str)>)> {
         (Tool::Argo, MESH.to_vec()),
         (Tool::Argo, BY_PODS.to_vec()),
         (Tool::Argo, PREVIEW.to_vec()),
+        (Tool::Bare, CANARY[1..].to_vec()),
     ]
 }
 
@@ -367,4 +371,19 @@ fn the_page_shows_what_is_made() {
                     query: sum(rate(http_requests_total{pod=~\"{{ target }}-.+\", code=\"404\"}[{{ interval }}]))\n";
     let made = imported(Tool::Flagger, &[("canary.yaml", blocks[0]), ("template.yaml", template)]).files;
     assert_eq!(made[0].text, format!("# Canary podinfo in canary.yaml\n{}", blocks[1]));
+}
+
+#[test]
+fn an_application_without_a_rollout_gets_its_first() {
+    insta::assert_snapshot!("bare", manifests(&imported(Tool::Bare, &CANARY[1..]).files));
+    let live = imported(Tool::Bare, &[("live.yaml", LIVE)]);
+    assert_eq!(told_of(&live), [""; 0]);
+    insta::assert_snapshot!("bare_live", manifests(&live.files));
+    let route = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: all, namespace: shop}\nspec: {hosts: [web], http: \
+                 [{route: [{destination: {host: web}}]}]}\n";
+    let meshed = manifests(&imported(Tool::Bare, &[("live.yaml", LIVE), ("route.yaml", route)]).files);
+    assert!(meshed.contains("istio:\n      service: web\n      virtualService: all"), "{meshed}");
+    let nothing = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n";
+    let wrong = converted(Tool::Bare, &bytes(&[("a.yaml", nothing)]), "default", None).unwrap_err();
+    assert!(wrong[0].to_string().contains("a Deployment of apps/v1"), "{wrong:?}");
 }

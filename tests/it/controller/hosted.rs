@@ -156,3 +156,16 @@ async fn x_2_the_pull_request_of_a_run_that_is_over_is_closed_with_a_reason() {
     world.until_steady(Rest::Succeeded).await;
     world.settled(&[]).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_real_host_takes_the_settings_that_init_says() {
+    let host = GitHost::shared().await;
+    let world = World::hosted("settings", host).await;
+    let name = &world.space.name;
+    let path = format!("repos/owner/{name}/branch_protections");
+    for rule in tidegate::cli::init::gitea_rules(&"it".parse().unwrap(), "bot") {
+        let made = host.want(201, "owner", "POST", &path, Some(rule.clone())).await;
+        let kept = rule.as_object().unwrap().iter().filter(|(key, value)| made[key.as_str()] != **value);
+        assert_eq!(kept.collect::<Vec<_>>(), [], "{made:#}");
+    }
+}

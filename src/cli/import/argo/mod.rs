@@ -53,7 +53,7 @@ pub(super) fn import(input: &Input) -> Imported {
         let key = (document.kind.clone(), document.namespace.clone(), document.name.clone());
         fields.extend(told_of_other(document, TABLES, shared.used.remove(&key)));
     }
-    merge(input, GROUP, drafts, shared.providers, fields)
+    merge(input, Some(GROUP), drafts, shared.providers, fields)
 }
 
 impl<'a> Rollout<'a> {

@@ -85,7 +85,7 @@ fn once(input: &Input, own: &[Document], provider: Option<&str>, refused: &BTree
         let notes = is_used.then(|| used.remove(&(document.namespace.clone(), document.name.clone()))).flatten();
         fields.extend(told_of_other(document, TABLES, notes));
     }
-    merge(input, GROUP, drafts, providers, fields)
+    merge(input, Some(GROUP), drafts, providers, fields)
 }
 
 /// The document with the name that the analysis has today.

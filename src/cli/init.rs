@@ -1,0 +1,164 @@
+//! `tidegate init FILE…`: the first files of a repository, from an application's manifests or from what is live of it, and what to
+//! set on the Git host.
+
+use super::Exit;
+use super::failure::Failure;
+use super::import::{self, Made, Tool};
+use super::screen::Screen;
+use super::ui::Ink;
+use crate::forge::branch::{decisions_branch, propose_prefix, state_branch};
+use crate::manifest::ids::{InstanceName, Namespace};
+use crate::manifest::policy;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Write the first files of a repository
+#[derive(Debug, Clone, Args)]
+#[command(
+    long_about = "Writes the first files of a repository: the policy, and a rollout for each Deployment among the files, with its Service, \
+                  and with its HTTPRoute, GRPCRoute, VirtualService or Ingress of nginx if there is one. What was read from a cluster loses \
+                  what the API server filled in.\n\n\
+                  Prints the files; with --write writes them. Then says what to set on the Git host, so that nobody can push what only others \
+                  may decide. Nothing in a cluster or on a host is read or changed.",
+    after_help = "Examples:
+  tidegate init podinfo.yaml --write .
+  kubectl get deployment,service,httproute -n shop -o yaml | tidegate init - --write .
+  tidegate init podinfo.yaml --host gitea         # the settings as commands
+"
+)]
+pub struct InitArgs {
+    /// The files; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Writes the files below this directory; none that is there is overwritten
+    #[arg(short, long, value_name = "DIR")]
+    write: Option<PathBuf>,
+    /// The namespace of objects that name none
+    #[arg(short, long, value_name = "NAME", default_value = "default")]
+    namespace: Namespace,
+    /// What this tidegate will be called: it is part of its branches' names
+    #[arg(long, value_name = "NAME", default_value = "prod", env = "TIDEGATE_INSTANCE")]
+    instance: InstanceName,
+    /// The account that the controller will have on the Git host
+    #[arg(long, value_name = "NAME", default_value = "tidegate-bot")]
+    account: String,
+    /// Says the settings as that host has them
+    #[arg(long, value_name = "HOST", default_value = "any")]
+    host: HostKind,
+}
+
+/// Whose settings are said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum HostKind {
+    /// In words
+    Any,
+    /// Gitea or Forgejo, as commands
+    Gitea,
+}
+
+/// Reads, and prints or writes.
+pub(super) fn command(args: &InitArgs, screen: &Screen) -> Result<Exit, Failure> {
+    let Some(mut imported) = import::read(Tool::Bare, &args.files, args.namespace.as_str(), None, screen)? else {
+        return Ok(Exit::Findings);
+    };
+    let there = args.write.as_ref().is_some_and(|dir| dir.join(policy::FILE).symlink_metadata().is_ok());
+    let tenants = tenants(&imported.files);
+    let mut next = import::differences(&imported, screen.ink);
+    if there {
+        let lines: String = tenants.lines().map(|line| format!("  {line}\n")).collect();
+        let _ = write!(next, "\n{} is there already. Below spec.tenants it needs:\n{lines}", policy::FILE);
+    } else {
+        imported.files.insert(0, policy_of(&tenants));
+    }
+    next.push_str(&match args.host {
+        HostKind::Any => in_words(&args.instance, &args.account, screen.ink),
+        HostKind::Gitea => as_commands(&args.instance, &args.account, screen.ink),
+    });
+    import::deliver(&imported, args.write.as_deref(), &next, screen)
+}
+
+/// A tenant for each namespace: the first part of the files' paths.
+fn tenants(files: &[Made]) -> String {
+    let namespaces: BTreeSet<&str> = files.iter().filter_map(|made| made.path.split('/').next()).collect();
+    let one = |name: &str| format!("{name}: {{path: {name}, namespaces: [{name}], clusters: [home]}}\n");
+    namespaces.into_iter().map(one).collect()
+}
+
+fn policy_of(tenants: &str) -> Made {
+    let tenants: String = tenants.lines().map(|line| format!("    {line}\n")).collect();
+    let text = format!(
+        "# Who may roll out what: docs/files.md. Operations own this file.\n\
+         apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n{tenants}"
+    );
+    Made { path: policy::FILE.to_owned(), text }
+}
+
+/// The settings of a host's branches.
+fn in_words(instance: &InstanceName, account: &str, ink: Ink) -> String {
+    let (decisions, state, propose) = branches(instance);
+    let title = ink.bold("To be set on the Git host, before the controller starts:");
+    format!(
+        "\n{title}
+  main
+    changes by pull request with an approval; {account} may not push
+  {decisions}
+    changes by pull request with an approval by somebody else, or by those who may decide; {account} may not push; no force-push
+  {state}
+    {account} alone may push; no force-push, no deletion
+  {propose}**
+    {account} alone may push
+"
+    )
+}
+
+/// The same for Gitea or Forgejo, whose rules for branches are calls of its API. A branch need not be there yet.
+fn as_commands(instance: &InstanceName, account: &str, ink: Ink) -> String {
+    let title =
+        ink.bold("To be set on the Git host, before the controller starts, with a token of who owns the repository:");
+    let mut text = format!("\n{title}\n  api=https://HOST/api/v1/repos/OWNER/NAME/branch_protections\n");
+    for rule in gitea_rules(instance, account) {
+        let _ = writeln!(
+            text,
+            "  curl -fsS -H \"Authorization: token $TOKEN\" -H 'Content-Type: application/json' \"$api\" -d '{rule}'"
+        );
+    }
+    text
+}
+
+/// The bodies of those calls.
+#[must_use]
+pub fn gitea_rules(instance: &InstanceName, account: &str) -> [serde_json::Value; 4] {
+    let (decisions, state, propose) = branches(instance);
+    let reviewed = |branch: &str| {
+        json!({
+            "rule_name": branch, "enable_push": false, "required_approvals": 1, "dismiss_stale_approvals": true,
+            "block_on_rejected_reviews": true,
+        })
+    };
+    let ours = |branch: &str| json!({"rule_name": branch, "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": [account]});
+    let mut requests = ours(&format!("{propose}**"));
+    // A request is asked again from where its branch stands now.
+    requests["enable_force_push"] = true.into();
+    requests["enable_force_push_allowlist"] = true.into();
+    requests["force_push_allowlist_usernames"] = json!([account]);
+    [reviewed("main"), reviewed(&decisions), ours(&state), requests]
+}
+
+fn branches(instance: &InstanceName) -> (String, String, String) {
+    (decisions_branch(instance), state_branch(instance), propose_prefix(instance))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_set_on_the_host() {
+        let instance = "prod".parse().unwrap();
+        let words = in_words(&instance, "tidegate-bot", Ink::Plain);
+        insta::assert_snapshot!(format!("{words}{}", as_commands(&instance, "tidegate-bot", Ink::Plain)));
+    }
+}
