@@ -45,6 +45,7 @@ fn all() -> Value {
                 "ca": {"configMapName": "authority"},
                 "forge": {"kind": "gitea", "token": {"secretName": "bot"}},
             },
+            "signing": {"privateKey": {"secretName": "key"}},
             "providers": {
                 "main": {"prometheus": {
                     "url": "https://metrics.example.test:9090/prom",
