@@ -82,6 +82,8 @@ pub struct RemoteConfig {
     pub ca_file: Option<PathBuf>,
     /// What commits of the record are signed with, and whose are believed; all are, where there is none.
     pub signing: Option<Signing>,
+    /// The list of who may sign the tip of main, as `ssh-keygen` reads it. Read anew each time; none, where nobody has to.
+    pub signers_file: Option<PathBuf>,
     /// How long to wait.
     pub timeouts: Timeouts,
     /// How much to take.
@@ -101,6 +103,7 @@ impl RemoteConfig {
             login: None,
             ca_file: None,
             signing: None,
+            signers_file: None,
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             weather: None,

@@ -74,6 +74,8 @@ pub struct Repository {
     pub poll: Duration,
     /// The file with the credentials.
     pub credentials_file: Option<PathBuf>,
+    /// The list of who may sign the tip of that branch; none if nobody has to.
+    pub signers_file: Option<PathBuf>,
     /// Where its host shows pull requests; none if it does not, or is not asked to.
     pub forge: Option<PullHost>,
 }
@@ -205,6 +207,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         branch: repository.branch,
         poll: Duration::from_secs(repository.poll.as_secs().max(1)),
         credentials_file: repository.credentials_file.map(PathBuf::from),
+        signers_file: repository.allowed_signers_file.map(PathBuf::from),
         forge,
     };
     let caps = Caps::new(caps.namespaces, caps.kinds);

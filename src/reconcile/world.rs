@@ -122,6 +122,7 @@ fn remote(installation: &Installation) -> Result<RemoteConfig, RunError> {
     let mut config = RemoteConfig::new(repository.url.as_str().parse()?);
     config.shallow = Some(Branches::new(&installation.instance, &repository.branch)?.main);
     config.credentials_file.clone_from(&repository.credentials_file);
+    config.signers_file.clone_from(&repository.signers_file);
     config.signing = installation.signing.as_ref().map(signing).transpose()?;
     Ok(config)
 }

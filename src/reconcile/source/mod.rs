@@ -170,7 +170,8 @@ impl Source {
             Ok(found) => Tips::of(&self.branches, &found),
             Err(error) => return Looked::Away(error.to_string()),
         };
-        if self.view.as_ref().is_some_and(|view| view.tips == tips && view.git == Git::Fresh) {
+        let same = self.view.as_ref().is_some_and(|view| view.tips == tips && view.git == Git::Fresh);
+        if same && !self.main.is_mended(&self.store).await {
             return Looked::Same;
         }
         match self.read(tips, Git::Fresh, anchor).await {

@@ -1,5 +1,5 @@
 use super::super::super::testing::{STATE, World, id, manifest, moved, steady};
-use super::super::{Records, Source, View};
+use super::super::{Looked, Records, Source, View};
 use crate::git::Signing;
 use crate::record::store::print_state;
 use crate::sign::SigningKey;
@@ -89,4 +89,42 @@ async fn attack_20_a_replaced_branch_leads_on_from_where_it_was() {
     world.vouch(STATE, Some(&good), &key(OURS)).await;
     let view = moved(&mut signed(&world, "d", ours()), Some(&good)).await;
     assert_eq!(view.records.get(&id("a")).unwrap().state.as_ref(), Ok(&state));
+}
+
+#[tokio::test]
+async fn attack_87_main_is_followed_only_if_someone_who_may_has_signed_its_tip() {
+    let world = World::new().await;
+    let list = world.dir.path().join("allowed");
+    let allow = |signers: &[&[u8]]| {
+        let line = |signer: &&[u8]| format!("ana@example.com {}\n", key(signer).public());
+        std::fs::write(&list, signers.iter().map(line).collect::<String>()).unwrap();
+    };
+    let mut source = world.source_with("c", |config| config.signers_file = Some(list.clone()));
+    let unread = |view: &View| view.main.why_unreadable().map(str::to_owned);
+    let missing = unread(&*moved(&mut source, None).await).unwrap();
+    assert!(missing.starts_with("UnverifiedSource: the list of signers ") && missing.contains("allowed"), "{missing}");
+    assert!(matches!(source.look_up(None).await, Looked::Same), "what is held is not looked at again and again");
+    allow(&[OURS]);
+    assert!(matches!(source.look_up(None).await, Looked::Same), "nobody has signed it");
+
+    // A signed tip vouches for all that lies behind it, and what it shows is the last good state from then on.
+    world.commit_signed("main", &[("teams/shop/a/app.yaml", Some(&manifest("a", "a:2")))], &key(OURS)).await;
+    let good = moved(&mut source, None).await;
+    assert_eq!((unread(&good), good.main.rollouts().count()), (None, 2));
+    let evil = manifest("a", "a:evil");
+    for signer in [None, Some(key(OTHER))] {
+        let files: [(&str, Option<&str>); 1] = [("teams/shop/a/app.yaml", Some(&evil))];
+        match signer {
+            None => drop(world.commit("main", &files).await),
+            Some(key) => drop(world.commit_signed("main", &files, &key).await),
+        }
+        let view = moved(&mut source, None).await;
+        let why = unread(&view).unwrap();
+        assert!(why.starts_with("UnverifiedSource: commit ") && why.contains("lists who may sign it"), "{why}");
+        assert_eq!(view.main.commit, good.main.commit);
+        assert!(view.main.policies().is_some(), "the last good policy");
+    }
+    // The list is read anew: who is on it now counts now.
+    allow(&[OURS, OTHER]);
+    assert_eq!(unread(&*moved(&mut source, None).await), None);
 }
