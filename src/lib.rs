@@ -19,6 +19,7 @@ pub mod reconcile;
 pub mod record;
 pub mod report;
 pub mod rules;
+pub mod sign;
 pub mod sim;
 pub mod target;
 pub mod traffic;

@@ -10,6 +10,7 @@ use super::man::ManArgs;
 use super::plan::PlanArgs;
 use super::run::RunArgs;
 use super::schema::SchemaArgs;
+use super::state::StateArgs;
 use super::status::StatusArgs;
 use super::validate::ValidateArgs;
 use super::why::WhyArgs;
@@ -49,6 +50,9 @@ Decide (each writes one file to the decisions branch):
   retry        Let a refused revision try again
   rollback     Go back to a version promoted before
   adopt        Take over what is live as the stable version
+
+Keep (where the record is signed):
+  state        Check, accept or bring back a signed record
 
 Write:
   init         Write the first files of a repository
@@ -176,6 +180,7 @@ pub(super) enum Command {
     Retry(RetryArgs),
     Rollback(RollbackArgs),
     Adopt(AdoptArgs),
+    State(StateArgs),
     Schema(SchemaArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -228,7 +228,7 @@ impl From<AbortArgs> for Asked {
 }
 
 /// Reads `Name <mail>`.
-fn person(text: &str) -> Result<Person, String> {
+pub(super) fn person(text: &str) -> Result<Person, String> {
     let expected = || format!("{text:?} names nobody; expected \"Name <mail>\"");
     let (name, rest) = text.split_once('<').ok_or_else(expected)?;
     let (name, email) = (name.trim(), rest.trim_end().strip_suffix('>').ok_or_else(expected)?.trim());
@@ -286,7 +286,8 @@ pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failu
     )))
 }
 
-fn nobody() -> Failure {
+/// It is not known who commits.
+pub(super) fn nobody() -> Failure {
     Failure::usage(
         "it is not known who decides: set user.name and user.email with `git config`, or use --author \"Name <mail>\"",
     )

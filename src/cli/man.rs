@@ -34,15 +34,21 @@ pub(super) fn command(args: &ManArgs, screen: &Screen) -> Result<Exit, Failure> 
     main.build();
     if let Some(dir) = &args.dir {
         std::fs::create_dir_all(dir).with_context(|| format!("cannot make the directory {}", dir.display()))?;
-        for command in main.get_subcommands().chain([&main]) {
-            let name = command.get_display_name().unwrap_or_else(|| command.get_name());
-            let path = dir.join(format!("{name}.1"));
+        let mut ahead = vec![&main];
+        while let Some(command) = ahead.pop() {
+            let path = dir.join(format!("{}.1", name(command)));
             std::fs::write(&path, page(command)?).with_context(|| format!("cannot write {}", path.display()))?;
+            ahead.extend(command.get_subcommands());
         }
     } else {
         screen.print(&String::from_utf8_lossy(&page(&main)?))?;
     }
     Ok(Exit::Done)
+}
+
+/// What the page of a command is called.
+fn name(command: &Command) -> &str {
+    command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
 /// The page of a command, in roff.
@@ -63,8 +69,10 @@ pub(super) fn page(command: &Command) -> std::io::Result<Vec<u8>> {
         for one in command.get_subcommands() {
             let about = one.get_about().map(ToString::to_string).unwrap_or_default();
             rest.control("TP", []);
-            rest.text([bold(format!("tidegate-{}", one.get_name())), roman("(1)")]).text([roman(about)]);
+            rest.text([bold(name(one)), roman("(1)")]).text([roman(about)]);
         }
+    }
+    if name(command) == "tidegate" {
         rest.control("SH", ["EXIT STATUS"]);
         for (code, means) in STATUS {
             rest.control("TP", []);

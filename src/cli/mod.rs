@@ -21,6 +21,7 @@ mod run;
 mod schema;
 mod screen;
 mod shell;
+mod state;
 mod status;
 mod ui;
 pub mod validate;
@@ -104,6 +105,7 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
         Command::Retry(args) => decide::command(args.into(), screen).await,
         Command::Rollback(args) => decide::command(args.into(), screen).await,
         Command::Adopt(args) => decide::command(args.into(), screen).await,
+        Command::State(args) => state::command(args, screen).await,
         Command::Schema(args) => schema::command(&args, screen),
         Command::Completions(args) => completions::command(&args, screen),
         Command::Man(args) => man::command(&args, screen),

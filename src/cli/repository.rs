@@ -1,4 +1,4 @@
-//! The repository that a command looks at: found, let in, and read. Only `decide` writes to it.
+//! The repository that a command looks at: found, let in, and read. Only `decide` and `state` write to it.
 
 use super::address::Address;
 use super::args::RepositoryArgs;
@@ -117,6 +117,14 @@ impl Repository {
         self.tips.get(&branch).ok_or_else(|| no_state(&self.url, Some(&self.instance)))
     }
 
+    /// The tip of the state branch, with all that lies behind it in the cache.
+    pub(super) async fn fetch_state(&self) -> Result<CommitId, Failure> {
+        let tip = self.state_tip()?.clone();
+        let branch = named(&branch::state_branch(&self.instance))?;
+        self.store.fetch(&BTreeMap::from([(branch, tip.clone())])).await?;
+        Ok(tip)
+    }
+
     /// The decisions branch.
     pub(super) fn decisions_branch(&self) -> Result<RefName, Failure> {
         named(&branch::decisions_branch(&self.instance))
@@ -158,8 +166,7 @@ impl Repository {
 
     /// All records. Pinned sets are not read, so the cost grows with the number of rollouts alone.
     pub(super) async fn records(&self) -> Result<Records, Failure> {
-        let tip = self.state_tip()?.clone();
-        self.store.fetch(&BTreeMap::from([(named(&branch::state_branch(&self.instance))?, tip.clone())])).await?;
+        let tip = self.fetch_state().await?;
         let root: RepoPath = "rollouts".parse().map_err(anyhow::Error::new)?;
         let mut records = Records::new();
         for dir in self.store.directories(&tip, &root, 2).await?.into_keys() {

@@ -220,6 +220,10 @@ fn help_of_every_command() {
     for name in names {
         assert!(help.contains(&format!("\n  {name} ")), "the groups of --help leave {name} out");
         let command = command.find_subcommand_mut(&name).unwrap().clone().term_width(100);
+        for below in command.get_subcommands() {
+            let text = below.clone().term_width(100).render_long_help();
+            insta::assert_snapshot!(format!("help_{name}_{}", below.get_name()), text);
+        }
         insta::assert_snapshot!(format!("help_{name}"), { command }.render_long_help());
     }
 }
@@ -379,6 +383,8 @@ fn every_command_has_a_manual_page() {
     for command in main.get_subcommands() {
         let name = command.get_name();
         assert!(page(&main).contains(&format!("tidegate\\-{name}")), "{name}");
-        assert!(sections(&page(command)).contains("EXAMPLES"), "{name}");
+        for command in command.get_subcommands().chain([command]) {
+            assert!(sections(&page(command)).contains("EXAMPLES"), "{name}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 use super::{GitError, Store, oid, pack, tree};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
+use crate::sign::SigningKey;
 use chrono::{DateTime, Utc};
 use git2::{FileMode, ObjectType, Oid, Repository, Signature, Time, Tree};
 use std::collections::BTreeMap;
@@ -61,31 +62,55 @@ impl Store {
     /// `Missing` for an unknown parent or blob, `BadTree` for edits that contradict each other, `Cache` when it cannot be
     /// written.
     pub async fn commit(&self, draft: Draft) -> Result<CommitId, GitError> {
-        self.on_cache(move |_, repository| write(repository, &draft)).await
+        self.on_cache(move |_, repository| write(repository, &draft, None)).await
+    }
+
+    /// The same, signed.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub async fn commit_signed(&self, draft: Draft, key: Arc<SigningKey>) -> Result<CommitId, GitError> {
+        self.on_cache(move |_, repository| write(repository, &draft, Some(&key))).await
+    }
+
+    /// Makes a commit of the record: signed, if the installation has a key.
+    ///
+    /// # Errors
+    /// As [`Self::commit`].
+    pub async fn commit_record(&self, draft: Draft) -> Result<CommitId, GitError> {
+        match &self.inner.config.signing {
+            Some(signing) => self.commit_signed(draft, Arc::clone(&signing.key)).await,
+            None => self.commit(draft).await,
+        }
     }
 }
 
 /// From so many edits on, the objects of a commit become one pack.
 const MANY: usize = 64;
 
-fn write(repository: &Repository, draft: &Draft) -> Result<CommitId, GitError> {
+fn write(repository: &Repository, draft: &Draft, key: Option<&SigningKey>) -> Result<CommitId, GitError> {
     if draft.edits.len() < MANY {
-        return objects(repository, draft, &mut Vec::new()).map(commit_id);
+        return objects(repository, draft, key, &mut Vec::new()).map(commit_id);
     }
     let failed = |error| GitError::local("write the pack of a commit", error);
     let odb = repository.odb().map_err(failed)?;
     // What is written goes to the backend with the highest priority.
     let memory = odb.add_new_mempack_backend(i32::MAX).map_err(failed)?;
     let mut made = Vec::new();
-    let id = objects(repository, draft, &mut made)?;
+    let id = objects(repository, draft, key, &mut made)?;
     pack::write(repository, &made, repository).map_err(failed)?;
     memory.reset().map_err(failed)?;
     Ok(commit_id(id))
 }
 
 /// Writes the objects of a commit, notes their ids in `made`, and returns the commit's.
-fn objects(repository: &Repository, draft: &Draft, made: &mut Vec<Oid>) -> Result<Oid, GitError> {
-    let Draft { parent, edits, subject, body, author, time } = draft;
+fn objects(
+    repository: &Repository,
+    draft: &Draft,
+    key: Option<&SigningKey>,
+    made: &mut Vec<Oid>,
+) -> Result<Oid, GitError> {
+    let Draft { parent, edits, subject: _, body: _, author: _, time: _ } = draft;
     let failed = |error| GitError::local("write a commit", error);
     let (parents, base) = match parent {
         Some(id) => {
@@ -104,13 +129,31 @@ fn objects(repository: &Repository, draft: &Draft, made: &mut Vec<Oid>) -> Resul
         }
     };
     let root = repository.find_tree(root).map_err(failed)?;
+    let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
+    let id = seal(repository, draft, &root, &parents, key)?;
+    made.push(id);
+    Ok(id)
+}
+
+/// Writes the commit itself, of a tree that is there.
+pub(super) fn seal(
+    repository: &Repository,
+    draft: &Draft,
+    root: &Tree<'_>,
+    parents: &[&git2::Commit<'_>],
+    key: Option<&SigningKey>,
+) -> Result<Oid, GitError> {
+    let Draft { parent: _, edits: _, subject, body, author, time } = draft;
+    let failed = |error| GitError::local("write a commit", error);
     let author = Signature::new(&author.name, &author.email, &Time::new(time.timestamp(), 0)).map_err(failed)?;
     let subject = subject.split(char::is_control).collect::<Vec<_>>().join(" ");
     let message = if body.is_empty() { format!("{subject}\n") } else { format!("{subject}\n\n{}\n", body.trim_end()) };
-    let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
-    let id = repository.commit(None, &author, &author, &message, &root, &parents).map_err(failed)?;
-    made.push(id);
-    Ok(id)
+    let Some(key) = key else {
+        return repository.commit(None, &author, &author, &message, root, parents).map_err(failed);
+    };
+    let content = repository.commit_create_buffer(&author, &author, &message, root, parents).map_err(failed)?;
+    let content = content.as_str().map_err(|_| failed(git2::Error::from_str("the commit is not UTF-8")))?;
+    repository.commit_signed(content, &key.sign(content.as_bytes()), None).map_err(failed)
 }
 
 /// The id of a commit that libgit2 found.

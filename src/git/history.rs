@@ -131,9 +131,7 @@ impl Store {
             walk.push(newest.id()).map_err(failed)?;
             let log = |id: Result<Oid, git2::Error>| {
                 let commit = id.and_then(|id| repository.find_commit(id)).map_err(failed)?;
-                let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
-                let subject = plain(message.lines().next().unwrap_or_default());
-                Ok(Logged { commit: commit_id(commit.id()), subject, time: time(&commit) })
+                Ok(Logged { commit: commit_id(commit.id()), subject: subject(&commit), time: time(&commit) })
             };
             walk.take(limit).map(log).collect()
         })
@@ -183,7 +181,13 @@ fn brought(commit: &Commit<'_>) -> Brought {
     Brought { commit: commit_id(commit.id()), author: person(&commit.author()), committer: person(&commit.committer()) }
 }
 
+/// The first line of a commit's message, escaped.
+pub(super) fn subject(commit: &Commit<'_>) -> String {
+    let message = String::from_utf8_lossy(commit.message_bytes());
+    plain(message.lines().next().unwrap_or_default())
+}
+
 /// When a commit was committed; a time that no calendar has counts as 1970.
-fn time(commit: &Commit<'_>) -> DateTime<Utc> {
+pub(super) fn time(commit: &Commit<'_>) -> DateTime<Utc> {
     DateTime::from_timestamp(commit.time().seconds(), 0).unwrap_or_default()
 }

@@ -22,6 +22,7 @@ mod push;
 mod refs;
 mod remote;
 mod repo;
+mod signed;
 mod transport;
 mod tree;
 mod weather;
@@ -34,6 +35,7 @@ pub use push::Pushed;
 pub use refs::RefName;
 pub use remote::{InvalidUrl, Limits, Login, RemoteConfig, RemoteUrl, Timeouts};
 pub use repo::{Store, create_bare};
+pub use signed::{Keys, Sealed, Signing, Verdict};
 pub use weather::{Errand, Fate, Weather};
 pub use working_copy::WorkingCopy;
 

@@ -1,6 +1,7 @@
 //! Where the repository is, how to get in, and how much of it is taken.
 
 use super::refs::RefName;
+use super::signed::Signing;
 use super::weather::Weather;
 use secrecy::SecretString;
 use std::fmt;
@@ -79,6 +80,10 @@ pub struct RemoteConfig {
     pub login: Option<Login>,
     /// Certificates (PEM) that are trusted besides the system's.
     pub ca_file: Option<PathBuf>,
+    /// What commits of the record are signed with, and whose are believed; all are, where there is none.
+    pub signing: Option<Signing>,
+    /// The list of who may sign the tip of main, as `ssh-keygen` reads it. Read anew each time; none, where nobody has to.
+    pub signers_file: Option<PathBuf>,
     /// How long to wait.
     pub timeouts: Timeouts,
     /// How much to take.
@@ -97,6 +102,8 @@ impl RemoteConfig {
             credentials_file: None,
             login: None,
             ca_file: None,
+            signing: None,
+            signers_file: None,
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             weather: None,

@@ -9,6 +9,7 @@ use super::ids::{ClusterName, InstanceName, Namespace, ProviderName};
 use super::object::Kind;
 use super::yaml::{self, Dialect};
 use super::{raw, schema};
+use crate::sign::PublicKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub struct Installation {
     pub instance: InstanceName,
     /// Where desired state and the record are.
     pub repository: Repository,
+    /// What the record is signed with; none if it is not.
+    pub signing: Option<Signing>,
     /// Its clusters.
     pub clusters: BTreeMap<ClusterName, Cluster>,
     /// Who answers the questions of checks.
@@ -73,6 +76,8 @@ pub struct Repository {
     pub credentials_file: Option<PathBuf>,
     /// The file with the secret of the Git host's webhooks; none if they are not heard.
     pub webhook_secret_file: Option<PathBuf>,
+    /// The list of who may sign the tip of that branch; none if nobody has to.
+    pub signers_file: Option<PathBuf>,
     /// Where its host shows pull requests; none if it does not, or is not asked to.
     pub forge: Option<PullHost>,
 }
@@ -99,6 +104,15 @@ pub enum HostKind {
     Gitea,
     /// GitHub's.
     Github,
+}
+
+/// What the record is signed with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signing {
+    /// The file with the private key.
+    pub key_file: PathBuf,
+    /// Further keys whose commits are believed.
+    pub trusted: Vec<PublicKey>,
 }
 
 /// How a cluster is reached.
@@ -150,7 +164,7 @@ impl Caps {
 pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnostic>> {
     let parsed = yaml::parse(name, bytes, Dialect::Own);
     let raw: raw::Installation = schema::read(&parsed)?;
-    let raw::InstallationSpec { instance, repository, clusters, providers, caps, projection } = raw.spec;
+    let raw::InstallationSpec { instance, repository, signing, clusters, providers, caps, projection } = raw.spec;
     let mut found = Vec::new();
     let mut at = |pointer: &str, code, what: &str, expected: &str| {
         let mark = parsed.documents.first().map(|root| root.locate(pointer)).unwrap_or_default();
@@ -189,16 +203,18 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
     if !found.is_empty() {
         return Err(found);
     }
+    let signing = signing.map(|raw::Signing { key_file, trusted }| Signing { key_file: key_file.into(), trusted });
     let repository = Repository {
         url,
         branch: repository.branch,
         poll: Duration::from_secs(repository.poll.as_secs().max(1)),
         credentials_file: repository.credentials_file.map(PathBuf::from),
         webhook_secret_file: repository.webhook_secret_file.map(PathBuf::from),
+        signers_file: repository.allowed_signers_file.map(PathBuf::from),
         forge,
     };
     let caps = Caps::new(caps.namespaces, caps.kinds);
-    Ok(Installation { instance, repository, clusters: reached, providers: answering, caps, projection })
+    Ok(Installation { instance, repository, signing, clusters: reached, providers: answering, caps, projection })
 }
 
 /// What is wrong with a field.
@@ -483,6 +499,27 @@ spec:
                 found.contains(hint) && found.contains("installation.yaml:5:") && !found.contains("pa55"),
                 "{found}"
             );
+        }
+    }
+
+    #[test]
+    fn the_record_is_signed_with_a_key_of_a_file_and_further_ones_are_believed() {
+        let with = |signing: &str| {
+            let text = format!("{GOOD}  signing: {{{signing}}}\n");
+            parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).map(|found| found.signing.unwrap())
+        };
+        let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIO/FeP8ahR15xa9Li8YWZz8yncRxtHES/vwcm3uWWabY";
+        let found = with(&format!("keyFile: /etc/key, trusted: [\"{key} before\"]")).unwrap();
+        assert_eq!(found.key_file, std::path::Path::new("/etc/key"));
+        assert_eq!(found.trusted.iter().map(ToString::to_string).collect::<Vec<_>>(), [key]);
+        assert_eq!(with("keyFile: /etc/key").unwrap().trusted, []);
+        for (bad, hint) in [
+            ("", "keyFile"),
+            ("keyFile: key", "is not a path of a file"),
+            ("keyFile: /etc/key, trusted: [ssh-ed25519]", "expected a line as in a *.pub file"),
+        ] {
+            let error = with(bad).unwrap_err()[0].to_string();
+            assert!(error.contains(hint) && error.contains("installation.yaml:8:"), "{error}");
         }
     }
 

@@ -96,6 +96,7 @@ const FORMATS: &[(&str, Check)] = &[
     ("cron", policy::check_cron),
     ("time-zone", policy::check_zone),
     ("git-url", super::installation::check_url),
+    ("ssh-public-key", parses::<crate::sign::PublicKey>),
     ("http-url", super::installation::check_http_url),
     ("branch", super::installation::check_branch),
     ("file-path", super::installation::check_path),

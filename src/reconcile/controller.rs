@@ -29,7 +29,7 @@ use crate::report::server::Readiness;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, watch};
@@ -81,6 +81,14 @@ pub enum RunError {
     /// The Git cache.
     #[error("failed to open the Git cache: {0}")]
     Git(#[from] GitError),
+    /// The key that the record is signed with.
+    #[error("cannot use the signing key {}: {why}", file.display())]
+    SigningKey {
+        /// Its file.
+        file: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// The cluster.
     #[error(transparent)]
     Cluster(#[from] ClusterError),

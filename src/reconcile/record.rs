@@ -256,7 +256,7 @@ impl Recorder<'_> {
 
     async fn push(&self, view: &View, book: &Book<'_>, good: &BTreeMap<&RolloutId, Prepared<'_>>) -> Try {
         let draft = self.draft(book, good);
-        let tip = match self.store.commit(draft).await {
+        let tip = match self.store.commit_record(draft).await {
             Ok(tip) => tip,
             Err(error) => return failed(&error),
         };

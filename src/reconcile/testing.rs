@@ -10,6 +10,7 @@ use crate::record::fixture;
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
 use crate::record::state::{Phase, Promoted, Rest, RolloutState};
 use crate::report::metrics::Metrics;
+use crate::sign::SigningKey;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,7 +76,15 @@ impl World {
 
     /// Git as a controller with an empty cache sees it.
     pub(super) fn source(&self, cache: &str) -> Source {
-        let store = open(&self.dir.path().join(cache), &self.dir.path().join("origin.git"));
+        self.source_with(cache, |_| {})
+    }
+
+    /// The same with other settings.
+    pub(super) fn source_with(&self, cache: &str, change: impl FnOnce(&mut RemoteConfig)) -> Source {
+        let (cache, mut config) = (self.dir.path().join(cache), remote(&self.dir.path().join("origin.git")));
+        change(&mut config);
+        std::fs::create_dir_all(&cache).unwrap();
+        let store = Store::open(&cache, config).unwrap();
         let branches = Branches::new(&"prod".parse().unwrap(), "main").unwrap();
         Source::new(store, branches, crate::manifest::installation::Caps::default(), Metrics::new())
     }
@@ -92,6 +101,41 @@ impl World {
         self.commit_on(branch, parent, files).await
     }
 
+    /// The same, signed.
+    pub(super) async fn commit_signed(
+        &self,
+        branch: &str,
+        files: &[(&str, Option<&str>)],
+        key: &Arc<SigningKey>,
+    ) -> CommitId {
+        let parent = self.tip(branch).await;
+        self.fetched(branch).await;
+        let commit = self.people.commit_signed(draft(parent.clone(), files), Arc::clone(key)).await.unwrap();
+        self.pushed(branch, parent.as_ref(), &commit).await
+    }
+
+    /// Accepts a branch as it is, or as it was at `of`.
+    pub(super) async fn vouch(&self, branch: &str, of: Option<&CommitId>, key: &Arc<SigningKey>) -> CommitId {
+        let tip = self.fetched(branch).await.unwrap();
+        let draft = draft(None, &[]);
+        let commit = self.people.vouch(draft, &tip, of, Arc::clone(key)).await.unwrap();
+        self.pushed(branch, Some(&tip), &commit).await
+    }
+
+    /// The tip of a branch, brought here.
+    async fn fetched(&self, branch: &str) -> Option<CommitId> {
+        let (name, tip) = (crate::git::RefName::branch(branch).unwrap(), self.tip(branch).await?);
+        self.people.fetch(&BTreeMap::from([(name, tip.clone())])).await.unwrap();
+        Some(tip)
+    }
+
+    async fn pushed(&self, branch: &str, before: Option<&CommitId>, commit: &CommitId) -> CommitId {
+        let name = crate::git::RefName::branch(branch).unwrap();
+        let pushed = self.people.push(&name, before, commit, None).await.unwrap();
+        assert!(matches!(pushed, crate::git::Pushed::Done { .. }), "{pushed:?}");
+        commit.clone()
+    }
+
     /// Commits on top of any commit; the branch is put there, whatever it was.
     pub(super) async fn commit_on(
         &self,
@@ -99,28 +143,13 @@ impl World {
         parent: Option<CommitId>,
         files: &[(&str, Option<&str>)],
     ) -> CommitId {
-        let name = crate::git::RefName::branch(branch).unwrap();
-        let before = self.tip(branch).await;
-        if let Some(before) = &before {
-            self.people.fetch(&BTreeMap::from([(name.clone(), before.clone())])).await.unwrap();
-        }
-        let edit = |text: &Option<&str>| text.map_or(Edit::Remove, |text| Edit::Write(text.as_bytes().into()));
-        let draft = Draft {
-            edits: files.iter().map(|(path, text)| (path.parse().unwrap(), edit(text))).collect(),
-            subject: "change".to_owned(),
-            body: String::new(),
-            author: Person { name: "Ana".to_owned(), email: "ana@example.com".to_owned() },
-            time: fixture::time("12:00:00"),
-            parent: parent.clone(),
-        };
-        let commit = self.people.commit(draft).await.unwrap();
+        let before = self.fetched(branch).await;
+        let commit = self.people.commit(draft(parent.clone(), files)).await.unwrap();
         if before.is_some() && before != parent {
             self.delete(branch).await;
         }
         let before = before.filter(|before| Some(before) == parent.as_ref());
-        let pushed = self.people.push(&name, before.as_ref(), &commit, None).await.unwrap();
-        assert!(matches!(pushed, crate::git::Pushed::Done { .. }), "{pushed:?}");
-        commit
+        self.pushed(branch, before.as_ref(), &commit).await
     }
 
     /// Deletes a branch.
@@ -154,7 +183,23 @@ impl World {
 
 fn open(cache: &Path, origin: &Path) -> Store {
     std::fs::create_dir_all(cache).unwrap();
-    Store::open(cache, RemoteConfig::new(origin.to_str().unwrap().parse().unwrap())).unwrap()
+    Store::open(cache, remote(origin)).unwrap()
+}
+
+fn remote(origin: &Path) -> RemoteConfig {
+    RemoteConfig::new(origin.to_str().unwrap().parse().unwrap())
+}
+
+fn draft(parent: Option<CommitId>, files: &[(&str, Option<&str>)]) -> Draft {
+    let edit = |text: &Option<&str>| text.map_or(Edit::Remove, |text| Edit::Write(text.as_bytes().into()));
+    Draft {
+        edits: files.iter().map(|(path, text)| (path.parse().unwrap(), edit(text))).collect(),
+        subject: "change".to_owned(),
+        body: String::new(),
+        author: Person { name: "Ana".to_owned(), email: "ana@example.com".to_owned() },
+        time: fixture::time("12:00:00"),
+        parent,
+    }
 }
 
 /// Looks, and expects news.

@@ -9,10 +9,12 @@ use crate::analysis::provider::Provider;
 use crate::analysis::webhook::Webhook;
 use crate::cluster::client::Cluster;
 use crate::cluster::connection::ClusterSource;
-use crate::git::{RemoteConfig, Store};
+use crate::git::{RemoteConfig, Signing, Store};
 use crate::manifest::ids::ClusterName;
 use crate::manifest::installation::{self, Installation};
 use crate::report::server::Readiness;
+use crate::sign::SigningKey;
+use secrecy::zeroize::Zeroizing;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,5 +122,16 @@ fn remote(installation: &Installation) -> Result<RemoteConfig, RunError> {
     let mut config = RemoteConfig::new(repository.url.as_str().parse()?);
     config.shallow = Some(Branches::new(&installation.instance, &repository.branch)?.main);
     config.credentials_file.clone_from(&repository.credentials_file);
+    config.signers_file.clone_from(&repository.signers_file);
+    config.signing = installation.signing.as_ref().map(signing).transpose()?;
     Ok(config)
+}
+
+/// The key that the record is signed with. It is read once: another one counts from the next start on.
+fn signing(asked: &installation::Signing) -> Result<Signing, RunError> {
+    let installation::Signing { key_file, trusted } = asked;
+    let wrong = |why: String| RunError::SigningKey { file: key_file.clone(), why };
+    let text = std::fs::read(key_file).map(Zeroizing::new).map_err(|error| wrong(error.to_string()))?;
+    let key = SigningKey::parse(&text).map_err(|error| wrong(error.to_string()))?;
+    Ok(Signing::new(Arc::new(key), trusted.iter().cloned()))
 }

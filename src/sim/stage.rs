@@ -9,8 +9,8 @@ use crate::analysis::provider::Provider;
 use crate::cluster::client::Cluster;
 use crate::cluster::connection::ClusterError;
 use crate::git::{
-    Draft, Edit, Errand, Fate, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Store, Weather,
-    create_bare,
+    Draft, Edit, Errand, Fate, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Signing, Store,
+    Weather, create_bare,
 };
 use crate::manifest::desired::Plan;
 use crate::manifest::diagnostic::Diagnostic;
@@ -85,6 +85,7 @@ pub struct Stage {
     directory: PathBuf,
     person: Store,
     weather: Arc<Mutex<Option<Arc<GitHook>>>>,
+    signing: Mutex<Option<Signing>>,
 }
 
 type GitHook = dyn Fn(&str, &Errand) -> Fate + Send + Sync;
@@ -107,8 +108,8 @@ impl Stage {
         let (metrics, tester) = (Arc::new(Metrics::default()), Arc::new(Webhook::default()));
         let person = Store::open(&directory.join("ana"), remote(&repository))?;
         let (clock, directory, weather) = (Clock::set(at), directory.to_owned(), Arc::default());
-        let clocks = Mutex::default();
-        Ok(Self { api, clock, clocks, installation, metrics, tester, directory, person, weather })
+        let (clocks, signing) = (Mutex::default(), Mutex::default());
+        Ok(Self { api, clock, clocks, installation, metrics, tester, directory, person, weather, signing })
     }
 
     /// The same world, whose controllers look at the repository that often.
@@ -129,6 +130,11 @@ impl Stage {
         *self.weather.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(hook));
     }
 
+    /// Controllers that start from now on sign the record, and believe none that nobody has signed.
+    pub fn sign(&self, signing: Signing) {
+        *self.signing.lock().unwrap_or_else(PoisonError::into_inner) = Some(signing);
+    }
+
     /// The repository, as a controller of that identity reaches it.
     fn reached_by(&self, identity: &str) -> RemoteConfig {
         let (identity, weather) = (identity.to_owned(), Arc::clone(&self.weather));
@@ -136,7 +142,8 @@ impl Stage {
             let hook = weather.lock().unwrap_or_else(PoisonError::into_inner).clone();
             hook.map_or(Fate::Pass, |hook| hook(&identity, errand))
         };
-        RemoteConfig { weather: Some(Weather::new(fate)), ..remote(&self.repository()) }
+        let signing = self.signing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        RemoteConfig { weather: Some(Weather::new(fate)), signing, ..remote(&self.repository()) }
     }
 
     /// Sets the clock of a controller that has started forward, or back, by so many seconds; what it shows then.

@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// that nothing needs.
 const IMPORTS: &[(&str, &[&str])] = &[
     // `manifest::schema` also makes the schema of the record.
-    ("manifest", &["record"]),
+    // The keys that an installation names.
+    ("manifest", &["record", "sign"]),
+    ("sign", &[]),
     ("record", &["manifest"]),
     // How a posture looks (`target`) takes in how its split looks (`traffic`), which starts from the layout's names.
     ("target", &["manifest", "record", "traffic"]),
@@ -17,18 +19,37 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("gate", &["manifest", "record"]),
     ("analysis", &["manifest", "record"]),
     ("plan", &["analysis", "gate", "manifest", "record", "rules", "target", "traffic"]),
-    ("git", &["manifest", "record", "rules"]),
+    ("git", &["manifest", "record", "rules", "sign"]),
     ("forge", &["git", "manifest", "record"]),
     // Actions and live objects are the values that this room takes and gives; the brake is one that it reads.
     ("cluster", &["gate", "manifest", "plan", "record", "rules", "target"]),
     ("report", &["forge", "git", "plan", "record", "target"]),
     (
         "reconcile",
-        &["analysis", "cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "rules", "target"],
+        &[
+            "analysis", "cluster", "forge", "gate", "git", "manifest", "plan", "record", "report", "rules", "sign",
+            "target",
+        ],
     ),
     ("rules", &[]),
     ("sim", &["analysis", "cluster", "git", "manifest", "reconcile", "record", "target"]),
-    ("cli", &["cluster", "forge", "gate", "git", "manifest", "plan", "reconcile", "record", "report", "sim", "target"]),
+    (
+        "cli",
+        &[
+            "cluster",
+            "forge",
+            "gate",
+            "git",
+            "manifest",
+            "plan",
+            "reconcile",
+            "record",
+            "report",
+            "sign",
+            "sim",
+            "target",
+        ],
+    ),
 ];
 
 /// Rooms, and files and directories of others, that take values and return values.
@@ -40,6 +61,7 @@ const PURE: &[&str] = &[
     "gate",
     "plan",
     "rules",
+    "sign",
     "analysis/call.rs",
     "analysis/compare.rs",
     "analysis/judge.rs",

@@ -1,6 +1,8 @@
 //! The whole way of one version, told by the real program: a person in a clone, the controller, a cluster, a Git server
 //! that wants a password.
 
+mod signed;
+
 use crate::support::cluster::Bed;
 use crate::support::git_server::GitServer;
 use crate::support::origin::Origin;

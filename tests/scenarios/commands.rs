@@ -2,10 +2,12 @@
 
 use crate::edits::{self, Main};
 use crate::live;
+use crate::person;
 use crate::script::{Command, Script};
 use crate::world::{Trouble, World, label};
 use std::fmt::Write;
 use std::time::Duration;
+use tidegate::git::Signing;
 use tidegate::manifest::duration::Span;
 use tidegate::manifest::ids::RolloutId;
 use tidegate::record::state::RolloutState;
@@ -39,6 +41,8 @@ const COMMANDS: &str = "
   branch state|main gone|older|rewritten|back   someone deletes it on the host, puts it back by a commit, or to a
                                commit without a past; puts it right
   state forgets|remembers APP  someone removes its record from the state branch by a commit, and brings it again
+  sign                         controllers that start from now on have a key, and sign the record
+  state adopted|restored       whoever has the key accepts the record as it is, or brings the newest signed one back
   kind away|back KIND          its definition is deleted from the cluster, with all its objects
   webhook good|bad|hold|… [REASON]   what the provider `tester` says from now on
   told                         what the provider `tester` was told since the last time
@@ -92,6 +96,7 @@ async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> 
         }
         ["start"] => world.start().await,
         ["kill"] => world.kill(),
+        ["sign"] => world.stage.sign(Signing::new(person::key(), [])),
         ["wait", "until", what @ ..] => return until(world, what).await,
         ["wait", time] => {
             let time: Span = time.parse().map_err(|error| format!("{error}"))?;
@@ -145,6 +150,8 @@ async fn people(world: &mut World, words: &[&str]) -> Result<Known, String> {
             world.ana.merge(&request).await;
             world.learn().await;
         }
+        ["state", "adopted"] => world.ana.vouch(None).await,
+        ["state", "restored"] => world.ana.restore().await?,
         ["state", "forgets", app] => world.ana.forget(&id(app)?).await?,
         ["state", "remembers", app] => world.ana.remember(&id(app)?).await?,
         [action @ ("deny" | "hold" | "resume" | "skip" | "abort"), app] => decide(world, action, app, None).await?,

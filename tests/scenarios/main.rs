@@ -160,6 +160,7 @@ scenarios! {
     service_target_fails
     session_affinity
     stable_fails_during_a_run
+    state_branch_is_forged
     state_branch_is_gone_at_rest
     state_branch_is_gone_during_a_run
     state_branch_is_put_back

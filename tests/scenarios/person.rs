@@ -1,13 +1,17 @@
 //! Ana, who changes main, merges requests and writes decisions, as people do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use tidegate::git::{Draft, Edit, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Store};
+use std::sync::Arc;
+use tidegate::git::{
+    Draft, Edit, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Sealed, Signing, Store,
+};
 use tidegate::manifest::files::{Files, RepoPath};
 use tidegate::manifest::ids::{CommitId, RolloutId};
 use tidegate::reconcile::clock::Clock;
 use tidegate::record::state::RolloutState;
 use tidegate::record::store;
+use tidegate::sign::SigningKey;
 
 /// All branches of the world are below this.
 const BRANCHES: &str = "tidegate/world";
@@ -23,6 +27,11 @@ pub(crate) struct Ana {
 pub(crate) struct Commit {
     pub(crate) logged: Logged,
     pub(crate) records: BTreeMap<RolloutId, RolloutState>,
+}
+
+/// The key of the world.
+pub(crate) fn key() -> Arc<SigningKey> {
+    Arc::new(SigningKey::parse(include_bytes!("../../src/sign/fixtures/ed25519")).unwrap())
 }
 
 fn branch(name: &str) -> RefName {
@@ -167,6 +176,26 @@ impl Ana {
         Ok(())
     }
 
+    /// Accepts the record as it is, or as it was at a commit.
+    pub(crate) async fn vouch(&self, of: Option<&CommitId>) {
+        let state = branch(&format!("{BRANCHES}/state"));
+        let tip = self.tip(&state).await.unwrap();
+        let subject = if of.is_some() { "the record is brought back" } else { "the record is accepted as it is" };
+        let commit = self.store.vouch(self.draft(None, BTreeMap::new(), subject), &tip, of, key()).await.unwrap();
+        let pushed = self.store.push(&state, Some(&tip), &commit, None).await.unwrap();
+        assert!(matches!(pushed, Pushed::Done { .. }), "{pushed:?}");
+    }
+
+    /// Brings the newest signed record back.
+    pub(crate) async fn restore(&self) -> Result<(), String> {
+        let tip = self.tip(&branch(&format!("{BRANCHES}/state"))).await.ok_or("there is no state branch")?;
+        let keys = Signing::new(key(), []).trusted;
+        let all = self.store.sealed(&tip, &keys, &BTreeSet::new()).await.unwrap();
+        let newest = all.into_iter().find(Sealed::is_trusted).ok_or("nothing is signed")?;
+        self.vouch(Some(&newest.commit)).await;
+        Ok(())
+    }
+
     /// What the state branch shows to people.
     pub(crate) async fn dashboard(&self) -> String {
         match self.files(&branch(&format!("{BRANCHES}/state"))).await.get(&"README.md".parse().unwrap()) {
@@ -199,11 +228,14 @@ impl Ana {
 
     async fn commit(&self, name: &RefName, edits: BTreeMap<RepoPath, Edit>, subject: &str) {
         let parent = self.tip(name).await;
-        let author = Person { name: "Ana".to_owned(), email: "ana@example.org".to_owned() };
-        let (subject, time) = (subject.to_owned(), self.clock.now());
-        let draft = Draft { parent: parent.clone(), edits, subject, body: String::new(), author, time };
-        let new = self.store.commit(draft).await.unwrap();
+        let new = self.store.commit(self.draft(parent.clone(), edits, subject)).await.unwrap();
         let pushed = self.store.push(name, parent.as_ref(), &new, None).await.unwrap();
         assert!(matches!(pushed, Pushed::Done { .. }), "{name}: {pushed:?}");
+    }
+
+    fn draft(&self, parent: Option<CommitId>, edits: BTreeMap<RepoPath, Edit>, subject: &str) -> Draft {
+        let author = Person { name: "Ana".to_owned(), email: "ana@example.org".to_owned() };
+        let (subject, time) = (subject.to_owned(), self.clock.now());
+        Draft { parent, edits, subject, body: String::new(), author, time }
     }
 }

@@ -29,6 +29,9 @@
 {{- $clusters := dict .Values.cluster.name $cluster }}
 {{- $spec := dict "instance" .Values.instance "repository" $repository "clusters" $clusters "providers" $providers }}
 {{- $_ := set $spec "caps" $caps }}
+{{- with .Values.signing }}{{ if .privateKey.secretName }}
+{{- $_ := set $spec "signing" (dict "keyFile" (include "tidegate.signingFile" $) "trusted" .trusted) }}
+{{- end }}{{ end }}
 {{- if .Values.projection.enabled }}
 {{- $_ := set $spec "projection" true }}
 {{- end -}}

@@ -20,6 +20,12 @@ Directories and no subPath: only so does a changed Secret reach a running pod.
 {{- end -}}
 {{- end }}
 
+{{- define "tidegate.signingFile" -}}
+{{- with .Values.signing.privateKey -}}
+/etc/tidegate/signing/{{ .secretName }}/{{ .key }}
+{{- end -}}
+{{- end }}
+
 {{- define "tidegate.kubeconfigFile" -}}
 {{- with .Values.cluster.kubeconfig -}}
 /etc/tidegate/kubeconfig/{{ .secretName }}/{{ .key }}

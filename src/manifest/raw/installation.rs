@@ -3,6 +3,7 @@
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ClusterName, InstanceName, Namespace, ProviderName};
 use crate::manifest::object::Kind;
+use crate::sign::PublicKey;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +16,10 @@ pub struct InstallationSpec {
     pub instance: InstanceName,
     /// Where desired state and the record are.
     pub repository: Repository,
+    /// What the record is signed with. Left out: it is not signed, and every commit of the state branch is believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Signing")]
+    pub signing: Option<Signing>,
     /// The clusters, by the name that the policy uses.
     #[schemars(extend("minProperties" = 1))]
     pub clusters: BTreeMap<ClusterName, Cluster>,
@@ -76,6 +81,11 @@ pub struct Repository {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "file-path"))]
     pub webhook_secret_file: Option<String>,
+    /// The list of who may sign the tip of the branch that people write to, as `ssh-keygen` reads it (ALLOWED SIGNERS). Left
+    /// out: nobody has to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "file-path"))]
+    pub allowed_signers_file: Option<String>,
     /// The Git host.
     #[serde(default)]
     pub forge: Forge,
@@ -87,6 +97,20 @@ fn default_branch() -> String {
 
 fn default_poll() -> Span {
     Span::from_secs(30)
+}
+
+/// What the record is signed with, and whose signatures are believed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Signing {
+    /// The file with the private key: ed25519, without a passphrase, as `ssh-keygen -t ed25519 -N ''` writes it.
+    #[schemars(extend("format" = "file-path"))]
+    pub key_file: String,
+    /// Further public keys whose commits are believed, as `*.pub` files hold them: the one before, and those of people who
+    /// may bring a record back. The installation's own is always believed.
+    #[serde(default)]
+    #[schemars(extend("maxItems" = 20))]
+    pub trusted: Vec<PublicKey>,
 }
 
 /// The Git host.

@@ -148,6 +148,8 @@ pub(super) struct Cache {
     parsed: Option<Parsed>,
     /// The last good policy.
     policies: Option<Arc<Policies>>,
+    /// The tip that nobody who may sign has signed.
+    refused: Option<CommitId>,
 }
 
 /// A tree of main, with the policy in it.
@@ -175,6 +177,11 @@ impl Cache {
         if let Some(why) = self.rewritten(store, tip, records).await? {
             return Ok(self.unreadable(why));
         }
+        if let Some(why) = store.unverified(tip).await? {
+            self.refused = Some(tip.clone());
+            return Ok(self.unreadable(format!("UnverifiedSource: {why}")));
+        }
+        self.refused = None;
         self.compared |= matches!(records, Records::Read(_));
         let Some(id) = store.tree_id(tip, None).await? else {
             return Ok(self.unreadable(format!("commit {tip} has no tree")));
@@ -220,6 +227,14 @@ impl Cache {
     fn acted_upon(&self, records: &Records) -> BTreeSet<CommitId> {
         let named = records.states().filter(|_| !self.compared).map(|state| &state.source.commit);
         named.filter(|commit| **commit != CommitId::none()).chain(&self.tip).cloned().collect()
+    }
+
+    /// Whether a tip that was refused for its signature is accepted now: the list of who may sign has changed.
+    pub(super) async fn is_mended(&self, store: &Store) -> bool {
+        match &self.refused {
+            Some(tip) => matches!(store.unverified(tip).await, Ok(None)),
+            None => false,
+        }
     }
 
     /// Compares with the records again: another leader may have acted upon a newer tip than we saw.

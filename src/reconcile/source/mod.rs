@@ -4,6 +4,7 @@
 //! What cannot be believed is never taken for "nothing": it becomes *unreadable*, from which nothing follows.
 
 mod main;
+mod seals;
 mod state;
 mod words;
 
@@ -116,6 +117,7 @@ pub struct Source {
     view: Option<Arc<View>>,
     /// The remote was looked at by this process at least once.
     seen_remote: bool,
+    seals: seals::Seals,
     main: main::Cache,
     state: state::Cache,
     words: words::Cache,
@@ -132,6 +134,7 @@ impl Source {
             metrics,
             view: None,
             seen_remote: false,
+            seals: seals::Seals::default(),
             main: main::Cache::default(),
             state: state::Cache::default(),
             words: words::Cache::default(),
@@ -167,7 +170,8 @@ impl Source {
             Ok(found) => Tips::of(&self.branches, &found),
             Err(error) => return Looked::Away(error.to_string()),
         };
-        if self.view.as_ref().is_some_and(|view| view.tips == tips && view.git == Git::Fresh) {
+        let same = self.view.as_ref().is_some_and(|view| view.tips == tips && view.git == Git::Fresh);
+        if same && !self.main.is_mended(&self.store).await {
             return Looked::Same;
         }
         match self.read(tips, Git::Fresh, anchor).await {
@@ -213,7 +217,11 @@ impl Source {
         if git == Git::Fresh {
             self.fetch(&tips).await?;
         }
-        let records = match self.distrust(tips.state.as_ref(), anchor).await? {
+        let distrusted = match self.distrust(tips.state.as_ref(), anchor).await? {
+            None => self.seals.foreign(&self.store, &self.branches.state, tips.state.as_ref(), anchor).await?,
+            distrusted => distrusted,
+        };
+        let records = match distrusted {
             None => self.state.read(&self.store, tips.state.as_ref()).await?,
             Some(why) => Records::Unreadable(why),
         };
@@ -289,6 +297,7 @@ impl Source {
     /// last view says.
     pub fn pushed(&mut self, tip: CommitId, changes: BTreeMap<RolloutId, Option<Record>>) -> Option<Arc<View>> {
         let records = self.state.pushed(tip.clone(), changes);
+        self.seals.believe(tip.clone());
         let view = self.view.as_mut().map(Arc::make_mut)?;
         view.tips.state = Some(tip);
         view.records = records;

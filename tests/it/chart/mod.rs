@@ -46,6 +46,7 @@ fn all() -> Value {
                 "webhook": {"secretName": "hook"},
                 "forge": {"kind": "gitea", "token": {"secretName": "bot"}},
             },
+            "signing": {"privateKey": {"secretName": "key"}},
             "providers": {
                 "main": {"prometheus": {
                     "url": "https://metrics.example.test:9090/prom",

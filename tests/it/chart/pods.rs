@@ -181,6 +181,11 @@ fn the_files_that_are_named_are_those_that_are_mounted() {
         let more = ["forge", "webhook"].map(|what| format!("/etc/tidegate/{what}"));
         assert!(!more.iter().any(|path| other.to_string().contains(path)), "a secret is where it is not needed");
     }
+    let signing = found.signing.unwrap();
+    assert_eq!(source(pod, signing.key_file.to_str().unwrap()), ("key".to_owned(), "ssh-privatekey".to_owned()));
+    for other in [test, uninstall] {
+        assert!(!other.to_string().contains("/etc/tidegate/signing"), "a key is where it is not needed");
+    }
     let [Provider::Prometheus(metrics), Provider::Webhook(tester)] = &found.providers.values().collect::<Vec<_>>()[..]
     else {
         panic!("{:?}", found.providers)
@@ -222,7 +227,9 @@ fn said(pod: &Value, replaced: &[(&str, String)]) -> (Option<i32>, String) {
 
 #[test]
 fn the_program_takes_the_arguments_and_the_installation() {
-    let (home, values) = (tempfile::tempdir().unwrap(), all());
+    // The signing key is read first, and there is none here.
+    let unsigned = json!({"signing": {"privateKey": {"secretName": ""}}});
+    let (home, values) = (tempfile::tempdir().unwrap(), with(&all(), &unsigned));
     let objects = RELEASE.objects(&values);
     let text = find(&objects, "ConfigMap", "tide--prod")["data"]["installation.yaml"].as_str().unwrap();
     let file = home.path().join("installation.yaml");

@@ -1,0 +1,130 @@
+use super::super::super::testing::{STATE, World, id, manifest, moved, steady};
+use super::super::{Looked, Records, Source, View};
+use crate::git::Signing;
+use crate::record::store::print_state;
+use crate::sign::SigningKey;
+use std::sync::Arc;
+
+const OURS: &[u8] = include_bytes!("../../../sign/fixtures/ed25519");
+const OTHER: &[u8] = include_bytes!("../../../sign/fixtures/second");
+
+fn key(text: &[u8]) -> Arc<SigningKey> {
+    Arc::new(SigningKey::parse(text).unwrap())
+}
+
+fn ours() -> Signing {
+    Signing::new(key(OURS), [])
+}
+
+fn signed(world: &World, cache: &str, signing: Signing) -> Source {
+    world.source_with(cache, |config| config.signing = Some(signing))
+}
+
+fn why(view: &View) -> Option<&str> {
+    match &view.records {
+        Records::Unreadable(why) => Some(why),
+        Records::Read(_) => None,
+    }
+}
+
+#[tokio::test]
+async fn attack_98_every_new_commit_of_the_record_has_to_be_signed() {
+    let world = World::new().await;
+    let mut source = signed(&world, "c", ours());
+    assert_eq!(why(&*moved(&mut source, None).await), None, "no record at all is no foreign one");
+    let first = world.commit_signed(STATE, &[("README.md", Some("1"))], &key(OURS)).await;
+    assert_eq!(why(&*moved(&mut source, None).await), None);
+
+    // Unsigned, by another key, and a good one on top of it: none of them is acted upon.
+    let unsigned = world.commit(STATE, &[("README.md", Some("2"))]).await;
+    let view = moved(&mut source, Some(&first)).await;
+    let found = why(&view).unwrap();
+    assert!(
+        found.starts_with("ForeignState: ") && found.contains(&format!("commit {unsigned} there is not signed")),
+        "{found}"
+    );
+    world.commit_signed(STATE, &[("README.md", Some("3"))], &key(OTHER)).await;
+    assert!(why(&*moved(&mut source, Some(&first)).await).unwrap().contains("a key that is not trusted"));
+    world.commit_signed(STATE, &[("README.md", Some("4"))], &key(OURS)).await;
+    assert!(why(&*moved(&mut source, Some(&first)).await).is_some(), "what lies below it is not ours");
+    // Nor after a restart, whether or not the Lease is still there.
+    for anchor in [None, Some(&first)] {
+        assert!(why(&*moved(&mut signed(&world, "again", ours()), anchor).await).is_some());
+    }
+    // Whoever does not sign believes as before.
+    assert_eq!(why(&*moved(&mut world.source("plain"), Some(&first)).await), None);
+
+    // A person with the key accepts what is there; then it goes on, also without the Lease.
+    world.vouch(STATE, None, &key(OURS)).await;
+    for (source, anchor) in [(&mut source, Some(&first)), (&mut signed(&world, "d", ours()), None)] {
+        assert_eq!(why(&*moved(source, anchor).await), None);
+    }
+}
+
+#[tokio::test]
+async fn a_tip_that_was_believed_without_a_key_is_not_believed_with_one() {
+    let world = World::new().await;
+    let tip = world.commit(STATE, &[("README.md", Some("1"))]).await;
+    let view = moved(&mut signed(&world, "c", ours()), Some(&tip)).await;
+    assert!(why(&view).unwrap().contains("is not signed"));
+    // A key that was taken back is one that is not trusted; one that is still listed is.
+    world.vouch(STATE, None, &key(OTHER)).await;
+    assert!(why(&*moved(&mut signed(&world, "d", ours()), Some(&tip)).await).is_some());
+    let both = Signing::new(key(OURS), [key(OTHER).public().clone()]);
+    assert_eq!(why(&*moved(&mut signed(&world, "e", both), Some(&tip)).await), None);
+}
+
+#[tokio::test]
+async fn attack_20_a_replaced_branch_leads_on_from_where_it_was() {
+    let world = World::new().await;
+    let mut source = signed(&world, "c", ours());
+    let view = moved(&mut source, None).await;
+    let (state, _) = steady(&view, "a", 5);
+    let (record, text) = (format!("rollouts/{}/state.yaml", id("a")), print_state(&state));
+    let good = world.commit_signed(STATE, &[(&record, Some(&text))], &key(OURS)).await;
+    assert_eq!(why(&*moved(&mut source, None).await), None);
+    // Somebody forces the branch to a history of theirs, and the way back needs no force.
+    world.commit_on(STATE, None, &[(&record, Some(&manifest("a", "a:9")))]).await;
+    assert!(why(&*moved(&mut source, Some(&good)).await).unwrap().starts_with("HistoryRewritten: "));
+    world.vouch(STATE, Some(&good), &key(OURS)).await;
+    let view = moved(&mut signed(&world, "d", ours()), Some(&good)).await;
+    assert_eq!(view.records.get(&id("a")).unwrap().state.as_ref(), Ok(&state));
+}
+
+#[tokio::test]
+async fn attack_87_main_is_followed_only_if_someone_who_may_has_signed_its_tip() {
+    let world = World::new().await;
+    let list = world.dir.path().join("allowed");
+    let allow = |signers: &[&[u8]]| {
+        let line = |signer: &&[u8]| format!("ana@example.com {}\n", key(signer).public());
+        std::fs::write(&list, signers.iter().map(line).collect::<String>()).unwrap();
+    };
+    let mut source = world.source_with("c", |config| config.signers_file = Some(list.clone()));
+    let unread = |view: &View| view.main.why_unreadable().map(str::to_owned);
+    let missing = unread(&*moved(&mut source, None).await).unwrap();
+    assert!(missing.starts_with("UnverifiedSource: the list of signers ") && missing.contains("allowed"), "{missing}");
+    assert!(matches!(source.look_up(None).await, Looked::Same), "what is held is not looked at again and again");
+    allow(&[OURS]);
+    assert!(matches!(source.look_up(None).await, Looked::Same), "nobody has signed it");
+
+    // A signed tip vouches for all that lies behind it, and what it shows is the last good state from then on.
+    world.commit_signed("main", &[("teams/shop/a/app.yaml", Some(&manifest("a", "a:2")))], &key(OURS)).await;
+    let good = moved(&mut source, None).await;
+    assert_eq!((unread(&good), good.main.rollouts().count()), (None, 2));
+    let evil = manifest("a", "a:evil");
+    for signer in [None, Some(key(OTHER))] {
+        let files: [(&str, Option<&str>); 1] = [("teams/shop/a/app.yaml", Some(&evil))];
+        match signer {
+            None => drop(world.commit("main", &files).await),
+            Some(key) => drop(world.commit_signed("main", &files, &key).await),
+        }
+        let view = moved(&mut source, None).await;
+        let why = unread(&view).unwrap();
+        assert!(why.starts_with("UnverifiedSource: commit ") && why.contains("lists who may sign it"), "{why}");
+        assert_eq!(view.main.commit, good.main.commit);
+        assert!(view.main.policies().is_some(), "the last good policy");
+    }
+    // The list is read anew: who is on it now counts now.
+    allow(&[OURS, OTHER]);
+    assert_eq!(unread(&*moved(&mut source, None).await), None);
+}

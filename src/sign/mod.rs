@@ -1,0 +1,17 @@
+//! Who signed what: SSH keys and signatures as values, in the form that Git and `ssh-keygen` use (SSHSIG, namespace `git`).
+//!
+//! Nothing here reads a file or a repository, and no program is started: what signs and verifies is the crypto library that
+//! TLS uses too. A key that signs has no `Debug` and never leaves the process.
+//!
+//! Called by `manifest` (keys that an installation names), `git`, `reconcile` and `cli`.
+
+mod key;
+mod secret;
+mod signature;
+mod signers;
+mod wire;
+
+pub use key::{BadKey, PublicKey};
+pub use secret::{BadSecret, SigningKey};
+pub use signature::{Seal, seal};
+pub use signers::{BadSigners, Signers};

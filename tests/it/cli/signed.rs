@@ -1,0 +1,126 @@
+//! A record that is signed: what Git itself says of it, and what becomes of one that somebody else has written.
+
+use super::{Command, Story};
+use std::path::Path;
+
+/// Makes a key as people do; its public half.
+async fn keygen(story: &Story, name: &str) -> String {
+    let mut command = Command::new("ssh-keygen");
+    story
+        .spawn(command.current_dir(story.home.path()).args(["-q", "-t", "ed25519", "-N", "", "-f", name]))
+        .await
+        .ends(0);
+    std::fs::read_to_string(story.home.path().join(format!("{name}.pub"))).unwrap()
+}
+
+/// Gives the controller a key; `trusted` are the others that it believes.
+fn sign(story: &Story, key: &Path, trusted: &[&str]) {
+    let file = story.home.path().join("installation.yaml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let plain = text.lines().filter(|line| !line.starts_with("  signing:")).collect::<Vec<_>>().join("\n");
+    let signing = format!("\n  signing: {{keyFile: {}, trusted: {trusted:?}}}\n", key.display());
+    std::fs::write(&file, plain + &signing).unwrap();
+}
+
+const STATE: &str = "tidegate/it/state";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attack_16_98_a_forged_record_is_refused_until_a_person_with_the_key_decides() {
+    let story = Story::new().await;
+    let at = |name: &str| story.home.path().join(name);
+    let ours = keygen(&story, "ours").await;
+    keygen(&story, "mallory").await;
+    let verify =
+        async || story.tidegate(&["state", "verify", "--trusted", &at("ours.pub").display().to_string()]).await;
+    let key = at("ours").display().to_string();
+
+    // A record from before there was a key: nobody knows whose it is.
+    story.controller().await.ends(0);
+    sign(&story, &at("ours"), &[]);
+    let said = story.controller().await;
+    assert!(said.out.contains("ForeignState") && said.out.contains("is not signed"), "{}{}", said.out, said.err);
+    said.ends(3);
+    verify().await.ends(1);
+    let said = story.tidegate(&["state", "adopt", "--key", &key]).await;
+    assert!(said.err.contains("pass --yes"), "{}", said.err);
+    said.ends(2);
+    story.tidegate(&["state", "adopt", "--key", &key, "--yes", "--reason", "signing begins"]).await.ends(0);
+    story.controller().await.ends(0);
+
+    // From there on the controller signs, and Git says so.
+    story.merge("example.test/podinfo:2").await;
+    story.controller().await.ends(3);
+    let good = story.origin.tip(STATE).unwrap();
+    std::fs::write(at("allowed"), format!("tidegate@example.test {ours}")).unwrap();
+    let allowed = format!("gpg.ssh.allowedSignersFile={}", at("allowed").display());
+    let log = story.origin.git(&["-c", &allowed, "log", "--format=%G? %GS %s", STATE]);
+    let signed = log.lines().take_while(|line| line.starts_with("G tidegate@example.test ")).count();
+    assert!(signed >= 2 && log.lines().nth(signed - 1).unwrap().contains("accepted as it stands"), "{log}");
+    let said = verify().await.ends(0);
+    assert!(said.contains(&format!("all {signed} commits are signed by trusted keys; what lies before")), "{said}");
+
+    // Somebody who can push there writes that nothing is open any more, signed with a key of theirs.
+    let record = format!("rollouts/{}/podinfo/state.yaml", example_namespace(&story));
+    let text = story.origin.git(&["show", &format!("{STATE}:{record}")]);
+    let text = text.replace("approved: []", "approved: [tenth]");
+    let unsigned = story.origin.commit(STATE, &[(&record, Some(format!("{text}\n").as_bytes()))], "go on");
+    let said = story.controller().await;
+    assert!(said.out.contains("ForeignState") && said.out.contains("is not signed"), "{}{}", said.out, said.err);
+    assert!(said.err.contains("every rollout holds"), "{}", said.err);
+    said.ends(3);
+    let key_of_theirs = format!("user.signingKey={}", at("mallory").display());
+    let tree = story.origin.git(&["rev-parse", &format!("{unsigned}^{{tree}}")]);
+    let commit = ["commit-tree", "-S", "-p", &good, "-m", "go on", &tree];
+    let forged = story.origin.git(&[&["-c", "gpg.format=ssh", "-c", &key_of_theirs][..], &commit].concat());
+    story.origin.git(&["update-ref", &format!("refs/heads/{STATE}"), &forged]);
+    let said = story.controller().await;
+    assert!(said.out.contains("a key that is not trusted"), "{}{}", said.out, said.err);
+    said.ends(3);
+    let said = verify().await;
+    assert!(said.out.contains(&forged) && said.out.contains("1 of "), "{}", said.out);
+    said.ends(1);
+    let view =
+        story.tidegate(&["state", "verify", "--trusted", &at("ours.pub").display().to_string(), "-o", "json"]).await;
+    let view: serde_json::Value = serde_json::from_str(&view.ends(1)).unwrap();
+    assert_eq!((&view["commits"][0]["verdict"], &view["commits"][0]["subject"]), (&"foreign".into(), &"go on".into()));
+
+    // Who has the key brings the record back, without force; the run is where it was, and waits for its word as before.
+    story.tidegate(&["state", "restore", &good, "--key", &key, "--yes"]).await.ends(0);
+    assert_eq!(story.origin.git(&["diff", "--stat", &good, STATE]), "");
+    let said = story.controller().await;
+    assert!(said.out.contains("Approval") && !said.out.contains("ForeignState"), "{}{}", said.out, said.err);
+    said.ends(3);
+    verify().await.ends(0);
+
+    // Another key takes over: as long as the one before it is believed, nobody has to do anything.
+    keygen(&story, "next").await;
+    sign(&story, &at("next"), &[ours.trim()]);
+    story.tidegate(&["approve", "podinfo"]).await.ends(0);
+    story.controller().await.ends(0);
+    assert_eq!(story.status().await["phase"], "Steady");
+    verify().await.ends(1);
+    let both = ["--trusted", &at("ours.pub").display().to_string(), "--trusted", &at("next.pub").display().to_string()];
+    story.tidegate(&[&["state", "verify"][..], &both].concat()).await.ends(0);
+}
+
+fn example_namespace(story: &Story) -> String {
+    let text = std::fs::read_to_string(story.clone().join("teams/shop/podinfo/rollout.yaml")).unwrap();
+    let (_, rest) = text.split_once("namespace: ").unwrap();
+    rest.split('}').next().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_cannot_be_used_are_named() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name).display().to_string();
+    std::fs::write(at("key"), "ssh-ed25519 canary").unwrap();
+    let said = super::tidegate(home.path(), &["state", "verify", "--trusted", &at("key")]).await;
+    assert!(said.err.contains("key:1: what follows the kind of the key is not base64"), "{}", said.err);
+    said.ends(2);
+    let said = super::tidegate(home.path(), &["state", "adopt", "--yes", "--key", &at("key")]).await;
+    assert!(said.err.contains("this is no private key of OpenSSH") && !said.err.contains("canary"), "{}", said.err);
+    said.ends(2);
+    let said = super::tidegate(home.path(), &["state", "restore", "main", "--key", &at("key")]).await;
+    assert!(said.err.contains("40"), "{}", said.err);
+    said.ends(2);
+}
