@@ -66,7 +66,7 @@ impl Seen {
     /// Whether the candidate is as it is without a run: not there, or without pods.
     pub(crate) fn candidate_rests(&self) -> bool {
         match (self.part.shape.layout, self.candidate()) {
-            (Layout::InPlace, candidate) => candidate.is_none(),
+            (Layout::InPlace | Layout::Versioned, candidate) => candidate.is_none(),
             (Layout::Primary, candidate) => candidate.is_some_and(|target| target["spec"]["replicas"] == 0),
         }
     }
