@@ -299,9 +299,8 @@ impl Pass<'_> {
             );
             self.out.drifted.push(Wait::new(Reason::Drifted, why));
         }
-        let (in_use, waits) = versions::in_use(context, &surplus);
+        let in_use = versions::in_use(context, &surplus);
         surplus.retain(|object| !in_use.contains(object.reference()));
-        self.out.drifted.extend(waits);
         // What a run has made is its own to take away.
         let own = |o: &Object| {
             context.copies(o.reference()) || context.naming.services().is_some() && role_of(o) == RoleName::Candidate

@@ -115,7 +115,7 @@ fn t_7_t_19_the_old_version_stays_as_long_as_a_route_of_others_names_it() {
     assert_eq!(world.record().conditions[0].reason, "StillReferenced");
     // The next version does not wait for it.
     world.bring(QUICK, "3");
-    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(tenth)", vec!["StillReferenced", "Soak"]));
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(tenth)", vec!["Soak", "StillReferenced"]));
     world.foreign_route("podinfo-v2");
     for _ in 0..4 {
         world.pass(61);

@@ -128,7 +128,7 @@ fn t_7_what_the_layout_versioned_cannot_do_is_refused_with_its_line() {
 #[test]
 fn t_7_two_rollouts_whose_versions_claim_one_name_are_both_rejected() {
     let mut tree = versioned();
-    let claimed = "\n---\napiVersion: v1\nkind: Service\nmetadata: {name: podinfo-v1}\nspec: {selector: {app: worker}, ports: [{port: 9}]}\n";
+    let claimed = "\n---\napiVersion: v1\nkind: Service\nmetadata: {name: podinfo-v1}\nspec: {selector: {app: other}, ports: [{port: 9}]}\n";
     let loaded = tree.append(WORKER_SET, claimed).load();
     for rollout in ["shop/podinfo", "shop/worker"] {
         assert_eq!(codes(&loaded, rollout), [Code::Conflict]);
