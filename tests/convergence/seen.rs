@@ -46,7 +46,7 @@ impl Seen {
         let id: RolloutId = format!("shop/{name}").parse().unwrap();
         let cluster = "home".parse().unwrap();
         let (rollout, user) = (id.clone(), TIDEGATE.to_owned());
-        let watched = Watched { rollout, cluster, stable, candidate, router: Some(router), user };
+        let watched = Watched { rollout, cluster, stable, candidate, router: Some(router), service: None, user };
         let (events, objects) = (Vec::new(), BTreeMap::new());
         Self { part: part.clone(), id, watched, events, objects, blob: None, began: false, touched: false }
     }

@@ -24,5 +24,6 @@ mod served;
 mod services;
 mod stateful;
 mod traffic;
+mod versions;
 mod words;
 mod world;
