@@ -13,6 +13,7 @@ use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
 use crate::manifest::set::{self, SetFiles};
+use crate::record::history;
 use crate::record::state::RolloutState;
 use crate::record::store;
 use anyhow::Context;
@@ -243,16 +244,20 @@ impl Repository {
         })
     }
 
-    /// A pinned set; the text says why it cannot be read.
+    /// A pinned set, whose target is called so or as the record says; the text says why it cannot be read.
     pub(super) async fn pinned(
         &self,
         id: &RolloutId,
         set: &SetId,
         target: &Target,
+        state: &RolloutState,
     ) -> Result<Result<Set, String>, Failure> {
         Ok(self.pinned_files(id, set).await?.and_then(|files| {
             let lines = |found: Vec<Diagnostic>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            let read = set::of_files(files, &id.namespace, target).map_err(lines)?;
+            let read = |target: &Target| set::of_files(files.clone(), &id.namespace, target);
+            let mut named = history::targets(state).map(|name| Target { name: name.clone(), ..target.clone() });
+            let read = read(target).or_else(|found| named.find_map(|target| read(&target).ok()).ok_or(found));
+            let read = read.map_err(lines)?;
             if read.id == *set { Ok(read) } else { Err(format!("the directory of set {} holds another", set.short())) }
         }))
     }

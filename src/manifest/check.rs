@@ -14,6 +14,7 @@ mod scale;
 mod service;
 mod stateful;
 mod traefik_service;
+mod versioned;
 mod virtual_service;
 
 use super::desired::{Router, TargetKind};
@@ -126,6 +127,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
             return;
         }
     };
+    findings.errors.extend(versioned::check(case));
     scale::check(case, target, findings);
     match kind {
         TargetKind::Deployment => pods::check(case, target, findings),

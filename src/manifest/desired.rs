@@ -119,6 +119,9 @@ pub enum Layout {
     /// As Flagger does it: stable's objects are copies, `<name>-primary`; the target is the candidate, and has no pods
     /// while no run is open. With `gatewayAPI` only.
     Primary,
+    /// Each version's objects have names of their own in the manifests, such as `podinfo-v2`; nothing is copied. With
+    /// `gatewayAPI` only.
+    Versioned,
 }
 
 /// How requests are split between stable and candidate.
@@ -231,6 +234,23 @@ impl Router {
             | Self::Service { service } => Some(service),
             Self::Partition => None,
         }
+    }
+
+    /// The same for another Service, where an object leads requests to it.
+    #[must_use]
+    pub fn to(&self, other: &ObjectName) -> Self {
+        let mut router = self.clone();
+        match &mut router {
+            Self::GatewayApi { service, .. }
+            | Self::Grpc { service, .. }
+            | Self::Nginx { service, .. }
+            | Self::Istio { service, .. }
+            | Self::Traefik { service, .. }
+            | Self::Replicas { service }
+            | Self::Service { service } => service.clone_from(other),
+            Self::Partition => {}
+        }
+        router
     }
 
     /// The object among the manifests that leads requests to that Service, where one does.

@@ -13,6 +13,7 @@ use crate::record::posture::Naming;
 use crate::record::state::{RoleName, Run, Stop, Time};
 use crate::record::text::plain;
 use crate::target::layout::suffixed;
+use crate::traffic::Services;
 use std::collections::BTreeMap;
 
 /// What is known of a step's checks.
@@ -47,7 +48,7 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         return measured;
     }
     let since = exposed + Span::from_secs(procedure::settle(plan, step)).delta();
-    let sides = sides(plan, &draft.input.id.namespace);
+    let sides = sides(plan, &draft.naming, &draft.input.id.namespace);
     let about = draft.about(run, &step.name);
     let subject = Subject { about: &about, sides: &sides, since };
     for name in &step.checks {
@@ -95,7 +96,7 @@ fn one(draft: &Draft<'_>, measured: &mut Measured, subject: Subject<'_>, name: &
 /// What the checks of a plan ask a Prometheus about the candidate, by their names.
 #[must_use]
 pub fn queries(plan: &Plan, namespace: &Namespace) -> BTreeMap<CheckName, String> {
-    let sides = sides(plan, namespace);
+    let sides = sides(plan, &Naming::of(plan), namespace);
     let asked = plan.checks.iter().filter_map(|(name, check)| match &check.criterion {
         Criterion::Prometheus(bounds) => {
             let query = proxy::query(&bounds.measure, check.interval, namespace, &sides.candidate);
@@ -107,17 +108,21 @@ pub fn queries(plan: &Plan, namespace: &Namespace) -> BTreeMap<CheckName, String
 }
 
 /// How the objects of both roles are called.
-fn sides(plan: &Plan, namespace: &Namespace) -> Sides {
+fn sides(plan: &Plan, naming: &Naming, namespace: &Namespace) -> Sides {
     let service = plan.traffic.as_ref().and_then(|traffic| match traffic.router.by() {
         By::Route => traffic.router.service(),
         // Requests reach both through the same Service.
         By::Pods | By::Selector | By::Partition => None,
     });
-    let naming = Naming::of(plan);
     let side = |role, service: Option<ObjectName>| Side { workload: naming.workload(role, &plan.target.name), service };
+    let [stable, candidate] = match naming.services() {
+        // Without a run there is one version alone.
+        Some(Services { stable, candidate }) => [stable, candidate.unwrap_or(stable)].map(|name| Some(name.clone())),
+        None => [service.cloned(), service.and_then(suffixed)],
+    };
     Sides {
         namespace: namespace.clone(),
-        candidate: side(RoleName::Candidate, service.and_then(suffixed)),
-        stable: side(RoleName::Stable, service.cloned()),
+        candidate: side(RoleName::Candidate, candidate),
+        stable: side(RoleName::Stable, stable),
     }
 }

@@ -90,7 +90,13 @@ impl<'a> Context<'a> {
     /// Where the traffic room looks.
     #[must_use]
     pub fn view(&self) -> View<'a> {
-        View { live: self.live, namespace: self.namespace(), target: &self.plan.target.name, baseline: self.baseline }
+        View {
+            live: self.live,
+            namespace: self.namespace(),
+            target: &self.plan.target.name,
+            baseline: self.baseline,
+            services: self.naming.services(),
+        }
     }
 
     /// The pinned set of that id.

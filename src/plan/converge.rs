@@ -7,6 +7,7 @@ use super::context::Context;
 use super::exposure;
 use super::introduce;
 use super::report::{Reason, Wait};
+use super::versions;
 use crate::manifest::object::{DOMAIN, Kind, Object, ObjectRef};
 use crate::manifest::scaler;
 use crate::record::posture::{Naming, Posture};
@@ -288,6 +289,7 @@ impl Pass<'_> {
         let ours = context.live.objects.owned_by(context.owner);
         let marked = ours.filter(|o| Kind::MANIFEST.contains(&o.reference().kind));
         let marked = marked.filter(|o| !self.rendered.contains_key(o.reference()));
+        let marked = marked.filter(|o| !versions::is_kept(context, o.reference()));
         let (mut surplus, copied): (Vec<&Object>, Vec<&Object>) =
             marked.partition(|live| context.lists(live) || context.makes(live.reference()));
         for live in copied {
@@ -297,14 +299,20 @@ impl Pass<'_> {
             );
             self.out.drifted.push(Wait::new(Reason::Drifted, why));
         }
-        let of_people = surplus.iter().filter(|o| !context.copies(o.reference())).count();
+        let in_use = versions::in_use(context, &surplus);
+        surplus.retain(|object| !in_use.contains(object.reference()));
+        // What a run has made is its own to take away.
+        let own = |o: &Object| {
+            context.copies(o.reference()) || context.naming.services().is_some() && role_of(o) == RoleName::Candidate
+        };
+        let of_people = surplus.iter().filter(|o| !own(o)).count();
         if of_people > context.input.policy.max_deletions {
             let why = format!(
                 "{of_people} objects would be deleted, the policy allows {}",
                 context.input.policy.max_deletions
             );
             self.out.waits.push(Wait::new(Reason::TooManyDeletions, why));
-            surplus.retain(|o| context.copies(o.reference()));
+            surplus.retain(|o| own(o));
         }
         let Some(last) = surplus.iter().map(|o| o.reference().kind).max_by_key(|k| order_of(*k)) else { return false };
         for live in surplus.into_iter().filter(|o| o.reference().kind == last) {

@@ -218,7 +218,8 @@ impl<'a> Draft<'a> {
     #[must_use]
     pub fn roles(&self, run: &Run) -> Roles {
         let baseline = run.baseline.get(&self.input.me.cluster).copied().unwrap_or(0);
-        Roles::of(run, self.state.promoted.as_ref(), baseline, self.naming.clone())
+        let naming = self.plan.as_ref().map_or_else(|| self.naming.clone(), |plan| self.naming.in_run(plan));
+        Roles::of(run, self.state.promoted.as_ref(), baseline, naming)
     }
 
     /// What a webhook is asked about.
@@ -489,6 +490,7 @@ fn lasting(reason: Reason) -> bool {
             | Reason::Refused
             | Reason::ReferenceMissing
             | Reason::HeldBack
+            | Reason::StillReferenced
             | Reason::OnCandidate
     )
 }

@@ -73,7 +73,7 @@ fn dry_runs(draft: &mut Draft<'_>, plan: &Plan, run: &Run, steps: &[Step]) -> Re
     let context = draft.context(plan, None, None);
     let promoted = steps.iter().find(|s| s.name.as_str() == "promote").map(|s| s.posture.stable.clone());
     let stable = promoted.unwrap_or(Role { set: run.to.clone(), size: Size::Declared, pods: None });
-    let naming = draft.naming.clone();
+    let naming = steps.last().map_or_else(|| draft.naming.clone(), |last| last.posture.naming.clone());
     let mut postures = vec![Posture { stable, candidate: None, split: Split::stable(), naming }];
     postures.extend(steps.first().filter(|_| run.route != Route::Plain).map(|s| s.posture.clone()));
     for (i, posture) in postures.iter().enumerate() {

@@ -9,7 +9,7 @@ use crate::record::posture::Split;
 use crate::record::state::RoleName;
 use crate::rules::{Rule, holds};
 use crate::target::{compare, layout, owned, stateful, workload};
-use crate::traffic::{self, Seen, Standing, View, partition};
+use crate::traffic::{self, Seen, Services, Standing, View, partition};
 
 /// The objects that carry the split, those that people's requests meet first.
 #[must_use]
@@ -64,6 +64,9 @@ pub fn ready_behind(router: Option<&Router>, view: &View<'_>) -> Ready {
         stable: count(name),
         candidate: layout::suffixed(name).map_or(0, |copy| count(&copy)),
     };
+    if let Some(Services { stable, candidate }) = view.services {
+        return Ready { stable: endpoints(stable), candidate: candidate.map_or(0, endpoints) };
+    }
     match router.map(|router| (router.by(), router.service())) {
         Some((By::Route, Some(service))) => both(service, &endpoints),
         Some((By::Partition, _)) => ready_members(view),

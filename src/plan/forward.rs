@@ -66,6 +66,9 @@ pub fn forward(draft: &mut Draft<'_>) {
 #[must_use]
 pub fn manner(step: &Step, stop: &Stop) -> Manner<'static> {
     let changes_stable = step.stage != Stage::Progressing && step.name.as_str() != "shift";
+    // Where each version has objects of its own, the one that takes over is the candidate until *retire*.
+    let changes_stable =
+        changes_stable && !(step.posture.candidate.is_some() && step.posture.naming.services().is_some());
     Manner {
         drift: Drift::Report,
         stable_first: if changes_stable { StableFirst::Yes } else { StableFirst::No },

@@ -8,6 +8,7 @@ use super::evidence::Entangled;
 use super::input::Desired;
 use super::report::{Reason, Wait};
 use super::retreat;
+use super::versions;
 use super::words::Asked;
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
 use crate::manifest::ids::RunId;
@@ -40,10 +41,11 @@ pub fn idle(draft: &mut Draft<'_>, asked: &Asked) {
 /// Why what main wants cannot be done to what is there: everything would have to be called otherwise.
 fn renamed(draft: &Draft<'_>) -> Option<Wait> {
     let rollout = draft.wanted().filter(|_| draft.state.promoted.is_some())?;
-    if Naming::of(&rollout.plan) == draft.naming {
-        return None;
-    }
+    let wanted = Naming::of(&rollout.plan);
     let why = match &draft.naming {
+        recorded if *recorded == wanted => return None,
+        Naming::Versioned(_) if matches!(wanted, Naming::Versioned(_)) => return None,
+        Naming::Versioned(_) => "target.layout is versioned as long as the rollout exists".to_owned(),
         Naming::Primary(Names { target, service }) => {
             format!(
                 "target.layout is primary, for the target {target} and the Service {service}, as long as the rollout exists"
@@ -136,7 +138,8 @@ fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &s
 }
 
 fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, old: &Set) {
-    let blocked = refused(draft, rollout).or_else(|| braked(draft, rollout)).or_else(|| unmarked(draft, rollout));
+    let blocked = refused(draft, rollout).or_else(|| versions::unfit(draft, rollout, old));
+    let blocked = blocked.or_else(|| braked(draft, rollout)).or_else(|| unmarked(draft, rollout));
     if let Some(wait) = blocked {
         draft.waits.push(wait);
         return;
@@ -193,6 +196,7 @@ fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         id: id.clone(),
         route,
         from: promoted.set,
+        names: versions::stable(&draft.naming).cloned(),
         to: set.id.clone(),
         revision: set.revision.clone(),
         pods: set.pods.clone(),
@@ -218,17 +222,22 @@ fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
 
 /// Back to a promoted set, within the window; says whether a run was opened.
 fn roll_back(draft: &mut Draft<'_>, named: &RunId) -> bool {
-    let past = history::replaced(&draft.state, named).map(|past| past.set.clone());
+    let past = history::replaced(&draft.state, named).map(|past| (past.set.clone(), past.names.cloned()));
     let Some(rollout) = draft.wanted().cloned() else {
         draft.note("which was not done: the rollout's file on main cannot be read");
         return false;
     };
-    let Some(past) = past else { return false };
+    let Some((past, names)) = past else { return false };
     let Some(set) = draft.input.sets.get(&past).cloned() else { return false };
     let Some(current) = draft.state.promoted.clone().filter(|p| p.set != past) else { return false };
+    if names.is_some() && names.as_ref() == versions::stable(&draft.naming) {
+        draft.note("which was not done: both versions' objects have the same names; push the old one on main");
+        return false;
+    }
     let why = format!("rolled back to run {named}");
     history::refuse(&mut draft.state, current.revision, current.run, Outcome::RolledBack, &why, draft.input.now);
-    open(draft, &rollout.plan, &set, Route::Rollback);
+    let plan = names.map_or_else(|| rollout.plan.clone(), |names| names.within(&rollout.plan));
+    open(draft, &plan, &set, Route::Rollback);
     true
 }
 

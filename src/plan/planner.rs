@@ -13,6 +13,7 @@ use super::input::{Desired, Git, Input, Live, Recorded};
 use super::procedure;
 use super::report::{Reason, Wait};
 use super::terminate;
+use super::versions;
 use super::words;
 use crate::record::state::{Phase, RolloutState, Standing};
 use crate::rules::{Rule, holds};
@@ -114,6 +115,8 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
     if draft.state.phase == phase_before {
         judge(&mut draft, &phase_before, &asked);
     }
+    let left = versions::left(&draft);
+    draft.waits.extend(left);
     // Also where nothing is to be entered, people have to know.
     let untold = draft.input.desired.unread();
     draft.waits.extend(untold.filter(|untold| draft.waits.iter().all(|wait| wait.reason != untold.reason)));

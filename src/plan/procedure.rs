@@ -6,7 +6,7 @@ use crate::manifest::desired::{By, Expose, Gates, HeaderMatch, Plan, Preview, Ta
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, RunId, StepName};
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
-use crate::record::state::{Clock, Phase, Promoted, Route, Run, Stop, Time};
+use crate::record::state::{Clock, Phase, Promoted, RoleName, Route, Run, Stop, Time};
 use crate::rules::{Rule, holds};
 
 /// One stop on the way.
@@ -92,6 +92,11 @@ impl Roles {
         Posture { stable, candidate, split, naming: self.naming.clone() }
     }
 
+    /// The run is over, and the version of that role goes on.
+    fn at_rest(&self, stable: Role, stays: RoleName) -> Posture {
+        Posture { stable, candidate: None, split: Split::stable(), naming: self.naming.after(stays) }
+    }
+
     fn stable(&self, role: &Role) -> Role {
         Role { size: Size::AtLeast(self.baseline), ..role.clone() }
     }
@@ -129,7 +134,7 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     steps.extend(Some(back_on_stable).filter(|_| holds(Rule::RetireLast)));
     steps.push(Step {
         name: StepName::fixed("retire"),
-        posture: roles.posture(roles.new.clone(), None, Split::stable()),
+        posture: roles.at_rest(roles.new.clone(), RoleName::Candidate),
         before: Gates::default(),
         soak: Span::ZERO,
         checks: Vec::new(),
@@ -217,7 +222,7 @@ pub fn back(plan: &Plan, route: Route, roles: &Roles) -> [Step; 2] {
         },
         Step {
             name: StepName::fixed("retire"),
-            posture: roles.posture(roles.old.clone(), None, Split::stable()),
+            posture: roles.at_rest(roles.old.clone(), RoleName::Stable),
             before: Gates::default(),
             soak: Span::ZERO,
             checks: Vec::new(),

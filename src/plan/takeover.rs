@@ -93,7 +93,8 @@ pub fn live_set(context: &Context<'_>, rollout: &Rollout) -> Result<Set, String>
             rollout.plan.target.kind.kind()
         ));
     }
-    if Naming::of(&rollout.plan) != Naming::InPlace {
+    let naming = Naming::of(&rollout.plan);
+    if naming != Naming::InPlace && naming.services().is_none() {
         return Err("with the layout primary stable's objects are copies of what the manifests say".to_owned());
     }
     let target = context.object(Kind::Deployment, &rollout.plan.target.name);

@@ -21,7 +21,7 @@ use crate::target::layout::{SUFFIX, pod_labels, suffixed};
 use crate::target::live::LiveState;
 use crate::target::selector::serves;
 use crate::target::{compare, owned, stateful};
-use crate::traffic::{self, Seen, View, partition};
+use crate::traffic::{self, Seen, Services, View, partition};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -119,8 +119,10 @@ fn unmark(object: &mut Object) {
 #[must_use]
 pub fn blind(input: &Input, live: &LiveState, waits: Vec<Wait>) -> RolloutPlan {
     let mut plan = planner::hold(waits);
-    for (router, target) in splits(input, live) {
-        let view = View { live, namespace: &input.id.namespace, target: &target, baseline: 0 };
+    for Way { router, target, candidate } in splits(input, live) {
+        let services = router.service().filter(|_| candidate.is_some());
+        let services = services.map(|stable| Services { stable, candidate: candidate.as_ref() });
+        let view = View { live, namespace: &input.id.namespace, target: &target, baseline: 0, services };
         let marks = stable_marks(input, &router, &view);
         let (lowered, wait) = lowered(input, &router, &view);
         // As where the run is known: traffic goes first, but where all of it is led past stable, which a paused leader may be
@@ -234,12 +236,32 @@ fn marked(input: &Input, live: &LiveState, over: &Object, mut object: Object, ma
     }
 }
 
-/// What splits requests to our objects, and between which: as far as live tells it.
-fn splits(input: &Input, live: &LiveState) -> Vec<(Router, ObjectName)> {
+/// What splits requests to our objects, and between which.
+struct Way {
+    router: Router,
+    target: ObjectName,
+    /// The candidate's Service, where that is no copy.
+    candidate: Option<ObjectName>,
+}
+
+impl From<(Router, ObjectName)> for Way {
+    fn from((router, target): (Router, ObjectName)) -> Self {
+        Self { router, target, candidate: None }
+    }
+}
+
+/// All of that, as far as live tells it.
+fn splits(input: &Input, live: &LiveState) -> Vec<Way> {
     let owner = input.me.instance.owner_of(&input.id);
     let ours = |kind| live.objects.owned_by(&owner).filter(move |o| o.reference().kind == kind);
-    let routes = Kind::ROUTES.iter().flat_map(|kind| ours(*kind));
-    let by_route: Vec<_> = routes
+    let routes = || Kind::ROUTES.iter().flat_map(|kind| ours(*kind));
+    let brought = ours(Kind::Service).filter(|service| service.annotation(ROLE) == Some("candidate"));
+    let brought = brought.map(|service| service.reference().name.clone()).collect();
+    let between = routes().filter_map(|route| traffic::router_between(route, &brought));
+    let between: Vec<Way> = between
+        .map(|(router, candidate)| Way { router, target: candidate.clone(), candidate: Some(candidate) })
+        .collect();
+    let by_route: Vec<_> = routes()
         .flat_map(traffic::routers)
         .filter_map(|router| {
             let named = router.route().map(|(_, route)| route).or_else(|| router.service()).cloned()?;
@@ -248,8 +270,8 @@ fn splits(input: &Input, live: &LiveState) -> Vec<(Router, ObjectName)> {
         .collect();
     let moved = ours(Kind::StatefulSet).filter(|set| stateful::role(set) == RoleName::Candidate);
     let by_partition: Vec<_> = moved.map(|set| (Router::Partition, set.reference().name.clone())).collect();
-    if !(by_route.is_empty() && by_partition.is_empty()) {
-        return [by_route, by_partition].concat();
+    if !(by_route.is_empty() && by_partition.is_empty() && between.is_empty()) {
+        return by_route.into_iter().chain(by_partition).map(Way::from).chain(between).collect();
     }
     let candidates = ours(Kind::Deployment).filter_map(|d| Some((d, target_of(d)?)));
     let service = |name: &ObjectName| ours(Kind::Service).any(|service| service.reference().name == *name);
@@ -263,7 +285,7 @@ fn splits(input: &Input, live: &LiveState) -> Vec<(Router, ObjectName)> {
             let shared = (!copied).then(|| Router::Replicas { service: name.clone() });
             switched.map(|service| Router::Service { service }).or(shared)
         });
-        routers.map(move |router| (router, target.clone())).collect::<Vec<_>>()
+        routers.map(move |router| Way::from((router, target.clone()))).collect::<Vec<_>>()
     });
     by_service.collect()
 }

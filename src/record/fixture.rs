@@ -44,6 +44,7 @@ pub(crate) fn past(n: u8, from: u8, to: u8, outcome: Outcome) -> PastRun {
     PastRun {
         run: run(n),
         from: set(from),
+        names: None,
         to: set(to),
         revision: revision(to),
         outcome,
@@ -129,6 +130,7 @@ pub(crate) fn open() -> RolloutState {
         id: run(7),
         route: Route::Phases,
         from: set(6),
+        names: None,
         to: set(7),
         revision: revision(7),
         pods: pods(7),

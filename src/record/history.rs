@@ -1,9 +1,10 @@
 //! What a record keeps of runs: the id of a new one, the end of one, and the sets that can be gone back to.
 
+use super::posture::Names;
 use super::state::{EndedRun, Outcome, PastRun, Refused, RolloutState, Time};
 use super::text::plain;
 use crate::manifest::desired::Plan;
-use crate::manifest::ids::{InstanceName, Revision, RolloutId, RunId, SetId};
+use crate::manifest::ids::{InstanceName, ObjectName, Revision, RolloutId, RunId, SetId};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -70,6 +71,7 @@ pub fn end_run(state: &mut RolloutState, outcome: Outcome, why: &str, now: Time)
     state.history.push(PastRun {
         run: run.id,
         from: run.from,
+        names: run.names,
         to: run.to,
         revision: run.revision,
         outcome,
@@ -100,6 +102,8 @@ pub fn forgive(state: &mut RolloutState, run: &RunId) {
 pub struct Replaced<'a> {
     /// Its manifests as they were when it was replaced: later direct changes included.
     pub set: &'a SetId,
+    /// What they call their objects, where each version has names of its own.
+    pub names: Option<&'a Names>,
     /// When it was replaced: the rollback window counts from here.
     pub at: Time,
 }
@@ -115,7 +119,13 @@ pub fn replaced<'a>(state: &'a RolloutState, run: &RunId) -> Option<Replaced<'a>
     } else {
         promoted().skip_while(|past| past.run != *run).nth(1)
     };
-    next.map(|past| Replaced { set: &past.from, at: past.ended })
+    next.map(|past| Replaced { set: &past.from, names: past.names.as_ref(), at: past.ended })
+}
+
+/// The targets that a record names itself, also those of versions that were replaced.
+pub fn targets(state: &RolloutState) -> impl Iterator<Item = &ObjectName> {
+    let named = state.clusters.values().flat_map(|cluster| cluster.posture.naming.targets());
+    named.chain(state.history.iter().filter_map(|past| Some(&past.names.as_ref()?.target)))
 }
 
 /// The sets that the state branch must hold for this record: stable, candidate, whatever a posture names, the last
@@ -229,7 +239,7 @@ mod tests {
         assert_eq!(replaced(&state, &zero), None, "the first run is not in the history");
         // Run 5 brought set 5, and a direct change made set 0x55 of it before run 6 came.
         state.history[1].from = set(0x55);
-        assert_eq!(replaced(&state, &run(5)), Some(Replaced { set: &set(0x55), at: time("08:00:00") }));
+        assert_eq!(replaced(&state, &run(5)), Some(Replaced { set: &set(0x55), names: None, at: time("08:00:00") }));
         assert_eq!(replaced(&state, &run(6)), None, "it is what serves");
         state.history.insert(0, past(1, 3, 4, Outcome::Failed));
         assert_eq!(replaced(&state, &run(1)), None, "it was never promoted");

@@ -40,6 +40,18 @@ pub enum Naming {
     Leaving(Names),
     /// As in the manifests: both versions are pods of one workload.
     Shared,
+    /// As in the manifests of each version, which gives its objects names of their own.
+    Versioned(Versions),
+}
+
+/// What two versions call their objects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Versions {
+    /// The stable version; from *promote* to *return* the one that goes.
+    pub stable: Names,
+    /// The version that a run brings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<Names>,
 }
 
 /// The two names that the others follow from.

@@ -63,7 +63,8 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
     let set = |role: &Role| facts.sets.get(&role.set).ok_or_else(|| RenderError::MissingSet(role.set.clone()));
     let stable = set(&posture.stable)?;
     let mut all = BTreeMap::new();
-    let arranged = layout::at_rest(stable, facts.plan, &posture.naming, posture.stable.pods.as_ref())?;
+    let stays = if hands_over(posture) { RoleName::Candidate } else { RoleName::Stable };
+    let arranged = layout::at_rest(stable, facts.plan, &posture.naming.after(stays), posture.stable.pods.as_ref())?;
     let workload = posture.naming.workload(RoleName::Stable, &facts.plan.target.name);
     let scaler =
         scaler::of(arranged.values().map(|arranged| &arranged.object), facts.plan.target.kind.kind(), &workload);
@@ -101,6 +102,11 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
 /// Where both versions are pods of one workload, it has one role once both are the same version.
 fn has_objects(candidate: &Role, posture: &Posture) -> bool {
     posture.naming != Naming::Shared || candidate.set != posture.stable.set
+}
+
+/// Whether both roles are of one version: the new one has become stable, or is becoming it.
+fn hands_over(posture: &Posture) -> bool {
+    posture.candidate.as_ref().is_some_and(|candidate| candidate.set == posture.stable.set)
 }
 
 /// The candidate at its size. A scaler has its say above that, and none as long as there are no pods.
@@ -192,15 +198,31 @@ fn split_apex(object: &Object, posture: &Posture, facts: &Facts<'_>) -> Object {
     match candidate.pods.as_ref().filter(|_| apex.first() == Some(object.reference())) {
         Some(pods) => {
             let split = &posture.split;
-            let rendered = traffic::render(&traffic.router, object, Form::Split { split, candidate: pods });
             let keeps = traffic.session_affinity.as_ref();
-            match keeps.and_then(|affinity| affinity.set_cookie(&split.headers, split.weight)) {
+            let cookie = keeps.and_then(|affinity| affinity.set_cookie(&split.headers, split.weight));
+            if let Some(services) = posture.naming.services() {
+                return led_between(object, posture, facts, |route| {
+                    traffic::between(services, route, split, cookie.as_deref())
+                });
+            }
+            let rendered = traffic::render(&traffic.router, object, Form::Split { split, candidate: pods });
+            match cookie {
                 Some(cookie) => traffic::with_cookie(&traffic.router, &rendered, &cookie),
                 None => rendered,
             }
         }
         None => object.clone(),
     }
+}
+
+/// The route where each version has a Service of its own: the old version's with a `split`, until the new one's takes over as it
+/// stands, in *return*. That one's ports need not be the old Service's.
+fn led_between(object: &Object, posture: &Posture, facts: &Facts<'_>, split: impl Fn(&Object) -> Object) -> Object {
+    if hands_over(posture) && posture.split.is_stable() {
+        return object.clone();
+    }
+    let old = facts.sets.get(facts.base).and_then(|set| set.objects.get(object.reference()));
+    split(old.unwrap_or(object))
 }
 
 /// How many pods the candidate shall have (design §7, §13.5; requirement C-31).

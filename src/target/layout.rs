@@ -1,7 +1,8 @@
 //! What the objects of both roles look like in the cluster, without sizes and without the split, and the layout `inPlace`.
 //!
 //! There stable keeps its names and is exactly what the manifests say. The candidate's objects exist only during a run; they
-//! get another name, and one label that tells their pods from stable's. The other layout is [`super::primary`]. Never looks
+//! get another name, and one label that tells their pods from stable's. The other layouts are [`super::primary`]
+//! and [`super::versioned`]. Never looks
 //! at the cluster; called by the planner.
 
 mod copies;
@@ -12,7 +13,7 @@ pub use copies::{is_applier_mark, telling};
 use self::copies::{MAX_NAME, mark_back, selector_label};
 use super::primary;
 use super::selector::{self, Labels};
-use super::{service, stateful};
+use super::{service, stateful, versioned};
 use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::desired::{Plan, Router, Set, TargetKind};
 use crate::manifest::ids::{ObjectName, PodsDigest};
@@ -160,6 +161,38 @@ pub enum LayoutError {
         /// The target.
         target: ObjectName,
     },
+    /// With the layout `versioned` each version has names of its own.
+    #[error(
+        "{object} is the promoted version's as well, and with the layout versioned the new version's Deployment and Service \
+         have names of their own; give both new names, such as {name}-2, in the manifests and in the rollout's file",
+        name = object.name
+    )]
+    NameKept {
+        /// The object that both have.
+        object: ObjectRef,
+    },
+    /// With the layout `versioned` the candidate's pods would start with stable's content.
+    #[error(
+        "ConfigMap {config} has other content in this version, under the name by which the promoted version is read; Deployment \
+         {deployment} would start with the old content: give the new content a new name, such as {config}-2, and refer to that"
+    )]
+    ConfigKept {
+        /// The ConfigMap.
+        config: ObjectName,
+        /// The target of the new version.
+        deployment: ObjectName,
+    },
+    /// With the layout `versioned` the two versions' pods must be told apart by their selectors.
+    #[error(
+        "{by} selects the pods of the other version's Deployment {deployment} too; give each version a label value of its own, \
+         in the pod template and in the selectors of its Deployment and Service"
+    )]
+    SelectsOther {
+        /// Whose selector.
+        by: ObjectRef,
+        /// Whose pods.
+        deployment: ObjectName,
+    },
     /// The candidate's pods could not start.
     #[error(
         "ServiceAccount {name} is new in this version, and the candidate's pods need it before anything of this version \
@@ -223,6 +256,7 @@ pub fn of_candidate(
         Naming::InPlace | Naming::Leaving(_) => candidate(stable, new, plan, pods),
         Naming::Primary(names) => primary::candidate(stable, new, plan, names, pods),
         Naming::Shared => shared(stable, new, plan, pods),
+        Naming::Versioned(versions) => versioned::candidate(stable, new, plan, versions, pods),
     }
 }
 
@@ -431,7 +465,7 @@ pub(super) fn destination_rule(
 }
 
 /// The candidate's ConfigMap of that name, if its content is not stable's. Labels and annotations are no content.
-fn changed_config<'a>(name: &ObjectName, stable: &Set, candidate: &'a Set) -> Option<&'a Object> {
+pub(super) fn changed_config<'a>(name: &ObjectName, stable: &Set, candidate: &'a Set) -> Option<&'a Object> {
     let new = candidate.get(Kind::ConfigMap, name)?;
     let content =
         |object: &Object, part: &str| object.value().get(part).and_then(Value::as_object).cloned().unwrap_or_default();

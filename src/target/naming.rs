@@ -4,8 +4,9 @@
 use super::{layout, primary};
 use crate::manifest::desired::{Layout, Plan, TargetKind};
 use crate::manifest::ids::ObjectName;
-use crate::record::posture::{Names, Naming};
+use crate::record::posture::{Names, Naming, Versions};
 use crate::record::state::RoleName;
+use crate::traffic::Services;
 
 impl Naming {
     /// What a rollout asks for. Without a router there is no candidate, and nothing to call it.
@@ -14,12 +15,46 @@ impl Naming {
         if plan.target.kind == TargetKind::StatefulSet {
             return Self::Shared;
         }
-        let service = plan.traffic.as_ref().and_then(|traffic| traffic.router.service());
-        match (plan.target.layout, service) {
-            (Layout::Primary, Some(service)) => {
-                Self::Primary(Names { target: plan.target.name.clone(), service: service.clone() })
+        match (plan.target.layout, Names::of(plan)) {
+            (Layout::Primary, Some(names)) => Self::Primary(names),
+            (Layout::Versioned, Some(stable)) => Self::Versioned(Versions { stable, candidate: None }),
+            (Layout::InPlace, _) | (Layout::Primary | Layout::Versioned, None) => Self::InPlace,
+        }
+    }
+
+    /// The same while a run goes by that plan: it names the version that it brings.
+    #[must_use]
+    pub fn in_run(&self, plan: &Plan) -> Self {
+        match self {
+            Self::Versioned(Versions { stable, candidate: None }) => {
+                let candidate = Names::of(plan).filter(|names| names != stable);
+                Self::Versioned(Versions { stable: stable.clone(), candidate })
             }
-            (Layout::InPlace, _) | (Layout::Primary, None) => Self::InPlace,
+            Self::Versioned(_) | Self::InPlace | Self::Primary(_) | Self::Leaving(_) | Self::Shared => self.clone(),
+        }
+    }
+
+    /// The same once the run is over: the version of that role is stable from then on.
+    #[must_use]
+    pub fn after(&self, stays: RoleName) -> Self {
+        match self {
+            Self::Versioned(Versions { stable, candidate }) => {
+                let promoted = candidate.as_ref().filter(|_| stays == RoleName::Candidate);
+                Self::Versioned(Versions { stable: promoted.unwrap_or(stable).clone(), candidate: None })
+            }
+            Self::InPlace | Self::Primary(_) | Self::Leaving(_) | Self::Shared => self.clone(),
+        }
+    }
+
+    /// The Services of both roles, where their names follow from nothing.
+    #[must_use]
+    pub fn services(&self) -> Option<Services<'_>> {
+        match self {
+            Self::Versioned(Versions { stable, candidate }) => Some(Services {
+                stable: &stable.service,
+                candidate: candidate.as_ref().map(|candidate| &candidate.service),
+            }),
+            Self::InPlace | Self::Primary(_) | Self::Leaving(_) | Self::Shared => None,
         }
     }
 
@@ -37,6 +72,11 @@ impl Naming {
             (Self::Primary(names), RoleName::Candidate) | (Self::Leaving(names), RoleName::Stable) => {
                 names.target.clone()
             }
+            (Self::Versioned(Versions { stable, candidate: _ }), RoleName::Stable) => stable.target.clone(),
+            // Without a run there is one version alone.
+            (Self::Versioned(Versions { stable, candidate }), RoleName::Candidate) => {
+                candidate.as_ref().unwrap_or(stable).target.clone()
+            }
         }
     }
 
@@ -44,26 +84,88 @@ impl Naming {
     #[must_use]
     pub fn stable_service(&self) -> Option<ObjectName> {
         match self {
-            Self::InPlace | Self::Leaving(_) | Self::Shared => None,
+            Self::InPlace | Self::Leaving(_) | Self::Shared | Self::Versioned(_) => None,
             Self::Primary(names) => layout::with_suffix(&names.service, primary::SUFFIX),
         }
     }
 
-    /// The target that the record names itself.
+    /// The target that the record names itself, where both versions have it.
     #[must_use]
     pub fn target(&self) -> Option<&ObjectName> {
         match self {
-            Self::InPlace | Self::Shared => None,
+            Self::InPlace | Self::Shared | Self::Versioned(_) => None,
             Self::Primary(names) | Self::Leaving(names) => Some(&names.target),
         }
+    }
+
+    /// All targets that the record names itself.
+    pub fn targets(&self) -> impl Iterator<Item = &ObjectName> {
+        let (stable, candidate) = match self {
+            Self::Versioned(Versions { stable, candidate }) => (Some(&stable.target), candidate.as_ref()),
+            Self::InPlace | Self::Shared | Self::Primary(_) | Self::Leaving(_) => (self.target(), None),
+        };
+        stable.into_iter().chain(candidate.map(|candidate| &candidate.target))
     }
 
     /// The Service by which requests come in, where it has to lead elsewhere before the candidate's pods may go.
     #[must_use]
     pub fn switched(&self) -> Option<&ObjectName> {
         match self {
-            Self::InPlace | Self::Shared => None,
+            Self::InPlace | Self::Shared | Self::Versioned(_) => None,
             Self::Primary(names) | Self::Leaving(names) => Some(&names.service),
         }
+    }
+}
+
+impl Names {
+    /// What a rollout's file names; none without a router.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Option<Self> {
+        let service = plan.traffic.as_ref()?.router.service()?.clone();
+        Some(Self { target: plan.target.name.clone(), service })
+    }
+
+    /// The same plan for the version with these names.
+    #[must_use]
+    pub fn within(&self, plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
+        plan.target.name.clone_from(&self.target);
+        if let Some(traffic) = &mut plan.traffic {
+            traffic.router = traffic.router.to(&self.service);
+        }
+        plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::fixtures::{gateway, name, plan};
+
+    fn versioned(version: &str) -> Plan {
+        let mut plan = plan(Some(gateway()));
+        plan.target.layout = Layout::Versioned;
+        let name = |what: &str| name(&format!("{what}-{version}"));
+        Names { target: name("web"), service: name("of") }.within(&plan)
+    }
+
+    #[test]
+    fn t_7_each_version_has_the_names_that_its_own_file_gives_it() {
+        let (one, two) = (versioned("v1"), versioned("v2"));
+        let at_rest = Naming::of(&one);
+        let in_run = at_rest.in_run(&two);
+        let told = |naming: &Naming| {
+            let Services { stable, candidate } = naming.services().unwrap();
+            let workload = |role| naming.workload(role, &name("what-main-says")).to_string();
+            let candidate = candidate.map_or("-".to_owned(), ToString::to_string);
+            [workload(RoleName::Stable), workload(RoleName::Candidate), stable.to_string(), candidate].join(" ")
+        };
+        assert_eq!(told(&at_rest), "web-v1 web-v1 of-v1 -");
+        assert_eq!(told(&in_run), "web-v1 web-v2 of-v1 of-v2");
+        assert_eq!(in_run.in_run(&versioned("v3")), in_run, "what is recorded stays");
+        assert_eq!(at_rest.in_run(&one), at_rest, "equal pods get no candidate");
+        assert_eq!(told(&in_run.after(RoleName::Candidate)), "web-v2 web-v2 of-v2 -");
+        assert_eq!(in_run.after(RoleName::Stable), at_rest);
+        assert_eq!(Naming::InPlace.in_run(&two).after(RoleName::Candidate), Naming::InPlace);
     }
 }

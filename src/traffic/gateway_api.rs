@@ -5,7 +5,7 @@
 //! server-side apply. Semantics: Gateway API v1, "HTTPRouteRule" and "GRPCRouteRule": in both the match that asks for more headers goes
 //! before one that is the same but for them.
 
-use super::Seen;
+use super::{Seen, Services};
 use crate::manifest::desired::HeaderMatch;
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Object, items, items_mut, section};
@@ -34,8 +34,8 @@ const MAX_WEIGHT: u64 = 1_000_000;
 /// that their shares stay. Headers add one rule before each such rule: its matches with each alternative's headers, the
 /// candidate alone. Equal input gives equal output. Precondition: [`check`].
 #[must_use]
-pub fn render(route: &Object, service: &ObjectName, split: &Split) -> Object {
-    let names = Names::of(route, service);
+pub fn render<'a>(route: &'a Object, services: impl Into<Services<'a>>, split: &Split) -> Object {
+    let names = Names::of(route, services);
     let mut rendered = Vec::new();
     for rule in items(&route.value()["spec"], "rules") {
         let sums = names.sums(rule);
@@ -149,8 +149,8 @@ fn with_weight(backend: &Value, weight: u64) -> Value {
 /// The route with a split, in which the candidate answers those whom its weight let in with that `Set-Cookie`. [`render`] leaves
 /// the filter out and [`retreat`] takes it away: it stands only where the candidate's reference differs from stable's.
 #[must_use]
-pub fn with_cookie(split: &Object, service: &ObjectName, cookie: &str) -> Object {
-    let names = Names::of(split, service);
+pub fn with_cookie<'a>(split: &'a Object, services: impl Into<Services<'a>>, cookie: &str) -> Object {
+    let names = Names::of(split, services);
     let mut route = split.clone();
     for rule in items_mut(&mut route.value_mut()["spec"], "rules") {
         let weighted = matches!(names.rule(rule), Rule::Split { .. });
@@ -180,8 +180,9 @@ fn set_cookie(backend: &mut Value, cookie: &str) {
 ///
 /// After [`render`] with a split that [`check`] accepts it is the [`Split::same`].
 #[must_use]
-pub fn read(live: &Object, service: &ObjectName) -> Seen {
-    let names = Names::of(live, service);
+pub fn read<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> Seen {
+    let services @ Services { stable: service, .. } = services.into();
+    let names = Names::of(live, services);
     let mut groups = Vec::new();
     let (mut weight, mut mirror) = (Percent::ZERO, Percent::ZERO);
     let mut special: Option<(usize, Vec<rules::Match>)> = None;
@@ -222,8 +223,8 @@ pub fn read(live: &Object, service: &ObjectName) -> Seen {
 /// The live route with everything at stable, from itself alone, whoever wrote it: rules for headers go, and what the
 /// candidate was sent otherwise is sent to stable. [`read`] shows the stable split of it; a second time changes nothing.
 #[must_use]
-pub fn retreat(live: &Object, service: &ObjectName) -> Object {
-    let names = Names::of(live, service);
+pub fn retreat<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> Object {
+    let names = Names::of(live, services);
     let rules: Vec<&Value> = items(&live.value()["spec"], "rules").collect();
     let mut kept = Vec::new();
     for (index, rule) in rules.iter().enumerate() {
@@ -287,9 +288,19 @@ pub fn split_services(route: &Object) -> BTreeSet<ObjectName> {
     refs.filter_map(|backend| backend.get("name")?.as_str()?.strip_suffix(SUFFIX)?.parse().ok()).collect()
 }
 
-/// The name of the candidate's copy of the Service, as routes name it.
-fn candidate_name(service: &ObjectName) -> String {
-    format!("{service}{SUFFIX}")
+/// Two Services that a rule leads to one beside the other, of which the second is one of these.
+#[must_use]
+pub fn beside_each_other(route: &Object, candidates: &BTreeSet<ObjectName>) -> Option<[ObjectName; 2]> {
+    items(&route.value()["spec"], "rules").find_map(|rule| {
+        let named = items(rule, "backendRefs").filter_map(|backend| backend.get("name")?.as_str()?.parse().ok());
+        let (mut new, mut old): (Vec<ObjectName>, Vec<_>) = named.partition(|name| candidates.contains(name));
+        Some([old.pop()?, new.pop()?])
+    })
+}
+
+/// The name of the candidate's Service, as routes name it.
+fn candidate_name(services: Services<'_>) -> String {
+    services.candidate.map_or_else(|| format!("{}{SUFFIX}", services.stable), ToString::to_string)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use crate::target::live::LiveState;
 use crate::target::owned::owned_by;
 use crate::target::stateful;
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Whether the cluster does what the live objects ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +72,21 @@ pub enum Form<'a> {
 /// The fields of a carrier that a retreat lowers, each as a path.
 type Fields = &'static [&'static [&'static str]];
 
+/// The Services of both roles, where the candidate's may be no copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Services<'a> {
+    /// Stable's.
+    pub stable: &'a ObjectName,
+    /// The candidate's; without a name of its own that of the copy.
+    pub candidate: Option<&'a ObjectName>,
+}
+
+impl<'a> From<&'a ObjectName> for Services<'a> {
+    fn from(stable: &'a ObjectName) -> Self {
+        Self { stable, candidate: None }
+    }
+}
+
 /// Where to look in a cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
@@ -82,6 +98,8 @@ pub struct View<'a> {
     pub target: &'a ObjectName,
     /// Stable's pods when the run entered *prepare*.
     pub baseline: u32,
+    /// The Services of both roles, where the router's name is not stable's.
+    pub services: Option<Services<'a>>,
 }
 
 /// The objects that carry the split, the one that [`render`] makes first. All of them take the retreat's mark.
@@ -160,6 +178,14 @@ pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
     }
 }
 
+/// The manifests' route with a split between two Services of which neither is the other's copy; whom its weight let in gets that
+/// `Set-Cookie`.
+#[must_use]
+pub fn between(services: Services<'_>, plain: &Object, split: &Split, cookie: Option<&str>) -> Object {
+    let rendered = gateway_api::render(plain, services, split);
+    cookie.map_or_else(|| rendered.clone(), |cookie| gateway_api::with_cookie(&rendered, services, cookie))
+}
+
 /// The carrier with a split, whose candidate answers those whom its weight let in with that `Set-Cookie`.
 #[must_use]
 pub fn with_cookie(router: &Router, split: &Object, cookie: &str) -> Object {
@@ -181,7 +207,8 @@ pub fn read(router: &Router, view: &View<'_>) -> Seen {
     let nobody = || Seen::Split(Split::stable());
     match router {
         Router::GatewayApi { service, .. } | Router::Grpc { service, .. } => {
-            live_route(router, view).map_or_else(nobody, |route| gateway_api::read(route, service))
+            let services = view.services.unwrap_or(service.into());
+            live_route(router, view).map_or_else(nobody, |route| gateway_api::read(route, services))
         }
         Router::Istio { service, .. } => {
             live_route(router, view).map_or_else(nobody, |route| istio::read(route, service))
@@ -218,7 +245,7 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
     let lowered = |live: &Object| -> (Object, Fields) {
         match (router, live.reference().kind) {
             (Router::GatewayApi { service, .. } | Router::Grpc { service, .. }, _) => {
-                (gateway_api::retreat(live, service), &[&["spec", "rules"]])
+                (gateway_api::retreat(live, view.services.unwrap_or(service.into())), &[&["spec", "rules"]])
             }
             (Router::Istio { service, .. }, _) => (istio::retreat(live, service), &[&["spec", "http"]]),
             (Router::Traefik { service, .. }, _) => {
@@ -303,6 +330,22 @@ pub fn routers(route: &Object) -> Vec<Router> {
         return services.map(|service| Router::Grpc { grpc_route: name.clone(), service }).collect();
     }
     services.map(|service| Router::GatewayApi { http_route: name.clone(), service }).collect()
+}
+
+/// The router that a live route shows which leads requests to one of these Services of candidates, beside a Service that it is no
+/// copy of; and which one that is.
+#[must_use]
+pub fn router_between(route: &Object, candidates: &BTreeSet<ObjectName>) -> Option<(Router, ObjectName)> {
+    let name = route.reference().name.clone();
+    let [service, candidate] = gateway_api::beside_each_other(route, candidates)?;
+    let is = |kind| route.reference().kind == kind;
+    let router = if is(Kind::HttpRoute) {
+        Router::GatewayApi { http_route: name, service: service.clone() }
+    } else {
+        Router::Grpc { grpc_route: name, service: service.clone() }
+    };
+    let routes = is(Kind::HttpRoute) || is(Kind::GrpcRoute);
+    (routes && suffixed(&service).as_ref() != Some(&candidate)).then_some((router, candidate))
 }
 
 /// The object among the manifests that leads requests, as it is live.

@@ -46,7 +46,7 @@ impl Seen {
         let id: RolloutId = format!("shop/{name}").parse().unwrap();
         let cluster = "home".parse().unwrap();
         let (rollout, user) = (id.clone(), TIDEGATE.to_owned());
-        let watched = Watched { rollout, cluster, stable, candidate, router: Some(router), user };
+        let watched = Watched { rollout, cluster, stable, candidate, router: Some(router), service: None, user };
         let (events, objects) = (Vec::new(), BTreeMap::new());
         Self { part: part.clone(), id, watched, events, objects, blob: None, began: false, touched: false }
     }
@@ -66,7 +66,7 @@ impl Seen {
     /// Whether the candidate is as it is without a run: not there, or without pods.
     pub(crate) fn candidate_rests(&self) -> bool {
         match (self.part.shape.layout, self.candidate()) {
-            (Layout::InPlace, candidate) => candidate.is_none(),
+            (Layout::InPlace | Layout::Versioned, candidate) => candidate.is_none(),
             (Layout::Primary, candidate) => candidate.is_some_and(|target| target["spec"]["replicas"] == 0),
         }
     }

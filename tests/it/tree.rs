@@ -52,6 +52,15 @@ impl Tree {
         }
     }
 
+    /// Gives podinfo's Deployment and Service names of a version.
+    pub(crate) fn name_version(&mut self, version: &str) -> &mut Self {
+        for kind in ["Deployment", "Service"] {
+            let head = format!("kind: {kind}\nmetadata:\n  name: podinfo");
+            self.edit(PODINFO_SET, &head, &format!("{head}-{version}"));
+        }
+        self.edit(PODINFO_SET, "- {name: podinfo, port: 80}", &format!("- {{name: podinfo-{version}, port: 80}}"))
+    }
+
     /// Replaces the one place of a file that reads `from`.
     pub(crate) fn edit(&mut self, path: &str, from: &str, to: &str) -> &mut Self {
         let text = self.text(path);

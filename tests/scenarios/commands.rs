@@ -16,6 +16,7 @@ use tidegate::sim::kube_api::{Fault, Verb};
 /// What can stand behind `> `. APP is `web` where it can be left out.
 const COMMANDS: &str = "
   push APP VERSION…            to main: VERSION is a tag, and a bad version adds `errors`, `stuck`, `crash` or `image`
+  push versioned APP VERSION…  the same with names of the version's own: APP-vVERSION, but for the route
   edit FILE [KIND] PATH VALUE  sets a field in a file of main; VALUE is YAML, `none` removes; more edits behind ` ; `
   add FILE DOCUMENT            adds a document to a file of main
   replace FILE OLD => NEW      replaces a text in a file of main
@@ -77,6 +78,7 @@ async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> 
     let words: Vec<&str> = command.text.split_whitespace().collect();
     let rest = |n: usize| command.text.splitn(n + 1, ' ').nth(n).unwrap_or_default();
     match words.as_slice() {
+        ["push", "versioned", app, _, ..] => push(world, command, |main| main.version(app, rest(3))).await?,
         ["push", app, _, ..] => push(world, command, |main| main.release(app, rest(2))).await?,
         ["edit", file, _, _, ..] => {
             push(world, command, |main| rest(2).split(" ; ").try_for_each(|edit| main.edit(file, edit))).await?;

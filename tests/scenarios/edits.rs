@@ -97,6 +97,18 @@ impl Main {
         Ok(())
     }
 
+    /// Brings a version of an app to main whose objects have names of their own, but for the route.
+    pub(crate) fn version(&mut self, name: &str, version: &str) -> Result<(), String> {
+        let own = format!("{name}-v{}", version.split(' ').next().unwrap_or_default());
+        let rollout = ROLLOUT.replace("name: NAME}\n", &format!("name: {own}, layout: versioned}}\n"));
+        let rollout = rollout.replace("service: NAME", &format!("service: {own}")).replace("NAME-canary", &own);
+        self.write(&format!("{name}.rollout.yaml"), &rollout.replace("NAME", name));
+        let route = "kind: HTTPRoute\nmetadata: {name: ";
+        let manifests = MANIFESTS.replace(&format!("{route}NAME"), &format!("{route}{name}"));
+        self.write(&format!("{name}.yaml"), &manifests.replace("NAME", &own));
+        self.release(name, version)
+    }
+
     /// `[KIND] PATH VALUE`: sets a field, or removes it with the value `none`. Without a path it is the whole document.
     pub(crate) fn edit(&mut self, name: &str, words: &str) -> Result<(), String> {
         let mut documents = self.documents(name)?;

@@ -178,6 +178,10 @@ scenarios! {
     testers_first
     third_version
     two_claim_one
+    versioned_good_version
+    versioned_goes_back
+    versioned_kept
+    versioned_under_the_same_name
     way_back_is_blocked
     told_by_a_webhook
     webhook_before_a_step

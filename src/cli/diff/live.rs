@@ -61,7 +61,7 @@ async fn sets(
     let of_run = record.state.run.iter().map(|run| &run.from);
     let mut sets = BTreeMap::new();
     for set in of_posture.chain(of_run).collect::<BTreeSet<_>>() {
-        let found = repository.pinned(&rollout.id, set, &plan.target).await?.map_err(Failure::failed)?;
+        let found = repository.pinned(&rollout.id, set, &plan.target, &record.state).await?.map_err(Failure::failed)?;
         sets.insert(set.clone(), Arc::new(found));
     }
     Ok(sets)

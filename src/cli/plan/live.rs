@@ -144,7 +144,7 @@ impl Scene<'_> {
                 continue;
             }
             // One that cannot be read is missed by the planner, which says so.
-            if let Ok(found) = self.repository.pinned(id, set, target).await? {
+            if let Ok(found) = self.repository.pinned(id, set, target, &record.state).await? {
                 sets.insert(set.clone(), Arc::new(found));
             }
         }

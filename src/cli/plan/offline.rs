@@ -14,6 +14,7 @@ use crate::manifest::policy::{Policy, Schedule};
 use crate::plan::checks;
 use crate::plan::direct;
 use crate::plan::procedure::{self, Roles, Stage, Step};
+use crate::plan::versions;
 use crate::record::posture::{Naming, Role, Size};
 use crate::record::state::{Outcome, Phase, Promoted, RolloutState, Route, Stop, Time};
 use crate::record::text::{exposure, place, plain};
@@ -31,7 +32,7 @@ pub(super) async fn plan(loaded: &Loaded, repository: &Repository, now: Time) ->
         let Some(promoted) = record.state.promoted.as_ref().filter(|promoted| promoted.set != rollout.set.id) else {
             continue;
         };
-        let set = repository.pinned(id, &promoted.set, &rollout.plan.target).await?;
+        let set = repository.pinned(id, &promoted.set, &rollout.plan.target, &record.state).await?;
         promotions.insert(id.clone(), set);
     }
     let tip: String = repository.state_tip()?.as_str().chars().take(8).collect();
@@ -187,6 +188,15 @@ fn new_run(
             refused.run
         );
         return view(&rollout.id, &rollout.path, Change::Refused, message);
+    }
+    let misfit = state.clusters.values().find_map(|cluster| versions::misfit(&cluster.posture.naming, rollout, old));
+    if let Some(why) = misfit {
+        return view(
+            &rollout.id,
+            &rollout.path,
+            Change::Held,
+            format!("No run starts, and nothing is written: {why}."),
+        );
     }
     let plain = rollout.plan.traffic.is_none() || rollout.set.pods == old.pods;
     let route = if plain { Route::Plain } else { Route::Phases };

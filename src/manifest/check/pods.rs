@@ -1,6 +1,7 @@
 //! Pods: enough of them, whose copies nobody else selects, with names that have room for the suffix.
 
 use super::primary::is_primary;
+use super::versioned::is_versioned;
 use super::{Case, Findings, PRIMARY, SUFFIX, scale};
 use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::diagnostic::{Code, Diagnostic};
@@ -79,6 +80,10 @@ fn suffix(case: &Case<'_>) -> &'static str {
 }
 
 fn names(case: &Case<'_>, target: &Item, service: &Item) -> Vec<Diagnostic> {
+    if is_versioned(case) {
+        // Nothing is copied.
+        return Vec::new();
+    }
     let template = target.object.at("/spec/template").unwrap_or(&Value::Null);
     let maps: Vec<ObjectName> = referenced_config_maps(template).iter().filter_map(|name| name.parse().ok()).collect();
     let copied = maps.iter().filter_map(|name| case.item(Kind::ConfigMap, name));
@@ -182,7 +187,7 @@ fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Find
         return;
     };
     let mut copy = own.clone();
-    if !is_replicas(case) {
+    if !is_replicas(case) && !is_versioned(case) {
         let suffix = suffix(case);
         let value = match_labels.get(key).map(|value| format!("{value}{suffix}")).unwrap_or_default();
         if value.len() > LONGEST {
@@ -214,6 +219,10 @@ fn selectors(case: &Case<'_>, target: &Item, service: &Item, findings: &mut Find
             found,
             "labels that the pod template has",
         ));
+    }
+    if is_versioned(case) {
+        // Whose pods else they may select is seen beside the promoted version.
+        return;
     }
     // One Service is for both, or is led to the copy.
     let ours =

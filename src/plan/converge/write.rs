@@ -117,7 +117,11 @@ impl Pass<'_> {
             return (service::leading_nowhere(rendered.object.clone()), rendered.role);
         }
         let candidate = self.posture.candidate.clone().filter(|_| self.posture.naming != Naming::Shared);
-        let lowered = Posture { split: Split::stable(), candidate, ..self.posture.clone() };
+        let mut lowered = Posture { split: Split::stable(), candidate, ..self.posture.clone() };
+        if self.posture.naming.services().is_some() && !self.posture.split.is_stable() {
+            // The new version's own route is for nobody before *return*.
+            lowered.stable.set.clone_from(self.context.base);
+        }
         let object = inplace::render(&lowered, &self.context.facts()).ok().and_then(|mut all| all.remove(reference));
         object.map_or_else(|| (rendered.object.clone(), rendered.role), |lowered| (lowered.object, lowered.role))
     }

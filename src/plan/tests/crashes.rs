@@ -1,6 +1,6 @@
 //! Crashes between any two side effects, and two copies that both believe that they lead.
 
-use super::manifests::{CANARY, HEADERS, PLAIN, QUICK, REPLICAS, primary, set, set_with};
+use super::manifests::{CANARY, HEADERS, PLAIN, QUICK, REPLICAS, named, primary, set, set_with, versioned};
 use super::world::{Effect, Pods, World};
 use crate::gate::BrakeWord;
 use crate::manifest::decision::DecisionAction;
@@ -109,6 +109,19 @@ fn x_11_a_crash_between_any_two_effects_of_a_canary_changes_nothing() {
 #[test]
 fn x_11_a_crash_between_any_two_effects_with_stable_in_copies_changes_nothing() {
     crash_everywhere(&begun(&primary(CANARY)));
+}
+
+#[test]
+fn x_11_a_crash_between_any_two_effects_with_names_of_each_version_changes_nothing() {
+    let mut world = World::new(&versioned(CANARY, "1"), "1");
+    world.want(&versioned(CANARY, "1"), named("1"));
+    world.settle();
+    world.slow = true;
+    world.want(&versioned(CANARY, "2"), named("2"));
+    crash_everywhere(&world);
+    // So it is when it goes back.
+    world.behave("app:2", Pods::Stuck);
+    crash_everywhere(&world);
 }
 
 #[test]

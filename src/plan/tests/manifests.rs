@@ -86,6 +86,35 @@ pub(super) fn primary(plan: &str) -> String {
     plan.replace("layout: inPlace", "layout: primary")
 }
 
+/// The same for a version whose objects have names of their own.
+pub(super) fn versioned(plan: &str, version: &str) -> String {
+    let plan = plan
+        .replace("layout: inPlace", "layout: versioned")
+        .replace("name: podinfo,", &format!("name: podinfo-v{version},"));
+    plan.replace("service: podinfo}", &format!("service: podinfo-v{version}}}"))
+}
+
+/// Its manifests.
+pub(super) fn named(version: &str) -> Arc<Set> {
+    named_with(version, |_| {})
+}
+
+pub(super) fn named_with(version: &str, change: impl FnOnce(&mut Vec<Value>)) -> Arc<Set> {
+    set_with(version, |all| {
+        let [app, settings] = ["podinfo", "settings"].map(|name| Value::from(format!("{name}-v{version}")));
+        let [config, deployment, service, route] = &mut all[..] else { panic!("four objects") };
+        config["metadata"]["name"] = settings.clone();
+        [&mut *deployment, &mut *service].into_iter().for_each(|object| object["metadata"]["name"] = app.clone());
+        let spec = &mut deployment["spec"];
+        spec["selector"]["matchLabels"]["app"] = app.clone();
+        spec["template"]["metadata"]["labels"]["app"] = app.clone();
+        spec["template"]["spec"]["containers"][0]["envFrom"][0]["configMapRef"]["name"] = settings;
+        service["spec"]["selector"]["app"] = app.clone();
+        route["spec"]["rules"][0]["backendRefs"][0]["name"] = app;
+        change(all);
+    })
+}
+
 /// 10 % after a word, half, then a word for the promotion.
 pub(super) const CANARY: &str = "
 target: {kind: Deployment, name: podinfo, layout: inPlace}

@@ -19,5 +19,6 @@ mod references;
 mod scaled;
 mod service;
 mod takeover;
+mod versioned;
 mod words;
 mod world;

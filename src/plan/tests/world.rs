@@ -16,7 +16,7 @@ use crate::manifest::decision::{Decision, DecisionAction};
 use crate::manifest::desired::{Plan, Rollout, Set, Suspend};
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{BlobId, CommitId, RunId, SetId};
+use crate::manifest::ids::{BlobId, CommitId, Percent, RunId, SetId};
 use crate::manifest::object::{Kind, OWNER, Object, RETREATED};
 use crate::record::branches::{Asks, Head};
 use crate::record::posture::{Naming, PostureDigest, Split};
@@ -441,6 +441,7 @@ impl World {
         };
         let Some(plan) = self.plan.clone().or_else(wanted) else { return Split::stable() };
         let Some(traffic) = &plan.traffic else { return Split::stable() };
+        let naming = self.naming();
         let baseline =
             self.record.as_ref().and_then(|r| r.run.as_ref()).and_then(|r| r.baseline.values().next().copied());
         let view = View {
@@ -448,26 +449,35 @@ impl World {
             namespace: &id().namespace,
             target: &plan.target.name,
             baseline: baseline.unwrap_or(4),
+            services: naming.services(),
         };
         match traffic::read(&traffic.router, &view) {
             Seen::Split(split) => split,
+            // The new version's own route names nobody else.
+            Seen::Foreign(_) if naming.services().is_some() => Split { weight: Percent::ALL, ..Split::stable() },
             Seen::Foreign(why) => panic!("{why}: {:?}", self.log),
         }
     }
 
     pub(super) fn image_of(&self, set: &SetId) -> Option<&str> {
-        let deployment = self.sets.get(set)?.get(Kind::Deployment, &"podinfo".parse().expect("a name"))?;
-        deployment.text("/spec/template/spec/containers/0/image")
+        let mut objects = self.sets.get(set)?.objects.values();
+        objects
+            .find(|object| object.reference().kind == Kind::Deployment)?
+            .text("/spec/template/spec/containers/0/image")
     }
 
     /// What the Deployment of a role is called.
     pub(super) fn workload(&self, role: RoleName) -> String {
+        self.naming().workload(role, &"podinfo".parse().expect("a name")).to_string()
+    }
+
+    fn naming(&self) -> Naming {
         let recorded = self.record.as_ref().and_then(|r| r.clusters.values().next()).map(|c| c.posture.naming.clone());
         let wanted = || match &self.desired {
             Desired::Wanted(rollout) => Naming::of(&rollout.plan),
             Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => Naming::InPlace,
         };
-        recorded.unwrap_or_else(wanted).workload(role, &"podinfo".parse().expect("a name")).to_string()
+        recorded.unwrap_or_else(wanted)
     }
 
     /// Live is never ahead of the record, and users are served.
@@ -503,7 +513,9 @@ impl World {
         if promoted && !self.only_stable_stuck && self.behaviour.values().all(|pods| *pods == Pods::Ready) {
             // Pods of a real Deployment roll; here they turn all at once.
             let alias = self.get(Kind::Service, "podinfo").is_some_and(service::is_alias);
-            assert!(split.weight.get() == 100 || alias || self.ready_behind("podinfo") > 0, "C-1: {:#?}", self.log);
+            let naming = self.naming();
+            let service = naming.services().map_or("podinfo", |services| services.stable.as_str());
+            assert!(split.weight.get() == 100 || alias || self.ready_behind(service) > 0, "C-1: {:#?}", self.log);
         }
     }
 

@@ -154,8 +154,7 @@ impl Cache {
                     Some(set) => Ok(Arc::clone(set)),
                     None => {
                         let plans = [record.plan.as_deref(), desired.map(|rollout| &rollout.plan)];
-                        let named = state.clusters.values().filter_map(|cluster| cluster.posture.naming.target());
-                        let named = named.map(|name| Target {
+                        let named = history::targets(state).map(|name| Target {
                             kind: TargetKind::Deployment,
                             name: name.clone(),
                             layout: Layout::Primary,

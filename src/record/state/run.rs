@@ -3,6 +3,7 @@
 use super::Time;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, ClusterName, CommitId, PodsDigest, Revision, RunId, SetId, StepName};
+use crate::record::posture::Names;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -17,6 +18,9 @@ pub struct Run {
     pub route: Route,
     /// The set that was stable when it started.
     pub from: SetId,
+    /// What `from` calls its objects, where each version has names of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<Names>,
     /// The set that it brings.
     pub to: SetId,
     /// The revision of `to`.
@@ -106,6 +110,9 @@ pub struct PastRun {
     pub run: RunId,
     /// From which set.
     pub from: SetId,
+    /// What that calls its objects, where each version has names of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub names: Option<Names>,
     /// To which set.
     pub to: SetId,
     /// The revision of `to`.

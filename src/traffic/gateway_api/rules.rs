@@ -2,8 +2,9 @@
 
 use super::candidate_name;
 use crate::manifest::desired::{HeaderMatch, HeaderValue};
-use crate::manifest::ids::{ObjectName, Percent};
+use crate::manifest::ids::Percent;
 use crate::manifest::object::{Kind, Object, items, items_mut, section};
+use crate::traffic::Services;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,9 +50,11 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    pub(super) fn of(route: &'a Object, service: &'a ObjectName) -> Self {
+    pub(super) fn of(route: &'a Object, services: impl Into<Services<'a>>) -> Self {
+        let services = services.into();
         let namespace = route.reference().namespace.as_str();
-        Self { namespace, stable: service.as_str(), candidate: candidate_name(service), kind: route.reference().kind }
+        let candidate = candidate_name(services);
+        Self { namespace, stable: services.stable.as_str(), candidate, kind: route.reference().kind }
     }
 
     pub(super) fn backend(&self, backend: &Value) -> Backend {

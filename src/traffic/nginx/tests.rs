@@ -36,7 +36,11 @@ fn annotated(annotations: &[(&str, &str)]) -> Object {
 
 fn seen(objects: impl IntoIterator<Item = Object>) -> Seen {
     let view = |live| {
-        read(&View { live, namespace: &namespace(), target: &name("web"), baseline: 1 }, &name("web"), &name("web"))
+        read(
+            &View { live, namespace: &namespace(), target: &name("web"), baseline: 1, services: None },
+            &name("web"),
+            &name("web"),
+        )
     };
     view(&live(objects))
 }

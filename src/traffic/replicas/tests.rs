@@ -48,7 +48,7 @@ fn slice(slice: &str, pods: &[&str]) -> Object {
 }
 
 fn on<T>(state: &LiveState, baseline: u32, run: impl FnOnce(&View<'_>) -> T) -> T {
-    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline })
+    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline, services: None })
 }
 
 #[test]

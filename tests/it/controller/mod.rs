@@ -25,5 +25,6 @@ mod services;
 mod stateful;
 mod told;
 mod traffic;
+mod versions;
 mod words;
 mod world;

@@ -19,6 +19,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tidegate::manifest::desired::Router;
+use tidegate::manifest::ids::ObjectName;
 use tidegate::manifest::installation;
 use tidegate::plan::report::Reason;
 use tidegate::reconcile::controller::{self, Once, Options, Waiting};
@@ -172,6 +173,7 @@ impl World {
             rollout: id,
             cluster: "home".parse().unwrap(),
             router,
+            service: None,
             user: self.space.user.clone(),
         };
         self.watched.insert(rollout.to_owned(), watched);
@@ -183,6 +185,14 @@ impl World {
         let Some(watched) = self.watched.get_mut(rollout) else { return };
         let name = watched.rollout.name.to_string();
         (watched.stable, watched.candidate) = (format!("{name}-primary").parse().unwrap(), name.parse().unwrap());
+    }
+
+    /// The same where the versions' Deployments are called as their Services, which have names of their own.
+    pub(super) fn watch_versions(&mut self, rollout: &str, router: Router, new: &ObjectName) {
+        let stable = router.service().cloned();
+        self.watch(rollout, Some(router));
+        let (Some(watched), Some(stable)) = (self.watched.get_mut(rollout), stable) else { return };
+        (watched.stable, watched.candidate, watched.service) = (stable, new.clone(), Some(new.clone()));
     }
 
     /// Commits files to main; the new tip.

@@ -1,6 +1,6 @@
-//! The layout `primary`: what it goes together with, and what it does not.
+//! The layouts `primary` and `versioned`: what they go together with, and what they do not.
 
-use crate::tree::{PODINFO, PODINFO_SET, Tree, codes};
+use crate::tree::{PODINFO, PODINFO_SET, Tree, WORKER_SET, codes};
 use tidegate::cli::validate::{Colour, Output, report};
 use tidegate::manifest::diagnostic::Code;
 
@@ -85,4 +85,52 @@ fn a_budget_for_the_target_alone_is_a_warning() {
     };
     assert_eq!(warnings("podinfo"), [Code::NotCovered]);
     assert_eq!(warnings("podinfo-primary"), []);
+}
+
+/// The example's version, with names of its own.
+fn versioned() -> Tree {
+    let mut tree = Tree::example();
+    tree.edit(PODINFO, "{kind: Deployment, name: podinfo}", "{kind: Deployment, name: podinfo-v1, layout: versioned}");
+    tree.edit(PODINFO, "service: podinfo}", "service: podinfo-v1}");
+    tree.name_version("v1");
+    tree
+}
+
+#[test]
+fn t_7_names_of_each_version_may_be_as_long_as_kubernetes_takes_them() {
+    assert_eq!(codes(&versioned().load(), "shop/podinfo"), []);
+    for more in [AUTOSCALER, READER, METRICS, &budget("podinfo")] {
+        let loaded =
+            versioned().append(PODINFO_SET, &more.replace("name: podinfo}\n  max", "name: podinfo-v1}\n  max")).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), [], "{more}");
+        assert_eq!(loaded.warnings, [], "{more}");
+    }
+    let long = "v".repeat(62);
+    let mut tree = versioned();
+    let text = |path: &str| Tree::text(&versioned(), path).replace("podinfo-v1", &long);
+    let (rollout, set) = (text(PODINFO), text(PODINFO_SET));
+    tree.put(PODINFO, rollout).put(PODINFO_SET, set);
+    assert_eq!(codes(&tree.load(), "shop/podinfo"), []);
+}
+
+#[test]
+fn t_7_what_the_layout_versioned_cannot_do_is_refused_with_its_line() {
+    let mut shown = String::new();
+    for router in ["replicas: {service: podinfo-v1}", "service: podinfo-v1"] {
+        let mut tree = versioned();
+        tree.edit(PODINFO, "gatewayAPI: {httpRoute: podinfo, service: podinfo-v1}", router);
+        tree.edit(PODINFO, "        headers: [{x-canary: always}]\n        weight: 10", "        weight: 34");
+        shown += &report(&tree.load(), Output::Text, Colour::Never).text;
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn t_7_two_rollouts_whose_versions_claim_one_name_are_both_rejected() {
+    let mut tree = versioned();
+    let claimed = "\n---\napiVersion: v1\nkind: Service\nmetadata: {name: podinfo-v1}\nspec: {selector: {app: other}, ports: [{port: 9}]}\n";
+    let loaded = tree.append(WORKER_SET, claimed).load();
+    for rollout in ["shop/podinfo", "shop/worker"] {
+        assert_eq!(codes(&loaded, rollout), [Code::Conflict]);
+    }
 }

@@ -170,7 +170,8 @@ impl Canary<'_> {
     fn candidate(&self) -> String {
         match self.draft.layout {
             Layout::InPlace => format!("{}{SUFFIX}", self.draft.target),
-            Layout::Primary => self.draft.target.clone(),
+            // A Canary is imported to one of the other two.
+            Layout::Primary | Layout::Versioned => self.draft.target.clone(),
         }
     }
 

@@ -159,7 +159,8 @@ impl Live {
             | Router::Grpc { grpc_route: route, service: name } => {
                 let kind = router.route().map_or("", |(kind, _)| kind.as_str());
                 let held = self.find(Part::Route, route.as_str())?;
-                reach(format!("{kind} {route}"), held, route_split(&held.spec, name.as_str()))
+                let canary = watched.service.as_ref().map_or_else(|| format!("{name}-canary"), ToString::to_string);
+                reach(format!("{kind} {route}"), held, route_split(&held.spec, name.as_str(), &canary))
             }
             Router::Partition => {
                 let set = self.find(Part::StatefulSet, &self.stable)?;
@@ -225,10 +226,9 @@ fn label(deployment: &Value) -> Option<&str> {
     deployment["template"]["metadata"]["labels"][PODS].as_str()
 }
 
-/// What an HTTPRoute or a GRPCRoute sends to `<service>-canary`: the largest share of any rule that names both, and the headers of rules
+/// What an HTTPRoute or a GRPCRoute sends to `canary`: the largest share of any rule that names both, and the headers of rules
 /// that name it alone. What cannot be read as less counts as everything.
-fn route_split(spec: &Value, service: &str) -> Split {
-    let canary = format!("{service}-canary");
+fn route_split(spec: &Value, service: &str, canary: &str) -> Split {
     let mut split = Split::default();
     for rule in spec["rules"].as_array().into_iter().flatten() {
         let backends = rule["backendRefs"].as_array().map_or(&[][..], Vec::as_slice);
@@ -236,7 +236,7 @@ fn route_split(spec: &Value, service: &str) -> Split {
             let named = backends.iter().filter(|b| b["name"] == name);
             named.map(|b| b["weight"].as_u64().unwrap_or(1)).sum()
         };
-        let (stable, new) = (weight(service), weight(&canary));
+        let (stable, new) = (weight(service), weight(canary));
         for filter in rule["filters"].as_array().into_iter().flatten() {
             if filter.to_string().contains(&format!("\"{canary}\"")) {
                 let percent = filter["requestMirror"]["percent"].as_u64().and_then(|p| u8::try_from(p).ok());

@@ -16,7 +16,7 @@ use std::fmt;
 use tidegate::manifest::desired::{HeaderMatch, HeaderValue, Router};
 use tidegate::manifest::ids::{ClusterName, ObjectName, Percent, RolloutId};
 use tidegate::record::posture::{Posture, Split};
-use tidegate::record::state::{ClusterState, RolloutState};
+use tidegate::record::state::{ClusterState, RoleName, RolloutState};
 
 /// One rollout whose promise is checked.
 #[derive(Debug, Clone)]
@@ -31,6 +31,8 @@ pub(crate) struct Watched {
     pub(crate) candidate: ObjectName,
     /// What splits its requests.
     pub(crate) router: Option<Router>,
+    /// The candidate's Service, where it has a name of its own.
+    pub(crate) service: Option<ObjectName>,
     /// The controller's user, as the audit log names it.
     pub(crate) user: String,
 }
@@ -259,7 +261,10 @@ impl Instant<'_> {
         let (label, by) = self.live.stable_label()?;
         let promoted = record.promoted.as_ref().and_then(|p| p.label.as_ref());
         let allowed = [self.posture().and_then(|p| p.stable.pods.as_ref()), promoted].map(|p| p.map(|p| p.as_str()));
-        if allowed.contains(&label) || self.by_another_hand(&by) {
+        let stands = |p: &Posture| p.naming.workload(RoleName::Stable, &self.watched.stable) == self.watched.stable;
+        // Under a name of its own the old version may stand beside what is stable by now.
+        let is_stable = self.watched.service.is_none() || self.posture().is_none_or(stands);
+        if allowed.contains(&label) || self.by_another_hand(&by) || !is_stable {
             return None;
         }
         let show = |label: Option<&str>| label.map_or("pods without a label".to_owned(), |l| format!("pods {l}"));

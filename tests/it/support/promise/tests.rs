@@ -35,6 +35,7 @@ fn watched(router: Router) -> Watched {
         stable: name("podinfo"),
         candidate: name("podinfo-canary"),
         router: Some(router),
+        service: None,
         user: TIDEGATE.to_owned(),
     }
 }

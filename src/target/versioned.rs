@@ -1,0 +1,106 @@
+//! The layout `versioned`: what belongs to one version has a name of its own in the manifests, such as `podinfo-v2`, and
+//! nothing is copied.
+//!
+//! What both versions name alike is shared: it is stable's until *promote*, and the new version's from then on. The old
+//! version's own objects go last.
+
+use super::layout::{self, LayoutError};
+use super::selector::{self, Labels};
+use crate::manifest::canonical::referenced_config_maps;
+use crate::manifest::desired::{Plan, Set};
+use crate::manifest::ids::{ObjectName, PodsDigest};
+use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::manifest::scaler;
+use crate::record::posture::{Names, Versions};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The candidate's objects during a run: the target without `spec.replicas`, its Service, and of what only the new version
+/// names what its pods need and what is about them. All else that is new waits for *promote*: other workloads and routes
+/// would serve at once. At rest there are none.
+///
+/// # Errors
+/// [`LayoutError`]: the set cannot be the candidate beside this stable set.
+pub fn candidate(
+    stable: &Set,
+    new: &Set,
+    plan: &Plan,
+    versions: &Versions,
+    pods: &PodsDigest,
+) -> Result<BTreeMap<ObjectRef, Object>, LayoutError> {
+    let Versions { stable: old, candidate: Some(own) } = versions else { return Ok(BTreeMap::new()) };
+    let source = layout::required(new, Kind::Deployment, &own.target)?;
+    let apex = layout::serving(new, &own.service, &layout::pod_labels(source), &own.target)?;
+    let is_new = |object: &&Object| !stable.objects.contains_key(object.reference());
+    if let Some(kept) = [source, apex].into_iter().find(|object| !is_new(object)) {
+        return Err(LayoutError::NameKept { object: kept.reference().clone() });
+    }
+    if let Some(traffic) = &plan.traffic {
+        layout::offers_ports(apex, stable, &traffic.router.to(&old.service))?;
+    }
+    shared_configs(source, stable, new)?;
+    apart(stable, old, [source, apex])?;
+    let mut target = layout::with_replicas(source.clone(), None);
+    layout::label_pods(&mut target, pods);
+    layout::selects_own(&target)?;
+    let about = new.objects.values().filter(is_new).filter(|object| belongs(object, source)).cloned();
+    let all = about.chain([apex.clone(), target]);
+    Ok(all.map(|object| (object.reference().clone(), object)).collect())
+}
+
+/// Whether an object is one without which a Deployment's pods are not as they should be: what they refer to, and what is
+/// about them alone.
+#[must_use]
+pub fn belongs(object: &Object, deployment: &Object) -> bool {
+    let ObjectRef { kind, namespace: _, name } = object.reference();
+    let template = deployment.at("/spec/template").unwrap_or(&Value::Null);
+    let is = |other| *kind == other;
+    is(Kind::ConfigMap) && referenced_config_maps(template).iter().any(|config| config == name.as_str())
+        || is(Kind::ServiceAccount) && deployment.text("/spec/template/spec/serviceAccountName") == Some(name.as_str())
+        || is(Kind::PodDisruptionBudget)
+            && selector::matches(object.at("/spec/selector").unwrap_or(&Value::Null), &layout::pod_labels(deployment))
+        || scaler::scaled(object) == Some((Kind::Deployment, deployment.reference().name.clone()))
+}
+
+/// What both versions read under one name is stable's until *promote*: the candidate's pods would start with that.
+fn shared_configs(target: &Object, stable: &Set, new: &Set) -> Result<(), LayoutError> {
+    let template = target.at("/spec/template").unwrap_or(&Value::Null);
+    let names = referenced_config_maps(template).into_iter().filter_map(|name| name.parse::<ObjectName>().ok());
+    let changed = |name: &ObjectName| {
+        layout::changed_config(name, stable, new).is_some() && stable.get(Kind::ConfigMap, name).is_some()
+    };
+    match names.into_iter().find(changed) {
+        Some(config) => Err(LayoutError::ConfigKept { config, deployment: target.reference().name.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// Neither version's Deployment or Service may select the other's pods: it would take them over, or lead past the split.
+fn apart(stable: &Set, old: &Names, new: [&Object; 2]) -> Result<(), LayoutError> {
+    let old = [
+        layout::required(stable, Kind::Deployment, &old.target)?,
+        layout::required(stable, Kind::Service, &old.service)?,
+    ];
+    for ([deployment, _], selecting) in [(old, new), (new, old)] {
+        let pods = layout::pod_labels(deployment);
+        if let Some(by) = selecting.into_iter().find(|by| selects(by, &pods)) {
+            let (by, deployment) = (by.reference().clone(), deployment.reference().name.clone());
+            return Err(LayoutError::SelectsOther { by, deployment });
+        }
+    }
+    Ok(())
+}
+
+/// Whether a Deployment or a Service selects pods with these labels.
+#[must_use]
+pub fn selects(by: &Object, pods: &Labels) -> bool {
+    let selector = by.at("/spec/selector");
+    if by.reference().kind == Kind::Service {
+        selector::serves(selector, pods)
+    } else {
+        selector::matches(selector.unwrap_or(&Value::Null), pods)
+    }
+}
+
+#[cfg(test)]
+mod tests;
