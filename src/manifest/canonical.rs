@@ -86,6 +86,13 @@ const DEFAULTS: &[(Where, &str, &str)] = &[
     (Where::In(Kind::StatefulSet), "/spec/updateStrategy/type", r#""RollingUpdate""#),
     (Where::In(Kind::StatefulSet), "/spec/updateStrategy", "{}"),
     (Where::In(Kind::StatefulSet), "/spec/volumeClaimTemplates/*/spec/volumeMode", r#""Filesystem""#),
+    // DaemonSet apps/v1
+    (Where::In(Kind::DaemonSet), "/spec/revisionHistoryLimit", "10"),
+    (Where::In(Kind::DaemonSet), "/spec/updateStrategy/rollingUpdate/maxSurge", "0"),
+    (Where::In(Kind::DaemonSet), "/spec/updateStrategy/rollingUpdate/maxUnavailable", "1"),
+    (Where::In(Kind::DaemonSet), "/spec/updateStrategy/rollingUpdate", "{}"),
+    (Where::In(Kind::DaemonSet), "/spec/updateStrategy/type", r#""RollingUpdate""#),
+    (Where::In(Kind::DaemonSet), "/spec/updateStrategy", "{}"),
     // Service v1
     (Where::In(Kind::Service), "/spec/ports/*/protocol", r#""TCP""#),
     (Where::In(Kind::Service), "/spec/type", r#""ClusterIP""#),
@@ -145,7 +152,7 @@ static ROWS: LazyLock<Vec<(Where, Vec<&'static str>, Value)>> = LazyLock::new(||
 pub fn canonical(object: &Object) -> Value {
     let mut value = without_nulls(object.value());
     let kind = object.reference().kind;
-    if matches!(kind, Kind::Deployment | Kind::StatefulSet)
+    if matches!(kind, Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet)
         && let Some(template) = value.pointer_mut("/spec/template")
     {
         pod_defaults(template);

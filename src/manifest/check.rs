@@ -3,6 +3,7 @@
 //! Each check takes the whole [`Case`] and returns all that it finds; none of them looks at another rollout.
 
 mod affinity;
+mod daemon;
 mod fields;
 mod ingress;
 mod measured;
@@ -133,6 +134,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
         TargetKind::Deployment => pods::check(case, target, findings),
         TargetKind::Service => service::check(case, target, findings),
         TargetKind::StatefulSet => findings.errors.extend(stateful::check(case, target)),
+        TargetKind::DaemonSet => findings.errors.extend(daemon::check(case)),
     }
     if kind != TargetKind::Service {
         findings.errors.extend(primary::check(case, target));

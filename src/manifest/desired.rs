@@ -95,6 +95,8 @@ pub enum TargetKind {
     Service,
     /// `apps/v1` StatefulSet: its own pods are moved to the new version, a share of them in each phase.
     StatefulSet,
+    /// `apps/v1` DaemonSet: its own pods are moved to the new version, node by node, a share of them in each phase.
+    DaemonSet,
 }
 
 impl TargetKind {
@@ -105,6 +107,17 @@ impl TargetKind {
             Self::Deployment => Kind::Deployment,
             Self::Service => Kind::Service,
             Self::StatefulSet => Kind::StatefulSet,
+            Self::DaemonSet => Kind::DaemonSet,
+        }
+    }
+
+    /// What splits requests where no file names it: both versions are pods of the target itself.
+    #[must_use]
+    pub fn own_router(self) -> Option<Router> {
+        match self {
+            Self::Deployment | Self::Service => None,
+            Self::StatefulSet => Some(Router::Partition),
+            Self::DaemonSet => Some(Router::OnDelete),
         }
     }
 }
@@ -194,6 +207,9 @@ pub enum Router {
     },
     /// Which pods of a StatefulSet are of the new version: those from a number on. Its target asks for it, no file names it.
     Partition,
+    /// Which pods of a DaemonSet are of the new version: those that were deleted since, in the order of their nodes. Its target asks
+    /// for it, no file names it.
+    OnDelete,
 }
 
 /// What a rollout's file calls a router.
@@ -232,7 +248,7 @@ impl Router {
             | Self::Traefik { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => Some(service),
-            Self::Partition => None,
+            Self::Partition | Self::OnDelete => None,
         }
     }
 
@@ -248,7 +264,7 @@ impl Router {
             | Self::Traefik { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => service.clone_from(other),
-            Self::Partition => {}
+            Self::Partition | Self::OnDelete => {}
         }
         router
     }
@@ -262,7 +278,7 @@ impl Router {
             Self::Nginx { ingress, .. } => Some((Kind::Ingress, ingress)),
             Self::Istio { virtual_service, .. } => Some((Kind::VirtualService, virtual_service)),
             Self::Traefik { traefik_service, .. } => Some((Kind::TraefikService, traefik_service)),
-            Self::Replicas { .. } | Self::Service { .. } | Self::Partition => None,
+            Self::Replicas { .. } | Self::Service { .. } | Self::Partition | Self::OnDelete => None,
         }
     }
 
@@ -284,6 +300,7 @@ impl Router {
             Self::Replicas { .. } => ("replicas", "/spec/traffic/replicas", "/spec/traffic/replicas/service"),
             Self::Service { .. } => ("service", "/spec/traffic/service", "/spec/traffic/service"),
             Self::Partition => ("partition", "/spec/target", "/spec/target"),
+            Self::OnDelete => ("onDelete", "/spec/target", "/spec/target"),
         };
         Spelling { name, route, service }
     }
@@ -299,7 +316,7 @@ impl Router {
             | Self::Traefik { .. } => By::Route,
             Self::Replicas { .. } => By::Pods,
             Self::Service { .. } => By::Selector,
-            Self::Partition => By::Partition,
+            Self::Partition | Self::OnDelete => By::Partition,
         }
     }
 }

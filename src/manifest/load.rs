@@ -7,7 +7,7 @@ mod conflict;
 mod misnamed;
 
 use super::check::{self, Case, Findings, is_protected};
-use super::desired::{Check, OnFailure, Plan, Promotion, Rollout, Router, Suspend, Target, TargetKind, Traffic};
+use super::desired::{Check, OnFailure, Plan, Promotion, Rollout, Router, Suspend, Target, Traffic};
 use super::diagnostic::{Code, Diagnostic, MOST};
 use super::duration::Span;
 use super::expand;
@@ -371,10 +371,10 @@ fn by_gateway(raw::GatewayApi { http_route, grpc_route, service }: &raw::Gateway
 /// The plan that the file describes; `None` where the router, or what a check asks, is not exactly one.
 fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
     let traffic = match &spec.traffic {
-        None if spec.target.kind == TargetKind::StatefulSet => {
-            Some(Traffic { router: Router::Partition, settle: Span::ZERO, drain: Span::ZERO, session_affinity: None })
+        None => {
+            let of = |router| Traffic { router, settle: Span::ZERO, drain: Span::ZERO, session_affinity: None };
+            spec.target.kind.own_router().map(of)
         }
-        None => None,
         Some(traffic) => {
             let router = router(traffic)?;
             let session_affinity = traffic.session_affinity.clone();

@@ -111,6 +111,12 @@ kinds! {
         posture: &[".spec.replicas", ".spec.updateStrategy.rollingUpdate.partition"],
         ..PLAIN
     };
+    DaemonSet: "DaemonSet", "apps/v1", "daemonsets", Facts {
+        mappings: &["/spec", "/spec/selector", "/spec/template", "/spec/template/metadata", "/spec/template/spec"],
+        pods: Some("/spec/selector/matchLabels"),
+        posture: &[".spec.updateStrategy.type"],
+        ..PLAIN
+    };
     Service: "Service", "v1", "services", Facts {
         mappings: &["/spec"],
         pods: Some("/spec/selector"),
@@ -188,6 +194,7 @@ impl Kind {
         Self::ServiceAccount,
         Self::Deployment,
         Self::StatefulSet,
+        Self::DaemonSet,
         Self::Service,
         Self::HorizontalPodAutoscaler,
         Self::ScaledObject,

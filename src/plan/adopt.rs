@@ -313,7 +313,12 @@ pub fn comparable(object: &Object) -> Object {
 
 /// Annotations that controllers and clients keep for themselves.
 fn volatile(key: &str) -> bool {
-    matches!(key, "kubectl.kubernetes.io/last-applied-configuration" | "deployment.kubernetes.io/revision")
+    matches!(
+        key,
+        "kubectl.kubernetes.io/last-applied-configuration"
+            | "deployment.kubernetes.io/revision"
+            | "deprecated.daemonset.template.generation"
+    )
 }
 
 /// That an object is ours, and Git does not know of it.

@@ -12,7 +12,7 @@ use crate::target::inplace::Facts;
 use crate::target::layout;
 use crate::target::live::LiveState;
 use crate::target::owned;
-use crate::target::stateful;
+use crate::target::shared;
 use crate::traffic::{View, partition, replicas};
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ impl<'a> Context<'a> {
         let wanted = match self.router().map(Router::by) {
             Some(By::Pods) => replicas::reachable(self.baseline, &posture.split),
             Some(By::Partition) => {
-                let pods = self.live.get(&self.workload(RoleName::Stable)).map_or(0, stateful::replicas);
+                let pods = self.live.get(&self.workload(RoleName::Stable)).map_or(0, shared::size);
                 partition::reachable(pods, &posture.split)
             }
             Some(By::Route | By::Selector) | None => posture.split.clone(),

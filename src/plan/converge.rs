@@ -8,6 +8,7 @@ use super::exposure;
 use super::introduce;
 use super::report::{Reason, Wait};
 use super::versions;
+use crate::manifest::desired::TargetKind;
 use crate::manifest::object::{DOMAIN, Kind, Object, ObjectRef};
 use crate::manifest::scaler;
 use crate::record::posture::{Naming, Posture};
@@ -16,7 +17,7 @@ use crate::rules::{Rule, holds};
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::overlap::{self, Overlap};
 use crate::target::workload::{self, Available, Readiness};
-use crate::target::{compare, stateful};
+use crate::target::{compare, daemon, shared, stateful};
 use crate::traffic::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,7 +75,10 @@ pub fn converge(
     if !holds(Rule::RetireLast) && (pass.rest() || pass.delete()) {
         return Ok(pass.out);
     }
-    if pass.lower() || pass.blocked() || pass.build() || pass.await_ready(stable_first) || pass.front() {
+    if pass.lower() || pass.blocked() || pass.build() || pass.replace() {
+        return Ok(pass.out);
+    }
+    if pass.await_ready(stable_first) || pass.front() {
         return Ok(pass.out);
     }
     if pass.await_route() || pass.rest() || pass.delete() {
@@ -85,8 +89,15 @@ pub fn converge(
 }
 
 /// What is made before stable and the candidate are ready.
-const BUILT: [Kind; 6] =
-    [Kind::ConfigMap, Kind::ServiceAccount, Kind::Service, Kind::DestinationRule, Kind::Deployment, Kind::StatefulSet];
+const BUILT: [Kind; 7] = [
+    Kind::ConfigMap,
+    Kind::ServiceAccount,
+    Kind::Service,
+    Kind::DestinationRule,
+    Kind::Deployment,
+    Kind::StatefulSet,
+    Kind::DaemonSet,
+];
 
 /// What people meet of stable, beside routes.
 const FRONT: [Kind; 2] = [Kind::Service, Kind::DestinationRule];
@@ -139,13 +150,16 @@ impl Pass<'_> {
             let Some(rendered) = self.rendered.get(&carrier) else { continue };
             if let Some(live) = self.context.live.get(&carrier) {
                 let claimed = super::adopt::claimed_by_others(self.context, live).is_some();
-                if claimed || compare::differs(&rendered.object, live).is_empty() || !lowers(rendered, live) {
+                if claimed
+                    || compare::differs(&rendered.object, live).is_empty()
+                    || !shared::lowers(&rendered.object, rendered.role, live)
+                {
                     continue;
                 }
                 self.apply(&carrier, Class::Retreat, "exposure back to the record");
             }
         }
-        let displaced = exposure::displaced(self.context);
+        let displaced = exposure::displaced(self.context, self.posture.split.weight);
         self.out.actions.extend(displaced.into_iter().map(|pod| exposure::replaced(self.context, pod)));
         !self.out.actions.is_empty()
     }
@@ -174,6 +188,18 @@ impl Pass<'_> {
         self.busy()
     }
 
+    /// The next pod becomes new where the controller of a workload that both roles share replaces none by itself.
+    fn replace(&mut self) -> bool {
+        let shared = self.posture.naming == Naming::Shared && self.posture.candidate.is_some();
+        let set = exposure::shared_set(self.context).filter(|_| shared);
+        let next = set.and_then(|set| Some((set, exposure::next(self.context, set, self.posture.split.weight)?)));
+        self.out.actions.extend(next.map(|(set, pod)| {
+            let why = shared::made_anew(set, pod, "the candidate's");
+            self.context.action(Class::Advance, Some(self.posture.digest()), exposure::taken_away(pod), why)
+        }));
+        self.busy()
+    }
+
     /// The Services by which the pods of StatefulSets find each other: they may need that to become ready.
     fn governing(&self) -> BTreeSet<ObjectRef> {
         let sets = self.rendered.values().filter(|rendered| rendered.object.reference().kind == Kind::StatefulSet);
@@ -191,7 +217,9 @@ impl Pass<'_> {
             let stable = self.context.workload(RoleName::Stable);
             self.require_ready(&stable, RoleName::Stable);
         }
-        let given_back = self.posture.split.is_stable() && self.hands_back();
+        // Of a DaemonSet no pod is the candidate's yet, and stable's may be on nodes that are down.
+        let daemon = self.context.plan.target.kind == TargetKind::DaemonSet;
+        let given_back = self.posture.split.is_stable() && (self.hands_back() || daemon);
         if self.posture.candidate.is_some() && !given_back {
             let candidate = self.context.workload(RoleName::Candidate);
             self.require_ready(&candidate, RoleName::Candidate);
@@ -215,9 +243,14 @@ impl Pass<'_> {
     fn require_endpoints(&mut self, candidate: &ObjectRef) {
         if self.posture.naming == Naming::Shared {
             let (live, weight) = (self.context.live.get(candidate), self.posture.split.weight);
-            let pods = live.map_or(0, stateful::replicas);
-            if !weight.is_zero() && stateful::pods_of(pods, weight) == 0 {
+            let pods = live.map_or(0, shared::size);
+            let moved = |set: &&Object| set.reference().kind == Kind::DaemonSet && !self.hands_back();
+            let missing = live.filter(moved).map_or(0, |set| daemon::missing(set, self.context.live, weight));
+            if !weight.is_zero() && shared::pods_of(pods, weight) == 0 {
                 let why = format!("{weight} percent of {pods} pods is less than one pod");
+                self.out.waits.push(Wait::new(Reason::CandidateNotReady, why));
+            } else if missing > 0 && self.out.waits.is_empty() {
+                let why = format!("{missing} pods have still to become new");
                 self.out.waits.push(Wait::new(Reason::CandidateNotReady, why));
             }
             return;
@@ -377,13 +410,6 @@ pub fn not_in_force(context: &Context<'_>) -> Option<Wait> {
         Standing::NotYet { why } | Standing::Refused { why } => Some(Wait::new(Reason::RouteNotEffective, why)),
         Standing::Unknown { why } => Some(Wait::new(Reason::RouteUnknown, why)),
     }
-}
-
-/// Whether to write that over a carrier can only lower: a workload that both roles share may have another template yet, or fewer pods
-/// than it may.
-fn lowers(rendered: &Rendered, live: &Object) -> bool {
-    live.reference().kind != Kind::StatefulSet
-        || role_of(live) == rendered.role && stateful::partition(&rendered.object) > stateful::partition(live)
 }
 
 /// Whether a live object is the candidate's or stable's, by its mark.

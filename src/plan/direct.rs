@@ -55,7 +55,7 @@ fn allowed(plan: &Plan, name: &ObjectRef, old: Option<&Object>, new: Option<&Obj
     }
     if name.kind == plan.target.kind.kind() && name.name == plan.target.name {
         return match plan.target.kind {
-            TargetKind::Deployment | TargetKind::StatefulSet => {
+            TargetKind::Deployment | TargetKind::StatefulSet | TargetKind::DaemonSet => {
                 let scaled_to_zero = new.int("/spec/replicas") == Some(0) || old.int("/spec/replicas") == Some(0);
                 !scaled_to_zero && without(old, true) == without(new, true)
             }

@@ -3,12 +3,12 @@
 use super::action::{Action, Class, Expects, Verb};
 use super::context::Context;
 use crate::manifest::desired::{By, Router};
-use crate::manifest::ids::ObjectName;
+use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::Split;
 use crate::record::state::RoleName;
 use crate::rules::{Rule, holds};
-use crate::target::{compare, layout, owned, stateful, workload};
+use crate::target::{compare, daemon, layout, owned, shared, workload};
 use crate::traffic::{self, Seen, Services, Standing, View, partition};
 
 /// The objects that carry the split, those that people's requests meet first.
@@ -69,33 +69,43 @@ pub fn ready_behind(router: Option<&Router>, view: &View<'_>) -> Ready {
     }
     match router.map(|router| (router.by(), router.service())) {
         Some((By::Route, Some(service))) => both(service, &endpoints),
-        Some((By::Partition, _)) => ready_members(view),
+        Some((By::Partition, _)) => ready_members(router, view),
         Some((By::Route | By::Pods | By::Selector, _)) | None => both(view.target, &pods),
     }
 }
 
 /// The ready pods of a workload that both roles share.
-fn ready_members(view: &View<'_>) -> Ready {
-    let members = partition::carrier(view).map(|set| stateful::members(set, view.live)).unwrap_or_default();
-    let ready = |role| {
-        let ready = members.iter().filter(|member| member.role == role && member.is_ready()).count();
-        u32::try_from(ready).unwrap_or(u32::MAX)
-    };
+fn ready_members(router: Option<&Router>, view: &View<'_>) -> Ready {
+    let set = router.and_then(|router| partition::carrier(router, view));
+    let members = set.map(|set| shared::members(set, view.live)).unwrap_or_default();
+    let ready = |role| shared::count(members.iter().filter(|member| member.role == role && member.is_ready()));
     Ready { stable: ready(RoleName::Stable), candidate: ready(RoleName::Candidate) }
 }
 
-/// The pods of the candidate that have to go before all else does, as their controller does not replace them by itself.
+/// The live workload that both roles share, where they do.
 #[must_use]
-pub fn displaced<'a>(context: &Context<'a>) -> Vec<&'a Object> {
-    let shared = context.router().is_some_and(|router| router.by() == By::Partition);
-    let set = partition::carrier(&context.view()).filter(|_| shared);
-    set.map(|set| stateful::displaced(set, context.live)).unwrap_or_default()
+pub fn shared_set<'a>(context: &Context<'a>) -> Option<&'a Object> {
+    let router = context.router().filter(|router| router.by() == By::Partition)?;
+    partition::carrier(router, &context.view())
+}
+
+/// The pods of the candidate that have to go before all else does where so much may be exposed, as their controller does not replace
+/// them by itself.
+#[must_use]
+pub fn displaced<'a>(context: &Context<'a>, weight: Percent) -> Vec<&'a Object> {
+    shared_set(context).map(|set| shared::displaced(set, context.live, weight)).unwrap_or_default()
+}
+
+/// The pod of stable's that becomes new next, where its controller replaces none by itself.
+#[must_use]
+pub fn next<'a>(context: &Context<'a>, set: &'a Object, weight: Percent) -> Option<&'a Object> {
+    if set.reference().kind == Kind::DaemonSet { daemon::next(set, context.live, weight) } else { None }
 }
 
 /// What takes such a pod away: it comes back at the version that it shall be of.
 #[must_use]
 pub fn replaced(context: &Context<'_>, pod: &Object) -> Action {
-    let why = format!("{}: made anew of stable's version", pod.reference());
+    let why = shared_set(context).map(|set| shared::made_anew(set, pod, "stable's")).unwrap_or_default();
     context.action(Class::Retreat, None, taken_away(pod), why)
 }
 

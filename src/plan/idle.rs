@@ -51,7 +51,9 @@ fn renamed(draft: &Draft<'_>) -> Option<Wait> {
                 "target.layout is primary, for the target {target} and the Service {service}, as long as the rollout exists"
             )
         }
-        Naming::Shared => "target.kind is StatefulSet as long as the rollout exists".to_owned(),
+        Naming::Shared => {
+            "target.kind is StatefulSet or DaemonSet, as it was, as long as the rollout exists".to_owned()
+        }
         Naming::InPlace | Naming::Leaving(_) => "target.layout is inPlace as long as the rollout exists".to_owned(),
     };
     let act = "undo that change; or take the rollout's file off main, wait until it is gone, and add it again";

@@ -143,11 +143,11 @@ pub fn forward(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     steps.into_iter().map(|step| sized(plan, step)).collect()
 }
 
-/// A Service has no pods of its own, so nothing about them is recorded.
+/// A Service has no pods of its own, and a DaemonSet one for each node, so nothing about their number is recorded.
 fn sized(plan: &Plan, mut step: Step) -> Step {
     match plan.target.kind {
         TargetKind::Deployment | TargetKind::StatefulSet => {}
-        TargetKind::Service => {
+        TargetKind::Service | TargetKind::DaemonSet => {
             let Posture { stable, candidate, split: _, naming: _ } = &mut step.posture;
             [Some(stable), candidate.as_mut()].into_iter().flatten().for_each(|role| role.size = Size::Declared);
         }

@@ -14,7 +14,7 @@ use crate::record::state::{RoleName, Run};
 use crate::rules::{Rule, holds};
 use crate::target::compare;
 use crate::target::inplace::{self, RenderError, Rendered};
-use crate::target::stateful;
+use crate::target::shared;
 use crate::target::workload::{self, Readiness};
 use std::collections::BTreeMap;
 
@@ -90,7 +90,10 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     let serves = restored && stable_serves(context, workload, exposure::ready(context));
     let marks = out.actions.len();
     let lowered = lower(context, &carriers, run, &mark, serves, &mut out);
-    out.actions.extend(exposure::displaced(context).into_iter().map(|pod| exposure::replaced(context, pod)));
+    // The pods are the evidence: that they go has to be marked first.
+    let displaced = exposure::displaced(context, Percent::ZERO).into_iter();
+    let displaced = displaced.filter(|_| is_marked(context, &context.workload(RoleName::Stable), run));
+    out.actions.extend(displaced.map(|pod| exposure::replaced(context, pod)));
     let promote_may_follow = exposure::live_split(context).map_or(true, |split| split.weight == Percent::ALL);
     if restored && context.stable == Stable::Untouched && !promote_may_follow {
         // Traffic goes first (C-21): a mark on stable may not be taken, and what follows it is left then. Once all requests
@@ -182,8 +185,8 @@ fn restore(
         // A hand's change to a stable that the run never touched is drift, and waits until the run has ended.
         // A workload that both share has the candidate's pods from the first step on.
         let shared = role_of(live) != old.role;
-        let differs =
-            shared || context.stable == Stable::Overwritten && !differs_beyond_size(&old.object, live).is_empty();
+        let wanted = put_back(&old.object, live);
+        let differs = shared || context.stable == Stable::Overwritten && !differs_beyond_size(&wanted, live).is_empty();
         let unmarked =
             marks_always() && live.annotation(RETREATED).is_none_or(|m| m.split('/').next() != mark.split('/').next());
         if !differs && !unmarked {
@@ -193,7 +196,7 @@ fn restore(
             back = false;
             let wait = format!("{reference}: the old version is being restored");
             out.waits.push(Wait::new(Reason::StableNotReady, wait));
-            marking.marked(&put_back(&old.object, live), old.role)
+            marking.marked(&wanted, old.role)
         } else {
             exposure::retreated(context, live, mark)
         };
@@ -210,7 +213,7 @@ fn put_back(old: &Object, live: &Object) -> Object {
     if let (Some(declared), Some(now)) = (old.int("/spec/replicas"), live.int("/spec/replicas")) {
         object.value_mut()["spec"]["replicas"] = declared.max(now).into();
     }
-    if object.reference().kind == Kind::StatefulSet { stateful::whole(object) } else { object }
+    shared::whole(object)
 }
 
 fn differs_beyond_size(old: &Object, live: &Object) -> Vec<compare::Difference> {

@@ -10,17 +10,17 @@ use super::input::Input;
 use super::planner;
 use super::report::{Reason, Wait};
 use crate::gate::{BrakeWord, approval};
-use crate::manifest::desired::{Layout, OnFailure, Plan, Promotion, Router, Target, TargetKind};
+use crate::manifest::desired::{By, Layout, OnFailure, Plan, Promotion, Router, Target, TargetKind};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ObjectName, Percent, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::record::branches::{Asks, Head};
 use crate::record::posture::{Naming, Posture};
-use crate::record::state::{Phase, RoleName};
+use crate::record::state::Phase;
 use crate::target::layout::{SUFFIX, pod_labels, suffixed};
 use crate::target::live::LiveState;
 use crate::target::selector::serves;
-use crate::target::{compare, owned, stateful};
+use crate::target::{compare, owned, shared};
 use crate::traffic::{self, Seen, Services, View, partition};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -140,8 +140,8 @@ pub fn blind(input: &Input, live: &LiveState, waits: Vec<Wait>) -> RolloutPlan {
 
 /// The candidate's pods that come back as stable's where they are deleted: of a workload that goes back, and has the mark of it.
 fn displaced(input: &Input, router: &Router, view: &View<'_>) -> Vec<Action> {
-    let set = partition::carrier(view).filter(|set| *router == Router::Partition && is_marked(set));
-    let pods = set.map(|set| stateful::displaced(set, view.live)).unwrap_or_default();
+    let set = partition::carrier(router, view).filter(|set| router.by() == By::Partition && is_marked(set));
+    let Some(set) = set else { return Vec::new() };
     let one = |pod: &Object| Action {
         class: Class::Retreat,
         rollout: input.id.clone(),
@@ -149,8 +149,9 @@ fn displaced(input: &Input, router: &Router, view: &View<'_>) -> Vec<Action> {
         cluster_uid: view.live.cluster_uid.clone(),
         posture: None,
         verb: exposure::taken_away(pod),
-        why: format!("{}: made anew of stable's version", pod.reference()),
+        why: shared::made_anew(set, pod, "stable's"),
     };
+    let pods = shared::displaced(set, view.live, Percent::ZERO);
     pods.into_iter().map(one).collect()
 }
 
@@ -268,8 +269,13 @@ fn splits(input: &Input, live: &LiveState) -> Vec<Way> {
             Some((router, named))
         })
         .collect();
-    let moved = ours(Kind::StatefulSet).filter(|set| stateful::role(set) == RoleName::Candidate);
-    let by_partition: Vec<_> = moved.map(|set| (Router::Partition, set.reference().name.clone())).collect();
+    let targets = [TargetKind::StatefulSet, TargetKind::DaemonSet].into_iter();
+    let by_partition =
+        targets.filter_map(|target| Some((target.own_router()?, target.kind()))).flat_map(|(router, kind)| {
+            let moved = ours(kind).filter(|set| shared::exposes(set, live));
+            moved.map(|set| (router.clone(), set.reference().name.clone())).collect::<Vec<_>>()
+        });
+    let by_partition: Vec<_> = by_partition.collect();
     if !(by_route.is_empty() && by_partition.is_empty() && between.is_empty()) {
         return by_route.into_iter().chain(by_partition).map(Way::from).chain(between).collect();
     }

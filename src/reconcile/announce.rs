@@ -9,6 +9,7 @@ use crate::plan::action::{Action, Expects};
 use crate::record::state::{Owned, RoleName, RolloutState, Time};
 use crate::report::metrics::Metrics;
 use crate::report::words::told;
+use crate::target::shared;
 use std::collections::BTreeMap;
 use tokio::task::JoinSet;
 
@@ -107,14 +108,14 @@ impl Announcer {
     }
 }
 
-/// The stable Deployment, as the record lists it, or the StatefulSet, which has the candidate's mark during a run as both roles share it;
+/// The stable Deployment, as the record lists it, or the workload that both roles share, which may have the candidate's mark during a run;
 /// without them it is a Service that is rolled out.
 fn target(state: &RolloutState) -> Option<(ObjectRef, String)> {
     let owned = state.clusters.values().flat_map(|cluster| &cluster.inventory);
     let named = |kind| {
-        let is = |o: &&Owned| o.reference.kind == kind && (kind == Kind::StatefulSet || o.role == RoleName::Stable);
+        let is = |o: &&Owned| o.reference.kind == kind && (shared::KINDS.contains(&kind) || o.role == RoleName::Stable);
         owned.clone().find(is)
     };
-    let found = [Kind::Deployment, Kind::StatefulSet, Kind::Service].into_iter().find_map(named);
+    let found = [Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet, Kind::Service].into_iter().find_map(named);
     found.map(|owned| (owned.reference.clone(), owned.uid.clone()))
 }

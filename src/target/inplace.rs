@@ -2,7 +2,7 @@
 
 use super::layout::{self, Arranged, LayoutError};
 use super::live::LiveState;
-use super::stateful;
+use super::{daemon, stateful};
 use crate::manifest::desired::{By, Plan, Set, TargetKind};
 use crate::manifest::ids::{Namespace, ObjectName, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
@@ -84,15 +84,17 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
         let base = facts.sets.get(facts.base).ok_or_else(|| RenderError::MissingSet(facts.base.clone()))?;
         let pods = candidate.pods.as_ref().unwrap_or(&new.pods);
         for (reference, object) in layout::of_candidate(base, new, facts.plan, &posture.naming, pods)? {
-            let object = if reference.kind == Kind::StatefulSet {
-                let sized = sized_stable(&object, posture, scaler.as_ref(), (stable, facts));
-                stateful::exposing(sized, facts.live.get(&reference), posture.split.weight)
-            } else if reference.kind == Kind::Deployment {
-                object
-            } else {
-                split_apex(&object, posture, facts)
+            let weight = posture.split.weight;
+            let (object, role) = match (reference.kind, all.get(&reference)) {
+                (Kind::StatefulSet, _) => {
+                    let sized = sized_stable(&object, posture, scaler.as_ref(), (stable, facts));
+                    (stateful::exposing(sized, facts.live.get(&reference), weight), RoleName::Candidate)
+                }
+                (Kind::DaemonSet, Some(stable)) => daemon::exposing(&stable.object, object, facts.live, weight),
+                (Kind::Deployment, _) => (object, RoleName::Candidate),
+                _ => (split_apex(&object, posture, facts), RoleName::Candidate),
             };
-            all.insert(reference, Rendered { object, role: RoleName::Candidate, plain: None });
+            all.insert(reference, Rendered { object, role, plain: None });
         }
         size_candidate(&mut all, candidate_size(candidate, new, &posture.naming, facts), &posture.naming, facts);
     }
@@ -239,10 +241,11 @@ fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) ->
     }
 }
 
-/// The pods that stable has now, as the live workload asks for them; those of a Service are other people's.
+/// The pods that stable has now, as the live workload asks for them; those of a Service are other people's, and of a DaemonSet nodes
+/// decide.
 #[must_use]
 pub fn live_stable(naming: &Naming, facts: &Facts<'_>) -> u32 {
-    if facts.plan.target.kind == TargetKind::Service {
+    if let TargetKind::Service | TargetKind::DaemonSet = facts.plan.target.kind {
         return 0;
     }
     pods_of(&naming.workload(RoleName::Stable, &facts.plan.target.name), facts)

@@ -13,7 +13,7 @@ pub use copies::{is_applier_mark, telling};
 use self::copies::{MAX_NAME, mark_back, selector_label};
 use super::primary;
 use super::selector::{self, Labels};
-use super::{service, stateful, versioned};
+use super::{service, versioned};
 use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::desired::{Plan, Router, Set, TargetKind};
 use crate::manifest::ids::{ObjectName, PodsDigest};
@@ -152,12 +152,14 @@ pub enum LayoutError {
     },
     /// Pods of both versions would read it.
     #[error(
-        "ConfigMap {config} has other content in this version, and the pods of StatefulSet {target} that are still of the \
+        "ConfigMap {config} has other content in this version, and the pods of {kind} {target} that are still of the \
          promoted version read it under this name as well; give the new content a new name, such as {config}-2, and refer to that"
     )]
     ConfigInUse {
         /// The ConfigMap.
         config: ObjectName,
+        /// The kind of the target.
+        kind: Kind,
         /// The target.
         target: ObjectName,
     },
@@ -313,7 +315,7 @@ pub fn candidate(
                 .insert(PODS.to_owned(), pods.as_str().into());
         }
         // It has no copy: `shared` makes what it needs.
-        Router::Partition => return Ok(BTreeMap::new()),
+        Router::Partition | Router::OnDelete => return Ok(BTreeMap::new()),
     }
     selects_own(&deployment).map_err(|_| LayoutError::SelectsNoPods { deployment: plan.target.name.clone() })?;
     copies.push(deployment);
@@ -330,11 +332,12 @@ fn shared(stable: &Set, new: &Set, plan: &Plan, pods: &PodsDigest) -> Result<BTr
     let (old, source) = (old?, source?);
     new_account(source, stable, new)?;
     let template = source.at("/spec/template").unwrap_or(&Value::Null);
-    let mut all = vec![stateful::with_template(old, source, pods)];
+    let mut all = vec![super::shared::with_template(old, source, pods)];
     for name in referenced_config_maps(template).into_iter().filter_map(|name| name.parse().ok()) {
         match (changed_config(&name, stable, new), stable.get(Kind::ConfigMap, &name)) {
             (Some(_), Some(_)) => {
-                return Err(LayoutError::ConfigInUse { config: name, target: plan.target.name.clone() });
+                let target = plan.target.clone();
+                return Err(LayoutError::ConfigInUse { config: name, kind: target.kind.kind(), target: target.name });
             }
             (Some(config), None) => all.push(config.clone()),
             (None, _) => {}

@@ -1,6 +1,7 @@
 //! What is rolled out, and the live state that it is judged by. Pure.
 
 pub mod compare;
+pub mod daemon;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod inplace;
@@ -14,6 +15,7 @@ pub mod primary;
 pub(crate) mod quantity;
 pub mod selector;
 pub mod service;
+pub mod shared;
 pub mod stateful;
 pub mod versioned;
 pub mod workload;

@@ -2,7 +2,7 @@
 //! that knows it (design §7, "Layout").
 
 use super::{layout, primary};
-use crate::manifest::desired::{Layout, Plan, TargetKind};
+use crate::manifest::desired::{Layout, Plan};
 use crate::manifest::ids::ObjectName;
 use crate::record::posture::{Names, Naming, Versions};
 use crate::record::state::RoleName;
@@ -12,7 +12,7 @@ impl Naming {
     /// What a rollout asks for. Without a router there is no candidate, and nothing to call it.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
-        if plan.target.kind == TargetKind::StatefulSet {
+        if plan.target.kind.own_router().is_some() {
             return Self::Shared;
         }
         match (plan.target.layout, Names::of(plan)) {

@@ -7,37 +7,14 @@
 //! else ("Forced rollback" in the documentation of StatefulSets): it has to be deleted on the way back.
 
 use super::live::LiveState;
-use super::workload::{Available, Readiness};
-use crate::manifest::ids::{Percent, PodsDigest};
-use crate::manifest::object::{Kind, Object, PODS, ROLE, items, section};
-use crate::record::state::{RoleName, Time};
-use serde_json::Value;
+use super::shared::{Member, available, controlled, is_seen, number, pods_of, role};
+use super::workload::Readiness;
+use crate::manifest::ids::Percent;
+use crate::manifest::object::{Object, section};
+use crate::record::state::RoleName;
 
 /// A partition that lets no pod be new, however many are added: the highest that the API takes.
 const NOBODY: u32 = 2_147_483_647;
-
-/// How many of so many pods stand for a weight: never more than its share.
-#[must_use]
-pub fn pods_of(replicas: u32, weight: Percent) -> u32 {
-    u32::try_from(u64::from(replicas) * u64::from(weight.get()) / 100).unwrap_or(u32::MAX)
-}
-
-/// The share of `new` pods among all, rounded up.
-#[must_use]
-pub fn weight_of(new: u32, all: u32) -> Percent {
-    let share = if all == 0 { 0 } else { (u64::from(new) * 100).div_ceil(u64::from(all)) };
-    u8::try_from(share).ok().and_then(|share| Percent::try_from(share).ok()).unwrap_or(Percent::ALL)
-}
-
-/// The set with the pods of a new version; all else stays until promotion.
-#[must_use]
-pub fn with_template(stable: &Object, new: &Object, pods: &PodsDigest) -> Object {
-    let mut set = stable.clone();
-    let template = new.at("/spec/template").cloned().unwrap_or_default();
-    section(set.value_mut(), &["spec"]).insert("template".to_owned(), template);
-    super::layout::label_pods(&mut set, pods);
-    set
-}
 
 /// The same with so many pods new as stand for the weight. Where the live size is about to change, neither size may make them more.
 #[must_use]
@@ -90,82 +67,27 @@ pub fn open(set: &Object) -> u32 {
     replicas(set).saturating_sub(partition(set))
 }
 
-fn number(set: &Object, pointer: &str) -> Option<u32> {
-    set.int(pointer).and_then(|n| u32::try_from(n).ok())
+/// The place of a pod, from 0, whatever number the first has.
+fn place(set: &Object, pod: &Object) -> Option<u32> {
+    let first = number(set, "/spec/ordinals/start").unwrap_or(0);
+    let ordinal = pod.reference().name.as_str().strip_prefix(set.reference().name.as_str())?.strip_prefix('-')?;
+    ordinal.parse::<u32>().ok()?.checked_sub(first)
 }
 
-/// Whose pods it makes from its partition on, by its mark.
-#[must_use]
-pub fn role(live: &Object) -> RoleName {
-    if live.annotation(ROLE) == Some("candidate") { RoleName::Candidate } else { RoleName::Stable }
+/// Whether the controller would make a pod of another revision than it is.
+fn is_displaced(set: &Object, pod: &Object) -> bool {
+    let below = place(set, pod) < Some(partition(set));
+    let wanted = set.text(if below { "/status/currentRevision" } else { "/status/updateRevision" });
+    wanted.is_some() && pod.label("controller-revision-hash") != wanted
 }
 
-/// One of its pods.
-#[derive(Debug, Clone, Copy)]
-pub struct Member<'a> {
-    /// The pod.
-    pub pod: &'a Object,
-    /// Whose version it is of.
-    pub role: RoleName,
-    /// Its place, from 0, whatever number the first pod has.
-    index: u32,
-}
-
-impl Member<'_> {
-    /// Whether it serves, or did when it was asked last.
-    #[must_use]
-    pub fn is_ready(&self) -> bool {
-        !self.is_ending() && self.condition().is_some_and(|ready| ready["status"] == "True")
-    }
-
-    fn is_ending(&self) -> bool {
-        self.pod.at("/metadata/deletionTimestamp").is_some()
-    }
-
-    fn condition(&self) -> Option<&Value> {
-        items(self.pod.at("/status")?, "conditions").find(|condition| condition["type"] == "Ready")
-    }
-
-    /// Since when it has not been ready.
-    fn unready_since(&self) -> Option<Time> {
-        let lost = self.condition().map(|ready| &ready["lastTransitionTime"]);
-        lost.or_else(|| self.pod.at("/metadata/creationTimestamp"))?.as_str()?.parse().ok()
-    }
-
-    /// Whether the controller would make it of another revision than it is.
-    fn is_displaced(&self, set: &Object) -> bool {
-        let wanted = if self.index < partition(set) { "/status/currentRevision" } else { "/status/updateRevision" };
-        let wanted = set.text(wanted);
-        wanted.is_some() && self.pod.label("controller-revision-hash") != wanted
-    }
-}
-
-/// The pods of a live set, the highest first. Those of the candidate are told by the label that its template gives them.
+/// The pods of a live set, the highest first.
 #[must_use]
 pub fn members<'a>(set: &'a Object, live: &'a LiveState) -> Vec<Member<'a>> {
-    let own = set.at("/spec/template/metadata/labels").and_then(|labels| labels.get(PODS)?.as_str());
-    let (same, other) = match role(set) {
-        RoleName::Candidate => (RoleName::Candidate, RoleName::Stable),
-        RoleName::Stable => (RoleName::Stable, RoleName::Candidate),
-    };
-    let first = number(set, "/spec/ordinals/start").unwrap_or(0);
-    let prefix = format!("{}-", set.reference().name);
-    let member = |pod: &'a Object| {
-        let ours = |owner: &Value| owner["uid"].as_str() == set.uid() && owner["controller"] == true;
-        let index = pod.reference().name.as_str().strip_prefix(&prefix)?.parse::<u32>().ok()?.checked_sub(first)?;
-        let role = if pod.label(PODS) == own { same } else { other };
-        items(pod.at("/metadata")?, "ownerReferences").any(ours).then_some(Member { pod, role, index })
-    };
-    let same_namespace = |pod: &&Object| pod.reference().namespace == set.reference().namespace;
-    let mut members: Vec<Member<'_>> = live.of_kind(Kind::Pod).filter(same_namespace).filter_map(member).collect();
-    members.sort_by_key(|member| std::cmp::Reverse(member.index));
+    let mut members: Vec<Member<'_>> =
+        controlled(set, live).filter(|member| place(set, member.pod).is_some()).collect();
+    members.sort_by_key(|member| std::cmp::Reverse(place(set, member.pod)));
     members
-}
-
-/// Whether its status is of what it asks for now: an older one is no evidence of anything.
-#[must_use]
-pub fn is_seen(set: &Object) -> bool {
-    set.int("/status/observedGeneration").unwrap_or(0) >= set.generation().unwrap_or(0)
 }
 
 /// Why its pods may not be led by the partition yet: it would make pods of two revisions already, the older of which nobody asked for.
@@ -186,14 +108,14 @@ pub fn displaced<'a>(set: &'a Object, live: &'a LiveState) -> Vec<&'a Object> {
         return Vec::new();
     }
     let all = members(set, live);
-    let displaced = |m: &&Member<'a>| m.role == RoleName::Candidate && !m.is_ending() && m.is_displaced(set);
+    let displaced = |m: &&Member<'a>| m.role == RoleName::Candidate && !m.is_ending() && is_displaced(set, m.pod);
     let broken: Vec<&Object> = all.iter().filter(displaced).filter(|m| !m.is_ready()).map(|m| m.pod).collect();
     let ready = all.iter().filter(|m| m.is_ready()).count();
     let whole = ready == all.len() && u32::try_from(ready).is_ok_and(|ready| ready >= replicas(set));
     if !broken.is_empty() || !whole {
         return broken;
     }
-    let left = |m: &&Member<'a>| m.index < partition(set);
+    let left = |m: &&Member<'a>| place(set, m.pod) < Some(partition(set));
     all.iter().filter(displaced).find(left).map(|m| m.pod).into_iter().collect()
 }
 
@@ -202,7 +124,8 @@ pub fn displaced<'a>(set: &'a Object, live: &'a LiveState) -> Vec<&'a Object> {
 #[must_use]
 pub fn readiness(set: &Object, live: &LiveState) -> Readiness {
     let status = |field: &str| number(set, &format!("/status/{field}")).unwrap_or(0);
-    let not = |why: String| Readiness::NotReady { why, available: available(set, live) };
+    let own = || members(set, live).into_iter().filter(|member| member.role == role(set));
+    let not = |why: String| Readiness::NotReady { why, available: available(set, own()) };
     if !is_seen(set) {
         return not("its controller has not seen it yet".to_owned());
     }
@@ -218,19 +141,6 @@ pub fn readiness(set: &Object, live: &LiveState) -> Readiness {
     } else {
         Readiness::Ready
     }
-}
-
-/// What its pods say of its being available: of those of its template, since when the first has not been ready.
-#[must_use]
-pub fn available(set: &Object, live: &LiveState) -> Available {
-    if !is_seen(set) {
-        return Available::Unseen;
-    }
-    let own = members(set, live).into_iter().filter(|member| member.role == role(set) && !member.is_ready());
-    let made = || set.at("/metadata/creationTimestamp").and_then(|time| time.as_str()?.parse().ok());
-    own.filter_map(|member| member.unready_since())
-        .min()
-        .map_or_else(|| Available::Perhaps(made()), Available::NotSince)
 }
 
 #[cfg(test)]

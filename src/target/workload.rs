@@ -5,7 +5,7 @@ use crate::manifest::object::{Kind, Object, at, items};
 use crate::record::state::Time;
 use crate::target::live::LiveState;
 use crate::target::selector::serves;
-use crate::target::{service, stateful};
+use crate::target::{service, shared};
 use serde_json::Value;
 
 /// Whether a workload has its size in ready pods.
@@ -48,7 +48,7 @@ pub fn readiness(target: &Object, live: &LiveState) -> Readiness {
     if kind == Kind::Service {
         return service::readiness(target, live);
     }
-    let judged = if kind == Kind::StatefulSet { stateful::readiness(target, live) } else { rolled(target) };
+    let judged = if shared::KINDS.contains(&kind) { shared::readiness(target, live) } else { rolled(target) };
     let Readiness::NotReady { why, available } = judged else { return judged };
     let hint = pod_trouble(target, live).filter(|_| available != Available::Unseen);
     let hint = hint.map(|trouble| format!("; {trouble}")).unwrap_or_default();

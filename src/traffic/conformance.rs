@@ -11,7 +11,7 @@ use crate::record::posture::{Naming, Posture, Role, Size};
 use crate::record::state::RoleName;
 use crate::target::fixtures::{live, name, namespace, object, plan, pods, set};
 use crate::target::inplace::{self, Facts};
-use crate::target::{compare, owned};
+use crate::target::{compare, owned, shared};
 use serde_json::{Map, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,7 @@ fn render_all(row: &Row, split: Option<&Split>) -> Objects {
     let rendered = inplace::render(&posture, &facts).unwrap_or_else(|error| panic!("{}: {error}", row.name));
     // The mark by which one workload of both versions is told, as the planner writes it.
     let marked = |inplace::Rendered { mut object, role, plain: _ }: inplace::Rendered| {
-        if object.reference().kind == Kind::StatefulSet && role == RoleName::Candidate {
+        if shared::KINDS.contains(&object.reference().kind) && role == RoleName::Candidate {
             object.annotate(ROLE, "candidate");
         }
         object

@@ -32,6 +32,7 @@ fn service_of<'a>(router: &'a Router, live: &Object) -> Option<&'a ObjectName> {
         Router::Istio { .. }
         | Router::Nginx { .. }
         | Router::Partition
+        | Router::OnDelete
         | Router::Replicas { .. }
         | Router::Service { .. }
         | Router::Traefik { .. } => None,

@@ -20,7 +20,7 @@ use crate::record::posture::Split;
 use crate::target::layout::{LayoutError, SUFFIX, suffixed};
 use crate::target::live::LiveState;
 use crate::target::owned::owned_by;
-use crate::target::stateful;
+use crate::target::{shared, stateful};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -122,6 +122,7 @@ pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> 
         }
         Router::Service { service } => vec![named(Kind::Service, service)],
         Router::Partition => vec![named(Kind::StatefulSet, target)],
+        Router::OnDelete => vec![named(Kind::DaemonSet, target)],
     }
 }
 
@@ -143,7 +144,8 @@ pub fn beside(
         | Router::Replicas { .. }
         | Router::Service { .. }
         | Router::Traefik { .. }
-        | Router::Partition => Ok(None),
+        | Router::Partition
+        | Router::OnDelete => Ok(None),
     }
 }
 
@@ -157,7 +159,7 @@ pub fn ports<'a>(router: &'a Router, route: &'a Object) -> Vec<&'a Value> {
         Router::Istio { service, .. } => istio::ports(route, service),
         Router::Nginx { service, .. } => nginx::ports(route, service.as_str()).collect(),
         Router::Traefik { service, .. } => traefik::ports(route, service).collect(),
-        Router::Replicas { .. } | Router::Service { .. } | Router::Partition => Vec::new(),
+        Router::Replicas { .. } | Router::Service { .. } | Router::Partition | Router::OnDelete => Vec::new(),
     }
 }
 
@@ -165,8 +167,8 @@ pub fn ports<'a>(router: &'a Router, route: &'a Object) -> Vec<&'a Value> {
 #[must_use]
 pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
     match (form, router) {
-        // How many pods there are decides on its partition, which is rendered where that is known.
-        (Form::Plain, _) | (Form::Split { .. }, Router::Partition) => plain.clone(),
+        // How many pods there are decides on what it is, which is rendered where that is known.
+        (Form::Plain, _) | (Form::Split { .. }, Router::Partition | Router::OnDelete) => plain.clone(),
         (Form::Split { split, .. }, Router::GatewayApi { service, .. } | Router::Grpc { service, .. }) => {
             gateway_api::render(plain, service, split)
         }
@@ -196,6 +198,7 @@ pub fn with_cookie(router: &Router, split: &Object, cookie: &str) -> Object {
         | Router::Nginx { .. }
         | Router::Replicas { .. }
         | Router::Partition
+        | Router::OnDelete
         | Router::Service { .. }
         | Router::Traefik { .. } => split.clone(),
     }
@@ -219,7 +222,7 @@ pub fn read(router: &Router, view: &View<'_>) -> Seen {
         Router::Nginx { ingress, service } => nginx::read(view, ingress, service),
         Router::Replicas { service } => replicas::read(view, service),
         Router::Service { service } => service::read(view, service),
-        Router::Partition => partition::read(view),
+        Router::Partition | Router::OnDelete => partition::read(router, view),
     }
 }
 
@@ -234,7 +237,7 @@ pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) 
         Router::Replicas { .. } => Seen::Split(replicas::reachable(baseline, split)),
         Router::Istio { service, .. } => istio::read(&istio::render(plain, service, split), service),
         Router::Nginx { .. } | Router::Service { .. } | Router::Traefik { .. } => Seen::Split(split.clone()),
-        Router::Partition => Seen::Split(partition::reachable(stateful::replicas(plain), split)),
+        Router::Partition | Router::OnDelete => Seen::Split(partition::reachable(shared::size(plain), split)),
     }
 }
 
@@ -259,6 +262,8 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
             (Router::Replicas { .. }, _) => (replicas::emptied(live), &[&["spec", "replicas"]]),
             (Router::Service { .. }, _) => (service::retreat(live, view), &[&["spec", "selector"]]),
             (Router::Partition, _) => (stateful::closed(live), partition::fields(live)),
+            // The old template is in no object that is known here.
+            (Router::OnDelete, _) => (live.clone(), &[]),
         }
     };
     carriers(router, view.namespace, view.target)
@@ -295,7 +300,7 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
         Router::Traefik { .. } => live_route(router, view).map_or_else(absent, |_| Standing::Effective),
         Router::Nginx { ingress, .. } => nginx::standing(view, ingress),
         Router::Replicas { service } | Router::Service { service } => endpoints::standing(view, service),
-        Router::Partition => partition::standing(view),
+        Router::Partition | Router::OnDelete => partition::standing(router, view),
     }
 }
 

@@ -207,6 +207,11 @@ const DB: &str = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\n
     selector: {matchLabels: {app: db}}\n  template:\n    metadata: {labels: {app: db}}\n    \
     spec: {containers: [{name: db, image: \"db:1\"}]}\n";
 
+/// What examples of DaemonSets are about.
+const AGENT: &str = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent}\nspec:\n  \
+    selector: {matchLabels: {app: agent}}\n  template:\n    metadata: {labels: {app: agent}}\n    \
+    spec: {containers: [{name: agent, image: \"agent:1\"}]}\n";
+
 /// What is wrong with an example; a Rollout stands in for that of podinfo.
 fn mistakes(kind: &str, yaml: &str) -> Vec<String> {
     let path = |text: &str| -> RepoPath { text.parse().unwrap() };
@@ -220,6 +225,7 @@ fn mistakes(kind: &str, yaml: &str) -> Vec<String> {
             if yaml.contains("layout: versioned") {
                 tree.name_version("v2");
             }
+            tree.put("teams/shop/podinfo/agent.yaml", AGENT);
             let loaded = tree.put("teams/shop/podinfo/rollout.yaml", yaml).load();
             let rejected = loaded.rollouts.into_values().filter_map(Result::err);
             Some(rejected.flat_map(|r| r.diagnostics).chain(loaded.unnamed).collect())

@@ -1,5 +1,6 @@
 //! Requirements on what people write, against the example repository.
 
+mod daemon;
 mod fields;
 mod layouts;
 mod measured;
@@ -306,7 +307,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(PODINFO, "  traffic:\n    gatewayAPI: {httpRoute: podinfo, service: podinfo}\n    settle: 2s\n    drain: 5s\n", "", "shop/podinfo", &[Code::TrafficMissing]),
     mistake(PODINFO, "settle: 2s", "replicas: {service: podinfo}", "shop/podinfo", &[Code::Schema]),
     mistake(PODINFO, "kind: Deployment, name: podinfo", "kind: Deployment, name: other", "shop/podinfo", &[Code::TargetMissing]),
-    mistake(PODINFO, "kind: Deployment", "kind: DaemonSet", "shop/podinfo", &[Code::Schema]),
+    mistake(PODINFO, "kind: Deployment", "kind: ReplicaSet", "shop/podinfo", &[Code::Schema]),
     mistake(PODINFO, "httpRoute: podinfo", "httpRoute: other", "shop/podinfo", &[Code::TargetMissing]),
     mistake(PODINFO, "service: podinfo", "service: other", "shop/podinfo", &[Code::TargetMissing; 2]),
     mistake(PODINFO, "before: {approval: pullRequest}", "before: {webhook: {provider: tester, url: 'https://evil.example'}}", "shop/podinfo", &[Code::UnknownField]),

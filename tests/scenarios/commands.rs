@@ -37,6 +37,8 @@ const COMMANDS: &str = "
   hand apply APP VERSION… [; KIND PATH VALUE]   someone makes the app's objects with kubectl
   pods fail|recover DEPLOYMENT [N]   all of its pods, or so many
   scale APP N                  its autoscaler wants so many pods
+  nodes N                      the cluster has so many: node-0, node-1, …
+  pod dies on NODE             that of a DaemonSet
   brake hold|revert|off [KEY]  KEY is `all`, `shop` or `shop.APP`
   git away|back
   branch state|main gone|older|rewritten|back   someone deletes it on the host, puts it back by a commit, or to a
@@ -208,6 +210,8 @@ fn hands(cluster: &mut tidegate::sim::kube_api::World, words: &[&str]) -> Result
             live::pods(cluster, deployment, word == "recover", count(most)?)
         }
         ["scale", app, pods] => live::scale(cluster, app, count(pods)?),
+        ["nodes", nodes] => live::nodes(cluster, count(nodes)?),
+        ["pod", "dies", "on", node] => live::kill(cluster, node),
         ["kind", "away", kind] => {
             cluster.uninstall(live::resource(kind)?);
             Ok(())

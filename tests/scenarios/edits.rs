@@ -88,7 +88,9 @@ impl Main {
         }
         let file = format!("{name}.yaml");
         let mut documents = self.documents(&file)?;
-        let workload = |document: &&mut Value| document["kind"] == "Deployment" || document["kind"] == "StatefulSet";
+        let workload = |document: &&mut Value| {
+            ["Deployment", "StatefulSet", "DaemonSet"].iter().any(|kind| document["kind"] == *kind)
+        };
         for document in documents.iter_mut().filter(workload) {
             let image = format!("{name}:{}", version.replace(' ', "-"));
             document["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();

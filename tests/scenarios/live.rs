@@ -18,23 +18,33 @@ pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
 /// One line for each object that people have made, or that was made for them.
 pub(crate) fn show(world: &World) -> String {
     let mut out = String::new();
-    let kinds = "Deployment StatefulSet Pod Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap \
+    let kinds = "Deployment StatefulSet DaemonSet Pod Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap \
         HorizontalPodAutoscaler PodDisruptionBudget";
     for kind in kinds.split(' ') {
-        for object in world.list(resource(kind).unwrap(), NAMESPACE) {
+        let mut objects: Vec<_> = world.list(resource(kind).unwrap(), NAMESPACE).collect();
+        objects.sort_by_key(|object| object["spec"]["nodeName"].as_str().filter(|_| !is_numbered(object)));
+        for object in objects {
             // Those of Deployments are told by their number.
-            if kind == "Pod" && object["metadata"]["ownerReferences"][0]["kind"] != "StatefulSet" {
+            let of = &object["metadata"]["ownerReferences"][0]["kind"];
+            if kind == "Pod" && *of != "StatefulSet" && *of != "DaemonSet" {
                 continue;
             }
-            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let named = if *of == "DaemonSet" { &object["spec"]["nodeName"] } else { &object["metadata"]["name"] };
+            let name = named.as_str().unwrap_or_default();
+            let kind = if *of == "DaemonSet" && kind == "Pod" { "Pod on" } else { kind };
             let mark = object["metadata"]["annotations"]["tidegate.io/owner"].is_null();
-            let owner = if mark && kind != "Pod" { " (not ours)" } else { "" };
+            let owner = if mark && !kind.starts_with("Pod") { " (not ours)" } else { "" };
             let mark = object["metadata"]["annotations"]["tidegate.io/retreated"].as_str().filter(|m| !m.is_empty());
             let mark = mark.map(|mark| format!(", marked {mark:?}")).unwrap_or_default();
             writeln!(out, "{kind} {name}: {}{mark}{owner}", state(kind, object)).unwrap();
         }
     }
     out
+}
+
+/// Whether its name says its place.
+fn is_numbered(object: &Value) -> bool {
+    object["metadata"]["ownerReferences"][0]["kind"] != "DaemonSet"
 }
 
 fn state(kind: &str, object: &Value) -> String {
@@ -55,7 +65,13 @@ fn state(kind: &str, object: &Value) -> String {
             let ready = object["status"]["readyReplicas"].as_i64().unwrap_or(0);
             format!("{image}{from}, {ready} of {} ready", spec["replicas"])
         }
-        "Pod" => {
+        "DaemonSet" => {
+            let image = spec["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+            let strategy = spec["updateStrategy"]["type"].as_str().unwrap_or_default();
+            let (ready, wanted) = (&object["status"]["numberReady"], &object["status"]["desiredNumberScheduled"]);
+            format!("{image}, {strategy}, {ready} of {wanted} ready")
+        }
+        "Pod" | "Pod on" => {
             let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
             let ready = conditions.filter(|c| c["type"] == "Ready").any(|c| c["status"] == "True");
             let image = spec["containers"][0]["image"].as_str().unwrap_or_default();
@@ -194,6 +210,30 @@ pub(crate) fn pods(world: &mut World, deployment: &str, ready: bool, most: usize
         update(world, &pod, "status")?;
     }
     Ok(())
+}
+
+/// There are so many nodes.
+pub(crate) fn nodes(world: &mut World, wanted: usize) -> Result<(), String> {
+    let known: Vec<Value> = world.list(resource("Node")?, "").map(|node| Value::clone(node)).collect();
+    for number in 0..wanted.max(known.len()) {
+        let name = format!("node-{number}");
+        let there = known.iter().find(|node| node["metadata"]["name"] == name);
+        let done = match there {
+            None => apply(world, json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})),
+            Some(node) if number >= wanted => world.delete(node).map_err(|refusal| format!("{refusal:?}")),
+            Some(_) => Ok(()),
+        };
+        done?;
+    }
+    Ok(())
+}
+
+/// A pod of a DaemonSet dies.
+pub(crate) fn kill(world: &mut World, node: &str) -> Result<(), String> {
+    let mut pods = world.list(resource("Pod")?, NAMESPACE).map(|pod| Value::clone(pod));
+    let pod = pods.find(|pod| pod["spec"]["nodeName"] == node && !is_numbered(pod)).ok_or("there is no such pod")?;
+    drop(pods);
+    world.delete(&pod).map_err(|refusal| format!("{refusal:?}"))
 }
 
 /// What the brake says from now on.

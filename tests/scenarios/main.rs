@@ -95,6 +95,14 @@ scenarios! {
     compared_with_stable
     concurrency
     config_map
+    daemon
+    daemon_by_hand
+    daemon_fails
+    daemon_goes_back
+    daemon_grows
+    daemon_nodes
+    daemon_removed
+    daemon_without_a_record
     deadline
     denied_by_a_file
     denied_by_deletion

@@ -29,7 +29,7 @@ impl Names {
     /// Names what main shows now: `v2` by the tag of the image, `v2'` if another revision has that tag too.
     pub(crate) fn learn(&mut self, main: &Files) {
         for rollout in load(main, &Caps::default()).rollouts.into_values().filter_map(Result::ok) {
-            let workloads = [Kind::Deployment, Kind::StatefulSet];
+            let workloads = [Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet];
             let target = rollout.set.objects.values().find(|o| workloads.contains(&o.reference().kind));
             let image =
                 target.and_then(|o| o.at("/spec/template/spec/containers/0/image")?.as_str().map(str::to_owned));

@@ -37,8 +37,8 @@
 {{- include "tidegate.wrongTimes" . }}
 {{- include "tidegate.wrongTolerations" . }}
 {{- include "tidegate.wrongPorts" . }}
-{{- if and $v.kinds (not (has "Deployment" $v.kinds)) (not (has "StatefulSet" $v.kinds)) }}
-- kinds: without Deployment or StatefulSet there is nothing to roll out: add it, or leave the list empty
+{{- if and $v.kinds (not (has "Deployment" $v.kinds)) (not (has "StatefulSet" $v.kinds)) (not (has "DaemonSet" $v.kinds)) }}
+- kinds: without Deployment, StatefulSet or DaemonSet there is nothing to roll out: add it, or leave the list empty
 {{- end }}
 {{- if and (not $v.serviceAccount.create) (not $v.serviceAccount.name) }}
 - serviceAccount.name: name the ServiceAccount that is there already, or set serviceAccount.create=true

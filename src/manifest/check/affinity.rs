@@ -61,7 +61,7 @@ fn lacks(router: &Router) -> Option<(&'static str, &'static str)> {
             "with Traefik a cookie keeps users at stable too, and at the candidate of the next run",
             "with Traefik as a gateway of the Gateway API there is traffic.gatewayAPI",
         )),
-        Router::Replicas { .. } | Router::Service { .. } | Router::Partition => Some((
+        Router::Replicas { .. } | Router::Service { .. } | Router::Partition | Router::OnDelete => Some((
             "this router looks at no request, so it cannot tell who was at the candidate before",
             "a Service's sessionAffinity: ClientIP keeps an address at one pod, whatever its version",
         )),

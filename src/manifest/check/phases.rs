@@ -1,7 +1,7 @@
 //! Phases: named once, each exposing more than the one before, and nothing that the router cannot do.
 
 use super::Case;
-use crate::manifest::desired::{By, HeaderMatch, TargetKind};
+use crate::manifest::desired::{By, HeaderMatch};
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::ids::{Percent, StepName};
 use crate::manifest::{expand, raw};
@@ -79,7 +79,7 @@ fn one_way(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Option<Diagnostic
 }
 
 fn router(case: &Case<'_>) -> Vec<Diagnostic> {
-    if case.spec.target.kind == TargetKind::StatefulSet {
+    if case.spec.target.kind.own_router().is_some() {
         // It has none, which is told with it.
         return Vec::new();
     }

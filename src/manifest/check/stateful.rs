@@ -6,9 +6,9 @@ use crate::manifest::set::Item;
 use crate::manifest::{expand, raw};
 
 pub(super) fn check(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
-    let mut found: Vec<Diagnostic> = routed(case).into_iter().chain(strategy(target)).collect();
+    let mut found = own_pods(case);
+    found.extend(strategy(target));
     let phases = || case.spec.phases.iter().enumerate();
-    found.extend(phases().flat_map(|(i, phase)| by_pods_alone(case, i, &phase.expose)));
     if scale::number(target, "/spec/replicas").is_some() {
         // Told already; nothing can be counted from it.
         return found;
@@ -23,10 +23,18 @@ pub(super) fn check(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
     found
 }
 
+/// What does not go together with a target whose own pods are moved.
+pub(super) fn own_pods(case: &Case<'_>) -> Vec<Diagnostic> {
+    let phases = case.spec.phases.iter().enumerate();
+    routed(case).into_iter().chain(phases.flat_map(|(i, phase)| by_pods_alone(case, i, &phase.expose))).collect()
+}
+
 fn routed(case: &Case<'_>) -> Option<Diagnostic> {
     case.spec.traffic.as_ref()?;
-    let what = "the pods of a StatefulSet are never copied, so that no router has a second version to lead requests to";
-    let found = case.error("/spec/traffic", Code::RouterLimit, what, "no traffic with the target StatefulSet");
+    let kind = case.spec.target.kind.kind();
+    let what =
+        format!("the pods of a {kind} are never copied, so that no router has a second version to lead requests to");
+    let found = case.error("/spec/traffic", Code::RouterLimit, what, format!("no traffic with the target {kind}"));
     Some(found.help(
         "requests reach its pods as without a rollout; expose: {weight: …} is the share of the pods that are new",
     ))
@@ -43,7 +51,8 @@ fn by_pods_alone(case: &Case<'_>, i: usize, expose: &raw::Expose) -> Vec<Diagnos
     ];
     let given = given.into_iter().filter(|(_, given)| *given);
     let error = |(field, _): (&str, bool)| {
-        let what = format!("of a StatefulSet pods are exposed, and {field} would take a router");
+        let kind = case.spec.target.kind.kind();
+        let what = format!("of a {kind} pods are exposed, and {field} would take a router");
         let pointer = format!("/spec/phases/{i}/expose/{field}");
         let found = case.error(&pointer, Code::RouterLimit, what, "a weight: the share of the pods that are new");
         found.help("whoever needs more puts a Deployment before it, with a router of its own")

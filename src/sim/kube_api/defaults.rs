@@ -17,6 +17,7 @@ pub fn fill(schema: &Schema, object: &mut Value) {
     match schema.kind() {
         "Deployment" => deployment(object),
         "StatefulSet" => stateful_set(object),
+        "DaemonSet" => daemon_set(object),
         "ReplicaSet" => {
             set(object, &["spec", "replicas"], &json!(1));
             pod_template(object);
@@ -145,6 +146,12 @@ fn stateful_set(object: &mut Value) {
         set(claim, &["status"], &json!({}));
         set(claim, &["status", "phase"], &json!("Pending"));
     }
+    pod_template(object);
+}
+
+fn daemon_set(object: &mut Value) {
+    let rolling = at(object, "/spec/updateStrategy/type").is_none_or(|kind| kind == "RollingUpdate");
+    set_all(object, Where::In(Kind::DaemonSet), |path| !rolling && path.contains(&"rollingUpdate"));
     pod_template(object);
 }
 

@@ -60,6 +60,7 @@ pub const RESOURCES: &[Resource] = resources! {
     "v1" "Service" "services" "svc" [Status, CreateOnUpdate, ShowsDeleted, LabelNames];
     "v1" "ServiceAccount" "serviceaccounts" "sa" [ShowsDeleted];
     "apps/v1" "ControllerRevision" "controllerrevisions" "" [];
+    "apps/v1" "DaemonSet" "daemonsets" "ds" [Status, Generation];
     "apps/v1" "Deployment" "deployments" "deploy" [Status, Scale, Generation];
     "apps/v1" "ReplicaSet" "replicasets" "rs" [Status, Scale, Generation];
     "apps/v1" "StatefulSet" "statefulsets" "sts" [Status, Scale, Generation];

@@ -30,7 +30,7 @@ pub fn check(schema: &Schema, live: Option<&Value>, object: &Value) -> Result<()
 pub(super) fn faults(schema: &Schema, live: Option<&Value>, object: &Value) -> Vec<Cause> {
     let mut faults = Vec::new();
     match schema.kind() {
-        "Deployment" | "ReplicaSet" => workload(live, object, &mut faults),
+        "Deployment" | "ReplicaSet" | "DaemonSet" => workload(live, object, &mut faults),
         "StatefulSet" => {
             workload(None, object, &mut faults);
             faults.extend(live.and_then(|live| moved(live, object)));

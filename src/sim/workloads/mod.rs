@@ -6,11 +6,13 @@
 //!
 //! A Pod's annotations, or the tag of its image, choose its fate; see [`pods`].
 
+mod daemon_sets;
 mod deployments;
 mod endpoints;
 mod gateway;
 mod pods;
 mod replica_sets;
+mod revisions;
 mod scalers;
 mod stateful_sets;
 
@@ -50,14 +52,17 @@ const POD: (&str, &str) = ("v1", "Pod");
 const SERVICE: (&str, &str) = ("v1", "Service");
 const SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
 const STATEFUL_SET: (&str, &str) = ("apps/v1", "StatefulSet");
+const DAEMON_SET: (&str, &str) = ("apps/v1", "DaemonSet");
+const NODE: (&str, &str) = ("v1", "Node");
 const REVISION: (&str, &str) = ("apps/v1", "ControllerRevision");
 const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
 
-const CONTROLLERS: [Controller; 7] = [
+const CONTROLLERS: [Controller; 8] = [
     (scalers::run, &[SCALER, DEPLOYMENT, REPLICA_SET, STATEFUL_SET]),
     (deployments::run, &[DEPLOYMENT, REPLICA_SET]),
     (replica_sets::run, &[REPLICA_SET, POD]),
     (stateful_sets::run, &[STATEFUL_SET, REVISION, POD]),
+    (daemon_sets::run, &[DAEMON_SET, REVISION, POD, NODE]),
     (pods::run, &[POD]),
     (endpoints::run, &[SERVICE, POD, SLICE]),
     (gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE]),

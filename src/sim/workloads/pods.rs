@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 const SCHEDULER: &str = "kube-scheduler";
 const KUBELET: &str = "kubelet";
 /// How many nodes there seem to be.
-const NODES: u64 = 3;
+pub(super) const NODES: u64 = 3;
 
 /// What becomes of a Pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +50,19 @@ fn number(pod: &Value) -> u64 {
     text(pod, "/metadata/uid").rsplit('-').next().and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0)
 }
 
+/// The node that a Pod is on, or was made for.
+pub(super) fn node(pod: &Value) -> &str {
+    const MADE_FOR: &str = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms/0\
+                            /matchFields/0/values/0";
+    Some(text(pod, "/spec/nodeName")).filter(|node| !node.is_empty()).unwrap_or_else(|| text(pod, MADE_FOR))
+}
+
 fn place(world: &mut World, pod: &Value) {
     let mut placed = pod.clone();
-    placed["spec"]["nodeName"] = format!("node-{}", number(pod) % NODES).into();
+    placed["spec"]["nodeName"] = Some(node(pod))
+        .filter(|node| !node.is_empty())
+        .map_or_else(|| format!("node-{}", number(pod) % NODES), str::to_owned)
+        .into();
     let Ok(placed) = world.update(placed, "", SCHEDULER) else { return };
     let mut status = placed["status"].clone();
     status["conditions"] =

@@ -4,13 +4,11 @@
 //! whole where the real one keeps a patch. Claims of volumes are nobody's here: Pods need none.
 
 use super::replica_sets::is_ready;
-use super::{Controlled, Due, MANAGER, all, condition, count, digest, ends, owner, text, time, write_status};
+use super::revisions::{HASH, is_available, newest, revision};
+use super::{Controlled, Due, MANAGER, all, count, ends, owner, text, write_status};
 use crate::sim::kube_api::World;
-use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-const HASH: &str = "controller-revision-hash";
 
 /// A StatefulSet with what it controls.
 struct Update<'a> {
@@ -29,7 +27,7 @@ pub(super) fn run(world: &mut World, due: &mut Due) {
     for set in all(world, "apps/v1", "StatefulSet") {
         let mut known = revisions.by(&set).to_vec();
         known.sort_by_key(|revision| count(&revision["revision"], 0));
-        let Some(update) = newest(world, &set, &known) else { continue };
+        let Some(update) = newest(world, &set, "controller.kubernetes.io/hash", &known) else { continue };
         let current =
             known.into_iter().find(|one| text(one, "/metadata/name") == text(&set, "/status/currentRevision"));
         let current = current.unwrap_or_else(|| Arc::clone(&update));
@@ -39,32 +37,6 @@ pub(super) fn run(world: &mut World, due: &mut Due) {
             look.reconcile(world, due);
         }
         look.report(world, due);
-    }
-}
-
-/// The revision of the template: a known one becomes the newest again.
-fn newest(world: &mut World, set: &Value, known: &[Arc<Value>]) -> Option<Arc<Value>> {
-    let template = &set["spec"]["template"];
-    let next = known.last().map_or(1, |last| count(&last["revision"], 0) + 1);
-    let equal = known.iter().rev().find(|one| one["data"]["spec"]["template"] == *template);
-    match equal {
-        Some(equal) if count(&equal["revision"], 0) + 1 == next => Some(Arc::clone(equal)),
-        Some(equal) => {
-            let mut again = equal.as_ref().clone();
-            again["revision"] = next.into();
-            world.update(again, "", MANAGER).ok()
-        }
-        None => {
-            let hash = digest(template);
-            let mut labels = template["metadata"]["labels"].clone();
-            labels["controller.kubernetes.io/hash"] = hash.as_str().into();
-            let metadata = json!({
-                "name": format!("{}-{hash}", text(set, "/metadata/name")), "namespace": set["metadata"]["namespace"],
-                "labels": labels, "ownerReferences": owner(set),
-            });
-            let revision = json!({"metadata": metadata, "data": {"spec": {"template": template}}, "revision": next});
-            world.create("apps/v1", "ControllerRevision", MANAGER, revision).ok()
-        }
     }
 }
 
@@ -94,10 +66,6 @@ fn ordinal(set: &Value, pod: &Value) -> Option<i64> {
     text(pod, "/metadata/name").strip_prefix(&format!("{}-", text(set, "/metadata/name")))?.parse().ok()
 }
 
-fn revision(pod: &Value) -> &str {
-    pod["metadata"]["labels"][HASH].as_str().unwrap_or_default()
-}
-
 impl Update<'_> {
     fn name(revision: &Value) -> &str {
         text(revision, "/metadata/name")
@@ -105,18 +73,6 @@ impl Update<'_> {
 
     fn partition(&self) -> i64 {
         count(&self.set["spec"]["updateStrategy"]["rollingUpdate"]["partition"], 0)
-    }
-
-    fn is_available(&self, world: &World, pod: &Value, due: &mut Due) -> bool {
-        let wait = TimeDelta::seconds(count(&self.set["spec"]["minReadySeconds"], 0));
-        let since = condition(pod, "Ready").filter(|_| is_ready(pod) && !ends(pod));
-        let Some(from) = since.and_then(|ready| time(&ready["lastTransitionTime"])).map(|since| since + wait) else {
-            return false;
-        };
-        if from > world.now() {
-            due.at(from);
-        }
-        from <= world.now()
     }
 
     fn reconcile(&self, world: &mut World, due: &mut Due) {
@@ -128,7 +84,7 @@ impl Update<'_> {
                     self.make(world, i64::try_from(place).unwrap_or(0));
                     waits = true;
                 }
-                Some(pod) if !self.is_available(world, pod, due) && ordered => waits = true,
+                Some(pod) if !is_available(world, self.set, pod, due) && ordered => waits = true,
                 Some(_) => {}
             }
             if waits && ordered {
@@ -182,7 +138,7 @@ impl Update<'_> {
                 drop(world.terminate(pod));
                 return;
             }
-            if !self.is_available(world, pod, due) {
+            if !is_available(world, self.set, pod, due) {
                 return;
             }
         }
@@ -194,7 +150,7 @@ impl Update<'_> {
             pods.iter().filter(|pod| !ends(pod) && revision(pod) == Self::name(revision_of)).count()
         };
         let (ready, updated) = (pods.iter().filter(|pod| is_ready(pod)).count(), of(&self.update));
-        let available = pods.iter().filter(|pod| self.is_available(world, pod, due)).count();
+        let available = pods.iter().filter(|pod| is_available(world, self.set, pod, due)).count();
         let wanted = usize::try_from(size(self.set)).unwrap_or(0);
         let rolls = self.set["spec"]["updateStrategy"]["type"] != "OnDelete";
         let complete = rolls && [updated, ready, pods.len()] == [wanted; 3];

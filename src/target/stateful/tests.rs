@@ -1,6 +1,8 @@
 use super::*;
-use crate::target::fixtures::{live, object, pods};
-use serde_json::json;
+use crate::manifest::object::{Kind, PODS, ROLE};
+use crate::target::fixtures::{live, object};
+use crate::target::workload::Available;
+use serde_json::{Value, json};
 
 const NEW: &str = "0123456789abcdef";
 
@@ -50,23 +52,6 @@ fn gone(set: &Object, pods: &str) -> String {
 }
 
 #[test]
-fn a_weight_is_so_many_pods_and_never_more() {
-    for replicas in 0..40 {
-        for weight in 0..=100_u8 {
-            let weight = Percent::try_from(weight).unwrap();
-            let new = pods_of(replicas, weight);
-            assert!(weight_of(new, replicas) <= weight, "{replicas} {weight}");
-            assert!(
-                new == replicas || weight_of(new + 1, replicas) > weight,
-                "{replicas} {weight}: one more would fit"
-            );
-        }
-    }
-    assert_eq!(pods_of(3, Percent::try_from(33).unwrap()), 0);
-    assert_eq!(pods_of(3, Percent::try_from(34).unwrap()), 1);
-}
-
-#[test]
 fn the_partition_holds_at_the_old_size_and_at_the_new_one() {
     let declared = |replicas: Option<u32>| {
         let spec = replicas.map_or_else(|| json!({}), |replicas| json!({"replicas": replicas}));
@@ -84,18 +69,6 @@ fn the_partition_holds_at_the_old_size_and_at_the_new_one() {
     assert_eq!(at(Some(8), Some(4), 50), 4, "it is about to be made larger");
     assert_eq!(at(None, Some(10), 50), 5, "an autoscaler says how many");
     assert_eq!(at(None, None, 50), NOBODY);
-}
-
-#[test]
-fn only_the_template_is_the_candidates() {
-    let stable =
-        object(Kind::StatefulSet, "db", json!({"spec": {"replicas": 3, "minReadySeconds": 1, "template": {"a": 1}}}));
-    let new =
-        object(Kind::StatefulSet, "db", json!({"spec": {"replicas": 9, "minReadySeconds": 2, "template": {"b": 2}}}));
-    let made = with_template(&stable, &new, &pods());
-    let labels = json!({PODS: pods().as_str()});
-    assert_eq!(made.at("/spec/template"), Some(&json!({"b": 2, "metadata": {"labels": labels}})));
-    assert_eq!((replicas(&made), made.int("/spec/minReadySeconds")), (3, Some(1)));
 }
 
 #[test]
@@ -170,7 +143,10 @@ fn it_is_ready_when_as_many_pods_as_may_be_new_are_and_all_are_available() {
 
 #[test]
 fn it_is_not_available_since_the_first_of_its_new_pods_is_not_ready() {
-    let since = |pods: &str| available(&set(2, "candidate", json!({})), &world(pods));
+    let since = |pods: &str| match readiness(&set(2, "candidate", json!({})), &world(pods)) {
+        Readiness::Ready => panic!("two pods are not of the new template"),
+        Readiness::NotReady { available, .. } => available,
+    };
     assert_eq!(since("0a 1a 2b 3b!"), Available::NotSince("2026-03-01T11:00:00Z".parse().unwrap()));
     assert_eq!(since("0a! 1a 2b 3b"), Available::Perhaps(Some("2026-03-01T10:00:00Z".parse().unwrap())));
 }

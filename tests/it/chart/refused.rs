@@ -42,7 +42,7 @@ fn contradictions_say_what_to_set() {
         (json!({"repository": {"url": "https://git.example.test/a/b", "forge": {"kind": "github", "url": "https://me:pa55@git.example.test", "token": {"secretName": "bot"}}}}), "repository.forge.url: this cannot be used"),
         (json!({"repository": {"forge": {"kind": "gitlab"}}}), "gitea"),
         (json!({"repository": {"branch": "refs/heads/main"}}), "repository.branch: \"refs/heads/main\" is no name of a branch"),
-        (json!({"kinds": ["Service"]}), "kinds: without Deployment or StatefulSet there is nothing to roll out"),
+        (json!({"kinds": ["Service"]}), "kinds: without Deployment, StatefulSet or DaemonSet there is nothing to roll out"),
         (json!({"namespaces": ["kube-system"]}), "namespaces: kube-system is the cluster's own"),
         (json!({"resources": {"requests": {"memory": "1Mi"}, "limits": {"memory": "10Mi"}}}), "resources.limits.memory: \"10Mi\" is too small"),
         (json!({"tolerations": [{"effect": "NoSchedule"}]}), "tolerations[0]: without a key it is for all taints, and needs operator: Exists"),

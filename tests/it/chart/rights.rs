@@ -37,7 +37,7 @@ const WHY: &[(&str, &str, &str, &str)] = &[
         SERVED,
         "pods",
         "delete",
-        "a StatefulSet's pods of a version that goes back, where Kubernetes does not replace them",
+        "a DaemonSet's pods, which become new so; and a StatefulSet's of a version that goes back, where Kubernetes does not replace them",
     ),
     (SERVED, "endpointslices", "list", "which pods receive requests: no weight without a ready one"),
     (SERVED, "endpointslices", "watch", "the same, as soon as it changes"),

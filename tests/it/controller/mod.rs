@@ -6,6 +6,7 @@
 mod app;
 mod copies;
 mod credentials;
+mod daemon;
 mod failures;
 mod hands;
 mod hosted;

@@ -13,7 +13,7 @@ use tidegate::record::state::{Phase, Rest};
 
 /// An object of each kind that may stand in a set, which nothing leads to.
 fn beside(name: &str) -> String {
-    let [config, account, scaler, keda, budget, ingress, mesh, rule, calls, shares, leads, set] = [
+    let [config, account, scaler, keda, budget, ingress, mesh, rule, calls, shares, leads, set, daemon] = [
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}\ndata: {key: value}\n",
         "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: NAME}\n",
         "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: NAME}\nspec:\n  \
@@ -38,13 +38,16 @@ fn beside(name: &str) -> String {
         "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: NAME}\nspec: {replicas: 0, serviceName: NAME, \
          selector: {matchLabels: {set: NAME}}, template: {metadata: {labels: {set: NAME}}, \
          spec: {containers: [{name: main, image: \"example.test/set:1\"}]}}}\n",
+        "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: NAME}\nspec: {selector: {matchLabels: {daemon: NAME}}, \
+         template: {metadata: {labels: {daemon: NAME}}, \
+         spec: {nodeSelector: {none: such}, containers: [{name: main, image: \"example.test/daemon:1\"}]}}}\n",
     ]
     .map(|text| text.replace("NAME", name));
     // Its number of pods is the autoscaler's.
     let app = App { host: Some("beside.example.test"), ..App::new(name, 1) }.text().replace("  replicas: 2\n", "");
     format!(
         "---\n{app}---\n{config}---\n{account}---\n{scaler}---\n{keda}---\n{budget}---\n{ingress}---\n{mesh}---\n{rule}\
-         ---\n{calls}---\n{shares}---\n{leads}---\n{set}"
+         ---\n{calls}---\n{shares}---\n{leads}---\n{set}---\n{daemon}"
     )
 }
 
@@ -54,7 +57,7 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     let namespace = world.space.name.clone();
     // As many as a set of this story brings beside its target.
     let policy = format!(
-        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  limits: {{maxDeletions: 15}}\n  tenants:\n    \
+        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  limits: {{maxDeletions: 16}}\n  tenants:\n    \
          it: {{path: it, namespaces: [{namespace}], clusters: [home]}}\n"
     );
     world.commit(&[("tidegate.yaml", &policy)]);

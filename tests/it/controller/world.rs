@@ -430,7 +430,7 @@ impl World {
     /// The API of a kind.
     pub(super) fn objects(&self, kind: &str) -> Api<DynamicObject> {
         let (group, version) = match kind {
-            "Deployment" | "StatefulSet" => ("apps", "v1"),
+            "Deployment" | "StatefulSet" | "DaemonSet" => ("apps", "v1"),
             "HTTPRoute" => ("gateway.networking.k8s.io", "v1"),
             "HorizontalPodAutoscaler" => ("autoscaling", "v2"),
             _ => ("", "v1"),

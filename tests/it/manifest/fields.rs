@@ -312,7 +312,9 @@ async fn every_field_is_known_as_the_api_server_knows_it() {
         });
         // What is asked for in another place.
         let parts = match kind.as_str() {
-            "Deployment" | "StatefulSet" => json!({"spec": {"selector": {}, "template": {"metadata": {}, "spec": {}}}}),
+            "Deployment" | "StatefulSet" | "DaemonSet" => {
+                json!({"spec": {"selector": {}, "template": {"metadata": {}, "spec": {}}}})
+            }
             "ConfigMap" | "ServiceAccount" => json!({}),
             _ => json!({"spec": {}}),
         };

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// Where the OpenAPI documents are, and the kinds that are taken from each.
 const KINDS: &[(&str, &str, &[&str])] = &[
     ("api/v1", "v1", &["ConfigMap", "Event", "Namespace", "Node", "Pod", "Service", "ServiceAccount"]),
-    ("apis/apps/v1", "apps/v1", &["ControllerRevision", "Deployment", "ReplicaSet", "StatefulSet"]),
+    ("apis/apps/v1", "apps/v1", &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
     ("apis/autoscaling/v2", "autoscaling/v2", &["HorizontalPodAutoscaler"]),
     ("apis/coordination.k8s.io/v1", "coordination.k8s.io/v1", &["Lease"]),
     ("apis/discovery.k8s.io/v1", "discovery.k8s.io/v1", &["EndpointSlice"]),
@@ -55,6 +55,8 @@ const PLAIN: &str = "
     ReplicaSetStatus.readyReplicas ReplicaSetStatus.availableReplicas ReplicaSetStatus.observedGeneration
     StatefulSetSpec.minReadySeconds StatefulSetStatus.observedGeneration StatefulSetStatus.readyReplicas
     StatefulSetStatus.currentReplicas StatefulSetStatus.updatedReplicas
+    DaemonSetSpec.minReadySeconds DaemonSetStatus.observedGeneration DaemonSetStatus.updatedNumberScheduled
+    DaemonSetStatus.numberAvailable DaemonSetStatus.numberUnavailable
     HorizontalPodAutoscalerStatus.currentReplicas AWSElasticBlockStoreVolumeSource.partition
     AWSElasticBlockStoreVolumeSource.readOnly AzureFileVolumeSource.readOnly CephFSVolumeSource.readOnly
     CinderVolumeSource.readOnly Container.stdin Container.stdinOnce Container.tty ContainerImage.sizeBytes
@@ -78,6 +80,7 @@ const ZERO: [(&str, &str); 3] =
 /// What is `null` when it is absent, because its type there knows no absence: lists without `omitempty`, times.
 const ALWAYS: &str = "
     DeploymentCondition.lastUpdateTime DeploymentCondition.lastTransitionTime ReplicaSetCondition.lastTransitionTime
+    DaemonSetCondition.lastTransitionTime
     HorizontalPodAutoscalerCondition.lastTransitionTime ContainerStateRunning.startedAt
     ContainerStateTerminated.startedAt ContainerStateTerminated.finishedAt Event.firstTimestamp Event.lastTimestamp
     Event.eventTime EventSeries.lastObservedTime NamespaceCondition.lastTransitionTime NodeCondition.lastHeartbeatTime

@@ -260,3 +260,116 @@ async fn updates_of_stateful_sets_come_to_the_same() {
         assert!(settled.is_ok(), "{title}\nreal: {}\nsim:  {found}", last.borrow());
     }
 }
+
+/// The nodes of [`updates_of_daemon_sets_come_to_the_same`]: other tests' pods do not tolerate them.
+fn node(space: &str, number: usize) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": format!("{space}-{number}"), "labels": {"daemons": space}},
+        "spec": {"taints": [{"key": "daemons", "effect": "NoSchedule"}]},
+    })
+}
+
+/// DaemonSets with their Pods in the order of their nodes; revisions numbered by their age.
+async fn shown_daemons(side: &Side) -> Value {
+    let mut revisions = side.all("apps/v1", "ControllerRevision").await;
+    revisions.sort_by_key(|revision| revision["revision"].as_i64());
+    let hashes: Vec<_> =
+        revisions.iter().map(|revision| text(&revision["metadata"]["labels"]["controller-revision-hash"])).collect();
+    let mut shown = Vec::new();
+    for mut set in side.all("apps/v1", "DaemonSet").await {
+        shown.push(
+            json!({"status": set["status"].take(), "generation": set["metadata"]["generation"], "spec": set["spec"]}),
+        );
+    }
+    let mut pods = side.all("v1", "Pod").await;
+    pods.sort_by_key(|pod| text(&pod["spec"]["nodeName"]));
+    shown.extend(pods.into_iter().map(|mut found| {
+        // Counted for clients from before there were revisions.
+        found["metadata"]["labels"].as_object_mut().unwrap().shift_remove("pod-template-generation");
+        json!({"node": found["spec"]["nodeName"], "pod": pod(&found)})
+    }));
+    let mut shown = Value::from(shown);
+    same(&mut shown, &hashes);
+    shown
+}
+
+/// What is done to a DaemonSet on three nodes: a change of its spec, the node whose pod is deleted, how many nodes there are.
+fn daemon_chapters() -> [(&'static str, Value, Option<usize>, usize); 10] {
+    let by_hand =
+        |template: Value| json!({"template": template, "updateStrategy": {"type": "OnDelete", "rollingUpdate": null}});
+    let rolling = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}});
+    let of = |tag: &str, behaviour: Value| template(tag, &json!({"testbed/behaviour": behaviour}));
+    [
+        ("it comes up", json!({}), None, 3),
+        ("another template, and no pod of it", by_hand(of("2", Value::Null)), None, 3),
+        ("a pod that is deleted is new", json!({}), Some(1), 3),
+        ("the one before, and nothing changes", by_hand(of("1", Value::Null)), None, 3),
+        ("a node joins", json!({}), None, 4),
+        ("the new one is old again", json!({}), Some(1), 4),
+        ("one that crashes", by_hand(of("3", "crash".into())), Some(0), 4),
+        ("the one before, and it is still there", by_hand(of("1", Value::Null)), None, 4),
+        ("it is deleted", json!({}), Some(0), 4),
+        ("Kubernetes replaces all", json!({"template": of("2", Value::Null), "updateStrategy": rolling}), None, 4),
+    ]
+}
+
+#[tokio::test]
+async fn updates_of_daemon_sets_come_to_the_same() {
+    let space = Bed::shared().await.space("daemon-sets").await;
+    let api = KubeApi::new("2026-03-01T12:00:00Z".parse().unwrap());
+    api.change(|world| world.make_namespace(&space.name));
+    let sim = Side { client: Client::new(api.clone(), "default"), namespace: space.name.clone(), api: Some(api) };
+    let real = Side { client: space.client.clone(), namespace: space.name.clone(), api: None };
+    let mut pods = template("1", &json!({}));
+    pods["spec"]["nodeSelector"] = json!({"daemons": space.name});
+    pods["spec"]["tolerations"] = json!([{"key": "daemons", "operator": "Exists"}]);
+    let first = json!({
+        "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "a"},
+        "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": pods},
+    });
+    let mut nodes = 0;
+    for side in [&real, &sim] {
+        side.create(&first).await;
+    }
+    for (title, change, deleted, wanted) in daemon_chapters() {
+        let change = json!({"spec": change});
+        for side in [&real, &sim] {
+            for number in nodes..wanted {
+                let resource = ApiResource::from_gvk(&GroupVersionKind::gvk("", "v1", "Node"));
+                let node = serde_json::from_value(node(&space.name, number)).unwrap();
+                let all: Api<DynamicObject> = Api::all_with(side.client.clone(), &resource);
+                all.create(&PostParams::default(), &node).await.unwrap();
+            }
+            let sets = side.api("apps/v1", "DaemonSet");
+            let set = sets.patch("a", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap();
+            side.pass();
+            // What its controller has not seen yet it makes pods of no template of.
+            let seen = async || {
+                let found = sets.get("a").await.unwrap();
+                (found.data["status"]["observedGeneration"].as_i64() >= set.metadata.generation).then_some(())
+            };
+            eventually(title, seen).await;
+            let on = deleted.map(|number| format!("{}-{number}", space.name));
+            for pod in side.all("v1", "Pod").await.iter().filter(|pod| Some(text(&pod["spec"]["nodeName"])) == on) {
+                side.api("v1", "Pod").delete(&text(&pod["metadata"]["name"]), &DeleteParams::default()).await.unwrap();
+            }
+            side.pass();
+        }
+        nodes = wanted;
+        let found = shown_daemons(&sim).await;
+        let last = std::cell::RefCell::new(Value::Null);
+        let equal = async || {
+            let shown = shown_daemons(&real).await;
+            let equal = shown == found;
+            *last.borrow_mut() = shown;
+            equal.then_some(())
+        };
+        let settled = tokio::time::timeout(std::time::Duration::from_secs(60), eventually(title, equal)).await;
+        assert!(settled.is_ok(), "{title}\nreal: {}\nsim:  {found}", last.borrow());
+    }
+    let all: Api<k8s_openapi::api::core::v1::Node> = Api::all(real.client.clone());
+    for number in 0..nodes {
+        all.delete(&format!("{}-{number}", space.name), &DeleteParams::default()).await.unwrap();
+    }
+}

@@ -63,7 +63,7 @@ fn of_calls(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Option<Diagnostic> 
 /// What proxies count, where one stands before both versions and tells them apart.
 pub(super) fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagnostic> {
     let own = match case.spec.target.kind {
-        TargetKind::Deployment | TargetKind::StatefulSet => {
+        TargetKind::Deployment | TargetKind::StatefulSet | TargetKind::DaemonSet => {
             "else measure in the application: prometheus with a query of your own and labels: {pod: pod}"
         }
         TargetKind::Service => "else prometheus with a query of your own about the Service of the new version",

@@ -42,6 +42,18 @@ pub(super) struct Live {
     held: BTreeMap<(Part, String), Held>,
     stable: String,
     candidate: String,
+    daemons: Daemons,
+}
+
+/// What is known of a DaemonSet's pods: its controller makes them, which nobody logs.
+#[derive(Debug, Clone, Default)]
+struct Daemons {
+    /// How many nodes have one.
+    nodes: u64,
+    /// The version label of its template while Kubernetes replaces pods by itself: no run is open.
+    rest: Option<String>,
+    /// Pods that were deleted since, and came back of another version.
+    moved: u64,
 }
 
 /// The kinds that decide what users reach.
@@ -49,6 +61,8 @@ pub(super) struct Live {
 enum Part {
     Deployment,
     StatefulSet,
+    DaemonSet,
+    Pod,
     Service,
     Route,
 }
@@ -86,6 +100,20 @@ impl Live {
                 (Part::Deployment, name, Some(spec))
             }
         };
+        if let Write::Is { object, .. } = write
+            && part == Part::DaemonSet
+        {
+            self.daemons.nodes = object["status"]["desiredNumberScheduled"].as_u64().unwrap_or(self.daemons.nodes);
+            if object["spec"]["updateStrategy"]["type"] != "OnDelete" {
+                self.daemons.rest = label(&object["spec"]).map(str::to_owned);
+                self.daemons.moved = 0;
+            }
+        } else if part == Part::Pod {
+            let held = self.find(Part::DaemonSet, &self.stable).map(|set| label(&set.spec).map(str::to_owned));
+            let new = held.is_some_and(|label| label != self.daemons.rest);
+            self.daemons.moved = if new { self.daemons.moved + 1 } else { self.daemons.moved.saturating_sub(1) };
+            return true;
+        }
         let key = (part, name.clone());
         match spec {
             None => drop(self.held.remove(&key)),
@@ -101,6 +129,8 @@ impl Live {
         match (resource, watched.router.as_ref()) {
             ("deployments", _) if name == self.stable || name == self.candidate => Some(Part::Deployment),
             ("statefulsets", Some(Router::Partition)) if name == self.stable => Some(Part::StatefulSet),
+            ("daemonsets", Some(Router::OnDelete)) if name == self.stable => Some(Part::DaemonSet),
+            ("pods", Some(Router::OnDelete)) if name.starts_with(&format!("{}-", self.stable)) => Some(Part::Pod),
             ("services", Some(_)) if Some(name) == service => Some(Part::Service),
             ("httproutes", Some(Router::GatewayApi { http_route: route, .. }))
             | ("grpcroutes", Some(Router::Grpc { grpc_route: route, .. }))
@@ -172,6 +202,14 @@ impl Live {
                 let weight = u8::try_from(share).ok().and_then(|w| Percent::try_from(w).ok()).unwrap_or(Percent::ALL);
                 let split = Split { weight, ..Split::default() };
                 reach(format!("StatefulSet {}", self.stable), set, split).map(|reach| Reach { pods: open, ..reach })
+            }
+            Router::OnDelete => {
+                let set = self.find(Part::DaemonSet, &self.stable)?;
+                let Daemons { nodes, moved, .. } = self.daemons;
+                let weight = if moved == 0 { Percent::ZERO } else { share(moved, nodes.saturating_sub(moved)) };
+                let split = Split { weight, ..Split::default() };
+                let pods = u32::try_from(moved).unwrap_or(u32::MAX);
+                reach(format!("DaemonSet {}", self.stable), set, split).map(|reach| Reach { pods, ..reach })
             }
             Router::Istio { virtual_service, service: name } => {
                 let route = self.find(Part::Route, virtual_service.as_str())?;

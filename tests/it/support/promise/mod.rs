@@ -219,9 +219,10 @@ impl Instant<'_> {
             | Router::Nginx { .. }
             | Router::Service { .. }
             | Router::Traefik { .. } => describe(&ceiling),
-            Router::Partition => {
+            router @ (Router::Partition | Router::OnDelete) => {
                 let limit = self.posture().map_or_else(Split::stable, |posture| posture.split.clone());
-                if self.shared_is_stable() || reach.split.within(&limit) {
+                let at_rest = *router == Router::Partition && self.shared_is_stable();
+                if at_rest || reach.split.within(&limit) {
                     return None;
                 }
                 describe(&limit)

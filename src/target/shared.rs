@@ -1,0 +1,228 @@
+//! A workload that both roles share: both versions are pods of it, and there is no copy. What is true of all such kinds, and which
+//! of them knows the rest.
+//!
+//! The mark of its role says whose pod template the live object has; the label that the template gives says whose a pod is.
+
+use super::live::LiveState;
+use super::workload::{Available, Readiness};
+use super::{daemon, stateful};
+use crate::manifest::ids::{Percent, PodsDigest};
+use crate::manifest::object::{Kind, Object, PODS, ROLE, items, section};
+use crate::record::state::{RoleName, Time};
+use serde_json::Value;
+
+/// The kinds of such workloads.
+pub const KINDS: [Kind; 2] = [Kind::StatefulSet, Kind::DaemonSet];
+
+/// How many of so many pods stand for a weight: never more than its share.
+#[must_use]
+pub fn pods_of(replicas: u32, weight: Percent) -> u32 {
+    u32::try_from(u64::from(replicas) * u64::from(weight.get()) / 100).unwrap_or(u32::MAX)
+}
+
+/// The share of `new` pods among all, rounded up.
+#[must_use]
+pub fn weight_of(new: u32, all: u32) -> Percent {
+    let share = if all == 0 { 0 } else { (u64::from(new) * 100).div_ceil(u64::from(all)) };
+    u8::try_from(share).ok().and_then(|share| Percent::try_from(share).ok()).unwrap_or(Percent::ALL)
+}
+
+/// The set with the pods of a new version; all else stays until promotion.
+#[must_use]
+pub fn with_template(stable: &Object, new: &Object, pods: &PodsDigest) -> Object {
+    let mut set = stable.clone();
+    let template = new.at("/spec/template").cloned().unwrap_or_default();
+    section(set.value_mut(), &["spec"]).insert("template".to_owned(), template);
+    super::layout::label_pods(&mut set, pods);
+    set
+}
+
+/// Whose template it has, by its mark.
+#[must_use]
+pub fn role(live: &Object) -> RoleName {
+    if live.annotation(ROLE) == Some("candidate") { RoleName::Candidate } else { RoleName::Stable }
+}
+
+/// Whether its status is of what it asks for now: an older one is no evidence of anything.
+#[must_use]
+pub fn is_seen(set: &Object) -> bool {
+    set.int("/status/observedGeneration").unwrap_or(0) >= set.generation().unwrap_or(0)
+}
+
+/// A number of the set that is not below zero.
+pub(super) fn number(set: &Object, pointer: &str) -> Option<u32> {
+    set.int(pointer).and_then(|n| u32::try_from(n).ok())
+}
+
+/// So many as the API counts.
+#[must_use]
+pub fn count(members: impl Iterator) -> u32 {
+    u32::try_from(members.count()).unwrap_or(u32::MAX)
+}
+
+/// One of its pods.
+#[derive(Debug, Clone, Copy)]
+pub struct Member<'a> {
+    /// The pod.
+    pub pod: &'a Object,
+    /// Whose version it is of.
+    pub role: RoleName,
+}
+
+impl Member<'_> {
+    /// Whether it serves, or did when it was asked last.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        !self.is_ending() && self.condition().is_some_and(|ready| ready["status"] == "True")
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.pod.at("/metadata/deletionTimestamp").is_some()
+    }
+
+    fn condition(&self) -> Option<&Value> {
+        items(self.pod.at("/status")?, "conditions").find(|condition| condition["type"] == "Ready")
+    }
+
+    /// Since when it has not been ready.
+    fn unready_since(&self) -> Option<Time> {
+        let lost = self.condition().map(|ready| &ready["lastTransitionTime"]);
+        lost.or_else(|| self.pod.at("/metadata/creationTimestamp"))?.as_str()?.parse().ok()
+    }
+}
+
+/// The pods that a live set controls, in no order. Those of the candidate are told by the label that its template gives them.
+pub(super) fn controlled<'a>(set: &'a Object, live: &'a LiveState) -> impl Iterator<Item = Member<'a>> {
+    let own = set.at("/spec/template/metadata/labels").and_then(|labels| labels.get(PODS)?.as_str());
+    let (same, other) = match role(set) {
+        RoleName::Candidate => (RoleName::Candidate, RoleName::Stable),
+        RoleName::Stable => (RoleName::Stable, RoleName::Candidate),
+    };
+    let ours = |owner: &Value| owner["uid"].as_str() == set.uid() && owner["controller"] == true;
+    let member = move |pod: &'a Object| {
+        let role = if pod.label(PODS) == own { same } else { other };
+        items(pod.at("/metadata")?, "ownerReferences").any(ours).then_some(Member { pod, role })
+    };
+    let same_namespace = |pod: &&Object| pod.reference().namespace == set.reference().namespace;
+    live.of_kind(Kind::Pod).filter(same_namespace).filter_map(member)
+}
+
+/// What a live set says of its being available: since when the first of these pods has not been ready.
+pub(super) fn available<'a>(set: &Object, of: impl Iterator<Item = Member<'a>>) -> Available {
+    if !is_seen(set) {
+        return Available::Unseen;
+    }
+    let lost = of.filter(|member| !member.is_ready()).filter_map(|member| member.unready_since());
+    lost.min().map_or_else(|| Available::Perhaps(super::workload::made(set)), Available::NotSince)
+}
+
+/// The pods of a live set, those first that are first to be taken away from the candidate.
+#[must_use]
+pub fn members<'a>(set: &'a Object, live: &'a LiveState) -> Vec<Member<'a>> {
+    if set.reference().kind == Kind::DaemonSet { daemon::members(set, live) } else { stateful::members(set, live) }
+}
+
+/// How many pods it has to have.
+#[must_use]
+pub fn size(set: &Object) -> u32 {
+    if set.reference().kind == Kind::DaemonSet { daemon::nodes(set) } else { stateful::replicas(set) }
+}
+
+/// How many pods its controller may make of its own template by itself.
+#[must_use]
+pub fn open(set: &Object) -> u32 {
+    if set.reference().kind == Kind::DaemonSet { daemon::open(set) } else { stateful::open(set) }
+}
+
+/// Whether a live set has pods of a candidate, or may get them.
+#[must_use]
+pub fn exposes(set: &Object, live: &LiveState) -> bool {
+    role(set) == RoleName::Candidate || members(set, live).iter().any(|member| member.role == RoleName::Candidate)
+}
+
+/// The set so that all its pods shall be of its own template.
+#[must_use]
+pub fn whole(set: Object) -> Object {
+    match set.reference().kind {
+        Kind::StatefulSet => stateful::whole(set),
+        Kind::DaemonSet => daemon::on_delete(set),
+        _ => set,
+    }
+}
+
+/// Whether to write `rendered` over a live set can only lower what is exposed: it may have another template yet, or fewer pods than it may.
+#[must_use]
+pub fn lowers(rendered: &Object, of: RoleName, live: &Object) -> bool {
+    match live.reference().kind {
+        Kind::StatefulSet => role(live) == of && stateful::partition(rendered) > stateful::partition(live),
+        Kind::DaemonSet => of == RoleName::Stable || role(live) == of && daemon::open(live) > daemon::open(rendered),
+        _ => true,
+    }
+}
+
+/// The candidate's pods that nobody else takes away, and that have to go where so much may be exposed.
+#[must_use]
+pub fn displaced<'a>(set: &'a Object, live: &'a LiveState, weight: Percent) -> Vec<&'a Object> {
+    if set.reference().kind == Kind::DaemonSet {
+        daemon::displaced(set, live, weight)
+    } else {
+        stateful::displaced(set, live)
+    }
+}
+
+/// What becomes of one of its pods, for people: of a DaemonSet the node says more than the pod's name.
+#[must_use]
+pub fn made_anew(set: &Object, pod: &Object, of: &str) -> String {
+    match (set.reference().kind, pod.text("/spec/nodeName")) {
+        (Kind::DaemonSet, Some(node)) => format!("{}: the pod on {node} made anew of {of} version", set.reference()),
+        _ => format!("{}: made anew of {of} version", pod.reference()),
+    }
+}
+
+/// Judges a live set.
+#[must_use]
+pub fn readiness(set: &Object, live: &LiveState) -> Readiness {
+    if set.reference().kind == Kind::DaemonSet { daemon::readiness(set, live) } else { stateful::readiness(set, live) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::fixtures::{object, pods};
+    use serde_json::json;
+
+    #[test]
+    fn a_weight_is_so_many_pods_and_never_more() {
+        for replicas in 0..40 {
+            for weight in 0..=100_u8 {
+                let weight = Percent::try_from(weight).unwrap();
+                let new = pods_of(replicas, weight);
+                assert!(weight_of(new, replicas) <= weight, "{replicas} {weight}");
+                assert!(
+                    new == replicas || weight_of(new + 1, replicas) > weight,
+                    "{replicas} {weight}: one more would fit"
+                );
+            }
+        }
+        assert_eq!(pods_of(3, Percent::try_from(33).unwrap()), 0);
+        assert_eq!(pods_of(3, Percent::try_from(34).unwrap()), 1);
+    }
+
+    #[test]
+    fn only_the_template_is_the_candidates() {
+        let stable = object(
+            Kind::StatefulSet,
+            "db",
+            json!({"spec": {"replicas": 3, "minReadySeconds": 1, "template": {"a": 1}}}),
+        );
+        let new = object(
+            Kind::StatefulSet,
+            "db",
+            json!({"spec": {"replicas": 9, "minReadySeconds": 2, "template": {"b": 2}}}),
+        );
+        let made = with_template(&stable, &new, &pods());
+        let labels = json!({PODS: pods().as_str()});
+        assert_eq!(made.at("/spec/template"), Some(&json!({"b": 2, "metadata": {"labels": labels}})));
+        assert_eq!((size(&made), made.int("/spec/minReadySeconds")), (3, Some(1)));
+    }
+}

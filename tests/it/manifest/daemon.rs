@@ -1,0 +1,73 @@
+//! The target DaemonSet: what it goes together with, and what it does not.
+
+use crate::tree::{Tree, WORKER, WORKER_SET, codes};
+use tidegate::cli::validate::{Colour, Output, report};
+use tidegate::manifest::desired::{By, TargetKind};
+use tidegate::manifest::diagnostic::Code;
+
+/// The example's worker as a DaemonSet.
+fn daemon() -> Tree {
+    let mut tree = Tree::example();
+    tree.edit(WORKER, "{kind: Deployment, name: worker}", "{kind: DaemonSet, name: worker}").edit(
+        WORKER,
+        "  traffic:\n    replicas: {service: worker}\n    settle: 2s\n    drain: 5s\n",
+        "",
+    );
+    tree.edit(WORKER_SET, "kind: Deployment", "kind: DaemonSet").edit(WORKER_SET, "  replicas: 4\n", "");
+    tree
+}
+
+fn scaler(kind: &str) -> String {
+    format!(
+        "\n---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: worker}}\nspec:\n  \
+         scaleTargetRef: {{apiVersion: apps/v1, kind: {kind}, name: worker}}\n  minReplicas: 3\n  maxReplicas: 9\n"
+    )
+}
+
+#[test]
+fn a_daemon_set_is_exposed_by_its_own_pods() {
+    let loaded = daemon().load();
+    let rollout = loaded.rollouts[&"shop/worker".parse().unwrap()].as_ref().unwrap();
+    assert_eq!(rollout.plan.target.kind, TargetKind::DaemonSet);
+    assert_eq!(rollout.plan.traffic.as_ref().map(|traffic| traffic.router.by()), Some(By::Partition));
+    assert_eq!(loaded.warnings, []);
+}
+
+#[test]
+fn what_it_cannot_do_is_refused() {
+    let weight = "expose: {weight: 25}";
+    let table = [
+        (weight, "expose: {weight: 25, headers: [{x-canary: always}]}", Code::RouterLimit),
+        (weight, "expose: {weight: 25, cookies: [{canary: always}]}", Code::RouterLimit),
+        (weight, "expose: {weight: 25, mirror: 10}", Code::RouterLimit),
+        (weight, "expose: {preview: fullSize}", Code::RouterLimit),
+        ("  phases:", "  traffic: {service: worker}\n  phases:", Code::RouterLimit),
+        ("kind: DaemonSet, name: worker", "kind: DaemonSet, name: worker, layout: primary", Code::LayoutLimit),
+    ];
+    for (from, to, code) in table {
+        assert!(codes(&daemon().edit(WORKER, from, to).load(), "shop/worker").contains(&code), "{to}");
+    }
+    let scaled = |kind: &str| codes(&daemon().append(WORKER_SET, &scaler(kind)).load(), "shop/worker");
+    assert_eq!(scaled("DaemonSet"), [Code::Conflict]);
+    assert_eq!(scaled("Deployment"), []);
+    // How many nodes there are is known by the cluster alone.
+    assert_eq!(codes(&daemon().edit(WORKER, weight, "expose: {weight: 1}").load(), "shop/worker"), []);
+}
+
+#[test]
+fn at_rest_kubernetes_may_replace_pods_as_it_likes() {
+    for words in ["{type: OnDelete}", "{rollingUpdate: {maxUnavailable: 10%}}", "{type: RollingUpdate}"] {
+        let mut tree = daemon();
+        tree.edit(WORKER_SET, "spec:\n  selector", &format!("spec:\n  updateStrategy: {words}\n  selector"));
+        assert_eq!(codes(&tree.load(), "shop/worker"), [], "{words}");
+    }
+}
+
+#[test]
+fn each_mistake_tells_its_line_and_how_to_mend_it() {
+    let mut tree = daemon();
+    tree.edit(WORKER, "  phases:", "  traffic: {replicas: {service: worker}}\n  phases:");
+    tree.edit(WORKER, "expose: {weight: 25}", "expose: {weight: 10, mirror: 10}");
+    tree.append(WORKER_SET, &scaler("DaemonSet"));
+    insta::assert_snapshot!(report(&tree.load(), Output::Text, Colour::Never).text);
+}
