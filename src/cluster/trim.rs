@@ -11,7 +11,7 @@ const ANNOTATION_LIMIT: usize = 64 << 10;
 const FOREIGN_FIELDS_LIMIT: usize = 64 << 10;
 
 /// Strips an object of what no plan needs: managed fields of kinds that are never written, large foreign ones and
-/// those of a status, `last-applied-configuration`, absurd annotations, and of Pods all but what tells their health.
+/// those of a status, `last-applied-configuration`, absurd annotations, and of Pods and Jobs all but what tells how they fare.
 ///
 /// Managed fields of kinds that are written stay: what we own is found there (see [`crate::target::owned`]).
 pub(super) fn trim(object: &mut Object, manager: &str) {
@@ -30,6 +30,10 @@ pub(super) fn trim(object: &mut Object, manager: &str) {
     }
     if kind == Kind::Pod {
         trim_pod(value);
+    }
+    // Most Jobs of a namespace stand before no step.
+    if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut).filter(|_| kind == Kind::Job) {
+        spec.retain(|key, _| key == "activeDeadlineSeconds");
     }
 }
 

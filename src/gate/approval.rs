@@ -1,10 +1,11 @@
 //! Which gates stand before which step, and how far an approval reaches.
 
 use crate::manifest::desired::{Gates, Plan};
+use crate::manifest::files::RepoPath;
 use crate::manifest::ids::StepName;
 
 /// The gates of a step without any.
-static NONE: Gates = Gates { approval: None, window: None, webhook: None };
+static NONE: Gates = Gates { approval: None, window: None, webhook: None, job: None };
 
 /// A step's place among those that have gates: the phases in their order, then the promotion. *prepare* stands with the
 /// first of them, *shift* with the promotion.
@@ -35,6 +36,15 @@ pub fn gates<'a>(plan: &'a Plan, step: &StepName) -> &'a Gates {
         Some(place) => plan.phases.get(place).map_or(&plan.promotion.before, |phase| &phase.before),
         None => &NONE,
     }
+}
+
+/// The Job that stands before `step`.
+///
+/// It tries out what *prepare* makes, so that it stands before the first phase itself.
+#[must_use]
+pub fn job<'a>(plan: &'a Plan, step: &StepName) -> Option<&'a RepoPath> {
+    let place = place(plan, step).filter(|_| step.as_str() != "prepare")?;
+    plan.phases.get(place).map_or(&plan.promotion.before, |phase| &phase.before).job.as_ref()
 }
 
 /// Whether one of the recorded approvals reaches `step`: each holds up to and with the step that it names.

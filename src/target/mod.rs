@@ -4,6 +4,7 @@ pub mod compare;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod inplace;
+pub mod job;
 pub mod layout;
 pub mod live;
 mod naming;

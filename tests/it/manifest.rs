@@ -1,6 +1,7 @@
 //! Requirements on what people write, against the example repository.
 
 mod fields;
+mod jobs;
 mod layouts;
 mod measured;
 mod routers;

@@ -19,7 +19,7 @@ pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
 pub(crate) fn show(world: &World) -> String {
     let mut out = String::new();
     let kinds = "Deployment StatefulSet Pod Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap \
-        HorizontalPodAutoscaler PodDisruptionBudget";
+        HorizontalPodAutoscaler PodDisruptionBudget Job";
     for kind in kinds.split(' ') {
         for object in world.list(resource(kind).unwrap(), NAMESPACE) {
             // Those of Deployments are told by their number.
@@ -91,6 +91,12 @@ fn state(kind: &str, object: &Value) -> String {
             spec["http"].as_array().into_iter().flatten().map(Value::to_string).collect::<Vec<_>>().join("; ")
         }
         "ConfigMap" => object["data"].to_string(),
+        "Job" => {
+            let image = spec["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+            let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+            let last = conditions.filter_map(|condition| condition["type"].as_str()).next_back();
+            format!("{image}, {}", last.unwrap_or("Running"))
+        }
         "HorizontalPodAutoscaler" => {
             format!("{} of {} to {}", spec["scaleTargetRef"]["name"], spec["minReplicas"], spec["maxReplicas"])
         }

@@ -9,6 +9,7 @@
 mod deployments;
 mod endpoints;
 mod gateway;
+mod jobs;
 mod pods;
 mod replica_sets;
 mod scalers;
@@ -52,13 +53,15 @@ const SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
 const STATEFUL_SET: (&str, &str) = ("apps/v1", "StatefulSet");
 const REVISION: (&str, &str) = ("apps/v1", "ControllerRevision");
 const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
+const JOB: (&str, &str) = ("batch/v1", "Job");
 
-const CONTROLLERS: [Controller; 7] = [
+const CONTROLLERS: [Controller; 8] = [
     (scalers::run, &[SCALER, DEPLOYMENT, REPLICA_SET, STATEFUL_SET]),
     (deployments::run, &[DEPLOYMENT, REPLICA_SET]),
     (replica_sets::run, &[REPLICA_SET, POD]),
     (stateful_sets::run, &[STATEFUL_SET, REVISION, POD]),
     (pods::run, &[POD]),
+    (jobs::run, &[JOB]),
     (endpoints::run, &[SERVICE, POD, SLICE]),
     (gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE]),
 ];

@@ -25,7 +25,7 @@ const NODES: u64 = 3;
 
 /// What becomes of a Pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+pub(super) enum Fate {
     Ready,
     Stuck,
     Crash,
@@ -60,7 +60,7 @@ fn place(world: &mut World, pod: &Value) {
     write_status(world, &placed, status, SCHEDULER);
 }
 
-fn fate(pod: &Value) -> Fate {
+pub(super) fn fate(pod: &Value) -> Fate {
     let behaviour = pod["metadata"]["annotations"]["testbed/behaviour"].as_str();
     let images = pod["spec"]["containers"].as_array().into_iter().flatten();
     let tag = images.filter_map(|c| c["image"].as_str()?.rsplit_once('-')).map(|(_, word)| word);
@@ -73,7 +73,7 @@ fn fate(pod: &Value) -> Fate {
     behaviour.into_iter().chain(tag).find_map(named).unwrap_or(Fate::Ready)
 }
 
-fn span(pod: &Value, annotation: &str) -> Option<TimeDelta> {
+pub(super) fn span(pod: &Value, annotation: &str) -> Option<TimeDelta> {
     Some(pod["metadata"]["annotations"][annotation].as_str()?.parse::<Span>().ok()?.delta())
 }
 
@@ -94,7 +94,7 @@ fn status(world: &World, pod: &Value, due: &mut Due) -> Option<Value> {
     is_due(world, fails, due).then(|| failed(world, pod))
 }
 
-fn is_due(world: &World, time: DateTime<Utc>, due: &mut Due) -> bool {
+pub(super) fn is_due(world: &World, time: DateTime<Utc>, due: &mut Due) -> bool {
     if world.now() < time {
         due.at(time);
     }

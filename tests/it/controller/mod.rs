@@ -9,6 +9,7 @@ mod credentials;
 mod failures;
 mod hands;
 mod hosted;
+mod jobs;
 mod journeys;
 mod judged;
 mod measured;
