@@ -91,17 +91,19 @@ fn state(kind: &str, object: &Value) -> String {
             spec["http"].as_array().into_iter().flatten().map(Value::to_string).collect::<Vec<_>>().join("; ")
         }
         "ConfigMap" => object["data"].to_string(),
-        "Job" => {
-            let image = spec["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
-            let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-            let last = conditions.filter_map(|condition| condition["type"].as_str()).next_back();
-            format!("{image}, {}", last.unwrap_or("Running"))
-        }
+        "Job" => job(object),
         "HorizontalPodAutoscaler" => {
             format!("{} of {} to {}", spec["scaleTargetRef"]["name"], spec["minReplicas"], spec["maxReplicas"])
         }
         _ => spec.to_string(),
     }
+}
+
+fn job(object: &Value) -> String {
+    let image = object["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let last = conditions.filter_map(|condition| condition["type"].as_str()).next_back();
+    format!("{image}, {}", last.unwrap_or("Running"))
 }
 
 fn rule(rule: &Value) -> String {
