@@ -106,6 +106,15 @@ mod tests {
     }
 
     #[test]
+    fn jobs_keep_how_they_fare() {
+        let conditions = json!([{"type": "Complete", "status": "True"}]);
+        let spec = json!({"activeDeadlineSeconds": 60, "template": {"spec": {}}});
+        let kept = trimmed(Kind::Job, json!({"spec": spec, "status": {"conditions": conditions}}));
+        assert_eq!(kept.at("/spec"), Some(&json!({"activeDeadlineSeconds": 60})));
+        assert_eq!(kept.at("/status/conditions"), Some(&conditions));
+    }
+
+    #[test]
     fn pods_keep_what_tells_their_health() {
         let kept = trimmed(
             Kind::Pod,

@@ -85,6 +85,21 @@ mod tests {
     }
 
     #[test]
+    fn a_job_stands_before_the_first_phase_itself() {
+        let mut plan = plan();
+        plan.phases[0].before.job = Some("a.yaml".parse().unwrap());
+        plan.promotion.before.job = Some("b.yaml".parse().unwrap());
+        let named = |plan: &Plan, name: &str| job(plan, &step(name)).map(ToString::to_string);
+        for (name, file) in [("prepare", None), ("testers", Some("a.yaml")), ("half", None), ("shift", Some("b.yaml"))]
+        {
+            assert_eq!(named(&plan, name).as_deref(), file, "{name}");
+        }
+        assert_eq!(named(&plan, "retire"), None);
+        plan.phases.clear();
+        assert_eq!((named(&plan, "prepare"), named(&plan, "shift").as_deref()), (None, Some("b.yaml")));
+    }
+
+    #[test]
     fn an_approval_reaches_up_to_and_with_its_step() {
         let plan = plan();
         let half = [step("half")];

@@ -1,7 +1,7 @@
 //! Jobs before steps: they can end, and nobody is led to their pods.
 
-use super::Case;
-use super::pods::{labels, matches, matches_plain};
+use super::pods::{Labels, labels, matches, matches_plain};
+use super::{Case, PRIMARY, SUFFIX};
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::object::Kind;
 use crate::manifest::set::Item;
@@ -25,12 +25,20 @@ fn ends(job: &Item) -> Option<Diagnostic> {
     Some(job.error(pointer, Code::Schema, found, "restartPolicy: Never, or OnFailure"))
 }
 
-/// Pods that a Service selects are sent what live users ask.
+/// Pods that a Service selects are sent what live users ask. What it, or a copy of it, selects has this label, or that of the copy.
 fn selected(case: &Case<'_>, job: &Item) -> Vec<Diagnostic> {
     let pods = labels(job.object.at("/spec/template/metadata/labels"));
-    let by_service = case.of_kind(Kind::Service).filter(|item| matches_plain(item.object.at("/spec/selector"), &pods));
+    let without = |suffix: &str| -> Labels {
+        pods.iter().map(|(key, value)| (key.clone(), value.strip_suffix(suffix).unwrap_or(value).to_owned())).collect()
+    };
+    let pods = ["", SUFFIX, PRIMARY].map(without);
+    let by = |selects: fn(Option<&Value>, &Labels) -> bool| {
+        let pods = &pods;
+        move |item: &&Item| pods.iter().any(|pods| selects(item.object.at("/spec/selector"), pods))
+    };
+    let by_service = case.of_kind(Kind::Service).filter(by(matches_plain));
     let workloads = case.of_kind(Kind::Deployment).chain(case.of_kind(Kind::StatefulSet));
-    let by_workload = workloads.filter(|item| matches(item.object.at("/spec/selector"), &pods));
+    let by_workload = workloads.filter(by(matches));
     let error = |by: &Item| {
         let found = format!("{} selects the pods of this Job", by.object.reference());
         job.error("/spec/template/metadata/labels", Code::SelectorOverlap, found, "labels of its own")

@@ -54,6 +54,7 @@ fn c_34_each_mistake_of_a_job_has_its_name() {
         (GATE, job("{app: smoke}", "hostNetwork: false"), vec![Code::Schema]),
         (GATE, good.replace("spec:\n  template", "spec:\n  suspend: true\n  template"), vec![Code::Schema]),
         (GATE, job("{app: podinfo}", never), vec![Code::SelectorOverlap, Code::SelectorOverlap]),
+        (GATE, job("{app: podinfo-canary}", never), vec![Code::SelectorOverlap, Code::SelectorOverlap]),
         ("job: ../smoke.yaml", good.clone(), vec![Code::PathEscape]),
         ("job: absent.yaml", good.clone(), vec![Code::FileMissing]),
         ("job: {file: smoke.yaml}", good.clone(), vec![Code::Schema]),
