@@ -11,7 +11,7 @@ const ANNOTATION_LIMIT: usize = 64 << 10;
 const FOREIGN_FIELDS_LIMIT: usize = 64 << 10;
 
 /// Strips an object of what no plan needs: managed fields of kinds that are never written, large foreign ones and
-/// those of a status, `last-applied-configuration`, absurd annotations, and of Pods all but what tells their health.
+/// those of a status, `last-applied-configuration`, absurd annotations, and of Pods and Jobs all but what tells how they fare.
 ///
 /// Managed fields of kinds that are written stay: what we own is found there (see [`crate::target::owned`]).
 pub(super) fn trim(object: &mut Object, manager: &str) {
@@ -30,6 +30,10 @@ pub(super) fn trim(object: &mut Object, manager: &str) {
     }
     if kind == Kind::Pod {
         trim_pod(value);
+    }
+    // Most Jobs of a namespace stand before no step.
+    if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut).filter(|_| kind == Kind::Job) {
+        spec.retain(|key, _| key == "activeDeadlineSeconds");
     }
 }
 
@@ -99,6 +103,15 @@ mod tests {
             json!({"metadata": {"annotations": {"a": "1", "absurd": absurd, "wrong": 7, LAST_APPLIED: "{}"}}}),
         );
         assert_eq!(kept.at("/metadata/annotations"), Some(&json!({"a": "1"})));
+    }
+
+    #[test]
+    fn jobs_keep_how_they_fare() {
+        let conditions = json!([{"type": "Complete", "status": "True"}]);
+        let spec = json!({"activeDeadlineSeconds": 60, "template": {"spec": {}}});
+        let kept = trimmed(Kind::Job, json!({"spec": spec, "status": {"conditions": conditions}}));
+        assert_eq!(kept.at("/spec"), Some(&json!({"activeDeadlineSeconds": 60})));
+        assert_eq!(kept.at("/status/conditions"), Some(&conditions));
     }
 
     #[test]

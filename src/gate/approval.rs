@@ -1,10 +1,11 @@
 //! Which gates stand before which step, and how far an approval reaches.
 
 use crate::manifest::desired::{Gates, Plan};
+use crate::manifest::files::RepoPath;
 use crate::manifest::ids::StepName;
 
 /// The gates of a step without any.
-static NONE: Gates = Gates { approval: None, window: None, webhook: None };
+static NONE: Gates = Gates { approval: None, window: None, webhook: None, job: None };
 
 /// A step's place among those that have gates: the phases in their order, then the promotion. *prepare* stands with the
 /// first of them, *shift* with the promotion.
@@ -35,6 +36,15 @@ pub fn gates<'a>(plan: &'a Plan, step: &StepName) -> &'a Gates {
         Some(place) => plan.phases.get(place).map_or(&plan.promotion.before, |phase| &phase.before),
         None => &NONE,
     }
+}
+
+/// The Job that stands before `step`.
+///
+/// It tries out what *prepare* makes, so that it stands before the first phase itself.
+#[must_use]
+pub fn job<'a>(plan: &'a Plan, step: &StepName) -> Option<&'a RepoPath> {
+    let place = place(plan, step).filter(|_| step.as_str() != "prepare")?;
+    plan.phases.get(place).map_or(&plan.promotion.before, |phase| &phase.before).job.as_ref()
 }
 
 /// Whether one of the recorded approvals reaches `step`: each holds up to and with the step that it names.
@@ -72,6 +82,21 @@ mod tests {
         assert_eq!(gates(&plan, &step("prepare")), &plan.promotion.before);
         assert_eq!(gates(&plan, &step("promotion")), &plan.promotion.before);
         assert_eq!(asked_as(&plan, &step("prepare")), Some(step("promotion")));
+    }
+
+    #[test]
+    fn a_job_stands_before_the_first_phase_itself() {
+        let mut plan = plan();
+        plan.phases[0].before.job = Some("a.yaml".parse().unwrap());
+        plan.promotion.before.job = Some("b.yaml".parse().unwrap());
+        let named = |plan: &Plan, name: &str| job(plan, &step(name)).map(ToString::to_string);
+        for (name, file) in [("prepare", None), ("testers", Some("a.yaml")), ("half", None), ("shift", Some("b.yaml"))]
+        {
+            assert_eq!(named(&plan, name).as_deref(), file, "{name}");
+        }
+        assert_eq!(named(&plan, "retire"), None);
+        plan.phases.clear();
+        assert_eq!((named(&plan, "prepare"), named(&plan, "shift").as_deref()), (None, Some("b.yaml")));
     }
 
     #[test]

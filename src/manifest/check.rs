@@ -6,6 +6,7 @@ mod affinity;
 mod daemon;
 mod fields;
 mod ingress;
+mod jobs;
 mod measured;
 mod phases;
 mod pods;
@@ -27,7 +28,7 @@ use super::set::{Item, Items};
 use super::yaml::{Content, Node};
 use super::{load, policy::Policy, raw};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the names of the candidate's copies end in (design §7).
 const SUFFIX: &str = "-canary";
@@ -41,6 +42,8 @@ pub(super) struct Case<'a> {
     pub(super) namespace: &'a Namespace,
     pub(super) spec: &'a raw::RolloutSpec,
     pub(super) items: &'a Items,
+    /// The Jobs that stand before steps, by their files.
+    pub(super) jobs: &'a BTreeMap<RepoPath, Item>,
     /// Whether every file of the set was read; if not, what is missing proves nothing.
     pub(super) whole: bool,
     /// The files of the set with mistakes of their own, from which others may follow.
@@ -117,6 +120,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     findings.errors.extend(measured::check(case));
     findings.warnings.extend(measured::idle(case));
     findings.errors.extend(windows(case, policy));
+    findings.errors.extend(jobs::check(case));
     findings.errors.extend(case.items.values().flat_map(protected));
     findings.errors.extend(case.items.values().flat_map(|item| cross_namespace(case, item)));
     findings.errors.extend(case.of_kind(Kind::Service).filter_map(|item| service::beyond(case, item)));

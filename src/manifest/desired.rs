@@ -12,6 +12,7 @@ pub use super::measure::Bound;
 use super::object::{Kind, Object, ObjectRef};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -73,6 +74,9 @@ pub struct Plan {
     /// Who is told how a run fares.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hooks: BTreeMap<CheckName, Hook>,
+    /// The Jobs that stand before steps, as their files beside the rollout's hold them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub jobs: BTreeMap<RepoPath, Value>,
 }
 
 /// What is rolled out.
@@ -400,14 +404,17 @@ pub struct Gates {
     /// The word of a webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub webhook: Option<WebhookCall>,
+    /// The success of a Job, by its file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<RepoPath>,
 }
 
 impl Gates {
     /// Whether nothing has to be open.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        let Self { approval, window, webhook } = self;
-        approval.is_none() && window.is_none() && webhook.is_none()
+        let Self { approval, window, webhook, job } = self;
+        approval.is_none() && window.is_none() && webhook.is_none() && job.is_none()
     }
 }
 

@@ -93,8 +93,8 @@ fn folded(raw::Headers(headers): &raw::Headers) -> Result<HeaderMatch, String> {
 }
 
 /// The gates of a plan.
-pub(super) fn gates(raw::Gates { approval, window, webhook }: &raw::Gates) -> Gates {
-    Gates { approval: *approval, window: window.clone(), webhook: webhook.clone() }
+pub(super) fn gates(raw::Gates { approval, window, webhook, job }: &raw::Gates) -> Gates {
+    Gates { approval: *approval, window: window.clone(), webhook: webhook.clone(), job: job.clone() }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::expand;
 use super::files::{Entry, Files, RepoPath};
 use super::ids::{BlobId, ClusterName, Namespace, RolloutId};
 use super::installation::Caps;
+use super::job::{self, Jobs};
 use super::object::ObjectRef;
 use super::policy::{self, Policy};
 use super::set::{self, Item, Items, SetFiles};
@@ -211,10 +212,11 @@ impl Judged {
         let (mut warnings, mut finished) = (Vec::new(), None);
         match (&draft.raw, draft.parsed.documents.first()) {
             (Ok(raw), Some(root)) => {
-                let (findings, listed) = judged.examine(files, policy, caps, &draft, raw, root);
+                let jobs = job::read(files, &draft.path, &draft.parsed.source, root, &raw.spec, &judged.id.namespace);
+                let (findings, listed) = judged.examine(files, policy, caps, &draft, (raw, &jobs), root);
                 errors.extend(findings.errors);
                 warnings = findings.warnings;
-                finished = judged.finished(&draft, raw, listed);
+                finished = judged.finished(&draft, raw, listed, &jobs);
             }
             (Err(found), _) => errors.extend(found.clone()),
             (Ok(_), None) => {}
@@ -236,7 +238,7 @@ impl Judged {
         policy: Option<&Policy>,
         caps: &Caps,
         draft: &Draft,
-        raw: &raw::Rollout,
+        (raw, jobs): (&raw::Rollout, &Jobs),
         root: &Node,
     ) -> (Findings, SetFiles) {
         let listed = set::list(files, &self.path, &raw.spec.manifests);
@@ -247,6 +249,7 @@ impl Judged {
             namespace: &self.id.namespace,
             spec: &raw.spec,
             items: &items,
+            jobs: &jobs.items,
             whole: listed.misplaced.is_empty() && found.is_empty(),
             broken: found.iter().map(|diagnostic| diagnostic.path.clone()).collect(),
         };
@@ -257,7 +260,9 @@ impl Judged {
                 draft.at(&format!("/spec/manifests/{}", m.index), m.code, m.found.clone(), m.expected.clone())
             }),
         );
-        findings.errors.extend(items.values().filter_map(|item| capped(item, caps)));
+        findings.errors.extend(jobs.wrong.iter().cloned());
+        let all = items.values().chain(jobs.items.values());
+        findings.errors.extend(all.filter_map(|item| capped(item, caps)));
         findings.warnings.extend(listed.ignored.iter().filter_map(|path| Some(unread(path, files.get(path)?))));
         self.target = case.target().map(|item| item.object.reference().clone());
         self.route = route(&self.id, &raw.spec);
@@ -266,14 +271,14 @@ impl Judged {
     }
 
     /// The rollout, if it has a cluster, a target and at most one router.
-    fn finished(&self, draft: &Draft, raw: &raw::Rollout, files: SetFiles) -> Option<Rollout> {
+    fn finished(&self, draft: &Draft, raw: &raw::Rollout, files: SetFiles, jobs: &Jobs) -> Option<Rollout> {
         let target = self.items.get(self.target.as_ref()?)?;
         Some(Rollout {
             id: self.id.clone(),
             path: draft.path.clone(),
             blob: draft.blob.clone(),
             cluster: self.cluster.clone()?,
-            plan: plan(&raw.spec)?,
+            plan: plan(&raw.spec, jobs)?,
             rollback_window: raw.spec.rollback.window,
             suspend: if raw.spec.suspend { Suspend::Yes } else { Suspend::No },
             set: Arc::new(set::assemble(files, &self.items, &target.object)),
@@ -369,7 +374,7 @@ fn by_gateway(raw::GatewayApi { http_route, grpc_route, service }: &raw::Gateway
 }
 
 /// The plan that the file describes; `None` where the router, or what a check asks, is not exactly one.
-fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
+fn plan(spec: &raw::RolloutSpec, jobs: &Jobs) -> Option<Plan> {
     let traffic = match &spec.traffic {
         None => {
             let of = |router| Traffic { router, settle: Span::ZERO, drain: Span::ZERO, session_affinity: None };
@@ -394,5 +399,6 @@ fn plan(spec: &raw::RolloutSpec) -> Option<Plan> {
         progress_deadline: spec.progress_deadline,
         checks: known,
         hooks: spec.hooks.clone(),
+        jobs: jobs.values(),
     })
 }

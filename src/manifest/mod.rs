@@ -19,6 +19,7 @@ pub mod files;
 pub mod hook;
 pub mod ids;
 pub mod installation;
+mod job;
 pub mod kinds;
 pub mod load;
 pub mod measure;

@@ -20,6 +20,10 @@ pub const EPOCH: &str = "tidegate.io/epoch";
 pub const RETREATED: &str = "tidegate.io/retreated";
 /// Whose copy an object is: `stable` or `candidate`.
 pub const ROLE: &str = "tidegate.io/role";
+/// The run that a Job was made for.
+pub const RUN: &str = "tidegate.io/run";
+/// The step that a Job stands before.
+pub const STEP: &str = "tidegate.io/step";
 /// The label that carries a [`super::ids::PodsDigest`] on pods and selectors.
 pub const PODS: &str = "tidegate.io/pods";
 
@@ -184,6 +188,9 @@ kinds! {
     Pod: "Pod", "v1", "pods", PLAIN;
     NetworkPolicy: "NetworkPolicy", "networking.k8s.io/v1", "networkpolicies", Facts {
         pods: Some("/spec/podSelector/matchLabels"), ..PLAIN
+    };
+    Job: "Job", "batch/v1", "jobs", Facts {
+        mappings: &["/spec", "/spec/template", "/spec/template/spec"], ..PLAIN
     };
 }
 

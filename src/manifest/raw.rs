@@ -10,6 +10,7 @@ use super::desired::{
     Approval, Bound, HeaderValue, Layout, OnNoData, Preview, Revert, SessionAffinity, TargetKind, WebhookCall,
 };
 use super::duration::Span;
+use super::files::RepoPath;
 use super::hook::Hook;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, SetId, StepName};
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
@@ -290,6 +291,11 @@ pub struct Gates {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "WebhookCall")]
     pub webhook: Option<WebhookCall>,
+    /// A file beside this one that holds a Job. It is made once in each run, as soon as all else is open; its success opens the
+    /// step, its failure takes the run back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RepoPath")]
+    pub job: Option<RepoPath>,
 }
 
 /// What a phase exposes to the new version.

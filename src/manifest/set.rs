@@ -244,6 +244,16 @@ fn is_manifest(path: &RepoPath) -> bool {
 /// Reads all objects of all files, with everything that is wrong with them. `base` completes their paths for people.
 #[must_use]
 pub fn read(files: &SetFiles, base: Option<&RepoPath>, namespace: &Namespace) -> (Items, Vec<Diagnostic>) {
+    read_kinds(files, base, namespace, Kind::MANIFEST)
+}
+
+/// The same, where these kinds may stand.
+pub(super) fn read_kinds(
+    files: &SetFiles,
+    base: Option<&RepoPath>,
+    namespace: &Namespace,
+    kinds: &[Kind],
+) -> (Items, Vec<Diagnostic>) {
     let (mut items, mut found) = (Items::new(), Vec::new());
     for (relative, (_, bytes)) in files {
         let full = base.and_then(|dir| format!("{dir}/{relative}").parse().ok()).unwrap_or_else(|| relative.clone());
@@ -252,7 +262,7 @@ pub fn read(files: &SetFiles, base: Option<&RepoPath>, namespace: &Namespace) ->
         if has_secret {
             parsed.source = parsed.source.silent();
         }
-        let mut here = read_file(parsed, namespace, &mut items);
+        let mut here = read_file(parsed, namespace, kinds, &mut items);
         if has_secret {
             // What the YAML reader has found quotes its line already.
             here.iter_mut().for_each(|diagnostic| diagnostic.source.clear());
@@ -263,14 +273,14 @@ pub fn read(files: &SetFiles, base: Option<&RepoPath>, namespace: &Namespace) ->
     (items, found)
 }
 
-fn read_file(parsed: yaml::Parsed, namespace: &Namespace, items: &mut Items) -> Vec<Diagnostic> {
+fn read_file(parsed: yaml::Parsed, namespace: &Namespace, kinds: &[Kind], items: &mut Items) -> Vec<Diagnostic> {
     let mut found = parsed.diagnostics;
     if !parsed.complete {
         return found;
     }
     let source = Arc::new(parsed.source);
     for node in parsed.documents {
-        let object = match object(&source, &node, namespace) {
+        let object = match object(&source, &node, namespace, kinds) {
             Ok(object) => object,
             Err(errors) => {
                 found.extend(errors);
@@ -294,15 +304,15 @@ fn read_file(parsed: yaml::Parsed, namespace: &Namespace, items: &mut Items) -> 
     found
 }
 
-fn object(source: &Source, node: &Node, namespace: &Namespace) -> Result<Object, Vec<Diagnostic>> {
+fn object(source: &Source, node: &Node, namespace: &Namespace, kinds: &[Kind]) -> Result<Object, Vec<Diagnostic>> {
     let mut found = Vec::new();
     let mut error = |mark: Mark, code, what: String, expected: &str| found.push(source.at(mark, code, what, expected));
     let (Some(api_version), Some(kind)) = (node.text_at("/apiVersion"), node.text_at("/kind")) else {
         let expected = "a Kubernetes object with apiVersion and kind";
         return Err(vec![source.at(node.mark, Code::Schema, "this is no Kubernetes object", expected)]);
     };
-    let Some(known) = Kind::find(api_version, kind).filter(|k| Kind::MANIFEST.contains(k)) else {
-        return Err(vec![refused_kind(source, node, api_version, kind)]);
+    let Some(known) = Kind::find(api_version, kind).filter(|k| kinds.contains(k)) else {
+        return Err(vec![refused_kind(source, node, kinds, api_version, kind)]);
     };
     let name = node.text_at("/metadata/name").and_then(|name| name.parse::<ObjectName>().ok());
     if name.is_none() {
@@ -339,18 +349,22 @@ fn object(source: &Source, node: &Node, namespace: &Namespace) -> Result<Object,
     }
 }
 
-fn refused_kind(source: &Source, node: &Node, api_version: &str, kind: &str) -> Diagnostic {
+fn refused_kind(source: &Source, node: &Node, kinds: &[Kind], api_version: &str, kind: &str) -> Diagnostic {
     let mark = node.locate("/kind");
     let has = |field: &str| node.get(field).is_some_and(|data| !data.entries().is_empty());
     if api_version == "v1" && kind == "Secret" && (has("data") || has("stringData")) {
         let diagnostic = source.at(mark, Code::SecretData, "a Secret with its data in plain text", "no Secret");
         return diagnostic.help("everyone who reads the repository reads it: rotate it, and create it outside of Git");
     }
-    let listed: Vec<&str> = Kind::MANIFEST.iter().map(|k| k.as_str()).collect();
+    let listed: Vec<&str> = kinds.iter().map(|k| k.as_str()).collect();
     let text = format!("objects of kind {} ({}) are not managed here", quoted(kind), quoted(api_version));
     let diagnostic = source.at(mark, Code::KindNotAllowed, text, format!("one of {}", listed.join(", ")));
-    match Kind::MANIFEST.iter().find(|k| k.as_str() == kind) {
+    match kinds.iter().find(|k| k.as_str() == kind) {
         Some(known) => diagnostic.help(format!("write apiVersion: {}", known.api_version())),
+        None if kind == Kind::Job.as_str() => diagnostic.help(
+            "a Job that tries a version out stands before a step, in a file that manifests do not list: \
+             before: {job: FILE} (docs/checks.md)",
+        ),
         None if kind == "Kustomization" || kind == "List" => {
             diagnostic.help("render it in CI and commit the plain objects, one document each")
         }

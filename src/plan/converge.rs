@@ -23,6 +23,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod write;
 
+pub use write::failure;
+
 /// How a hand's changes to fields that are ours are met (requirement X-16).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drift {

@@ -89,6 +89,8 @@ pub struct Draft<'a> {
     pub aborted: Option<String>,
     /// What was live and becomes the stable version.
     pub adopted: Option<Arc<Set>>,
+    /// The Job before the next step, where it is to be made.
+    pub job: Option<Object>,
     /// What waits for nothing.
     pub retreats: Vec<Action>,
     /// What is asked of people.
@@ -130,6 +132,7 @@ impl<'a> Draft<'a> {
             removed: None,
             aborted: None,
             adopted: None,
+            job: None,
             retreats: Vec::new(),
             proposals: Vec::new(),
             void: Vec::new(),
@@ -427,7 +430,7 @@ fn fallback_set<'b>(draft: &'b Draft<'_>) -> &'b SetId {
 }
 
 /// Reasons that are learned from what the API server, or a provider, answers.
-const ANSWERS: [Reason; 7] = [
+const ANSWERS: [Reason; 8] = [
     Reason::AdoptionDiffers,
     Reason::FieldConflict,
     Reason::Forbidden,
@@ -435,9 +438,10 @@ const ANSWERS: [Reason; 7] = [
     Reason::ReferenceMissing,
     Reason::Inconclusive,
     Reason::Webhook,
+    Reason::JobRefused,
 ];
 /// Reasons whose messages hold what others said, or what is live at the moment: both may be new at each look.
-const TALKATIVE: [Reason; 10] = [
+const TALKATIVE: [Reason; 11] = [
     Reason::AdoptionDiffers,
     Reason::Drifted,
     Reason::LoweredByHand,
@@ -448,6 +452,7 @@ const TALKATIVE: [Reason; 10] = [
     Reason::RouteUnknown,
     Reason::Inconclusive,
     Reason::Webhook,
+    Reason::JobRefused,
 ];
 
 /// What of a condition is worth a commit: not what changes from look to look, nor an end that moves.
@@ -483,6 +488,9 @@ fn lasting(reason: Reason) -> bool {
             | Reason::Held
             | Reason::Window
             | Reason::Webhook
+            | Reason::JobRunning
+            | Reason::JobRefused
+            | Reason::JobGone
             | Reason::Freeze
             | Reason::Suspended
             | Reason::Brake

@@ -7,6 +7,7 @@ use super::back::{self, Superseding, Turn};
 use super::draft::Draft;
 use super::forward;
 use super::input::{Git, MayStart};
+use super::jobs::{self, Way};
 use super::missing;
 use super::procedure::{Stage, Step};
 use super::report::{Reason, Wait};
@@ -37,8 +38,12 @@ pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step])
         waits.push(Wait::new(Reason::Concurrency, why));
     }
     waits.extend(missing::missing(draft, plan, run));
-    match dry_runs(draft, plan, run, steps) {
-        Ok(missing) => waits.extend(missing),
+    let tried = jobs::failed(draft, plan, run, Some(first));
+    match tried.map_or_else(|| dry_runs(draft, plan, run, steps), Err) {
+        Ok(missing) => {
+            waits.extend(missing);
+            waits.extend(tried_out(draft, plan, run, first, &waits));
+        }
         Err(why) => {
             let now = draft.now();
             history::end_run(&mut draft.state, crate::record::state::Outcome::Failed, &why, now);
@@ -102,7 +107,8 @@ fn dry_runs(draft: &mut Draft<'_>, plan: &Plan, run: &Run, steps: &[Step]) -> Re
 
 /// From a step that is done to the next, if its gates are open; else the run waits where it is.
 pub fn advance(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: &Step, at: &Stop) {
-    let waits = unmet(draft, plan, run, next);
+    let mut waits = unmet(draft, plan, run, next);
+    waits.extend(tried_out(draft, plan, run, next, &waits));
     if waits.is_empty() {
         forward::enter(draft, run, next, format!("{} → {}{}", at.step, next.name, exposure(next)));
         return;
@@ -134,13 +140,24 @@ fn exposure(step: &Step) -> String {
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
 }
 
-/// All that bars the way to the next step now. Back, promote, return and retire are never barred.
+/// All that bars the way to the next step now, but for its Job. Back, promote, return and retire are never barred.
 pub fn unmet(draft: &mut Draft<'_>, plan: &Plan, run: &Run, next: &Step) -> Vec<Wait> {
     let barred = next.stage == Stage::Progressing || next.name.as_str() == "shift";
     if barred { gates(draft, plan, run, next) } else { Vec::new() }
 }
 
-/// All that bars entry to a step now. Every unmet condition is listed.
+/// The Job before a step that nothing else keeps the run from but `others`.
+fn tried_out(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, others: &[Wait]) -> Option<Wait> {
+    jobs::before(draft, plan, run, step, if others.is_empty() { Way::Clear } else { Way::Barred })
+}
+
+/// What the gates of a step are asked for: *prepare* is the way to the first phase, *shift* and *promote* to the promotion.
+#[must_use]
+pub fn through(plan: &Plan, step: &StepName) -> StepName {
+    approval::asked_as(plan, step).unwrap_or_else(|| StepName::fixed("promotion"))
+}
+
+/// All that bars entry to a step now, its Job left out. Every unmet condition is listed.
 fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait> {
     if !holds(Rule::Gates) {
         return Vec::new();
@@ -165,7 +182,7 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
             },
         }
     }
-    let through = approval::asked_as(plan, &step.name).unwrap_or_else(|| StepName::fixed("promotion"));
+    let through = through(plan, &step.name);
     if step.before.approval.is_some() {
         waits.extend(approved(draft, plan, run, &through));
     }

@@ -7,6 +7,7 @@ use super::converge::{Converged, Drift, StableFirst};
 use super::draft::{Draft, Manner};
 use super::entry;
 use super::exposure;
+use super::jobs::{self, Way};
 use super::procedure::{self, Stage, Step, observed};
 use super::report::{Reason, Wait};
 use super::retreat;
@@ -44,6 +45,7 @@ pub fn forward(draft: &mut Draft<'_>) {
     let seen = Seen {
         converged: draft.converge(&plan, &step.posture, manner(step, &stop)),
         measured: checks::measure(draft, &plan, &run, step, &stop, soak),
+        tried: jobs::failed(draft, &plan, &run, steps.get(at + 1)),
         soaking,
     };
     draft.questions.extend(seen.measured.questions.iter().cloned());
@@ -93,6 +95,8 @@ fn no_endpoint(context: &Context<'_>) -> String {
 struct Seen {
     converged: Converged,
     measured: Measured,
+    /// Why the Job before the next step speaks against the version.
+    tried: Option<String>,
     soaking: Option<Wait>,
 }
 
@@ -111,7 +115,7 @@ fn turn_back(
     run: &Run,
     step: &Step,
     stop: &Stop,
-    Seen { converged, measured, .. }: &Seen,
+    Seen { converged, measured, tried, soaking: _ }: &Seen,
 ) -> Option<Judgement> {
     let context = draft.context(plan, None, None);
     if step.name.as_str() == "retire" {
@@ -139,6 +143,9 @@ fn turn_back(
         return Some(Judgement::Back(Turn::failed(why)));
     }
     if let Some(why) = measured.bad.as_ref().filter(|_| holds(Rule::Checks)) {
+        return Some(Judgement::Back(Turn::failed(why.clone())));
+    }
+    if let Some(why) = tried {
         return Some(Judgement::Back(Turn::failed(why.clone())));
     }
     let (role, why) = overdue(draft, plan, stop, converged)?;
@@ -198,7 +205,7 @@ fn go_on(
     steps: &[Step],
     at: usize,
     stop: &Stop,
-    Seen { converged, measured, soaking }: Seen,
+    Seen { converged, measured, tried: _, soaking }: Seen,
 ) {
     let (step, next) = (&steps[at], steps.get(at + 1));
     draft.waits.extend(converged.drifted.clone());
@@ -259,6 +266,8 @@ fn tell_gates(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: Option<&
     if let Phase::Waiting { .. } | Phase::WaitingPromotion { .. } = draft.state.phase {
         let unmet = entry::unmet(draft, plan, run, next);
         draft.waits.extend(unmet);
+        let job = jobs::before(draft, plan, run, next, Way::Barred);
+        draft.waits.extend(job);
     }
 }
 

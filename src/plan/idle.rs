@@ -211,6 +211,7 @@ fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         held: false,
         denied: false,
         pulls: std::collections::BTreeMap::new(),
+        jobs: std::collections::BTreeMap::new(),
     });
     draft.plan = Some(Arc::new(plan.clone()));
     let next = match route {

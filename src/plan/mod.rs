@@ -17,6 +17,7 @@ pub mod hooks;
 pub mod idle;
 pub mod input;
 pub mod introduce;
+pub mod jobs;
 pub mod missing;
 pub mod planner;
 pub mod procedure;

@@ -10,6 +10,7 @@ use super::forward;
 use super::hooks;
 use super::idle;
 use super::input::{Desired, Git, Input, Live, Recorded};
+use super::jobs;
 use super::procedure;
 use super::report::{Reason, Wait};
 use super::terminate;
@@ -157,6 +158,10 @@ fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: &words::Asked) {
 
 /// What the record, once it says so, wants done in the cluster now.
 fn due(draft: &Draft<'_>) -> Vec<Action> {
+    [toward_posture(draft), jobs::due(draft)].concat()
+}
+
+fn toward_posture(draft: &Draft<'_>) -> Vec<Action> {
     if let Phase::Terminating { .. } = draft.state.phase {
         return terminate::due(draft);
     }

@@ -178,7 +178,9 @@ fn exposing(plan: &Plan, route: Route, roles: &Roles) -> Vec<Step> {
     };
     let gates = |name: &StepName| match route {
         Route::Rollback => Gates::default(),
-        Route::Phases | Route::Plain => approval::gates(plan, name).clone(),
+        Route::Phases | Route::Plain => {
+            Gates { job: approval::job(plan, name).cloned(), ..approval::gates(plan, name).clone() }
+        }
     };
     let prepare = StepName::fixed("prepare");
     let before = gates(&prepare);

@@ -74,6 +74,9 @@ reasons! {
     Held: "approvers", "A person holds the run; `tidegate resume` lifts it.", "tidegate resume ROLLOUT";
     Window: "time", "The next step may be entered only inside a window of the policy.", "wait for the window, or widen it in tidegate.yaml";
     Webhook: "the team", "A webhook stands before the next step, and does not say good.", "look at the webhook, which the message names";
+    JobRunning: "the team", "A Job stands before the next step, and has not succeeded yet.", "look at the Job, which the message names: kubectl describe, kubectl logs";
+    JobRefused: "the team", "The API server does not take the Job that stands before the next step.", "mend the Job's file and push; then tidegate abort ROLLOUT and tidegate retry ROLLOUT";
+    JobGone: "the team", "The Job before the next step was taken away before anybody saw how it ended.", "tidegate abort ROLLOUT, then tidegate retry ROLLOUT: a new run makes a new Job";
     Freeze: "operations", "A freeze of the policy bars every step.", "wait for its end, or end it in tidegate.yaml";
     Suspended: "the team", "The rollout has `suspend: true`.", "take `suspend: true` out of the rollout's file and push";
     Brake: "operations", "The brake in the cluster holds this rollout.", "take `all`, the namespace or the rollout out of the brake's ConfigMap (docs/operations.md)";

@@ -7,6 +7,7 @@ use super::draft::{Draft, RolloutPlan};
 use super::exposure;
 use super::first;
 use super::input::Input;
+use super::jobs;
 use super::planner;
 use super::report::{Reason, Wait};
 use crate::gate::{BrakeWord, approval};
@@ -42,7 +43,9 @@ pub fn terminate(draft: &mut Draft<'_>) {
         draft.waits.extend(converged.waits);
         return;
     }
-    if released(draft).next().is_none() {
+    if jobs::left(draft).next().is_some() {
+        draft.waits.push(Wait::new(Reason::Writing, "Jobs of its runs are being removed"));
+    } else if released(draft).next().is_none() {
         draft.removed = Some("released: removed from main, its objects stay".to_owned());
     } else {
         draft.waits.push(Wait::new(Reason::Writing, "our marks are being taken off its objects"));
@@ -70,6 +73,7 @@ fn unrouted(target: Target) -> Plan {
         progress_deadline: Span::ZERO,
         checks: BTreeMap::new(),
         hooks: BTreeMap::new(),
+        jobs: BTreeMap::new(),
     }
 }
 

@@ -6,7 +6,7 @@ mod phase;
 mod run;
 
 pub use phase::{Clock, Phase, Rest, Standing, Stop, Then};
-pub use run::{Consumed, EndedRun, Outcome, PastRun, Pull, Refused, Route, Run};
+pub use run::{Consumed, EndedRun, Outcome, PastRun, Pull, Refused, Route, Run, Trial};
 
 use super::posture::Posture;
 use super::unknown::Unknown;

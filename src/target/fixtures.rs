@@ -65,5 +65,6 @@ pub(crate) fn plan(router: Option<Router>) -> Plan {
         progress_deadline: second,
         checks: std::collections::BTreeMap::new(),
         hooks: std::collections::BTreeMap::new(),
+        jobs: std::collections::BTreeMap::new(),
     }
 }

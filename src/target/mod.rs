@@ -5,6 +5,7 @@ pub mod daemon;
 #[cfg(test)]
 pub(crate) mod fixtures;
 pub mod inplace;
+pub mod job;
 pub mod layout;
 pub mod live;
 mod naming;

@@ -2,6 +2,7 @@
 
 mod daemon;
 mod fields;
+mod jobs;
 mod layouts;
 mod measured;
 mod routers;

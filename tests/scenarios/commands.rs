@@ -18,7 +18,7 @@ const COMMANDS: &str = "
   push APP VERSION…            to main: VERSION is a tag, and a bad version adds `errors`, `stuck`, `crash` or `image`
   push versioned APP VERSION…  the same with names of the version's own: APP-vVERSION, but for the route
   edit FILE [KIND] PATH VALUE  sets a field in a file of main; VALUE is YAML, `none` removes; more edits behind ` ; `
-  add FILE DOCUMENT            adds a document to a file of main
+  add FILE DOCUMENT            adds a document to a file of main, which may be new
   replace FILE OLD => NEW      replaces a text in a file of main
   move APP DIRECTORY           moves an app's files on main
   remove APP                   takes an app off main

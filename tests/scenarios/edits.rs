@@ -129,9 +129,9 @@ impl Main {
         Ok(())
     }
 
-    /// Adds a document to a file.
+    /// Adds a document to a file, which may be new.
     pub(crate) fn add(&mut self, name: &str, document: &str) -> Result<(), String> {
-        let mut all = self.documents(name)?;
+        let mut all = self.text(name).map_or_else(|| Ok(Vec::new()), |text| documents(&text))?;
         all.push(serde_yaml::from_str(document).map_err(|error| error.to_string())?);
         self.write_documents(name, &all);
         Ok(())

@@ -19,7 +19,7 @@ pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
 pub(crate) fn show(world: &World) -> String {
     let mut out = String::new();
     let kinds = "Deployment StatefulSet DaemonSet Pod Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap \
-        HorizontalPodAutoscaler PodDisruptionBudget";
+        HorizontalPodAutoscaler PodDisruptionBudget Job";
     for kind in kinds.split(' ') {
         let mut objects: Vec<_> = world.list(resource(kind).unwrap(), NAMESPACE).collect();
         objects.sort_by_key(|object| object["spec"]["nodeName"].as_str().filter(|_| !is_numbered(object)));
@@ -107,11 +107,19 @@ fn state(kind: &str, object: &Value) -> String {
             spec["http"].as_array().into_iter().flatten().map(Value::to_string).collect::<Vec<_>>().join("; ")
         }
         "ConfigMap" => object["data"].to_string(),
+        "Job" => job(object),
         "HorizontalPodAutoscaler" => {
             format!("{} of {} to {}", spec["scaleTargetRef"]["name"], spec["minReplicas"], spec["maxReplicas"])
         }
         _ => spec.to_string(),
     }
+}
+
+fn job(object: &Value) -> String {
+    let image = object["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let last = conditions.filter_map(|condition| condition["type"].as_str()).next_back();
+    format!("{image}, {}", last.unwrap_or("Running"))
 }
 
 fn rule(rule: &Value) -> String {

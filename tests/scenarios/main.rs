@@ -123,6 +123,9 @@ scenarios! {
     good_version
     hand_lowers
     hand_raises
+    job_and_a_crash
+    job_before_a_step
+    job_fails
     killed_in_a_soak
     killed_on_the_way_back
     kind_is_gone

@@ -3,16 +3,16 @@
 use super::{Change, PlanView, PlannedView, StepView, general_errors};
 use crate::cli::failure::Failure;
 use crate::cli::repository::{Record, Records, Repository};
-use crate::gate::approval;
 use crate::gate::schedule::{Freeze, Window, WindowState};
 use crate::manifest::desired::{Plan, Rollout, Set, Suspend, TargetKind};
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{RolloutId, StepName};
+use crate::manifest::ids::RolloutId;
 use crate::manifest::load::{Loaded, Rejected};
 use crate::manifest::policy::{Policy, Schedule};
 use crate::plan::checks;
 use crate::plan::direct;
+use crate::plan::entry;
 use crate::plan::procedure::{self, Roles, Stage, Step};
 use crate::plan::versions;
 use crate::record::posture::{Naming, Role, Size};
@@ -304,11 +304,12 @@ fn timeline(
 }
 
 fn gates(plan: &Plan, step: &Step) -> Vec<String> {
-    let name = approval::asked_as(plan, &step.name).unwrap_or_else(|| StepName::fixed("promotion"));
+    let name = entry::through(plan, &step.name);
     let approval = step.before.approval.map(|_| format!("approval of {name}"));
     let window = step.before.window.as_ref().map(|window| format!("window {window}"));
     let webhook = step.before.webhook.as_ref().map(|webhook| format!("webhook {}", webhook.provider));
-    [approval, window, webhook].into_iter().flatten().collect()
+    let job = step.before.job.as_ref().map(|job| format!("Job {job}"));
+    [approval, window, webhook, job].into_iter().flatten().collect()
 }
 
 /// When a step can be entered at the earliest, from `at` on: its window, and the freezes. None: never.

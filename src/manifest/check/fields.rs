@@ -22,7 +22,8 @@ const LISTED: usize = 12;
 pub(super) fn check(case: &Case<'_>, findings: &mut Findings) {
     let told: BTreeSet<_> = findings.errors.iter().map(|d| (d.path.clone(), d.line, d.column)).collect();
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
-    for item in case.items.values().filter(|item| !case.broken.contains(item.source.path())) {
+    let all = case.items.values().chain(case.jobs.values());
+    for item in all.filter(|item| !case.broken.contains(item.source.path())) {
         let kind = item.object.reference().kind;
         let Some(schema) = Schema::of(kind.api_version(), kind.as_str()) else { continue };
         let mut look = Look { item, schema, errors: &mut errors, warnings: &mut warnings };

@@ -277,7 +277,7 @@ pub(super) fn matches_plain(selector: Option<&Value>, pod: &Labels) -> bool {
 }
 
 /// A label selector (`meta/v1` LabelSelector): matchLabels and matchExpressions, all of them.
-fn matches(selector: Option<&Value>, pod: &Labels) -> bool {
+pub(super) fn matches(selector: Option<&Value>, pod: &Labels) -> bool {
     let Some(selector) = selector else { return false };
     let plain = labels(selector.get("matchLabels")).iter().all(|(key, value)| pod.get(key) == Some(value));
     let expressions = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();

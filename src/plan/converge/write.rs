@@ -131,23 +131,29 @@ impl Pass<'_> {
         let key = (reference.clone(), digest.to_owned());
         let answer = self.context.input.evidence.writes.get(&key);
         let Some(answer) = answer.filter(|answer| answer.at >= self.context.since) else { return false };
-        let (reason, message, pause) = match &answer.outcome {
-            Outcome::Done(_) | Outcome::Stale(_) => return false,
-            Outcome::Refused(why) => {
-                self.out.refused.get_or_insert_with(|| format!("{reference} was refused: {why}"));
-                (Reason::Retrying, format!("{reference}: {why}"), 30)
-            }
-            Outcome::Conflict { manager, fields } => {
-                (Reason::FieldConflict, format!("{reference}: {manager} owns {}", fields.join(", ")), 30)
-            }
-            Outcome::Forbidden(why) => (Reason::Forbidden, why.clone(), 30),
-            Outcome::MissingKind(kind) => (Reason::CrdMissing, format!("the cluster does not serve {kind}"), 30),
-            Outcome::Retriable(why) => (Reason::Retrying, format!("{reference}: {why}"), 2),
-        };
-        let again = answer.at + TimeDelta::seconds(pause);
+        let Some((reason, message, pause)) = failure(reference, &answer.outcome) else { return false };
+        if let Outcome::Refused(why) = &answer.outcome {
+            self.out.refused.get_or_insert_with(|| format!("{reference} was refused: {why}"));
+        }
+        let again = answer.at + pause;
         self.out.waits.push(Wait::new(reason, message).since(answer.at).until(again));
         self.context.input.now < again
     }
+}
+
+/// What to tell of a write that did not succeed, and how long to leave it.
+pub fn failure(reference: &ObjectRef, outcome: &Outcome) -> Option<(Reason, String, TimeDelta)> {
+    let (reason, message, pause) = match outcome {
+        Outcome::Done(_) | Outcome::Stale(_) => return None,
+        Outcome::Refused(why) => (Reason::Retrying, format!("{reference}: {why}"), 30),
+        Outcome::Conflict { manager, fields } => {
+            (Reason::FieldConflict, format!("{reference}: {manager} owns {}", fields.join(", ")), 30)
+        }
+        Outcome::Forbidden(why) => (Reason::Forbidden, why.clone(), 30),
+        Outcome::MissingKind(kind) => (Reason::CrdMissing, format!("the cluster does not serve {kind}"), 30),
+        Outcome::Retriable(why) => (Reason::Retrying, format!("{reference}: {why}"), 2),
+    };
+    Some((reason, message, TimeDelta::seconds(pause)))
 }
 
 /// A mark of going back that is also, or only, another manager's.

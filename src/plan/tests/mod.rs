@@ -10,6 +10,7 @@ mod crashes;
 mod effect;
 mod failures;
 mod hooks;
+mod jobs;
 mod journeys;
 mod late;
 mod manifests;

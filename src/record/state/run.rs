@@ -52,6 +52,19 @@ pub struct Run {
     /// Its requests for approval, by step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pulls: BTreeMap<StepName, Pull>,
+    /// Its Jobs, by the steps that they stand before: each is made once.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub jobs: BTreeMap<StepName, Trial>,
+}
+
+/// A Job of a run that was seen in the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Trial {
+    /// Its uid.
+    pub uid: String,
+    /// When it was seen to have succeeded: from then on nothing asks for it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed: Option<Time>,
 }
 
 /// What a run brings about.

@@ -28,6 +28,7 @@ pub fn fill(schema: &Schema, object: &mut Value) {
                 pod_spec(spec);
             }
         }
+        "Job" => job(object),
         "Service" => service(object),
         "HorizontalPodAutoscaler" => autoscaler(object),
         "NetworkPolicy" => network_policy(object),
@@ -152,6 +153,22 @@ fn stateful_set(object: &mut Value) {
 fn daemon_set(object: &mut Value) {
     let rolling = at(object, "/spec/updateStrategy/type").is_none_or(|kind| kind == "RollingUpdate");
     set_all(object, Where::In(Kind::DaemonSet), |path| !rolling && path.contains(&"rollingUpdate"));
+    pod_template(object);
+}
+
+/// Its selector, and the labels that go with it, are allotted.
+fn job(object: &mut Value) {
+    let Some(spec) = object.get_mut("spec") else { return };
+    for (field, default) in [
+        ("parallelism", json!(1)),
+        ("completions", json!(1)),
+        ("backoffLimit", json!(6)),
+        ("completionMode", json!("NonIndexed")),
+        ("suspend", json!(false)),
+        ("podReplacementPolicy", json!("TerminatingOrFailed")),
+    ] {
+        set(spec, &[field], &default);
+    }
     pod_template(object);
 }
 

@@ -65,6 +65,7 @@ pub const RESOURCES: &[Resource] = resources! {
     "apps/v1" "ReplicaSet" "replicasets" "rs" [Status, Scale, Generation];
     "apps/v1" "StatefulSet" "statefulsets" "sts" [Status, Scale, Generation];
     "autoscaling/v2" "HorizontalPodAutoscaler" "horizontalpodautoscalers" "hpa" [Status];
+    "batch/v1" "Job" "jobs" "" [Status, Generation];
     "coordination.k8s.io/v1" "Lease" "leases" "" [Versioned, CreateOnUpdate];
     "discovery.k8s.io/v1" "EndpointSlice" "endpointslices" "" [Generation];
     "events.k8s.io/v1" "Event" "events" "ev" [CreateOnUpdate];

@@ -35,6 +35,7 @@ pub(super) fn faults(schema: &Schema, live: Option<&Value>, object: &Value) -> V
             workload(None, object, &mut faults);
             faults.extend(live.and_then(|live| moved(live, object)));
         }
+        "Job" => pod(&object["spec"]["template"]["spec"], "spec.template.spec", &mut faults),
         "Service" => service(live, object, &mut faults),
         "ConfigMap" => config_map(live, object, &mut faults),
         "Lease" => lease(object, &mut faults),

@@ -10,6 +10,7 @@ mod daemon_sets;
 mod deployments;
 mod endpoints;
 mod gateway;
+mod jobs;
 mod pods;
 mod replica_sets;
 mod revisions;
@@ -56,6 +57,7 @@ const DAEMON_SET: (&str, &str) = ("apps/v1", "DaemonSet");
 const NODE: (&str, &str) = ("v1", "Node");
 const REVISION: (&str, &str) = ("apps/v1", "ControllerRevision");
 const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
+const JOB: (&str, &str) = ("batch/v1", "Job");
 
 const CONTROLLERS: [Controller; 8] = [
     (scalers::run, &[SCALER, DEPLOYMENT, REPLICA_SET, STATEFUL_SET]),
@@ -64,6 +66,7 @@ const CONTROLLERS: [Controller; 8] = [
     (stateful_sets::run, &[STATEFUL_SET, REVISION, POD]),
     (daemon_sets::run, &[DAEMON_SET, REVISION, POD, NODE]),
     (pods::run, &[POD]),
+    (jobs::run, &[JOB]),
     (endpoints::run, &[SERVICE, POD, SLICE]),
     (gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE]),
 ];

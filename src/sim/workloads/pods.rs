@@ -25,7 +25,7 @@ pub(super) const NODES: u64 = 3;
 
 /// What becomes of a Pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+pub(super) enum Fate {
     Ready,
     Stuck,
     Crash,
@@ -70,7 +70,7 @@ fn place(world: &mut World, pod: &Value) {
     write_status(world, &placed, status, SCHEDULER);
 }
 
-fn fate(pod: &Value) -> Fate {
+pub(super) fn fate(pod: &Value) -> Fate {
     let behaviour = pod["metadata"]["annotations"]["testbed/behaviour"].as_str();
     let images = pod["spec"]["containers"].as_array().into_iter().flatten();
     let tag = images.filter_map(|c| c["image"].as_str()?.rsplit_once('-')).map(|(_, word)| word);
@@ -83,7 +83,7 @@ fn fate(pod: &Value) -> Fate {
     behaviour.into_iter().chain(tag).find_map(named).unwrap_or(Fate::Ready)
 }
 
-fn span(pod: &Value, annotation: &str) -> Option<TimeDelta> {
+pub(super) fn span(pod: &Value, annotation: &str) -> Option<TimeDelta> {
     Some(pod["metadata"]["annotations"][annotation].as_str()?.parse::<Span>().ok()?.delta())
 }
 
@@ -104,7 +104,7 @@ fn status(world: &World, pod: &Value, due: &mut Due) -> Option<Value> {
     is_due(world, fails, due).then(|| failed(world, pod))
 }
 
-fn is_due(world: &World, time: DateTime<Utc>, due: &mut Due) -> bool {
+pub(super) fn is_due(world: &World, time: DateTime<Utc>, due: &mut Due) -> bool {
     if world.now() < time {
         due.at(time);
     }

@@ -216,3 +216,25 @@ fn the_same_story_makes_the_same_world() {
     }
     assert_eq!(left.version(), right.version());
 }
+
+#[test]
+fn a_job_ends_well_or_not_or_by_its_deadline() {
+    for (image, kind, reason) in [
+        ("t:1", "Complete", "CompletionsReached"),
+        ("t:1-crash", "Failed", "BackoffLimitExceeded"),
+        ("t:1-stuck", "Failed", "DeadlineExceeded"),
+    ] {
+        let mut world = world();
+        let pods = json!({"restartPolicy": "Never", "containers": [{"name": "t", "image": image}]});
+        let template = json!({"metadata": {"annotations": {"testbed/ends-after": "30s"}}, "spec": pods});
+        let metadata = json!({"name": "a", "namespace": "default"});
+        let spec = json!({"activeDeadlineSeconds": 60, "template": template});
+        world.create("batch/v1", "Job", "test", json!({"metadata": metadata, "spec": spec})).unwrap();
+        let job = |world: &World| all(world, "batch/v1", "Job").remove(0);
+        pass(&mut world, TimeDelta::seconds(29));
+        assert_eq!((count(&job(&world)["status"]["active"], 0), condition(&job(&world), kind)), (1, None), "{image}");
+        pass(&mut world, TimeDelta::seconds(40));
+        let ended = job(&world);
+        assert_eq!(condition(&ended, kind).map(|ended| &ended["reason"]), Some(&json!(reason)), "{image}");
+    }
+}

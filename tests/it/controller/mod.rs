@@ -10,6 +10,7 @@ mod daemon;
 mod failures;
 mod hands;
 mod hosted;
+mod jobs;
 mod journeys;
 mod judged;
 mod measured;

@@ -1,6 +1,7 @@
 //! What the chart grants is what the controller needs: from the API server's audit log.
 
 use super::app::{App, ungated};
+use super::jobs::job;
 use super::stateful;
 use super::world::{Held, World, is_steady};
 use crate::support::audit;
@@ -64,7 +65,8 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     // Applied by people first, so that field managers have to be taken over.
     let set = |version, name| format!("{}{}", App::new("web", version).text(), beside(name));
     world.kubectl(&["apply", "-f", "-"], &set(1, "old")).await;
-    world.add(&ungated(), &App::new("web", 1));
+    world.commit(&[("it/smoke.yaml", &job("smoke", ""))]);
+    world.add(&(ungated() + "  promotion: {before: {job: smoke.yaml}}\n"), &App::new("web", 1));
     world.commit(&[("it/web.yaml", &set(1, "old"))]);
     world.start();
     world.until_steady(Rest::Initialized).await;

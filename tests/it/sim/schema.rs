@@ -11,6 +11,7 @@ const KINDS: &[(&str, &str, &[&str])] = &[
     ("api/v1", "v1", &["ConfigMap", "Event", "Namespace", "Node", "Pod", "Service", "ServiceAccount"]),
     ("apis/apps/v1", "apps/v1", &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
     ("apis/autoscaling/v2", "autoscaling/v2", &["HorizontalPodAutoscaler"]),
+    ("apis/batch/v1", "batch/v1", &["Job"]),
     ("apis/coordination.k8s.io/v1", "coordination.k8s.io/v1", &["Lease"]),
     ("apis/discovery.k8s.io/v1", "discovery.k8s.io/v1", &["EndpointSlice"]),
     ("apis/events.k8s.io/v1", "events.k8s.io/v1", &["Event"]),
@@ -45,7 +46,9 @@ const POINTERS: &str = "
     WindowsSecurityContextOptions.gmsaCredentialSpec WindowsSecurityContextOptions.runAsUserName Endpoint.hostname
     Endpoint.nodeName Endpoint.zone EndpointPort.name EndpointPort.protocol EndpointPort.appProtocol
     NetworkPolicyPort.protocol IngressSpec.ingressClassName HTTPIngressPath.pathType IngressPortStatus.error
-    PodDisruptionBudgetSpec.unhealthyPodEvictionPolicy";
+    PodDisruptionBudgetSpec.unhealthyPodEvictionPolicy JobSpec.completionMode JobSpec.managedBy
+    JobSpec.podReplacementPolicy JobStatus.failedIndexes PodFailurePolicyOnExitCodesRequirement.containerName
+    SuccessPolicyRule.succeededIndexes";
 
 /// Numbers and truth values that are left out when they are zero or false, because they are no pointers there.
 const PLAIN: &str = "
@@ -71,7 +74,7 @@ const PLAIN: &str = "
     ScaleIOVolumeSource.sslEnabled ScaleIOVolumeSource.readOnly ServicePort.nodePort ServiceSpec.healthCheckNodePort
     ServiceSpec.publishNotReadyAddresses StorageOSVolumeSource.readOnly VolumeMount.readOnly
     VolumeMountStatus.readOnly PodDisruptionBudgetStatus.observedGeneration Condition.observedGeneration
-    ServiceBackendPort.number ObjectMeta.generation";
+    ServiceBackendPort.number ObjectMeta.generation JobStatus.active JobStatus.succeeded JobStatus.failed";
 
 /// Numbers that are zero when they are absent, because they are structs there.
 const ZERO: [(&str, &str); 3] =
@@ -90,7 +93,7 @@ const ALWAYS: &str = "
     NodeAllocatableResourceClaimStatus.resources NodeSelector.nodeSelectorTerms
     PodExtendedResourceClaimStatus.requestMappings PodSpec.containers ProjectedVolumeSource.sources
     RBDVolumeSource.monitors Endpoint.addresses EndpointSlice.endpoints EndpointSlice.ports
-    HTTPIngressRuleValue.paths";
+    HTTPIngressRuleValue.paths JobCondition.lastProbeTime JobCondition.lastTransitionTime";
 
 /// Writes the table.
 struct Writer<'a> {

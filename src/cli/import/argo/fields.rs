@@ -251,7 +251,7 @@ pub(super) const TEMPLATE: &[Row] = &[
     (
         "spec.metrics[].provider.job",
         NotBuilt,
-        "no Jobs are run; a webhook may start one and answer for it (docs/checks.md)",
+        "a Job may stand before a step: put its spec into a file and name it there, before: {job: FILE} (docs/checks.md)",
     ),
     ("spec.metrics[].provider.kayenta", NotBuilt, PROVIDER),
     ("spec.metrics[].provider.datadog", NotBuilt, PROVIDER),
