@@ -21,6 +21,7 @@ mod schema;
 mod screen;
 mod shell;
 mod status;
+mod tracked;
 mod ui;
 pub mod validate;
 mod view;

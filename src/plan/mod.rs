@@ -24,6 +24,7 @@ pub mod report;
 pub mod retreat;
 pub mod takeover;
 pub mod terminate;
+pub mod tracked;
 pub mod words;
 
 #[cfg(test)]

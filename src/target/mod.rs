@@ -15,4 +15,5 @@ pub(crate) mod quantity;
 pub mod selector;
 pub mod service;
 pub mod stateful;
+pub mod tracked;
 pub mod workload;

@@ -179,6 +179,9 @@ scenarios! {
     two_claim_one
     way_back_is_blocked
     told_by_a_webhook
+    tracked_config_map
+    tracked_goes_back
+    tracked_is_missing
     webhook_before_a_step
     webhook_holds
     webhook_says_bad

@@ -19,5 +19,6 @@ mod references;
 mod scaled;
 mod service;
 mod takeover;
+mod tracked;
 mod words;
 mod world;

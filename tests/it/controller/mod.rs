@@ -23,6 +23,7 @@ mod running;
 mod served;
 mod services;
 mod stateful;
+mod tracked;
 mod traffic;
 mod words;
 mod world;
