@@ -156,6 +156,9 @@ pub fn tracking(set: &Set, target: &Object, tracked: Tracked) -> Set {
 /// The id of the manifests alone: what of a set lies on main.
 #[must_use]
 pub fn of_main(set: &Set) -> SetId {
+    if set.tracked.is_empty() {
+        return set.id.clone();
+    }
     let own = set.files.iter().filter(|(path, _)| path.as_str() != tracked::FILE);
     oid::tree(own.map(|(path, (blob, _))| (path, blob)))
 }

@@ -282,7 +282,8 @@ fn propose_revert(draft: &mut Draft<'_>, rollout: &Rollout) {
 /// Whether main says something else than what is promoted: what is tracked is changed elsewhere.
 fn changed_main(draft: &Draft<'_>, rollout: &Rollout) -> bool {
     let promoted = draft.state.promoted.as_ref().and_then(|promoted| draft.input.sets.get(&promoted.set));
-    promoted.is_none_or(|promoted| set::of_main(promoted) != set::of_main(&rollout.set))
+    let elsewhere = |old: &Set| old.tracked != rollout.set.tracked && set::of_main(old) == set::of_main(&rollout.set);
+    promoted.is_none_or(|promoted| !elsewhere(promoted))
 }
 
 /// Why a run's change on main is not undone by a branch: that was tried with what main has now.

@@ -182,6 +182,7 @@ scenarios! {
     tracked_config_map
     tracked_goes_back
     tracked_is_missing
+    tracked_moves_on
     webhook_before_a_step
     webhook_holds
     webhook_says_bad

@@ -5,7 +5,7 @@ use crate::manifest::desired::Rollout;
 use crate::manifest::ids::CommitId;
 use crate::manifest::set;
 use crate::plan::report::Reason;
-use crate::reconcile::source::{Records, View};
+use crate::reconcile::source::{Record, Records, View};
 use crate::record::state::{Phase, RolloutState};
 use crate::record::text::{place, plain};
 
@@ -22,18 +22,13 @@ pub(super) fn status(view: &View) -> Option<(CommitId, Status)> {
             bad.push(format!("{id} is rejected"));
             continue;
         };
-        let record = records.get(id);
-        match record.and_then(|record| record.state.as_ref().ok()) {
-            Some(state) if state.run.is_none() && refused(state, rollout) => bad.push(format!("{id} is refused")),
-            Some(state) => {
-                let promoted = state.promoted.as_ref().is_some_and(|promoted| {
-                    let set =
-                        record.and_then(|record| record.sets.get(&promoted.set)).filter(|set| !set.tracked.is_empty());
-                    // What is tracked is no part of what main says.
-                    let same = set.is_some_and(|set| set::of_main(set) == set::of_main(&rollout.set));
-                    same || promoted.revision == rollout.set.revision
-                });
-                if !(promoted && state.run.is_none() && matches!(state.phase, Phase::Steady { .. })) {
+        match records.get(id).and_then(|record| Some((record, record.state.as_ref().ok()?))) {
+            Some((_, state)) if state.run.is_none() && refused(state, rollout) => bad.push(format!("{id} is refused")),
+            Some((record, state)) => {
+                if !(promoted(record, state, rollout)
+                    && state.run.is_none()
+                    && matches!(state.phase, Phase::Steady { .. }))
+                {
                     under_way.push(format!("{id}: {}", place(&state.phase)));
                 }
             }
@@ -49,6 +44,13 @@ pub(super) fn status(view: &View) -> Option<(CommitId, Status)> {
         said(Mark::Pending, &format!("seen; {}", under_way.join(", ")))
     };
     Some((commit, status))
+}
+
+/// Whether what main says is promoted. What is tracked is no part of it.
+pub(super) fn promoted(record: &Record, state: &RolloutState, rollout: &Rollout) -> bool {
+    let Some(promoted) = &state.promoted else { return false };
+    let set = record.sets.get(&promoted.set).filter(|set| !set.tracked.is_empty());
+    set.map_or(promoted.revision == rollout.set.revision, |set| set::of_main(set) == set::of_main(&rollout.set))
 }
 
 /// Whether what main wants is not tried again. With what it tracks that is known to the plan alone, which says so.
