@@ -5,6 +5,7 @@ use super::args::RepositoryArgs;
 use super::failure::Failure;
 use super::repository::{Access, Record, Repository, named};
 use super::screen::Screen;
+use super::tracked::as_recorded;
 use super::ui::Ink;
 use super::validate;
 use crate::manifest::desired::Rollout;
@@ -95,7 +96,7 @@ pub(super) async fn command(args: DiffArgs, screen: &Screen) -> Result<Exit, Fai
     let repository = Repository::open(&args.repository, Access::Read).await?;
     let (id, record) = repository.record(&args.rollout).await?;
     let files = wanted_files(&args, &repository).await?;
-    let rollout = wanted(&id, &files)?;
+    let rollout = as_recorded(&repository, &record, wanted(&id, &files)?).await?;
     let mut diff = compare(&repository, &record, &rollout).await?;
     if let Some(kubeconfig) = &args.kubeconfig {
         diff.live = live::differences(&repository, &record, &rollout, kubeconfig).await?;

@@ -23,6 +23,7 @@ mod screen;
 mod shell;
 mod state;
 mod status;
+mod tracked;
 mod ui;
 pub mod validate;
 mod view;

@@ -8,6 +8,7 @@ use crate::git::{Draft, Edit, GitError, Merge, Person, Pushed, RefName, Store, m
 use crate::manifest::desired::Set;
 use crate::manifest::files::{Entry, Files, InvalidPath, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId, InstanceName, InvalidId};
+use crate::manifest::tracked;
 use crate::record::state::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -122,7 +123,7 @@ fn on_main(file: &RepoPath, set: &Set) -> Result<Files, InvalidPath> {
     let entry = |(path, (blob, bytes)): (&RepoPath, &(BlobId, Arc<[u8]>))| {
         Ok((file.beside(path.as_str())?, Entry::File { blob: blob.clone(), bytes: bytes.clone() }))
     };
-    set.files.iter().map(entry).collect()
+    set.files.iter().filter(|(path, _)| path.as_str() != tracked::FILE).map(entry).collect()
 }
 
 async fn open(

@@ -220,17 +220,31 @@ pub fn revision<'a>(objects: impl IntoIterator<Item = &'a Object>) -> Revision {
 pub fn pods(target: &Object, config_maps: &BTreeMap<&str, &Object>) -> PodsDigest {
     let mut template = without_nulls(target.at("/spec/template").unwrap_or(&Value::Null));
     pod_defaults(&mut template);
-    let content = |object: &Object| {
-        let value = without_nulls(object.value());
-        let fields = ["data", "binaryData"].iter().filter_map(|f| Some(((*f).to_owned(), value.get(*f)?.clone())));
-        Value::Object(fields.collect())
-    };
     let used: Map<String, Value> = referenced_config_maps(&template)
         .into_iter()
         .filter_map(|name| config_maps.get(name.as_str()).map(|object| (name, content(object))))
         .collect();
     let all = Map::from_iter([("template".to_owned(), template), ("configMaps".to_owned(), Value::Object(used))]);
     sha256(&Value::Object(all))[..16].parse().expect("SHA-256 has 64 hex digits")
+}
+
+/// The content of a ConfigMap: its labels and annotations reach no pod.
+fn content(config_map: &Object) -> Value {
+    let value = without_nulls(config_map.value());
+    let fields = ["data", "binaryData"].iter().filter_map(|f| Some(((*f).to_owned(), value.get(*f)?.clone())));
+    Value::Object(fields.collect())
+}
+
+/// The digest of a live ConfigMap's content.
+#[must_use]
+pub fn data(config_map: &Object) -> String {
+    sha256(&content(config_map))
+}
+
+/// The digest of a value: 64 hex digits.
+#[must_use]
+pub fn digest(value: &Value) -> String {
+    sha256(value)
 }
 
 /// The digest of what makes a Service lead where it leads: what it asks for, without what the API server allots.

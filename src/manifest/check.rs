@@ -15,6 +15,7 @@ mod route;
 mod scale;
 mod service;
 mod stateful;
+mod tracked;
 mod traefik_service;
 mod versioned;
 mod virtual_service;
@@ -143,6 +144,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     if kind != TargetKind::Service {
         findings.errors.extend(primary::check(case, target));
     }
+    findings.errors.extend(tracked::check(case, target));
     findings.errors.extend(affinity::check(case));
     findings.errors.extend(route::check(case));
     findings.errors.extend(ingress::check(case));

@@ -10,6 +10,7 @@ use super::ids::{
 };
 pub use super::measure::Bound;
 use super::object::{Kind, Object, ObjectRef};
+use super::tracked::Tracked;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -88,6 +89,19 @@ pub struct Target {
     pub name: ObjectName,
     /// How the candidate's objects are named.
     pub layout: Layout,
+    /// What its pods read that no manifest holds, and whose changes are versions all the same.
+    #[serde(default, skip_serializing_if = "Track::is_empty")]
+    pub track: Track,
+}
+
+/// Live objects whose changes are versions, by their names. With the layout `primary` alone.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Track {
+    /// ConfigMaps of the rollout's namespace that the target's pods read, and that are not among the manifests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("maxItems" = 20, "uniqueItems" = true))]
+    pub config_maps: Vec<ObjectName>,
 }
 
 /// The kinds of object that can be a target.
@@ -468,6 +482,8 @@ pub struct Set {
     pub files: BTreeMap<RepoPath, (BlobId, Arc<[u8]>)>,
     /// What they declare.
     pub objects: BTreeMap<ObjectRef, Object>,
+    /// What of the version is live alone, as it takes it.
+    pub tracked: Tracked,
     /// The digest of the whole, canonical (requirement C-5).
     pub revision: Revision,
     /// The digest of the target's pod template and all that it references; of a Service, of what it asks for.

@@ -389,9 +389,9 @@ fn plan(spec: &raw::RolloutSpec, jobs: &Jobs) -> Option<Plan> {
     let known = spec.checks.iter().map(|(name, check)| Some((name.clone(), Check::try_from(check.clone()).ok()?)));
     let known: BTreeMap<_, _> = known.collect::<Option<_>>()?;
     let raw::Promotion { before, bake, checks } = &spec.promotion;
-    let raw::Target { kind, name, layout } = spec.target.clone();
+    let raw::Target { kind, name, layout, track } = spec.target.clone();
     Some(Plan {
-        target: Target { kind, name, layout },
+        target: Target { kind, name, layout, track },
         traffic,
         phases: spec.phases.iter().flat_map(expand::phases).collect(),
         promotion: Promotion { before: expand::gates(before), bake: *bake, checks: checks.clone() },

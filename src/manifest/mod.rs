@@ -32,4 +32,5 @@ pub mod reference;
 pub mod scaler;
 pub mod schema;
 pub mod set;
+pub mod tracked;
 pub mod yaml;

@@ -7,7 +7,7 @@ mod installation;
 mod policy;
 
 use super::desired::{
-    Approval, Bound, HeaderValue, Layout, OnNoData, Preview, Revert, SessionAffinity, TargetKind, WebhookCall,
+    Approval, Bound, HeaderValue, Layout, OnNoData, Preview, Revert, SessionAffinity, TargetKind, Track, WebhookCall,
 };
 use super::duration::Span;
 use super::files::RepoPath;
@@ -150,6 +150,9 @@ pub struct Target {
     /// How the candidate's objects are named.
     #[serde(default)]
     pub layout: Layout,
+    /// Live objects that the target's pods read and no manifest holds: a change of one is a version, and goes through the phases.
+    #[serde(default)]
+    pub track: Track,
 }
 
 /// How requests are split: by exactly one of `gatewayAPI`, `istio`, `nginx`, `replicas`, `service` and `traefik`.

@@ -21,6 +21,9 @@ pub enum Referent {
 }
 
 impl Referent {
+    /// What can be tracked live.
+    pub const TRACKED: [Self; 1] = [Self::ConfigMap];
+
     /// The resource's name in request paths; all are of the core group.
     #[must_use]
     pub fn plural(self) -> &'static str {

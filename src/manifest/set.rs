@@ -4,9 +4,10 @@ use super::canonical::{self, MAX_INTEGER};
 use super::desired::{Set, Target};
 use super::diagnostic::{Code, Diagnostic, MOST, Mark, Source, quoted};
 use super::files::{Entry, Files, RepoPath};
-use super::ids::{BlobId, Namespace, ObjectName};
+use super::ids::{BlobId, Namespace, ObjectName, SetId};
 use super::object::{DOMAIN, Kind, Object, ObjectRef};
 use super::oid;
+use super::tracked::{self, Tracked};
 use super::yaml::{self, Content, Dialect, Node};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -96,7 +97,7 @@ pub fn build(
 /// All that is wrong with the files.
 pub fn of_files(files: SetFiles, namespace: &Namespace, target: &Target) -> Result<Set, Vec<Diagnostic>> {
     let (items, found) = read(&files, None, namespace);
-    let Some(first) = files.keys().next().cloned() else {
+    let Some(first) = files.keys().find(|path| path.as_str() != tracked::FILE).cloned() else {
         // There is no file to point at: the caller names the set.
         return Err(Vec::new());
     };
@@ -113,7 +114,14 @@ fn finish(
 ) -> Result<Set, Vec<Diagnostic>> {
     let reference = ObjectRef { kind: target.kind.kind(), namespace: namespace.clone(), name: target.name.clone() };
     match items.get(&reference) {
-        Some(item) if found.is_empty() => Ok(assemble(files, items, &item.object)),
+        Some(item) if found.is_empty() => match files.get(&tracks()).map(|(_, bytes)| tracked::parse(bytes)) {
+            None => Ok(assemble(files, items, &item.object)),
+            Some(Some(tracked)) => Ok(derived(files, objects(items), &item.object, tracked)),
+            Some(None) => {
+                let expected = "what this version of tidegate writes there";
+                Err(vec![Diagnostic::of_file(&tracks(), Code::Schema, "it cannot be read", expected)])
+            }
+        },
         Some(_) => Err(found),
         None => {
             let text = format!("the set has no {reference}");
@@ -126,14 +134,51 @@ fn finish(
 /// Puts a set together from what was read without a mistake.
 #[must_use]
 pub fn assemble(files: SetFiles, items: &Items, target: &Object) -> Set {
-    let objects: BTreeMap<ObjectRef, Object> = items.iter().map(|(r, item)| (r.clone(), item.object.clone())).collect();
+    derived(files, objects(items), target, Tracked::new())
+}
+
+fn objects(items: &Items) -> BTreeMap<ObjectRef, Object> {
+    items.iter().map(|(r, item)| (r.clone(), item.object.clone())).collect()
+}
+
+/// The same manifests as a version whose `target` takes these live objects along.
+#[must_use]
+pub fn tracking(set: &Set, target: &Object, tracked: Tracked) -> Set {
+    let mut files = set.files.clone();
+    files.remove(&tracks());
+    if !tracked.is_empty() {
+        let bytes: Arc<[u8]> = tracked::print(&tracked).into_bytes().into();
+        files.insert(tracks(), (oid::blob(&bytes), bytes));
+    }
+    derived(files, set.objects.clone(), target, tracked)
+}
+
+/// The id of the manifests alone: what of a set lies on main.
+#[must_use]
+pub fn of_main(set: &Set) -> SetId {
+    if set.tracked.is_empty() {
+        return set.id.clone();
+    }
+    let own = set.files.iter().filter(|(path, _)| path.as_str() != tracked::FILE);
+    oid::tree(own.map(|(path, (blob, _))| (path, blob)))
+}
+
+/// Where a pinned set says what it tracks.
+fn tracks() -> RepoPath {
+    tracked::FILE.parse().expect("a path, because it is a plain file name")
+}
+
+/// All that follows from files and what they declare.
+fn derived(files: SetFiles, objects: BTreeMap<ObjectRef, Object>, target: &Object, tracked: Tracked) -> Set {
     let config_maps =
         objects.iter().filter(|(r, _)| r.kind == Kind::ConfigMap).map(|(r, o)| (r.name.as_str(), o)).collect();
+    let target = tracked::moved(target, &tracked);
     let is_service = target.reference().kind == Kind::Service;
-    let pods = if is_service { canonical::service(target) } else { canonical::pods(target, &config_maps) };
+    let pods = if is_service { canonical::service(&target) } else { canonical::pods(&target, &config_maps) };
     let id = oid::tree(files.iter().map(|(path, (blob, _))| (path, blob)));
-    let revision = canonical::revision(objects.values());
-    Set { id, files, objects, revision, pods }
+    let others = objects.values().filter(|object| object.reference() != target.reference());
+    let revision = canonical::revision(others.chain([&target]));
+    Set { id, files, objects, tracked, revision, pods }
 }
 
 /// Finds the files that the entries of `manifests` name, all below the directory of the rollout's file.
@@ -180,6 +225,10 @@ fn add(
         (Code::PathEscape, format!("{} leads elsewhere", quoted(entry)), expected.to_owned())
     })?;
     let below = |path: &RepoPath| path.below(base).expect("the path was made beside the rollout's file");
+    if below(&path) == tracks() {
+        let expected = "another name: under this one tidegate keeps what a version tracks";
+        return Err((Code::Conflict, format!("{} is taken", quoted(entry)), expected.to_owned()));
+    }
     match files.get(&path) {
         Some(Entry::File { blob, bytes }) => {
             listed.files.insert(below(&path), (blob.clone(), bytes.clone()));
@@ -255,7 +304,7 @@ pub(super) fn read_kinds(
     kinds: &[Kind],
 ) -> (Items, Vec<Diagnostic>) {
     let (mut items, mut found) = (Items::new(), Vec::new());
-    for (relative, (_, bytes)) in files {
+    for (relative, (_, bytes)) in files.iter().filter(|(path, _)| path.as_str() != tracked::FILE) {
         let full = base.and_then(|dir| format!("{dir}/{relative}").parse().ok()).unwrap_or_else(|| relative.clone());
         let mut parsed = yaml::parse(&full, bytes, Dialect::Kubernetes);
         let has_secret = parsed.source.text().contains("Secret");

@@ -96,15 +96,19 @@ pub fn asked_for(draft: &Draft<'_>, run: &Run, superseding: Superseding) -> Opti
         Desired::Wanted(rollout) if rollout.set.revision == run.revision => None,
         Desired::Wanted(rollout) => {
             let promoted = draft.state.promoted.as_ref().map(|p| &p.revision);
+            let brought = draft.input.sets.get(&run.to);
+            let tracked =
+                brought.is_some_and(|set| set.tracked != rollout.set.tracked && set.objects == rollout.set.objects);
+            let what = if tracked { "what is tracked" } else { "main" };
             if promoted == Some(&rollout.set.revision) {
-                Some(Turn { why: "main is back at the promoted version".to_owned(), then: Then::Reverted })
+                Some(Turn { why: format!("{what} is back at the promoted version"), then: Then::Reverted })
             } else {
-                let why = format!("main moved on to {}", rollout.set.revision.short());
+                let why = format!("{what} moved on to {}", rollout.set.revision.short());
                 Some(Turn { why, then: Then::NextRun })
             }
         }
         Desired::Gone => Some(Turn { why: "the rollout was removed from main".to_owned(), then: Then::Terminating }),
-        Desired::Rejected(_) | Desired::Unreadable(_) => None,
+        Desired::Lacking(..) | Desired::Rejected(_) | Desired::Unreadable(_) => None,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::rules::{Rule, holds};
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::overlap::{self, Overlap};
 use crate::target::workload::{self, Available, Readiness};
-use crate::target::{compare, daemon, shared, stateful};
+use crate::target::{compare, daemon, shared, stateful, tracked};
 use crate::traffic::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,6 +77,7 @@ pub fn converge(
     if !holds(Rule::RetireLast) && (pass.rest() || pass.delete()) {
         return Ok(pass.out);
     }
+    pass.lost();
     if pass.lower() || pass.blocked() || pass.build() || pass.replace() {
         return Ok(pass.out);
     }
@@ -138,6 +139,23 @@ impl Pass<'_> {
             self.out.waits.extend(overlapping(context, &objects));
         }
         !self.out.waits.is_empty()
+    }
+
+    /// Copies of tracked objects that nobody can make again.
+    fn lost(&mut self) {
+        let Naming::Primary(_) = self.posture.naming else { return };
+        let roles = std::iter::once(&self.posture.stable).chain(&self.posture.candidate);
+        let sets: BTreeSet<_> = roles.map(|role| &role.set).collect();
+        for set in sets.into_iter().filter_map(|id| self.context.set(id)) {
+            let lost = tracked::lost(set, self.context.live, self.context.namespace());
+            self.out.drifted.extend(lost.into_iter().map(|what| {
+                let why = format!(
+                    "{what}, is gone, and that has changed since: pods that refer to the copy cannot start anew"
+                );
+                Wait::new(Reason::ReferenceMissing, why)
+                    .act("put the data back where it was changed, or push the next version")
+            }));
+        }
     }
 
     /// A hand raised the exposure: it is lowered to the record. Not in *return*, where the share goes to the same version.

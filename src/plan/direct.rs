@@ -27,6 +27,9 @@ pub fn change(plan: &Plan, old: &Set, new: &Set) -> Change {
     if old.revision == new.revision {
         return Change::None;
     }
+    if old.tracked != new.tracked {
+        return Change::Version;
+    }
     let names: BTreeSet<&ObjectRef> = old.objects.keys().chain(new.objects.keys()).collect();
     if !names.iter().all(|name| allowed(plan, name, old.objects.get(name), new.objects.get(name))) {
         return Change::Version;

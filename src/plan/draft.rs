@@ -198,7 +198,7 @@ impl<'a> Draft<'a> {
     pub fn wanted(&self) -> Option<&'a Arc<Rollout>> {
         match &self.input.desired {
             Desired::Wanted(rollout) => Some(rollout),
-            Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => None,
+            Desired::Lacking(..) | Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => None,
         }
     }
 

@@ -21,7 +21,7 @@ pub fn due(input: &Input, state: &RolloutState, open: Option<&Plan>) -> Vec<Inqu
     let plan = match (&state.run, &input.desired) {
         (Some(_), _) => open,
         (None, Desired::Wanted(rollout)) => Some(&rollout.plan),
-        (None, Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_)) => None,
+        (None, Desired::Lacking(..) | Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_)) => None,
     };
     let Some(plan) = plan.filter(|plan| !plan.hooks.is_empty()) else { return Vec::new() };
     let Some(moment) = moment(state, plan, input.now) else { return Vec::new() };

@@ -8,11 +8,14 @@ use super::evidence::Entangled;
 use super::input::Desired;
 use super::report::{Reason, Wait};
 use super::retreat;
+use super::tracked::as_live;
 use super::versions;
 use super::words::Asked;
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
 use crate::manifest::ids::RunId;
 use crate::manifest::object::ObjectRef;
+use crate::manifest::set;
+use crate::manifest::tracked;
 use crate::record::branches::{Asks, Head};
 use crate::record::history::{self, RunOf};
 use crate::record::posture::{Names, Naming, Posture, Role, Size, Split};
@@ -34,7 +37,7 @@ pub fn idle(draft: &mut Draft<'_>, asked: &Asked) {
     match &draft.input.desired {
         Desired::Wanted(rollout) => wanted(draft, &rollout.clone()),
         Desired::Gone => draft.leave("removed from main; its objects stay"),
-        Desired::Rejected(_) | Desired::Unreadable(_) => {}
+        Desired::Lacking(..) | Desired::Rejected(_) | Desired::Unreadable(_) => {}
     }
 }
 
@@ -149,6 +152,10 @@ fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, old: &Set) {
     let route =
         if rollout.plan.traffic.is_none() || rollout.set.pods == old.pods { Route::Plain } else { Route::Phases };
     open(draft, &rollout.plan, &rollout.set, route);
+    let changed = tracked::changes(&old.tracked, &rollout.set.tracked);
+    if !changed.is_empty() {
+        draft.note(changed.join(", "));
+    }
 }
 
 /// A mark of the brake that no run answers for is taken off first: the next run has nothing to do with it.
@@ -231,10 +238,17 @@ fn roll_back(draft: &mut Draft<'_>, named: &RunId) -> bool {
         return false;
     };
     let Some((past, names)) = past else { return false };
-    let Some(set) = draft.input.sets.get(&past).cloned() else { return false };
+    let Some(set) = draft.input.sets.get(&past) else { return false };
+    // What it took of tracked objects is kept nowhere: it comes with what is live.
+    let Some(set) = as_live(set, &rollout.plan.target, draft.live, &draft.input.id.namespace) else { return false };
     let Some(current) = draft.state.promoted.clone().filter(|p| p.set != past) else { return false };
     if names.is_some() && names.as_ref() == versions::stable(&draft.naming) {
         draft.note("which was not done: both versions' objects have the same names; push the old one on main");
+        return false;
+    }
+    if current.set == set.id {
+        draft
+            .note(format!("which was not done: but for tracked data that is kept nowhere, run {named} is what serves"));
         return false;
     }
     let why = format!("rolled back to run {named}");
@@ -259,7 +273,9 @@ fn propose_revert(draft: &mut Draft<'_>, rollout: &Rollout) {
             }
         }
         (Some(refused), None)
-            if draft.state.revert.is_none() && rollout.plan.on_failure.revert == Revert::PullRequest =>
+            if draft.state.revert.is_none()
+                && rollout.plan.on_failure.revert == Revert::PullRequest
+                && changed_main(draft, rollout) =>
         {
             match entangled(draft, rollout, &last.id) {
                 Some(wait) => draft.waits.push(wait),
@@ -275,10 +291,17 @@ fn propose_revert(draft: &mut Draft<'_>, rollout: &Rollout) {
     }
 }
 
+/// Whether main says something else than what is promoted: what is tracked is changed elsewhere.
+fn changed_main(draft: &Draft<'_>, rollout: &Rollout) -> bool {
+    let promoted = draft.state.promoted.as_ref().and_then(|promoted| draft.input.sets.get(&promoted.set));
+    let elsewhere = |old: &Set| old.tracked != rollout.set.tracked && set::of_main(old) == set::of_main(&rollout.set);
+    promoted.is_none_or(|promoted| !elsewhere(promoted))
+}
+
 /// Why a run's change on main is not undone by a branch: that was tried with what main has now.
 fn entangled(draft: &Draft<'_>, rollout: &Rollout, undone: &RunId) -> Option<Wait> {
     let Entangled { run, wanted, files } = draft.input.evidence.entangled.as_ref()?;
-    if run != undone || *wanted != rollout.set.id {
+    if run != undone || *wanted != set::of_main(&rollout.set) {
         return None;
     }
     let files = files.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -25,6 +25,7 @@ pub mod report;
 pub mod retreat;
 pub mod takeover;
 pub mod terminate;
+pub mod tracked;
 pub mod versions;
 pub mod words;
 

@@ -103,6 +103,11 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
             }
             draft.finish(due)
         }
+        Desired::Lacking(rollout, _) => {
+            let mut draft = Draft::new(input, live, None, first::blank(input, rollout), None);
+            draft.waits.extend(input.desired.unread());
+            draft.finish(due)
+        }
         Desired::Rejected(_) | Desired::Unreadable(_) | Desired::Gone => {
             // The brake needs no file either.
             terminate::blind(input, live, input.desired.unread().into_iter().collect())

@@ -155,6 +155,7 @@ impl Scene<'_> {
             gaps: self.snapshot.gaps(&id.namespace),
             git: self.view.git.clone(),
         }
+        .tracking()
     }
 
     /// The tip of main that is acted upon. While a new process believes none, that stays the one that the record names, so that
@@ -171,7 +172,11 @@ impl Scene<'_> {
                 "its tenant runs on the cluster {}, but this controller serves {}",
                 rollout.cluster, self.me.cluster
             )),
-            desired @ (Desired::Wanted(_) | Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_)) => desired,
+            desired @ (Desired::Wanted(_)
+            | Desired::Lacking(..)
+            | Desired::Rejected(_)
+            | Desired::Gone
+            | Desired::Unreadable(_)) => desired,
         }
     }
 
@@ -198,6 +203,8 @@ impl Scene<'_> {
     pub fn fingerprint(&self, id: &RolloutId, may_start: MayStart) -> Fingerprint {
         let (wanted, unwanted) = match self.desired(id) {
             Desired::Wanted(rollout) => (Some(rollout), String::new()),
+            // What is live is asked for by each plan.
+            Desired::Lacking(rollout, _) => (Some(rollout), String::new()),
             Desired::Rejected(why) => (None, format!("rejected: {why}")),
             Desired::Gone => (None, "gone".to_owned()),
             Desired::Unreadable(why) => (None, format!("unreadable: {why}")),

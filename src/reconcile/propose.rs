@@ -9,6 +9,7 @@ use crate::git::Pushed;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
 use crate::manifest::installation::HostKind;
+use crate::manifest::set;
 use crate::plan::action::{Ask, Proposal};
 use crate::plan::evidence::Entangled;
 use crate::record::history::went_back;
@@ -211,7 +212,7 @@ fn entangled(view: &View, Proposal { rollout, run, ask: _ }: &Proposal, files: &
     let Some(wanted) = view.main.rollout(rollout) else { return Came::Later };
     let all = files.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     tracing::warn!(%rollout, %run, files = all, "the run's change on main cannot be undone by itself");
-    Came::Entangled(Entangled { run: run.clone(), wanted: wanted.set.id.clone(), files: files.clone() })
+    Came::Entangled(Entangled { run: run.clone(), wanted: set::of_main(&wanted.set), files: files.clone() })
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use super::unknown::Unknown;
 use crate::manifest::desired::{Plan, Set};
 use crate::manifest::files::{InvalidPath, RepoPath};
 use crate::manifest::ids::{BlobId, RolloutId, RunId, SetId};
+use crate::manifest::tracked;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -252,8 +253,11 @@ fn set_edits(
     }
     for id in after.difference(before) {
         let set = sets.get(*id).ok_or_else(|| RecordError::MissingSet((*id).clone()))?;
-        for (file, (blob, _)) in &set.files {
-            edits.insert(paths.set_file(id, file)?, FileEdit::Blob(blob.clone()));
+        for (file, (blob, bytes)) in &set.files {
+            // No branch holds what is tracked.
+            let made = file.as_str() == tracked::FILE;
+            let edit = if made { FileEdit::Write(bytes.to_vec()) } else { FileEdit::Blob(blob.clone()) };
+            edits.insert(paths.set_file(id, file)?, edit);
         }
     }
     Ok(edits)

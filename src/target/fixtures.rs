@@ -1,7 +1,7 @@
 //! Small sets and live worlds for the tests of the pure rooms.
 
 use super::live::LiveState;
-use crate::manifest::desired::{Layout, OnFailure, Plan, Promotion, Router, Set, Target, TargetKind, Traffic};
+use crate::manifest::desired::{Layout, OnFailure, Plan, Promotion, Router, Set, Target, TargetKind, Track, Traffic};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Namespace, ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef};
@@ -34,6 +34,7 @@ pub(crate) fn set(objects: impl IntoIterator<Item = Object>) -> Set {
         id: "0".repeat(40).parse().unwrap(),
         files: BTreeMap::new(),
         objects: objects.into_iter().map(|o| (o.reference().clone(), o)).collect(),
+        tracked: BTreeMap::new(),
         revision: format!("v1:sha256:{}", "0".repeat(64)).parse().unwrap(),
         pods: pods(),
     }
@@ -57,7 +58,12 @@ pub(crate) fn by_pods() -> Router {
 pub(crate) fn plan(router: Option<Router>) -> Plan {
     let second: Span = "1s".parse().unwrap();
     Plan {
-        target: Target { kind: TargetKind::Deployment, name: name("web"), layout: Layout::InPlace },
+        target: Target {
+            kind: TargetKind::Deployment,
+            name: name("web"),
+            layout: Layout::InPlace,
+            track: Track::default(),
+        },
         traffic: router.map(|router| Traffic { router, settle: second, drain: second, session_affinity: None }),
         phases: Vec::new(),
         promotion: Promotion::default(),

@@ -2,7 +2,7 @@
 
 use super::layout::{self, Arranged, LayoutError};
 use super::live::LiveState;
-use super::{daemon, stateful};
+use super::{daemon, stateful, tracked};
 use crate::manifest::desired::{By, Plan, Set, TargetKind};
 use crate::manifest::ids::{Namespace, ObjectName, SetId};
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
@@ -98,7 +98,21 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
         }
         size_candidate(&mut all, candidate_size(candidate, new, &posture.naming, facts), &posture.naming, facts);
     }
+    add_tracked(&mut all, posture, facts);
     Ok(all)
+}
+
+/// The copies of tracked objects: stable's, the candidate's, and as long as a run may go back those of the version that it left.
+fn add_tracked(all: &mut BTreeMap<ObjectRef, Rendered>, posture: &Posture, facts: &Facts<'_>) {
+    let Naming::Primary(_) = posture.naming else { return };
+    let candidate = posture.candidate.as_ref().map(|candidate| &candidate.set);
+    let of_run = candidate.into_iter().flat_map(|set| [(facts.base, RoleName::Stable), (set, RoleName::Candidate)]);
+    for (set, role) in [(&posture.stable.set, RoleName::Stable)].into_iter().chain(of_run) {
+        let copies = facts.sets.get(set).into_iter().flat_map(|set| tracked::copies(set, facts.live, facts.namespace));
+        for object in copies {
+            all.entry(object.reference().clone()).or_insert(Rendered { object, role, plain: None });
+        }
+    }
 }
 
 /// Where both versions are pods of one workload, it has one role once both are the same version.

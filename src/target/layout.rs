@@ -13,7 +13,7 @@ pub use copies::{is_applier_mark, telling};
 use self::copies::{MAX_NAME, mark_back, selector_label};
 use super::primary;
 use super::selector::{self, Labels};
-use super::{service, versioned};
+use super::{service, tracked, versioned};
 use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::desired::{Plan, Router, Set, TargetKind};
 use crate::manifest::ids::{ObjectName, PodsDigest};
@@ -382,6 +382,9 @@ pub fn makes(set: &Set, reference: &ObjectRef) -> bool {
 /// Whether an object of that name is a copy that a rollout of this set makes.
 #[must_use]
 pub fn copies(set: &Set, reference: &ObjectRef) -> bool {
+    if tracked::makes(set, reference) {
+        return true;
+    }
     let name = reference.name.as_str();
     let mut originals =
         [SUFFIX, primary::SUFFIX].into_iter().filter_map(|suffix| name.strip_suffix(suffix)?.parse().ok());

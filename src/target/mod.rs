@@ -18,5 +18,6 @@ pub mod selector;
 pub mod service;
 pub mod shared;
 pub mod stateful;
+pub mod tracked;
 pub mod versioned;
 pub mod workload;

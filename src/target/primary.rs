@@ -10,6 +10,7 @@ use crate::manifest::desired::{Plan, Set};
 use crate::manifest::ids::{ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, section};
 use crate::manifest::scaler;
+use crate::manifest::tracked::moved;
 use crate::record::posture::Names;
 use crate::record::state::RoleName;
 use serde_json::{Value, json};
@@ -27,7 +28,8 @@ pub fn at_rest(
     names: &Names,
     pods: Option<&PodsDigest>,
 ) -> Result<BTreeMap<ObjectRef, Arranged>, LayoutError> {
-    let source = layout::required(set, Kind::Deployment, &names.target)?;
+    let wanted = layout::required(set, Kind::Deployment, &names.target)?;
+    let source = &moved(wanted, &set.tracked);
     let apex = layout::serving(set, &names.service, &layout::pod_labels(source), &names.target)?;
     let mark = layout::mark(source, SUFFIX)?;
     let mut primary = layout::copied(source, SUFFIX)?;
@@ -36,7 +38,7 @@ pub fn at_rest(
     let scaler = scaler::of(set.objects.values(), Kind::Deployment, &names.target);
     let mut target = layout::with_replicas(source.clone(), Some(0));
     // How many pods it has without a rollout is its scaler's word.
-    let plain = scaler.map_or_else(|| source.clone(), |_| layout::with_replicas(source.clone(), None));
+    let plain = scaler.map_or_else(|| wanted.clone(), |_| layout::with_replicas(wanted.clone(), None));
     for deployment in [&mut primary, &mut target] {
         pods.into_iter().for_each(|pods| layout::label_pods(deployment, pods));
     }
@@ -81,7 +83,7 @@ pub fn candidate(
     names: &Names,
     pods: &PodsDigest,
 ) -> Result<BTreeMap<ObjectRef, Object>, LayoutError> {
-    let source = layout::required(candidate, Kind::Deployment, &names.target)?;
+    let source = &moved(layout::required(candidate, Kind::Deployment, &names.target)?, &candidate.tracked);
     let apex = layout::serving(candidate, &names.service, &layout::pod_labels(source), &names.target)?;
     layout::new_account(source, stable, candidate)?;
     if let Some(traffic) = &plan.traffic {

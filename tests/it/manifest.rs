@@ -10,6 +10,7 @@ mod services;
 mod stateful;
 mod strategies;
 mod told;
+mod tracked;
 
 use crate::tree::{PODINFO, PODINFO_SET, POLICY, SITE, Tree, WORKER, WORKER_SET, codes, source_dir};
 use tidegate::cli::validate::{Colour, Output, report, validate};

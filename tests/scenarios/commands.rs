@@ -34,6 +34,7 @@ const COMMANDS: &str = "
   wait until [APP] waits REASON
   hand weight N                someone sets the candidate's share
   hand edit KIND/NAME PATH VALUE, hand delete KIND/NAME
+  hand make KIND/NAME PATH VALUE   someone makes an object with that field
   hand apply APP VERSION… [; KIND PATH VALUE]   someone makes the app's objects with kubectl
   pods fail|recover DEPLOYMENT [N]   all of its pods, or so many
   scale APP N                  its autoscaler wants so many pods
@@ -188,6 +189,7 @@ fn hands(cluster: &mut tidegate::sim::kube_api::World, words: &[&str]) -> Result
             live::weigh(cluster, "web", weight.parse().map_err(|_| format!("{weight} is no number"))?)
         }
         ["hand", "edit", object, _, _, ..] => live::edit(cluster, object, &words[3..].join(" ")),
+        ["hand", "make", object, _, _, ..] => live::make(cluster, object, &words[3..].join(" ")),
         ["hand", "delete", object] => live::delete(cluster, object),
         ["hand", "apply", app, ..] => {
             let words = words[3..].join(" ");

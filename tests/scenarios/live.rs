@@ -160,6 +160,14 @@ pub(crate) fn edit(world: &mut World, object: &str, words: &str) -> Result<(), S
     update(world, &found, if words.starts_with("status.") { "status" } else { "" })
 }
 
+/// A hand makes an object.
+pub(crate) fn make(world: &mut World, object: &str, words: &str) -> Result<(), String> {
+    let (kind, name) = object.split_once('/').ok_or("an object is named as KIND/NAME")?;
+    let mut made = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}});
+    edits::set(&mut made, words)?;
+    world.create("v1", kind, HAND, made).map(drop).map_err(|refusal| format!("{refusal:?}"))
+}
+
 /// A hand deletes an object.
 pub(crate) fn delete(world: &mut World, object: &str) -> Result<(), String> {
     let found = find(world, object)?;

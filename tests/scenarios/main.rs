@@ -195,6 +195,10 @@ scenarios! {
     versioned_under_the_same_name
     way_back_is_blocked
     told_by_a_webhook
+    tracked_config_map
+    tracked_goes_back
+    tracked_is_missing
+    tracked_moves_on
     webhook_before_a_step
     webhook_holds
     webhook_says_bad

@@ -1,14 +1,22 @@
 //! Short names for what is long and means nothing to a reader: revisions, sets, run ids.
 
 use std::collections::BTreeMap;
-use tidegate::manifest::files::Files;
+use tidegate::manifest::desired::{Layout, Target, TargetKind, Track};
+use tidegate::manifest::files::{Entry, Files, RepoPath};
 use tidegate::manifest::ids::SetId;
 use tidegate::manifest::installation::Caps;
 use tidegate::manifest::load::load;
 use tidegate::manifest::object::Kind;
+use tidegate::manifest::{set, tracked};
 
 /// As many digits as the shortest digest that is shown has.
 const SHORTEST: usize = 8;
+
+/// The target of the rollout that a path of the state branch is about.
+fn target(path: &str) -> Target {
+    let name = path.split('/').nth(2).unwrap().parse().unwrap();
+    Target { kind: TargetKind::Deployment, name, layout: Layout::Primary, track: Track::default() }
+}
 
 /// What is called how.
 #[derive(Default)]
@@ -16,6 +24,8 @@ pub(crate) struct Names {
     /// The first digits of revisions.
     digests: BTreeMap<String, String>,
     sets: BTreeMap<SetId, String>,
+    /// The letters of what versions take along.
+    tracked: BTreeMap<String, char>,
     /// Texts that no reader shall see.
     hidden: Vec<(String, &'static str)>,
 }
@@ -47,6 +57,28 @@ impl Names {
                 self.digests.insert(digest, name.clone());
             }
             self.sets.entry(rollout.set.id.clone()).or_insert(name);
+        }
+    }
+
+    /// Names the pinned sets that take live objects along: `v1+a`, and with other content `v1+b`.
+    pub(crate) fn learn_tracked(&mut self, state: &Files) {
+        let sets = state.keys().filter_map(|path| path.as_str().strip_suffix("/tidegate.tracked"));
+        for dir in sets.collect::<Vec<_>>() {
+            let dir: RepoPath = dir.parse().unwrap();
+            let files = state.iter().filter_map(|(path, entry)| {
+                let Entry::File { blob, bytes } = entry else { return None };
+                Some((path.below(Some(&dir))?, (blob.clone(), bytes.clone())))
+            });
+            let (namespace, target) = ("shop".parse().unwrap(), target(dir.as_str()));
+            let set = set::of_files(files.collect(), &namespace, &target).unwrap();
+            if self.sets.contains_key(&set.id) {
+                continue;
+            }
+            let number = self.tracked.len();
+            let letter = *self.tracked.entry(tracked::print(&set.tracked)).or_insert(char::from(b'a' + number as u8));
+            let name = format!("{}+{letter}", self.set(&set::of_main(&set)));
+            self.digests.insert(set.revision.short().to_owned(), name.clone());
+            self.sets.insert(set.id.clone(), name);
         }
     }
 

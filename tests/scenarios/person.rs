@@ -204,6 +204,11 @@ impl Ana {
         }
     }
 
+    /// The state branch as it is.
+    pub(crate) async fn state(&self) -> Files {
+        self.files(&branch(&format!("{BRANCHES}/state"))).await
+    }
+
     /// What Git says now.
     pub(crate) async fn record(&self, rollout: &RolloutId) -> Option<RolloutState> {
         let tip = self.tip(&branch(&format!("{BRANCHES}/state"))).await?;

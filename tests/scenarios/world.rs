@@ -205,6 +205,9 @@ impl World {
         // What is said after this is told next time; the commits that it is about may be told now.
         let news = self.log.news();
         let commits = if self.git_is_away { Vec::new() } else { self.ana.commits(self.told.as_ref()).await };
+        if !commits.is_empty() {
+            self.names.learn_tracked(&self.ana.state().await);
+        }
         let mut commits = commits.into_iter();
         self.troubles.clear();
         for Said { at, what } in news {

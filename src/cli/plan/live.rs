@@ -109,7 +109,8 @@ impl Scene<'_> {
             evidence: Arc::default(),
             gaps: Vec::new(),
             git: Git::Fresh,
-        })
+        }
+        .tracking())
     }
 
     /// The controller that would act: the one that wrote the record.

@@ -3,6 +3,7 @@
 use super::{Change, PlanView, PlannedView, StepView, general_errors};
 use crate::cli::failure::Failure;
 use crate::cli::repository::{Record, Records, Repository};
+use crate::cli::tracked::as_recorded;
 use crate::gate::schedule::{Freeze, Window, WindowState};
 use crate::manifest::desired::{Plan, Rollout, Set, Suspend, TargetKind};
 use crate::manifest::duration::Span;
@@ -26,9 +27,10 @@ pub(super) type Promotions = BTreeMap<RolloutId, Result<Set, String>>;
 /// What would happen, from the files and the record.
 pub(super) async fn plan(loaded: &Loaded, repository: &Repository, now: Time) -> Result<PlanView, Failure> {
     let records = repository.records().await?;
-    let mut promotions = Promotions::new();
+    let (mut promotions, mut loaded) = (Promotions::new(), loaded.clone());
     for (id, record) in &records {
-        let (Ok(record), Some(Ok(rollout))) = (record, loaded.rollouts.get(id)) else { continue };
+        let (Ok(record), Some(Ok(rollout))) = (record, loaded.rollouts.get_mut(id)) else { continue };
+        *rollout = as_recorded(repository, record, rollout.clone()).await?;
         let Some(promoted) = record.state.promoted.as_ref().filter(|promoted| promoted.set != rollout.set.id) else {
             continue;
         };
@@ -37,7 +39,7 @@ pub(super) async fn plan(loaded: &Loaded, repository: &Repository, now: Time) ->
     }
     let tip: String = repository.state_tip()?.as_str().chars().take(8).collect();
     let compared = format!("the record of {} at {tip}", repository.instance);
-    Ok(planned(loaded, &records, &promotions, &compared, now))
+    Ok(planned(&loaded, &records, &promotions, &compared, now))
 }
 
 /// The same from values.

@@ -20,6 +20,7 @@ mod references;
 mod scaled;
 mod service;
 mod takeover;
+mod tracked;
 mod versioned;
 mod words;
 mod world;

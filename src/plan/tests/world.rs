@@ -238,6 +238,7 @@ impl World {
             gaps: self.gaps.clone(),
             git: self.git.clone(),
         }
+        .tracking()
     }
 
     pub(super) fn plan_now(&self) -> RolloutPlan {
@@ -339,6 +340,7 @@ impl World {
         match change {
             RecordChange::Keep => {}
             RecordChange::Write { state, plan, adopted, what } => {
+                self.sets.extend(self.input().sets);
                 self.sets.extend(adopted.iter().map(|set| (set.id.clone(), set.clone())));
                 let before = self.record.as_ref().map_or("nothing", |r| r.phase.name());
                 self.log.push(format!("{before} → {}: {what}", state.phase.name()));
@@ -437,7 +439,7 @@ impl World {
     pub(super) fn split(&self) -> Split {
         let wanted = || match &self.desired {
             Desired::Wanted(r) => Some(Arc::new(r.plan.clone())),
-            Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => None,
+            Desired::Lacking(..) | Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => None,
         };
         let Some(plan) = self.plan.clone().or_else(wanted) else { return Split::stable() };
         let Some(traffic) = &plan.traffic else { return Split::stable() };
@@ -475,7 +477,7 @@ impl World {
         let recorded = self.record.as_ref().and_then(|r| r.clusters.values().next()).map(|c| c.posture.naming.clone());
         let wanted = || match &self.desired {
             Desired::Wanted(rollout) => Naming::of(&rollout.plan),
-            Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => Naming::InPlace,
+            Desired::Lacking(..) | Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => Naming::InPlace,
         };
         recorded.unwrap_or_else(wanted)
     }

@@ -1,9 +1,12 @@
 //! How main's tip stands, in a word and a line: what its commit status says on the host. Pure.
 
 use crate::forge::host::{Mark, Status};
+use crate::manifest::desired::Rollout;
 use crate::manifest::ids::CommitId;
-use crate::reconcile::source::{Records, View};
-use crate::record::state::Phase;
+use crate::manifest::set;
+use crate::plan::report::Reason;
+use crate::reconcile::source::{Record, Records, View};
+use crate::record::state::{Phase, RolloutState};
 use crate::record::text::{place, plain};
 
 /// The status of main's tip; none while main or the record is not at hand.
@@ -19,14 +22,13 @@ pub(super) fn status(view: &View) -> Option<(CommitId, Status)> {
             bad.push(format!("{id} is rejected"));
             continue;
         };
-        let revision = &rollout.set.revision;
-        match records.get(id).and_then(|record| record.state.as_ref().ok()) {
-            Some(state) if state.run.is_none() && state.refused.iter().any(|refused| refused.revision == *revision) => {
-                bad.push(format!("{id} is refused"));
-            }
-            Some(state) => {
-                let promoted = state.promoted.as_ref().is_some_and(|promoted| promoted.revision == *revision);
-                if !(promoted && state.run.is_none() && matches!(state.phase, Phase::Steady { .. })) {
+        match records.get(id).and_then(|record| Some((record, record.state.as_ref().ok()?))) {
+            Some((_, state)) if state.run.is_none() && refused(state, rollout) => bad.push(format!("{id} is refused")),
+            Some((record, state)) => {
+                if !(promoted(record, state, rollout)
+                    && state.run.is_none()
+                    && matches!(state.phase, Phase::Steady { .. }))
+                {
                     under_way.push(format!("{id}: {}", place(&state.phase)));
                 }
             }
@@ -42,6 +44,21 @@ pub(super) fn status(view: &View) -> Option<(CommitId, Status)> {
         said(Mark::Pending, &format!("seen; {}", under_way.join(", ")))
     };
     Some((commit, status))
+}
+
+/// Whether what main says is promoted. What is tracked is no part of it.
+pub(super) fn promoted(record: &Record, state: &RolloutState, rollout: &Rollout) -> bool {
+    let Some(promoted) = &state.promoted else { return false };
+    let set = record.sets.get(&promoted.set).filter(|set| !set.tracked.is_empty());
+    set.map_or(promoted.revision == rollout.set.revision, |set| set::of_main(set) == set::of_main(&rollout.set))
+}
+
+/// Whether what main wants is not tried again. With what it tracks that is known to the plan alone, which says so.
+fn refused(state: &RolloutState, rollout: &Rollout) -> bool {
+    if rollout.plan.target.track.is_empty() {
+        return state.refused.iter().any(|refused| refused.revision == rollout.set.revision);
+    }
+    state.conditions.iter().any(|condition| condition.reason == Reason::Refused.as_str())
 }
 
 fn said(mark: Mark, text: &str) -> Status {

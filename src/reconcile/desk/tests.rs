@@ -1,10 +1,14 @@
 //! What has to be asked on a page, and what is said of what needs not.
 
-use super::super::source::Source;
+use super::super::source::{Record, Source};
 use super::super::testing::{World, id, moved, steady};
 use super::*;
 use crate::forge::host::Mark;
+use crate::manifest::desired::Set;
 use crate::manifest::ids::StepName;
+use crate::manifest::reference::Referent;
+use crate::manifest::set;
+use crate::manifest::tracked::Taken;
 use crate::record::fixture;
 use crate::record::state::{RolloutState, Run};
 use crate::record::store::{print_plan, print_state};
@@ -112,4 +116,23 @@ async fn main_s_tip_is_pending_until_all_is_as_wanted() {
     });
     let refused = status(&*refused.await);
     assert!(refused.1 == Mark::Failure && refused.2.contains("shop/a is refused"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn c_7_what_a_promoted_version_tracks_is_no_part_of_what_main_says() {
+    let world = World::new().await;
+    let view = moved(&mut world.source("c"), None).await;
+    let wanted = view.main.rollout(&id("a")).unwrap();
+    let (mut state, _) = steady(&view, "a", 5);
+    let taken = Taken { content: "sha256:1".to_owned(), copy: "settings-primary-1".parse().unwrap() };
+    let tracked = [((Referent::ConfigMap, "settings".parse().unwrap()), taken)].into();
+    let target = wanted.set.get(wanted.plan.target.kind.kind(), &wanted.plan.target.name).unwrap();
+    let set = Arc::new(set::tracking(&wanted.set, target, tracked));
+    let promoted = state.promoted.as_mut().unwrap();
+    (promoted.set, promoted.revision) = (set.id.clone(), set.revision.clone());
+    let record = |sets| Record::written(state.clone(), None, &sets);
+    assert!(standing::promoted(&record([(set.id.clone(), Arc::clone(&set))].into()), &state, wanted));
+    let mut other = Set::clone(&set);
+    other.files.insert("more.yaml".parse().unwrap(), ("b".repeat(40).parse().unwrap(), Arc::from(*b"")));
+    assert!(!standing::promoted(&record([(set.id.clone(), Arc::new(other))].into()), &state, wanted));
 }

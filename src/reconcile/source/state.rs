@@ -3,7 +3,7 @@
 use super::main::Wanted;
 use super::words::Words;
 use crate::git::{GitError, Store};
-use crate::manifest::desired::{Layout, Plan, Set, Target, TargetKind};
+use crate::manifest::desired::{Layout, Plan, Set, Target, TargetKind, Track};
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::ids::{CommitId, RolloutId, SetId};
 use crate::manifest::set;
@@ -158,6 +158,7 @@ impl Cache {
                             kind: TargetKind::Deployment,
                             name: name.clone(),
                             layout: Layout::Primary,
+                            track: Track::default(),
                         });
                         let targets: Vec<_> =
                             plans.into_iter().flatten().map(|plan| plan.target.clone()).chain(named).collect();

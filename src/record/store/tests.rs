@@ -199,7 +199,17 @@ fn files(id: &SetId, names: &[&str]) -> (SetId, Arc<Set>) {
     let blob: BlobId = "b".repeat(40).parse().unwrap();
     let files = names.iter().map(|name| (name.parse().unwrap(), (blob.clone(), Arc::from(*b"x"))));
     let (revision, pods): (Revision, PodsDigest) = (fixture::revision(1), fixture::pods(1));
-    (id.clone(), Arc::new(Set { id: id.clone(), files: files.collect(), objects: BTreeMap::new(), revision, pods }))
+    (
+        id.clone(),
+        Arc::new(Set {
+            id: id.clone(),
+            files: files.collect(),
+            objects: BTreeMap::new(),
+            tracked: BTreeMap::new(),
+            revision,
+            pods,
+        }),
+    )
 }
 
 fn shown(edits: &BTreeMap<RepoPath, FileEdit>) -> String {

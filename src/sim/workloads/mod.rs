@@ -59,7 +59,7 @@ const REVISION: (&str, &str) = ("apps/v1", "ControllerRevision");
 const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
 const JOB: (&str, &str) = ("batch/v1", "Job");
 
-const CONTROLLERS: [Controller; 8] = [
+const CONTROLLERS: [Controller; 9] = [
     (scalers::run, &[SCALER, DEPLOYMENT, REPLICA_SET, STATEFUL_SET]),
     (deployments::run, &[DEPLOYMENT, REPLICA_SET]),
     (replica_sets::run, &[REPLICA_SET, POD]),

@@ -26,6 +26,7 @@ mod served;
 mod services;
 mod stateful;
 mod told;
+mod tracked;
 mod traffic;
 mod versions;
 mod words;

@@ -1,0 +1,64 @@
+//! Where only files are at hand: what a rollout tracks is taken to be as its record knew it last.
+
+use super::failure::Failure;
+use super::repository::{Record, Repository};
+use crate::manifest::desired::Rollout;
+use crate::manifest::set;
+use crate::manifest::tracked::Tracked;
+use std::sync::Arc;
+
+/// The rollout with the tracked objects as its open run, else what is promoted, has them.
+pub(super) async fn as_recorded(
+    repository: &Repository,
+    record: &Record,
+    rollout: Rollout,
+) -> Result<Rollout, Failure> {
+    let (target, state) = (&rollout.plan.target, &record.state);
+    let last = state.run.as_ref().map(|run| &run.to).or(state.promoted.as_ref().map(|promoted| &promoted.set));
+    let Some(last) = last.filter(|_| !target.track.is_empty()) else { return Ok(rollout) };
+    Ok(match repository.pinned(&rollout.id, last, target, state).await? {
+        Ok(last) => with(rollout, last.tracked),
+        Err(_) => rollout,
+    })
+}
+
+/// The rollout with what of this it tracks.
+fn with(rollout: Rollout, mut last: Tracked) -> Rollout {
+    let target = &rollout.plan.target;
+    let Some(object) = rollout.set.get(target.kind.kind(), &target.name) else { return rollout };
+    last.retain(|known, _| target.track.all().any(|(kind, name)| (kind, name) == (known.0, &known.1)));
+    let set = Arc::new(set::tracking(&rollout.set, object, last));
+    Rollout { set, ..rollout }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::validate;
+    use crate::manifest::installation::Caps;
+    use crate::manifest::load::load;
+    use crate::manifest::reference::Referent;
+    use crate::manifest::tracked::Taken;
+    use std::path::Path;
+
+    fn taken(names: &[&str]) -> Tracked {
+        let one = |name: &&str| {
+            let copy = format!("{name}-primary-1").parse().unwrap();
+            ((Referent::ConfigMap, name.parse().unwrap()), Taken { content: "sha256:1".to_owned(), copy })
+        };
+        names.iter().map(one).collect()
+    }
+
+    #[test]
+    fn c_7_what_is_tracked_is_as_it_was_known_last() {
+        let files = validate::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples-repo")).unwrap();
+        let mut loaded = load(&files, &Caps::default());
+        let mut rollout = loaded.rollouts.remove(&"shop/podinfo".parse().unwrap()).unwrap().unwrap();
+        rollout.plan.target.track.config_maps = vec!["podinfo".parse().unwrap()];
+        let plain = Arc::clone(&rollout.set);
+        let known = with(rollout, taken(&["podinfo", "others"]));
+        assert_eq!(known.set.tracked, taken(&["podinfo"]), "what is tracked no more goes");
+        assert!(known.set.revision != plain.revision && known.set.pods != plain.pods);
+        assert_eq!(with(known, Tracked::new()).set, plain);
+    }
+}
