@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
     pub(super) fn integer(&mut self) -> Option<&'a [u8]> {
         let bytes = self.string()?;
         let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-        (!bytes.first().is_some_and(|byte| byte & 0x80 != 0)).then(|| &bytes[zeros..])
+        bytes.first().is_none_or(|byte| byte & 0x80 == 0).then(|| &bytes[zeros..])
     }
 
     /// Whether nothing is left.
