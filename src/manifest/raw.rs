@@ -16,7 +16,7 @@ use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
 pub use installation::{
     Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider, Repository, Webhook,
 };
-pub use policy::{Freeze, Limits, Login, PolicySpec, Schedule, Tenant};
+pub use policy::{Freeze, Limits, Login, PolicySpec, Schedule, Tenant, Trust};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

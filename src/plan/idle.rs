@@ -204,6 +204,7 @@ fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         approved: Vec::new(),
         held: false,
         denied: false,
+        rule: draft.input.policy.proof.clone(),
         pulls: std::collections::BTreeMap::new(),
     });
     draft.plan = Some(Arc::new(plan.clone()));

@@ -20,6 +20,7 @@ pub mod introduce;
 pub mod missing;
 pub mod planner;
 pub mod procedure;
+pub mod proof;
 pub mod report;
 pub mod retreat;
 pub mod takeover;

@@ -121,6 +121,7 @@ fn what_is_accepted_is_heard() {
             let file = DecisionFile {
                 blob: oid::blob(text.as_bytes()),
                 by: "Ana".to_owned(),
+                brought: None,
                 decision: Ok(decision::parse(&path, text.as_bytes()).unwrap()),
                 path,
             };
@@ -130,6 +131,7 @@ fn what_is_accepted_is_heard() {
                 files: &[file],
                 at_start: &BTreeSet::new(),
                 rollback_window: Span::from_secs(u64::MAX),
+                court: None,
                 now: states::now(),
             });
             assert_eq!(heard.ignored, [], "{name} of {}", record.state.metadata);

@@ -15,6 +15,7 @@ mod late;
 mod manifests;
 mod primary;
 mod promise;
+mod proven;
 mod references;
 mod scaled;
 mod service;
