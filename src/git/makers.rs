@@ -44,13 +44,11 @@ impl Store {
             let diff = repository.diff_tree_to_tree(before.as_ref(), Some(&after), None).map_err(failed)?;
             let mut files = BTreeMap::new();
             for delta in diff.deltas() {
-                let (side, blob) = match delta.status() {
-                    Delta::Deleted => (delta.old_file(), None),
-                    _ => (delta.new_file(), Some(delta.new_file().id())),
-                };
+                let gone = delta.status() == Delta::Deleted;
+                let side = if gone { delta.old_file() } else { delta.new_file() };
                 let shown = String::from_utf8_lossy(side.path_bytes().unwrap_or_default()).into_owned();
                 let path = shown.parse().map_err(|_| GitError::BadTree { path: shown, why: "it is no path" })?;
-                files.insert(path, blob.map(blob_id));
+                files.insert(path, (!gone).then(|| blob_id(side.id())));
             }
             let merged = (commit.parent_count() == 2).then(|| commit.parent_id(1)).transpose().map_err(failed)?;
             Ok(Changed { merged: merged.map(commit_id), files })
