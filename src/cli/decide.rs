@@ -13,11 +13,12 @@ use super::failure::Failure;
 use super::repository::{Access, Repository};
 use super::screen::{Screen, now};
 use super::words;
+use crate::gate::decisions::{loosens, through};
 use crate::git::{Draft, Edit, Person, Pushed};
 use crate::manifest::decision::{self, Decision, DecisionAction};
 use crate::manifest::files::{Files, RepoPath};
 use crate::manifest::ids::{CommitId, RunId};
-use crate::record::state::Time;
+use crate::record::state::{RolloutState, Rule, Time};
 use crate::record::text::plain;
 use clap::Args;
 use std::collections::BTreeMap;
@@ -264,6 +265,9 @@ pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failu
             screen.print(&place.preview(&intent))?;
             return Ok(Exit::Done);
         }
+        if let Some(why) = unproven(&record.state, &intent.decision.action) {
+            return Err(Failure::failed(why));
+        }
         let author = author.clone().ok_or_else(nobody)?;
         if ask == Ask::Yes {
             let question = format!("{}\n{} {id}?", intent.next, intent.decision.action.word());
@@ -284,6 +288,22 @@ pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failu
         "{} moved {ATTEMPTS} times while this was written; nothing was decided. Try again.",
         branch.short()
     )))
+}
+
+/// Why a word that is pushed would not count, where the open run asks for reviews.
+fn unproven(state: &RolloutState, action: &DecisionAction) -> Option<String> {
+    let run = state.run.as_ref().filter(|_| loosens(action))?;
+    let Rule { approvers, approvals, trust: _ } = run.rule.as_ref()?;
+    let names = approvers.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let how = match through(action) {
+        Some(_) => "Approve and merge the pull request that tidegate has opened",
+        None => "Bring the file of --dry-run to the decisions branch by a pull request",
+    };
+    Some(format!(
+        "run {} takes this word from a pull request alone that {approvals} of {names} approved; what is pushed does not \
+         count. {how}.",
+        run.id
+    ))
 }
 
 /// It is not known who commits.

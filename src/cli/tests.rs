@@ -12,7 +12,9 @@ use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::load::Rejected;
 use crate::record::fixture::{self, past, stop, time};
 use crate::record::posture::Split;
-use crate::record::state::{Clock, Condition, Outcome, Phase, Pull, RolloutState, Route, Standing, Stop, Then, Time};
+use crate::record::state::{
+    Clock, Condition, Consumed, Outcome, Phase, Pull, RolloutState, Route, Standing, Stop, Then, Time, Void,
+};
 use clap::CommandFactory;
 use std::collections::BTreeSet;
 
@@ -328,6 +330,19 @@ fn a_step_without_a_route_is_not_looked_for_among_routes() {
     traffic.router = Router::Service { service: "podinfo".parse().unwrap() };
     let told = text(&why(&record, Vec::new(), now()), now(), Ink::Plain);
     assert!(told.contains("kubectl --namespace shop describe deployments,services\n"), "{told}");
+}
+
+#[test]
+fn a_word_without_proof_is_told_as_one_that_does_not_count() {
+    let mut record = waiting();
+    let word = crate::record::fixture::open().consumed.remove(0);
+    let because = "ben made commit abababab of this version: an approver must be someone else".to_owned();
+    let void = Some(Void { why: because, through: Some("tenth".parse().unwrap()), head: None });
+    record.state.consumed = vec![Consumed { void, ..word }];
+    let why = why(&record, Vec::new(), now());
+    assert_eq!((why.counted.len(), why.ignored.len()), (0, 1));
+    let text = text(&why, now(), Ink::Plain);
+    assert!(text.contains("ignored approve is not proven: ben made commit abababab of this version"), "{text}");
 }
 
 #[test]

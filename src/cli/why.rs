@@ -10,7 +10,7 @@ use super::ui::{self, Ink};
 use super::view::{self, RolloutView, WaitView};
 use super::words;
 use crate::gate::decisions::Ignored;
-use crate::record::state::{Outcome, PastRun, Refused, Time};
+use crate::record::state::{Outcome, PastRun, Refused, Time, Void};
 use crate::record::text::plain;
 use clap::Args;
 use serde::Serialize;
@@ -123,7 +123,14 @@ pub(super) fn unrecorded(rollout: RolloutView) -> WhyView {
 pub(super) fn why(record: &Record, ignored: Vec<Ignored>, now: Time) -> WhyView {
     let state = &record.state;
     let current = state.run.as_ref().map(|run| &run.id).or(state.last_run.as_ref().map(|run| &run.id));
-    let counted = state.consumed.iter().filter(|word| Some(&word.run) == current).map(|word| WordView {
+    let (void, counted): (Vec<_>, Vec<_>) =
+        state.consumed.iter().filter(|word| Some(&word.run) == current).partition(|word| word.void.is_some());
+    let unproven = void.into_iter().filter_map(|word| {
+        let Void { why, through: _, head: _ } = word.void.as_ref()?;
+        let words = format!("{} is not proven: {}", plain(&word.action), plain(why));
+        Some(WordView { path: word.path.to_string(), words, at: Some(word.at) })
+    });
+    let counted = counted.into_iter().map(|word| WordView {
         path: word.path.to_string(),
         words: format!("{} by {}", plain(&word.action), plain(&word.by)),
         at: Some(word.at),
@@ -141,6 +148,7 @@ pub(super) fn why(record: &Record, ignored: Vec<Ignored>, now: Time) -> WhyView 
         ignored: ignored
             .into_iter()
             .map(|word| WordView { path: word.path.to_string(), words: word.why, at: None })
+            .chain(unproven)
             .collect(),
         history: state.history.iter().rev().cloned().collect(),
     }

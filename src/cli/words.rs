@@ -47,6 +47,8 @@ pub(super) fn judge(record: &Record, decisions: &Decisions, now: Time) -> Vec<Ig
         at_start: &decisions.at_start,
         // The window stands on main, which is not read here: what is too old for it is not told.
         rollback_window: Span::from_secs(u64::MAX),
+        // What the host proves is judged by the controller alone, and stands in the record.
+        court: None,
         now,
     };
     hear(&hearing).ignored
@@ -59,7 +61,7 @@ pub(super) fn filed(files: &Files) -> Vec<DecisionFile> {
         let Entry::File { blob, bytes } = entry else { return None };
         let words = |found: Vec<Diagnostic>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         let decision = decision::parse(path, bytes).map_err(words);
-        Some(DecisionFile { path: path.clone(), blob: blob.clone(), by: String::new(), decision })
+        Some(DecisionFile { path: path.clone(), blob: blob.clone(), by: String::new(), brought: None, decision })
     };
     files.iter().filter_map(read).collect()
 }

@@ -8,7 +8,7 @@ use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{InstanceName, Percent, Revision, RolloutId, RunId, StepName};
 use crate::record::posture::Split;
-use crate::record::state::Run;
+use crate::record::state::{Run, Void};
 use crate::record::text::{exposure, unlinked};
 
 pub use crate::record::branches::{Asks, Head, decisions_branch, propose_prefix, state_branch};
@@ -26,6 +26,8 @@ pub struct Advance<'a> {
     pub plan: &'a Plan,
     /// The step that approval is asked for: a phase, or `promotion`.
     pub through: &'a StepName,
+    /// The words for it that did not count, oldest first.
+    pub void: &'a [&'a Void],
 }
 
 impl Advance<'_> {
@@ -42,16 +44,13 @@ impl Advance<'_> {
     /// Never: names and ids make a short path.
     #[must_use]
     pub fn file(&self) -> (RepoPath, String) {
-        let RolloutId { namespace, name } = self.rollout;
-        let path = format!("{namespace}/{name}/{}-{}.yaml", self.run.id, self.through);
-        let path = path.parse().expect("a short path of names, because names and ids are DNS labels and digits");
-        // Quoted, since a rollout may be called `on` or `123`.
-        let text = format!(
-            "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {{name: \"{name}\", namespace: \"{namespace}\"}}\n\
-             spec: {{run: \"{}\", action: approve, through: \"{}\"}}\n",
-            self.run.id, self.through
-        );
-        (path, text)
+        approval(self.rollout, &self.run.id, self.through, self.void.len())
+    }
+
+    /// The last word for it, if that did not count.
+    pub(super) fn unproven(&self) -> Option<String> {
+        let Void { why, through: _, head: _ } = self.void.last()?;
+        Some(format!("The last word for it does not count, so it is asked again: {}.", unlinked(why)))
     }
 
     /// What the step exposes, in words; nothing if all stays on stable.
@@ -72,13 +71,14 @@ impl Advance<'_> {
     /// What a person reads before merging it.
     #[must_use]
     pub fn message(&self) -> String {
-        let Self { instance, rollout, run, plan: _, through } = self;
+        let Self { instance, rollout, run, plan: _, through, void: _ } = self;
         let (decisions, branch) = (decisions_branch(instance), self.head().branch(instance));
         let exposes = self.exposes().map(|words| format!(" ({})", unlinked(&words))).unwrap_or_default();
         let then = format!("and it {}.", self.then());
+        let again = self.unproven().map(|why| format!("{why}\n\n")).unwrap_or_default();
         format!(
             "{rollout}: go on to {through}{exposes}\n\n\
-             Merging this into {decisions} lets {rollout} go on to\n`{through}`{exposes}, {then}\n\
+             {again}Merging this into {decisions} lets {rollout} go on to\n`{through}`{exposes}, {then}\n\
              It opens every approval gate of this run up to and with `{through}`; windows, freezes\n\
              and checks hold as before. It counts for this run alone: other content makes another run.\n\n\
              Run:      {} (started {})\n\
@@ -102,6 +102,25 @@ impl Advance<'_> {
             run.id,
         )
     }
+}
+
+/// The file that approves a step, as we ask for it after so many words for it that did not count: a file with the same content
+/// would be the same word.
+///
+/// # Panics
+/// Never: names and ids make a short path.
+#[must_use]
+pub fn approval(rollout: &RolloutId, run: &RunId, through: &StepName, void: usize) -> (RepoPath, String) {
+    let RolloutId { namespace, name } = rollout;
+    let path = format!("{namespace}/{name}/{run}-{through}.yaml");
+    let path = path.parse().expect("a short path of names, because names and ids are DNS labels and digits");
+    let again = if void == 0 { String::new() } else { format!(", reason: \"asked again ({void})\"") };
+    // Quoted, since a rollout may be called `on` or `123`.
+    let text = format!(
+        "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {{name: \"{name}\", namespace: \"{namespace}\"}}\n\
+         spec: {{run: \"{run}\", action: approve, through: \"{through}\"{again}}}\n",
+    );
+    (path, text)
 }
 
 /// What of the users' requests reaches the candidate at a step: phases add up, the promotion takes all.

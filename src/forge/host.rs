@@ -21,9 +21,11 @@ use std::path::Path;
 use std::time::Duration;
 
 mod call;
+mod reviews;
 mod wire;
 
 pub use call::{Errand, Fate, HostError};
+pub use reviews::{Pulled, Shown};
 use wire::{Id, RawPull};
 
 /// How long a call may take.
@@ -227,9 +229,25 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn close(&mut self, number: u64, why: &str, text: &Text) -> Result<(), HostError> {
-        let path = self.in_repository(&format!("issues/{number}/comments"));
-        self.ask(Errand::Comment, Method::POST, &path, Some(&json!({"body": why})), None).await?;
+        self.comment(number, why).await?;
         self.patch(number, &json!({"title": text.title, "body": text.body, "state": "closed"})).await
+    }
+
+    /// Tells people something.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn comment(&mut self, number: u64, what: &str) -> Result<(), HostError> {
+        let path = self.in_repository(&format!("issues/{number}/comments"));
+        self.ask(Errand::Comment, Method::POST, &path, Some(&json!({"body": what})), None).await.map(drop)
+    }
+
+    /// Opens a pull request again that was closed.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn reopen(&mut self, number: u64) -> Result<(), HostError> {
+        self.patch(number, &json!({"state": "open"})).await
     }
 
     /// Says how a commit stands, under a name.

@@ -6,6 +6,7 @@
 use super::branch::{Advance, Revert, decisions_branch, exposed_at};
 use crate::manifest::desired::Plan;
 use crate::manifest::ids::{CommitId, InstanceName, Revision, StepName};
+use crate::record::state::Rule;
 use crate::record::text::{exposure, unlinked};
 use std::fmt::Write as _;
 
@@ -32,6 +33,8 @@ pub struct Request {
     pub head: CommitId,
     /// What it says.
     pub text: Text,
+    /// Whose no counts; none: whoever may close it.
+    pub rule: Option<Rule>,
 }
 
 /// How a pull request stands.
@@ -137,14 +140,15 @@ pub fn verdict<'a>(ids: Ids, branch: &str, request: &Request, found: &'a [Found]
 /// What the pull request for a step says. `stable` is the version that serves.
 #[must_use]
 pub fn advance(request: &Advance<'_>, stable: Option<&Revision>, head: &CommitId) -> Text {
-    let Advance { instance, rollout, run, plan, through } = *request;
+    let Advance { instance, rollout, run, plan, through, void: _ } = *request;
     let to = request.exposes();
     let title = match &to {
         Some(to) => format!("{rollout}: go on to {through} ({})", unlinked(to)),
         None => format!("{rollout}: go on to {through}"),
     };
+    let again = request.unproven().map(|why| format!("**{}**\n\n", escaped(&why))).unwrap_or_default();
     let mut body = format!(
-        "The new version of **{rollout}** waits for a word before `{through}`. Once let in, it {}.\n\n| | |\n|---|---|\n",
+        "{again}The new version of **{rollout}** waits for a word before `{through}`. Once let in, it {}.\n\n| | |\n|---|---|\n",
         request.then(),
     );
     if let Some(to) = &to {

@@ -7,13 +7,15 @@ use crate::manifest::decision::{Decision, DecisionAction};
 use crate::manifest::desired::Plan;
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{BlobId, RunId, SetId};
+use crate::manifest::ids::{BlobId, CommitId, RunId, SetId, StepName};
 use crate::record::history::{pinned, replaced};
-use crate::record::state::{Consumed, Phase, RolloutState, Standing, Time};
+use crate::record::state::{Approved, Consumed, Phase, Proven, RolloutState, Rule, Standing, Time, Void};
 use crate::record::text::plain;
-use std::collections::BTreeSet;
+use chrono::TimeDelta;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::approval;
+use super::proof::{self, Asked, Evidence, Flaw, Merged, Testimony, Wanted};
 
 /// A file at the tip of the decisions branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub struct DecisionFile {
     pub blob: BlobId,
     /// Who brought it to the decisions branch, as Git says; where Git does not say it, that.
     pub by: String,
+    /// The commit of the branch with which it came; none where Git does not tell.
+    pub brought: Option<CommitId>,
     /// What it says, or why it cannot be read.
     pub decision: Result<Decision, String>,
 }
@@ -41,9 +45,29 @@ pub struct Hearing<'a> {
     pub at_start: &'a BTreeSet<(RepoPath, BlobId)>,
     /// For how long after its replacement a promoted set can be gone back to.
     pub rollback_window: Span,
+    /// How words that let the rollout go further are proven; none where whoever may write to the branch may decide.
+    pub court: Option<Court<'a>>,
     /// The time of this tick.
     pub now: Time,
 }
+
+/// What proofs are judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct Court<'a> {
+    /// Who may approve, and how.
+    pub rule: &'a Rule,
+    /// The decisions branch.
+    pub base: &'a str,
+    /// Nothing is approved before.
+    pub since: Time,
+    /// What the Git host has told.
+    pub told: &'a BTreeMap<Asked, Testimony>,
+    /// The time of this tick.
+    pub now: Time,
+}
+
+/// How old an answer may be by which a word counts: what people may do can change at any time.
+const FRESH: TimeDelta = TimeDelta::seconds(60);
 
 /// A word that counts now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,12 +88,36 @@ pub struct Ignored {
     pub why: String,
 }
 
+/// A word that would count if it were proven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unproven {
+    /// What it says, and what the record keeps of it.
+    pub word: Word,
+    /// What is asked of the host; none where Git does not tell how the file came.
+    pub asked: Option<Asked>,
+    /// How it stands.
+    pub lacks: Lacks,
+}
+
+/// What a proof lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lacks {
+    /// Nobody was asked yet.
+    Answer,
+    /// The host did not tell all when it was asked then.
+    Knowledge(String, Time),
+    /// It is none: all that is wrong.
+    Proof(BTreeSet<Flaw>),
+}
+
 /// What a hearing comes to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heard {
     /// What counts. Words of one tick have no order that Git could tell, so what restricts comes last: a `hold` beside a
     /// `resume` holds.
     pub words: Vec<Word>,
+    /// Those of them that have no proof, or none yet, by path.
+    pub unproven: Vec<Unproven>,
     /// What does not, by path. Words that were counted before are in neither list.
     pub ignored: Vec<Ignored>,
 }
@@ -81,13 +129,99 @@ pub fn hear(hearing: &Hearing<'_>) -> Heard {
     let mut heard = Heard::default();
     for file in hearing.files.iter().filter(|file| !consumed.contains(&(&file.path, &file.blob))) {
         match hearing.weigh(file) {
-            Ok(word) => heard.words.push(word),
+            Ok(word) => match hearing.court.filter(|_| loosens(&word.decision.action)) {
+                None => heard.words.push(word),
+                Some(court) => match court.judge(file, word) {
+                    Ok(word) => heard.words.push(word),
+                    Err(unproven) => heard.unproven.push(*unproven),
+                },
+            },
             Err(why) => heard.ignored.push(Ignored { path: file.path.clone(), why: plain(&why) }),
         }
     }
     heard.words.sort_by(|a, b| (rank(&a.decision), &a.consumed.path).cmp(&(rank(&b.decision), &b.consumed.path)));
+    heard.unproven.sort_by(|a, b| a.word.consumed.path.cmp(&b.word.consumed.path));
     heard.ignored.sort_by(|a, b| a.path.cmp(&b.path));
     heard
+}
+
+/// Whether a word lets a rollout go further. What restricts counts from everybody who may write to the branch; so does going
+/// back to what was promoted before, which is for nights.
+#[must_use]
+pub fn loosens(action: &DecisionAction) -> bool {
+    match action {
+        DecisionAction::Approve { .. }
+        | DecisionAction::Skip
+        | DecisionAction::Resume
+        | DecisionAction::Retry
+        | DecisionAction::Adopt { .. } => true,
+        DecisionAction::Deny | DecisionAction::Hold | DecisionAction::Abort | DecisionAction::Rollback => false,
+    }
+}
+
+/// How far an approval reaches.
+#[must_use]
+pub fn through(action: &DecisionAction) -> Option<&StepName> {
+    match action {
+        DecisionAction::Approve { through } => Some(through),
+        DecisionAction::Skip
+        | DecisionAction::Resume
+        | DecisionAction::Retry
+        | DecisionAction::Adopt { .. }
+        | DecisionAction::Deny
+        | DecisionAction::Hold
+        | DecisionAction::Abort
+        | DecisionAction::Rollback => None,
+    }
+}
+
+impl Court<'_> {
+    fn judge(&self, file: &DecisionFile, mut word: Word) -> Result<Word, Box<Unproven>> {
+        let asked =
+            |commit: &CommitId| Asked { path: file.path.clone(), blob: file.blob.clone(), commit: commit.clone() };
+        let asked = file.brought.as_ref().map(asked);
+        let judged = asked.as_ref().map(|asked| (asked, self.verdict(asked)));
+        let lacks = match judged {
+            Some((asked, Ok((merged, by)))) => {
+                let names: Vec<&str> = by.iter().map(|by| by.login.as_str()).collect();
+                word.consumed.by = plain(&names.join(", "));
+                word.consumed.proof =
+                    if by.iter().all(|by| by.review.is_none()) { "merge" } else { "review" }.to_owned();
+                word.consumed.proven = Some(Proven {
+                    pull: merged.number,
+                    head: merged.head.clone(),
+                    commit: asked.commit.clone(),
+                    through: through(&word.decision.action).cloned(),
+                    by,
+                });
+                return Ok(word);
+            }
+            Some((_, Err(lacks))) => lacks,
+            None => Lacks::Proof([Flaw::Incomplete("Git does not tell how the file came".to_owned())].into()),
+        };
+        if let Lacks::Proof(flaws) = &lacks {
+            let through = through(&word.decision.action).cloned();
+            word.consumed.void = Some(Void { why: plain(&proof::said(flaws)), through, head: None });
+        }
+        Err(Box::new(Unproven { word, asked, lacks }))
+    }
+
+    /// What is known of a word's proof: who has approved the pull request that brought it.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub fn verdict(&self, asked: &Asked) -> Result<(&Merged, Vec<Approved>), Lacks> {
+        let fresh = |told: &&Testimony| self.now - told.at <= FRESH;
+        let Some(Testimony { evidence, at }) = self.told.get(asked).filter(fresh) else { return Err(Lacks::Answer) };
+        let file = (&asked.path, &asked.blob);
+        let wanted = Wanted { base: self.base, file, since: self.since, rule: self.rule };
+        match (evidence, proof::prove(&wanted, evidence)) {
+            (Evidence::Incomplete(why), _) => Err(Lacks::Knowledge(why.clone(), *at)),
+            (Evidence::Merged(merged), Ok(by)) => Ok((merged, by)),
+            (Evidence::Merged(_) | Evidence::Pushed, Err(flaws)) => Err(Lacks::Proof(flaws)),
+            (Evidence::Pushed, Ok(_)) => Err(Lacks::Proof([Flaw::Pushed].into())),
+        }
+    }
 }
 
 /// What restricts more comes later.
@@ -124,6 +258,8 @@ impl Hearing<'_> {
             proof: "none".to_owned(),
             by: plain(&file.by),
             at: self.now,
+            proven: None,
+            void: None,
         };
         Ok(Word { decision, consumed })
     }
@@ -221,6 +357,7 @@ mod tests {
             path: format!("shop/podinfo/{name}.yaml").parse().unwrap(),
             blob: digit.to_string().repeat(40).parse().unwrap(),
             by: "Ana <ana@example.org>".to_owned(),
+            brought: None,
             decision: Ok(decision),
         }
     }
@@ -238,7 +375,7 @@ mod tests {
         let plan = plan();
         let plan = record.run.is_some().then_some(&plan);
         let rollback_window = "24h".parse().unwrap();
-        hear(&Hearing { record, plan, files, at_start: &at_start, rollback_window, now: time("12:00:00") })
+        hear(&Hearing { record, plan, files, at_start: &at_start, rollback_window, court: None, now: time("12:00:00") })
     }
 
     /// Which files count, in order.

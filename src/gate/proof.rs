@@ -1,22 +1,51 @@
-//! Whether what people did to a merged pull request proves that the decision in it is one: reviewed, at this very content, by
-//! enough people who may, and who are others than those who made it. Pure; whoever asks a host brings all that is judged.
+//! Whether what people did to a merged pull request proves that the decision in it is one: approved, at this very content, by
+//! enough people who may, and who are others than those who made it or the version. Pure; whoever asks a host brings all
+//! that is judged.
 //!
-//! Who somebody is, is a number that the host never gives to another; names, texts, labels and comments count for nothing.
-//! What was not learned is no proof: [`Evidence::Incomplete`] proves as little as no review at all.
+//! Who somebody is, is a number that the host never gives to another; texts, labels and comments count for nothing. The
+//! policy names people as the host does now. What was not learned is no proof: [`Evidence::Incomplete`] proves as little as no
+//! review at all.
 
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
-use crate::record::state::Time;
+use crate::manifest::raw::Trust;
+use crate::record::state::{Approved, Rule, Time};
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A user's number on the Git host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct User(pub u64);
+/// A user of the Git host: their number says who they are, their name is for people.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// Their number.
+    pub id: u64,
+    /// What they are called now.
+    pub login: String,
+}
+
+impl PartialEq for User {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for User {}
+
+impl PartialOrd for User {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for User {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.id.cmp(&other.id)
+    }
+}
 
 impl fmt::Display for User {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "user {}", self.0)
+        f.write_str(&self.login)
     }
 }
 
@@ -52,14 +81,14 @@ pub struct Account {
 }
 
 /// Who made a commit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Maker {
-    /// We: it is the commit that our record names, so nobody else can have made it.
+    /// We: it is what we have asked, to the letter, so nobody else has made anything of it.
     Ourselves,
     /// A user.
     User(User),
     /// Nobody knows: no account has that address.
-    Unknown,
+    Unknown(String),
 }
 
 /// What a review says.
@@ -91,25 +120,29 @@ pub struct Review {
 /// A pull request that was merged, as the host and Git show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Merged {
+    /// Its number.
+    pub number: u64,
     /// The branch that it led to.
     pub base: String,
     /// Its head when it was merged.
     pub head: CommitId,
     /// Who opened it.
     pub author: User,
-    /// Who pushed to its branch last, if the host tells.
-    pub pusher: Option<User>,
+    /// Who merged it, and when; none if the host does not tell.
+    pub by: Option<(User, Time)>,
     /// Who made its commits, as authors and as committers.
     pub makers: BTreeSet<Maker>,
+    /// Who made the commits of the version that it is about, each with one of them.
+    pub writers: BTreeMap<Maker, CommitId>,
     /// What the merge changed on the base, against its first parent; none for what it took away.
     pub changes: BTreeMap<RepoPath, Option<BlobId>>,
     /// All its reviews.
     pub reviews: Vec<Review>,
-    /// Those who reviewed it, as they are now.
+    /// Those who reviewed or merged it, as they are now.
     pub accounts: BTreeMap<User, Account>,
 }
 
-/// What is known of how a decision came to the decisions branch.
+/// What was learned of how a decision came to its branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Evidence {
     /// By a merged pull request.
@@ -120,21 +153,37 @@ pub enum Evidence {
     Incomplete(String),
 }
 
-/// What has to be proven.
+/// A decision whose proof is asked for: which file, and the commit that brought it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Asked {
+    /// Where it lies.
+    pub path: RepoPath,
+    /// Its content.
+    pub blob: BlobId,
+    /// The commit of the decisions branch with which it came.
+    pub commit: CommitId,
+}
+
+/// What was learned, and when it was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Testimony {
+    /// What.
+    pub evidence: Evidence,
+    /// When.
+    pub at: Time,
+}
+
+/// What has to be proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted<'a> {
     /// The decisions branch.
-    pub base: String,
-    /// The head of the request that the record names.
-    pub head: CommitId,
-    /// The one file that it adds.
-    pub file: (RepoPath, BlobId),
+    pub base: &'a str,
+    /// The one file that the merge changed.
+    pub file: (&'a RepoPath, &'a BlobId),
     /// When the run started: nothing is approved in advance.
     pub since: Time,
-    /// Who may approve, by the policy of the base; empty for everybody who may write.
-    pub approvers: BTreeSet<User>,
-    /// How many of them are needed, one at least.
-    pub needed: usize,
+    /// Who may approve, and how.
+    pub rule: &'a Rule,
 }
 
 /// Why something is no proof.
@@ -146,16 +195,18 @@ pub enum Flaw {
     Incomplete(String),
     /// It led to another branch.
     OtherBase(String),
-    /// What was merged is not what was asked.
-    OtherHead(CommitId),
     /// The merge changed this beside the decision, or something else in its place.
     OtherChange(RepoPath),
     /// Nobody knows who made a commit of it, so anybody who reviewed it may have.
-    UnknownMaker,
-    /// Reviewed by who opened it, made it or pushed it.
+    UnknownMaker(String),
+    /// Nobody knows who made a commit of the version, so anybody who approved it may have.
+    UnknownWriter(String, CommitId),
+    /// Approved by who opened it or made it.
     Own(User),
-    /// The review is of another commit.
-    OtherCommit(User),
+    /// Approved by who made this commit of the version.
+    Wrote(User, CommitId),
+    /// The review is of another commit than was merged.
+    OtherCommit(User, CommitId, CommitId),
     /// The review is older than the run.
     Early(User),
     /// No person.
@@ -171,7 +222,7 @@ pub enum Flaw {
         /// Are there.
         found: usize,
         /// Are needed.
-        needed: usize,
+        needed: u32,
     },
 }
 
@@ -181,11 +232,22 @@ impl fmt::Display for Flaw {
             Self::Pushed => write!(f, "it was pushed to the branch, not merged by a pull request"),
             Self::Incomplete(why) => write!(f, "the Git host did not tell all: {why}"),
             Self::OtherBase(base) => write!(f, "the pull request led to {base}"),
-            Self::OtherHead(head) => write!(f, "commit {head} was merged, which is not what was asked"),
             Self::OtherChange(path) => write!(f, "the merge changed {path}"),
-            Self::UnknownMaker => write!(f, "the Git host knows no account for who made a commit"),
-            Self::Own(user) => write!(f, "{user} had a hand in the pull request"),
-            Self::OtherCommit(user) => write!(f, "{user} reviewed another commit"),
+            Self::UnknownMaker(who) => write!(f, "no account on the Git host has the address of {who}, who made it"),
+            Self::UnknownWriter(who, commit) => {
+                let commit = short(commit);
+                write!(
+                    f,
+                    "no account on the Git host has the address of {who}, who made commit {commit} of this version"
+                )
+            }
+            Self::Own(user) => write!(f, "{user} made the pull request: an approver must be someone else"),
+            Self::Wrote(user, commit) => {
+                write!(f, "{user} made commit {} of this version: an approver must be someone else", short(commit))
+            }
+            Self::OtherCommit(user, reviewed, merged) => {
+                write!(f, "{user} reviewed {}, merged was {}", short(reviewed), short(merged))
+            }
             Self::Early(user) => write!(f, "{user} reviewed it before the run started"),
             Self::Machine(user) => write!(f, "{user} is no person"),
             Self::NotListed(user) => write!(f, "{user} is none of the policy's approvers"),
@@ -196,54 +258,84 @@ impl fmt::Display for Flaw {
     }
 }
 
+/// A commit as people see it.
+fn short(commit: &CommitId) -> &str {
+    commit.as_str().get(..8).unwrap_or(commit.as_str())
+}
+
+/// All that is wrong, in words.
+#[must_use]
+pub fn said(flaws: &BTreeSet<Flaw>) -> String {
+    flaws.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 /// Who has approved, if that is proven; else all that is wrong.
 ///
 /// # Errors
 /// Every flaw.
-pub fn prove(wanted: &Wanted, evidence: &Evidence) -> Result<BTreeSet<User>, BTreeSet<Flaw>> {
+pub fn prove(wanted: &Wanted<'_>, evidence: &Evidence) -> Result<Vec<Approved>, BTreeSet<Flaw>> {
     let merged = match evidence {
         Evidence::Merged(merged) => merged,
         Evidence::Pushed => return Err([Flaw::Pushed].into()),
         Evidence::Incomplete(why) => return Err([Flaw::Incomplete(why.clone())].into()),
     };
     let mut flaws = content(wanted, merged);
-    let mut approved = BTreeSet::new();
+    let mut approved: BTreeMap<&User, Approved> = BTreeMap::new();
     let mut doubts = BTreeSet::new();
     for review in latest(&merged.reviews) {
-        let doubt = doubt(wanted, merged, review);
-        match (review.says, doubt) {
+        let Review { id, by, says, commit, at } = review;
+        let doubt = doubt(wanted, merged, by, Some(commit), *at);
+        match (says, doubt) {
             (Says::Nothing, _) => {}
-            (Says::Approved, None) => drop(approved.insert(review.by)),
+            (Says::Approved, None) => {
+                approved.insert(by, Approved { user: by.id, login: by.login.clone(), review: Some(*id), at: *at });
+            }
             (Says::Approved, Some(doubt)) => drop(doubts.insert(doubt)),
             // A no of another commit is still a no: its author has not taken it back.
-            (Says::ChangesRequested, None | Some(Flaw::OtherCommit(_) | Flaw::Early(_))) => {
-                flaws.insert(Flaw::Rejected(review.by));
+            (Says::ChangesRequested, None | Some(Flaw::OtherCommit(..) | Flaw::Early(_))) => {
+                flaws.insert(Flaw::Rejected(by.clone()));
             }
             (Says::ChangesRequested, Some(_)) => {}
         }
     }
-    let needed = wanted.needed.max(1);
-    if approved.len() < needed {
+    if let (Some((by, at)), Trust::Merges) = (&merged.by, wanted.rule.trust) {
+        match doubt(wanted, merged, by, None, *at) {
+            None => {
+                let merger = Approved { user: by.id, login: by.login.clone(), review: None, at: *at };
+                approved.entry(by).or_insert(merger);
+            }
+            Some(doubt) => drop(doubts.insert(doubt)),
+        }
+    }
+    let needed = wanted.rule.approvals.max(1);
+    if approved.len() < needed as usize {
         flaws.insert(Flaw::TooFew { found: approved.len(), needed });
         flaws.extend(doubts);
     }
-    if flaws.is_empty() { Ok(approved) } else { Err(flaws) }
+    if flaws.is_empty() { Ok(approved.into_values().collect()) } else { Err(flaws) }
 }
 
 /// What is wrong with what was merged, whoever approved it. Trees are compared, not messages: however the host merges, the
 /// base gets exactly the one file.
-fn content(wanted: &Wanted, merged: &Merged) -> BTreeSet<Flaw> {
+fn content(wanted: &Wanted<'_>, merged: &Merged) -> BTreeSet<Flaw> {
     let mut flaws = BTreeSet::new();
     if merged.base != wanted.base {
         flaws.insert(Flaw::OtherBase(merged.base.clone()));
     }
-    if merged.head != wanted.head {
-        flaws.insert(Flaw::OtherHead(merged.head.clone()));
+    if merged.makers.is_empty() {
+        flaws.insert(Flaw::UnknownMaker("nobody".to_owned()));
     }
-    if merged.makers.is_empty() || merged.makers.contains(&Maker::Unknown) {
-        flaws.insert(Flaw::UnknownMaker);
+    for maker in &merged.makers {
+        if let Maker::Unknown(who) = maker {
+            flaws.insert(Flaw::UnknownMaker(who.clone()));
+        }
     }
-    let (path, blob) = &wanted.file;
+    for (maker, commit) in &merged.writers {
+        if let Maker::Unknown(who) = maker {
+            flaws.insert(Flaw::UnknownWriter(who.clone(), commit.clone()));
+        }
+    }
+    let (path, blob) = wanted.file;
     let other = |(changed, to): &(&RepoPath, &Option<BlobId>)| *changed != path || to.as_ref() != Some(blob);
     flaws.extend(merged.changes.iter().filter(other).map(|(changed, _)| Flaw::OtherChange(changed.clone())));
     if !merged.changes.contains_key(path) {
@@ -254,9 +346,9 @@ fn content(wanted: &Wanted, merged: &Merged) -> BTreeSet<Flaw> {
 
 /// What each reviewer said last. A comment does not take back what was said, a dismissal does: hosts then change the review.
 fn latest(reviews: &[Review]) -> impl Iterator<Item = &Review> {
-    let mut last: BTreeMap<User, &Review> = BTreeMap::new();
+    let mut last: BTreeMap<&User, &Review> = BTreeMap::new();
     for review in reviews.iter().filter(|review| review.says != Says::Nothing) {
-        let known = last.entry(review.by).or_insert(review);
+        let known = last.entry(&review.by).or_insert(review);
         if known.id < review.id {
             *known = review;
         }
@@ -264,231 +356,28 @@ fn latest(reviews: &[Review]) -> impl Iterator<Item = &Review> {
     last.into_values()
 }
 
-/// Why a review does not count; the first reason that there is.
-fn doubt(wanted: &Wanted, merged: &Merged, review: &Review) -> Option<Flaw> {
-    let by = review.by;
-    let had_a_hand = by == merged.author || merged.pusher == Some(by) || merged.makers.contains(&Maker::User(by));
-    let Some(account) = merged.accounts.get(&by) else { return Some(Flaw::NotAllowed(by)) };
+/// Why somebody's approval does not count; the first reason that there is. Who merged has seen what was merged.
+fn doubt(wanted: &Wanted<'_>, merged: &Merged, by: &User, of: Option<&CommitId>, at: Time) -> Option<Flaw> {
+    let Some(account) = merged.accounts.get(by) else { return Some(Flaw::NotAllowed(by.clone())) };
+    let maker = Maker::User(by.clone());
     if account.being == Being::Machine {
-        Some(Flaw::Machine(by))
-    } else if had_a_hand {
-        Some(Flaw::Own(by))
+        Some(Flaw::Machine(by.clone()))
+    } else if *by == merged.author || merged.makers.contains(&maker) {
+        Some(Flaw::Own(by.clone()))
+    } else if let Some(commit) = merged.writers.get(&maker) {
+        Some(Flaw::Wrote(by.clone(), commit.clone()))
     } else if account.permission < Permission::Write {
-        Some(Flaw::NotAllowed(by))
-    } else if !wanted.approvers.is_empty() && !wanted.approvers.contains(&by) {
-        Some(Flaw::NotListed(by))
-    } else if review.commit != wanted.head {
-        Some(Flaw::OtherCommit(by))
-    } else if review.at < wanted.since {
-        Some(Flaw::Early(by))
+        Some(Flaw::NotAllowed(by.clone()))
+    } else if !wanted.rule.names(&by.login) {
+        Some(Flaw::NotListed(by.clone()))
+    } else if let Some(of) = of.filter(|of| **of != merged.head) {
+        Some(Flaw::OtherCommit(by.clone(), of.clone(), merged.head.clone()))
+    } else if at < wanted.since {
+        Some(Flaw::Early(by.clone()))
     } else {
         None
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::fixture::{commit, time};
-
-    const ANA: User = User(1);
-    const BEN: User = User(2);
-    const BOT: User = User(42);
-    const PATH: &str = "shop/podinfo/7-07070707-tenth.yaml";
-
-    fn blob(digit: u8) -> BlobId {
-        format!("{digit:02x}").repeat(20).parse().unwrap()
-    }
-
-    fn path(text: &str) -> RepoPath {
-        text.parse().unwrap()
-    }
-
-    fn wanted() -> Wanted {
-        Wanted {
-            base: "tidegate/prod/decisions".to_owned(),
-            head: commit(0x78),
-            file: (path(PATH), blob(1)),
-            since: time("09:00:00"),
-            approvers: [ANA, BEN].into(),
-            needed: 1,
-        }
-    }
-
-    fn review(id: u64, by: User, says: Says) -> Review {
-        Review { id, by, says, commit: commit(0x78), at: time("09:30:00") }
-    }
-
-    fn person(permission: Permission) -> Account {
-        Account { being: Being::Person, permission }
-    }
-
-    /// A request of ours that Ana has approved.
-    fn merged() -> Merged {
-        Merged {
-            base: wanted().base,
-            head: commit(0x78),
-            author: BOT,
-            pusher: Some(BOT),
-            makers: [Maker::Ourselves].into(),
-            changes: [(path(PATH), Some(blob(1)))].into(),
-            reviews: vec![review(1, ANA, Says::Approved)],
-            accounts: [(ANA, person(Permission::Write)), (BEN, person(Permission::Admin))].into(),
-        }
-    }
-
-    fn proven(merged: Merged) -> Result<BTreeSet<User>, BTreeSet<Flaw>> {
-        prove(&wanted(), &Evidence::Merged(Box::new(merged)))
-    }
-
-    /// All that is wrong with a merge, of which a lack of approvals is not said again.
-    #[track_caller]
-    fn flaws(change: impl FnOnce(&mut Merged)) -> Vec<Flaw> {
-        let mut merged = merged();
-        change(&mut merged);
-        let few = Flaw::TooFew { found: 0, needed: 1 };
-        proven(merged).unwrap_err().into_iter().filter(|flaw| *flaw != few).collect()
-    }
-
-    #[test]
-    fn a_request_of_ours_that_another_has_approved_is_proven() {
-        assert_eq!(proven(merged()), Ok([ANA].into()));
-        let anybody = Wanted { approvers: BTreeSet::new(), ..wanted() };
-        assert_eq!(prove(&anybody, &Evidence::Merged(Box::new(merged()))), Ok([ANA].into()));
-        let mut nobody = merged();
-        nobody.reviews.clear();
-        assert_eq!(proven(nobody), Err([Flaw::TooFew { found: 0, needed: 1 }].into()));
-        let none = Wanted { needed: 0, ..wanted() };
-        let mut merged = merged();
-        merged.reviews.clear();
-        assert!(prove(&none, &Evidence::Merged(Box::new(merged))).is_err(), "one at least");
-    }
-
-    #[test]
-    fn attack_74_nobody_approves_what_they_had_a_hand_in() {
-        assert_eq!(flaws(|m| m.author = ANA), [Flaw::Own(ANA)]);
-        assert_eq!(flaws(|m| m.pusher = Some(ANA)), [Flaw::Own(ANA)]);
-        assert_eq!(
-            flaws(|m| {
-                m.makers.insert(Maker::User(ANA));
-            }),
-            [Flaw::Own(ANA)]
-        );
-        // Whose commit it is may be hidden behind an address that no account has.
-        assert_eq!(
-            flaws(|m| {
-                m.makers.insert(Maker::Unknown);
-            }),
-            [Flaw::UnknownMaker]
-        );
-        assert_eq!(flaws(|m| m.makers.clear()), [Flaw::UnknownMaker]);
-    }
-
-    #[test]
-    fn attack_75_a_review_counts_for_the_commit_that_it_is_of() {
-        assert_eq!(flaws(|m| m.reviews[0].commit = commit(0x79)), [Flaw::OtherCommit(ANA)]);
-    }
-
-    #[test]
-    fn attack_76_what_is_merged_is_what_was_asked() {
-        assert_eq!(flaws(|m| m.head = commit(0x79)), [Flaw::OtherHead(commit(0x79))]);
-        // Approved at that head, too.
-        let both = flaws(|m| (m.head, m.reviews[0].commit) = (commit(0x79), commit(0x79)));
-        assert_eq!(both, [Flaw::OtherHead(commit(0x79)), Flaw::OtherCommit(ANA)]);
-    }
-
-    #[test]
-    fn attack_77_81_83_the_base_gets_exactly_the_one_file() {
-        let other = path("shop/podinfo/7-07070707-half.yaml");
-        for change in [Some(blob(1)), None] {
-            let added = flaws(|m| {
-                m.changes.insert(other.clone(), change);
-            });
-            assert_eq!(added, [Flaw::OtherChange(other.clone())]);
-        }
-        let policy = path("tidegate.yaml");
-        assert_eq!(
-            flaws(|m| {
-                m.changes.insert(policy.clone(), Some(blob(3)));
-            }),
-            [Flaw::OtherChange(policy)]
-        );
-        for change in [Some(blob(2)), None] {
-            assert_eq!(
-                flaws(|m| {
-                    m.changes.insert(path(PATH), change);
-                }),
-                [Flaw::OtherChange(path(PATH))]
-            );
-        }
-        assert_eq!(flaws(|m| m.changes.clear()), [Flaw::OtherChange(path(PATH))]);
-        assert_eq!(flaws(|m| m.base = "main".to_owned()), [Flaw::OtherBase("main".to_owned())]);
-    }
-
-    #[test]
-    fn attack_78_no_machine_approves() {
-        let machine = Account { being: Being::Machine, permission: Permission::Admin };
-        assert_eq!(
-            flaws(|m| {
-                m.accounts.insert(ANA, machine);
-            }),
-            [Flaw::Machine(ANA)]
-        );
-    }
-
-    #[test]
-    fn attack_79_80_who_may_not_write_now_does_not_approve() {
-        for permission in [Permission::None, Permission::Read] {
-            assert_eq!(
-                flaws(|m| {
-                    m.accounts.insert(ANA, person(permission));
-                }),
-                [Flaw::NotAllowed(ANA)]
-            );
-        }
-        assert_eq!(flaws(|m| m.accounts.clear()), [Flaw::NotAllowed(ANA)]);
-        let stranger = User(3);
-        let unlisted = flaws(|m| {
-            m.accounts.insert(stranger, person(Permission::Admin));
-            m.reviews[0].by = stranger;
-        });
-        assert_eq!(unlisted, [Flaw::NotListed(stranger)]);
-    }
-
-    #[test]
-    fn attack_82_85_what_was_pushed_or_is_not_known_is_no_proof() {
-        assert_eq!(prove(&wanted(), &Evidence::Pushed), Err([Flaw::Pushed].into()));
-        let why = "page 2 of the reviews: status 500".to_owned();
-        assert_eq!(prove(&wanted(), &Evidence::Incomplete(why.clone())), Err([Flaw::Incomplete(why)].into()));
-    }
-
-    #[test]
-    fn attack_84_only_what_a_review_says_counts_and_the_last_one_of_each() {
-        let many = |reviews: Vec<Review>| proven(Merged { reviews, ..merged() });
-        let few = || Flaw::TooFew { found: 0, needed: 1 };
-        assert_eq!(many(vec![review(1, ANA, Says::Nothing)]), Err([few()].into()));
-        let (yes, no) = (review(1, ANA, Says::Approved), review(2, ANA, Says::ChangesRequested));
-        let rejected = || Err([Flaw::Rejected(ANA), few()].into());
-        assert_eq!(many(vec![yes.clone(), no.clone()]), rejected());
-        assert_eq!(many(vec![no, yes.clone()]), rejected(), "in whatever order they come");
-        let comment = review(3, ANA, Says::Nothing);
-        assert_eq!(many(vec![yes.clone(), comment]), Ok([ANA].into()));
-        let twice = Evidence::Merged(Box::new(Merged {
-            reviews: vec![yes.clone(), review(4, ANA, Says::Approved)],
-            ..merged()
-        }));
-        let two = Wanted { needed: 2, ..wanted() };
-        assert_eq!(prove(&two, &twice), Err([Flaw::TooFew { found: 1, needed: 2 }].into()), "one person is one");
-        let ben = review(2, BEN, Says::ChangesRequested);
-        assert_eq!(many(vec![yes.clone(), ben.clone()]), Err([Flaw::Rejected(BEN)].into()));
-        let before = Review { commit: commit(0x79), ..ben.clone() };
-        assert_eq!(many(vec![yes.clone(), before]), Err([Flaw::Rejected(BEN)].into()));
-        // Who may not approve does not stop it either.
-        assert_eq!(many(vec![yes, Review { by: User(3), ..ben }]), Ok([ANA].into()));
-    }
-
-    #[test]
-    fn attack_86_nothing_is_approved_in_advance() {
-        assert_eq!(flaws(|m| m.reviews[0].at = time("08:59:59")), [Flaw::Early(ANA)]);
-    }
-}
+mod tests;

@@ -28,7 +28,7 @@ pub struct Draft {
 }
 
 /// Who made a commit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Person {
     /// The name.
     pub name: String,

@@ -161,7 +161,7 @@ fn judge(repository: &Repository, old: Oid, new: Oid, met: &[Oid]) -> Result<Anc
 }
 
 /// The commits whose parents were not fetched.
-fn boundary(repository: &Repository) -> Result<BTreeSet<Oid>, GitError> {
+pub(super) fn boundary(repository: &Repository) -> Result<BTreeSet<Oid>, GitError> {
     match std::fs::read_to_string(repository.path().join("shallow")) {
         Ok(text) => Ok(text.lines().filter_map(|line| Oid::from_str(line).ok()).collect()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeSet::new()),
@@ -170,14 +170,12 @@ fn boundary(repository: &Repository) -> Result<BTreeSet<Oid>, GitError> {
 }
 
 /// The id of what a commit has at a path.
-fn at(repository: &Repository, commit: &Commit<'_>, path: &RepoPath) -> Result<Option<Oid>, GitError> {
+pub(super) fn at(repository: &Repository, commit: &Commit<'_>, path: &RepoPath) -> Result<Option<Oid>, GitError> {
     let root = tree::root(repository, &commit_id(commit.id()))?;
     Ok(tree::entry(&root, path)?.map(|entry| entry.id()))
 }
 
 fn brought(commit: &Commit<'_>) -> Brought {
-    let text = |bytes: &[u8]| plain(&String::from_utf8_lossy(bytes));
-    let person = |who: &Signature<'_>| Person { name: text(who.name_bytes()), email: text(who.email_bytes()) };
     Brought { commit: commit_id(commit.id()), author: person(&commit.author()), committer: person(&commit.committer()) }
 }
 
@@ -185,6 +183,11 @@ fn brought(commit: &Commit<'_>) -> Brought {
 pub(super) fn subject(commit: &Commit<'_>) -> String {
     let message = String::from_utf8_lossy(commit.message_bytes());
     plain(message.lines().next().unwrap_or_default())
+}
+
+pub(super) fn person(who: &Signature<'_>) -> Person {
+    let text = |bytes: &[u8]| plain(&String::from_utf8_lossy(bytes));
+    Person { name: text(who.name_bytes()), email: text(who.email_bytes()) }
 }
 
 /// When a commit was committed; a time that no calendar has counts as 1970.

@@ -16,6 +16,7 @@ mod history;
 mod http;
 mod local;
 mod look;
+mod makers;
 mod merge;
 mod pack;
 mod push;
@@ -30,6 +31,7 @@ mod working_copy;
 
 pub use commit::{Draft, Edit, Person};
 pub use history::{Ancestry, Brought, Logged};
+pub use makers::{Changed, Made};
 pub use merge::{Merge, merge_files};
 pub use push::Pushed;
 pub use refs::RefName;

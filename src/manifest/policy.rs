@@ -5,8 +5,10 @@ use super::diagnostic::{Code, Diagnostic, quoted};
 use super::duration::Span;
 use super::files::RepoPath;
 use super::ids::{ClusterName, Namespace, ScheduleName, TenantName};
+use super::raw::Trust;
 use super::yaml::{self, Dialect, Parsed};
 use super::{raw, schema};
+use crate::record::state::Rule;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The file that holds the policy, at the root of the repository.
@@ -36,6 +38,20 @@ pub struct Tenant {
     pub cluster: ClusterName,
     /// The people who may decide, by their names on the Git host. Empty: whoever can merge there.
     pub approvers: BTreeSet<String>,
+    /// How many of them have to approve.
+    pub approvals: u32,
+    /// What counts as an approval.
+    pub trust: Trust,
+}
+
+impl Tenant {
+    /// What proves a word on a Git host with reviews; none where whoever may write may decide.
+    #[must_use]
+    pub fn rule(&self) -> Option<Rule> {
+        let approvers = self.approvers.iter().map(|name| name.to_ascii_lowercase()).collect();
+        let asks = !self.approvers.is_empty() && self.trust != Trust::Writers;
+        asks.then_some(Rule { approvers, approvals: self.approvals, trust: self.trust })
+    }
 }
 
 /// A recurring span of time.
@@ -96,14 +112,15 @@ pub fn parse(path: &RepoPath, bytes: &[u8]) -> Result<Policy, Vec<Diagnostic>> {
     let raw: raw::Policy = schema::read(&parsed)?;
     let mut found = overlaps(&parsed, &raw.spec.tenants);
     found.extend(strangers(&parsed, &raw.spec));
+    found.extend(unreachable(&parsed, &raw.spec.tenants));
     found.extend(instants(&parsed, &raw.spec));
     if !found.is_empty() {
         return Err(found);
     }
     let raw::PolicySpec { tenants, windows, freezes, limits } = raw.spec;
-    let tenant = |raw::Tenant { path, namespaces, clusters, approvers }: raw::Tenant| {
+    let tenant = |raw::Tenant { path, namespaces, clusters, approvers, approvals, trust }: raw::Tenant| {
         let approvers = approvers.into_iter().map(|raw::Login(name)| name).collect();
-        clusters.into_iter().next().map(|cluster| Tenant { path, namespaces, cluster, approvers })
+        clusters.into_iter().next().map(|cluster| Tenant { path, namespaces, cluster, approvers, approvals, trust })
     };
     let freeze = |raw::Freeze { cron, duration, zone, tenants }: raw::Freeze| {
         Some(Freeze { schedule: schedule(raw::Schedule { cron, duration, zone })?, tenants })
@@ -135,6 +152,18 @@ fn overlaps(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec
         }
     }
     found
+}
+
+/// Approvals that nobody could ever have.
+fn unreachable(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec<Diagnostic> {
+    let Some(root) = parsed.documents.first() else { return Vec::new() };
+    let too_many = |tenant: &raw::Tenant| tenant.approvals as usize > tenant.approvers.len().max(1);
+    let told = |(name, tenant): (&TenantName, &raw::Tenant)| {
+        let mark = root.locate(&format!("/spec/tenants/{name}/approvals"));
+        let text = format!("{} approvals are asked for, of {} approvers", tenant.approvals, tenant.approvers.len());
+        parsed.source.at(mark, Code::Schema, text, "at most as many approvals as there are approvers")
+    };
+    tenants.iter().filter(|(_, tenant)| too_many(tenant)).map(told).collect()
 }
 
 fn instants(parsed: &Parsed, spec: &raw::PolicySpec) -> Vec<Diagnostic> {
@@ -241,6 +270,23 @@ spec:
 ";
         insta::assert_snapshot!(said(text), @r#"6:5 "Sub" is not a valid name in tenants; expected lower-case letters, digits and '-'"#);
         insta::assert_snapshot!(said(&text.replace("    Sub", "    # Sub")), @"7:17 the directory teams/shop belongs to tenant shop already; expected directories that do not overlap");
+    }
+
+    #[test]
+    fn nobody_is_asked_for_more_approvals_than_there_are_approvers() {
+        let text = "\
+apiVersion: tidegate.io/v1alpha1
+kind: Policy
+spec:
+  tenants:
+    shop: {path: shop, namespaces: [shop], clusters: [home], approvers: [ana], approvals: 2}
+    blog: {path: blog, namespaces: [blog], clusters: [home], approvers: [ana, ben], approvals: 2, trust: merges}
+    wiki: {path: wiki, namespaces: [wiki], clusters: [home], approvals: 2}
+";
+        insta::assert_snapshot!(said(text), @r"
+        5:91 2 approvals are asked for, of 1 approvers; expected at most as many approvals as there are approvers
+        7:73 2 approvals are asked for, of 0 approvers; expected at most as many approvals as there are approvers
+        ");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::action::{Action, Ask, Class, Proposal};
 use super::context::{Context, Stable};
 use super::converge::{self, Converged, Drift, StableFirst};
-use super::evidence::{Lookup, Need};
+use super::evidence::{Attest, Lookup, Need};
 use super::input::{Desired, Input};
 use super::procedure::Roles;
 use super::report::{Reason, Wait};
@@ -16,6 +16,7 @@ use crate::record::posture::{Naming, Posture, Split};
 use crate::record::state::{ClusterState, Condition, Consumed, Owned, Phase, RolloutState, Run, Time};
 use crate::target::layout;
 use crate::target::live::LiveState;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What the next commit says of a rollout.
@@ -62,6 +63,8 @@ pub struct RolloutPlan {
     pub lookups: Vec<Lookup>,
     /// What its checks want to know.
     pub questions: Vec<Inquiry>,
+    /// The decisions that it wants proven.
+    pub attests: Vec<Attest>,
     /// When it wants to be looked at again, if nothing happens before.
     pub wake_at: Option<Time>,
 }
@@ -105,6 +108,10 @@ pub struct Draft<'a> {
     pub lookups: Vec<Lookup>,
     /// What its checks want to know.
     pub questions: Vec<Inquiry>,
+    /// The decisions that it wants proven.
+    pub attests: Vec<Attest>,
+    /// Approvals of steps whose proof is not known yet, with what is waited for.
+    pub undecided: BTreeMap<StepName, Wait>,
     wake_at: Option<Time>,
     manager: String,
     owner: String,
@@ -140,6 +147,8 @@ impl<'a> Draft<'a> {
             needs: Vec::new(),
             lookups: Vec::new(),
             questions: Vec::new(),
+            attests: Vec::new(),
+            undecided: BTreeMap::new(),
             wake_at: None,
             manager: input.me.instance.in_cluster(),
             owner: input.me.instance.owner_of(&input.id),
@@ -386,6 +395,7 @@ impl<'a> Draft<'a> {
             needs: self.needs,
             lookups: self.lookups,
             questions: self.questions,
+            attests: self.attests,
             wake_at,
         }
     }
@@ -484,6 +494,8 @@ fn lasting(reason: Reason) -> bool {
             | Reason::RouteUnknown
             | Reason::Inconclusive
             | Reason::Approval
+            | Reason::ApprovalUnproven
+            | Reason::ProofUnavailable
             | Reason::Denied
             | Reason::Held
             | Reason::Window

@@ -10,16 +10,17 @@ use super::input::{Git, MayStart};
 use super::jobs::{self, Way};
 use super::missing;
 use super::procedure::{Stage, Step};
+use super::proof;
 use super::report::{Reason, Wait};
 use crate::analysis::judge::{self, Known, Verdict};
 use crate::gate::approval;
 use crate::gate::schedule::WindowState;
 use crate::manifest::desired::{Plan, Suspend, WebhookCall};
-use crate::manifest::ids::StepName;
+use crate::manifest::ids::{CommitId, StepName};
 use crate::record::branches::{Asks, Head};
-use crate::record::history;
+use crate::record::history::{self, voids};
 use crate::record::posture::{Posture, Role, Size, Split};
-use crate::record::state::{Phase, Pull, Rest, RoleName, Route, Run, Standing, Stop};
+use crate::record::state::{Phase, Pull, Rest, RoleName, Route, Run, Standing, Stop, Void};
 use crate::record::text::plain;
 use crate::rules::{Rule, holds};
 use crate::target::inplace;
@@ -52,6 +53,9 @@ pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step])
             draft.enter(phase, format!("run {} failed before anything was exposed: {why}", run.id));
             return;
         }
+    }
+    if waits.is_empty() {
+        waits = proven(draft, plan, run, first);
     }
     if waits.is_empty() {
         forward::enter(draft, run, first, format!("enters {}", first.name));
@@ -110,6 +114,9 @@ pub fn advance(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, next: &Step, 
     let mut waits = unmet(draft, plan, run, next);
     waits.extend(tried_out(draft, plan, run, next, &waits));
     if waits.is_empty() {
+        waits = proven(draft, plan, run, next);
+    }
+    if waits.is_empty() {
         forward::enter(draft, run, next, format!("{} → {}{}", at.step, next.name, exposure(next)));
         return;
     }
@@ -155,6 +162,16 @@ fn tried_out(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, others:
 #[must_use]
 pub fn through(plan: &Plan, step: &StepName) -> StepName {
     approval::asked_as(plan, step).unwrap_or_else(|| StepName::fixed("promotion"))
+}
+
+/// Whether what lets the run enter a step is proven now. Looked at last, since it is asked of the Git host each time.
+fn proven(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait> {
+    match approval::asked_as(plan, &step.name) {
+        Some(through) if step.before.approval.is_some() && holds(Rule::Gates) => {
+            proof::still(draft, plan, run, &through)
+        }
+        Some(_) | None => Vec::new(),
+    }
 }
 
 /// All that bars entry to a step now, its Job left out. Every unmet condition is listed.
@@ -246,7 +263,19 @@ fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -
         let act = format!("tidegate resume {id}");
         return vec![Wait::new(Reason::Denied, format!("a person said no to {through}")).act(act)];
     }
-    let head = draft.input.proposals.get(&name).cloned();
+    let voids: Vec<Void> = voids(&draft.state, &run.id, through).cloned().collect();
+    if let Some((_, wait)) = draft.undecided.iter().find(|(reach, _)| reaches(plan, reach, through)) {
+        // What the record says already stays until it is known.
+        let waiting = matches!(draft.state.phase, Phase::Waiting { .. } | Phase::WaitingPromotion { .. });
+        let told = if waiting { asking(draft, &name, through, voids.last()) } else { Vec::new() };
+        return told.into_iter().chain([wait.clone()]).collect();
+    }
+    // What answered to it does not count: it goes before people are asked anew.
+    let is_void = |head: &CommitId| voids.iter().any(|void| void.head.as_ref() == Some(head));
+    let (void, head): (Option<_>, Option<_>) = match draft.input.proposals.get(&name).cloned() {
+        Some(head) if is_void(&head) => (Some(head), None),
+        head => (None, head),
+    };
     let asked = run.pulls.get(through).cloned();
     if let Some(open) = &mut draft.state.run {
         match (head, asked) {
@@ -261,12 +290,30 @@ fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -
                 draft.note(format!("{through} was denied: its branch was deleted unmerged"));
             }
             (None, Some(_)) => {}
+            (None, None) if void.is_some() => {}
             (None, None) => {
                 let ask = Ask::Advance { through: through.clone() };
                 draft.proposals.push(Proposal { rollout: id.clone(), run: run.id.clone(), ask });
             }
         }
     }
-    let act = format!("merge {name} into the decisions branch, or: tidegate approve {id}");
-    vec![Wait::new(Reason::Approval, format!("{through} waits for a person's word")).act(act)]
+    asking(draft, &name, through, voids.last())
+}
+
+/// That a step waits for a person's word, and why the last one does not count.
+fn asking(draft: &Draft<'_>, branch: &str, through: &StepName, void: Option<&Void>) -> Vec<Wait> {
+    let act = match proof::rule(draft) {
+        Some(_) => format!("approve and merge the pull request of {branch}"),
+        None => format!("merge {branch} into the decisions branch, or: tidegate approve {}", draft.input.id),
+    };
+    let mut waits = vec![Wait::new(Reason::Approval, format!("{through} waits for a person's word")).act(&act)];
+    if let Some(Void { why, through: _, head: _ }) = void {
+        let why = format!("the last word for {through} does not count: {why}");
+        waits.push(Wait::new(Reason::ApprovalUnproven, why).act(act));
+    }
+    waits
+}
+
+fn reaches(plan: &Plan, reach: &StepName, step: &StepName) -> bool {
+    approval::covers(plan, std::slice::from_ref(reach), step)
 }

@@ -1,8 +1,9 @@
 //! Evidence: what collectors brought, kept with the exact question, so that an old answer is never taken for a new one.
 
 use crate::analysis::reading::Readings;
+use crate::gate::proof::{Asked, Testimony};
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{ClusterName, Namespace, ObjectName, RunId, SetId};
+use crate::manifest::ids::{BlobId, ClusterName, CommitId, Namespace, ObjectName, RunId, SetId, StepName};
 use crate::manifest::object::{Object, ObjectRef};
 use crate::manifest::reference::Referent;
 use crate::record::state::Time;
@@ -73,6 +74,37 @@ pub struct Found {
     pub at: Time,
 }
 
+/// A question to the Git host: "who has approved this decision, and may they?"
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Attest {
+    /// Which decision.
+    pub asked: Asked,
+    /// Of an approval: what we would have asked ourselves.
+    pub request: Option<Request>,
+    /// The version that it lets go further: who made it cannot approve it.
+    pub version: Option<Version>,
+}
+
+/// A request of ours for approval.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Request {
+    /// Of which run.
+    pub run: RunId,
+    /// How far it reaches.
+    pub through: StepName,
+    /// How many words for it did not count before.
+    pub void: usize,
+}
+
+/// A version on main, in place of another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version {
+    /// Main's tip that brings it.
+    pub commit: CommitId,
+    /// What the version in whose place it comes has at its paths and at the other's; none where that has nothing.
+    pub stable: BTreeMap<RepoPath, Option<BlobId>>,
+}
+
 /// A run's change on main that could not be undone: others have changed the same lines since.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entangled {
@@ -97,4 +129,6 @@ pub struct Evidence {
     pub looked: BTreeMap<Lookup, Found>,
     /// What was said to the questions of checks.
     pub readings: Readings,
+    /// What the Git host has told of decisions.
+    pub proofs: BTreeMap<Asked, Testimony>,
 }

@@ -217,6 +217,7 @@ fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         approved: Vec::new(),
         held: false,
         denied: false,
+        rule: draft.input.policy.proof.clone(),
         pulls: std::collections::BTreeMap::new(),
         jobs: std::collections::BTreeMap::new(),
     });

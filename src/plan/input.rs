@@ -8,7 +8,7 @@ use crate::gate::schedule::{Freeze, Window};
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RolloutId, ScheduleName, SetId, TenantName};
-use crate::record::state::{RolloutState, Time, Writer};
+use crate::record::state::{RolloutState, Rule, Time, Writer};
 use crate::target::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -114,6 +114,8 @@ pub struct PolicyView {
     pub max_deletions: usize,
     /// Whether another run may start.
     pub may_start: MayStart,
+    /// Who has to approve, where the Git host can prove it.
+    pub proof: Option<Rule>,
 }
 
 /// Whether another run may start now.

@@ -21,6 +21,7 @@ pub mod jobs;
 pub mod missing;
 pub mod planner;
 pub mod procedure;
+pub mod proof;
 pub mod report;
 pub mod retreat;
 pub mod takeover;

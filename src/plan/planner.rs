@@ -58,6 +58,7 @@ pub fn hold(waits: Vec<Wait>) -> RolloutPlan {
         needs: Vec::new(),
         lookups: Vec::new(),
         questions: Vec::new(),
+        attests: Vec::new(),
         wake_at: None,
     }
 }

@@ -70,6 +70,8 @@ macro_rules! reasons {
 
 reasons! {
     Approval: "approvers", "A person has to approve the next step.", "tidegate approve ROLLOUT";
+    ApprovalUnproven: "approvers", "A word for the next step was given, but the Git host's reviews do not prove it; it is asked again.", "what the message names: have an approver of the policy review and merge the new pull request";
+    ProofUnavailable: "operations", "The Git host does not tell who approved; the gate stays closed.", "look at the Git host, and at the rights of the controller's token there (docs/hosts.md)";
     Denied: "approvers", "A person said no; nothing is asked again before `tidegate resume`.", "tidegate resume ROLLOUT, or: tidegate abort ROLLOUT";
     Held: "approvers", "A person holds the run; `tidegate resume` lifts it.", "tidegate resume ROLLOUT";
     Window: "time", "The next step may be entered only inside a window of the policy.", "wait for the window, or widen it in tidegate.yaml";

@@ -16,6 +16,7 @@ use crate::manifest::duration::Span;
 use crate::manifest::ids::{ObjectName, Percent, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::record::branches::{Asks, Head};
+use crate::record::history::voids;
 use crate::record::posture::{Naming, Posture};
 use crate::record::state::Phase;
 use crate::target::layout::{SUFFIX, pod_labels, suffixed};
@@ -328,7 +329,9 @@ pub fn void_proposals(draft: &mut Draft<'_>) {
         };
         let wanted = draft.state.run.as_ref().is_some_and(|run| {
             let plan = draft.plan.as_deref();
-            asked.run == run.id && plan.is_some_and(|plan| !approval::covers(plan, &run.approved, step))
+            let open = plan.is_some_and(|plan| !approval::covers(plan, &run.approved, step));
+            let void = voids(&draft.state, &run.id, step).any(|void| void.head.as_ref() == Some(head));
+            asked.run == run.id && open && !void
         });
         if !wanted {
             draft.void.push((name.clone(), head.clone()));

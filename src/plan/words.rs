@@ -2,10 +2,12 @@
 
 use super::draft::Draft;
 use super::forward;
+use super::proof;
 use crate::gate::decisions::{self, Hearing, Word};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::RunId;
+use crate::record::branches::decisions_branch;
 use crate::record::history;
 use crate::record::state::{Phase, Standing};
 
@@ -24,6 +26,7 @@ pub struct Asked {
 /// Counts each decision that counts, in the order of their files.
 pub fn apply(draft: &mut Draft<'_>) -> Asked {
     let mut asked = Asked::default();
+    let (rule, base) = (proof::rule(draft), decisions_branch(&draft.input.me.instance));
     let hearing = Hearing {
         record: &draft.state,
         plan: draft.plan.as_deref(),
@@ -31,6 +34,7 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         at_start: &draft.input.decisions.at_start,
         // One that cannot be followed now is counted all the same: it must not be followed when nobody thinks of it any more.
         rollback_window: draft.wanted().map_or(DAY, |rollout| rollout.rollback_window),
+        court: rule.as_ref().map(|rule| proof::court(draft, rule, &base)),
         now: draft.now(),
     };
     let heard = decisions::hear(&hearing);
@@ -43,6 +47,7 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         draft.count(consumed);
         one(draft, &decision.action, decision.reason.as_deref(), &decision.run, &mut asked);
     }
+    proof::unproven(draft, heard.unproven);
     asked
 }
 

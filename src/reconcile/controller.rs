@@ -1,8 +1,9 @@
 //! The process: its tasks, its terms of leadership, and when to tick.
 
 use super::announce::Announcer;
+use super::clock::Clock;
 use super::desk::{Desk, Setting};
-use super::evidence::Collector;
+use super::evidence::{Collector, Witness};
 use super::front::Front;
 use super::gaps::Gaps;
 use super::lead::{Keeper, Lead, Standing};
@@ -25,6 +26,7 @@ use crate::manifest::installation::Installation;
 use crate::manifest::raw::Projection;
 use crate::plan::input::Git;
 use crate::plan::report::{Reason, Wait};
+use crate::report::metrics::Metrics;
 use crate::report::server::Readiness;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -252,7 +254,13 @@ impl Controller {
         let kept = CancellationToken::new();
         keeping.spawn(keeper.keep(kept.clone()));
         let shell = Shell {
-            evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken)),
+            evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken)).with(witness(
+                installation,
+                &branches,
+                &store,
+                &clock,
+                &metrics,
+            )?),
             main: installation.repository.branch.clone(),
             host: installation.repository.forge.as_ref().map(|host| host.kind),
             instance,
@@ -418,6 +426,26 @@ impl Controller {
     }
 }
 
+/// The Git host that the installation names, for one who asks it.
+fn host(installation: &Installation, clock: &Clock, metrics: &Metrics) -> Result<Option<Host>, RunError> {
+    let Some(host) = &installation.repository.forge else { return Ok(None) };
+    let (metrics, clock) = (metrics.clone(), clock.clone());
+    let count = Box::new(move |errand, fate| metrics.asked_host(errand, fate));
+    Ok(Some(Host::new(host.clone(), count, Box::new(move || clock.now())).map_err(NoClient::from)?))
+}
+
+/// Who tells how decisions came to their branch, if the installation names a host for it.
+fn witness(
+    installation: &Installation,
+    branches: &Branches,
+    store: &Store,
+    clock: &Clock,
+    metrics: &Metrics,
+) -> Result<Option<Witness>, RunError> {
+    let host = host(installation, clock, metrics)?;
+    Ok(host.map(|host| Witness { host: host.into(), store: store.clone(), main: branches.main.clone() }))
+}
+
 /// Begins to show our requests as pull requests, if the installation names a host for them.
 fn desk(
     installation: &Installation,
@@ -426,11 +454,9 @@ fn desk(
     kept: &CancellationToken,
     keeping: &mut JoinSet<()>,
 ) -> Result<Option<Desk>, RunError> {
-    let Some(host) = &installation.repository.forge else { return Ok(None) };
-    let (metrics, clock) = (shell.metrics.clone(), shell.clock.clone());
-    let count = Box::new(move |errand, fate| metrics.asked_host(errand, fate));
+    let Some(host) = host(installation, &shell.clock, &shell.metrics)? else { return Ok(None) };
     let setting = Setting {
-        host: Host::new(host.clone(), count, Box::new(move || clock.now())).map_err(NoClient::from)?,
+        host,
         store: store.clone(),
         lead: shell.lead.clone(),
         instance: shell.instance.clone(),

@@ -14,7 +14,10 @@ use crate::forge::pull::{self, Found, Ids, Request, Standing, Text, Verdict, ver
 use crate::gate::approval;
 use crate::git::{Pushed, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName};
-use crate::record::state::Pull;
+use crate::plan::input::MayStart;
+use crate::record::history::voids;
+use crate::record::state::{Pull, Rule, Void};
+use crate::record::text::unlinked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +65,7 @@ impl Desk {
             open: None,
             said: BTreeMap::new(),
             merged: BTreeSet::new(),
+            reopened: BTreeSet::new(),
             trouble: None,
             tries: 0,
         };
@@ -113,6 +117,8 @@ struct Clerk {
     said: BTreeMap<u64, (Text, Text)>,
     /// Heads that were merged.
     merged: BTreeSet<CommitId>,
+    /// Pull requests that were opened again: that is said once.
+    reopened: BTreeSet<u64>,
     /// What was told of last.
     trouble: Option<String>,
     /// How often in a row the host gave no answer.
@@ -239,9 +245,39 @@ impl Clerk {
                 self.open.get_or_insert_default().insert(number, branch.to_owned());
                 tracing::info!(branch, number, "asks people by a pull request");
             }
-            Verdict::Denied(found) => self.deny(branch, request, found.number).await,
+            Verdict::Denied(found) => return self.closed(branch, request, found.number).await,
         }
         Ok(())
+    }
+
+    /// A pull request was closed unmerged: a no, if who did it may say so; else it is opened again.
+    async fn closed(&mut self, branch: &str, request: &Request, number: u64) -> Result<(), HostError> {
+        let Some(why) = self.objection(request, number).await? else {
+            self.deny(branch, request, number).await;
+            return Ok(());
+        };
+        if self.setting.lead.held().is_none() {
+            return Ok(());
+        }
+        if self.reopened.insert(number) {
+            let what = format!("{why}, so this is no answer, and it is opened again.");
+            self.setting.host.comment(number, &what).await?;
+        }
+        self.setting.host.reopen(number).await?;
+        tracing::info!(branch, number, why, "was closed by somebody who may not say no, and is opened again");
+        Ok(())
+    }
+
+    /// Why the no of whoever closed a pull request does not count.
+    async fn objection(&mut self, request: &Request, number: u64) -> Result<Option<String>, HostError> {
+        let Some(rule) = &request.rule else { return Ok(None) };
+        let host = &mut self.setting.host;
+        Ok(match host.closer(number).await? {
+            None => Some("nobody knows who closed this".to_owned()),
+            Some(user) if !rule.names(&user.login) => Some(format!("{user} is none of the policy's approvers")),
+            Some(user) if !host.may_write(&user).await? => Some(format!("{user} may not write to the repository")),
+            Some(_) => None,
+        })
     }
 
     /// A pull request was closed unmerged: its branch goes, which is what the next plan sees.
@@ -298,6 +334,7 @@ impl Clerk {
         self.merged.retain(|head| wanted.values().any(|request| request.head == *head));
         let open = self.open.clone().unwrap_or_default();
         self.said.retain(|number, _| open.contains_key(number));
+        self.reopened.retain(|number| open.contains_key(number));
     }
 
     /// The pull requests that there have to be: those of branches that the record names, so that nothing is asked on a page
@@ -317,7 +354,7 @@ fn request(view: &View, instance: &InstanceName, main: &str, branch: &str, head:
     let record = view.records.get(&asked.rollout)?;
     let state = record.state.as_ref().ok()?;
     let recorded = |pull: &&Pull| pull.branch == branch && pull.head == *head;
-    let (base, text) = match &asked.asks {
+    let (base, text, rule) = match &asked.asks {
         Asks::Advance(through) => {
             let run = state.run.as_ref().filter(|run| run.id == asked.run && !run.denied)?;
             let plan = record.plan.as_deref()?;
@@ -325,9 +362,12 @@ fn request(view: &View, instance: &InstanceName, main: &str, branch: &str, head:
             if approval::covers(plan, &run.approved, through) {
                 return None;
             }
-            let request = Advance { instance, rollout: &asked.rollout, run, plan, through };
+            let void: Vec<&Void> = voids(state, &run.id, through).collect();
+            let request = Advance { instance, rollout: &asked.rollout, run, plan, through, void: &void };
             let stable = state.promoted.as_ref().map(|promoted| &promoted.revision);
-            (decisions_branch(instance), pull::advance(&request, stable, head))
+            let policy = view.main.policy(&state.source.path, MayStart::Yes).proof;
+            let rule = Rule::stricter(run.rule.as_ref(), policy.as_ref());
+            (decisions_branch(instance), pull::advance(&request, stable, head), rule)
         }
         Asks::Revert => {
             state.revert.as_ref().filter(recorded)?;
@@ -336,10 +376,10 @@ fn request(view: &View, instance: &InstanceName, main: &str, branch: &str, head:
             let Head { rollout, run, asks: _ } = &asked;
             let request =
                 Revert { instance, main, rollout, run, revision: &refused.revision, stable, why: &refused.why };
-            (main.to_owned(), pull::revert(&request, head))
+            (main.to_owned(), pull::revert(&request, head), None)
         }
     };
-    Some(Request { base, head: head.clone(), text })
+    Some(Request { base, head: head.clone(), text, rule })
 }
 
 /// Why a request whose branch is gone asks for nothing any more; none while the record does not tell yet.
@@ -360,7 +400,10 @@ fn over(view: &View, instance: &InstanceName, branch: &str) -> Option<String> {
         (Some(open), Some(plan)) if approval::covers(plan, &open.approved, &step) => {
             Some(format!("`{step}` is approved already."))
         }
-        (Some(_), _) => None,
+        (Some(_), _) => {
+            let void = state.and_then(|state| voids(state, &run, &step).last());
+            void.map(|Void { why, through: _, head: _ }| format!("{}. It is asked again.", unlinked(why)))
+        }
         (None, _) => {
             Some(format!("run `{run}` is over, or its content has changed. `tidegate why {rollout}` says more."))
         }

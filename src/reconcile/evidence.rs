@@ -3,13 +3,17 @@
 //!
 //! A tick never waits for any of it. An answer is kept with its exact question, by rollout, until that rollout is settled.
 
+mod attest;
 mod look;
+
+pub use attest::Witness;
 
 use super::clock::Clock;
 use crate::analysis::judge::Inquiry;
 use crate::analysis::provider::{Provider, ask};
 use crate::analysis::reading::Heard;
 use crate::cluster::client::Cluster;
+use crate::gate::proof::Asked;
 use crate::manifest::ids::{ProviderName, RolloutId};
 use crate::manifest::object::{APPLIED, Object, ObjectRef};
 use crate::plan::action::{Action, Expects, Verb};
@@ -58,6 +62,7 @@ pub struct Collector {
     clock: Clock,
     shared: Arc<Shared>,
     tasks: Mutex<JoinSet<()>>,
+    witness: Option<Arc<Witness>>,
 }
 
 struct Shared {
@@ -76,6 +81,7 @@ struct Known {
     asked: BTreeSet<Question>,
     looking: BTreeSet<(RolloutId, Lookup)>,
     measuring: BTreeMap<RolloutId, BTreeSet<Inquiry>>,
+    attesting: BTreeSet<(RolloutId, Asked)>,
     /// What was applied in a dry run whose answer does not hold for good.
     again: BTreeMap<Question, (RolloutId, Need, Expects)>,
     /// Rollouts with news since a tick looked at them, and since anybody did.
@@ -89,7 +95,7 @@ impl Collector {
     pub fn new(cluster: Cluster, providers: Providers, clock: Clock, woken: Arc<Notify>) -> Self {
         let (turns, measuring) = (Semaphore::new(AT_ONCE), Turns::of(providers.keys()));
         let shared = Shared { known: Mutex::default(), turns, measuring, woken };
-        Self { cluster, providers, clock, shared: Arc::new(shared), tasks: Mutex::default() }
+        Self { cluster, providers, clock, shared: Arc::new(shared), tasks: Mutex::default(), witness: None }
     }
 
     /// What is known about a rollout.

@@ -11,6 +11,7 @@ use crate::gate::brake::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::manifest::desired::Rollout;
 use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
+use crate::manifest::installation::HostKind;
 use crate::manifest::object::{Kind, OWNER};
 use crate::plan::evidence::Evidence;
 use crate::plan::input::{Desired, Git, Input, Live, MayStart, PolicyView, Recorded};
@@ -106,6 +107,8 @@ pub struct Scene<'a> {
     pub view: &'a View,
     /// What the cluster looked like, before.
     pub snapshot: &'a Snapshot,
+    /// Where approvals can be proven.
+    pub host: Option<HostKind>,
 }
 
 impl Scene<'_> {
@@ -128,12 +131,14 @@ impl Scene<'_> {
         if let Desired::Wanted(rollout) = &desired {
             sets.insert(rollout.set.id.clone(), Arc::clone(&rollout.set));
         }
-        let policy = match (&desired, record.and_then(|record| record.state.as_ref().ok())) {
+        let mut policy = match (&desired, record.and_then(|record| record.state.as_ref().ok())) {
             (Desired::Wanted(rollout), _) => self.view.main.policy(&rollout.path, may_start),
             (_, Some(state)) => self.view.main.policy(&state.source.path, may_start),
             // Neither wanted nor recorded: there is nothing that a policy could allow.
             (_, None) => PolicyView { may_start, ..PolicyView::default() },
         };
+        // Nobody can be asked for a proof.
+        policy.proof = policy.proof.filter(|_| self.host.is_some());
         Input {
             now: self.snapshot.now,
             id: id.clone(),

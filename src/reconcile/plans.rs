@@ -45,7 +45,7 @@ impl Term<'_> {
     /// world had moved.
     pub(super) async fn plan(&mut self, view: &Arc<View>, snapshot: &Snapshot) -> (Plans, Next) {
         let me = self.shell.writer(&self.held);
-        let scene = Scene { me: &me, view, snapshot };
+        let scene = Scene { me: &me, view, snapshot, host: self.shell.host };
         let ids = self.restless(&scene, view);
         let (mut plans, mut next) = (Plans::new(), Next::Rest);
         if ids.is_empty() {

@@ -12,8 +12,8 @@ use crate::manifest::installation::HostKind;
 use crate::manifest::set;
 use crate::plan::action::{Ask, Proposal};
 use crate::plan::evidence::Entangled;
-use crate::record::history::went_back;
-use crate::record::state::Time;
+use crate::record::history::{voids, went_back};
+use crate::record::state::{Time, Void};
 use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
 use std::collections::BTreeSet;
 
@@ -106,9 +106,10 @@ impl Proposer<'_> {
     async fn advance(&self, source: &Source, view: &View, proposal: &Proposal) -> Result<Option<Asked>, RequestError> {
         let Ask::Advance { through } = &proposal.ask else { return Ok(None) };
         let Some(record) = view.records.get(&proposal.rollout) else { return Ok(None) };
-        let run = record.state.as_ref().ok().and_then(|state| state.run.as_ref());
-        let (Some(run), Some(plan)) = (run, record.plan.as_deref()) else { return Ok(None) };
-        let request = Advance { instance: self.instance, rollout: &proposal.rollout, run, plan, through };
+        let Ok(state) = &record.state else { return Ok(None) };
+        let (Some(run), Some(plan)) = (&state.run, record.plan.as_deref()) else { return Ok(None) };
+        let void: Vec<&Void> = voids(state, &run.id, through).collect();
+        let request = Advance { instance: self.instance, rollout: &proposal.rollout, run, plan, through, void: &void };
         let begun;
         let decisions = match (&view.tips.decisions, self.host) {
             (None, Some(HostKind::Gitea | HostKind::Github)) => {

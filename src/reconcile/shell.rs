@@ -103,7 +103,7 @@ impl Shell {
         let mut gaps = gaps.clone();
         let snapshot = Snapshot::take(&self.watches, &self.namespaces, &mut gaps, &self.clock);
         let me = self.writer(held);
-        let scene = Scene { me: &me, view, snapshot: &snapshot };
+        let scene = Scene { me: &me, view, snapshot: &snapshot, host: self.host };
         let moved = then.and_then(|then| snapshot.moved_since(then));
         let fresh = self.evidence.fresh(|_, _| true);
         let mut ids = Vec::new();
@@ -139,7 +139,7 @@ impl Shell {
     /// Plans open runs, and does what goes back, some at a time. The first thing that was done for each.
     async fn retreat_of(&self, term: &Meanwhile<'_>, snapshot: &Snapshot, ids: &[RolloutId]) -> Vec<Action> {
         let me = self.writer(term.held);
-        let scene = Scene { me: &me, view: term.view, snapshot };
+        let scene = Scene { me: &me, view: term.view, snapshot, host: self.host };
         let mut done = Vec::new();
         for batch in ids.chunks(BATCH) {
             let mut plans = Vec::new();

@@ -92,8 +92,19 @@ impl Table {
             Live::Seen(live) => live.objects.footprint(),
             Live::Away { .. } => Footprint::default(),
         };
-        let RolloutPlan { retreats, record, actions, proposals, void, waits, needs, lookups, questions, wake_at } =
-            plan;
+        let RolloutPlan {
+            retreats,
+            record,
+            actions,
+            proposals,
+            void,
+            waits,
+            needs,
+            lookups,
+            questions,
+            attests,
+            wake_at,
+        } = plan;
         let nothing = retreats.is_empty()
             && *record == RecordChange::Keep
             && actions.is_empty()
@@ -101,7 +112,8 @@ impl Table {
             && void.is_empty()
             && needs.is_empty()
             && lookups.is_empty()
-            && questions.is_empty();
+            && questions.is_empty()
+            && attests.is_empty();
         if *record == RecordChange::Keep {
             self.rejected.remove(id);
         }

@@ -66,6 +66,7 @@ impl Term<'_> {
         for (id, Planned { input, plan }) in &plans {
             shell.evidence.measure(id, &plan.questions);
             shell.evidence.look(id, &plan.lookups);
+            shell.evidence.attest(id, &plan.attests);
             if let Live::Seen(live) = &input.live {
                 shell.evidence.ask(id, &plan.needs, live);
             }

@@ -142,6 +142,7 @@ pub(crate) fn open() -> RolloutState {
         approved: vec!["tenth".parse().expect("a name")],
         held: false,
         denied: false,
+        rule: None,
         pulls: BTreeMap::from([(
             "tenth".parse().expect("a name"),
             Pull { branch: "tidegate/prod/propose/shop/podinfo/7-07070707-tenth".to_owned(), head: commit(0x78) },
@@ -162,6 +163,8 @@ pub(crate) fn open() -> RolloutState {
         proof: "none".to_owned(),
         by: "Ana <ana@example.org>".to_owned(),
         at: time("09:30:00"),
+        proven: None,
+        void: None,
     }];
     state.conditions = vec![condition("Drifted", "spec.paused", time("09:40:00"))];
     state

@@ -1,10 +1,10 @@
 //! What a record keeps of runs: the id of a new one, the end of one, and the sets that can be gone back to.
 
 use super::posture::Names;
-use super::state::{EndedRun, Outcome, PastRun, Refused, RolloutState, Time};
+use super::state::{EndedRun, Outcome, PastRun, Refused, RolloutState, Time, Void};
 use super::text::plain;
 use crate::manifest::desired::Plan;
-use crate::manifest::ids::{InstanceName, ObjectName, Revision, RolloutId, RunId, SetId};
+use crate::manifest::ids::{InstanceName, ObjectName, Revision, RolloutId, RunId, SetId, StepName};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -152,6 +152,12 @@ pub fn pinned(state: &RolloutState) -> BTreeSet<&SetId> {
 #[must_use]
 pub fn went_back(past: &PastRun) -> bool {
     matches!(past.outcome, Outcome::Failed | Outcome::Aborted)
+}
+
+/// The approvals of a step that had no proof, oldest first.
+pub fn voids<'a>(state: &'a RolloutState, run: &RunId, step: &StepName) -> impl Iterator<Item = &'a Void> {
+    let words = state.consumed.iter().filter(move |word| word.run == *run);
+    words.filter_map(|word| word.void.as_ref()).filter(move |void| void.through.as_ref() == Some(step))
 }
 
 #[cfg(test)]

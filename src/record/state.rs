@@ -3,9 +3,11 @@
 //! Unknown fields survive a write by an older version; an unknown phase means hold. Requirement X-1.
 
 mod phase;
+mod proof;
 mod run;
 
 pub use phase::{Clock, Phase, Rest, Standing, Stop, Then};
+pub use proof::{Approved, Proven, Rule, Void};
 pub use run::{Consumed, EndedRun, Outcome, PastRun, Pull, Refused, Route, Run, Trial};
 
 use super::posture::Posture;

@@ -254,7 +254,7 @@ impl Plans {
             let decision = Decision { rollout: id(), run: run.clone(), action, reason: None };
             let (path, text) = decision::print(&decision, None);
             let blob = oid::blob(text.as_bytes());
-            DecisionFile { path, blob, by: "ana <ana@example.org>".to_owned(), decision: Ok(decision) }
+            DecisionFile { path, blob, by: "ana <ana@example.org>".to_owned(), brought: None, decision: Ok(decision) }
         };
         approved.map(file).collect()
     }

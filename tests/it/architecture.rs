@@ -20,7 +20,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("analysis", &["manifest", "record"]),
     ("plan", &["analysis", "gate", "manifest", "record", "rules", "target", "traffic"]),
     ("git", &["manifest", "record", "rules", "sign"]),
-    ("forge", &["git", "manifest", "record"]),
+    // What a host tells of reviews is judged there.
+    ("forge", &["gate", "git", "manifest", "record"]),
     // Actions and live objects are the values that this room takes and gives; the brake is one that it reads.
     ("cluster", &["gate", "manifest", "plan", "record", "rules", "target"]),
     ("report", &["forge", "git", "plan", "record", "target"]),

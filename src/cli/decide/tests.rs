@@ -1,6 +1,6 @@
 //! Words: when they make sense, what they are refused with, and how they come to the decisions branch.
 
-use super::{Intent, Place, Verb, command, file, intent, person};
+use super::{Intent, Place, Verb, command, file, intent, person, unproven};
 use crate::cli::args::{Format, RepositoryArgs};
 use crate::cli::decide::{Ask, Asked, WordArgs};
 use crate::cli::failure::Failure;
@@ -11,11 +11,13 @@ use crate::cli::ui::Ink;
 use crate::cli::words;
 use crate::gate::decisions::{DecisionFile, Hearing, hear};
 use crate::git::Person;
-use crate::manifest::decision;
+use crate::manifest::decision::{self, DecisionAction};
 use crate::manifest::duration::Span;
 use crate::manifest::files::{Entry, Files};
 use crate::manifest::oid;
+use crate::manifest::raw::Trust;
 use crate::record::fixture;
+use crate::record::state::Rule;
 use crate::record::store;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -111,6 +113,19 @@ fn every_word_in_every_state() {
     insta::assert_snapshot!(out);
 }
 
+#[test]
+fn what_a_run_takes_from_pull_requests_alone_is_not_pushed() {
+    let Record { mut state, .. } = states::waiting();
+    let approve = DecisionAction::Approve { through: "tenth".parse().unwrap() };
+    assert_eq!(unproven(&state, &approve), None);
+    let approvers = ["ana", "ben"].map(str::to_owned).into();
+    state.run.as_mut().unwrap().rule = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews });
+    let told = |action| unproven(&state, &action).unwrap_or_default();
+    insta::assert_snapshot!(told(approve), @"run 7-07070707 takes this word from a pull request alone that 1 of ana, ben approved; what is pushed does not count. Approve and merge the pull request that tidegate has opened.");
+    insta::assert_snapshot!(told(DecisionAction::Skip), @"run 7-07070707 takes this word from a pull request alone that 1 of ana, ben approved; what is pushed does not count. Bring the file of --dry-run to the decisions branch by a pull request.");
+    assert_eq!(told(DecisionAction::Abort), "", "no is a no from everybody");
+}
+
 /// Whatever a word is accepted for here, the controller counts.
 #[test]
 fn what_is_accepted_is_heard() {
@@ -121,6 +136,7 @@ fn what_is_accepted_is_heard() {
             let file = DecisionFile {
                 blob: oid::blob(text.as_bytes()),
                 by: "Ana".to_owned(),
+                brought: None,
                 decision: Ok(decision::parse(&path, text.as_bytes()).unwrap()),
                 path,
             };
@@ -130,6 +146,7 @@ fn what_is_accepted_is_heard() {
                 files: &[file],
                 at_start: &BTreeSet::new(),
                 rollback_window: Span::from_secs(u64::MAX),
+                court: None,
                 now: states::now(),
             });
             assert_eq!(heard.ignored, [], "{name} of {}", record.state.metadata);

@@ -199,6 +199,8 @@ fn rules(policy: Option<&Policy>) -> PolicyView {
         tenant: None,
         max_deletions: policy.limits.max_deletions as usize,
         may_start: MayStart::Yes,
+        // No run that is open is planned further here.
+        proof: None,
     }
 }
 
@@ -214,6 +216,7 @@ pub(super) fn show(planned: &mut PlannedView, plan: &RolloutPlan) {
         needs: _,
         lookups: _,
         questions: _,
+        attests: _,
         wake_at: _,
     } = plan;
     planned.actions.extend(retreats.iter().map(action));

@@ -14,7 +14,7 @@ fn rollout() -> RolloutId {
 fn advance(through: &str, with: impl FnOnce(&Advance<'_>) -> String) -> String {
     let (instance, state, plan, through) = (instance(), open(), plan(), step(through));
     let run = state.run.as_ref().unwrap();
-    with(&Advance { instance: &instance, rollout: &state.metadata, run, plan: &plan, through: &through })
+    with(&Advance { instance: &instance, rollout: &state.metadata, run, plan: &plan, through: &through, void: &[] })
 }
 
 #[test]

@@ -15,11 +15,14 @@ pub enum Errand {
     Comment,
     /// How a commit stands.
     Status,
+    /// Who approved, and who made what.
+    Review,
 }
 
 impl Errand {
     /// All.
-    pub const ALL: [Self; 6] = [Self::Identify, Self::List, Self::Create, Self::Update, Self::Comment, Self::Status];
+    pub const ALL: [Self; 7] =
+        [Self::Identify, Self::List, Self::Create, Self::Update, Self::Comment, Self::Status, Self::Review];
 
     /// In a word.
     #[must_use]
@@ -31,6 +34,7 @@ impl Errand {
             Self::Update => "update",
             Self::Comment => "comment",
             Self::Status => "status",
+            Self::Review => "review",
         }
     }
 }

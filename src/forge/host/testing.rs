@@ -29,6 +29,8 @@ pub(super) struct Fault {
 pub(super) struct State {
     pub(super) pulls: Vec<Value>,
     pub(super) comments: Vec<(String, String)>,
+    /// What else can be read below the repository: lists come in pages.
+    pub(super) there: BTreeMap<String, Value>,
     /// Each request, with the header `Authorization`.
     pub(super) asked: Vec<(String, String)>,
     pub(super) fault: Option<Fault>,
@@ -156,19 +158,32 @@ impl Server {
                 self.state().comments.push(((*commit).to_owned(), sent.to_string()));
                 (201, json!({"id": 1}), false)
             }
+            ("GET", ["repos", "acme", "shop", rest @ ..]) => match self.state().there.get(&rest.join("/")) {
+                Some(Value::Array(all)) => {
+                    let (value, more) = paged(all, query);
+                    (200, value, more)
+                }
+                Some(thing) => (200, thing.clone(), false),
+                None => (404, json!({"message": "Not Found"}), false),
+            },
             _ => (404, json!({"message": "Not Found"}), false),
         }
     }
 
     fn list(&self, query: &BTreeMap<String, String>) -> (Value, bool) {
         let asked = |name: &str| query.get(name).map(String::as_str);
-        let page: usize = asked("page").unwrap().parse().unwrap();
         let wanted = |pull: &&Value| {
             asked("state").is_none_or(|state| pull["state"] == state)
                 && asked("head").is_none_or(|head| pull["head"]["label"] == head)
         };
         let all: Vec<Value> = self.state().pulls.iter().rev().filter(wanted).cloned().collect();
-        let shown: Vec<Value> = all.iter().skip((page - 1) * PAGE).take(PAGE).cloned().collect();
-        (json!(shown), all.len() > page * PAGE)
+        paged(&all, query)
     }
+}
+
+/// A page of a list, and whether there is more.
+fn paged(all: &[Value], query: &BTreeMap<String, String>) -> (Value, bool) {
+    let page: usize = query["page"].parse().unwrap();
+    let shown: Vec<Value> = all.iter().skip((page - 1) * PAGE).take(PAGE).cloned().collect();
+    (json!(shown), all.len() > page * PAGE)
 }

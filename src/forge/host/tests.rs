@@ -3,6 +3,7 @@
 use super::testing::{Fault, REPOSITORY, Server, USER};
 use super::*;
 use crate::forge::pull::Standing;
+use crate::gate::proof::{Being, Permission, Says, User};
 use crate::record::fixture::time;
 use std::sync::{Arc, Mutex};
 
@@ -178,4 +179,98 @@ async fn a_commit_is_said_to_stand_like_that() {
     client.host.tell(&commit.parse().unwrap(), "tidegate/prod", &status).await.unwrap();
     let said = r#"{"state":"pending","description":"seen","context":"tidegate/prod"}"#.to_owned();
     assert_eq!(client.server.state().comments, [(commit, said)]);
+}
+
+/// A merged pull request with what a host tells of it.
+fn reviewed(client: &Client) -> CommitId {
+    let sha = |digit: &str| digit.repeat(40);
+    let user = |id: u64, login: &str| json!({"id": id, "login": login, "type": "User"});
+    let review = |id: u64, by: &Value, state: &str| json!({"id": id, "user": by, "state": state, "commit_id": sha("d"), "submitted_at": "2026-01-01T00:00:00Z"});
+    let pull = |number: u64, merged_as: &str| {
+        let (base, at) = (json!({"ref": "main"}), "2026-01-01T00:00:00Z");
+        json!({"number": number, "merged_at": at, "merge_commit_sha": merged_as, "user": user(USER, "bot"), "base": base})
+    };
+    let (ana, robot) = (user(1, "Ana"), json!({"id": 9, "login": "ci[bot]", "type": "Bot"}));
+    let people = json!({"author": {"email": "eve@example.org"}, "committer": {"email": "ana@example.org"}});
+    let commit =
+        json!({"sha": sha("d"), "commit": people, "author": null, "committer": ana, "parents": [{"sha": sha("c")}]});
+    let mut merged = pull(3, &sha("e"));
+    merged["merged_by"] = user(2, "ben");
+    let reviews = [
+        review(1, &ana, "COMMENTED"),
+        review(2, &ana, "APPROVED"),
+        review(3, &robot, "APPROVED"),
+        review(4, &Value::Null, "APPROVED"),
+        review(5, &json!({"id": -1, "login": "Ghost"}), "APPROVED"),
+        review(6, &user(3, "eve"), "DISMISSED"),
+    ];
+    let there = [
+        // It was in others before that, which were not merged as this commit.
+        (format!("commits/{}/pulls", sha("e")), json!([pull(1, &sha("f")), pull(2, &sha("f")), pull(3, &sha("e"))])),
+        (format!("commits/{}", sha("d")), commit.clone()),
+        ("pulls/3/reviews".to_owned(), json!(reviews)),
+        ("pulls/3/commits".to_owned(), json!([commit])),
+        ("collaborators/Ana/permission".to_owned(), json!({"permission": "write"})),
+        ("collaborators/ci[bot]/permission".to_owned(), json!({"permission": "admin"})),
+        ("issues/3".to_owned(), json!({"closed_by": ana})),
+    ];
+    client.server.state().there = there.into();
+    for _ in 0..3 {
+        client.server.open(USER, "b", "main", "");
+    }
+    client.server.change(3, merged);
+    sha("e").parse().unwrap()
+}
+
+#[tokio::test]
+async fn what_a_host_tells_of_reviews_is_read_to_its_end() {
+    let mut client = Client::new().await;
+    let commit = reviewed(&client);
+    let pulled = client.host.merged_as(&commit).await.unwrap().unwrap();
+    let by = pulled.by.as_ref().map(|(user, _)| user.login.as_str());
+    assert_eq!((pulled.number, pulled.base.as_str(), by), (3, "main", Some("ben")));
+    let none = client.host.merged_as(&"f".repeat(40).parse().unwrap()).await;
+    assert!(matches!(none, Err(HostError::Refused { status: 404, .. })), "{none:?}");
+
+    let (reviews, machines) = client.host.reviews(3).await.unwrap();
+    let said: Vec<_> = reviews.iter().map(|review| (review.id, review.by.login.as_str(), review.says)).collect();
+    let expected = [
+        (1, "Ana", Says::Nothing),
+        (2, "Ana", Says::Approved),
+        (3, "ci[bot]", Says::Approved),
+        (6, "eve", Says::Nothing),
+    ];
+    assert_eq!(said, expected, "who has no number is nobody");
+    assert_eq!(machines.iter().map(|user| user.id).collect::<Vec<_>>(), [9]);
+
+    let [made] = &*client.host.commits(3).await.unwrap() else { panic!() };
+    assert_eq!(*made, client.host.commit(&made.commit).await.unwrap());
+    let who: Vec<_> =
+        made.by.iter().map(|by| by.as_ref().map(|user| user.login.as_str()).map_err(|e| e.as_str())).collect();
+    assert_eq!(who, [Ok("Ana"), Err("eve@example.org")]);
+
+    let users = reviews.iter().map(|review| review.by.clone()).collect();
+    let accounts = client.host.accounts(&users, &machines).await.unwrap();
+    let may: Vec<_> = accounts.iter().map(|(user, account)| (user.id, account.permission, account.being)).collect();
+    let expected = [
+        (1, Permission::Write, Being::Person),
+        (3, Permission::None, Being::Person),
+        (9, Permission::Admin, Being::Machine),
+    ];
+    assert_eq!(may, expected);
+    assert_eq!(client.host.closer(3).await.unwrap().unwrap().login, "Ana");
+}
+
+#[tokio::test]
+async fn attack_85_reviews_of_which_a_part_is_missing_are_no_reviews() {
+    let mut client = Client::new().await;
+    reviewed(&client);
+    for (status, body) in [(500, ""), (200, "[{\"id\": 1}]"), (200, "<html>log in</html>"), (304, ""), (302, "")] {
+        client.fails("reviews?per_page=100&page=3", status, &[("location", "http://evil.test/")], body);
+        let error = client.host.reviews(3).await.unwrap_err();
+        assert!(matches!(error, HostError::Away { .. } | HostError::Unusable { .. }), "{status}: {error}");
+    }
+    client.fails("permission", 500, &[], "");
+    let ana = User { id: 1, login: "Ana".to_owned() };
+    assert!(client.host.may_write(&ana).await.is_err(), "not known is not allowed");
 }

@@ -10,12 +10,13 @@ const BRANCH: &str = "tidegate/prod/propose/shop/podinfo/7-07070707-half";
 fn text(through: &str) -> Text {
     let (instance, state, plan, through) = ("prod".parse().unwrap(), open(), plan(), step(through));
     let run = state.run.as_ref().unwrap();
-    let request = Advance { instance: &instance, rollout: &state.metadata, run, plan: &plan, through: &through };
+    let request =
+        Advance { instance: &instance, rollout: &state.metadata, run, plan: &plan, through: &through, void: &[] };
     advance(&request, Some(&revision(6)), &commit(0x78))
 }
 
 fn request() -> Request {
-    Request { base: "tidegate/prod/decisions".to_owned(), head: commit(0x78), text: text("half") }
+    Request { base: "tidegate/prod/decisions".to_owned(), head: commit(0x78), text: text("half"), rule: None }
 }
 
 fn found(standing: Standing) -> Found {

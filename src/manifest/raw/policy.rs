@@ -39,6 +39,30 @@ pub struct Tenant {
     /// The people who may decide, by their names on the Git host. Empty: whoever can merge there.
     #[serde(default)]
     pub approvers: BTreeSet<Login>,
+    /// How many of them have to approve a step.
+    #[serde(default = "default_approvals")]
+    #[schemars(extend("minimum" = 1, "maximum" = 10))]
+    pub approvals: u32,
+    /// What counts as an approval.
+    #[serde(default)]
+    pub trust: Trust,
+}
+
+/// What counts as an approval, on a Git host with reviews.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Trust {
+    /// An approving review of an approver.
+    #[default]
+    Reviews,
+    /// That, or that an approver merged it.
+    Merges,
+    /// Whoever may write to the decisions branch decides: nobody is asked for a proof.
+    Writers,
+}
+
+fn default_approvals() -> u32 {
+    1
 }
 
 /// A name on the Git host.

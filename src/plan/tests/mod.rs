@@ -16,6 +16,7 @@ mod late;
 mod manifests;
 mod primary;
 mod promise;
+mod proven;
 mod references;
 mod scaled;
 mod service;

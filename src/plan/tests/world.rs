@@ -8,10 +8,12 @@ use super::super::planner;
 pub(super) use super::behaviour::{Gateway, Metric, Pods};
 pub(super) use super::effect::Effect;
 use super::manifests::{CANARY, QUICK, hex, id, object, plan, set};
+use super::proven::Reviewed;
 use crate::analysis::call::Word;
 use crate::analysis::reading::Reading;
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
+use crate::gate::proof::Testimony;
 use crate::manifest::decision::{Decision, DecisionAction};
 use crate::manifest::desired::{Plan, Rollout, Set, Suspend};
 use crate::manifest::duration::Span;
@@ -55,6 +57,8 @@ pub(super) struct World {
     /// Whether one ready pod has no endpoint yet.
     pub(super) lagging: bool,
     pub(super) metric: Metric,
+    /// What the Git host tells of whoever approved.
+    pub(super) host: Reviewed,
     /// What is there that nobody watches, `Secret tls`; an error if nobody may know.
     pub(super) unwatched: Result<BTreeSet<String>, String>,
     /// What webhooks say that stand before steps.
@@ -177,6 +181,7 @@ impl World {
             gateway: Gateway::On,
             lagging: false,
             metric: Metric::Value(0.0),
+            host: Reviewed::default(),
             unwatched: Ok(BTreeSet::new()),
             webhook: Reading::Said(Word::Good),
             only_stable_stuck: false,
@@ -269,13 +274,25 @@ impl World {
     /// All that a plan does to the outside, in the order of the protocol.
     pub(super) fn effects(&self, plan: RolloutPlan) -> Vec<Effect> {
         let base = self.record.as_ref().map(|r| r.seq);
-        let RolloutPlan { retreats, record, actions, proposals, void, waits: _, needs, lookups, questions, wake_at: _ } =
-            plan;
+        let RolloutPlan {
+            retreats,
+            record,
+            actions,
+            proposals,
+            void,
+            waits: _,
+            needs,
+            lookups,
+            questions,
+            attests,
+            wake_at: _,
+        } = plan;
         let (lowered, actions): (Vec<_>, Vec<_>) = actions.into_iter().partition(|a| a.class == Class::Retreat);
         assert!(retreats.iter().all(|a| a.class == Class::Retreat), "{retreats:?}");
         let mut effects: Vec<Effect> = needs.into_iter().map(|need| Effect::Ask(Box::new(need))).collect();
         effects.extend(lookups.into_iter().map(Effect::Look));
         effects.extend(questions.into_iter().map(Effect::Measure));
+        effects.extend(attests.into_iter().map(Effect::Attest));
         effects.extend(retreats.into_iter().chain(lowered).map(|a| Effect::Act(Box::new(a))));
         if self.git != Git::Fresh {
             return effects;
@@ -308,6 +325,11 @@ impl World {
             }
             Effect::Measure(question) => {
                 self.evidence.readings.keep(self.metric.hear(question, &self.webhook), self.now);
+                true
+            }
+            Effect::Attest(attest) => {
+                let testimony = Testimony { evidence: self.host.tell(attest), at: self.now };
+                self.evidence.proofs.insert(attest.asked.clone(), testimony);
                 true
             }
             Effect::Record { base, change } => {
@@ -368,7 +390,10 @@ impl World {
         let head = Head { rollout: proposal.rollout.clone(), run: proposal.run.clone(), asks };
         let name = head.branch(&"prod".parse().expect("an instance"));
         self.log.push(format!("proposes {name}"));
-        self.proposals.insert(name, "c".repeat(40).parse().expect("a commit"));
+        // Asked again, it is another commit.
+        let again = self.record.iter().flat_map(|record| &record.consumed).filter(|word| word.void.is_some()).count();
+        let commit = if again == 0 { "c".repeat(40) } else { hex(&again.to_string(), 20) };
+        self.proposals.insert(name, commit.parse().expect("a commit"));
     }
 
     /// Ticks until nothing happens.
@@ -402,6 +427,7 @@ impl World {
             path: format!("shop/podinfo/{run}-{n}.yaml").parse().expect("a path"),
             blob: hex(&n.to_string(), 20).parse().expect("a blob"),
             by: "ana <ana@example.org>".to_owned(),
+            brought: Some(hex(&format!("merge {n}"), 20).parse().expect("a commit")),
             decision: Ok(Decision { rollout: id(), run, action, reason: None }),
         });
     }

@@ -6,11 +6,12 @@ use super::*;
 use crate::forge::host::Mark;
 use crate::manifest::desired::Set;
 use crate::manifest::ids::StepName;
+use crate::manifest::raw::Trust;
 use crate::manifest::reference::Referent;
 use crate::manifest::set;
 use crate::manifest::tracked::Taken;
 use crate::record::fixture;
-use crate::record::state::{RolloutState, Run};
+use crate::record::state::{Consumed, RolloutState, Run};
 use crate::record::store::{print_plan, print_state};
 
 const BRANCH: &str = "tidegate/prod/propose/shop/a/7-07070707-half";
@@ -61,6 +62,15 @@ async fn only_what_the_record_names_is_asked_on_a_page() {
     assert_eq!(moved_on, None, "somebody pushed to it, and the record does not know");
     assert_eq!(request(&view, &instance(), "main", "tidegate/prod/propose/x", &head), None);
 
+    // Whose no counts is what the run started with, where that is stricter.
+    assert_eq!(found.rule, None);
+    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews };
+    let ruled = seen(&world, &mut source, |state| {
+        recorded(state, &head);
+        state.run.as_mut().unwrap().rule = Some(rule.clone());
+    });
+    assert_eq!(asked(&*ruled.await).unwrap().rule, Some(rule.clone()));
+
     let denied = seen(&world, &mut source, |state| {
         recorded(state, &head);
         state.run.as_mut().unwrap().denied = true;
@@ -81,6 +91,13 @@ async fn x_2_people_are_told_why_a_request_is_void() {
     assert_eq!(why(&*seen(&world, &mut source, |_| {}).await), None, "the record does not tell yet");
     let denied = seen(&world, &mut source, |state| state.run.as_mut().unwrap().denied = true).await;
     assert!(why(&denied).unwrap().contains("tidegate resume shop/a"));
+    let void = |state: &mut RolloutState| {
+        let why = "it was pushed to the branch, not merged by a pull request".to_owned();
+        let void = Some(Void { why, through: Some("half".parse().unwrap()), head: None });
+        state.consumed.extend(fixture::open().consumed.into_iter().map(|word| Consumed { void: void.clone(), ..word }));
+    };
+    let told = why(&*seen(&world, &mut source, void).await).unwrap();
+    assert_eq!(told, "it was pushed to the branch, not merged by a pull request. It is asked again.");
     let approved = |state: &mut RolloutState| state.run.as_mut().unwrap().approved = vec!["promotion".parse().unwrap()];
     assert_eq!(why(&*seen(&world, &mut source, approved).await).unwrap(), "`half` is approved already.");
     let ended = seen(&world, &mut source, |state| state.run = None).await;

@@ -118,6 +118,7 @@ impl Wanted {
             tenant: policy.tenant_of(path).map(|(name, _)| name.clone()),
             max_deletions: usize::try_from(policy.limits.max_deletions).unwrap_or(usize::MAX),
             may_start,
+            proof: policy.tenant_of(path).and_then(|(_, tenant)| tenant.rule()),
         }
     }
 

@@ -111,15 +111,16 @@ impl Cache {
             let file = match known {
                 Some(known) => known.clone(),
                 None => {
-                    let by = match store.brought(tip, &path).await {
-                        Ok(brought) => brought.map(|brought| who(&brought, ourselves)),
+                    let brought = match store.brought(tip, &path).await {
+                        Ok(brought) => brought,
                         Err(GitError::Missing(_) | GitError::Limit { .. }) => None,
                         Err(error) => return Err(error),
                     };
                     let read = decision::parse(&path, &bytes);
                     let decision =
                         read.map_err(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
-                    DecisionFile { path, blob, by: by.unwrap_or_else(|| "somebody".to_owned()), decision }
+                    let by = brought.as_ref().map_or_else(|| "somebody".to_owned(), |brought| who(brought, ourselves));
+                    DecisionFile { path, blob, by, brought: brought.map(|brought| brought.commit), decision }
                 }
             };
             filed.entry(id).or_default().push(file);

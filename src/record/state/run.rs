@@ -1,6 +1,6 @@
 //! A run, from its start to its place in the history, and what people have decided about runs.
 
-use super::Time;
+use super::{Proven, Rule, Time, Void};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, ClusterName, CommitId, PodsDigest, Revision, RunId, SetId, StepName};
 use crate::record::posture::Names;
@@ -49,6 +49,9 @@ pub struct Run {
     /// A person said no: nothing is asked again before `resume`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub denied: bool,
+    /// What proved people's words by the policy when it started: a policy that loosens this is for later runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
     /// Its requests for approval, by step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pulls: BTreeMap<StepName, Pull>,
@@ -166,10 +169,16 @@ pub struct Consumed {
     pub action: String,
     /// The run that it spoke of.
     pub run: RunId,
-    /// How it was proved: `none` where the Git host alone vouches.
+    /// How it was proved: `none` where the Git host alone vouches, `review` or `merge` where approvers are asked for.
     pub proof: String,
     /// Who brought it to the decisions branch, as Git says; where Git does not say it, that.
     pub by: String,
     /// When it was counted.
     pub at: Time,
+    /// What proved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proven: Option<Proven>,
+    /// Why it does not count: it was looked at, and had no proof.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub void: Option<Void>,
 }

@@ -17,6 +17,7 @@ mod measured;
 mod outages;
 mod process;
 mod projected;
+mod proven;
 mod references;
 mod rest;
 mod rights;

@@ -175,8 +175,19 @@ fn hand(stage: &Stage, name: &str, how: u8) {
 }
 
 fn is_for_nothing(plan: &RolloutPlan) -> bool {
-    let RolloutPlan { retreats, record, actions, proposals, void, waits: _, needs, lookups, questions, wake_at: _ } =
-        plan;
+    let RolloutPlan {
+        retreats,
+        record,
+        actions,
+        proposals,
+        void,
+        waits: _,
+        needs,
+        lookups,
+        questions,
+        attests,
+        wake_at: _,
+    } = plan;
     retreats.is_empty()
         && *record == RecordChange::Keep
         && actions.is_empty()
@@ -185,6 +196,7 @@ fn is_for_nothing(plan: &RolloutPlan) -> bool {
         && needs.is_empty()
         && lookups.is_empty()
         && questions.is_empty()
+        && attests.is_empty()
 }
 
 /// Whether two plans wait on the same. What is counted in whole seconds ends a part of a second sooner or later, and tells how far
@@ -206,7 +218,7 @@ fn compare(term: &Term<'_>, tale: &str) -> usize {
     let mut gaps = term.gaps.clone();
     let snapshot = Snapshot::take(&shell.watches, &shell.namespaces, &mut gaps, &shell.clock);
     let me = shell.writer(&term.held);
-    let scene = Scene { me: &me, view: &view, snapshot: &snapshot };
+    let scene = Scene { me: &me, view: &view, snapshot: &snapshot, host: None };
     let limit = view.main.max_concurrent_runs();
     let open = view.records.states().filter(|s| s.run.is_some() && !matches!(s.phase, Phase::Waiting { at: None, .. }));
     let may_start = if open.count() < limit { MayStart::Yes } else { MayStart::No { limit } };

@@ -1,4 +1,4 @@
-//! A real Git host, Gitea, with the users `owner`, `reviewer` and `bot`: one for all tests of the process.
+//! A real Git host, Gitea, with the users `owner`, `reviewer`, `bot` and `stranger`: one for all tests of the process.
 
 use super::cluster::{Bed, eventually, git_host};
 use super::origin::Origin;
@@ -41,7 +41,7 @@ impl GitHost {
     pub(crate) async fn repository(&self, name: &str) -> Hosted {
         let wanted = json!({"name": name, "auto_init": true, "default_branch": "main", "private": true});
         self.want(201, "owner", "POST", "user/repos", Some(wanted)).await;
-        for user in ["reviewer", "bot"] {
+        for user in ["reviewer", "bot", "stranger"] {
             let path = format!("repos/owner/{name}/collaborators/{user}");
             self.want(204, "owner", "PUT", &path, Some(json!({"permission": "write"}))).await;
         }
@@ -79,6 +79,27 @@ impl GitHost {
     pub(crate) async fn pulls(&self, name: &str) -> Vec<Value> {
         let path = format!("repos/owner/{name}/pulls?state=all&limit=50");
         self.want(200, "owner", "GET", &path, None).await.as_array().unwrap().clone()
+    }
+
+    /// Adds a commit to a branch, by a push of that user.
+    pub(crate) fn push(&self, user: &str, name: &str, branch: &str, file: (&str, &str)) {
+        let token = std::fs::read_to_string(self.token_file(user)).unwrap();
+        let url = self.url.replace("://", &format!("://{user}:{}@", token.trim()));
+        let (url, dir) = (format!("{url}/owner/{name}.git"), tempfile::tempdir().unwrap());
+        let clone = Origin::at(dir.path());
+        let reference = format!("refs/heads/{branch}:refs/heads/{branch}");
+        clone.git(&["init", "--quiet", "--bare"]);
+        clone.git(&["fetch", "--quiet", &url, &reference]);
+        let person = format!("{user} <{user}@example.test>");
+        clone.commit_as(&person, branch, &[(file.0, Some(file.1.as_bytes()))], "more");
+        clone.git(&["push", "--quiet", &url, &reference]);
+    }
+
+    /// Says yes to a pull request; the number of the review.
+    pub(crate) async fn approve(&self, user: &str, name: &str, pull: &Value) -> Value {
+        let path = format!("repos/owner/{name}/pulls/{}/reviews", pull["number"]);
+        let review = json!({"event": "APPROVED", "body": "fine", "commit_id": pull["head"]["sha"]});
+        self.want(200, user, "POST", &path, Some(review)).await["id"].clone()
     }
 
     /// Merges a pull request at its head as `reviewer`. Gitea asks to try again until it knows whether it can be merged.

@@ -74,12 +74,22 @@ impl Origin {
 
     /// Commits files to a branch (`None` removes one; made if it is absent); the new tip.
     pub(crate) fn commit(&self, branch: &str, files: &[(&str, Option<&[u8]>)], subject: &str) -> String {
+        self.commit_as("Ana <ana@example.com>", branch, files, subject)
+    }
+
+    /// The same by anybody.
+    pub(crate) fn commit_as(
+        &self,
+        person: &str,
+        branch: &str,
+        files: &[(&str, Option<&[u8]>)],
+        subject: &str,
+    ) -> String {
         let parent = self.tip(branch);
         // A minute apart, so that the order by time is the order of commits.
         let count = parent.as_ref().map_or(0, |tip| self.git(&["rev-list", "--count", tip]).parse().unwrap_or(0));
         let at = 1_767_225_600 + 60 * count;
-        let mut stream =
-            format!("commit refs/heads/{branch}\ncommitter Ana <ana@example.com> {at} +0000\n").into_bytes();
+        let mut stream = format!("commit refs/heads/{branch}\ncommitter {person} {at} +0000\n").into_bytes();
         let data = |stream: &mut Vec<u8>, bytes: &[u8]| {
             stream.extend_from_slice(format!("data {}\n", bytes.len()).as_bytes());
             stream.extend_from_slice(bytes);

@@ -1,0 +1,311 @@
+//! Who approved a merged pull request, who made it and what they may do: what proofs of approvals are made from.
+//!
+//! Every list is read to its end, or is an error. A user is their number; who has none (a deleted account, a program of the
+//! host) is nobody.
+
+use super::{Errand, Host, HostError, LINK, Method, PAGES};
+use crate::gate::proof::{Account, Being, Permission, Review, Says, User};
+use crate::manifest::ids::CommitId;
+use crate::manifest::installation::HostKind;
+use crate::record::state::Time;
+use crate::record::text::plain;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A merged pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pulled {
+    /// Its number.
+    pub number: u64,
+    /// The branch that it led to.
+    pub base: String,
+    /// Who opened it; none if that account is gone.
+    pub author: Option<User>,
+    /// Who merged it, and when.
+    pub by: Option<(User, Time)>,
+}
+
+/// A commit of a pull request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Its id.
+    pub commit: CommitId,
+    /// Those before it.
+    pub parents: BTreeSet<CommitId>,
+    /// The accounts of its author and its committer; of an address without one, that.
+    pub by: BTreeSet<Result<User, String>>,
+}
+
+#[derive(Deserialize)]
+struct RawUser {
+    /// Of an account that is gone, or is the host's own, nothing or no number that a person has.
+    id: Option<i64>,
+    login: Option<String>,
+    /// GitHub alone: `User`, `Bot`, …
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawMerged {
+    number: u64,
+    merged_at: Option<Time>,
+    merge_commit_sha: Option<CommitId>,
+    user: Option<RawUser>,
+    merged_by: Option<RawUser>,
+    base: RawBase,
+}
+
+#[derive(Deserialize)]
+struct RawBase {
+    #[serde(rename = "ref")]
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct RawReview {
+    id: u64,
+    user: Option<RawUser>,
+    state: String,
+    commit_id: Option<String>,
+    submitted_at: Option<Time>,
+    /// Gitea alone.
+    #[serde(default)]
+    dismissed: bool,
+}
+
+#[derive(Deserialize)]
+struct RawCommit {
+    sha: CommitId,
+    commit: RawPeople,
+    author: Option<RawUser>,
+    committer: Option<RawUser>,
+    parents: Vec<RawSha>,
+}
+
+#[derive(Deserialize)]
+struct RawSha {
+    sha: CommitId,
+}
+
+#[derive(Deserialize)]
+struct RawPeople {
+    author: Option<RawPerson>,
+    committer: Option<RawPerson>,
+}
+
+#[derive(Deserialize)]
+struct RawPerson {
+    email: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct RawPermission {
+    permission: String,
+}
+
+impl RawUser {
+    fn read(&self) -> Option<User> {
+        let id = u64::try_from(self.id?).ok().filter(|id| *id > 0)?;
+        Some(User { id, login: plain(self.login.as_deref()?) })
+    }
+
+    fn being(&self) -> Being {
+        let person = self.kind.as_deref().is_none_or(|kind| kind == "User");
+        if person { Being::Person } else { Being::Machine }
+    }
+}
+
+impl RawReview {
+    /// What it says of a commit; nothing where nobody, or no commit, can be told.
+    fn read(self) -> Option<(Review, Being)> {
+        let user = self.user?;
+        let says = match self.state.as_str() {
+            _ if self.dismissed => Says::Nothing,
+            "APPROVED" => Says::Approved,
+            "CHANGES_REQUESTED" | "REQUEST_CHANGES" => Says::ChangesRequested,
+            _ => Says::Nothing,
+        };
+        let (commit, at) = (self.commit_id?.parse().ok()?, self.submitted_at?);
+        Some((Review { id: self.id, by: user.read()?, says, commit, at }, user.being()))
+    }
+}
+
+impl RawCommit {
+    fn read(self) -> Shown {
+        let RawPeople { author, committer } = self.commit;
+        let who = |user: Option<RawUser>, person: Option<RawPerson>| {
+            let address = || person.and_then(|person| person.email).unwrap_or_else(|| "nobody".to_owned());
+            user.and_then(|user| user.read()).ok_or_else(|| plain(&address()))
+        };
+        let by = [who(self.author, author), who(self.committer, committer)].into();
+        Shown { commit: self.sha, parents: self.parents.into_iter().map(|parent| parent.sha).collect(), by }
+    }
+}
+
+impl Host {
+    /// The merged pull request that became this commit of its base, if there is one.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn merged_as(&mut self, commit: &CommitId) -> Result<Option<Pulled>, HostError> {
+        let found: Vec<RawMerged> = match self.site.kind {
+            HostKind::Gitea => {
+                let path = self.in_repository(&format!("commits/{commit}/pull"));
+                match self.get(Errand::Review, path).await {
+                    Err(HostError::Refused { status: 404, .. }) => Vec::new(),
+                    found => vec![found?],
+                }
+            }
+            HostKind::Github => self.all(&format!("commits/{commit}/pulls")).await?,
+        };
+        let is_it = |pull: &RawMerged| pull.merged_at.is_some() && pull.merge_commit_sha.as_ref() == Some(commit);
+        let Some(pull) = found.into_iter().find(is_it) else { return Ok(None) };
+        // GitHub's lists do not tell who merged.
+        let pull = match (&pull.merged_by, self.site.kind) {
+            (None, HostKind::Github) => {
+                let path = self.in_repository(&format!("pulls/{}", pull.number));
+                self.get::<RawMerged>(Errand::Review, path).await?
+            }
+            _ => pull,
+        };
+        let by = pull.merged_by.as_ref().and_then(RawUser::read).zip(pull.merged_at);
+        let author = pull.user.as_ref().and_then(RawUser::read);
+        Ok(Some(Pulled { number: pull.number, base: pull.base.name, author, by }))
+    }
+
+    /// All reviews of a pull request, and which of their authors are no persons.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn reviews(&mut self, number: u64) -> Result<(Vec<Review>, BTreeSet<User>), HostError> {
+        let raw: Vec<RawReview> = self.all(&format!("pulls/{number}/reviews")).await?;
+        let (mut reviews, mut machines) = (Vec::new(), BTreeSet::new());
+        for (review, being) in raw.into_iter().filter_map(RawReview::read) {
+            if being == Being::Machine {
+                machines.insert(review.by.clone());
+            }
+            reviews.push(review);
+        }
+        Ok((reviews, machines))
+    }
+
+    /// All commits of a pull request.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn commits(&mut self, number: u64) -> Result<Vec<Shown>, HostError> {
+        let raw: Vec<RawCommit> = self.all(&format!("pulls/{number}/commits")).await?;
+        Ok(raw.into_iter().map(RawCommit::read).collect())
+    }
+
+    /// One commit.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn commit(&mut self, commit: &CommitId) -> Result<Shown, HostError> {
+        let path = match self.site.kind {
+            HostKind::Gitea => format!("git/commits/{commit}?stat=false&verification=false&files=false"),
+            HostKind::Github => format!("commits/{commit}"),
+        };
+        self.get::<RawCommit>(Errand::Review, self.in_repository(&path)).await.map(RawCommit::read)
+    }
+
+    /// What users may do now.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn accounts(
+        &mut self,
+        users: &BTreeSet<User>,
+        machines: &BTreeSet<User>,
+    ) -> Result<BTreeMap<User, Account>, HostError> {
+        let mut accounts = BTreeMap::new();
+        for user in users {
+            let permission = self.permission(user).await?;
+            let being = if machines.contains(user) { Being::Machine } else { Being::Person };
+            accounts.insert(user.clone(), Account { being, permission });
+        }
+        Ok(accounts)
+    }
+
+    async fn permission(&mut self, user: &User) -> Result<Permission, HostError> {
+        let path = self.in_repository(&format!("collaborators/{}/permission", user.login));
+        match (self.get::<RawPermission>(Errand::Review, path).await, self.site.kind) {
+            (Ok(RawPermission { permission }), _) => Ok(match permission.as_str() {
+                "owner" | "admin" => Permission::Admin,
+                "write" => Permission::Write,
+                "read" => Permission::Read,
+                _ => Permission::None,
+            }),
+            // There is no such user any more.
+            (Err(HostError::Refused { status: 404, .. }), _) => Ok(Permission::None),
+            // Gitea tells it to administrators of the repository alone; who can be assigned may write.
+            (Err(HostError::Refused { status: 403, .. }), HostKind::Gitea) => {
+                let path = self.in_repository("assignees");
+                let all: Vec<RawUser> = self.get(Errand::Review, path).await?;
+                let may_write = all.iter().filter_map(RawUser::read).any(|other| other == *user);
+                Ok(if may_write { Permission::Write } else { Permission::None })
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    /// Who closed a pull request last; none if nobody can be told.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn closer(&mut self, number: u64) -> Result<Option<User>, HostError> {
+        #[derive(Deserialize)]
+        struct Issue {
+            closed_by: Option<RawUser>,
+        }
+        #[derive(Deserialize)]
+        struct Event {
+            #[serde(rename = "type")]
+            kind: String,
+            user: Option<RawUser>,
+        }
+        let closer = match self.site.kind {
+            HostKind::Github => {
+                let path = self.in_repository(&format!("issues/{number}"));
+                self.get::<Issue>(Errand::Review, path).await?.closed_by
+            }
+            HostKind::Gitea => {
+                let all: Vec<Event> = self.all(&format!("issues/{number}/timeline")).await?;
+                all.into_iter().rfind(|event| event.kind == "close").and_then(|event| event.user)
+            }
+        };
+        Ok(closer.as_ref().and_then(RawUser::read))
+    }
+
+    /// What one user may do now.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn may_write(&mut self, user: &User) -> Result<bool, HostError> {
+        Ok(self.permission(user).await? >= Permission::Write)
+    }
+
+    /// A list, to its end.
+    async fn all<T: DeserializeOwned>(&mut self, what: &str) -> Result<Vec<T>, HostError> {
+        let mut all = Vec::new();
+        for page in 1..=PAGES {
+            let path = self.in_repository(&format!("{what}?{}", self.site.kind.page(page)));
+            let answer = self.ask(Errand::Review, Method::GET, &path, None, None).await?;
+            let some: Vec<T> = self.read::<Option<Vec<T>>>(Errand::Review, &answer)?.unwrap_or_default();
+            let link = answer.headers.get(LINK).and_then(|value| value.to_str().ok());
+            let is_last = match self.site.kind {
+                // Not all of its lists tell whether there is more.
+                HostKind::Gitea => some.is_empty(),
+                HostKind::Github => !link.is_some_and(|link| link.contains("rel=\"next\"")),
+            };
+            all.extend(some);
+            if is_last {
+                return Ok(all);
+            }
+        }
+        Err(HostError::Unusable { doing: format!("list {what}"), why: format!("more than {PAGES} pages") })
+    }
+}

@@ -1,0 +1,217 @@
+//! Each attack on an approval, against the rules alone.
+
+use super::*;
+use crate::record::fixture::{commit, time};
+
+const PATH: &str = "shop/podinfo/7-07070707-tenth.yaml";
+
+fn user(id: u64) -> User {
+    let login = match id {
+        1 => "Ana",
+        2 => "ben",
+        42 => "bot",
+        _ => "stranger",
+    };
+    User { id, login: login.to_owned() }
+}
+
+fn ana() -> User {
+    user(1)
+}
+
+fn ben() -> User {
+    user(2)
+}
+
+fn blob(digit: u8) -> BlobId {
+    format!("{digit:02x}").repeat(20).parse().unwrap()
+}
+
+fn path(text: &str) -> RepoPath {
+    text.parse().unwrap()
+}
+
+fn rule() -> Rule {
+    Rule { approvers: ["ana", "ben"].map(str::to_owned).into(), approvals: 1, trust: Trust::Reviews }
+}
+
+fn judged(rule: &Rule, evidence: &Evidence) -> Result<Vec<Approved>, BTreeSet<Flaw>> {
+    let (path, blob) = (path(PATH), blob(1));
+    let wanted = Wanted { base: "tidegate/prod/decisions", file: (&path, &blob), since: time("09:00:00"), rule };
+    prove(&wanted, evidence)
+}
+
+fn review(id: u64, by: User, says: Says) -> Review {
+    Review { id, by, says, commit: commit(0x78), at: time("09:30:00") }
+}
+
+fn person(permission: Permission) -> Account {
+    Account { being: Being::Person, permission }
+}
+
+/// A request of ours that Ana has approved, about a version that somebody else has written.
+fn merged() -> Merged {
+    Merged {
+        number: 3,
+        base: "tidegate/prod/decisions".to_owned(),
+        head: commit(0x78),
+        author: user(42),
+        by: Some((ben(), time("09:31:00"))),
+        makers: [Maker::Ourselves].into(),
+        writers: [(Maker::User(user(5)), commit(0xab))].into(),
+        changes: [(path(PATH), Some(blob(1)))].into(),
+        reviews: vec![review(1, ana(), Says::Approved)],
+        accounts: [(ana(), person(Permission::Write)), (ben(), person(Permission::Admin))].into(),
+    }
+}
+
+fn proven(merged: Merged) -> Result<Vec<u64>, BTreeSet<Flaw>> {
+    let approved = judged(&rule(), &Evidence::Merged(Box::new(merged)))?;
+    Ok(approved.into_iter().map(|approved| approved.user).collect())
+}
+
+/// All that is wrong with a merge, of which a lack of approvals is not said again.
+#[track_caller]
+fn flaws(change: impl FnOnce(&mut Merged)) -> Vec<Flaw> {
+    let mut merged = merged();
+    change(&mut merged);
+    let few = Flaw::TooFew { found: 0, needed: 1 };
+    proven(merged).unwrap_err().into_iter().filter(|flaw| *flaw != few).collect()
+}
+
+#[test]
+fn a_request_of_ours_that_another_has_approved_is_proven() {
+    let approved = judged(&rule(), &Evidence::Merged(Box::new(merged()))).unwrap();
+    let by_ana = Approved { user: 1, login: "Ana".to_owned(), review: Some(1), at: time("09:30:00") };
+    assert_eq!(approved, [by_ana], "names have no case");
+    let mut nobody = merged();
+    nobody.reviews.clear();
+    assert_eq!(proven(nobody.clone()), Err([Flaw::TooFew { found: 0, needed: 1 }].into()), "merging is no review");
+    let none = Rule { approvals: 0, ..rule() };
+    assert!(judged(&none, &Evidence::Merged(Box::new(nobody))).is_err(), "one at least");
+}
+
+#[test]
+fn who_merged_counts_where_the_policy_says_so() {
+    let merging = Rule { trust: Trust::Merges, ..rule() };
+    let by = |change: fn(&mut Merged)| {
+        let mut merged = merged();
+        merged.reviews.clear();
+        change(&mut merged);
+        judged(&merging, &Evidence::Merged(Box::new(merged)))
+    };
+    let by_ben = Approved { user: 2, login: "ben".to_owned(), review: None, at: time("09:31:00") };
+    assert_eq!(by(|_| {}), Ok(vec![by_ben]));
+    assert!(by(|m| m.by = None).is_err());
+    assert!(by(|m| m.by = Some((user(3), time("09:31:00")))).is_err(), "a stranger");
+    let wrote = by(|m| drop(m.writers.insert(Maker::User(ben()), commit(0xac)))).unwrap_err();
+    assert!(wrote.contains(&Flaw::Wrote(ben(), commit(0xac))), "{wrote:?}");
+    let two = Rule { approvals: 2, ..merging.clone() };
+    assert_eq!(judged(&two, &Evidence::Merged(Box::new(merged()))).map(|by| by.len()), Ok(2), "one of each");
+    let mut own = merged();
+    own.by = Some((ana(), time("09:31:00")));
+    let few = judged(&two, &Evidence::Merged(Box::new(own))).unwrap_err();
+    assert_eq!(few, [Flaw::TooFew { found: 1, needed: 2 }].into(), "one person is one");
+}
+
+#[test]
+fn attack_74_nobody_approves_what_they_had_a_hand_in() {
+    assert_eq!(flaws(|m| m.author = ana()), [Flaw::Own(ana())]);
+    assert_eq!(flaws(|m| m.makers = [Maker::User(ana())].into()), [Flaw::Own(ana())]);
+    assert_eq!(flaws(|m| drop(m.writers.insert(Maker::User(ana()), commit(1)))), [Flaw::Wrote(ana(), commit(1))]);
+    // Whose commit it is may be hidden behind an address that no account has.
+    let eve = || "eve@example.org".to_owned();
+    assert_eq!(flaws(|m| m.makers = [Maker::Unknown(eve())].into()), [Flaw::UnknownMaker(eve())]);
+    let hidden = flaws(|m| drop(m.writers.insert(Maker::Unknown(eve()), commit(1))));
+    assert_eq!(hidden, [Flaw::UnknownWriter(eve(), commit(1))]);
+    assert_eq!(flaws(|m| m.makers.clear()), [Flaw::UnknownMaker("nobody".to_owned())]);
+}
+
+#[test]
+fn attack_75_76_a_review_counts_for_the_commit_that_was_merged() {
+    let other = |reviewed, merged| [Flaw::OtherCommit(ana(), commit(reviewed), commit(merged))];
+    assert_eq!(flaws(|m| m.reviews[0].commit = commit(0x79)), other(0x79, 0x78));
+    assert_eq!(flaws(|m| m.head = commit(0x79)), other(0x78, 0x79));
+}
+
+#[test]
+fn attack_77_81_83_the_base_gets_exactly_the_one_file() {
+    let other = path("shop/podinfo/7-07070707-half.yaml");
+    for change in [Some(blob(1)), None] {
+        assert_eq!(flaws(|m| drop(m.changes.insert(other.clone(), change))), [Flaw::OtherChange(other.clone())]);
+    }
+    let policy = path("tidegate.yaml");
+    assert_eq!(flaws(|m| drop(m.changes.insert(policy.clone(), Some(blob(3))))), [Flaw::OtherChange(policy)]);
+    for change in [Some(blob(2)), None] {
+        assert_eq!(flaws(|m| drop(m.changes.insert(path(PATH), change))), [Flaw::OtherChange(path(PATH))]);
+    }
+    assert_eq!(flaws(|m| m.changes.clear()), [Flaw::OtherChange(path(PATH))]);
+    assert_eq!(flaws(|m| m.base = "main".to_owned()), [Flaw::OtherBase("main".to_owned())]);
+}
+
+#[test]
+fn attack_78_no_machine_approves() {
+    let machine = Account { being: Being::Machine, permission: Permission::Admin };
+    assert_eq!(flaws(|m| m.accounts = [(ana(), machine)].into()), [Flaw::Machine(ana())]);
+}
+
+#[test]
+fn attack_79_80_who_may_not_write_now_does_not_approve() {
+    for permission in [Permission::None, Permission::Read] {
+        assert_eq!(flaws(|m| m.accounts = [(ana(), person(permission))].into()), [Flaw::NotAllowed(ana())]);
+    }
+    assert_eq!(flaws(|m| m.accounts.clear()), [Flaw::NotAllowed(ana())]);
+    let unlisted = flaws(|m| {
+        m.accounts.insert(user(3), person(Permission::Admin));
+        m.reviews[0].by = user(3);
+    });
+    assert_eq!(unlisted, [Flaw::NotListed(user(3))]);
+    let nobody = Rule { approvers: BTreeSet::new(), ..rule() };
+    assert!(judged(&nobody, &Evidence::Merged(Box::new(merged()))).is_err(), "no approvers are none, not all");
+}
+
+#[test]
+fn attack_82_85_what_was_pushed_or_is_not_known_is_no_proof() {
+    assert_eq!(judged(&rule(), &Evidence::Pushed), Err([Flaw::Pushed].into()));
+    let why = "page 2 of the reviews: status 500".to_owned();
+    assert_eq!(judged(&rule(), &Evidence::Incomplete(why.clone())), Err([Flaw::Incomplete(why)].into()));
+}
+
+#[test]
+fn attack_84_only_what_a_review_says_counts_and_the_last_one_of_each() {
+    let many = |reviews: Vec<Review>| proven(Merged { reviews, ..merged() });
+    let few = || Flaw::TooFew { found: 0, needed: 1 };
+    assert_eq!(many(vec![review(1, ana(), Says::Nothing)]), Err([few()].into()));
+    let (yes, no) = (review(1, ana(), Says::Approved), review(2, ana(), Says::ChangesRequested));
+    let rejected = || Err([Flaw::Rejected(ana()), few()].into());
+    assert_eq!(many(vec![yes.clone(), no.clone()]), rejected());
+    assert_eq!(many(vec![no, yes.clone()]), rejected(), "in whatever order they come");
+    let comment = review(3, ana(), Says::Nothing);
+    assert_eq!(many(vec![yes.clone(), comment]), Ok(vec![1]));
+    let twice = Merged { reviews: vec![yes.clone(), review(4, ana(), Says::Approved)], ..merged() };
+    let two = Rule { approvals: 2, ..rule() };
+    let one = judged(&two, &Evidence::Merged(Box::new(twice)));
+    assert_eq!(one, Err([Flaw::TooFew { found: 1, needed: 2 }].into()), "one person is one");
+    let ben_says_no = review(2, ben(), Says::ChangesRequested);
+    assert_eq!(many(vec![yes.clone(), ben_says_no.clone()]), Err([Flaw::Rejected(ben())].into()));
+    let before = Review { commit: commit(0x79), ..ben_says_no.clone() };
+    assert_eq!(many(vec![yes.clone(), before]), Err([Flaw::Rejected(ben())].into()));
+    // Who may not approve does not stop it either. A name that looks like another is another number.
+    assert_eq!(many(vec![yes, Review { by: user(3), ..ben_says_no }]), Ok(vec![1]));
+}
+
+#[test]
+fn attack_86_nothing_is_approved_in_advance() {
+    assert_eq!(flaws(|m| m.reviews[0].at = time("08:59:59")), [Flaw::Early(ana())]);
+}
+
+#[test]
+fn people_are_told_what_is_wrong() {
+    let all = [
+        Flaw::Wrote(ben(), commit(0xab)),
+        Flaw::OtherCommit(ana(), commit(0x78), commit(0x79)),
+        Flaw::UnknownWriter("eve@example.org".to_owned(), commit(0xab)),
+        Flaw::TooFew { found: 0, needed: 1 },
+    ];
+    insta::assert_snapshot!(said(&all.into()), @"no account on the Git host has the address of eve@example.org, who made commit abababab of this version; ben made commit abababab of this version: an approver must be someone else; Ana reviewed 78787878, merged was 79797979; approved by 0, needed are 1");
+}

@@ -1,0 +1,161 @@
+//! Words of people that have to be proven: which proofs are asked of the Git host, and what becomes of words that have none.
+//!
+//! A proof is looked at twice: when the word is counted, and again right before the step is entered that it lets in. What is
+//! not known keeps the gate closed.
+
+use super::draft::Draft;
+use super::evidence::{Attest, Request, Version};
+use super::report::{Reason, Wait};
+use crate::gate::approval;
+use crate::gate::decisions::{Court, Lacks, Unproven, Word, through};
+use crate::gate::proof::{Asked, said};
+use crate::manifest::desired::Plan;
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::StepName;
+use crate::record::branches::{Asks, Head, decisions_branch};
+use crate::record::history::voids;
+use crate::record::state::{Rule, Run, Time, Void};
+use crate::record::text::plain;
+use chrono::TimeDelta;
+use std::collections::BTreeSet;
+
+/// For how long a host is left alone that did not tell all.
+const AGAIN: TimeDelta = TimeDelta::seconds(15);
+/// By how much a host's clock may be behind ours.
+const SKEW: TimeDelta = TimeDelta::minutes(10);
+
+/// What proves people's words now: the stricter of what the open run started with and what the policy says.
+#[must_use]
+pub fn rule(draft: &Draft<'_>) -> Option<Rule> {
+    let run = draft.state.run.as_ref().and_then(|run| run.rule.as_ref());
+    Rule::stricter(run, draft.input.policy.proof.as_ref())
+}
+
+/// What proofs are judged by now.
+pub fn court<'b>(draft: &Draft<'b>, rule: &'b Rule, base: &'b str) -> Court<'b> {
+    let since = draft.state.run.as_ref().map_or(Time::MIN_UTC, |run| run.started - SKEW);
+    Court { rule, base, since, told: &draft.input.evidence.proofs, now: draft.now() }
+}
+
+/// Words that are not proven: the host is asked, or they are void, once.
+pub fn unproven(draft: &mut Draft<'_>, words: Vec<Unproven>) {
+    for Unproven { word, asked, lacks } in words {
+        let reach = through(&word.decision.action).cloned();
+        let wait = match (lacks, asked) {
+            (Lacks::Proof(_), _) | (_, None) => {
+                void(draft, word);
+                continue;
+            }
+            (Lacks::Answer, Some(asked)) => ask(draft, asked, reach.as_ref()),
+            (Lacks::Knowledge(why, at), Some(asked)) => unknown(draft, asked, reach.as_ref(), &why, at),
+        };
+        match reach {
+            Some(step) => drop(draft.undecided.insert(step, wait)),
+            None => draft.waits.push(wait),
+        }
+    }
+}
+
+/// A word without proof does not count, and is not looked at again. An approval is asked for anew: nothing was approved.
+fn void(draft: &mut Draft<'_>, Word { decision, mut consumed }: Word) {
+    let mut what = format!("{} is not proven", consumed.action);
+    if let Some(step) = through(&decision.action) {
+        what = format!("approval of {step} is not proven");
+        let head = request(draft, step);
+        if let Some(void) = &mut consumed.void {
+            void.head = head;
+        }
+    }
+    draft.note(what);
+    draft.state.consumed.push(consumed);
+}
+
+/// Takes back that `step` was asked for; the head of that request.
+fn request(draft: &mut Draft<'_>, step: &StepName) -> Option<crate::manifest::ids::CommitId> {
+    let run = draft.state.run.as_mut()?;
+    let asked = run.pulls.remove(step).map(|pull| pull.head);
+    let head = Head { rollout: draft.input.id.clone(), run: run.id.clone(), asks: Asks::Advance(step.clone()) };
+    draft.input.proposals.get(&head.branch(&draft.input.me.instance)).cloned().or(asked)
+}
+
+/// Asks the host about a word.
+fn ask(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>) -> Wait {
+    let path = asked.path.clone();
+    let run = draft.state.run.as_ref();
+    let request = run.zip(reach).map(|(run, through)| Request {
+        run: run.id.clone(),
+        through: through.clone(),
+        void: voids(&draft.state, &run.id, through).count(),
+    });
+    let version = run.map(|run| version(draft, run));
+    if version == Some(None) {
+        let why = format!("nobody can tell who made the version that {path} is about: its manifests are not at hand");
+        return Wait::new(Reason::ProofUnavailable, why);
+    }
+    draft.attests.push(Attest { asked, request, version: version.flatten() });
+    Wait::new(Reason::Evidence, format!("the Git host is asked who approved {path}"))
+}
+
+fn unknown(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>, why: &str, at: Time) -> Wait {
+    let why = format!("who approved {} is not known: {why}", asked.path);
+    if at + AGAIN <= draft.now() {
+        ask(draft, asked, reach);
+    } else {
+        draft.wake(at + AGAIN);
+    }
+    Wait::new(Reason::ProofUnavailable, plain(&why))
+}
+
+/// Where the commits of a run's version end: what the stable version has at the paths of both.
+fn version(draft: &Draft<'_>, run: &Run) -> Option<Version> {
+    let (from, to) = (draft.input.sets.get(&run.from)?, draft.input.sets.get(&run.to)?);
+    let file = &draft.state.source.path;
+    let paths: BTreeSet<&RepoPath> = from.files.keys().chain(to.files.keys()).collect();
+    let place = |path: &RepoPath| {
+        let blob = from.files.get(path).map(|(blob, _)| blob.clone());
+        Some((file.beside(path.as_str()).ok()?, blob))
+    };
+    let stable = paths.into_iter().map(place).collect::<Option<_>>()?;
+    Some(Version { commit: run.source.clone(), stable })
+}
+
+/// Whether what lets the run enter `step` is proven now, too: who approved may have lost the right to meanwhile. What is not
+/// proven any more is void; then nothing has approved the step.
+pub fn still(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &StepName) -> Vec<Wait> {
+    let Some(rule) = rule(draft) else { return Vec::new() };
+    let base = decisions_branch(&draft.input.me.instance);
+    let (mut waits, mut lost) = (Vec::new(), Vec::new());
+    for (n, word) in draft.state.consumed.clone().into_iter().enumerate() {
+        if word.run != run.id || word.action != "approve" || word.void.is_some() {
+            continue;
+        }
+        let Some(proven) = word.proven else {
+            lost.push((n, "it was counted without a proof, for which the policy asks by now".to_owned()));
+            continue;
+        };
+        let Some(reach) = proven.through.filter(|reach| approval::covers(plan, std::slice::from_ref(reach), step))
+        else {
+            continue;
+        };
+        let asked = Asked { path: word.path, blob: word.blob, commit: proven.commit };
+        match court(draft, &rule, &base).verdict(&asked) {
+            Ok(_) => return Vec::new(),
+            Err(Lacks::Answer) => waits.push(ask(draft, asked, Some(&reach))),
+            Err(Lacks::Knowledge(why, at)) => waits.push(unknown(draft, asked, Some(&reach), &why, at)),
+            Err(Lacks::Proof(flaws)) => lost.push((n, said(&flaws))),
+        }
+    }
+    if waits.is_empty() {
+        let head = request(draft, step);
+        for (n, why) in lost {
+            let void = Void { why: plain(&why), through: Some(step.clone()), head: head.clone() };
+            draft.state.consumed[n].void = Some(void);
+        }
+        if let Some(run) = &mut draft.state.run {
+            run.approved.retain(|reach| !approval::covers(plan, std::slice::from_ref(reach), step));
+        }
+        draft.note(format!("approval of {step} is not proven any more"));
+        waits.push(Wait::new(Reason::ApprovalUnproven, format!("what approved {step} is not proven any more")));
+    }
+    waits
+}

@@ -1,0 +1,222 @@
+//! Words that a Git host's reviews have to prove.
+
+use super::super::evidence::Attest;
+use super::manifests::{CANARY, set};
+use super::world::World;
+use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, User};
+use crate::manifest::decision::DecisionAction;
+use crate::manifest::ids::CommitId;
+use crate::manifest::raw::Trust;
+use crate::record::state::{Consumed, Rule, Time};
+
+/// What a Git host tells of each merged pull request.
+#[derive(Debug, Clone)]
+pub(super) struct Reviewed {
+    /// Who approved.
+    by: Vec<&'static str>,
+    /// What they may do now.
+    permission: Permission,
+    /// Who made a commit of the version.
+    writer: &'static str,
+    /// Why it tells nothing.
+    away: Option<&'static str>,
+    /// Whether a pull request was merged at all.
+    pushed: bool,
+}
+
+impl Default for Reviewed {
+    fn default() -> Self {
+        Self { by: Vec::new(), permission: Permission::Write, writer: "ben", away: None, pushed: false }
+    }
+}
+
+fn user(login: &str) -> User {
+    User { id: login.bytes().map(u64::from).sum(), login: login.to_owned() }
+}
+
+fn commit(digit: &str) -> CommitId {
+    digit.repeat(40).parse().unwrap()
+}
+
+impl Reviewed {
+    pub(super) fn tell(&self, attest: &Attest) -> Evidence {
+        if let Some(why) = self.away {
+            return Evidence::Incomplete(why.to_owned());
+        }
+        if self.pushed {
+            return Evidence::Pushed;
+        }
+        assert!(attest.version.is_some(), "whoever made the version is looked for: {attest:?}");
+        let at: Time = "2026-03-02T10:00:00Z".parse().unwrap();
+        let review = |(n, login): (usize, &&str)| Review {
+            id: n as u64 + 1,
+            by: user(login),
+            says: Says::Approved,
+            commit: commit("d"),
+            at,
+        };
+        let account = |login: &&str| (user(login), Account { being: Being::Person, permission: self.permission });
+        Evidence::Merged(Box::new(Merged {
+            number: 3,
+            base: "tidegate/prod/decisions".to_owned(),
+            head: commit("d"),
+            author: user("bot"),
+            by: None,
+            makers: [Maker::Ourselves].into(),
+            writers: [(Maker::User(user(self.writer)), commit("a"))].into(),
+            changes: [(attest.asked.path.clone(), Some(attest.asked.blob.clone()))].into(),
+            reviews: self.by.iter().enumerate().map(review).collect(),
+            accounts: self.by.iter().map(account).collect(),
+        }))
+    }
+}
+
+fn rule() -> Rule {
+    Rule { approvers: ["ana", "ben", "eve"].map(str::to_owned).into(), approvals: 1, trust: Trust::Reviews }
+}
+
+/// A run that waits before `tenth` for a word that Ana, Ben or Eve has to give.
+fn asked() -> World {
+    let mut world = World::new(CANARY, "1");
+    world.policy.proof = Some(rule());
+    world.settle();
+    world.want(CANARY, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval"]));
+    world
+}
+
+fn words(world: &World) -> &[Consumed] {
+    &world.record.as_ref().unwrap().consumed
+}
+
+fn said(world: &World, reason: &str) -> String {
+    let plan = world.plan_now();
+    plan.waits.into_iter().find(|wait| wait.reason.as_str() == reason).map(|wait| wait.message).unwrap_or_default()
+}
+
+#[test]
+fn x_2_a_word_that_reviews_prove_counts_with_its_proof() {
+    let mut world = asked();
+    world.host.by = vec!["ana"];
+    world.approve("tenth");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    let [word] = words(&world) else { panic!() };
+    let proven = word.proven.as_ref().unwrap();
+    assert_eq!((word.proof.as_str(), word.by.as_str(), proven.pull), ("review", "ana", 3));
+    assert_eq!((proven.by[0].review, proven.head.as_str()), (Some(1), commit("d").as_str()));
+}
+
+#[test]
+fn attack_74_79_a_word_without_proof_is_void_once_and_the_step_is_asked_anew() {
+    let mut world = asked();
+    let before = world.proposals.clone();
+    world.host.by = vec!["ben"];
+    world.approve("tenth");
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval", "ApprovalUnproven"]));
+    assert_eq!(
+        said(&world, "ApprovalUnproven"),
+        "the last word for tenth does not count: ben made commit aaaaaaaa of this version: an approver must be someone \
+         else; approved by 0, needed are 1"
+    );
+    let [word] = words(&world) else { panic!() };
+    assert!(word.proven.is_none() && word.void.as_ref().unwrap().head.as_ref() == before.values().next(), "{word:?}");
+    assert_ne!(world.proposals, before, "asked anew: {:?}", world.log);
+    let log = world.log.len();
+    world.pass(86_400);
+    assert_eq!(world.log.len(), log, "nothing happens by itself: {:?}", world.log);
+    world.host.by = vec!["ben", "ana"];
+    world.approve("tenth");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    assert_eq!(words(&world).len(), 2);
+}
+
+#[test]
+fn attack_82_what_was_pushed_does_not_count_and_no_is_a_no_from_everybody() {
+    let mut world = asked();
+    world.host.pushed = true;
+    world.approve("tenth");
+    assert!(said(&world, "ApprovalUnproven").contains("it was pushed to the branch"), "{:?}", world.waits());
+    world.say(DecisionAction::Hold);
+    world.settle();
+    assert!(world.waits().contains(&"Held"), "{:?}", world.waits());
+    world.say(DecisionAction::Resume);
+    world.settle();
+    assert!(world.waits().contains(&"Held"), "who may only push cannot lift it: {:?}", world.waits());
+    world.host = Reviewed { by: vec!["ana"], ..Reviewed::default() };
+    world.say(DecisionAction::Resume);
+    world.settle();
+    assert!(!world.waits().contains(&"Held"), "{:?}", world.waits());
+    world.say(DecisionAction::Abort);
+    world.settle();
+    assert_eq!(world.phase(), "Steady");
+}
+
+#[test]
+fn attack_85_x_6_a_host_that_is_away_keeps_the_gate_closed_and_denies_nothing() {
+    let mut world = asked();
+    world.host =
+        Reviewed { by: vec!["ana"], away: Some("GET reviews: the Git host is away: status 502"), ..world.host };
+    world.say(DecisionAction::Approve { through: "tenth".parse().unwrap() });
+    // Hosts may delete a branch that was merged.
+    world.proposals.clear();
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval", "ProofUnavailable"]));
+    assert!(said(&world, "ProofUnavailable").contains("status 502"));
+    world.pass(20);
+    assert_eq!(words(&world), []);
+    world.host.away = None;
+    world.pass(20);
+    assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+#[test]
+fn attack_80_what_was_approved_is_looked_at_again_before_the_step_is_entered() {
+    let ways: [fn(&mut World); 2] = [
+        |world| world.host.permission = Permission::Read,
+        |world| world.policy.proof.as_mut().unwrap().approvers = ["ben".to_owned(), "eve".to_owned()].into(),
+    ];
+    for loses in ways {
+        let mut world = asked();
+        world.host.by = vec!["ana"];
+        world.approve("promotion");
+        assert_eq!(world.phase(), "Progressing(tenth)");
+        loses(&mut world);
+        for _ in 0..4 {
+            world.pass(330);
+        }
+        assert_eq!(world.phase(), "WaitingPromotion(half)", "phases without a gate go on: {:?}", world.log);
+        assert_eq!(world.waits(), ["Approval", "ApprovalUnproven"], "{:#?}", world.plan_now().waits);
+        // Approved anew by somebody who may.
+        world.host = Reviewed { by: vec!["eve"], ..Reviewed::default() };
+        world.approve("promotion");
+        for _ in 0..4 {
+            world.pass(60);
+        }
+        assert_eq!(world.phase(), "Steady");
+    }
+}
+
+#[test]
+fn a_policy_that_loosens_is_for_later_runs_and_one_that_restricts_acts_at_once() {
+    let mut world = asked();
+    world.policy.proof = None;
+    world.approve("tenth");
+    assert_eq!(world.phase(), "Waiting", "the run keeps what it started with");
+
+    let mut world = World::new(CANARY, "1");
+    world.settle();
+    world.want(CANARY, set("2"));
+    world.settle();
+    world.approve("promotion");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    world.policy.proof = Some(rule());
+    for _ in 0..4 {
+        world.pass(330);
+    }
+    assert_eq!(
+        (world.phase().as_str(), world.waits()),
+        ("WaitingPromotion(half)", vec!["Approval", "ApprovalUnproven"])
+    );
+    assert!(said(&world, "ApprovalUnproven").contains("counted without a proof"));
+}

@@ -1,0 +1,167 @@
+//! Asking a Git host who approved a decision: each in a task of its own. What Git can tell is asked of Git.
+
+use super::Collector;
+use crate::forge::branch::approval;
+use crate::forge::host::{Host, HostError, Shown};
+use crate::gate::proof::{Evidence, Maker, Merged, Says, Testimony, User};
+use crate::git::{Changed, GitError, Made, RefName, Store};
+use crate::manifest::ids::{CommitId, RolloutId};
+use crate::plan::evidence::{Attest, Request, Version};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::sleep;
+
+/// How long a host has, after a push to a branch, to know the pull request that it merged.
+const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+/// Of how many people a version's commits may be: each costs a call.
+const PEOPLE: usize = 50;
+
+/// Who tells how decisions came to their branch.
+pub struct Witness {
+    /// The Git host: one question at a time.
+    pub host: Mutex<Host>,
+    /// The repository.
+    pub store: Store,
+    /// What people want.
+    pub main: RefName,
+}
+
+/// Why not all was told.
+#[derive(Debug, thiserror::Error)]
+enum Silence {
+    #[error(transparent)]
+    Host(#[from] HostError),
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error("{0}")]
+    Odd(String),
+}
+
+impl Collector {
+    /// The same, with somebody who can tell who approved.
+    #[must_use]
+    pub fn with(self, witness: Option<Witness>) -> Self {
+        Self { witness: witness.map(Arc::new), ..self }
+    }
+
+    /// Asks who approved decisions about a rollout, unless that is under way already.
+    pub fn attest(&self, rollout: &RolloutId, attests: &[Attest]) {
+        for attest in attests {
+            let key = (rollout.clone(), attest.asked.clone());
+            if !self.known().attesting.insert(key.clone()) {
+                continue;
+            }
+            let (witness, clock, shared) = (self.witness.clone(), self.clock.clone(), Arc::clone(&self.shared));
+            let attest = attest.clone();
+            self.spawn(async move {
+                let at = clock.now();
+                let told = match &witness {
+                    Some(witness) => witness.tell(&key.0, &attest).await,
+                    None => Err(Silence::Odd("this installation names no Git host with reviews".to_owned())),
+                };
+                let evidence = told.unwrap_or_else(|silence| Evidence::Incomplete(silence.to_string()));
+                tracing::debug!(rollout = %key.0, path = %key.1.path, ?evidence, "asked who approved");
+                let mut known = shared.known();
+                known.attesting.remove(&key);
+                known.tell([key.0.clone()].into());
+                known.of(&key.0).proofs.insert(key.1, Testimony { evidence, at });
+                drop(known);
+                shared.woken.notify_one();
+            });
+        }
+    }
+}
+
+impl Witness {
+    /// How a decision came to its branch.
+    async fn tell(&self, rollout: &RolloutId, attest: &Attest) -> Result<Evidence, Silence> {
+        let commit = &attest.asked.commit;
+        let Changed { merged, files } = self.store.changed(commit).await?;
+        let mut pulled = self.host.lock().await.merged_as(commit).await?;
+        for pause in PAUSES {
+            if pulled.is_none() {
+                sleep(pause).await;
+                pulled = self.host.lock().await.merged_as(commit).await?;
+            }
+        }
+        let Some(pulled) = pulled else { return Ok(Evidence::Pushed) };
+        let mut host = self.host.lock().await;
+        let (number, author) = (pulled.number, pulled.author.clone());
+        let author = author.ok_or_else(|| Silence::Odd(format!("who opened pull request {number} is gone")))?;
+        let commits = host.commits(number).await?;
+        let head = match merged {
+            Some(head) => head,
+            None => tip(&commits).ok_or_else(|| Silence::Odd(format!("pull request {number} has no one head")))?,
+        };
+        let ours = author.id == host.ids().await?.user && self.is_asked(rollout, attest).await?;
+        let makers = if ours { [Maker::Ourselves].into() } else { commits.iter().flat_map(makers).collect() };
+        let writers = match &attest.version {
+            Some(version) => self.writers(&mut host, version).await?,
+            None => BTreeMap::new(),
+        };
+        let (reviews, machines) = host.reviews(number).await?;
+        let spoke = reviews.iter().filter(|review| review.says != Says::Nothing).map(|review| review.by.clone());
+        let users: BTreeSet<User> = spoke.chain(pulled.by.iter().map(|(user, _)| user.clone())).collect();
+        let accounts = host.accounts(&users, &machines).await?;
+        let (base, by) = (pulled.base, pulled.by);
+        let merged = Merged { number, base, head, author, by, makers, writers, changes: files, reviews, accounts };
+        Ok(Evidence::Merged(Box::new(merged)))
+    }
+
+    /// Whether a decision is what we have asked, to the letter: then it does not matter who made its commits.
+    async fn is_asked(&self, rollout: &RolloutId, attest: &Attest) -> Result<bool, Silence> {
+        let Some(Request { run, through, void }) = &attest.request else { return Ok(false) };
+        let found = self.store.file(&attest.asked.commit, &attest.asked.path).await?;
+        let is_it = |n| {
+            let (path, text) = approval(rollout, run, through, n);
+            path == attest.asked.path && found.as_deref() == Some(text.as_bytes())
+        };
+        Ok((0..=*void).any(is_it))
+    }
+
+    /// Who made a version, each with one of their commits. Git tells the addresses, the host whose they are.
+    async fn writers(&self, host: &mut Host, version: &Version) -> Result<BTreeMap<Maker, CommitId>, Silence> {
+        let made = match self.store.makers(&version.commit, &version.stable).await {
+            // Main is fetched without its past.
+            Err(GitError::Missing(_)) => {
+                self.store.deepen(&self.main).await?;
+                self.store.makers(&version.commit, &version.stable).await?
+            }
+            made => made?,
+        };
+        let mut people: BTreeMap<_, CommitId> = BTreeMap::new();
+        for Made { commit, by } in made {
+            people.entry(by).or_insert(commit);
+        }
+        if people.len() > PEOPLE {
+            return Err(Silence::Odd(format!("more than {PEOPLE} people made commits of this version")));
+        }
+        let mut writers = BTreeMap::new();
+        for commit in people.into_values() {
+            for maker in makers(&host.commit(&commit).await?) {
+                writers.entry(maker).or_insert_with(|| commit.clone());
+            }
+        }
+        Ok(writers)
+    }
+}
+
+/// The commit that no other one is on top of, if it is one.
+fn tip(commits: &[Shown]) -> Option<CommitId> {
+    let below: BTreeSet<&CommitId> = commits.iter().flat_map(|shown| &shown.parents).collect();
+    let mut tips = commits.iter().filter(|shown| !below.contains(&shown.commit));
+    match (tips.next(), tips.next()) {
+        (Some(tip), None) => Some(tip.commit.clone()),
+        _ => None,
+    }
+}
+
+fn makers(shown: &Shown) -> BTreeSet<Maker> {
+    let maker = |by: &Result<User, String>| match by {
+        Ok(user) => Maker::User(user.clone()),
+        Err(address) => Maker::Unknown(address.clone()),
+    };
+    shown.by.iter().map(maker).collect()
+}

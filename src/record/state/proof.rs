@@ -1,0 +1,100 @@
+//! How words of people were proven, and which were not: what the record keeps of the reviews on a Git host.
+
+use super::Time;
+use crate::manifest::ids::{CommitId, StepName};
+use crate::manifest::raw::Trust;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// What proves a word that lets a rollout go further: the approvers of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Rule {
+    /// Who may approve, by their names on the Git host in lower case. Empty: nobody.
+    pub approvers: BTreeSet<String>,
+    /// How many of them are needed.
+    pub approvals: u32,
+    /// What counts as an approval.
+    pub trust: Trust,
+}
+
+impl Rule {
+    /// Whether it names somebody, as the host calls them now.
+    #[must_use]
+    pub fn names(&self, login: &str) -> bool {
+        self.approvers.contains(&login.to_ascii_lowercase())
+    }
+
+    /// The stricter of two in each respect: what restricts acts at once, what loosens waits for the next run.
+    #[must_use]
+    pub fn stricter(one: Option<&Self>, other: Option<&Self>) -> Option<Self> {
+        let (Some(one), Some(other)) = (one, other) else { return one.or(other).cloned() };
+        Some(Self {
+            approvers: one.approvers.intersection(&other.approvers).cloned().collect(),
+            approvals: one.approvals.max(other.approvals),
+            trust: one.trust.min(other.trust),
+        })
+    }
+}
+
+/// What proved a word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Proven {
+    /// The pull request.
+    pub pull: u64,
+    /// Its head when it was merged, which was approved.
+    pub head: CommitId,
+    /// The commit that it became on the decisions branch.
+    pub commit: CommitId,
+    /// Of an approval: how far it reaches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<StepName>,
+    /// Who approved.
+    pub by: Vec<Approved>,
+}
+
+/// One person's approval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Approved {
+    /// Their number on the host.
+    pub user: u64,
+    /// Their name there, then.
+    pub login: String,
+    /// The number of their review; none for who merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<u64>,
+    /// When.
+    pub at: Time,
+}
+
+/// Why a word does not count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Void {
+    /// All that is wrong with it, in words.
+    pub why: String,
+    /// Of an approval: how far it would have reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub through: Option<StepName>,
+    /// The head of our request that it answered, or took the place of; it asks for nothing any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<CommitId>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_rules_the_stricter_holds() {
+        let rule = |approvers: &[&str], approvals, trust| Rule {
+            approvers: approvers.iter().map(|name| (*name).to_owned()).collect(),
+            approvals,
+            trust,
+        };
+        let (one, other) = (rule(&["ana", "ben"], 1, Trust::Reviews), rule(&["ben", "eve"], 2, Trust::Merges));
+        assert_eq!(Rule::stricter(Some(&one), Some(&other)), Some(rule(&["ben"], 2, Trust::Reviews)));
+        assert_eq!(Rule::stricter(Some(&one), None), Some(one.clone()));
+        assert_eq!(Rule::stricter(None, Some(&other)), Some(other));
+        assert_eq!(Rule::stricter(None, None), None);
+    }
+}
