@@ -143,20 +143,26 @@ pub fn exposes(set: &Object, live: &LiveState) -> bool {
 /// The set so that all its pods shall be of its own template.
 #[must_use]
 pub fn whole(set: Object) -> Object {
-    match set.reference().kind {
-        Kind::StatefulSet => stateful::whole(set),
-        Kind::DaemonSet => daemon::on_delete(set),
-        _ => set,
+    let is = |kind| set.reference().kind == kind;
+    if is(Kind::StatefulSet) {
+        stateful::whole(set)
+    } else if is(Kind::DaemonSet) {
+        daemon::on_delete(set)
+    } else {
+        set
     }
 }
 
 /// Whether to write `rendered` over a live set can only lower what is exposed: it may have another template yet, or fewer pods than it may.
 #[must_use]
 pub fn lowers(rendered: &Object, of: RoleName, live: &Object) -> bool {
-    match live.reference().kind {
-        Kind::StatefulSet => role(live) == of && stateful::partition(rendered) > stateful::partition(live),
-        Kind::DaemonSet => of == RoleName::Stable || role(live) == of && daemon::open(live) > daemon::open(rendered),
-        _ => true,
+    let is = |kind| live.reference().kind == kind;
+    if is(Kind::StatefulSet) {
+        role(live) == of && stateful::partition(rendered) > stateful::partition(live)
+    } else if is(Kind::DaemonSet) {
+        of == RoleName::Stable || role(live) == of && daemon::open(live) > daemon::open(rendered)
+    } else {
+        true
     }
 }
 

@@ -49,14 +49,13 @@ fn is_numbered(object: &Value) -> bool {
 
 fn state(kind: &str, object: &Value) -> String {
     let spec = &object["spec"];
+    let image = spec["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
     match kind {
         "Deployment" => {
-            let image = spec["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
             let ready = object["status"]["readyReplicas"].as_i64().unwrap_or(0);
             format!("{image}, {ready} of {} ready", spec["replicas"])
         }
         "StatefulSet" => {
-            let image = spec["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
             let from = match spec["updateStrategy"]["rollingUpdate"]["partition"].as_i64() {
                 Some(2_147_483_647) => " from no pod on".to_owned(),
                 Some(0) | None => String::new(),
@@ -66,10 +65,8 @@ fn state(kind: &str, object: &Value) -> String {
             format!("{image}{from}, {ready} of {} ready", spec["replicas"])
         }
         "DaemonSet" => {
-            let image = spec["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default();
-            let strategy = spec["updateStrategy"]["type"].as_str().unwrap_or_default();
-            let (ready, wanted) = (&object["status"]["numberReady"], &object["status"]["desiredNumberScheduled"]);
-            format!("{image}, {strategy}, {ready} of {wanted} ready")
+            let (strategy, status) = (spec["updateStrategy"]["type"].as_str().unwrap_or_default(), &object["status"]);
+            format!("{image}, {strategy}, {} of {} ready", status["numberReady"], status["desiredNumberScheduled"])
         }
         "Pod" | "Pod on" => {
             let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
