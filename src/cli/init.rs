@@ -109,7 +109,7 @@ fn in_words(instance: &InstanceName, account: &str, ink: Ink) -> String {
   {state}
     {account} alone may push; no force-push, no deletion
   {propose}**
-    {account} alone may push
+    no rule: {account} pushes, moves and deletes there, and a host that protects branches does not let them be deleted
 "
     )
 }
@@ -128,10 +128,11 @@ fn as_commands(instance: &InstanceName, account: &str, ink: Ink) -> String {
     text
 }
 
-/// The bodies of those calls.
+/// The bodies of those calls. None is about the branches of requests: Gitea lets nobody delete a branch that a rule is about, and that
+/// is how a request is taken back.
 #[must_use]
-pub fn gitea_rules(instance: &InstanceName, account: &str) -> [serde_json::Value; 4] {
-    let (decisions, state, propose) = branches(instance);
+pub fn gitea_rules(instance: &InstanceName, account: &str) -> [serde_json::Value; 3] {
+    let (decisions, state, _) = branches(instance);
     let reviewed = |branch: &str| {
         json!({
             "rule_name": branch, "enable_push": false, "required_approvals": 1, "dismiss_stale_approvals": true,
@@ -139,12 +140,7 @@ pub fn gitea_rules(instance: &InstanceName, account: &str) -> [serde_json::Value
         })
     };
     let ours = |branch: &str| json!({"rule_name": branch, "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": [account]});
-    let mut requests = ours(&format!("{propose}**"));
-    // A request is asked again from where its branch stands now.
-    requests["enable_force_push"] = true.into();
-    requests["enable_force_push_allowlist"] = true.into();
-    requests["force_push_allowlist_usernames"] = json!([account]);
-    [reviewed("main"), reviewed(&decisions), ours(&state), requests]
+    [reviewed("main"), reviewed(&decisions), ours(&state)]
 }
 
 fn branches(instance: &InstanceName) -> (String, String, String) {

@@ -98,7 +98,9 @@ pub enum Says {
     Approved,
     /// No.
     ChangesRequested,
-    /// Neither, or nothing any more: a comment, a draft, a review that was dismissed.
+    /// What it said does not count any more: it was dismissed. What its author said before does not come back by that.
+    Withdrawn,
+    /// Neither: a comment, a draft.
     Nothing,
 }
 
@@ -286,7 +288,7 @@ pub fn prove(wanted: &Wanted<'_>, evidence: &Evidence) -> Result<Vec<Approved>, 
         let Review { id, by, says, commit, at } = review;
         let doubt = doubt(wanted, merged, by, Some(commit), *at);
         match (says, doubt) {
-            (Says::Nothing, _) => {}
+            (Says::Nothing | Says::Withdrawn, _) => {}
             (Says::Approved, None) => {
                 approved.insert(by, Approved { user: by.id, login: by.login.clone(), review: Some(*id), at: *at });
             }

@@ -132,7 +132,9 @@ impl Pass<'_> {
             let begins = begins && rendered.role == RoleName::Candidate;
             Some(Wait::new(Reason::StableNotReady, stateful::between_revisions(live).filter(|_| begins)?))
         }));
-        if self.posture.candidate.is_some() {
+        // From *promote* on both roles are the new version, where it has names of its own.
+        let of_one_version = self.hands_back() && versions::stable(&self.posture.naming).is_some();
+        if self.posture.candidate.is_some() && !of_one_version {
             let objects = self.rendered.iter().filter(|(_, r)| r.role == RoleName::Candidate);
             let objects = objects.map(|(k, r)| (k.clone(), r.object.clone())).collect();
             let context = self.context;

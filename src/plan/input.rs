@@ -116,6 +116,8 @@ pub struct PolicyView {
     pub may_start: MayStart,
     /// Who has to approve, where the Git host can prove it.
     pub proof: Option<Rule>,
+    /// Whether no policy could be read: then nobody knows who has to approve.
+    pub unread: bool,
 }
 
 /// Whether another run may start now.

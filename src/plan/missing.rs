@@ -19,7 +19,7 @@ const AGAIN: TimeDelta = TimeDelta::seconds(10);
 /// What the run waits on for what its pods refer to.
 pub fn missing(draft: &mut Draft<'_>, plan: &Plan, run: &Run) -> Vec<Wait> {
     let Some(set) = draft.input.sets.get(&run.to).cloned() else { return Vec::new() };
-    let Some(target) = set.get(Kind::Deployment, &plan.target.name) else { return Vec::new() };
+    let Some(target) = set.get(plan.target.kind.kind(), &plan.target.name) else { return Vec::new() };
     let all = reference::references(target.at("/spec/template").unwrap_or(&Value::Null));
     let mut names = BTreeSet::new();
     let required = all.into_iter().filter(|one| one.need == Need::Required);

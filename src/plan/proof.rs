@@ -11,7 +11,7 @@ use crate::gate::decisions::{Court, Lacks, Unproven, Word, through};
 use crate::gate::proof::{Asked, said};
 use crate::manifest::desired::Plan;
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::StepName;
+use crate::manifest::ids::{CommitId, SetId, StepName};
 use crate::record::branches::{Asks, Head, decisions_branch};
 use crate::record::history::voids;
 use crate::record::state::{Rule, Run, Time, Void};
@@ -71,7 +71,7 @@ fn void(draft: &mut Draft<'_>, Word { decision, mut consumed }: Word) {
 }
 
 /// Takes back that `step` was asked for; the head of that request.
-fn request(draft: &mut Draft<'_>, step: &StepName) -> Option<crate::manifest::ids::CommitId> {
+fn request(draft: &mut Draft<'_>, step: &StepName) -> Option<CommitId> {
     let run = draft.state.run.as_mut()?;
     let asked = run.pulls.remove(step).map(|pull| pull.head);
     let head = Head { rollout: draft.input.id.clone(), run: run.id.clone(), asks: Asks::Advance(step.clone()) };
@@ -87,7 +87,14 @@ fn ask(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>) -> Wait {
         through: through.clone(),
         void: voids(&draft.state, &run.id, through).count(),
     });
-    let version = run.map(|run| version(draft, run));
+    let version = match run {
+        Some(run) => Some(version(draft, &run.source, [&run.from, &run.to])),
+        // A word before a run is about what main wants.
+        None => draft
+            .wanted()
+            .zip(draft.state.promoted.as_ref())
+            .map(|(wanted, promoted)| version(draft, &draft.input.main, [&promoted.set, &wanted.set.id])),
+    };
     if version == Some(None) {
         let why = format!("nobody can tell who made the version that {path} is about: its manifests are not at hand");
         return Wait::new(Reason::ProofUnavailable, why);
@@ -106,9 +113,9 @@ fn unknown(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>, why: &
     Wait::new(Reason::ProofUnavailable, plain(&why))
 }
 
-/// Where the commits of a run's version end: what the stable version has at the paths of both.
-fn version(draft: &Draft<'_>, run: &Run) -> Option<Version> {
-    let (from, to) = (draft.input.sets.get(&run.from)?, draft.input.sets.get(&run.to)?);
+/// Where the commits of a version end: what the stable version has at the paths of both.
+fn version(draft: &Draft<'_>, commit: &CommitId, [from, to]: [&SetId; 2]) -> Option<Version> {
+    let (from, to) = (draft.input.sets.get(from)?, draft.input.sets.get(to)?);
     let file = &draft.state.source.path;
     let paths: BTreeSet<&RepoPath> = from.files.keys().chain(to.files.keys()).collect();
     let place = |path: &RepoPath| {
@@ -116,7 +123,7 @@ fn version(draft: &Draft<'_>, run: &Run) -> Option<Version> {
         Some((file.beside(path.as_str()).ok()?, blob))
     };
     let stable = paths.into_iter().map(place).collect::<Option<_>>()?;
-    Some(Version { commit: run.source.clone(), stable })
+    Some(Version { commit: commit.clone(), stable })
 }
 
 /// Whether what lets the run enter `step` is proven now, too: who approved may have lost the right to meanwhile. What is not

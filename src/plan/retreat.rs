@@ -186,6 +186,9 @@ fn restore(
         // A workload that both share has the candidate's pods from the first step on.
         let shared = role_of(live) != old.role;
         let wanted = put_back(&old.object, live);
+        // Pods of a set that is not the target are its controller's to replace.
+        let is_target = *reference == context.workload(RoleName::Stable);
+        let wanted = if is_target { shared::whole(wanted) } else { wanted };
         let differs = shared || context.stable == Stable::Overwritten && !differs_beyond_size(&wanted, live).is_empty();
         let unmarked =
             marks_always() && live.annotation(RETREATED).is_none_or(|m| m.split('/').next() != mark.split('/').next());
@@ -207,13 +210,13 @@ fn restore(
     back
 }
 
-/// Stable keeps the pods that it has: a way back lowers no capacity. All of them shall be of the old version.
+/// Stable keeps the pods that it has: a way back lowers no capacity.
 fn put_back(old: &Object, live: &Object) -> Object {
     let mut object = old.clone();
     if let (Some(declared), Some(now)) = (old.int("/spec/replicas"), live.int("/spec/replicas")) {
         object.value_mut()["spec"]["replicas"] = declared.max(now).into();
     }
-    shared::whole(object)
+    object
 }
 
 fn differs_beyond_size(old: &Object, live: &Object) -> Vec<compare::Difference> {

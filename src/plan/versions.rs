@@ -42,6 +42,12 @@ pub fn misfit(recorded: &Naming, rollout: &Rollout, old: &Set) -> Option<LayoutE
 /// The same as what the rollout waits on: no run is opened, and nothing is written.
 #[must_use]
 pub fn unfit(draft: &Draft<'_>, rollout: &Rollout, old: &Set) -> Option<Wait> {
+    let (going, most) = (going(&draft.naming, rollout, old), draft.input.policy.max_deletions);
+    if going > most {
+        // Said now, since a run that cannot end lets no other one start.
+        let why = format!("with the old version {going} objects would go, the policy allows {most}");
+        return Some(Wait::new(Reason::TooManyDeletions, why).act("raise limits.maxDeletions in tidegate.yaml"));
+    }
     let why = misfit(&draft.naming, rollout, old)?;
     let reason =
         if matches!(why, LayoutError::SelectsOther { .. }) { Reason::SelectorOverlap } else { Reason::Rejected };
@@ -49,6 +55,12 @@ pub fn unfit(draft: &Draft<'_>, rollout: &Rollout, old: &Set) -> Option<Wait> {
         Wait::new(reason, why.to_string())
             .act("push manifests that do what the message says; nothing is written until then"),
     )
+}
+
+/// How many objects of the old version go when the new one has taken its place.
+fn going(naming: &Naming, rollout: &Rollout, old: &Set) -> usize {
+    let stays = |object: &&ObjectRef| rollout.set.objects.contains_key(*object);
+    if versions(naming).is_some() { old.objects.keys().filter(|object| !stays(object)).count() } else { 0 }
 }
 
 /// Whether an object is the old version's while a run is under way: it stays as it is until the run has ended.

@@ -3,13 +3,14 @@
 use super::draft::Draft;
 use super::forward;
 use super::proof;
-use crate::gate::decisions::{self, Hearing, Word};
+use crate::gate::decisions::{self, DecisionFile, Hearing, Word, loosens};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::RunId;
 use crate::record::branches::decisions_branch;
 use crate::record::history;
 use crate::record::state::{Phase, Standing};
+use std::borrow::Cow;
 
 /// How far back a word may go whose rollout's file cannot be read.
 const DAY: Span = Span::from_secs(86_400);
@@ -27,10 +28,11 @@ pub struct Asked {
 pub fn apply(draft: &mut Draft<'_>) -> Asked {
     let mut asked = Asked::default();
     let (rule, base) = (proof::rule(draft), decisions_branch(&draft.input.me.instance));
+    let files = files(draft);
     let hearing = Hearing {
         record: &draft.state,
         plan: draft.plan.as_deref(),
-        files: &draft.input.decisions.filed,
+        files: &files,
         at_start: &draft.input.decisions.at_start,
         // One that cannot be followed now is counted all the same: it must not be followed when nobody thinks of it any more.
         rollback_window: draft.wanted().map_or(DAY, |rollout| rollout.rollback_window),
@@ -49,6 +51,16 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
     }
     proof::unproven(draft, heard.unproven);
     asked
+}
+
+/// The words that can be heard now. While no policy can be read nobody knows who has to approve: what lets a rollout go further waits.
+fn files<'d>(draft: &Draft<'d>) -> Cow<'d, [DecisionFile]> {
+    let all = &draft.input.decisions.filed;
+    if !draft.input.policy.unread {
+        return Cow::Borrowed(all);
+    }
+    let restricts = |file: &&DecisionFile| file.decision.as_ref().is_ok_and(|word| !loosens(&word.action));
+    all.iter().filter(restricts).cloned().collect()
 }
 
 fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, named: &RunId, asked: &mut Asked) {

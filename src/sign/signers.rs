@@ -61,6 +61,9 @@ fn signer(line: &str) -> Result<Option<Signer>, String> {
     while let Some(word) = words.next_if(|word| !is_kind(word)) {
         match word.split_once('=') {
             Some((name, value)) if name.eq_ignore_ascii_case("namespaces") => {
+                if value.contains('!') {
+                    return Err("namespaces that are left out are not read; list those that count".to_owned());
+                }
                 counts = value.split(',').any(|namespace| matches!(namespace, "git" | "*"));
             }
             Some((name, value)) if name.eq_ignore_ascii_case("valid-after") => after = Some(time(value)?),
@@ -91,6 +94,8 @@ fn words(line: &str) -> Result<Vec<String>, String> {
                     words.push(std::mem::take(&mut word));
                 }
             }
+            // Options are divided by commas (ssh-keygen(1), ALLOWED SIGNERS), principals keep theirs.
+            ',' if !quoted && !words.is_empty() => words.push(std::mem::take(&mut word)),
             c => word.push(c),
         }
     }

@@ -293,8 +293,12 @@ pub fn split_services(route: &Object) -> BTreeSet<ObjectName> {
 pub fn beside_each_other(route: &Object, candidates: &BTreeSet<ObjectName>) -> Option<[ObjectName; 2]> {
     items(&route.value()["spec"], "rules").find_map(|rule| {
         let named = items(rule, "backendRefs").filter_map(|backend| backend.get("name")?.as_str()?.parse().ok());
-        let (mut new, mut old): (Vec<ObjectName>, Vec<_>) = named.partition(|name| candidates.contains(name));
-        Some([old.pop()?, new.pop()?])
+        let named: Vec<ObjectName> = named.collect();
+        let at = named.iter().position(|name| candidates.contains(name))?;
+        // It is rendered right behind the one that it takes its share from.
+        let others = named[..at].iter().rev().chain(&named[at + 1..]);
+        let old = others.into_iter().find(|name| !candidates.contains(*name))?;
+        Some([old.clone(), named[at].clone()])
     })
 }
 

@@ -77,15 +77,7 @@ fn state(kind: &str, object: &Value) -> String {
         "Service" if spec["type"] == "ExternalName" => {
             format!("leads to {}", spec["externalName"].as_str().unwrap_or_default())
         }
-        "Service" => {
-            let selector = spec["selector"].as_object().into_iter().flatten();
-            let pods = |(name, value): (&String, &Value)| match name.as_str() {
-                // Its value is a digest.
-                "tidegate.io/pods" => name.clone(),
-                _ => format!("{name}={}", value.as_str().unwrap_or_default()),
-            };
-            format!("selects {}", selector.map(pods).collect::<Vec<_>>().join(","))
-        }
+        "Service" => format!("selects {}", selector(&spec["selector"])),
         "HTTPRoute" | "GRPCRoute" => {
             spec["rules"].as_array().into_iter().flatten().map(rule).collect::<Vec<_>>().join("; ")
         }
@@ -110,6 +102,16 @@ fn state(kind: &str, object: &Value) -> String {
         }
         _ => spec.to_string(),
     }
+}
+
+fn selector(selector: &Value) -> String {
+    let labels = selector.as_object().into_iter().flatten();
+    let label = |(name, value): (&String, &Value)| match name.as_str() {
+        // Its value is a digest.
+        "tidegate.io/pods" => name.clone(),
+        _ => format!("{name}={}", value.as_str().unwrap_or_default()),
+    };
+    labels.map(label).collect::<Vec<_>>().join(",")
 }
 
 fn job(object: &Value) -> String {

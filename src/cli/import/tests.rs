@@ -382,7 +382,7 @@ fn an_application_without_a_rollout_gets_its_first() {
     let route = "apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: all, namespace: shop}\nspec: {hosts: [web], http: \
                  [{route: [{destination: {host: web}}]}]}\n";
     let meshed = manifests(&imported(Tool::Bare, &[("live.yaml", LIVE), ("route.yaml", route)]).files);
-    assert!(meshed.contains("istio:\n      service: web\n      virtualService: all"), "{meshed}");
+    assert!(meshed.contains("istio:\n      virtualService: all\n      service: web"), "{meshed}");
     let nothing = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n";
     let wrong = converted(Tool::Bare, &bytes(&[("a.yaml", nothing)]), "default", None).unwrap_err();
     assert!(wrong[0].to_string().contains("a Deployment of apps/v1"), "{wrong:?}");

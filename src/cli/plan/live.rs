@@ -201,6 +201,7 @@ fn rules(policy: Option<&Policy>) -> PolicyView {
         may_start: MayStart::Yes,
         // No run that is open is planned further here.
         proof: None,
+        unread: false,
     }
 }
 

@@ -3,9 +3,11 @@
 //! Every list is read to its end, or is an error. A user is their number; who has none (a deleted account, a program of the
 //! host) is nobody.
 
+use super::wire::Id;
 use super::{Errand, Host, HostError, LINK, Method, PAGES};
 use crate::gate::proof::{Account, Being, Permission, Review, Says, User};
-use crate::manifest::ids::CommitId;
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{BlobId, CommitId};
 use crate::manifest::installation::HostKind;
 use crate::record::state::Time;
 use crate::record::text::plain;
@@ -36,6 +38,9 @@ pub struct Shown {
     /// The accounts of its author and its committer; of an address without one, that.
     pub by: BTreeSet<Result<User, String>>,
 }
+
+/// So many commits of a pull request GitHub lists at most, without a word about the others.
+const MOST_COMMITS: usize = 250;
 
 #[derive(Deserialize)]
 struct RawUser {
@@ -122,7 +127,8 @@ impl RawReview {
     fn read(self) -> Option<(Review, Being)> {
         let user = self.user?;
         let says = match self.state.as_str() {
-            _ if self.dismissed => Says::Nothing,
+            _ if self.dismissed => Says::Withdrawn,
+            "DISMISSED" => Says::Withdrawn,
             "APPROVED" => Says::Approved,
             "CHANGES_REQUESTED" | "REQUEST_CHANGES" => Says::ChangesRequested,
             _ => Says::Nothing,
@@ -153,10 +159,8 @@ impl Host {
         let found: Vec<RawMerged> = match self.site.kind {
             HostKind::Gitea => {
                 let path = self.in_repository(&format!("commits/{commit}/pull"));
-                match self.get(Errand::Review, path).await {
-                    Err(HostError::Refused { status: 404, .. }) => Vec::new(),
-                    found => vec![found?],
-                }
+                let found = self.get(Errand::Review, path).await;
+                self.there(found).await?.into_iter().collect()
             }
             HostKind::Github => self.all(&format!("commits/{commit}/pulls")).await?,
         };
@@ -170,9 +174,38 @@ impl Host {
             }
             _ => pull,
         };
+        if !is_it(&pull) {
+            return Ok(None);
+        }
         let by = pull.merged_by.as_ref().and_then(RawUser::read).zip(pull.merged_at);
         let author = pull.user.as_ref().and_then(RawUser::read);
         Ok(Some(Pulled { number: pull.number, base: pull.base.name, author, by }))
+    }
+
+    /// What a file is in a commit; none if it is not there.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn blob(&mut self, commit: &CommitId, path: &RepoPath) -> Result<Option<BlobId>, HostError> {
+        #[derive(Deserialize)]
+        struct RawFile {
+            sha: BlobId,
+        }
+        let path = self.in_repository(&format!("contents/{path}?ref={commit}"));
+        let found = self.get::<RawFile>(Errand::Review, path).await;
+        self.there(found).await.map(|file| file.map(|file| file.sha))
+    }
+
+    /// What was found; none only if the repository itself can be seen still: a host that has gone astray, or that does not let us in any
+    /// more, says 404 as well.
+    async fn there<T>(&mut self, found: Result<T, HostError>) -> Result<Option<T>, HostError> {
+        match found {
+            Err(HostError::Refused { status: 404, .. }) => {
+                let repository = self.in_repository("");
+                self.get::<Id>(Errand::Review, repository).await.map(|_| None)
+            }
+            found => found.map(Some),
+        }
     }
 
     /// All reviews of a pull request, and which of their authors are no persons.
@@ -197,6 +230,10 @@ impl Host {
     /// As [`HostError`] says.
     pub async fn commits(&mut self, number: u64) -> Result<Vec<Shown>, HostError> {
         let raw: Vec<RawCommit> = self.all(&format!("pulls/{number}/commits")).await?;
+        if raw.len() >= MOST_COMMITS {
+            let why = format!("it has {MOST_COMMITS} commits or more, and a host may leave out the others");
+            return Err(HostError::Unusable { doing: format!("list the commits of pull request {number}"), why });
+        }
         Ok(raw.into_iter().map(RawCommit::read).collect())
     }
 
@@ -240,7 +277,9 @@ impl Host {
                 _ => Permission::None,
             }),
             // There is no such user any more.
-            (Err(HostError::Refused { status: 404, .. }), _) => Ok(Permission::None),
+            (Err(error @ HostError::Refused { status: 404, .. }), _) => {
+                self.there::<RawPermission>(Err(error)).await.map(|_| Permission::None)
+            }
             // Gitea tells it to administrators of the repository alone; who can be assigned may write.
             (Err(HostError::Refused { status: 403, .. }), HostKind::Gitea) => {
                 let path = self.in_repository("assignees");

@@ -238,7 +238,7 @@ async fn what_a_host_tells_of_reviews_is_read_to_its_end() {
         (1, "Ana", Says::Nothing),
         (2, "Ana", Says::Approved),
         (3, "ci[bot]", Says::Approved),
-        (6, "eve", Says::Nothing),
+        (6, "eve", Says::Withdrawn),
     ];
     assert_eq!(said, expected, "who has no number is nobody");
     assert_eq!(machines.iter().map(|user| user.id).collect::<Vec<_>>(), [9]);

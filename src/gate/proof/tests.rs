@@ -188,6 +188,8 @@ fn attack_84_only_what_a_review_says_counts_and_the_last_one_of_each() {
     assert_eq!(many(vec![no, yes.clone()]), rejected(), "in whatever order they come");
     let comment = review(3, ana(), Says::Nothing);
     assert_eq!(many(vec![yes.clone(), comment]), Ok(vec![1]));
+    let withdrawn = review(2, ana(), Says::Withdrawn);
+    assert_eq!(many(vec![yes.clone(), withdrawn]), Err([few()].into()), "an older word does not come back");
     let twice = Merged { reviews: vec![yes.clone(), review(4, ana(), Says::Approved)], ..merged() };
     let two = Rule { approvals: 2, ..rule() };
     let one = judged(&two, &Evidence::Merged(Box::new(twice)));

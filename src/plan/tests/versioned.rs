@@ -200,15 +200,20 @@ fn t_7_what_both_versions_name_alike_is_stables_until_promotion_and_what_serves_
                 "template": {"metadata": {"labels": {"app": format!("worker-v{version}")}}, "spec": {"containers": []}}}});
             let route = json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": format!("direct-v{version}")},
                 "spec": {"rules": [{"backendRefs": [{"name": format!("podinfo-v{version}"), "port": 80}]}]}});
-            all.extend([scaler, budget, shared, worker, route]);
+            let second = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": format!("metrics-v{version}")},
+                "spec": {"selector": {"app": format!("podinfo-v{version}")}, "ports": [{"port": 9797}]}});
+            all.extend([scaler, budget, shared, worker, route, second]);
         };
         named_with(version, extra)
     };
     let mut world = World::new(&versioned(QUICK, "1"), "1");
-    world.policy.max_deletions = 9;
     world.want(&versioned(QUICK, "1"), with("1"));
     world.settle();
     world.want(&versioned(QUICK, "2"), with("2"));
+    world.settle();
+    // A run that could not end does not begin.
+    assert_eq!((world.phase(), world.waits()), ("Steady".to_owned(), vec!["TooManyDeletions"]));
+    world.policy.max_deletions = 9;
     world.settle();
     assert_eq!(world.phase(), "Progressing(tenth)");
     let there = |world: &World, kind, name: &str| world.get(kind, name).is_some();

@@ -78,7 +78,7 @@ impl Witness {
     /// How a decision came to its branch.
     async fn tell(&self, rollout: &RolloutId, attest: &Attest) -> Result<Evidence, Silence> {
         let commit = &attest.asked.commit;
-        let Changed { merged, files } = self.store.changed(commit).await?;
+        let Changed { merged, mut files } = self.store.changed(commit).await?;
         let mut pulled = self.host.lock().await.merged_as(commit).await?;
         for pause in PAUSES {
             if pulled.is_none() {
@@ -91,10 +91,14 @@ impl Witness {
         let (number, author) = (pulled.number, pulled.author.clone());
         let author = author.ok_or_else(|| Silence::Odd(format!("who opened pull request {number} is gone")))?;
         let commits = host.commits(number).await?;
-        let head = match merged {
-            Some(head) => head,
-            None => tip(&commits).ok_or_else(|| Silence::Odd(format!("pull request {number} has no one head")))?,
-        };
+        let head = tip(&commits).ok_or_else(|| Silence::Odd(format!("pull request {number} has no one head")))?;
+        if merged.is_some_and(|merged| merged != head) {
+            return Ok(Evidence::Pushed);
+        }
+        // A commit that a host takes for the merge may bring something else than what was reviewed.
+        if host.blob(&head, &attest.asked.path).await?.as_ref() != Some(&attest.asked.blob) {
+            files.insert(attest.asked.path.clone(), None);
+        }
         let ours = author.id == host.ids().await?.user && self.is_asked(rollout, attest).await?;
         let makers = if ours { [Maker::Ourselves].into() } else { commits.iter().flat_map(makers).collect() };
         let writers = match &attest.version {

@@ -110,7 +110,7 @@ impl Wanted {
     #[must_use]
     pub fn policy(&self, path: &RepoPath, may_start: MayStart) -> PolicyView {
         let Some(Policies { policy, windows, freezes }) = self.policies.as_deref() else {
-            return PolicyView { freezes: frozen(), may_start, ..PolicyView::default() };
+            return PolicyView { freezes: frozen(), may_start, unread: true, ..PolicyView::default() };
         };
         PolicyView {
             windows: windows.clone(),
@@ -118,6 +118,7 @@ impl Wanted {
             tenant: policy.tenant_of(path).map(|(name, _)| name.clone()),
             max_deletions: usize::try_from(policy.limits.max_deletions).unwrap_or(usize::MAX),
             may_start,
+            unread: false,
             proof: policy.tenant_of(path).and_then(|(_, tenant)| tenant.rule()),
         }
     }
@@ -230,11 +231,13 @@ impl Cache {
         named.filter(|commit| **commit != CommitId::none()).chain(&self.tip).cloned().collect()
     }
 
-    /// Whether a tip that was refused for its signature is accepted now: the list of who may sign has changed.
-    pub(super) async fn is_mended(&self, store: &Store) -> bool {
-        match &self.refused {
-            Some(tip) => matches!(store.unverified(tip).await, Ok(None)),
-            None => false,
+    /// Whether a tip that was refused for its signature is accepted now, or the other way round: the list of who may sign has
+    /// changed.
+    pub(super) async fn is_judged_anew(&self, store: &Store) -> bool {
+        match (&self.refused, &self.tip) {
+            (Some(tip), _) => matches!(store.unverified(tip).await, Ok(None)),
+            (None, Some(tip)) => matches!(store.unverified(tip).await, Ok(Some(_))),
+            (None, None) => false,
         }
     }
 

@@ -171,7 +171,7 @@ impl Source {
             Err(error) => return Looked::Away(error.to_string()),
         };
         let same = self.view.as_ref().is_some_and(|view| view.tips == tips && view.git == Git::Fresh);
-        if same && !self.main.is_mended(&self.store).await {
+        if same && !self.main.is_judged_anew(&self.store).await {
             return Looked::Same;
         }
         match self.read(tips, Git::Fresh, anchor).await {

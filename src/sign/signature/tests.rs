@@ -97,10 +97,15 @@ fn attack_90_allowed_signers_are_exact() {
     assert_eq!(name("valid-before=\"20260131\" ", noon), None);
     assert_eq!(name("valid-before=\"202601311201Z\" ", noon).as_deref(), Some("ana@example.com"));
     assert_eq!(name("valid-after=20260201 ", noon), None);
+    // As ssh-keygen reads and writes them: one word, divided by commas.
+    assert_eq!(name("namespaces=\"git\",valid-before=\"20250101\" ", noon), None);
+    assert_eq!(name("valid-after=\"20250101\",namespaces=\"git,file\" ", noon).as_deref(), Some("ana@example.com"));
     let other = public(fixture!("rsa.pub"));
     assert_eq!(line("").unwrap().name(&other, at(noon)), None);
     for (bad, why) in [
         ("cert-authority ", "certificate authorities"),
+        ("namespaces=\"git\",cert-authority ", "certificate authorities"),
+        ("namespaces=\"*,!git\" ", "namespaces that are left out"),
         ("valid-after=soon ", "is no time"),
         ("\"", "a quote is not closed"),
         ("whatever ", "neither an option nor the kind of a key"),

@@ -212,6 +212,11 @@ fn switches() -> Vec<Switch> {
 #[rustfmt::skip]
 fn of_the_host() -> Vec<Switch> {
     vec![
+        ("repository.webhook.secretName", json!({"repository": {"webhook": {"secretName": "other"}}}), "webhookSecretFile: /etc/tidegate/webhook/other/secret"),
+        ("repository.webhook.key", json!({"repository": {"webhook": {"key": "line"}}}), "webhookSecretFile: /etc/tidegate/webhook/hook/line"),
+        ("signing.privateKey.secretName", json!({"signing": {"privateKey": {"secretName": "other"}}}), "keyFile: /etc/tidegate/signing/other/ssh-privatekey"),
+        ("signing.privateKey.key", json!({"signing": {"privateKey": {"key": "own"}}}), "keyFile: /etc/tidegate/signing/key/own"),
+        ("signing.trusted", json!({"signing": {"trusted": ["ssh-ed25519 AAAA before"]}}), "- ssh-ed25519 AAAA before"),
         ("repository.forge.kind", json!({"repository": {"forge": {"kind": "github"}}}), "kind: github"),
         ("repository.forge.url", json!({"repository": {"forge": {"url": "https://api.example.test"}}}), "url: https://api.example.test"),
         ("repository.forge.token.secretName", json!({"repository": {"forge": {"token": {"secretName": "other"}}}}), "tokenFile: /etc/tidegate/forge/other/token"),
@@ -226,16 +231,11 @@ fn general() -> Vec<Switch> {
         ("instance", json!({"instance": "test"}), "name: tide--test"),
         ("repository.url", json!({"repository": {"url": "https://git.example.test/acme/x"}}), "url: https://git.example.test/acme/x"),
         ("repository.branch", json!({"repository": {"branch": "trunk"}}), "branch: trunk"),
-        ("repository.webhook.secretName", json!({"repository": {"webhook": {"secretName": "other"}}}), "webhookSecretFile: /etc/tidegate/webhook/other/secret"),
-        ("repository.webhook.key", json!({"repository": {"webhook": {"key": "line"}}}), "webhookSecretFile: /etc/tidegate/webhook/hook/line"),
         ("repository.poll", json!({"repository": {"poll": "7s"}}), "poll: 7s"),
         ("repository.credentials.secretName", json!({"repository": {"credentials": {"secretName": ""}}}), "!- name: git"),
         ("repository.credentials.key", json!({"repository": {"credentials": {"key": "own"}}}), "items: [{key: own, path: own}]"),
         ("repository.ca.configMapName", json!({"repository": {"ca": {"configMapName": ""}}}), "!- name: ca"),
         ("repository.ca.key", json!({"repository": {"ca": {"key": "root.pem"}}}), "items: [{key: root.pem, path: root.pem}]"),
-        ("signing.privateKey.secretName", json!({"signing": {"privateKey": {"secretName": "other"}}}), "keyFile: /etc/tidegate/signing/other/ssh-privatekey"),
-        ("signing.privateKey.key", json!({"signing": {"privateKey": {"key": "own"}}}), "keyFile: /etc/tidegate/signing/key/own"),
-        ("signing.trusted", json!({"signing": {"trusted": ["ssh-ed25519 AAAA before"]}}), "- ssh-ed25519 AAAA before"),
         ("cluster.name", json!({"cluster": {"name": "far"}}), "far:"),
         ("cluster.kubeconfig.secretName", json!({"cluster": {"kubeconfig": {"secretName": "other"}}}), "secretName: other"),
         ("cluster.kubeconfig.key", json!({"cluster": {"kubeconfig": {"secretName": "other", "key": "config"}}}), "kubeconfigFile: /etc/tidegate/kubeconfig/other/config"),

@@ -24,14 +24,24 @@ fn sign(story: &Story, key: &Path, trusted: &[&str]) {
 
 const STATE: &str = "tidegate/it/state";
 
+/// Puts what that commit holds on top of another one, signed with a key of somebody else.
+fn forge(story: &Story, onto: &str, held: &str, key: &Path) -> String {
+    let key = format!("user.signingKey={}", key.display());
+    let tree = story.origin.git(&["rev-parse", &format!("{held}^{{tree}}")]);
+    let commit = ["commit-tree", "-S", "-p", onto, "-m", "go on", &tree];
+    let forged = story.origin.git(&[&["-c", "gpg.format=ssh", "-c", &key][..], &commit].concat());
+    story.origin.git(&["update-ref", &format!("refs/heads/{STATE}"), &forged]);
+    forged
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn attack_16_98_a_forged_record_is_refused_until_a_person_with_the_key_decides() {
     let story = Story::new().await;
     let at = |name: &str| story.home.path().join(name);
     let ours = keygen(&story, "ours").await;
     keygen(&story, "mallory").await;
-    let verify =
-        async || story.tidegate(&["state", "verify", "--trusted", &at("ours.pub").display().to_string()]).await;
+    let trusted = at("ours.pub").display().to_string();
+    let verify = async || story.tidegate(&["state", "verify", "--trusted", &trusted]).await;
     let key = at("ours").display().to_string();
 
     // A record from before there was a key: nobody knows whose it is.
@@ -68,19 +78,14 @@ async fn attack_16_98_a_forged_record_is_refused_until_a_person_with_the_key_dec
     assert!(said.out.contains("ForeignState") && said.out.contains("is not signed"), "{}{}", said.out, said.err);
     assert!(said.err.contains("every rollout holds"), "{}", said.err);
     said.ends(3);
-    let key_of_theirs = format!("user.signingKey={}", at("mallory").display());
-    let tree = story.origin.git(&["rev-parse", &format!("{unsigned}^{{tree}}")]);
-    let commit = ["commit-tree", "-S", "-p", &good, "-m", "go on", &tree];
-    let forged = story.origin.git(&[&["-c", "gpg.format=ssh", "-c", &key_of_theirs][..], &commit].concat());
-    story.origin.git(&["update-ref", &format!("refs/heads/{STATE}"), &forged]);
+    let forged = forge(&story, &good, &unsigned, &at("mallory"));
     let said = story.controller().await;
     assert!(said.out.contains("a key that is not trusted"), "{}{}", said.out, said.err);
     said.ends(3);
     let said = verify().await;
     assert!(said.out.contains(&forged) && said.out.contains("1 of "), "{}", said.out);
     said.ends(1);
-    let view =
-        story.tidegate(&["state", "verify", "--trusted", &at("ours.pub").display().to_string(), "-o", "json"]).await;
+    let view = story.tidegate(&["state", "verify", "--trusted", &trusted, "-o", "json"]).await;
     let view: serde_json::Value = serde_json::from_str(&view.ends(1)).unwrap();
     assert_eq!((&view["commits"][0]["verdict"], &view["commits"][0]["subject"]), (&"foreign".into(), &"go on".into()));
 
