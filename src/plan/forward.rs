@@ -176,7 +176,7 @@ fn overdue(draft: &Draft<'_>, plan: &Plan, stop: &Stop, converged: &Converged) -
 }
 
 /// What is missing, and how long it may still be (design §13.1): counted from the later of the step's entry and the moment
-/// the workload was made or stopped being available, while somebody observed: a record may take its time to Git. What its
+/// the workload was made, was written or stopped being available, while somebody observed: a record may take its time to Git. What its
 /// controller has not seen yet has no deadline, as nothing is known of it. Once the step was reached only what is not
 /// available counts: a pod that is moved to another node leaves the workload available.
 fn until_deadline<'r>(

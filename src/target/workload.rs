@@ -27,7 +27,7 @@ pub enum Readiness {
 pub enum Available {
     /// Not since then.
     NotSince(Time),
-    /// That it is, or nothing; it was made then.
+    /// That it is, or nothing; it was made, or written last, then.
     Perhaps(Option<Time>),
     /// What it says is of an older spec: its controller has not seen the new one yet, which is no evidence of anything.
     Unseen,
@@ -84,7 +84,16 @@ pub fn available(deployment: &Object) -> Available {
     let condition = conditions.into_iter().flatten().find(|c| c["type"] == "Available");
     let lost =
         condition.filter(|c| c["status"] == "False").and_then(|c| c["lastTransitionTime"].as_str()?.parse().ok());
-    lost.map_or_else(|| Available::Perhaps(made(deployment)), Available::NotSince)
+    lost.map_or_else(|| Available::Perhaps(written(deployment)), Available::NotSince)
+}
+
+/// When a Deployment was written last, other than through a subresource; when it was made, where nothing else is told. It is
+/// made without pods: asking for them may take as long as Git is late, and that is no time that they had to become ready in.
+fn written(deployment: &Object) -> Option<Time> {
+    let entries = deployment.at("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    let whole = entries.filter(|entry| entry["subresource"].is_null());
+    let times = whole.filter_map(|entry| entry["time"].as_str()?.parse().ok());
+    times.chain(made(deployment)).max()
 }
 
 /// When an object was made.

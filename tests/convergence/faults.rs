@@ -142,8 +142,7 @@ impl Fault {
             10 => Self::Git {
                 to: To::LookUp,
                 nth: dice.rising(100 * chapters),
-                // Pods that can be asked for only when the deadline is near are not ready by then, and a version that works fails.
-                times: dice.pick(&[1, 4, 15, 20]),
+                times: dice.pick(&[1, 4, 15, 40]),
                 what: Mishap::look(dice),
             },
             11 => Self::Git {

@@ -2,7 +2,7 @@
 
 use crate::support::cluster::Bed;
 use crate::support::gateway::Mode;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
@@ -145,6 +145,7 @@ impl Twin {
                     for pointer in ALLOTTED {
                         put(&mut mine, pointer, real.pointer(pointer).cloned());
                     }
+                    read_twice(&mut mine, &real, self.now);
                     diff(&mine, &real, "", &mut differences);
                     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
                     let changed = self.live.as_ref().is_none_or(|live| version(live) != version(&real));
@@ -264,6 +265,21 @@ fn latest(object: &Value) -> Option<DateTime<Utc>> {
     let entries = object.pointer("/metadata/managedFields")?.as_array()?;
     let times = entries.iter().filter_map(|entry| entry["time"].as_str()?.parse().ok());
     times.max()
+}
+
+/// The API server reads its clock twice in a first apply: what was there before gets its entry first. A second may end between.
+fn read_twice(mine: &mut Value, real: &Value, now: DateTime<Utc>) {
+    let before = |object: &Value| {
+        let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+        entries.and_then(|entries| entries.iter().position(|entry| entry["manager"] == "before-first-apply"))
+    };
+    let (Some(at), Some(there)) = (before(mine), before(real)) else { return };
+    let first = &real["metadata"]["managedFields"][there]["time"];
+    let time = |value: &Value| value.as_str().and_then(|text| text.parse::<DateTime<Utc>>().ok());
+    let entry = &mut mine["metadata"]["managedFields"][at];
+    if time(&entry["time"]) == Some(now) && time(first) == Some(now - TimeDelta::seconds(1)) {
+        entry["time"] = first.clone();
+    }
 }
 
 /// Causes come in no order when there are several managers.
