@@ -4,7 +4,7 @@ use crate::host::{Host, STATE};
 use crate::promise::live::Write;
 use crate::promise::{Event, Nanos, What};
 use crate::seen::{Change, Seen, seq};
-use crate::story::{Part, Router};
+use crate::story::Part;
 use chrono::TimeDelta;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -49,10 +49,13 @@ pub(crate) struct Checker {
     events: i64,
 }
 
-const KINDS: [(&str, &str, &str); 3] = [
+pub(crate) const KINDS: [(&str, &str, &str); 6] = [
     ("apps/v1", "Deployment", "deployments"),
+    ("apps/v1", "StatefulSet", "statefulsets"),
     ("v1", "Service", "services"),
     ("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"),
+    ("networking.istio.io/v1", "VirtualService", "virtualservices"),
+    ("networking.k8s.io/v1", "Ingress", "ingresses"),
 ];
 
 impl Checker {
@@ -245,7 +248,7 @@ impl Checker {
         let stop = state.phase.stop()?;
         let reached = matches!(state.phase, Phase::Progressing(_)) && stop.clock.exposed.is_some();
         let news = before.phase.stop().is_none_or(|b| b.clock.exposed.is_none());
-        if reached && news && !seen.touched && seen.part.shape.router == Router::Route {
+        if reached && news && !seen.touched && seen.part.shape.router.route("").is_some() {
             let phase = seen.part.shape.phases.iter().find(|phase| phase.name == stop.step.as_str())?;
             let live = seen.weight();
             if live != phase.weight.unwrap_or(0) {
@@ -333,7 +336,9 @@ impl Checker {
 
     fn changed(&mut self, place: usize, world: &World, caller: &str, change: Change) {
         let now = world.now();
-        let spec = |object: &Option<Arc<Value>>| object.as_ref().map(|object| object["spec"].clone());
+        // The share of a canary Ingress stands in its annotations.
+        let part = if change.plural == "ingresses" { "metadata" } else { "spec" };
+        let spec = |object: &Option<Arc<Value>>| object.as_ref().map(|object| object[part].clone());
         if spec(&change.before) != spec(&change.after) {
             self.events += 1;
             let by = if caller.is_empty() { "others" } else { TIDEGATE };

@@ -12,6 +12,7 @@ mod dice;
 mod faults;
 mod host;
 mod player;
+mod routes;
 mod run;
 mod search;
 mod seen;

@@ -1,8 +1,8 @@
 //! Plays the chapters of one rollout: people who wait until it rests, change something, and answer what they are asked.
 
-use crate::check::Checker;
+use crate::check::{Checker, KINDS};
 use crate::host::{DECISIONS, Host, MAIN};
-use crate::story::{Chapter, During, Edit, Part};
+use crate::story::{Chapter, During, Edit, Part, Router};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
@@ -261,17 +261,16 @@ impl Player {
             During::BrakeRevert => self.brake(checker, "revert", now),
             During::HandRaises => {
                 checker.touched(&self.id);
-                let name = self.part.shape.name;
-                self.change("gateway.networking.k8s.io/v1", "HTTPRoute", move |route| {
-                    for backend in route["spec"]["rules"][0]["backendRefs"].as_array_mut().into_iter().flatten() {
-                        backend["weight"] = if backend["name"] == name { 0 } else { 100 }.into();
-                    }
-                });
+                let (router, name) = (self.part.shape.router, self.part.shape.name);
+                let (plural, route) = router.route(name).unwrap();
+                self.change(plural, route, move |route| router.raise(name, route));
             }
             During::HandScales => {
                 checker.touched(&self.id);
                 let more = self.replicas + 1;
-                self.change("apps/v1", "Deployment", move |deployment| deployment["spec"]["replicas"] = more.into());
+                let plural = if self.part.shape.router == Router::Set { "statefulsets" } else { "deployments" };
+                let scale = move |workload: &mut Value| workload["spec"]["replicas"] = more.into();
+                self.change(plural, self.part.shape.stable(), scale);
             }
         }
     }
@@ -323,9 +322,8 @@ impl Player {
     }
 
     /// A hand changes what people's requests meet: the route, or stable's pods.
-    fn change(&mut self, api: &'static str, kind: &'static str, change: impl FnOnce(&mut Value) + 'static) {
-        let shape = &self.part.shape;
-        let name = if kind == "Deployment" { shape.stable() } else { shape.name.to_owned() };
+    fn change(&mut self, plural: &'static str, name: String, change: impl FnOnce(&mut Value) + 'static) {
+        let (api, kind, _) = KINDS.into_iter().find(|(_, _, known)| *known == plural).unwrap();
         self.deeds.push(Box::new(move |world| {
             let resource = Resource::of_kind(api, kind).unwrap();
             let Some(found) = world.get(resource, "shop", &name) else { return };

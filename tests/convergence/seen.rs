@@ -2,6 +2,7 @@
 
 use crate::check::TIDEGATE;
 use crate::promise::{Event, Watched};
+use crate::routes::Backend;
 use crate::story::{Part, Router};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -40,6 +41,9 @@ impl Seen {
         let (stable, candidate) = (part.shape.stable().parse().unwrap(), part.shape.candidate().parse().unwrap());
         let router = match part.shape.router {
             Router::Route => desired::Router::GatewayApi { http_route: name.parse().unwrap(), service },
+            Router::Mesh => desired::Router::Istio { virtual_service: name.parse().unwrap(), service },
+            Router::Ingress => desired::Router::Nginx { ingress: name.parse().unwrap(), service },
+            Router::Set => desired::Router::Partition,
             Router::Pods => desired::Router::Replicas { service },
             Router::Service => desired::Router::Service { service },
         };
@@ -56,15 +60,29 @@ impl Seen {
     }
 
     fn stable(&self) -> Option<&Arc<Value>> {
-        self.get("deployments", &self.part.shape.stable())
+        let plural = if self.part.shape.router == Router::Set { "statefulsets" } else { "deployments" };
+        self.get(plural, &self.part.shape.stable())
     }
 
     fn candidate(&self) -> Option<&Arc<Value>> {
         self.get("deployments", &self.part.shape.candidate())
     }
 
-    /// Whether the candidate is as it is without a run: not there, or without pods.
+    fn route(&self) -> Option<&Arc<Value>> {
+        let (plural, name) = self.part.shape.router.route(self.part.shape.name)?;
+        self.get(plural, &name)
+    }
+
+    /// Whether the candidate is as it is without a run: not there, or without pods. Of pods that are no copies all are of one
+    /// version then.
     pub(crate) fn candidate_rests(&self) -> bool {
+        if self.part.shape.router == Router::Set {
+            let open =
+                |set: &Arc<Value>| set["spec"]["updateStrategy"]["rollingUpdate"]["partition"].as_u64().unwrap_or(0);
+            return self
+                .stable()
+                .is_some_and(|set| open(set) == 0 && set["status"]["readyReplicas"] == set["spec"]["replicas"]);
+        }
         match (self.part.shape.layout, self.candidate()) {
             (Layout::InPlace | Layout::Versioned, candidate) => candidate.is_none(),
             (Layout::Primary, candidate) => candidate.is_some_and(|target| target["spec"]["replicas"] == 0),
@@ -85,7 +103,8 @@ impl Seen {
     pub(crate) fn weight(&self) -> u64 {
         let name = self.part.shape.name;
         match self.part.shape.router {
-            Router::Route => self.get("httproutes", name).map_or(0, |route| weight(name, route)),
+            Router::Route | Router::Mesh | Router::Ingress => self.route().map_or(0, |route| self.share(route)),
+            Router::Set => 0,
             Router::Pods | Router::Service => {
                 let alone = self.get("services", name).is_some_and(|service| self.leads_to_candidate(service));
                 if alone { 100 } else { 0 }
@@ -97,7 +116,7 @@ impl Seen {
     fn leads_to_candidate(&self, service: &Value) -> bool {
         let selector = &service["spec"]["selector"];
         match self.part.shape.router {
-            Router::Route => false,
+            Router::Route | Router::Mesh | Router::Ingress | Router::Set => false,
             Router::Pods => selector[PODS].is_string(),
             Router::Service => selector["app"] == format!("{}-canary", self.part.shape.name),
         }
@@ -105,10 +124,24 @@ impl Seen {
 
     /// Whether anything leads to the candidate.
     fn names_candidate(&self) -> bool {
-        let name = self.part.shape.name;
+        let canary = format!("{}-canary", self.part.shape.name);
         let named =
-            |route: &Arc<Value>| backends(route).any(|(_, to, weight)| to == format!("{name}-canary") && weight > 0);
-        self.weight() > 0 || self.get("httproutes", name).is_some_and(named)
+            |route: &Arc<Value>| self.backends(route).iter().any(|found| found.to == canary && found.weight > 0);
+        self.weight() > 0 || self.route().is_some_and(named)
+    }
+
+    fn backends(&self, route: &Value) -> Vec<Backend> {
+        self.part.shape.router.backends(self.part.shape.name, route)
+    }
+
+    /// The candidate's share of the requests that no header tells apart, in percent.
+    fn share(&self, route: &Value) -> u64 {
+        let canary = format!("{}-canary", self.part.shape.name);
+        let backends = self.backends(route);
+        let plain = || backends.iter().filter(|found| !found.alone);
+        let all: u64 = plain().map(|found| found.weight).sum();
+        let new: u64 = plain().filter(|found| found.to == canary).map(|found| found.weight).sum();
+        if all == 0 { 0 } else { (new * 100).div_ceil(all) }
     }
 
     /// Why a controller must not have written that.
@@ -117,18 +150,20 @@ impl Seen {
         if self.began && self.part.chapters.is_empty() {
             return Some(("who is not touched is left alone", what));
         }
+        let is_route = self.part.shape.router.route(self.part.shape.name) == Some((change.plural, change.name.clone()));
         let candidate = match change.plural {
             "deployments" => change.name == self.part.shape.candidate(),
             _ => change.name.ends_with("-canary"),
         };
         let Some(after) = &change.after else {
-            let gone = candidate && change.plural != "httproutes" && self.names_candidate();
+            let gone = candidate && !is_route && self.names_candidate();
             return gone.then(|| ("no weight names a set that is not there", format!("{what} was deleted")));
         };
         let before = change.before.as_ref();
         // Nothing can be asked to be absent: a create that comes late meets what is there, and makes it a candidate of no pods.
         let made = self.part.shape.layout == Layout::InPlace && candidate;
-        let create = made && (change.plural == "services" || after["spec"]["replicas"] == 0);
+        let create = made
+            && (change.plural == "services" || after["spec"]["replicas"] == 0 || is_route && self.share(after) == 0);
         if let (Some(old), Some(new)) = (before.and_then(|object| seq(object)), seq(after))
             && new < old
             && !create
@@ -136,7 +171,7 @@ impl Seen {
             return Some(("old plans die", format!("{what} was written under record {new} after {old}")));
         }
         match (change.plural, candidate) {
-            ("httproutes", _) => self.misled(before, after),
+            _ if is_route => self.misled(before, after),
             ("deployments", false) => self.overwritten(before, after, record),
             ("services", false) => {
                 let news =
@@ -152,13 +187,14 @@ impl Seen {
     /// A route that sends requests where nobody answers.
     fn misled(&self, before: Option<&Arc<Value>>, after: &Arc<Value>) -> Option<(&'static str, String)> {
         let name = self.part.shape.name;
-        let (was, is) = (before.map_or(0, |before| weight(name, before)), weight(name, after));
+        let (was, is) = (before.map_or(0, |before| self.share(before)), self.share(after));
         let canary = format!("{name}-canary");
-        let sum: u64 = backends(after).filter(|(alone, _, _)| !alone).map(|(_, _, weight)| weight).sum();
-        if backends(after).any(|(_, to, _)| to == canary) && sum != 100 {
+        let backends = self.backends(after);
+        let sum: u64 = backends.iter().filter(|found| !found.alone).map(|found| found.weight).sum();
+        if backends.iter().any(|found| found.to == canary) && sum != 100 {
             return Some(("weights sum to 100", format!("those of {name} sum to {sum}")));
         }
-        let named = |route: &Value| backends(route).any(|(_, to, weight)| to == canary && weight > 0);
+        let named = |route: &Value| self.backends(route).iter().any(|found| found.to == canary && found.weight > 0);
         let raised = is > was || (named(after) && !before.is_some_and(|before| named(before)));
         let wanted = (self.pods() * is).div_ceil(100).max(1);
         let there = ready(self.candidate());
@@ -199,21 +235,4 @@ pub(crate) fn seq(object: &Value) -> Option<u64> {
 
 fn ready(deployment: Option<&Arc<Value>>) -> u64 {
     deployment.map_or(0, |deployment| deployment["status"]["readyReplicas"].as_u64().unwrap_or(0))
-}
-
-/// All backends of a route: whether only some headers lead there, the Service, the weight.
-fn backends(route: &Value) -> impl Iterator<Item = (bool, &str, u64)> {
-    route["spec"]["rules"].as_array().into_iter().flatten().flat_map(|rule| {
-        let matches = rule["matches"].as_array().map_or(&[][..], Vec::as_slice);
-        let alone = !matches.is_empty() && matches.iter().all(|found| found["headers"].is_array());
-        let backends = rule["backendRefs"].as_array().into_iter().flatten();
-        backends.map(move |to| (alone, to["name"].as_str().unwrap_or_default(), to["weight"].as_u64().unwrap_or(1)))
-    })
-}
-
-fn weight(name: &str, route: &Value) -> u64 {
-    let canary = format!("{name}-canary");
-    let all: u64 = backends(route).filter(|(alone, _, _)| !alone).map(|(_, _, weight)| weight).sum();
-    let new: u64 = backends(route).filter(|(alone, to, _)| !alone && *to == canary).map(|(_, _, weight)| weight).sum();
-    if all == 0 { 0 } else { (new * 100).div_ceil(all) }
 }

@@ -39,6 +39,10 @@ pub(crate) struct Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Router {
     Route,
+    Mesh,
+    Ingress,
+    /// The pods of a StatefulSet, from the last on.
+    Set,
     Pods,
     Service,
 }
@@ -146,7 +150,11 @@ impl Part {
             if failed {
                 choices.push(Edit::Retry);
             }
-            let edit = dice.pick(&choices);
+            let edit = match dice.pick(&choices) {
+                // What is measured of pods that are no copies says nothing of one version: there are no checks.
+                Edit::Errors if shape.router == Router::Set => Edit::Crash,
+                edit => edit,
+            };
             let during = (edit == Edit::Good && dice.chance(50)).then(|| During::new(dice, &shape));
             let ends_badly = matches!(during, Some(During::Abort | During::BrakeRevert));
             even = match (edit, during) {
@@ -176,7 +184,7 @@ impl During {
             Self::BrokenFile,
             Self::HandScales,
         ];
-        if shape.router == Router::Route {
+        if shape.router.route(shape.name).is_some() {
             choices.extend([Self::HandRaises, Self::HandRaises]);
         }
         dice.pick(&choices)
@@ -196,12 +204,16 @@ impl During {
 impl Shape {
     fn new(name: &'static str, dice: &mut Dice) -> Self {
         let router = match dice.below(100) {
-            0..75 => Router::Route,
-            75..90 => Router::Pods,
+            0..55 => Router::Route,
+            55..65 => Router::Mesh,
+            65..73 => Router::Ingress,
+            73..81 => Router::Set,
+            81..92 => Router::Pods,
             _ => Router::Service,
         };
+        let routed = router.route(name).is_some();
         let mut phases = Vec::new();
-        if router == Router::Route && dice.chance(25) {
+        if routed && dice.chance(25) {
             phases.push(Phase::new("testers", None, dice));
         }
         phases.push(Phase::new("first", Some(dice.pick(&[20, 25, 40])), dice));
@@ -212,7 +224,11 @@ impl Shape {
             phases.truncate(1);
             phases[0].weight = Some(100);
         }
-        let replicas = if router == Router::Route { dice.between(2, 3) } else { 4 };
+        if router == Router::Set {
+            // A fifth of four pods is none.
+            phases[0].weight = phases[0].weight.max(Some(25));
+        }
+        let replicas = if routed { dice.between(2, 3) } else { 4 };
         // Of those that begin with testers some begin with a preview instead.
         phases
             .iter_mut()
@@ -232,20 +248,22 @@ impl Shape {
 
     /// What the candidate's is called.
     pub(crate) fn candidate(&self) -> String {
-        let suffix = if self.layout == Layout::Primary { "" } else { "-canary" };
+        let same = self.layout == Layout::Primary || self.router == Router::Set;
+        let suffix = if same { "" } else { "-canary" };
         format!("{}{suffix}", self.name)
+    }
+
+    fn kind(&self) -> &'static str {
+        if self.router == Router::Set { "StatefulSet" } else { "Deployment" }
     }
 
     /// The rollout's file.
     pub(crate) fn rollout(&self, suspend: bool, broken: bool) -> String {
         let Self { name, router, layout, phases, approved_promotion, bake, replicas: _ } = self;
         let (candidate, layout) = (self.candidate(), if *layout == Layout::Primary { ", layout: primary" } else { "" });
-        let traffic = match router {
-            Router::Route => format!("gatewayAPI: {{httpRoute: {name}, service: {name}}}"),
-            Router::Pods => format!("replicas: {{service: {name}}}"),
-            Router::Service => format!("service: {name}"),
-        };
-        let phases: String = phases.iter().map(Phase::text).collect();
+        let (kind, traffic) = (self.kind(), router.traffic(name));
+        let checks = if *router == Router::Set { String::new() } else { checks(&candidate) };
+        let phases: String = phases.iter().map(|phase| phase.text(!checks.is_empty())).collect();
         let before = if *approved_promotion { "before: {approval: pullRequest}, " } else { "" };
         let more = match (suspend, broken) {
             (true, _) => "  suspend: true\n",
@@ -258,17 +276,10 @@ kind: Rollout
 metadata: {{name: {name}, namespace: shop}}
 spec:
   manifests: [{name}.yaml]
-  target: {{kind: Deployment, name: {name}{layout}}}
-  traffic: {{{traffic}, settle: 2s, drain: 4s}}
-  phases:
+  target: {{kind: {kind}, name: {name}{layout}}}
+{traffic}  phases:
 {phases}  promotion: {{{before}bake: {bake}s}}
-  checks:
-    errors:
-      prometheus: {{provider: world, query: errors(shop/{candidate})}}
-      max: 0.01
-      interval: 10s
-      minSamples: 2
-  onFailure: {{revert: none}}
+{checks}  onFailure: {{revert: none}}
   progressDeadline: 60s
 {more}"
         )
@@ -277,21 +288,15 @@ spec:
     /// Its manifests.
     pub(crate) fn manifests(&self, tag: &str, replicas: u64) -> String {
         let name = self.name;
-        let route = format!(
-            "---
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {{name: {name}}}
-spec: {{parentRefs: [{{name: public}}], rules: [{{backendRefs: [{{name: {name}, port: 80}}]}}]}}
-"
-        );
+        let (kind, route) = (self.kind(), self.router.manifest(name));
+        let governing = if self.router == Router::Set { format!("\n  serviceName: {name}") } else { String::new() };
         let ready_after = if tag.ends_with("slow") { "\n      annotations: {testbed/ready-after: 5s}" } else { "" };
         format!(
             "apiVersion: apps/v1
-kind: Deployment
+kind: {kind}
 metadata: {{name: {name}}}
 spec:
-  replicas: {replicas}
+  replicas: {replicas}{governing}
   selector: {{matchLabels: {{app: {name}}}}}
   template:
     metadata:
@@ -302,10 +307,21 @@ apiVersion: v1
 kind: Service
 metadata: {{name: {name}}}
 spec: {{selector: {{app: {name}}}, ports: [{{port: 80, targetPort: 8080}}]}}
-{}",
-            if self.router == Router::Route { route.as_str() } else { "" }
+{route}"
         )
     }
+}
+
+fn checks(candidate: &str) -> String {
+    format!(
+        "  checks:
+    errors:
+      prometheus: {{provider: world, query: errors(shop/{candidate})}}
+      max: 0.01
+      interval: 10s
+      minSamples: 2
+"
+    )
 }
 
 impl Phase {
@@ -314,7 +330,7 @@ impl Phase {
         Self { name, weight, soak: dice.pick(&[22, 30, 45]), approval, window }
     }
 
-    fn text(&self) -> String {
+    fn text(&self, checked: bool) -> String {
         let Self { name, weight, soak, approval, window } = self;
         let mut before = Vec::new();
         before.extend(approval.then_some("approval: pullRequest"));
@@ -324,8 +340,8 @@ impl Phase {
             None if *name == PREVIEW => "preview: fullSize".to_owned(),
             None => "headers: [{x-canary: always}]".to_owned(),
         };
-        let before = before.join(", ");
-        format!("  - {{name: {name}, before: {{{before}}}, expose: {{{expose}}}, soak: {soak}s, checks: [errors]}}\n")
+        let (before, checks) = (before.join(", "), if checked { ", checks: [errors]" } else { "" });
+        format!("  - {{name: {name}, before: {{{before}}}, expose: {{{expose}}}, soak: {soak}s{checks}}}\n")
     }
 }
 
@@ -338,7 +354,7 @@ impl fmt::Display for Story {
         for Part { shape, chapters } in &self.rollouts {
             writeln!(f, "\n{} pods of {}, split by {}:", shape.replicas, shape.stable(), shape.router)?;
             for phase in &shape.phases {
-                write!(f, "{}", phase.text())?;
+                write!(f, "{}", phase.text(shape.router != Router::Set))?;
             }
             let asked = if shape.approved_promotion { ", after an approval" } else { "" };
             writeln!(f, "  promoted after {} s with all requests{asked}", shape.bake)?;
@@ -360,6 +376,9 @@ impl fmt::Display for Router {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Route => "an HTTPRoute",
+            Self::Mesh => "a VirtualService",
+            Self::Ingress => "a canary Ingress",
+            Self::Set => "the partition of a StatefulSet",
             Self::Pods => "the number of pods",
             Self::Service => "the selector of a Service",
         })

@@ -1,0 +1,146 @@
+//! What of the world's objects leads requests to a candidate, for each router.
+
+use crate::story::Router;
+use serde_json::{Value, json};
+
+const WEIGHT: &str = "nginx.ingress.kubernetes.io/canary-weight";
+const HEADER: &str = "nginx.ingress.kubernetes.io/canary-by-header";
+
+/// A Service that requests are led to.
+pub(crate) struct Backend {
+    /// Whether only those with some header are.
+    pub(crate) alone: bool,
+    pub(crate) to: String,
+    pub(crate) weight: u64,
+}
+
+impl Router {
+    /// The object that splits the requests of a rollout; none where pods or a Service do.
+    pub(crate) fn route(self, name: &str) -> Option<(&'static str, String)> {
+        match self {
+            Self::Route => Some(("httproutes", name.to_owned())),
+            Self::Mesh => Some(("virtualservices", name.to_owned())),
+            Self::Ingress => Some(("ingresses", format!("{name}-canary"))),
+            Self::Pods | Self::Service | Self::Set => None,
+        }
+    }
+
+    /// Where that object leads.
+    pub(crate) fn backends(self, name: &str, route: &Value) -> Vec<Backend> {
+        match self {
+            Self::Route => items(&route["spec"]["rules"]).flat_map(rule).collect(),
+            Self::Mesh => items(&route["spec"]["http"]).flat_map(http).collect(),
+            Self::Ingress => ingress(name, &route["metadata"]["annotations"]),
+            Self::Pods | Self::Service | Self::Set => Vec::new(),
+        }
+    }
+
+    /// All requests are led to the candidate, by a hand.
+    pub(crate) fn raise(self, name: &str, route: &mut Value) {
+        let weight = |to: &Value| Value::from(if *to == *name { 0 } else { 100 });
+        match self {
+            Self::Route => {
+                for to in route["spec"]["rules"][0]["backendRefs"].as_array_mut().into_iter().flatten() {
+                    to["weight"] = weight(&to["name"]);
+                }
+            }
+            Self::Mesh => {
+                let all = route["spec"]["http"].as_array_mut().and_then(|all| all.last_mut());
+                for to in all.and_then(|http| http["route"].as_array_mut()).into_iter().flatten() {
+                    to["weight"] = weight(&to["destination"]["host"]);
+                }
+            }
+            Self::Ingress => route["metadata"]["annotations"][WEIGHT] = json!("100"),
+            Self::Pods | Self::Service | Self::Set => {}
+        }
+    }
+
+    /// What of the rollout's file says how requests are split; nothing where a workload does by itself.
+    pub(crate) fn traffic(self, name: &str) -> String {
+        let by = match self {
+            Self::Route => format!("gatewayAPI: {{httpRoute: {name}, service: {name}}}"),
+            Self::Mesh => format!("istio: {{virtualService: {name}, service: {name}}}"),
+            Self::Ingress => format!("nginx: {{ingress: {name}, service: {name}}}"),
+            Self::Pods => format!("replicas: {{service: {name}}}"),
+            Self::Service => format!("service: {name}"),
+            Self::Set => return String::new(),
+        };
+        format!("  traffic: {{{by}, settle: 2s, drain: 4s}}\n")
+    }
+
+    /// The manifest that leads requests to the Service.
+    pub(crate) fn manifest(self, name: &str) -> String {
+        match self {
+            Self::Route => format!(
+                "---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: {name}}}
+spec: {{parentRefs: [{{name: public}}], rules: [{{backendRefs: [{{name: {name}, port: 80}}]}}]}}
+"
+            ),
+            Self::Mesh => format!(
+                "---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {{name: {name}}}
+spec: {{hosts: [{name}.example.org], gateways: [public], http: [{{route: [{{destination: {{host: {name}}}}}]}}]}}
+"
+            ),
+            Self::Ingress => format!(
+                "---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {{name: {name}}}
+spec:
+  ingressClassName: nginx
+  rules: [{{http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: {name}, port: {{number: 80}}}}}}}}]}}}}]
+"
+            ),
+            Self::Pods | Self::Service | Self::Set => String::new(),
+        }
+    }
+}
+
+fn items(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+/// Whether all that is asked for has a header.
+fn asks_for_headers(asked: &Value, is_header: impl Fn(&Value) -> bool) -> bool {
+    let asked = asked.as_array().map_or(&[][..], Vec::as_slice);
+    !asked.is_empty() && asked.iter().all(|found| is_header(&found["headers"]))
+}
+
+fn rule(rule: &Value) -> impl Iterator<Item = Backend> {
+    let alone = asks_for_headers(&rule["matches"], Value::is_array);
+    items(&rule["backendRefs"]).map(move |to| backend(alone, &to["name"], &to["weight"]))
+}
+
+fn http(http: &Value) -> impl Iterator<Item = Backend> {
+    let alone = asks_for_headers(&http["match"], Value::is_object);
+    let several = items(&http["route"]).count() > 1;
+    items(&http["route"]).map(move |to| {
+        let default = if several { Value::from(0) } else { Value::from(100) };
+        let weight = if to["weight"].is_null() { &default } else { &to["weight"] };
+        backend(alone, &to["destination"]["host"], weight)
+    })
+}
+
+fn backend(alone: bool, to: &Value, weight: &Value) -> Backend {
+    Backend { alone, to: to.as_str().unwrap_or_default().to_owned(), weight: weight.as_u64().unwrap_or(1) }
+}
+
+/// A canary Ingress takes its share from the other one.
+fn ingress(name: &str, annotations: &Value) -> Vec<Backend> {
+    let canary = format!("{name}-canary");
+    let weight = annotations[WEIGHT].as_str().and_then(|weight| weight.parse().ok()).unwrap_or(0).min(100);
+    let mut all = vec![
+        Backend { alone: false, to: name.to_owned(), weight: 100 - weight },
+        Backend { alone: false, to: canary.clone(), weight },
+    ];
+    if annotations[HEADER].as_str().is_some_and(|header| !header.is_empty()) {
+        all.push(Backend { alone: true, to: canary, weight: 100 });
+    }
+    all
+}
