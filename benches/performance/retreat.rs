@@ -75,11 +75,11 @@ impl Open {
         sim.installation.repository.poll = Duration::from_secs(5);
         let options = |once| Options { once, listen: None, identity: LEADER.to_owned() };
         let once = options(Once::Yes { timeout: PATIENCE });
-        let stop = CancellationToken::new();
-        controller::run_in(sim.world(LEADER).await, &sim.installation, &once, &stop).await.unwrap();
+        controller::run_in(sim.world(LEADER).await, &sim.installation, &once, &CancellationToken::new()).await.unwrap();
         let all = 0..fleet.count;
         let files: Vec<_> = all.map(|n| (fleet.manifests_path(n), fleet.manifests(n, 2).into_bytes())).collect();
         sim.origin.git_with(&["fast-import", "--quiet"], &stream("main", Some("refs/heads/main^0"), &files));
+        let stop = CancellationToken::new();
         let (world, installation) = (sim.world(LEADER).await, sim.installation.clone());
         let (told, go_on) = (stop.clone(), options(Once::No));
         let running = async move { drop(controller::run_in(world, &installation, &go_on, &told).await.unwrap()) };
