@@ -54,9 +54,10 @@ impl Term<'_> {
         let alarmed = |id: &RolloutId| is_alarmed(view, id, &self.shell.evidence.of(id));
         let (first, others): (BTreeSet<_>, BTreeSet<_>) = ids.into_iter().partition(alarmed);
         let phase = |id: &RolloutId| view.records.get(id)?.state.as_ref().ok().map(|state| &state.phase);
-        let order: Vec<RolloutId> = first.into_iter().chain(in_turn(others, phase)).collect();
+        let (first, others) = (Vec::from_iter(first), in_turn(others, phase));
         let mut open = view.records.states().filter(|state| is_under_way(state)).count();
-        for batch in order.chunks(BATCH) {
+        // What goes back waits for no plan of another.
+        for batch in first.chunks(BATCH).chain(others.chunks(BATCH)) {
             let mut made = self.plan_some(&scene, batch, &mut open);
             let (void, then) = self.retreat(&made, snapshot.now).await;
             made.retain(|id, _| !void.contains(id));

@@ -21,10 +21,11 @@ use crate::plan::planner;
 use crate::record::state::{Time, Writer};
 use crate::report::metrics::Metrics;
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 /// How often open runs are looked at while Git keeps a tick waiting, if nothing happens.
 const LOOK: Duration = Duration::from_secs(2);
@@ -119,9 +120,14 @@ impl Shell {
             }
             ids.push(id.clone());
         }
-        // Bad news first.
-        ids.sort_by_cached_key(|id| !is_alarmed(view, id, &self.evidence.of(id)));
-        self.retreat_of(term, &snapshot, &ids).await;
+        let alarmed = |id: &RolloutId| is_alarmed(view, id, &self.evidence.of(id));
+        let (first, others): (Vec<_>, Vec<_>) = ids.into_iter().partition(alarmed);
+        self.retreat_of(term, &snapshot, &first).await;
+        for batch in others.chunks(BATCH) {
+            self.retreat_of(term, &snapshot, batch).await;
+            // Bad news that has come meanwhile waits for one batch, not for all.
+            self.retreat_alarmed(term).await;
+        }
         snapshot
     }
 
@@ -163,7 +169,7 @@ impl Shell {
     }
 
     /// Waits for `work`, and lets retreats happen meanwhile. Where many runs are open each look at them takes a while; the
-    /// work goes on undisturbed for as long after it.
+    /// work goes on for as long after it.
     pub async fn during<T>(&self, term: Meanwhile<'_>, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         let mut woken = false;
@@ -179,12 +185,37 @@ impl Shell {
             }
             let begun = self.clock.instant();
             seen = Some(self.retreat_only(&term, seen.as_ref()).await);
-            if let Ok(result) = timeout(begun.elapsed(), &mut work).await {
+            if let Some(result) = self.go_on(&term, work.as_mut(), begun.elapsed()).await {
                 break result;
             }
         };
         if woken {
             // What woke us has to be looked at as a whole.
+            self.woken.notify_one();
+        }
+        result
+    }
+
+    /// Waits for `work` so long, disturbed by bad news alone. What else has come is looked at after it.
+    async fn go_on<T>(
+        &self,
+        term: &Meanwhile<'_>,
+        mut work: Pin<&mut impl Future<Output = T>>,
+        pause: Duration,
+    ) -> Option<T> {
+        let pause = sleep(pause);
+        tokio::pin!(pause);
+        let mut woken = false;
+        let result = loop {
+            tokio::select! {
+                biased;
+                result = &mut work => break Some(result),
+                () = &mut pause => break None,
+                () = self.woken.notified() => woken = true,
+            }
+            self.retreat_alarmed(term).await;
+        };
+        if woken {
             self.woken.notify_one();
         }
         result
