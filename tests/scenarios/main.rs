@@ -101,6 +101,7 @@ scenarios! {
     daemon_goes_back
     daemon_grows
     daemon_nodes
+    daemon_pods_end_slowly
     daemon_removed
     daemon_without_a_record
     deadline
