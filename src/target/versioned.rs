@@ -16,8 +16,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The candidate's objects during a run: the target without `spec.replicas`, its Service, and of what only the new version
-/// names what its pods need and what is about them. All else that is new waits for *promote*: other workloads and routes
-/// would serve at once. At rest there are none.
+/// names what its pods need and what is about them. Other workloads that are new wait for *promote*, as they would serve at once, and
+/// routes for *retire*: the way back ends nobody's way in. At rest there are none.
 ///
 /// # Errors
 /// [`LayoutError`]: the set cannot be the candidate beside this stable set.

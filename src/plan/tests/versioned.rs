@@ -271,6 +271,47 @@ fn x_11_a_mark_in_return_takes_even_the_collapsed_route_back() {
     assert_eq!((world.phase().as_str(), world.there()), ("Steady", OLD.to_owned()));
 }
 
+/// Until there.
+fn up_to(world: &mut World, phase: &str) {
+    for _ in 0..400 {
+        if world.phase() == phase {
+            return;
+        }
+        if !world.tick_until(1) {
+            world.now += chrono::TimeDelta::seconds(30);
+        }
+    }
+    panic!("{phase} is not reached: {:#?}", world.log);
+}
+
+#[test]
+fn a_route_that_the_new_version_alone_has_is_made_when_its_run_cannot_go_back() {
+    let with_route = named_with("2", |all| {
+        all.push(
+            json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "direct"},
+            "spec": {"rules": [{"backendRefs": [{"name": "podinfo-v2", "port": 80}]}]}}),
+        );
+    });
+    let drained = QUICK.replace("drain: 0s", "drain: 30s");
+    let mut world = World::of_versions(&drained);
+    world.want(&versioned(&drained, "2"), with_route);
+    up_to(&mut world, "Finalising(return)");
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.there()), ("Finalising(return)", BOTH.to_owned()));
+    let mut back = world.clone();
+    let run = back.record().run.unwrap().id;
+    back.annotate(Kind::Deployment, "podinfo-v1", RETREATED, &format!("{run}/aborted: a person said abort"));
+    while back.phase() != "Steady" {
+        assert!(back.get(Kind::HttpRoute, "direct").is_none(), "{}", back.phase());
+        if !back.tick_until(1) {
+            back.now += chrono::TimeDelta::seconds(30);
+        }
+    }
+    assert_eq!(back.there(), OLD);
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.routed("direct")), ("Steady", "1 podinfo-v2".to_owned()));
+}
+
 #[test]
 fn x_12_a_route_that_a_paused_leader_makes_late_exposes_nobody() {
     let mut world = World::of_versions(QUICK);
