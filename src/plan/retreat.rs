@@ -7,15 +7,14 @@ use super::exposure::{self, Ready};
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{By, Router};
 use crate::manifest::ids::{Percent, RunId};
-use crate::manifest::object::{Kind, Object, ObjectRef, RETREATED};
+use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED};
 use crate::manifest::scaler;
 use crate::record::posture::{Posture, Role, Split};
 use crate::record::state::{RoleName, Run};
 use crate::rules::{Rule, holds};
-use crate::target::compare;
 use crate::target::inplace::{self, RenderError, Rendered};
-use crate::target::shared;
 use crate::target::workload::{self, Readiness};
+use crate::target::{compare, layout, shared};
 use std::collections::BTreeMap;
 
 /// How far back live is.
@@ -48,7 +47,15 @@ pub fn marked_by<'a>(live: &'a Object, run: &Run) -> Option<&'a str> {
 /// over it.
 #[must_use]
 pub fn marked_blindly<'a>(context: &Context<'a>) -> Option<&'a ObjectRef> {
-    context.live.objects.retreated(RunId::zero().as_str()).find(|o| context.is_ours(o)).map(Object::reference)
+    blind(context).next().map(Object::reference)
+}
+
+/// All of them. What is left of versions that were stable before belongs to no run: its mark says nothing, and nobody takes it off.
+fn blind<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Object> {
+    let (owner, base) = (context.owner, context.set(context.base));
+    let of_base = move |object: &&Object| base.is_none_or(|base| layout::makes(base, object.reference()));
+    let marked = context.live.objects.retreated(RunId::zero().as_str());
+    marked.filter(move |object| object.annotation(OWNER) == Some(owner)).filter(of_base)
 }
 
 /// Why live says that this run went back: a mark on any object that the split or stable needs.
@@ -56,8 +63,7 @@ pub fn marked_blindly<'a>(context: &Context<'a>) -> Option<&'a ObjectRef> {
 pub fn mark_seen<'a>(context: &Context<'a>, run: &Run) -> Option<&'a str> {
     let of_run = context.live.objects.retreated(run.id.as_str());
     // Without a run's id a mark says nothing of whose it is.
-    let blind = context.live.objects.retreated(RunId::zero().as_str()).filter(|o| context.is_ours(o));
-    of_run.chain(blind).find_map(|o| marked_by(o, run))
+    of_run.chain(blind(context)).find_map(|o| marked_by(o, run))
 }
 
 /// Whether somebody who could read the record has marked this run.

@@ -313,6 +313,28 @@ fn a_route_that_the_new_version_alone_has_is_made_when_its_run_cannot_go_back() 
 }
 
 #[test]
+fn a_mark_that_was_made_blindly_on_what_is_kept_bars_no_run() {
+    let mut world = World::of_versions(QUICK);
+    world.foreign_route("podinfo-v1");
+    world.bring(QUICK, "2");
+    for _ in 0..4 {
+        world.pass(61);
+    }
+    assert_eq!((world.phase().as_str(), world.there()), ("Steady", BOTH.to_owned()));
+    world.bring(QUICK, "3");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    world.unreadable = true;
+    world.brake = Ok(Some(BrakeWord::Revert));
+    world.settle();
+    assert!(world.marked().iter().any(|name| name == "Deployment shop/podinfo-v1"), "{:?}", world.marked());
+    (world.unreadable, world.brake) = (false, Ok(None));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.there()), ("Steady", BOTH.to_owned()));
+    world.bring(QUICK, "4");
+    assert_eq!(world.phase(), "Progressing(tenth)", "{:?}", world.waits());
+}
+
+#[test]
 fn x_12_a_route_that_a_paused_leader_makes_late_exposes_nobody() {
     let mut world = World::of_versions(QUICK);
     world.bring(QUICK, "2");
