@@ -9,8 +9,8 @@ use crate::manifest::desired::{By, Router};
 use crate::manifest::ids::{Percent, RunId};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED};
 use crate::manifest::scaler;
-use crate::record::posture::{Posture, Role, Split};
-use crate::record::state::{RoleName, Run};
+use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::state::{RoleName, Route, Run};
 use crate::rules::{Rule, holds};
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::workload::{self, Readiness};
@@ -88,6 +88,7 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     let (stable, kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
         at_rest.into_iter().partition(|(_, rendered)| rendered.role == RoleName::Stable);
     let carriers = carriers(context, &stable);
+    let before = before_promote(context, old, run);
     let to_mark = overwritten(context, &stable, &carriers, run);
     // Where the old version is not known, what the run has overwritten cannot be put back.
     let restored =
@@ -95,7 +96,7 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     let workload = context.live.get(&context.workload(RoleName::Stable));
     let serves = restored && stable_serves(context, workload, exposure::ready(context));
     let marks = out.actions.len();
-    let lowered = lower(context, &carriers, run, &mark, serves, &mut out);
+    let lowered = lower(context, (&carriers, &before), run, &mark, serves, &mut out);
     // The pods are the evidence: that they go has to be marked first.
     let displaced = exposure::displaced(context, Percent::ZERO).into_iter();
     let displaced = displaced.filter(|_| is_marked(context, &context.workload(RoleName::Stable), run));
@@ -133,6 +134,20 @@ fn carriers(context: &Context<'_>, stable: &BTreeMap<ObjectRef, Rendered>) -> Ve
     carriers
 }
 
+/// What *promote* has written, with all requests at stable and as the old version has it: a live route of the new version may lead to
+/// ports that the old Service does not have.
+fn before_promote(context: &Context<'_>, old: &Role, run: &Run) -> BTreeMap<ObjectRef, Rendered> {
+    if context.stable == Stable::Untouched {
+        return BTreeMap::new();
+    }
+    let new = Role { set: run.to.clone(), size: Size::Declared, pods: Some(run.pods.clone()) };
+    let candidate = Some(new).filter(|_| run.route != Route::Plain);
+    let posture = Posture { stable: old.clone(), candidate, split: Split::stable(), naming: context.naming.clone() };
+    let mut before = inplace::render(&posture, &context.facts()).unwrap_or_default();
+    before.retain(|_, rendered| rendered.role == RoleName::Stable);
+    before
+}
+
 /// All objects at rest, as the old version has them.
 fn objects_at_rest(context: &Context<'_>, old: &Role) -> Result<BTreeMap<ObjectRef, Rendered>, RenderError> {
     let naming = context.naming.clone();
@@ -156,7 +171,7 @@ fn overwritten(
     carriers: &[ObjectRef],
     run: &Run,
 ) -> Vec<ObjectRef> {
-    let new = Role { set: run.to.clone(), size: crate::record::posture::Size::Declared, pods: Some(run.pods.clone()) };
+    let new = Role { set: run.to.clone(), size: Size::Declared, pods: Some(run.pods.clone()) };
     let new = objects_at_rest(context, &new).unwrap_or_default();
     let workload = context.workload(RoleName::Stable);
     stable
@@ -178,7 +193,7 @@ fn restore(
     mark: &str,
     out: &mut Retreat,
 ) -> bool {
-    let marking = Context { mark: Some(mark).filter(|_| holds(Rule::Mark)), seq: context.read, ..*context };
+    let marking = marking(context, mark);
     let mut back = true;
     for reference in to_mark {
         let Some(old) = stable.get(reference) else { continue };
@@ -216,6 +231,11 @@ fn restore(
     back
 }
 
+/// The same, where objects get the mark: what is written on the way back relies on the record that was read.
+fn marking<'a>(context: &Context<'a>, mark: &'a str) -> Context<'a> {
+    Context { mark: Some(mark).filter(|_| holds(Rule::Mark)), seq: context.read, ..*context }
+}
+
 /// Stable keeps the pods that it has: a way back lowers no capacity.
 fn put_back(old: &Object, live: &Object) -> Object {
     let mut object = old.clone();
@@ -244,7 +264,7 @@ fn stable_serves(context: &Context<'_>, target: Option<&Object>, ready: Ready) -
 /// Lowers and marks the carriers; says whether all are back and marked already.
 fn lower(
     context: &Context<'_>,
-    carriers: &[ObjectRef],
+    (carriers, before): (&[ObjectRef], &BTreeMap<ObjectRef, Rendered>),
     run: &Run,
     mark: &str,
     serves: bool,
@@ -254,7 +274,10 @@ fn lower(
     let mut done = back;
     for carrier in carriers {
         let Some(live) = context.live.get(carrier) else { continue };
-        let object = exposure::retreated(context, live, mark);
+        let object = match before.get(carrier) {
+            Some(old) => marking(context, mark).marked(&old.object, old.role),
+            None => exposure::retreated(context, live, mark),
+        };
         let marked = marked_by(live, run).is_some() || back && !marks_always();
         if marked && compare::differs(&object, live).is_empty() {
             continue;

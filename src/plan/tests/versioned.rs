@@ -266,7 +266,7 @@ fn x_11_a_mark_in_return_takes_even_the_collapsed_route_back() {
     let run = world.record().run.unwrap().id;
     world.annotate(Kind::Deployment, "podinfo-v1", RETREATED, &format!("{run}/aborted: a person said abort"));
     world.settle();
-    assert_eq!(world.routed("podinfo"), "1 podinfo-v1");
+    assert_eq!(world.routed("podinfo"), "100 podinfo-v1, 0 podinfo-v2");
     world.pass(31);
     assert_eq!((world.phase().as_str(), world.there()), ("Steady", OLD.to_owned()));
 }
@@ -310,6 +310,26 @@ fn a_route_that_the_new_version_alone_has_is_made_when_its_run_cannot_go_back() 
     assert_eq!(back.there(), OLD);
     world.pass(31);
     assert_eq!((world.phase().as_str(), world.routed("direct")), ("Steady", "1 podinfo-v2".to_owned()));
+}
+
+#[test]
+fn a_way_back_from_return_leads_to_the_ports_of_the_old_version() {
+    let moved = named_with("2", |all| {
+        all[2]["spec"]["ports"] = json!([{"name": "http", "port": 80}, {"name": "new", "port": 8080}]);
+        all[3]["spec"]["rules"][0]["backendRefs"][0]["port"] = 8080.into();
+    });
+    let drained = QUICK.replace("drain: 0s", "drain: 30s");
+    let mut world = World::of_versions(&drained);
+    world.want(&versioned(&drained, "2"), moved);
+    up_to(&mut world, "Finalising(return)");
+    world.settle();
+    let port = |world: &World| world.get(Kind::HttpRoute, "podinfo").unwrap().int("/spec/rules/0/backendRefs/0/port");
+    assert_eq!((world.routed("podinfo"), port(&world)), ("1 podinfo-v2".to_owned(), Some(8080)));
+    let run = world.record().run.unwrap().id;
+    world.annotate(Kind::Deployment, "podinfo-v1", RETREATED, &format!("{run}/aborted: a person said abort"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), port(&world)), ("Reverting(return)", Some(80)));
+    assert_eq!(world.routed("podinfo"), "100 podinfo-v1, 0 podinfo-v2");
 }
 
 #[test]
