@@ -6,6 +6,7 @@ use super::draft::{Draft, Manner};
 use super::entry;
 use super::evidence::Entangled;
 use super::input::Desired;
+use super::renamed::renamed;
 use super::report::{Reason, Wait};
 use super::retreat;
 use super::tracked::as_live;
@@ -18,7 +19,7 @@ use crate::manifest::set;
 use crate::manifest::tracked;
 use crate::record::branches::{Asks, Head};
 use crate::record::history::{self, RunOf};
-use crate::record::posture::{Names, Naming, Posture, Role, Size, Split};
+use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Outcome, Phase, Promoted, Pull, Refused, Route, Run};
 use crate::rules::{Rule, holds};
 use std::sync::Arc;
@@ -41,31 +42,9 @@ pub fn idle(draft: &mut Draft<'_>, asked: &Asked) {
     }
 }
 
-/// Why what main wants cannot be done to what is there: everything would have to be called otherwise.
-fn renamed(draft: &Draft<'_>) -> Option<Wait> {
-    let rollout = draft.wanted().filter(|_| draft.state.promoted.is_some())?;
-    let wanted = Naming::of(&rollout.plan);
-    let why = match &draft.naming {
-        recorded if *recorded == wanted => return None,
-        Naming::Versioned(_) if matches!(wanted, Naming::Versioned(_)) => return None,
-        Naming::Versioned(_) => "target.layout is versioned as long as the rollout exists".to_owned(),
-        Naming::Primary(Names { target, service }) => {
-            format!(
-                "target.layout is primary, for the target {target} and the Service {service}, as long as the rollout exists"
-            )
-        }
-        Naming::Shared => {
-            "target.kind is StatefulSet or DaemonSet, as it was, as long as the rollout exists".to_owned()
-        }
-        Naming::InPlace | Naming::Leaving(_) => "target.layout is inPlace as long as the rollout exists".to_owned(),
-    };
-    let act = "undo that change; or take the rollout's file off main, wait until it is gone, and add it again";
-    Some(Wait::new(Reason::Rejected, why).act(act))
-}
-
 /// What keeps the objects at rest from being as they should.
 pub fn upkeep(draft: &mut Draft<'_>) {
-    if draft.state.run.is_some() || draft.state.promoted.is_none() {
+    if draft.state.run.is_some() || draft.state.promoted.is_none() || renamed(draft).is_some() {
         return;
     }
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return };

@@ -22,6 +22,7 @@ pub mod missing;
 pub mod planner;
 pub mod procedure;
 pub mod proof;
+pub mod renamed;
 pub mod report;
 pub mod retreat;
 pub mod takeover;
