@@ -25,6 +25,7 @@ pub mod proof;
 pub mod renamed;
 pub mod report;
 pub mod retreat;
+pub mod rollback;
 pub mod takeover;
 pub mod terminate;
 pub mod tracked;

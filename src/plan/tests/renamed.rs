@@ -1,7 +1,8 @@
-//! Main wants something else rolled out than what is there.
+//! Main wants something else rolled out than what is there, and people want back what cannot be brought.
 
 use super::manifests::{PLAIN, QUICK, set, set_with};
 use super::world::World;
+use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::{Kind, PODS};
 use crate::plan::report::Wait;
 use serde_json::json;
@@ -88,4 +89,63 @@ fn what_was_promoted_stays_the_target_though_the_manifests_hold_both() {
     assert_eq!(world.phase(), "Steady");
     world.want(&QUICK.replace("name: podinfo,", "name: web,"), both("2"));
     assert!(world.unmoved().message.starts_with("the target is Deployment podinfo as long as"));
+}
+
+#[test]
+fn a_rollback_that_does_not_fit_refuses_nothing_and_says_why() {
+    let ports = |version: &str, service: serde_json::Value, route: u16| {
+        set_with(version, |all| {
+            all[2]["spec"]["ports"] = service;
+            all[3]["spec"]["rules"][0]["backendRefs"][0]["port"] = route.into();
+        })
+    };
+    let both = json!([{"name": "http", "port": 80}, {"name": "new", "port": 8080}]);
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    for (version, route) in [("2", 80), ("3", 8080)] {
+        world.want(QUICK, ports(version, both.clone(), route));
+        for _ in 0..4 {
+            world.pass(61);
+        }
+        assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some(&*format!("app:{version}"))));
+    }
+    world.say_of(DecisionAction::Rollback, "0".parse().unwrap());
+    let last = world.not_done();
+    assert!(last.contains("the stable HTTPRoute sends to port 8080 of Service podinfo"), "{last}");
+}
+
+impl World {
+    /// What the record says of the last word, which was not followed.
+    #[track_caller]
+    fn not_done(&mut self) -> String {
+        let (image, words) = (self.image("podinfo").map(str::to_owned), self.record().consumed.len());
+        self.pass(1);
+        let record = self.record();
+        assert_eq!((self.phase().as_str(), self.image("podinfo")), ("Steady", image.as_deref()), "{:#?}", self.log);
+        assert_eq!((record.refused, record.run, record.consumed.len()), (vec![], None, words + 1));
+        let last = self.log.last().unwrap();
+        assert!(last.contains("which was not done: "), "{last}");
+        last.clone()
+    }
+}
+
+#[test]
+fn a_rollback_to_what_is_lost_or_called_otherwise_says_so() {
+    let back = |change: fn(&mut World)| {
+        let mut world = promoted();
+        change(&mut world);
+        world.say_of(DecisionAction::Rollback, "0".parse().unwrap());
+        world.not_done()
+    };
+    let lost = back(|world| {
+        let old = world.record().history[0].from.clone();
+        world.sets.remove(&old);
+    });
+    assert!(lost.ends_with("is not on the state branch"), "{lost}");
+    let renamed = back(|world| {
+        let plan = QUICK.replace("name: podinfo,", "name: web,");
+        world.want(&plan, set_with("3", |all| all[1]["metadata"]["name"] = "web".into()));
+        world.settle();
+    });
+    assert!(renamed.contains("the target is Deployment podinfo as long as"), "{renamed}");
 }
