@@ -26,6 +26,8 @@ pub struct Pulled {
     pub author: Option<User>,
     /// Who merged it, and when.
     pub by: Option<(User, Time)>,
+    /// What they are, as far as the host tells.
+    pub being: Being,
 }
 
 /// A commit of a pull request.
@@ -178,8 +180,9 @@ impl Host {
             return Ok(None);
         }
         let by = pull.merged_by.as_ref().and_then(RawUser::read).zip(pull.merged_at);
+        let being = pull.merged_by.as_ref().map_or(Being::Person, RawUser::being);
         let author = pull.user.as_ref().and_then(RawUser::read);
-        Ok(Some(Pulled { number: pull.number, base: pull.base.name, author, by }))
+        Ok(Some(Pulled { number: pull.number, base: pull.base.name, author, by, being }))
     }
 
     /// What a file is in a commit; none if it is not there.

@@ -228,7 +228,10 @@ async fn what_a_host_tells_of_reviews_is_read_to_its_end() {
     let commit = reviewed(&client);
     let pulled = client.host.merged_as(&commit).await.unwrap().unwrap();
     let by = pulled.by.as_ref().map(|(user, _)| user.login.as_str());
-    assert_eq!((pulled.number, pulled.base.as_str(), by), (3, "main", Some("ben")));
+    assert_eq!((pulled.number, pulled.base.as_str(), by, pulled.being), (3, "main", Some("ben"), Being::Person));
+    let robot = json!({"id": 9, "login": "ci[bot]", "type": "Bot"});
+    client.server.change(3, json!({"merged_by": robot}));
+    assert_eq!(client.host.merged_as(&commit).await.unwrap().unwrap().being, Being::Machine, "attack 78");
     let none = client.host.merged_as(&"f".repeat(40).parse().unwrap()).await;
     assert!(matches!(none, Err(HostError::Refused { status: 404, .. })), "{none:?}");
 

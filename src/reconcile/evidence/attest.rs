@@ -3,7 +3,7 @@
 use super::Collector;
 use crate::forge::branch::approval;
 use crate::forge::host::{Host, HostError, Shown};
-use crate::gate::proof::{Evidence, Maker, Merged, Says, Testimony, User};
+use crate::gate::proof::{Being, Evidence, Maker, Merged, Says, Testimony, User};
 use crate::git::{Changed, GitError, Made, RefName, Store};
 use crate::manifest::ids::{CommitId, RolloutId};
 use crate::plan::evidence::{Attest, Request, Version};
@@ -101,13 +101,17 @@ impl Witness {
         if host.blob(&head, &attest.asked.path).await?.as_ref() != Some(&attest.asked.blob) {
             files.insert(attest.asked.path.clone(), None);
         }
-        let ours = author.id == host.ids().await?.user && self.is_asked(rollout, attest).await?;
+        let own = host.ids().await?.user;
+        let ours = author.id == own && self.is_asked(rollout, attest).await?;
         let makers = if ours { [Maker::Ourselves].into() } else { commits.iter().flat_map(makers).collect() };
         let writers = match &attest.version {
             Some(version) => self.writers(&mut host, version).await?,
             None => BTreeMap::new(),
         };
-        let (reviews, machines) = host.reviews(number).await?;
+        let (reviews, mut machines) = host.reviews(number).await?;
+        let merger = pulled.by.iter().map(|(user, _)| user);
+        // Nobody speaks by our own account, whatever the host takes it for.
+        machines.extend(merger.filter(|user| pulled.being == Being::Machine || user.id == own).cloned());
         let spoke = reviews.iter().filter(|review| review.says != Says::Nothing).map(|review| review.by.clone());
         let users: BTreeSet<User> = spoke.chain(pulled.by.iter().map(|(user, _)| user.clone())).collect();
         let accounts = host.accounts(&users, &machines).await?;
