@@ -13,8 +13,9 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
-/// How long a host has, after a push to a branch, to know the pull request that it merged.
-const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+/// How long a host has, after a push to a branch, to know the pull request that it merged: 1 + 2 + 4 + 8 + 15 + 30 = 60 s. By nobody merged,
+/// and void, is what it does not know then.
+const PAUSES: [u64; 6] = [1, 2, 4, 8, 15, 30];
 /// Of how many people a version's commits may be: each costs a call.
 const PEOPLE: usize = 50;
 
@@ -82,7 +83,7 @@ impl Witness {
         let mut pulled = self.host.lock().await.merged_as(commit).await?;
         for pause in PAUSES {
             if pulled.is_none() {
-                sleep(pause).await;
+                sleep(Duration::from_secs(pause)).await;
                 pulled = self.host.lock().await.merged_as(commit).await?;
             }
         }
