@@ -265,6 +265,30 @@ async fn what_a_host_tells_of_reviews_is_read_to_its_end() {
 }
 
 #[tokio::test]
+async fn attack_85_a_no_of_which_a_part_is_missing_is_still_a_no() {
+    let mut client = Client::new().await;
+    reviewed(&client);
+    let (sha, at, ana) = ("d".repeat(40), "2026-01-01T00:00:00Z", json!({"id": 1, "login": "Ana"}));
+    let mut said = async |state: &str, user: &Value, commit: &Value, at: &Value| {
+        let review = json!([{"id": 7, "user": user, "state": state, "commit_id": commit, "submitted_at": at}]);
+        client.server.state().there.insert("pulls/3/reviews".to_owned(), review);
+        client.host.reviews(3).await.map(|(reviews, _)| reviews.iter().map(|review| review.says).collect::<Vec<_>>())
+    };
+    let (sha, at, none) = (json!(sha), json!(at), Value::Null);
+    for (commit, at) in [(&sha, &at), (&none, &at), (&sha, &none), (&json!(""), &at)] {
+        assert_eq!(said("CHANGES_REQUESTED", &ana, commit, at).await, Ok(vec![Says::ChangesRequested]));
+        assert_eq!(said("DISMISSED", &ana, commit, at).await, Ok(vec![Says::Withdrawn]));
+    }
+    for user in [none.clone(), json!({"id": -1, "login": "Ghost"}), json!({"id": 1})] {
+        let error = said("CHANGES_REQUESTED", &user, &sha, &at).await.unwrap_err();
+        assert!(error.to_string().contains("nobody can tell whose review 7 is"), "{error}");
+        assert_eq!(said("APPROVED", &user, &sha, &at).await, Ok(vec![]));
+        assert_eq!(said("DISMISSED", &user, &sha, &at).await, Ok(vec![]), "nobody could take that back");
+    }
+    assert_eq!(said("APPROVED", &ana, &none, &at).await, Ok(vec![]));
+}
+
+#[tokio::test]
 async fn attack_85_reviews_of_which_a_part_is_missing_are_no_reviews() {
     let mut client = Client::new().await;
     reviewed(&client);
