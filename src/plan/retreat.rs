@@ -2,7 +2,6 @@
 
 use super::action::{Action, Class, Verb};
 use super::context::{Context, Stable, exactly};
-use super::converge::role_of;
 use super::exposure::{self, Ready};
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{By, Router};
@@ -205,12 +204,12 @@ fn restore(
         };
         // A hand's change to a stable that the run never touched is drift, and waits until the run has ended.
         // A workload that both share has the candidate's pods from the first step on.
-        let shared = role_of(live) != old.role;
+        let other = shared::role(live) != old.role;
         let wanted = put_back(&old.object, live);
         // Pods of a set that is not the target are its controller's to replace.
         let is_target = *reference == context.workload(RoleName::Stable);
         let wanted = if is_target { shared::whole(wanted) } else { wanted };
-        let differs = shared || context.stable == Stable::Overwritten && !differs_beyond_size(&wanted, live).is_empty();
+        let differs = other || context.stable == Stable::Overwritten && !differs_beyond_size(&wanted, live).is_empty();
         let unmarked =
             marks_always() && live.annotation(RETREATED).is_none_or(|m| m.split('/').next() != mark.split('/').next());
         if !differs && !unmarked {
