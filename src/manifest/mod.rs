@@ -16,6 +16,7 @@ pub mod diagnostic;
 pub mod duration;
 mod expand;
 pub mod files;
+pub mod hex;
 pub mod hook;
 pub mod ids;
 pub mod installation;

@@ -14,8 +14,8 @@ use crate::manifest::ids::{CommitId, SetId, StepName};
 use crate::manifest::object::Object;
 use crate::record::posture::{Naming, Posture, Split};
 use crate::record::state::{ClusterState, Condition, Consumed, Owned, Phase, RolloutState, Run, Time};
-use crate::target::layout;
 use crate::target::live::LiveState;
+use crate::target::{layout, shared};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -314,7 +314,7 @@ impl<'a> Draft<'a> {
             .filter(|object| listed(object) || made(object))
             .filter_map(|o| {
                 let uid = o.uid()?.to_owned();
-                Some(Owned { reference: o.reference().clone(), uid, role: converge::role_of(o) })
+                Some(Owned { reference: o.reference().clone(), uid, role: shared::role(o) })
             })
             .collect();
         inventory.sort();

@@ -12,6 +12,7 @@ use super::idle;
 use super::input::{Desired, Git, Input, Live, Recorded};
 use super::jobs;
 use super::procedure;
+use super::renamed::renamed;
 use super::report::{Reason, Wait};
 use super::terminate;
 use super::versions;
@@ -170,6 +171,9 @@ fn due(draft: &Draft<'_>) -> Vec<Action> {
 fn toward_posture(draft: &Draft<'_>) -> Vec<Action> {
     if let Phase::Terminating { .. } = draft.state.phase {
         return terminate::due(draft);
+    }
+    if renamed(draft).is_some() {
+        return Vec::new();
     }
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return Vec::new() };
     let how = match &draft.state.phase {

@@ -5,16 +5,18 @@
 //! and [`super::versioned`]. Never looks
 //! at the cluster; called by the planner.
 
+mod configs;
 mod copies;
 
+pub(super) use configs::new_configs;
 pub(super) use copies::{Mark, copied, free, inside, mark, move_configs, relabel, service_copy, with_suffix};
 pub use copies::{is_applier_mark, telling};
 
+use self::configs::changed_config;
 use self::copies::{MAX_NAME, mark_back, selector_label};
 use super::primary;
 use super::selector::{self, Labels};
 use super::{service, tracked, versioned};
-use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::desired::{Plan, Router, Set, TargetKind};
 use crate::manifest::ids::{ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, PODS, items, section};
@@ -331,19 +333,11 @@ fn shared(stable: &Set, new: &Set, plan: &Plan, pods: &PodsDigest) -> Result<BTr
     let [old, source] = [stable, new].map(|set| required(set, plan.target.kind.kind(), &plan.target.name));
     let (old, source) = (old?, source?);
     new_account(source, stable, new)?;
-    let template = source.at("/spec/template").unwrap_or(&Value::Null);
-    let mut all = vec![super::shared::with_template(old, source, pods)];
-    for name in referenced_config_maps(template).into_iter().filter_map(|name| name.parse().ok()) {
-        match (changed_config(&name, stable, new), stable.get(Kind::ConfigMap, &name)) {
-            (Some(_), Some(_)) => {
-                let target = plan.target.clone();
-                return Err(LayoutError::ConfigInUse { config: name, kind: target.kind.kind(), target: target.name });
-            }
-            (Some(config), None) => all.push(config.clone()),
-            (None, _) => {}
-        }
-    }
-    Ok(all.into_iter().map(|object| (object.reference().clone(), object)).collect())
+    let (kind, target) = (plan.target.kind.kind(), plan.target.name.clone());
+    let added = new_configs(source, stable, new);
+    let added = added.map_err(|config| LayoutError::ConfigInUse { config, kind, target })?;
+    let all = added.into_iter().cloned().chain([super::shared::with_template(old, source, pods)]);
+    Ok(all.map(|object| (object.reference().clone(), object)).collect())
 }
 
 /// The name of the candidate's copy of something of that name; none if it would be too long.
@@ -468,17 +462,6 @@ pub(super) fn destination_rule(
     let rules = candidate.objects.values().filter(|object| object.reference().kind == Kind::DestinationRule);
     let mut about = rules.filter(|rule| traffic::istio::is_about(rule, service));
     about.next().map(|rule| Ok(traffic::istio::destination_rule(&copied(rule, SUFFIX)?, service, relabel))).transpose()
-}
-
-/// The candidate's ConfigMap of that name, if its content is not stable's. Labels and annotations are no content.
-pub(super) fn changed_config<'a>(name: &ObjectName, stable: &Set, candidate: &'a Set) -> Option<&'a Object> {
-    let new = candidate.get(Kind::ConfigMap, name)?;
-    let content =
-        |object: &Object, part: &str| object.value().get(part).and_then(Value::as_object).cloned().unwrap_or_default();
-    let same = stable
-        .get(Kind::ConfigMap, name)
-        .is_some_and(|old| ["data", "binaryData"].iter().all(|part| content(old, part) == content(new, part)));
-    (!same).then_some(new)
 }
 
 /// A ServiceAccount has no copy, since role bindings name it; a new one would reach the cluster only at promotion.

@@ -72,7 +72,8 @@ fn state(kind: &str, object: &Value) -> String {
             let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
             let ready = conditions.filter(|c| c["type"] == "Ready").any(|c| c["status"] == "True");
             let image = spec["containers"][0]["image"].as_str().unwrap_or_default();
-            format!("{image}{}", if ready { "" } else { ", not ready" })
+            let ends = if object["metadata"]["deletionTimestamp"].is_null() { "" } else { ", told to end" };
+            format!("{image}{}{ends}", if ready { "" } else { ", not ready" })
         }
         "Service" if spec["type"] == "ExternalName" => {
             format!("leads to {}", spec["externalName"].as_str().unwrap_or_default())
@@ -241,6 +242,14 @@ pub(crate) fn nodes(world: &mut World, wanted: usize) -> Result<(), String> {
         done?;
     }
     Ok(())
+}
+
+/// What is known of a node.
+pub(crate) fn node(world: &mut World, name: &str, ready: &str) -> Result<(), String> {
+    let found = world.get(resource("Node")?, "", name).ok_or_else(|| format!("there is no node {name}"))?;
+    let mut node = Value::clone(found);
+    node["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
+    update(world, &node, "status")
 }
 
 /// A pod of a DaemonSet dies.

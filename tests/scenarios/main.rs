@@ -100,7 +100,9 @@ scenarios! {
     daemon_fails
     daemon_goes_back
     daemon_grows
+    daemon_node_is_lost
     daemon_nodes
+    daemon_pods_end_slowly
     daemon_removed
     daemon_without_a_record
     deadline

@@ -18,6 +18,7 @@ mod primary;
 mod promise;
 mod proven;
 mod references;
+mod renamed;
 mod scaled;
 mod service;
 mod takeover;
