@@ -14,24 +14,25 @@ use serde_json::Value;
 pub fn without_copies(router: &Router, live: &Object, copy: &ObjectName) -> Object {
     let Some(service) = service_of(router, live) else { return live.clone() };
     let mut words = in_words(router, live);
-    let namespace = live.reference().namespace.to_string();
-    each_backend(&mut words, |_, backend| {
-        let default = |key: &str, value: &Value| match key {
-            "kind" => value == "Service",
-            "namespace" => *value == namespace.as_str(),
-            "was" => true,
-            _ => false,
+    let namespace = live.reference().namespace.as_str();
+    for backend in rules_of(&mut words).flat_map(|rule| items_mut(rule, "backendRefs")) {
+        let said = |key: &str, value: &Value| match key {
+            "kind" => value != "Service",
+            "namespace" => value != namespace,
+            key => key != "was",
         };
-        section(backend, &[]).retain(|key, value| !default(key, value));
-    });
+        section(backend, &[]).retain(|key, value| said(key, value));
+    }
     let mut led = gateway_api::without_copies(&words, service, copy);
-    // Alone it gets everything, whatever its weight.
-    each_backend(&mut led, |alone, backend| {
-        if alone {
+    for rule in rules_of(&mut led) {
+        // Alone it gets everything, whatever its weight.
+        if let Some([backend]) = rule.get_mut("backendRefs").and_then(Value::as_array_mut).map(Vec::as_mut_slice) {
             section(backend, &[]).shift_remove("weight");
-            backend.get_mut("own").map(|own| section(own, &[]).shift_remove("weight"));
+            if let Some(own) = backend.get_mut("own") {
+                section(own, &[]).shift_remove("weight");
+            }
         }
-    });
+    }
     out_of_words(router, live, led)
 }
 
@@ -49,26 +50,27 @@ pub fn names_both(router: &Router, live: &Object, copy: &ObjectName) -> bool {
     service_of(router, live).is_some_and(|service| gateway_api::names_both(&in_words(router, live), service, copy))
 }
 
-fn each_backend(words: &mut Object, change: impl Fn(bool, &mut Value)) {
-    for rule in items_mut(&mut words.value_mut()["spec"], "rules") {
-        let alone = rule["backendRefs"].as_array().is_some_and(|all| all.len() == 1);
-        items_mut(rule, "backendRefs").for_each(|backend| change(alone, backend));
-    }
+fn rules_of(words: &mut Object) -> impl Iterator<Item = &mut Value> {
+    items_mut(&mut words.value_mut()["spec"], "rules")
 }
 
 fn in_words(router: &Router, route: &Object) -> Object {
-    match router {
-        Router::Istio { .. } => istio::in_words(route),
-        Router::Traefik { .. } => traefik::in_words(route),
-        _ => route.clone(),
+    if let Router::Istio { .. } = router {
+        istio::in_words(route)
+    } else if let Router::Traefik { .. } = router {
+        traefik::in_words(route)
+    } else {
+        route.clone()
     }
 }
 
 fn out_of_words(router: &Router, route: &Object, words: Object) -> Object {
-    match router {
-        Router::Istio { .. } => istio::rewritten(route, |_| words),
-        Router::Traefik { .. } => traefik::rewritten(route, |_| words),
-        _ => words,
+    if let Router::Istio { .. } = router {
+        istio::rewritten(route, |_| words)
+    } else if let Router::Traefik { .. } = router {
+        traefik::rewritten(route, |_| words)
+    } else {
+        words
     }
 }
 

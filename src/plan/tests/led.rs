@@ -67,8 +67,7 @@ fn ingress(name: &str, service: &str, annotations: Value) -> Value {
         json!({"path": "/", "pathType": "Prefix", "backend": {"service": {"name": service, "port": {"number": 80}}}});
     let spec =
         json!({"ingressClassName": "nginx", "rules": [{"host": "podinfo.example.org", "http": {"paths": [path]}}]});
-    let made = if name == service { "2026-01-01T00:00:00Z" } else { "2026-01-02T00:00:00Z" };
-    let metadata = json!({"name": name, "annotations": annotations, "creationTimestamp": made});
+    let metadata = json!({"name": name, "annotations": annotations, "creationTimestamp": "2026-01-01T00:00:00Z"});
     json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": metadata, "spec": spec})
 }
 
