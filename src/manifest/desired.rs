@@ -148,7 +148,7 @@ pub enum Layout {
     #[default]
     InPlace,
     /// As Flagger does it: stable's objects are copies, `<name>-primary`; the target is the candidate, and has no pods
-    /// while no run is open. With `gatewayAPI` only.
+    /// while no run is open. With the routers that split a route.
     Primary,
     /// Each version's objects have names of their own in the manifests, such as `podinfo-v2`; nothing is copied. With
     /// `gatewayAPI` only.

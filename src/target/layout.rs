@@ -5,9 +5,11 @@
 //! and [`super::versioned`]. Never looks
 //! at the cluster; called by the planner.
 
+mod beside;
 mod configs;
 mod copies;
 
+pub(super) use beside::{led_to_copy, offers_ports};
 pub(super) use configs::new_configs;
 pub(super) use copies::{Mark, copied, free, inside, mark, move_configs, relabel, service_copy, with_suffix};
 pub use copies::{is_applier_mark, telling};
@@ -19,11 +21,10 @@ use super::selector::{self, Labels};
 use super::{service, tracked, versioned};
 use crate::manifest::desired::{Plan, Router, Set, TargetKind};
 use crate::manifest::ids::{ObjectName, PodsDigest};
-use crate::manifest::object::{Kind, Object, ObjectRef, PODS, items, section};
+use crate::manifest::object::{Kind, Object, ObjectRef, PODS, section};
 use crate::manifest::scaler;
 use crate::record::posture::Naming;
 use crate::record::state::RoleName;
-use crate::traffic;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -295,11 +296,8 @@ pub fn candidate(
             let mark = mark(source, SUFFIX)?;
             relabel(&mut deployment, &mark);
             let source = serving(candidate, service, &mark_back(&deployment, &mark), &plan.target.name)?;
-            let route = offers_ports(source, stable, router)?;
+            copies.extend(led_to_copy(source, [stable, candidate], router, |labels| mark.move_in(labels))?);
             copies.push(service_copy(source, SUFFIX, &mark.key, &mark.copy)?);
-            let copy = |object: &Object| copied(object, SUFFIX);
-            copies.extend(route.map(|route| traffic::beside(router, route, copy)).transpose()?.flatten());
-            copies.extend(destination_rule(candidate, service, |labels| mark.move_in(labels))?);
         }
         Router::Service { service } => {
             let mark = mark(source, SUFFIX)?;
@@ -430,38 +428,6 @@ fn tells_apart(set: &Set, service: &ObjectName, mark: &Mark) -> Result<(), Layou
     let told = asked.is_some_and(|(key, _)| key == mark.key);
     let missing = || LayoutError::TellsNobodyApart { service: service.clone(), key: mark.key.clone() };
     told.then_some(()).ok_or_else(missing)
-}
-
-/// Stable's route, by which requests are split until promotion: the copy must have every port that it sends to.
-pub(super) fn offers_ports<'a>(
-    service: &Object,
-    stable: &'a Set,
-    router: &Router,
-) -> Result<Option<&'a Object>, LayoutError> {
-    let Some((route, of)) = router.route() else { return Ok(None) };
-    let new = || LayoutError::NewRoute { route, name: of.clone() };
-    let object = stable.get(route, of).ok_or_else(new)?;
-    let name = &service.reference().name;
-    let ports: Vec<&Value> = items(&service.value()["spec"], "ports").collect();
-    let offered = |asked: &Value| ports.iter().any(|port| port["port"] == *asked || port["name"] == *asked);
-    match traffic::ports(router, object).into_iter().find(|port| !offered(port)) {
-        Some(port) => {
-            let port = port.as_str().map_or_else(|| port.to_string(), str::to_owned);
-            Err(LayoutError::PortMissing { route, service: name.clone(), port })
-        }
-        None => Ok(Some(object)),
-    }
-}
-
-/// What a mesh does with requests to the Service it does with those to its copy.
-pub(super) fn destination_rule(
-    candidate: &Set,
-    service: &ObjectName,
-    relabel: impl Fn(&mut Value),
-) -> Result<Option<Object>, LayoutError> {
-    let rules = candidate.objects.values().filter(|object| object.reference().kind == Kind::DestinationRule);
-    let mut about = rules.filter(|rule| traffic::istio::is_about(rule, service));
-    about.next().map(|rule| Ok(traffic::istio::destination_rule(&copied(rule, SUFFIX)?, service, relabel))).transpose()
 }
 
 /// A ServiceAccount has no copy, since role bindings name it; a new one would reach the cluster only at promotion.

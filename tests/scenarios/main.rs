@@ -150,6 +150,9 @@ scenarios! {
     pods_that_cannot_be_cloned
     primary_autoscaler
     primary_bad_version
+    primary_by_ingress
+    primary_by_mesh
+    primary_by_traefik
     primary_good_version
     primary_removed
     ramp

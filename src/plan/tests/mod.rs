@@ -13,6 +13,7 @@ mod hooks;
 mod jobs;
 mod journeys;
 mod late;
+mod led;
 mod manifests;
 mod primary;
 mod promise;
