@@ -14,6 +14,7 @@ use super::state::StateArgs;
 use super::status::StatusArgs;
 use super::validate::ValidateArgs;
 use super::why::WhyArgs;
+use crate::git::SshIdentity;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -139,6 +140,29 @@ pub(super) struct RepositoryArgs {
     /// Certificates (PEM) to trust besides the system's
     #[arg(long, value_name = "FILE", env = "TIDEGATE_CA_FILE")]
     pub ca_file: Option<PathBuf>,
+    /// What a repository behind SSH takes.
+    #[command(flatten)]
+    pub ssh: SshArgs,
+}
+
+/// The two files that a repository behind SSH takes; OpenSSH reads them.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct SshArgs {
+    /// The private key for a repository behind ssh://, without a passphrase
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_SSH_KEY_FILE", requires = "known_hosts_file")]
+    pub ssh_key_file: Option<PathBuf>,
+    /// The keys of its host, as ssh-keyscan prints them; no other is believed
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_KNOWN_HOSTS_FILE", requires = "ssh_key_file")]
+    pub known_hosts_file: Option<PathBuf>,
+}
+
+impl SshArgs {
+    /// Who to be, and whom to believe.
+    pub(super) fn identity(&self) -> Option<SshIdentity> {
+        let Self { ssh_key_file, known_hosts_file } = self.clone();
+        let (key_file, known_hosts_file) = ssh_key_file.zip(known_hosts_file)?;
+        Some(SshIdentity { key_file, known_hosts_file })
+    }
 }
 
 /// What to do. Commands with options of their own have their texts beside them.

@@ -33,5 +33,6 @@ pub mod reference;
 pub mod scaler;
 pub mod schema;
 pub mod set;
+pub mod ssh_url;
 pub mod tracked;
 pub mod yaml;

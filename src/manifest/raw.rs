@@ -16,7 +16,7 @@ use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, 
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
 pub use installation::{
     Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider, Repository,
-    Signing, Webhook,
+    Signing, Ssh, Webhook,
 };
 pub use policy::{Freeze, Limits, Login, PolicySpec, Schedule, Tenant, Trust};
 use schemars::JsonSchema;

@@ -4,6 +4,13 @@
 {{- if .Values.repository.credentials.secretName }}
 {{- $_ := set $repository "credentialsFile" (include "tidegate.credentialsFile" .) }}
 {{- end }}
+{{- if .Values.repository.ssh.secretName }}
+{{- $files := dict "keyFile" (include "tidegate.sshKeyFile" .) "knownHostsFile" (include "tidegate.knownHostsFile" .) }}
+{{- $_ := set $repository "ssh" $files }}
+{{- end }}
+{{- with include "tidegate.signersDirectory" . }}
+{{- $_ := set $repository "allowedSignersFile" (print . "/" $.Values.repository.allowedSigners.key) }}
+{{- end }}
 {{- if .Values.repository.webhook.secretName }}
 {{- $_ := set $repository "webhookSecretFile" (include "tidegate.webhookFile" .) }}
 {{- end }}

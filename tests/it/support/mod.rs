@@ -21,3 +21,4 @@ pub(crate) mod promise;
 #[path = "promise/tests.rs"]
 mod promise_tests;
 pub(crate) mod rights;
+pub(crate) mod sshd;
