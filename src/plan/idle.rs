@@ -8,7 +8,7 @@ use super::evidence::Entangled;
 use super::input::Desired;
 use super::report::{Reason, Wait};
 use super::retreat;
-use super::tracked::as_live;
+use super::tracked::{Sight, as_live};
 use super::versions;
 use super::words::Asked;
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
@@ -241,7 +241,7 @@ fn roll_back(draft: &mut Draft<'_>, named: &RunId) -> bool {
     let Some((past, names)) = past else { return false };
     let Some(set) = draft.input.sets.get(&past) else { return false };
     // What it took of tracked objects is kept nowhere: it comes with what is live.
-    let Some(set) = as_live(set, &rollout.plan.target, draft.live, &draft.input.id.namespace) else { return false };
+    let Some(set) = as_live(set, &rollout.plan.target, Sight::of(draft.input, draft.live)) else { return false };
     let Some(current) = draft.state.promoted.clone().filter(|p| p.set != past) else { return false };
     if names.is_some() && names.as_ref() == versions::stable(&draft.naming) {
         draft.note("which was not done: both versions' objects have the same names; push the old one on main");

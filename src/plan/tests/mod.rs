@@ -19,6 +19,7 @@ mod promise;
 mod proven;
 mod references;
 mod scaled;
+mod secrets;
 mod service;
 mod takeover;
 mod tracked;
