@@ -41,6 +41,7 @@ impl Cluster {
             Verb::Apply { object, expects } => self.apply(action.class, object, expects, DryRun::No).await,
             Verb::Migrate { target, expects } => self.migrate(target, expects).await,
             Verb::Delete { target, expects } => self.delete(target, expects).await,
+            Verb::CopySecret(copy) => self.copy_secret(copy).await,
         }
     }
 

@@ -18,6 +18,7 @@ mod look;
 mod migrate;
 pub mod projection;
 mod request;
+mod secret;
 pub mod store;
 mod trim;
 pub mod watch;

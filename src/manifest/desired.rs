@@ -10,6 +10,7 @@ use super::ids::{
 };
 pub use super::measure::Bound;
 use super::object::{Kind, Object, ObjectRef};
+pub use super::tracked::Track;
 use super::tracked::Tracked;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,16 +93,6 @@ pub struct Target {
     /// What its pods read that no manifest holds, and whose changes are versions all the same.
     #[serde(default, skip_serializing_if = "Track::is_empty")]
     pub track: Track,
-}
-
-/// Live objects whose changes are versions, by their names. With the layout `primary` alone.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Track {
-    /// ConfigMaps of the rollout's namespace that the target's pods read, and that are not among the manifests.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("maxItems" = 20, "uniqueItems" = true))]
-    pub config_maps: Vec<ObjectName>,
 }
 
 /// The kinds of object that can be a target.

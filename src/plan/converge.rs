@@ -21,6 +21,7 @@ use crate::target::{compare, daemon, shared, stateful, tracked};
 use crate::traffic::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 
+mod secrets;
 mod write;
 
 pub use write::failure;
@@ -78,7 +79,7 @@ pub fn converge(
         return Ok(pass.out);
     }
     pass.lost();
-    if pass.lower() || pass.blocked() || pass.build() || pass.replace() {
+    if pass.lower() || pass.blocked() || pass.copy_secrets() || pass.build() || pass.replace() {
         return Ok(pass.out);
     }
     if pass.await_ready(stable_first) || pass.front() {

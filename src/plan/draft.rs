@@ -340,7 +340,7 @@ impl<'a> Draft<'a> {
             conditions.push(Condition { reason, message, since, until, act, live });
         }
         let awaited = due || !self.needs.is_empty() || self.waits.iter().any(|wait| wait.reason == Reason::Evidence);
-        let unread = self.waits.iter().any(|wait| wait.reason == Reason::ClusterAway);
+        let unread = super::tracked::is_unread(self.input, &self.waits);
         let undoes = self.proposals.iter().any(|proposal| matches!(proposal.ask, Ask::Revert { .. }));
         let answers = self.state.conditions.iter().filter(|c| {
             unread

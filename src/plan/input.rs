@@ -53,8 +53,8 @@ pub struct Input {
 pub enum Desired {
     /// It is wanted like this.
     Wanted(Arc<Rollout>),
-    /// It is wanted like this, but what it tracks is not there: why. The last good state stays.
-    Lacking(Arc<Rollout>, String),
+    /// It is wanted like this, but what it tracks is not there, or not known yet. The last good state stays.
+    Lacking(Arc<Rollout>, Wait),
     /// Its file is broken: the last good state stays. The message names every error.
     Rejected(String),
     /// Main has no file for it.
@@ -68,10 +68,7 @@ impl Desired {
     #[must_use]
     pub fn unread(&self) -> Option<Wait> {
         match self {
-            Self::Lacking(_, why) => {
-                let act = "create it again, or take it out of target.track";
-                Some(Wait::new(Reason::ReferenceMissing, why.clone()).act(act))
-            }
+            Self::Lacking(_, wait) => Some(wait.clone()),
             Self::Rejected(why) => Some(Wait::new(Reason::Rejected, why.clone())),
             Self::Unreadable(why) => Some(Wait::new(Reason::SourceUnreadable, why.clone())),
             Self::Wanted(_) | Self::Gone => None,

@@ -15,6 +15,7 @@ use super::procedure;
 use super::renamed::renamed;
 use super::report::{Reason, Wait};
 use super::terminate;
+use super::tracked;
 use super::versions;
 use super::words;
 use crate::record::state::{Phase, RolloutState, Standing};
@@ -37,8 +38,9 @@ pub fn plan(input: &Input) -> RolloutPlan {
             Some(wait) => hold(vec![wait]),
             None => {
                 let told = hooks::due(input, state, plan.as_deref());
-                let mut plan =
-                    recorded(Draft::new(input, live, Some((**state).clone()), (**state).clone(), plan.clone()));
+                let mut draft = Draft::new(input, live, Some((**state).clone()), (**state).clone(), plan.clone());
+                tracked::look(&mut draft);
+                let mut plan = recorded(draft);
                 plan.questions.extend(told);
                 plan
             }
@@ -91,6 +93,7 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
     match &input.desired {
         Desired::Wanted(rollout) => {
             let mut draft = Draft::new(input, live, None, first::blank(input, rollout), None);
+            tracked::look(&mut draft);
             first::initialize(&mut draft, &words::Asked::default());
             // What is not known yet is no news for Git, and a new record must not hide a lost one.
             let lost = draft.waits.iter().any(|w| w.reason == Reason::StateLost);
@@ -98,15 +101,19 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
             let asking = !draft.waits.is_empty() && draft.waits.iter().all(passing);
             if lost || asking {
                 let wake_at = draft.wake_at();
-                let Draft { waits, needs, .. } = draft;
+                let Draft { waits, needs, lookups, .. } = draft;
                 // The brake needs no record.
                 let plan = if lost { terminate::blind(input, live, waits) } else { hold(waits) };
-                return RolloutPlan { needs, wake_at, ..plan };
+                return RolloutPlan { needs, lookups, wake_at, ..plan };
             }
             draft.finish(due)
         }
-        Desired::Lacking(rollout, _) => {
+        Desired::Lacking(rollout, wait) => {
             let mut draft = Draft::new(input, live, None, first::blank(input, rollout), None);
+            tracked::look(&mut draft);
+            if wait.reason == Reason::Evidence {
+                return RolloutPlan { lookups: draft.lookups, ..hold(vec![wait.clone()]) };
+            }
             draft.waits.extend(input.desired.unread());
             draft.finish(due)
         }

@@ -12,6 +12,7 @@ use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::evidence::Evidence;
 use crate::plan::input::{Input, MayStart};
 use crate::plan::planner;
+use crate::plan::tracked;
 use crate::record::state::{Phase, RolloutState, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -98,7 +99,7 @@ impl Term<'_> {
             let asks = !plan.waits.is_empty() || !plan.needs.is_empty() || !plan.questions.is_empty();
             // A record that Git does not take is planned again, from the same answers.
             if !asks && plan.record == RecordChange::Keep {
-                self.shell.evidence.settled(id);
+                self.shell.evidence.settled(id, &tracked::watched(&input));
             }
             plans.insert(id.clone(), Planned { input, plan });
         }

@@ -171,6 +171,7 @@ async fn decide(mut input: Input, sight: &Sight) -> RolloutPlan {
             let outcome = sight.cluster.dry_run(&need.object, &expected(&need, &live)).await;
             Arc::make_mut(&mut input.evidence).dry_runs.insert(need.question, Answer { outcome, at: input.now });
         }
+        input = input.tracking();
         plan = planner::plan(&input);
     }
     plan
@@ -259,6 +260,7 @@ fn action(action: &Action) -> ActionView {
         Verb::Apply { .. } => "applies",
         Verb::Migrate { .. } => "takes over the fields of",
         Verb::Delete { .. } => "deletes",
+        Verb::CopySecret(_) => "copies the Secret of",
     };
     ActionView { class, does: format!("{verb} {}", action.verb.target()), why: plain(&action.why) }
 }

@@ -127,7 +127,7 @@ impl Pass<'_> {
     }
 
     /// The last write of the same content failed: tell why, and try again after a while.
-    fn failed_before(&mut self, reference: &ObjectRef, digest: &str) -> bool {
+    pub(super) fn failed_before(&mut self, reference: &ObjectRef, digest: &str) -> bool {
         let key = (reference.clone(), digest.to_owned());
         let answer = self.context.input.evidence.writes.get(&key);
         let Some(answer) = answer.filter(|answer| answer.at >= self.context.since) else { return false };

@@ -21,6 +21,7 @@ mod proven;
 mod references;
 mod renamed;
 mod scaled;
+mod secrets;
 mod service;
 mod takeover;
 mod tracked;

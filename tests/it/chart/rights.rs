@@ -30,7 +30,12 @@ const WHY: &[(&str, &str, &str, &str)] = &[
     (SERVED, "", "get", "the object as it is now, before its field managers or fields of the posture are taken over"),
     (SERVED, "", "delete", "what the candidate had, and what a new version no longer has"),
     (SERVED, "persistentvolumeclaims", "get", "whether the claims that a new version's pods name are there"),
-    (SERVED, "secrets", "get", "whether the Secrets that they name are there: by name, and of the metadata alone"),
+    (
+        SERVED,
+        "secrets",
+        "get",
+        "whether the Secrets that they name are there: by name, and of the metadata alone; with `rbac.copySecrets` the content of one that a rollout tracks, once, when its copy is made",
+    ),
     (SERVED, "pods", "list", "whether pods are ready, and why they are not"),
     (SERVED, "pods", "watch", "the same, as soon as it changes"),
     (
@@ -124,6 +129,20 @@ fn x_18_nothing_is_granted_that_could_grant_more() {
         assert!(!(writes && right.resource == "namespaces"), "{right}");
         assert!(!(writes && right.resource == "pods") || right.verb == "delete", "{right}");
     }
+}
+
+#[test]
+fn x_18_secrets_are_copied_only_where_somebody_has_said_so() {
+    let of = |over: Value| -> BTreeSet<String> {
+        let objects = RELEASE.objects(&with(&few(), &over));
+        let rights =
+            Right::of(&objects, &json!({"kind": "ServiceAccount", "name": "tide--prod", "namespace": "delivery"}));
+        let secrets = rights.into_iter().filter(|right| right.resource == "secrets" && right.namespace == "shop");
+        secrets.map(|right| right.verb).collect()
+    };
+    assert_eq!(of(json!({})), BTreeSet::from(["get".to_owned()]));
+    let copied = of(json!({"rbac": {"copySecrets": true}}));
+    assert_eq!(copied, BTreeSet::from(["create".to_owned(), "get".to_owned()]));
 }
 
 #[test]

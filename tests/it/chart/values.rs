@@ -281,6 +281,7 @@ fn general() -> Vec<Switch> {
         ("serviceAccount.name", json!({"serviceAccount": {"name": "mine"}}), "serviceAccountName: mine"),
         ("rbac.create", json!({"rbac": {"create": false}}), "!kind: RoleBinding"),
         ("rbac.clusterIdentity", json!({"rbac": {"clusterIdentity": false}}), "!kind: ClusterRole"),
+        ("rbac.copySecrets", json!({"rbac": {"copySecrets": true}}), "resources: [secrets]"),
         ("service.port", json!({"service": {"port": 9090}}), "- --listen=0.0.0.0:9090"),
         ("service.listen", json!({"service": {"listen": "::"}}), "- --listen=[::]:8080"),
         ("podDisruptionBudget.enabled", json!({"podDisruptionBudget": {"enabled": false}}), "!kind: PodDisruptionBudget"),
