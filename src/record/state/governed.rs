@@ -5,7 +5,10 @@ use super::Rule;
 use crate::manifest::ids::SetId;
 use crate::manifest::raw::Floors;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// What a policy asks of a rollout.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -14,8 +17,15 @@ pub struct Terms {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,
     /// What no plan goes below.
-    #[serde(default, skip_serializing_if = "Floors::is_none")]
+    #[serde(default, skip_serializing_if = "Floors::is_none", deserialize_with = "known")]
     pub floors: Floors,
+}
+
+/// Floors, of which a newer version may know more: people may write no others, but a record of such a version is read.
+fn known<'de, D: Deserializer<'de>>(source: D) -> Result<Floors, D::Error> {
+    let mut fields: BTreeMap<String, Value> = BTreeMap::deserialize(source)?;
+    fields.retain(|name, _| ["approvedSteps", "firstExposure", "checks", "soak"].contains(&name.as_str()));
+    serde_json::from_value(fields.into_iter().collect()).map_err(D::Error::custom)
 }
 
 /// What main wants, and what the policy asks of that.
@@ -76,6 +86,13 @@ mod tests {
 
     fn set(digit: &str) -> SetId {
         digit.repeat(40).parse().unwrap()
+    }
+
+    #[test]
+    fn what_a_newer_version_asks_for_is_no_reason_to_read_nothing() {
+        let text = r#"{"floors": {"soak": "1m", "approvedSteps": 2, "colour": "blue"}}"#;
+        let floors = Floors { soak: Some(Span::from_secs(60)), approved_steps: 2, ..Floors::default() };
+        assert_eq!(serde_json::from_str::<Terms>(text).unwrap(), Terms { rule: None, floors });
     }
 
     #[test]
