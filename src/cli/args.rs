@@ -4,6 +4,7 @@ use super::completions::CompletionsArgs;
 use super::decide::{AbortArgs, AdoptArgs, ApproveArgs, RetryArgs, RollbackArgs, WordArgs};
 use super::demo::DemoArgs;
 use super::diff::DiffArgs;
+use super::doctor::DoctorArgs;
 use super::import::ImportArgs;
 use super::init::InitArgs;
 use super::man::ManArgs;
@@ -64,6 +65,7 @@ Write:
 
 Serve:
   run          Run the controller
+  doctor       Check what the controller needs, and say what is missing
 
 Try:
   demo         Show a good and a bad rollout, without a cluster
@@ -169,6 +171,7 @@ impl SshArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     Run(RunArgs),
+    Doctor(DoctorArgs),
     Init(InitArgs),
     Validate(ValidateArgs),
     Import(ImportArgs),

@@ -9,7 +9,8 @@ use crate::manifest::ids::CommitId;
 use crate::manifest::installation::{HostKind, PullHost};
 use crate::record::state::Time;
 use crate::record::text::{causes, plain};
-use http::header::{ACCEPT, ETAG, HeaderMap, IF_NONE_MATCH, LINK};
+use chrono::DateTime;
+use http::header::{ACCEPT, DATE, ETAG, HeaderMap, IF_NONE_MATCH, LINK};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response};
 use secrecy::{ExposeSecret, SecretString};
@@ -22,10 +23,12 @@ use std::time::Duration;
 
 mod call;
 mod reviews;
+mod rules;
 mod wire;
 
 pub use call::{Errand, Fate, HostError};
 pub use reviews::{Pulled, Shown};
+pub use rules::{Hook, Permissions};
 use wire::{Id, RawPull};
 
 /// How long a call may take.
@@ -75,6 +78,10 @@ pub struct Host {
     budget: Budget,
     /// What each page of a list said last.
     pages: BTreeMap<String, Page>,
+    /// What else was read, with its ETag.
+    known: BTreeMap<String, (String, Vec<u8>)>,
+    /// What its clock said last.
+    date: Option<Time>,
     me: Option<Me>,
     count: Count,
     now: Now,
@@ -134,7 +141,8 @@ impl Host {
             .redirect(Policy::none())
             .timeout(PATIENCE)
             .build()?;
-        Ok(Self { client, site, budget: Budget::default(), pages: BTreeMap::new(), me: None, count, now })
+        let (budget, pages, known) = (Budget::default(), BTreeMap::new(), BTreeMap::new());
+        Ok(Self { client, site, budget, pages, known, date: None, me: None, count, now })
     }
 
     /// Who we are there: asked once.
@@ -361,6 +369,7 @@ impl Host {
         }
         let response = request.send().await.map_err(|error| away(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());
+        self.date = headers.get(DATE).and_then(|date| moment(date.to_str().ok()?)).or(self.date);
         let body = whole(response).await.map_err(|error| away(&error))?;
         let answer = Answer { doing, status: status.as_u16(), headers, body };
         let message = if status.is_success() { String::new() } else { answer.message() };
@@ -439,6 +448,11 @@ impl Answer {
             _ => refused(message.to_owned()),
         }
     }
+}
+
+/// The time as HTTP says it.
+fn moment(date: &str) -> Option<Time> {
+    Some(DateTime::parse_from_rfc2822(date).ok()?.to_utc())
 }
 
 async fn whole(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {

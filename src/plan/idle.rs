@@ -5,6 +5,7 @@ use super::direct::{self, Change};
 use super::draft::{Draft, Manner};
 use super::entry;
 use super::evidence::Entangled;
+use super::floor;
 use super::input::Desired;
 use super::renamed::renamed;
 use super::report::{Reason, Wait};
@@ -123,6 +124,7 @@ fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &s
 
 fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, old: &Set) {
     let blocked = refused(draft, rollout).or_else(|| versions::unfit(draft, rollout, old));
+    let blocked = blocked.or_else(|| floor::below(draft, &rollout.plan));
     let blocked = blocked.or_else(|| braked(draft, rollout)).or_else(|| unmarked(draft, rollout));
     if let Some(wait) = blocked {
         draft.waits.push(wait);
@@ -198,7 +200,7 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         approved: Vec::new(),
         held: false,
         denied: false,
-        rule: draft.input.policy.proof.clone(),
+        rule: floor::rule(draft),
         pulls: std::collections::BTreeMap::new(),
         jobs: std::collections::BTreeMap::new(),
     });

@@ -4,11 +4,13 @@ use super::evidence::Evidence;
 use super::report::{Reason, Wait};
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
+use crate::gate::guard::Guard;
 use crate::gate::schedule::{Freeze, Window};
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RolloutId, ScheduleName, SetId, TenantName};
-use crate::record::state::{RolloutState, Rule, Time, Writer};
+use crate::manifest::raw::Floors;
+use crate::record::state::{RolloutState, Rule, Terms, Time, Writer};
 use crate::target::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -113,8 +115,20 @@ pub struct PolicyView {
     pub may_start: MayStart,
     /// Who has to approve, where the Git host can prove it.
     pub proof: Option<Rule>,
+    /// Whether the Git host keeps the decisions branch for those who may decide.
+    pub guard: Guard,
+    /// What no plan goes below.
+    pub floors: Floors,
     /// Whether no policy could be read: then nobody knows who has to approve.
     pub unread: bool,
+}
+
+impl PolicyView {
+    /// What it asks of the rollout.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        Terms { rule: self.proof.clone(), floors: self.floors.clone() }
+    }
 }
 
 /// Whether another run may start now.

@@ -6,6 +6,7 @@ use super::context::seq_of;
 use super::converge::Drift;
 use super::draft::{Draft, Manner, RecordChange, RolloutPlan};
 use super::first;
+use super::floor;
 use super::forward;
 use super::hooks;
 use super::idle;
@@ -126,6 +127,7 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
 
 fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
     let phase_before = draft.state.phase.clone();
+    floor::take_note(&mut draft);
     let asked = words::apply(&mut draft);
     if draft.state.phase == phase_before {
         judge(&mut draft, &phase_before, &asked);

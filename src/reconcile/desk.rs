@@ -4,6 +4,7 @@
 //! What is asked stands in the record; the pull requests only show it. A yes needs nothing from here, as merging one moves
 //! the decisions branch. A no is made to be what it is on any Git host: the request's branch is deleted.
 
+mod guard;
 mod standing;
 
 use super::lead::Lead;
@@ -12,6 +13,7 @@ use crate::forge::branch::{Advance, Asks, Head, Revert, decisions_branch, propos
 use crate::forge::host::{Host, HostError, Status};
 use crate::forge::pull::{self, Found, Ids, Request, Standing, Text, Verdict, verdict};
 use crate::gate::approval;
+use crate::gate::guard::Guard;
 use crate::git::{Pushed, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName};
 use crate::plan::input::MayStart;
@@ -21,7 +23,7 @@ use crate::record::text::unlinked;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +53,10 @@ pub struct Setting {
     pub main: String,
     /// How often the host is looked at while anything is asked.
     pub poll: Duration,
+    /// What the host says of the decisions branch.
+    pub guard: watch::Sender<Guard>,
+    /// Told of news about that.
+    pub woken: Arc<Notify>,
 }
 
 impl Desk {
@@ -103,6 +109,8 @@ struct Wanted {
     requests: BTreeMap<String, Request>,
     /// How main's tip stands.
     status: Option<(CommitId, Status)>,
+    /// Whether a run has a gate that an approval opens.
+    gated: bool,
 }
 
 struct Clerk {
@@ -156,12 +164,19 @@ impl Clerk {
     async fn turn(&mut self, view: &View) -> Duration {
         let wanted = self.wants(view);
         let asked = !wanted.requests.is_empty() || self.open.as_ref().is_none_or(|open| !open.is_empty());
-        let idle = !asked && wanted.status == self.told;
+        let idle = !asked && !wanted.gated && wanted.status == self.told;
+        if self.setting.lead.held().is_none() || !wanted.gated {
+            // What was said before may not be so any more when the next run asks.
+            self.say(Guard::Unknown);
+        }
         if self.setting.lead.held().is_none() || idle {
             self.wanted = wanted;
             return self.setting.poll;
         }
-        let mut done = self.tell(wanted.status.as_ref()).await;
+        let mut done = if wanted.gated { self.guard().await } else { Ok(()) };
+        if done.is_ok() {
+            done = self.tell(wanted.status.as_ref()).await;
+        }
         if asked && done.is_ok() {
             done = self.round(view, &wanted.requests).await;
         }
@@ -345,7 +360,7 @@ impl Clerk {
         let requests = all
             .filter_map(|(branch, head)| Some((branch.clone(), request(view, instance, main, branch, head)?)))
             .collect();
-        Wanted { requests, status: standing::status(view) }
+        Wanted { requests, status: standing::status(view), gated: guard::gated(view) }
     }
 }
 

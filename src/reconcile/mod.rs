@@ -16,6 +16,7 @@ pub mod execute;
 pub mod faults;
 mod front;
 pub mod gaps;
+mod hosted;
 pub mod lead;
 pub mod observe;
 mod pace;

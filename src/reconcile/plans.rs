@@ -31,6 +31,7 @@ pub(super) type Plans = BTreeMap<RolloutId, Planned>;
 impl Term<'_> {
     /// The rollouts that may be awake.
     fn restless(&mut self, scene: &Scene<'_>, view: &Arc<View>) -> BTreeSet<RolloutId> {
+        self.table.guarded(scene.guard);
         let restless = self.table.restless(view, scene.snapshot);
         self.table.looked(view, scene.snapshot);
         restless.unwrap_or_else(|| {
@@ -46,7 +47,8 @@ impl Term<'_> {
     /// world had moved.
     pub(super) async fn plan(&mut self, view: &Arc<View>, snapshot: &Snapshot) -> (Plans, Next) {
         let me = self.shell.writer(&self.held);
-        let scene = Scene { me: &me, view, snapshot, host: self.shell.host };
+        let guard = self.shell.guard.borrow().clone();
+        let scene = Scene { me: &me, view, snapshot, host: self.shell.host, guard: &guard };
         let ids = self.restless(&scene, view);
         let (mut plans, mut next) = (Plans::new(), Next::Rest);
         if ids.is_empty() {

@@ -12,6 +12,7 @@ use super::table::Table;
 use crate::cluster::client::Cluster;
 use crate::cluster::lease::LeaseHeld;
 use crate::cluster::watch::Watches;
+use crate::gate::guard::Guard;
 use crate::manifest::ids::{ClusterName, InstanceName, Namespace, RolloutId};
 use crate::manifest::installation::HostKind;
 use crate::plan::action::Action;
@@ -24,7 +25,7 @@ use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 /// How often open runs are looked at while Git keeps a tick waiting, if nothing happens.
@@ -46,6 +47,8 @@ pub struct Shell {
     pub main: String,
     /// Where requests are pull requests too.
     pub host: Option<HostKind>,
+    /// What the Git host says of the decisions branch.
+    pub guard: watch::Receiver<Guard>,
     /// The time.
     pub clock: Clock,
     /// Dry runs and failures.
@@ -104,7 +107,8 @@ impl Shell {
         let mut gaps = gaps.clone();
         let snapshot = Snapshot::take(&self.watches, &self.namespaces, &mut gaps, &self.clock);
         let me = self.writer(held);
-        let scene = Scene { me: &me, view, snapshot: &snapshot, host: self.host };
+        let guard = self.guard.borrow().clone();
+        let scene = Scene { me: &me, view, snapshot: &snapshot, host: self.host, guard: &guard };
         let moved = then.and_then(|then| snapshot.moved_since(then));
         let fresh = self.evidence.fresh(|_, _| true);
         let mut ids = Vec::new();
@@ -145,7 +149,8 @@ impl Shell {
     /// Plans open runs, and does what goes back, some at a time. The first thing that was done for each.
     async fn retreat_of(&self, term: &Meanwhile<'_>, snapshot: &Snapshot, ids: &[RolloutId]) -> Vec<Action> {
         let me = self.writer(term.held);
-        let scene = Scene { me: &me, view: term.view, snapshot, host: self.host };
+        let guard = self.guard.borrow().clone();
+        let scene = Scene { me: &me, view: term.view, snapshot, host: self.host, guard: &guard };
         let mut done = Vec::new();
         for batch in ids.chunks(BATCH) {
             let mut plans = Vec::new();

@@ -82,7 +82,7 @@ impl World {
 ///
 /// # Errors
 /// When there is not exactly one cluster, or no namespace.
-pub(super) fn served(installation: &Installation) -> Result<(ClusterName, ClusterSource), RunError> {
+pub fn served(installation: &Installation) -> Result<(ClusterName, ClusterSource), RunError> {
     if installation.caps.namespaces().is_empty() {
         return Err(RunError::NoNamespaces);
     }
@@ -117,7 +117,10 @@ fn providers(installation: &Installation) -> Result<Providers, RunError> {
 }
 
 /// The repository, of which only main is fetched without its past.
-fn remote(installation: &Installation) -> Result<RemoteConfig, RunError> {
+///
+/// # Errors
+/// When its address, a branch's name or the signing key cannot be used.
+pub fn remote(installation: &Installation) -> Result<RemoteConfig, RunError> {
     let repository = &installation.repository;
     let mut config = RemoteConfig::new(repository.url.as_str().parse()?);
     config.shallow = Some(Branches::new(&installation.instance, &repository.branch)?.main);

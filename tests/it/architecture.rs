@@ -72,6 +72,7 @@ const PURE: &[&str] = &[
     "forge/branch.rs",
     "forge/budget.rs",
     "forge/pull.rs",
+    "forge/settings.rs",
     "cli/import/argo",
     "cli/import/draft.rs",
     "cli/import/fields.rs",

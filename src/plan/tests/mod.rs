@@ -9,6 +9,7 @@ mod corners;
 mod crashes;
 mod effect;
 mod failures;
+mod governed;
 mod hooks;
 mod jobs;
 mod journeys;

@@ -8,7 +8,9 @@ use crate::support::rights::Right;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use tidegate::cluster::rights;
 use tidegate::manifest::object::Kind;
+use tidegate::manifest::raw::Projection;
 
 /// Where a right holds, as the documents say it.
 const SERVED: &str = "each namespace that is served";
@@ -115,6 +117,32 @@ fn kind(right: &Right) -> String {
     let dot = if group.is_empty() { "" } else { "." };
     let named = if name.is_empty() { String::new() } else { format!(" named `{name}`") };
     format!("{resource}{dot}{group}{named}")
+}
+
+/// `doctor` asks for what is granted, no more and no less.
+#[test]
+fn x_18_doctor_asks_for_exactly_what_is_granted() {
+    let values = |shown: bool| with(&few(), &json!({"projection": {"enabled": shown}}));
+    for (projection, shown) in [(Projection::Off, false), (Projection::On, true)] {
+        let objects = RELEASE.objects(&values(shown));
+        let account = json!({"kind": "ServiceAccount", "name": "tide--prod", "namespace": "delivery"});
+        let granted = Right::of(&objects, &account);
+        let served = granted.iter().map(|right| right.namespace.as_str());
+        let served = served.filter(|name| !["", "delivery"].contains(name)).map(|name| name.parse().unwrap()).collect();
+        let home = "delivery".parse().unwrap();
+        let needed = rights::needed(&"prod".parse().unwrap(), &home, &served, projection);
+        let needed: BTreeSet<Right> = needed
+            .into_iter()
+            .map(|right| Right {
+                namespace: right.namespace.map(|name| name.to_string()).unwrap_or_default(),
+                group: right.group.to_owned(),
+                resource: right.resource.to_owned(),
+                name: right.name.unwrap_or_default(),
+                verb: right.verb.to_owned(),
+            })
+            .collect();
+        assert_eq!(needed, granted);
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod hosted;
 mod jobs;
 mod journeys;
 mod judged;
+mod kept;
 mod measured;
 mod outages;
 mod process;

@@ -100,8 +100,16 @@ impl World {
         world
     }
 
-    /// Moves to a repository on a Git host, which takes the place of the one on the Git server.
+    /// Moves to a repository on a Git host, which takes the place of the one on the Git server. `reviewer` and `owner` alone may
+    /// write to its decisions branch.
     pub(super) async fn hosted(name: &str, host: &GitHost) -> Self {
+        let world = Self::unkept(name, host).await;
+        host.keep(&world.space.name, DECISIONS).await;
+        world
+    }
+
+    /// The same with branches that nobody protects.
+    pub(super) async fn unkept(name: &str, host: &GitHost) -> Self {
         let mut world = Self::empty(Held::Shared(Bed::shared().await), name).await;
         let Hosted { origin, url } = host.repository(&world.space.name).await;
         let token = host.token_file("bot");
