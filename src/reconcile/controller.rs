@@ -4,6 +4,7 @@ use super::announce::Announcer;
 use super::clock::Clock;
 use super::desk::{Desk, Setting};
 use super::evidence::{Collector, Witness};
+use super::feedback;
 use super::front::Front;
 use super::gaps::Gaps;
 use super::lead::{Keeper, Lead, Standing};
@@ -20,10 +21,10 @@ use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing};
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
 use crate::forge::host::Host;
-use crate::git::{GitError, InvalidUrl, Store};
+use crate::git::{GitError, InvalidUrl, RefName, Store};
 use crate::manifest::ids::{CommitId, InvalidId, RolloutId};
 use crate::manifest::installation::Installation;
-use crate::manifest::raw::Projection;
+use crate::manifest::raw::{Feedback, Projection};
 use crate::plan::input::Git;
 use crate::plan::report::{Reason, Wait};
 use crate::report::metrics::Metrics;
@@ -462,10 +463,19 @@ fn desk(
         instance: shell.instance.clone(),
         main: shell.main.clone(),
         poll: installation.repository.poll,
+        feedback: feedback(installation, shell, store)?,
     };
     let (desk, work) = Desk::open(setting, kept.clone());
     keeping.spawn(work);
     Ok(Some(desk))
+}
+
+/// What tells people of their own pull requests, if the installation wants that.
+fn feedback(installation: &Installation, shell: &Shell, store: &Store) -> Result<Option<feedback::Setting>, RunError> {
+    let (Some(kind), Feedback::On) = (shell.host, installation.repository.feedback) else { return Ok(None) };
+    let main = RefName::branch(&shell.main)?;
+    let host = host(installation, &shell.clock, &shell.metrics)?;
+    Ok(host.map(|host| feedback::Setting::new(host, kind, installation, main, store, &shell.lead, &shell.clock)))
 }
 
 /// Takes note of what was seen once.
