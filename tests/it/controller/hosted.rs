@@ -14,7 +14,7 @@ fn twice_gated() -> String {
 }
 
 /// Waits for the open pull request that leads to a step.
-async fn open(host: &GitHost, world: &World, step: &str) -> Value {
+pub(super) async fn open(host: &GitHost, world: &World, step: &str) -> Value {
     let wanted =
         |pull: &Value| pull["state"] == "open" && pull["head"]["ref"].as_str().unwrap().ends_with(&format!("-{step}"));
     eventually(&format!("a pull request for {step}"), async || {

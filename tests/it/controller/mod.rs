@@ -14,6 +14,7 @@ mod jobs;
 mod journeys;
 mod judged;
 mod measured;
+mod offered;
 mod outages;
 mod process;
 mod projected;
