@@ -22,11 +22,13 @@ use std::path::Path;
 use std::time::Duration;
 
 mod call;
+mod offers;
 mod reviews;
 mod rules;
 mod wire;
 
 pub use call::{Errand, Fate, HostError};
+pub use offers::{Offer, Offers, Said};
 pub use reviews::{Pulled, Shown};
 pub use rules::{Hook, Permissions};
 use wire::{Id, RawPull};
@@ -52,6 +54,14 @@ pub struct Status {
 impl Status {
     /// The most that GitHub takes.
     pub const LONGEST: usize = 140;
+
+    /// The text is cut to what hosts take.
+    #[must_use]
+    pub fn new(mark: Mark, text: &str) -> Self {
+        let short = text.chars().count() <= Self::LONGEST;
+        let text = if short { text.to_owned() } else { text.chars().take(Self::LONGEST - 1).chain(['…']).collect() };
+        Self { mark, text }
+    }
 }
 
 /// The words that hosts know.
@@ -468,6 +478,6 @@ async fn whole(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
 }
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

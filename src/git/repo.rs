@@ -2,7 +2,7 @@
 
 use super::http::Http;
 use super::local::Local;
-use super::remote::{RemoteConfig, RemoteUrl};
+use super::remote::{Limits, RemoteConfig, RemoteUrl};
 use super::ssh::Ssh;
 use super::transport::{self, Line, Operation};
 use super::weather::{self, Errand, Fate};
@@ -35,7 +35,7 @@ pub struct Store {
 }
 
 pub(super) struct Inner {
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
     pub(super) config: RemoteConfig,
     pub(super) remote: Remote,
     speaks_v2: AtomicBool,
@@ -213,7 +213,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Inner {
-    fn repository(&self) -> Result<Repository, GitError> {
+    pub(super) fn repository(&self) -> Result<Repository, GitError> {
         self.handle().map_err(|error| GitError::local("open the cache", error))
     }
 
@@ -301,15 +301,27 @@ impl Inner {
     /// Downloads the histories of branches that are not in the cache; `depth` 0 means down to what
     /// the cache has.
     fn download(&self, line: &Line, repository: &Repository, names: &[&RefName], depth: i32) -> Result<(), GitError> {
-        let (doing, limits) = (format!("fetch from {}", self.config.url), &self.config.limits);
         let specs: Vec<String> = names.iter().map(|name| format!("+{name}:{}", tip(name))).collect();
+        self.download_specs(line, repository, &specs, depth, &self.config.limits)
+    }
+
+    /// The same for refs of any kind, with other limits.
+    pub(super) fn download_specs(
+        &self,
+        line: &Line,
+        repository: &Repository,
+        specs: &[String],
+        depth: i32,
+        limits: &Limits,
+    ) -> Result<(), GitError> {
+        let doing = format!("fetch from {}", self.config.url);
         let download = |url: &str, deadline: Instant| {
             let mut callbacks = RemoteCallbacks::new();
             callbacks.transfer_progress(|_| Instant::now() < deadline);
             let mut options = FetchOptions::new();
             options.depth(depth).download_tags(AutotagOption::None).remote_callbacks(callbacks);
             let mut remote = repository.remote_anonymous(url)?;
-            remote.download(&specs, Some(&mut options))?;
+            remote.download(specs, Some(&mut options))?;
             remote.disconnect()
         };
         Operation::run(line, limits.advertisement_bytes, limits.fetch_bytes, &doing, download)

@@ -86,6 +86,8 @@ pub struct Repository {
     pub signers_file: Option<PathBuf>,
     /// Where its host shows pull requests; none if it does not, or is not asked to.
     pub forge: Option<PullHost>,
+    /// Whether people are told there of their own pull requests.
+    pub feedback: raw::Feedback,
 }
 
 /// A repository on a Git host with pull requests.
@@ -203,6 +205,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         None
     });
     let answering = answering(providers, &mut at);
+    let feedback = repository.forge.feedback;
     let forge = match forge(repository.forge, &url) {
         Ok(forge) => forge,
         Err(Odd { field, what, expected }) => {
@@ -223,6 +226,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         webhook_secret_file: repository.webhook_secret_file.map(PathBuf::from),
         signers_file: repository.allowed_signers_file.map(PathBuf::from),
         forge,
+        feedback,
     };
     let caps = Caps::new(caps.namespaces, caps.kinds);
     Ok(Installation { instance, repository, signing, clusters: reached, providers: answering, caps, projection })
@@ -236,7 +240,10 @@ struct Odd {
 }
 
 /// The host of the repository at `url`.
-fn forge(raw::Forge { kind, url: api, token_file }: raw::Forge, url: &Url) -> Result<Option<PullHost>, Odd> {
+fn forge(
+    raw::Forge { kind, url: api, token_file, feedback: _ }: raw::Forge,
+    url: &Url,
+) -> Result<Option<PullHost>, Odd> {
     let kind = match kind {
         raw::ForgeKind::Branch if api.is_some() || token_file.is_some() => {
             let what = "with kind: branch nothing is asked of an API".to_owned();

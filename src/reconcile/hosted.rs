@@ -4,13 +4,15 @@ use super::clock::Clock;
 use super::controller::RunError;
 use super::desk::{Desk, Setting};
 use super::evidence::Witness;
+use super::feedback;
 use super::shell::Shell;
 use super::source::Branches;
 use crate::analysis::http::NoClient;
 use crate::forge::host::Host;
 use crate::gate::guard::Guard;
-use crate::git::Store;
+use crate::git::{RefName, Store};
 use crate::manifest::installation::Installation;
+use crate::manifest::raw::Feedback;
 use crate::report::metrics::Metrics;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -59,10 +61,19 @@ pub(super) fn desk(
         instance: shell.instance.clone(),
         main: shell.main.clone(),
         poll: installation.repository.poll,
+        feedback: feedback(installation, shell, store)?,
         guard,
         woken: Arc::clone(&shell.woken),
     };
     let (desk, work) = Desk::open(setting, kept.clone());
     keeping.spawn(work);
     Ok(Some(desk))
+}
+
+/// What tells people of their own pull requests, if the installation wants that.
+fn feedback(installation: &Installation, shell: &Shell, store: &Store) -> Result<Option<feedback::Setting>, RunError> {
+    let (Some(kind), Feedback::On) = (shell.host, installation.repository.feedback) else { return Ok(None) };
+    let main = RefName::branch(&shell.main)?;
+    let host = host(installation, &shell.clock, &shell.metrics)?;
+    Ok(host.map(|host| feedback::Setting::new(host, kind, installation, main, store, &shell.lead, &shell.clock)))
 }

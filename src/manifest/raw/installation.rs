@@ -145,6 +145,33 @@ pub struct Forge {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "file-path"))]
     pub token_file: Option<String>,
+    /// Whether people are told what their own pull requests to that branch would come to, by a commit status and a comment.
+    #[serde(default)]
+    #[schemars(with = "bool")]
+    pub feedback: Feedback,
+}
+
+/// Whether people are told what their own pull requests would come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "bool", into = "bool")]
+pub enum Feedback {
+    /// They are.
+    #[default]
+    On,
+    /// They are not, and their pull requests are not read.
+    Off,
+}
+
+impl From<bool> for Feedback {
+    fn from(told: bool) -> Self {
+        if told { Self::On } else { Self::Off }
+    }
+}
+
+impl From<Feedback> for bool {
+    fn from(feedback: Feedback) -> Self {
+        feedback == Feedback::On
+    }
 }
 
 /// What a Git host can do.

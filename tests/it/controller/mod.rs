@@ -15,6 +15,7 @@ mod journeys;
 mod judged;
 mod kept;
 mod measured;
+mod offered;
 mod outages;
 mod process;
 mod projected;
