@@ -18,7 +18,7 @@ pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
 /// One line for each object that people have made, or that was made for them.
 pub(crate) fn show(world: &World) -> String {
     let mut out = String::new();
-    let kinds = "Deployment StatefulSet DaemonSet Pod Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap \
+    let kinds = "Deployment StatefulSet DaemonSet Pod Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap Secret \
         HorizontalPodAutoscaler PodDisruptionBudget Job";
     for kind in kinds.split(' ') {
         let mut objects: Vec<_> = world.list(resource(kind).unwrap(), NAMESPACE).collect();
@@ -96,7 +96,11 @@ fn state(kind: &str, object: &Value) -> String {
         "VirtualService" => {
             spec["http"].as_array().into_iter().flatten().map(Value::to_string).collect::<Vec<_>>().join("; ")
         }
-        "ConfigMap" => object["data"].to_string(),
+        // Which version of it changes with everything that anybody writes.
+        "ConfigMap" if object["data"]["secret"].is_string() => {
+            format!("holds a copy of Secret {}", object["data"]["secret"])
+        }
+        "ConfigMap" | "Secret" => object["data"].to_string(),
         "Job" => job(object),
         "HorizontalPodAutoscaler" => {
             format!("{} of {} to {}", spec["scaleTargetRef"]["name"], spec["minReplicas"], spec["maxReplicas"])

@@ -204,6 +204,7 @@ scenarios! {
     tracked_goes_back
     tracked_is_missing
     tracked_moves_on
+    tracked_secret
     webhook_before_a_step
     webhook_holds
     webhook_says_bad
