@@ -2,7 +2,7 @@
 
 use super::Collector;
 use crate::forge::branch::approval;
-use crate::forge::host::{Host, HostError, Shown};
+use crate::forge::host::{Host, HostError, Pulled, Shown};
 use crate::gate::proof::{Being, Evidence, Maker, Merged, Says, Testimony, User};
 use crate::git::{Changed, GitError, Made, RefName, Store};
 use crate::manifest::ids::{CommitId, RolloutId};
@@ -57,10 +57,16 @@ impl Collector {
             let (witness, clock, shared) = (self.witness.clone(), self.clock.clone(), Arc::clone(&self.shared));
             let attest = attest.clone();
             self.spawn(async move {
-                let at = clock.now();
-                let told = match &witness {
-                    Some(witness) => witness.tell(&key.0, &attest).await,
+                let pulled = match &witness {
+                    Some(witness) => witness.pulled(&attest.asked.commit).await,
                     None => Err(Silence::Odd("this installation names no Git host with reviews".to_owned())),
+                };
+                // However long the host took to know of the merge, what it tells of people from here on is of now.
+                let at = clock.now();
+                let told = match (pulled, &witness) {
+                    (Ok(Some(pulled)), Some(witness)) => witness.tell(&key.0, &attest, pulled).await,
+                    (Ok(_), _) => Ok(Evidence::Pushed),
+                    (Err(silence), _) => Err(silence),
                 };
                 let evidence = told.unwrap_or_else(|silence| Evidence::Incomplete(silence.to_string()));
                 tracing::debug!(rollout = %key.0, path = %key.1.path, ?evidence, "asked who approved");
@@ -76,10 +82,8 @@ impl Collector {
 }
 
 impl Witness {
-    /// How a decision came to its branch.
-    async fn tell(&self, rollout: &RolloutId, attest: &Attest) -> Result<Evidence, Silence> {
-        let commit = &attest.asked.commit;
-        let Changed { merged, mut files } = self.store.changed(commit).await?;
+    /// The pull request that a commit came by to its branch.
+    async fn pulled(&self, commit: &CommitId) -> Result<Option<Pulled>, Silence> {
         let mut pulled = self.host.lock().await.merged_as(commit).await?;
         for pause in PAUSES {
             if pulled.is_none() {
@@ -87,7 +91,12 @@ impl Witness {
                 pulled = self.host.lock().await.merged_as(commit).await?;
             }
         }
-        let Some(pulled) = pulled else { return Ok(Evidence::Pushed) };
+        Ok(pulled)
+    }
+
+    /// How a decision came to its branch by that pull request.
+    async fn tell(&self, rollout: &RolloutId, attest: &Attest, pulled: Pulled) -> Result<Evidence, Silence> {
+        let Changed { merged, mut files } = self.store.changed(&attest.asked.commit).await?;
         let mut host = self.host.lock().await;
         let (number, author) = (pulled.number, pulled.author.clone());
         let author = author.ok_or_else(|| Silence::Odd(format!("who opened pull request {number} is gone")))?;
