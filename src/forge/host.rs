@@ -1,4 +1,5 @@
-//! The API of a Git host, as far as pull requests go: Gitea (and Forgejo) and GitHub, which differ in little.
+//! The API of a Git host, as far as pull requests go: Gitea (and Forgejo) and GitHub, which differ in little:
+//! in what stands in `kinds`.
 //!
 //! Every call ends within [`PATIENCE`], goes to the one address that the installation names, follows no redirect, and is
 //! counted. The token is read from its file at each call, and is in no error.
@@ -21,10 +22,12 @@ use std::path::Path;
 use std::time::Duration;
 
 mod call;
+mod kinds;
 mod reviews;
 mod wire;
 
 pub use call::{Errand, Fate, HostError};
+use kinds::Turn;
 pub use reviews::{Pulled, Shown};
 use wire::{Id, RawPull};
 
@@ -94,34 +97,6 @@ struct Page {
     is_last: bool,
 }
 
-// Where the hosts differ, besides the address (`manifest::installation`) and one header.
-impl HostKind {
-    /// The query for a page of a list: how long pages may be differs, and what that is called.
-    fn page(self, page: usize) -> String {
-        match self {
-            Self::Gitea => format!("limit=50&page={page}"),
-            Self::Github => format!("per_page=100&page={page}"),
-        }
-    }
-
-    /// The query for the pull requests that are to be decided, on Gitea those of a user alone.
-    fn open(self, login: &str) -> String {
-        match self {
-            Self::Gitea => format!("state=open&poster={login}"),
-            Self::Github => "state=open".to_owned(),
-        }
-    }
-
-    /// The query for closed pull requests, among them those of a branch, the latest first. Gitea can look for a branch
-    /// too, but then gives any one of several.
-    fn closed(self, owner: &str, login: &str, branch: &str) -> String {
-        match self {
-            Self::Gitea => format!("state=closed&sort=recentupdate&poster={login}"),
-            Self::Github => format!("state=closed&sort=created&direction=desc&head={owner}:{branch}"),
-        }
-    }
-}
-
 impl Host {
     /// Asks nothing yet.
     ///
@@ -166,7 +141,7 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says. A list of which a part is missing is an error.
     pub async fn open(&mut self) -> Result<Vec<Found>, HostError> {
-        let query = self.site.kind.open(&self.me().await?.login);
+        let query = self.site.kind.open(&self.me().await?);
         let mut all = Vec::new();
         for page in 1..=PAGES {
             let Page { pulls, is_last, .. } = self.page(&query, page).await?;
@@ -185,7 +160,7 @@ impl Host {
     /// As [`Self::open`].
     pub async fn closed(&mut self, branch: &str, wanted: impl Fn(&Found) -> bool) -> Result<Vec<Found>, HostError> {
         let me = self.me().await?;
-        let query = self.site.kind.closed(&self.site.owner, &me.login, branch);
+        let query = self.site.kind.closed(&self.site.owner, &me, branch);
         for page in 1..=CLOSED_PAGES {
             let Page { pulls, is_last, .. } = self.page(&query, page).await?;
             let found: Vec<Found> = pulls.into_iter().filter(&wanted).collect();
@@ -201,8 +176,9 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn pull(&mut self, number: u64) -> Result<Found, HostError> {
-        let path = self.in_repository(&format!("pulls/{number}"));
-        self.get::<RawPull>(Errand::List, path).await.map(RawPull::read)
+        let path = self.in_repository(&format!("{}/{number}", self.site.kind.pulls()));
+        let answer = self.ask(Errand::List, Method::GET, &path, None, None).await?;
+        self.read::<RawPull>(Errand::List, &answer).map(RawPull::read)
     }
 
     /// Opens a pull request.
@@ -210,10 +186,9 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says; `Refused` also when there is one already.
     pub async fn create(&mut self, branch: &str, base: &str, text: &Text) -> Result<u64, HostError> {
-        let body = json!({"title": text.title, "body": text.body, "head": branch, "base": base});
-        let answer = self.ask(Errand::Create, Method::POST, &self.in_repository("pulls"), Some(&body), None).await?;
-        let pull: RawPull = self.read(Errand::Create, &answer)?;
-        Ok(pull.number)
+        let (path, body) = (self.in_repository(self.site.kind.pulls()), self.site.kind.draft(text, branch, base));
+        let answer = self.ask(Errand::Create, Method::POST, &path, Some(&body), None).await?;
+        Ok(self.read::<RawPull>(Errand::Create, &answer)?.read().number)
     }
 
     /// Changes what a pull request says.
@@ -221,7 +196,7 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn update(&mut self, number: u64, text: &Text) -> Result<(), HostError> {
-        self.patch(number, &json!({"title": text.title, "body": text.body})).await
+        self.change(number, Some(text), None).await
     }
 
     /// Tells people why, then closes a pull request whose text says so from then on.
@@ -230,7 +205,7 @@ impl Host {
     /// As [`HostError`] says.
     pub async fn close(&mut self, number: u64, why: &str, text: &Text) -> Result<(), HostError> {
         self.comment(number, why).await?;
-        self.patch(number, &json!({"title": text.title, "body": text.body, "state": "closed"})).await
+        self.change(number, Some(text), Some(Turn::Close)).await
     }
 
     /// Tells people something.
@@ -238,7 +213,7 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn comment(&mut self, number: u64, what: &str) -> Result<(), HostError> {
-        let path = self.in_repository(&format!("issues/{number}/comments"));
+        let path = self.in_repository(&self.site.kind.comments(number));
         self.ask(Errand::Comment, Method::POST, &path, Some(&json!({"body": what})), None).await.map(drop)
     }
 
@@ -247,38 +222,32 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn reopen(&mut self, number: u64) -> Result<(), HostError> {
-        self.patch(number, &json!({"state": "open"})).await
+        self.change(number, None, Some(Turn::Reopen)).await
     }
 
     /// Says how a commit stands, under a name.
     ///
     /// # Errors
     /// As [`HostError`] says.
-    pub async fn tell(
-        &mut self,
-        commit: &CommitId,
-        name: &str,
-        Status { mark, text }: &Status,
-    ) -> Result<(), HostError> {
+    pub async fn tell(&mut self, commit: &CommitId, name: &str, status: &Status) -> Result<(), HostError> {
         let path = self.in_repository(&format!("statuses/{commit}"));
-        let body = json!({"state": mark, "description": text, "context": name});
-        self.ask(Errand::Status, Method::POST, &path, Some(&body), None).await?;
-        Ok(())
+        let body = self.site.kind.status(name, status);
+        self.ask(Errand::Status, Method::POST, &path, Some(&body), None).await.map(drop)
     }
 
-    async fn patch(&mut self, number: u64, body: &Value) -> Result<(), HostError> {
-        let path = self.in_repository(&format!("pulls/{number}"));
-        self.ask(Errand::Update, Method::PATCH, &path, Some(body), None).await?;
-        Ok(())
+    async fn change(&mut self, number: u64, text: Option<&Text>, turn: Option<Turn>) -> Result<(), HostError> {
+        let kind = self.site.kind;
+        let path = self.in_repository(&format!("{}/{number}", kind.pulls()));
+        self.ask(Errand::Update, kind.changing(), &path, Some(&kind.change(text, turn)), None).await.map(drop)
     }
 
     fn in_repository(&self, path: &str) -> String {
         let PullHost { owner, name, .. } = &self.site;
-        format!("repos/{owner}/{name}/{path}").trim_end_matches('/').to_owned()
+        format!("{}/{path}", self.site.kind.repository(owner, name)).trim_end_matches('/').to_owned()
     }
 
     async fn page(&mut self, query: &str, page: usize) -> Result<Page, HostError> {
-        let path = self.in_repository(&format!("pulls?{query}&{}", self.site.kind.page(page)));
+        let path = self.in_repository(&format!("{}?{query}&{}", self.site.kind.pulls(), self.site.kind.page(page)));
         let etag = self.pages.get(&path).and_then(|known| known.etag.clone());
         let answer = self.ask(Errand::List, Method::GET, &path, None, etag).await?;
         if answer.status == 304 {

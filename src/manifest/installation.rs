@@ -15,6 +15,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 
+mod place;
+
+use place::Place;
+
 /// One controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installation {
@@ -239,36 +243,16 @@ fn forge(raw::Forge { kind, url: api, token_file }: raw::Forge, url: &Url) -> Re
         let what = "pull requests need a token".to_owned();
         return Err(Odd { field: "", what, expected: "tokenFile: the file with the API token of the bot's account" });
     };
-    let path = url.path().trim_end_matches('/').trim_end_matches(".git");
-    let mut parts = path.trim_start_matches('/').rsplitn(3, '/');
-    let (name, owner, below) = (parts.next(), parts.next(), parts.next());
-    let part = |part: Option<&str>| {
-        let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        part.filter(|part| !part.is_empty() && part.chars().all(fine)).map(str::to_owned)
-    };
-    let (Some(name), Some(owner)) = (part(name), part(owner)) else {
+    let Some(place) = Place::of(url) else {
         let what = format!("{} does not end with the repository's owner and name", quoted(url.as_str()));
         return Err(Odd { field: "/kind", what, expected: "repository.url: https://HOST/OWNER/NAME.git" });
     };
     let api = match api {
         Some(api) => http_url(&api).map_err(|what| Odd { field: "/url", what, expected: "https://HOST/PATH" })?,
-        None => api_of(kind, url, below.unwrap_or_default()),
+        None => place.api(kind, url),
     };
     let api = api.as_str().trim_end_matches('/').to_owned();
-    Ok(Some(PullHost { kind, api, owner, name, token_file: token_file.into() }))
-}
-
-/// Where hosts have their APIs. A Gitea may be served below a path.
-fn api_of(kind: HostKind, repository: &Url, below: &str) -> Url {
-    let mut api = repository.clone();
-    match kind {
-        HostKind::Github if repository.host_str() == Some("github.com") => {
-            return Url::parse("https://api.github.com").expect("valid because it is a constant");
-        }
-        HostKind::Github => api.set_path("api/v3"),
-        HostKind::Gitea => api.set_path(&format!("{below}/api/v1")),
-    }
-    api
+    Ok(Some(PullHost { kind, api, owner: place.owner, name: place.name, token_file: token_file.into() }))
 }
 
 /// Why a provider cannot be used.
