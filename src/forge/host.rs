@@ -1,5 +1,5 @@
-//! The API of a Git host, as far as pull requests go: Gitea (and Forgejo) and GitHub, which differ in little:
-//! in what stands in `kinds`.
+//! The API of a Git host, as far as pull requests go: Gitea (and Forgejo) and GitHub, which differ in little, and GitLab, which
+//! has other words for the same. All that differs stands in `kinds`, and what GitLab alone needs in `gitlab`.
 //!
 //! Every call ends within [`PATIENCE`], goes to the one address that the installation names, follows no redirect, and is
 //! counted. The token is read from its file at each call, and is in no error.
@@ -22,11 +22,13 @@ use std::path::Path;
 use std::time::Duration;
 
 mod call;
+mod gitlab;
 mod kinds;
 mod reviews;
 mod wire;
 
 pub use call::{Errand, Fate, HostError};
+use gitlab::RawRequest;
 use kinds::Turn;
 pub use reviews::{Pulled, Shown};
 use wire::{Id, RawPull};
@@ -124,6 +126,7 @@ impl Host {
         #[derive(Deserialize)]
         struct User {
             id: u64,
+            #[serde(alias = "username")]
             login: String,
         }
         if let Some(me) = &self.me {
@@ -178,7 +181,7 @@ impl Host {
     pub async fn pull(&mut self, number: u64) -> Result<Found, HostError> {
         let path = self.in_repository(&format!("{}/{number}", self.site.kind.pulls()));
         let answer = self.ask(Errand::List, Method::GET, &path, None, None).await?;
-        self.read::<RawPull>(Errand::List, &answer).map(RawPull::read)
+        self.read_pull(Errand::List, &answer)
     }
 
     /// Opens a pull request.
@@ -188,7 +191,7 @@ impl Host {
     pub async fn create(&mut self, branch: &str, base: &str, text: &Text) -> Result<u64, HostError> {
         let (path, body) = (self.in_repository(self.site.kind.pulls()), self.site.kind.draft(text, branch, base));
         let answer = self.ask(Errand::Create, Method::POST, &path, Some(&body), None).await?;
-        Ok(self.read::<RawPull>(Errand::Create, &answer)?.read().number)
+        Ok(self.read_pull(Errand::Create, &answer)?.number)
     }
 
     /// Changes what a pull request says.
@@ -232,7 +235,13 @@ impl Host {
     pub async fn tell(&mut self, commit: &CommitId, name: &str, status: &Status) -> Result<(), HostError> {
         let path = self.in_repository(&format!("statuses/{commit}"));
         let body = self.site.kind.status(name, status);
-        self.ask(Errand::Status, Method::POST, &path, Some(&body), None).await.map(drop)
+        let told = self.ask(Errand::Status, Method::POST, &path, Some(&body), None).await;
+        match (told, self.site.kind) {
+            (Err(HostError::Refused { status: 400, .. }), HostKind::Gitlab) if status.mark == Mark::Pending => {
+                self.pend_anew(&path, name, &body).await
+            }
+            (told, _) => told.map(drop),
+        }
     }
 
     async fn change(&mut self, number: u64, text: Option<&Text>, turn: Option<Turn>) -> Result<(), HostError> {
@@ -254,11 +263,11 @@ impl Host {
             let known = self.pages.get(&path).cloned();
             return known.ok_or_else(|| answer.unusable("not modified, though nothing is known of it"));
         }
-        let pulls: Vec<RawPull> = self.read(Errand::List, &answer)?;
+        let pulls = self.read_pulls(&answer)?;
         let header = |name| answer.headers.get(name).and_then(|value| value.to_str().ok());
         let new = Page {
             etag: header(ETAG).map(str::to_owned),
-            pulls: pulls.into_iter().map(RawPull::read).collect(),
+            pulls,
             is_last: !header(LINK).is_some_and(|link| link.contains("rel=\"next\"")),
         };
         // Closed ones are looked for once; what is kept of them would only grow.
@@ -269,6 +278,22 @@ impl Host {
             self.pages.insert(path, new.clone());
         }
         Ok(new)
+    }
+
+    fn read_pull(&self, errand: Errand, answer: &Answer) -> Result<Found, HostError> {
+        match self.site.kind {
+            HostKind::Gitea | HostKind::Github => self.read(errand, answer).map(RawPull::read),
+            HostKind::Gitlab => self.read(errand, answer).map(RawRequest::read),
+        }
+    }
+
+    fn read_pulls(&self, answer: &Answer) -> Result<Vec<Found>, HostError> {
+        Ok(match self.site.kind {
+            HostKind::Gitea | HostKind::Github => {
+                self.read::<Vec<_>>(Errand::List, answer)?.into_iter().map(RawPull::read).collect()
+            }
+            HostKind::Gitlab => self.read::<Vec<_>>(Errand::List, answer)?.into_iter().map(RawRequest::read).collect(),
+        })
     }
 
     async fn get<T: DeserializeOwned>(&mut self, errand: Errand, path: String) -> Result<T, HostError> {
@@ -374,19 +399,15 @@ impl Answer {
         HostError::Unusable { doing: self.doing.clone(), why: plain(why) }
     }
 
-    /// What an error says of itself, escaped.
+    /// What an error says of itself, escaped: in words, or, as GitLab may, in lists and maps of them.
     fn message(&self) -> String {
-        #[derive(Deserialize)]
-        struct Said {
-            message: String,
-            #[serde(default)]
-            errors: Value,
-        }
-        match serde_json::from_slice(&self.body) {
-            Ok(Said { message, errors: Value::Null }) => plain(&message),
-            Ok(Said { message, errors }) => plain(&format!("{message} {errors}")),
-            Err(_) => String::new(),
-        }
+        let Ok(Value::Object(said)) = serde_json::from_slice(&self.body) else { return String::new() };
+        let words = ["message", "error", "error_description", "errors"].into_iter().filter_map(|key| said.get(key));
+        let words = words.filter(|word| !word.is_null()).map(|word| match word {
+            Value::String(word) => word.clone(),
+            word => word.to_string(),
+        });
+        plain(&words.collect::<Vec<_>>().join(" "))
     }
 
     fn judged(self, message: &str, site: &PullHost) -> Result<Self, HostError> {

@@ -93,7 +93,7 @@ pub struct PullHost {
     pub kind: HostKind,
     /// Where the API is, without a slash at the end.
     pub api: String,
-    /// Who the repository belongs to.
+    /// Who the repository belongs to; on GitLab perhaps groups in groups.
     pub owner: String,
     /// What it is called.
     pub name: String,
@@ -108,6 +108,8 @@ pub enum HostKind {
     Gitea,
     /// GitHub's.
     Github,
+    /// GitLab's.
+    Gitlab,
 }
 
 /// What the record is signed with.
@@ -233,25 +235,24 @@ fn forge(raw::Forge { kind, url: api, token_file }: raw::Forge, url: &Url) -> Re
     let kind = match kind {
         raw::ForgeKind::Branch if api.is_some() || token_file.is_some() => {
             let what = "with kind: branch nothing is asked of an API".to_owned();
-            return Err(Odd { field: "", what, expected: "kind: gitea or kind: github, or no url and no tokenFile" });
+            return Err(Odd { field: "", what, expected: "kind: gitea, github or gitlab, or no url and no tokenFile" });
         }
         raw::ForgeKind::Branch => return Ok(None),
         raw::ForgeKind::Gitea => HostKind::Gitea,
         raw::ForgeKind::Github => HostKind::Github,
+        raw::ForgeKind::Gitlab => HostKind::Gitlab,
     };
     let Some(token_file) = token_file else {
         let what = "pull requests need a token".to_owned();
         return Err(Odd { field: "", what, expected: "tokenFile: the file with the API token of the bot's account" });
     };
-    let Some(place) = Place::of(url) else {
+    let given = api.map(|api| http_url(&api)).transpose();
+    let given = given.map_err(|what| Odd { field: "/url", what, expected: "https://HOST/PATH" })?;
+    let Some(place) = Place::of(kind, url, given.as_ref()) else {
         let what = format!("{} does not end with the repository's owner and name", quoted(url.as_str()));
         return Err(Odd { field: "/kind", what, expected: "repository.url: https://HOST/OWNER/NAME.git" });
     };
-    let api = match api {
-        Some(api) => http_url(&api).map_err(|what| Odd { field: "/url", what, expected: "https://HOST/PATH" })?,
-        None => place.api(kind, url),
-    };
-    let api = api.as_str().trim_end_matches('/').to_owned();
+    let api = given.unwrap_or_else(|| place.api(kind, url)).as_str().trim_end_matches('/').to_owned();
     Ok(Some(PullHost { kind, api, owner: place.owner, name: place.name, token_file: token_file.into() }))
 }
 
@@ -464,6 +465,7 @@ spec:
         assert_eq!(api("https://ghe.test/acme/shop.git", "kind: github"), "https://ghe.test/api/v3 acme shop");
         assert_eq!(api("https://git.test/acme/shop.git", "kind: gitea"), "https://git.test/api/v1 acme shop");
         assert_eq!(api("http://git.test:3000/in/acme/a.b/", "kind: gitea"), "http://git.test:3000/in/api/v1 acme a.b");
+        assert_eq!(api("https://git.test/acme/a/shop.git", "kind: gitlab"), "https://git.test/api/v4 acme/a shop");
         let own = "kind: gitea, url: \"https://api.test/x/\"";
         assert_eq!(api("https://git.test/acme/shop", own), "https://api.test/x acme shop");
         assert_eq!(with("https://git.test/shop", "kind: branch"), Ok(None));
@@ -472,12 +474,13 @@ spec:
         let url = "https://git.test/acme/shop";
         for (found, hint) in [
             (wrong(url, "kind: gitea"), "tokenFile"),
-            (wrong(url, "tokenFile: /etc/t"), "kind: gitea or kind: github"),
+            (wrong(url, "tokenFile: /etc/t"), "kind: gitea, github or gitlab"),
             (wrong("https://git.test/shop", "kind: github, tokenFile: /etc/t"), "https://HOST/OWNER/NAME.git"),
             (wrong("https://git.test/a%20b/shop", "kind: github, tokenFile: /etc/t"), "https://HOST/OWNER/NAME.git"),
             (wrong(url, "kind: gitea, tokenFile: token"), "is not a path of a file"),
             (wrong(url, "kind: gitea, tokenFile: /etc/t, url: \"https://me:pa55@git.test\""), "credentialsFile"),
-            (wrong(url, "kind: gitlab, tokenFile: /etc/t"), "gitea"),
+            (wrong("https://git.test/shop", "kind: gitlab, tokenFile: /etc/t"), "https://HOST/OWNER/NAME.git"),
+            (wrong(url, "kind: bitbucket, tokenFile: /etc/t"), "gitlab"),
         ] {
             assert!(
                 found.contains(hint) && found.contains("installation.yaml:5:") && !found.contains("pa55"),

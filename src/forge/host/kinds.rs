@@ -1,6 +1,6 @@
 //! Where the hosts differ in words: paths, queries and fields.
 
-use super::{Me, Method, Status};
+use super::{Mark, Me, Method, Status};
 use crate::forge::pull::Text;
 use crate::manifest::installation::HostKind;
 use serde_json::{Map, Value, json};
@@ -19,31 +19,36 @@ impl HostKind {
     pub(super) fn page(self, page: usize) -> String {
         match self {
             Self::Gitea => format!("limit=50&page={page}"),
-            Self::Github => format!("per_page=100&page={page}"),
+            Self::Github | Self::Gitlab => format!("per_page=100&page={page}"),
         }
     }
 
-    /// The query for the pull requests that are to be decided, on Gitea those of a user alone.
+    /// The query for the pull requests that are to be decided, on Gitea and GitLab those of a user alone.
     pub(super) fn open(self, me: &Me) -> String {
         match self {
             Self::Gitea => format!("state=open&poster={}", me.login),
             Self::Github => "state=open".to_owned(),
+            Self::Gitlab => format!("state=opened&author_id={}", me.ids.user),
         }
     }
 
     /// The query for closed pull requests, among them those of a branch, the latest first. Gitea can look for a branch
-    /// too, but then gives any one of several.
+    /// too, but then gives any one of several. On GitLab one that is being merged is neither open nor closed, so all are asked for.
     pub(super) fn closed(self, owner: &str, me: &Me, branch: &str) -> String {
         match self {
             Self::Gitea => format!("state=closed&sort=recentupdate&poster={}", me.login),
             Self::Github => format!("state=closed&sort=created&direction=desc&head={owner}:{branch}"),
+            Self::Gitlab => {
+                format!("state=all&order_by=created_at&sort=desc&author_id={}&source_branch={branch}", me.ids.user)
+            }
         }
     }
 
-    /// The path of a repository.
+    /// The path of a repository. GitLab wants its groups and its name as one part.
     pub(super) fn repository(self, owner: &str, name: &str) -> String {
         match self {
             Self::Gitea | Self::Github => format!("repos/{owner}/{name}"),
+            Self::Gitlab => format!("projects/{}%2F{name}", owner.replace('/', "%2F")),
         }
     }
 
@@ -51,6 +56,7 @@ impl HostKind {
     pub(super) fn pulls(self) -> &'static str {
         match self {
             Self::Gitea | Self::Github => "pulls",
+            Self::Gitlab => "merge_requests",
         }
     }
 
@@ -58,6 +64,7 @@ impl HostKind {
     pub(super) fn comments(self, number: u64) -> String {
         match self {
             Self::Gitea | Self::Github => format!("issues/{number}/comments"),
+            Self::Gitlab => format!("merge_requests/{number}/notes"),
         }
     }
 
@@ -65,6 +72,7 @@ impl HostKind {
     pub(super) fn changing(self) -> Method {
         match self {
             Self::Gitea | Self::Github => Method::PATCH,
+            Self::Gitlab => Method::PUT,
         }
     }
 
@@ -72,6 +80,9 @@ impl HostKind {
     pub(super) fn draft(self, Text { title, body }: &Text, branch: &str, base: &str) -> Value {
         match self {
             Self::Gitea | Self::Github => json!({"title": title, "body": body, "head": branch, "base": base}),
+            Self::Gitlab => {
+                json!({"title": title, "description": body, "source_branch": branch, "target_branch": base})
+            }
         }
     }
 
@@ -79,6 +90,7 @@ impl HostKind {
     pub(super) fn change(self, text: Option<&Text>, turn: Option<Turn>) -> Value {
         let (said, state, [close, reopen]) = match self {
             Self::Gitea | Self::Github => ("body", "state", ["closed", "open"]),
+            Self::Gitlab => ("description", "state_event", ["close", "reopen"]),
         };
         let mut fields = Map::new();
         if let Some(Text { title, body }) = text {
@@ -99,6 +111,14 @@ impl HostKind {
     pub(super) fn status(self, name: &str, Status { mark, text }: &Status) -> Value {
         match self {
             Self::Gitea | Self::Github => json!({"state": mark, "description": text, "context": name}),
+            Self::Gitlab => {
+                let state = match mark {
+                    Mark::Pending => "pending",
+                    Mark::Success => "success",
+                    Mark::Failure => "failed",
+                };
+                json!({"state": state, "description": text, "name": name})
+            }
         }
     }
 }
