@@ -4,11 +4,12 @@ use super::app::App;
 use super::running::Running;
 use crate::support::audit::{self, Request};
 use crate::support::cluster::{Bed, PATIENCE, Space, eventually};
-use crate::support::git_host::{GitHost, Hosted};
+use crate::support::git_host::Hosted;
 use crate::support::git_server::GitServer;
 use crate::support::logs::StateBranch;
 use crate::support::origin::Origin;
 use crate::support::promise::{Checked, Watched};
+use crate::support::site::Site;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
@@ -101,12 +102,12 @@ impl World {
     }
 
     /// Moves to a repository on a Git host, which takes the place of the one on the Git server.
-    pub(super) async fn hosted(name: &str, host: &GitHost) -> Self {
+    pub(super) async fn hosted(name: &str, site: &Site) -> Self {
         let mut world = Self::empty(Held::Shared(Bed::shared().await), name).await;
-        let Hosted { origin, url } = host.repository(&world.space.name).await;
-        let token = host.token_file("bot");
+        let Hosted { origin, url } = site.repository(&world.space.name).await;
+        let token = site.token_file();
         let token = token.display();
-        let forge = format!("forge: {{kind: gitea, tokenFile: {token}}}");
+        let forge = format!("forge: {{kind: {}, tokenFile: {token}}}", site.kind());
         world.repository = Some(format!("{{url: \"{url}\", poll: 1s, credentialsFile: {token}, {forge}}}"));
         world.origin = origin;
         world.begin();
