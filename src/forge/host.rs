@@ -6,6 +6,7 @@
 
 use super::budget::Budget;
 use super::pull::{Found, Ids, Text};
+use crate::gate::proof::User;
 use crate::manifest::ids::CommitId;
 use crate::manifest::installation::{HostKind, PullHost};
 use crate::record::state::Time;
@@ -15,7 +16,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,6 +31,7 @@ mod wire;
 pub use call::{Errand, Fate, HostError};
 use gitlab::RawRequest;
 use kinds::Turn;
+use reviews::RawUser;
 pub use reviews::{Pulled, Shown};
 use wire::{Id, RawPull};
 
@@ -123,16 +125,14 @@ impl Host {
     }
 
     async fn me(&mut self) -> Result<Me, HostError> {
-        #[derive(Deserialize)]
-        struct User {
-            id: u64,
-            #[serde(alias = "username")]
-            login: String,
-        }
         if let Some(me) = &self.me {
             return Ok(me.clone());
         }
-        let User { id: user, login } = self.get(Errand::Identify, "user".to_owned()).await?;
+        let user: RawUser = self.get(Errand::Identify, "user".to_owned()).await?;
+        let Some(User { id: user, login }) = user.read() else {
+            let why = "an account without a number or a name".to_owned();
+            return Err(HostError::Unusable { doing: "GET user".to_owned(), why });
+        };
         let Id { id: repository } = self.get(Errand::Identify, self.in_repository("")).await?;
         let me = Me { ids: Ids { user, repository }, login };
         self.me = Some(me.clone());
@@ -403,10 +403,8 @@ impl Answer {
     fn message(&self) -> String {
         let Ok(Value::Object(said)) = serde_json::from_slice(&self.body) else { return String::new() };
         let words = ["message", "error", "error_description", "errors"].into_iter().filter_map(|key| said.get(key));
-        let words = words.filter(|word| !word.is_null()).map(|word| match word {
-            Value::String(word) => word.clone(),
-            word => word.to_string(),
-        });
+        let words = words.filter(|word| !word.is_null());
+        let words = words.map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned));
         plain(&words.collect::<Vec<_>>().join(" "))
     }
 

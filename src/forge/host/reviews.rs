@@ -55,8 +55,9 @@ pub(super) fn few(commits: usize, number: u64) -> Result<(), HostError> {
 pub(super) struct RawUser {
     /// Of an account that is gone, or is the host's own, nothing or no number that a person has.
     id: Option<i64>,
-    #[serde(alias = "username")]
     login: Option<String>,
+    /// GitLab's word for it. Gitea says both.
+    username: Option<String>,
     /// GitHub alone: `User`, `Bot`, …
     #[serde(rename = "type")]
     kind: Option<String>,
@@ -123,7 +124,7 @@ struct RawPermission {
 impl RawUser {
     pub(super) fn read(&self) -> Option<User> {
         let id = u64::try_from(self.id?).ok().filter(|id| *id > 0)?;
-        Some(User { id, login: plain(self.login.as_deref()?) })
+        Some(User { id, login: plain(self.login.as_deref().or(self.username.as_deref())?) })
     }
 
     fn being(&self) -> Being {
