@@ -308,7 +308,8 @@ fn in_project(
         ("GET", ["merge_requests"]) => {
             let wanted = |one: &&Value| {
                 let asked = |name: &str, has: &Value| {
-                    query.get(name).is_none_or(|asked| asked == "all" || *has == *asked || has.to_string() == *asked)
+                    let word = has.as_str().map_or_else(|| has.to_string(), str::to_owned);
+                    query.get(name).is_none_or(|asked| asked == "all" || *asked == word)
                 };
                 asked("state", &one["state"])
                     && asked("source_branch", &one["source_branch"])

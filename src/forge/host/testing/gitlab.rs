@@ -73,7 +73,8 @@ impl Server {
         let all: Vec<Value> = self.state().pulls.iter().rev().map(as_request).collect();
         let wanted = |request: &&Value| {
             let asked = |name: &str, has: &Value| {
-                query.get(name).is_none_or(|asked| asked == "all" || *has == *asked || has.to_string() == *asked)
+                let word = has.as_str().map_or_else(|| has.to_string(), str::to_owned);
+                query.get(name).is_none_or(|asked| asked == "all" || *asked == word)
             };
             asked("state", &request["state"])
                 && asked("source_branch", &request["source_branch"])
