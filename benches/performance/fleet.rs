@@ -167,6 +167,7 @@ pub(crate) fn steady(view: &View, rollout: &Rollout, seq: u64) -> RolloutState {
         refused: Vec::new(),
         conditions: Vec::new(),
         history: Vec::new(),
+        policy: None,
         unknown: Unknown::default(),
     }
 }

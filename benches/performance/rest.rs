@@ -7,7 +7,7 @@ use crate::leader::{Leader, is_settled, settle};
 use crate::measure::{Finding, Samples, timed};
 use crate::support::origin::Origin;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::cluster::client::Cluster;
 use tidegate::git::{RemoteConfig, RemoteUrl, Store, create_bare};
@@ -31,12 +31,59 @@ pub(crate) struct Sim {
     pub(crate) installation: Installation,
     pub(crate) providers: Providers,
     scratch: tempfile::TempDir,
-    nature: JoinHandle<()>,
+    pub(crate) nature: Nature,
+    playing: JoinHandle<()>,
+}
+
+/// The cluster's own controllers. Elsewhere they work on other machines: while they are held, what is measured is ours alone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Nature(Arc<Mutex<Turn>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Turn {
+    #[default]
+    Free,
+    Held,
+}
+
+impl Nature {
+    /// Waits until they have ended what they do, and holds them.
+    pub(crate) fn hold(&self) {
+        *self.0.lock().unwrap() = Turn::Held;
+    }
+
+    /// Lets them go on.
+    pub(crate) fn free(&self) {
+        *self.0.lock().unwrap() = Turn::Free;
+    }
+
+    /// Plays them, a few times a second: a turn looks at everything of the kinds that have changed.
+    async fn play(self, api: KubeApi) {
+        let (mut changes, mut controllers) = (api.changes(), Controllers::default());
+        loop {
+            let played = {
+                let turn = self.0.lock().unwrap();
+                let now = Clock::default().now();
+                if *turn == Turn::Free {
+                    api.change(|world| {
+                        controllers.pass(world, (now - world.now()).max(chrono::TimeDelta::zero()));
+                        controllers.settle(world);
+                    });
+                    changes.mark_seen();
+                }
+                *turn == Turn::Free
+            };
+            sleep(Duration::from_millis(200)).await;
+            if played {
+                changes.changed().await;
+            }
+        }
+    }
 }
 
 impl Drop for Sim {
     fn drop(&mut self) {
-        self.nature.abort();
+        self.playing.abort();
     }
 }
 
@@ -57,8 +104,9 @@ impl Sim {
         origin.git_with(&["fast-import", "--quiet"], &stream("main", None, &files));
         let text = fleet.installation("https://bench.invalid/fleet.git", "{inCluster: {}}");
         let installation = installation::parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).unwrap();
-        let nature = tokio::spawn(play(api.clone()));
-        Self { api, origin, installation, providers: Providers::new(), scratch, nature }
+        let nature = Nature::default();
+        let playing = tokio::spawn(nature.clone().play(api.clone()));
+        Self { api, origin, installation, providers: Providers::new(), scratch, nature, playing }
     }
 
     /// What a process works on that has this name.
@@ -73,21 +121,6 @@ impl Sim {
             providers: self.providers.clone(),
             clock: Clock::default(),
         }
-    }
-}
-
-/// Plays the controllers, a few times a second: a turn looks at everything of the kinds that have changed.
-async fn play(api: KubeApi) {
-    let (mut changes, mut controllers) = (api.changes(), Controllers::default());
-    loop {
-        let now = Clock::default().now();
-        api.change(|world| {
-            controllers.pass(world, (now - world.now()).max(chrono::TimeDelta::zero()));
-            controllers.settle(world);
-        });
-        changes.mark_seen();
-        sleep(Duration::from_millis(200)).await;
-        changes.changed().await;
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::fleet::Fleet;
 use crate::git::stream;
 use crate::measure::{Finding, Samples};
-use crate::rest::Sim;
+use crate::rest::{Nature, Sim};
 use futures::future::{BoxFuture, ready};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -30,13 +30,18 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(1_800);
 pub(crate) struct Meter {
     /// When the bad news of each was given.
     doomed: Mutex<BTreeMap<String, Option<Instant>>>,
+    /// Held from the news to the retreat.
+    nature: Nature,
 }
 
 impl Measures for Meter {
     fn read<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Reading<reading::Samples>> {
         let mut doomed = self.doomed.lock().unwrap();
         let value = doomed.get_mut(&range.query).map_or(0.0, |told| {
-            told.get_or_insert_with(Instant::now);
+            told.get_or_insert_with(|| {
+                self.nature.hold();
+                Instant::now()
+            });
             1.0
         });
         let mut samples = BTreeMap::new();
@@ -70,16 +75,16 @@ impl Open {
     /// Brings version 1 of each to rest, and starts a run of each.
     pub(crate) async fn start(fleet: &Fleet) -> Self {
         let mut sim = Sim::of(fleet);
-        let meter = Arc::new(Meter::default());
+        let meter = Arc::new(Meter { nature: sim.nature.clone(), ..Meter::default() });
         sim.providers.insert("bench".parse().unwrap(), Provider::Prometheus(meter.clone()));
         sim.installation.repository.poll = Duration::from_secs(5);
         let options = |once| Options { once, listen: None, identity: LEADER.to_owned() };
         let once = options(Once::Yes { timeout: PATIENCE });
-        let stop = CancellationToken::new();
-        controller::run_in(sim.world(LEADER).await, &sim.installation, &once, &stop).await.unwrap();
+        controller::run_in(sim.world(LEADER).await, &sim.installation, &once, &CancellationToken::new()).await.unwrap();
         let all = 0..fleet.count;
         let files: Vec<_> = all.map(|n| (fleet.manifests_path(n), fleet.manifests(n, 2).into_bytes())).collect();
         sim.origin.git_with(&["fast-import", "--quiet"], &stream("main", Some("refs/heads/main^0"), &files));
+        let stop = CancellationToken::new();
         let (world, installation) = (sim.world(LEADER).await, sim.installation.clone());
         let (told, go_on) = (stop.clone(), options(Once::No));
         let running = async move { drop(controller::run_in(world, &installation, &go_on, &told).await.unwrap()) };
@@ -121,8 +126,7 @@ pub(crate) async fn measure() -> Vec<Finding> {
         reference: None,
         goal,
         share,
-        why: "Not known for sure. Runs that began together ask together, and one tick plans all that were answered before the first \
-              of them goes back",
+        why: "A tick that is under way, or a batch of its plans, is brought to its end first",
     };
     vec![
         finding("From a measurement to the retreat, 1,000 open runs, p50 (world in a process)", 0.5, 15.0),
@@ -140,6 +144,7 @@ async fn retreats(fleet: &Fleet, sim: &Sim, meter: &Arc<Meter>) -> Arc<Mutex<BTr
             let told = known.doomed.lock().unwrap().get(asked.name).copied().flatten();
             if told.is_some() {
                 seen.lock().unwrap().entry(asked.name.to_owned()).or_insert_with(Instant::now);
+                known.nature.free();
             }
         }
         Verdict::Pass

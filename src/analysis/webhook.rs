@@ -6,6 +6,7 @@ use super::call::{self, Call, Word};
 use super::http::{Endpoint, NoClient, Unread, away, secret};
 use super::provider::Judges;
 use super::reading::Reading;
+use crate::manifest::hex::hex;
 use aws_lc_rs::hmac;
 use futures::future::{BoxFuture, FutureExt};
 use reqwest::StatusCode;
@@ -63,8 +64,7 @@ impl Judges for Webhook {
 /// The signature of a text: HMAC-SHA256 over its exact bytes.
 fn signature(key: &str, text: &str) -> String {
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()), text.as_bytes());
-    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256={hex}")
+    format!("sha256={}", hex(tag.as_ref()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Where a person's repository is: a URL, a clone of one, or a directory.
 
-use super::args::RepositoryArgs;
+use super::args::{RepositoryArgs, SshArgs};
 use super::failure::Failure;
 use crate::git::{Login, RemoteUrl, WorkingCopy};
 use crate::record::text::plain;
@@ -47,7 +47,7 @@ impl Address {
         };
         let clone = copy.git_dir().filter(|_| address != ".").map(Path::to_owned);
         let (address, user, password) = without_login(&address);
-        let url = url_of(&address, &base)?;
+        let url = url_of(&address, &base, &args.ssh)?;
         let login = user.clone().zip(password).map(|(user, password)| Login { user, password: password.into() });
         Ok(Self { url, copy, login, user, clone })
     }
@@ -56,7 +56,7 @@ impl Address {
     pub(super) fn ask(&self) -> Option<Login> {
         match &self.url {
             RemoteUrl::Http(url) => self.copy.login(url.as_str().trim_end_matches('/'), self.user.as_deref()),
-            RemoteUrl::Local(_) => None,
+            RemoteUrl::Ssh(_) | RemoteUrl::Local(_) => None,
         }
     }
 }
@@ -76,12 +76,14 @@ fn without_login(address: &str) -> (String, Option<String>, Option<String>) {
     (url.to_string(), user, password)
 }
 
-/// The address that our own Git takes: http(s) as it is, a path made absolute.
-fn url_of(address: &str, base: &Path) -> Result<RemoteUrl, Failure> {
-    if let Some(https) = instead_of_ssh(address) {
+/// The address that our own Git takes: http(s) as it is, ssh if it is said who to be there, a path made absolute.
+fn url_of(address: &str, base: &Path, ssh: &SshArgs) -> Result<RemoteUrl, Failure> {
+    let asked = ssh.identity().is_some() && address.starts_with("ssh://");
+    if let Some(https) = instead_of_ssh(address).filter(|_| !asked) {
         return Err(Failure::usage(format!(
-            "the repository's address is for ssh, which these commands do not speak; name the same repository by its https \
-             address, perhaps --repo {https}"
+            "the repository's address is for ssh, and these commands ask no agent and read no settings; name the same \
+             repository by its https address, perhaps --repo {https}, or use --repo ssh://git@HOST/PATH with \
+             --ssh-key-file and --known-hosts-file"
         )));
     }
     let local = address.strip_prefix("file://").or((!address.contains("://")).then_some(address));
@@ -143,8 +145,18 @@ mod tests {
         let (url, user, password) = without_login("https://ana:s3cret@h/x");
         assert_eq!((url.as_str(), user.as_deref(), password.as_deref()), ("https://h/x", Some("ana"), Some("s3cret")));
         let refused = ["git@h:x", "ssh://h/x", "ext::sh -c x", "https://h/x?y", "ftp://ana:s3cret@h/x"];
-        let errors = refused.map(|address| url_of(address, Path::new("/")).unwrap_err().text());
+        let errors = refused.map(|address| url_of(address, Path::new("/"), &SshArgs::default()).unwrap_err().text());
         assert!(errors.iter().all(|error| !error.contains("s3cret")));
         insta::assert_snapshot!(errors.join("\n"));
+    }
+
+    #[test]
+    fn ssh_is_spoken_where_it_is_said_with_which_key() {
+        let file = || Some(PathBuf::from("/f"));
+        let ssh = SshArgs { ssh_key_file: file(), known_hosts_file: file() };
+        let found = url_of("ssh://git@h/x", Path::new("/"), &ssh).unwrap();
+        assert_eq!(found.to_string(), "ssh://git@h/x");
+        let unclear = url_of("git@h:x", Path::new("/"), &ssh).unwrap_err().text();
+        assert!(unclear.contains("--repo ssh://git@HOST/PATH"), "{unclear}");
     }
 }

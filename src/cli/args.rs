@@ -4,6 +4,7 @@ use super::completions::CompletionsArgs;
 use super::decide::{AbortArgs, AdoptArgs, ApproveArgs, RetryArgs, RollbackArgs, WordArgs};
 use super::demo::DemoArgs;
 use super::diff::DiffArgs;
+use super::doctor::DoctorArgs;
 use super::import::ImportArgs;
 use super::init::InitArgs;
 use super::man::ManArgs;
@@ -14,6 +15,7 @@ use super::state::StateArgs;
 use super::status::StatusArgs;
 use super::validate::ValidateArgs;
 use super::why::WhyArgs;
+use crate::git::SshIdentity;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -63,6 +65,7 @@ Write:
 
 Serve:
   run          Run the controller
+  doctor       Check what the controller needs, and say what is missing
 
 Try:
   demo         Show a good and a bad rollout, without a cluster
@@ -139,12 +142,36 @@ pub(super) struct RepositoryArgs {
     /// Certificates (PEM) to trust besides the system's
     #[arg(long, value_name = "FILE", env = "TIDEGATE_CA_FILE")]
     pub ca_file: Option<PathBuf>,
+    /// What a repository behind SSH takes.
+    #[command(flatten)]
+    pub ssh: SshArgs,
+}
+
+/// The two files that a repository behind SSH takes; OpenSSH reads them.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct SshArgs {
+    /// The private key for a repository behind ssh://, without a passphrase
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_SSH_KEY_FILE", requires = "known_hosts_file")]
+    pub ssh_key_file: Option<PathBuf>,
+    /// The keys of its host, as ssh-keyscan prints them; no other is believed
+    #[arg(long, value_name = "FILE", env = "TIDEGATE_KNOWN_HOSTS_FILE", requires = "ssh_key_file")]
+    pub known_hosts_file: Option<PathBuf>,
+}
+
+impl SshArgs {
+    /// Who to be, and whom to believe.
+    pub(super) fn identity(&self) -> Option<SshIdentity> {
+        let Self { ssh_key_file, known_hosts_file } = self.clone();
+        let (key_file, known_hosts_file) = ssh_key_file.zip(known_hosts_file)?;
+        Some(SshIdentity { key_file, known_hosts_file })
+    }
 }
 
 /// What to do. Commands with options of their own have their texts beside them.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     Run(RunArgs),
+    Doctor(DoctorArgs),
     Init(InitArgs),
     Validate(ValidateArgs),
     Import(ImportArgs),

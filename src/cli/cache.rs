@@ -45,9 +45,20 @@ impl Cache {
         Ok(None)
     }
 
+    /// Below this directory, else in a temporary place: a container may have no other that can be written to.
+    ///
+    /// # Errors
+    /// When neither can be written.
+    pub(super) fn below(dir: &Path) -> std::io::Result<Self> {
+        Self::made_in(dir).or_else(|_| Self::temporary())
+    }
+
     fn temporary() -> std::io::Result<Self> {
+        Self::made_in(&std::env::temp_dir())
+    }
+
+    fn made_in(base: &Path) -> std::io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
-        let base = std::env::temp_dir();
         let mut number = 0_u32;
         loop {
             let path = base.join(format!("tidegate-{}-{number}", std::process::id()));
@@ -88,5 +99,7 @@ mod tests {
         assert!(path.is_dir());
         drop(temporary);
         assert!(!path.exists());
+        assert!(Cache::below(dir.path()).unwrap().path.starts_with(dir.path()));
+        assert!(Cache::below(&dir.path().join("none")).unwrap().path.starts_with(std::env::temp_dir()));
     }
 }

@@ -6,11 +6,12 @@ use super::failure::Failure;
 use super::import::{self, Made, Tool};
 use super::screen::Screen;
 use super::ui::Ink;
-use crate::forge::branch::{decisions_branch, propose_prefix, state_branch};
+use crate::forge::branch::propose_prefix;
+use crate::forge::settings::{Branch, Settings};
 use crate::manifest::ids::{InstanceName, Namespace};
+use crate::manifest::installation;
 use crate::manifest::policy;
 use clap::{Args, ValueEnum};
-use serde_json::json;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -57,6 +58,10 @@ enum HostKind {
     Any,
     /// Gitea or Forgejo, as commands
     Gitea,
+    /// GitHub, as commands
+    Github,
+    /// GitLab, as commands
+    Gitlab,
 }
 
 /// Reads, and prints or writes.
@@ -73,9 +78,12 @@ pub(super) fn command(args: &InitArgs, screen: &Screen) -> Result<Exit, Failure>
     } else {
         imported.files.insert(0, policy_of(&tenants));
     }
+    let settings = Settings { instance: &args.instance, main: "main", account: &args.account };
     next.push_str(&match args.host {
-        HostKind::Any => in_words(&args.instance, &args.account, screen.ink),
-        HostKind::Gitea => as_commands(&args.instance, &args.account, screen.ink),
+        HostKind::Any => in_words(&settings, screen.ink),
+        HostKind::Gitea => as_commands(&settings, installation::HostKind::Gitea, screen.ink),
+        HostKind::Github => as_commands(&settings, installation::HostKind::Github, screen.ink),
+        HostKind::Gitlab => as_commands(&settings, installation::HostKind::Gitlab, screen.ink),
     });
     import::deliver(&imported, args.write.as_deref(), &next, screen)
 }
@@ -97,54 +105,33 @@ fn policy_of(tenants: &str) -> Made {
 }
 
 /// The settings of a host's branches.
-fn in_words(instance: &InstanceName, account: &str, ink: Ink) -> String {
-    let (decisions, state, propose) = branches(instance);
-    let title = ink.bold("To be set on the Git host, before the controller starts:");
-    format!(
-        "\n{title}
-  main
-    changes by pull request with an approval; {account} may not push
-  {decisions}
-    changes by pull request with an approval by somebody else, or by those who may decide; {account} may not push; no force-push
-  {state}
-    {account} alone may push; no force-push, no deletion
-  {propose}**
-    no rule: {account} pushes, moves and deletes there, and a host that protects branches does not let them be deleted
-"
-    )
-}
-
-/// The same for Gitea or Forgejo, whose rules for branches are calls of its API. A branch need not be there yet.
-fn as_commands(instance: &InstanceName, account: &str, ink: Ink) -> String {
-    let title =
-        ink.bold("To be set on the Git host, before the controller starts, with a token of who owns the repository:");
-    let mut text = format!("\n{title}\n  api=https://HOST/api/v1/repos/OWNER/NAME/branch_protections\n");
-    for rule in gitea_rules(instance, account) {
-        let _ = writeln!(
-            text,
-            "  curl -fsS -H \"Authorization: token $TOKEN\" -H 'Content-Type: application/json' \"$api\" -d '{rule}'"
-        );
+fn in_words(settings: &Settings<'_>, ink: Ink) -> String {
+    let mut text = format!("\n{}\n", ink.bold("To be set on the Git host, before the controller starts:"));
+    for branch in Branch::ALL {
+        let _ = writeln!(text, "  {}\n    {}", settings.name(branch), settings.words(branch));
     }
+    let (propose, account) = (propose_prefix(settings.instance), settings.account);
+    let _ = writeln!(
+        text,
+        "  {propose}**\n    no rule: {account} pushes, moves and deletes there, and a host that protects branches does not let them be deleted"
+    );
     text
 }
 
-/// The bodies of those calls. None is about the branches of requests: Gitea lets nobody delete a branch that a rule is about, and that
-/// is how a request is taken back.
-#[must_use]
-pub fn gitea_rules(instance: &InstanceName, account: &str) -> [serde_json::Value; 3] {
-    let (decisions, state, _) = branches(instance);
-    let reviewed = |branch: &str| {
-        json!({
-            "rule_name": branch, "enable_push": false, "required_approvals": 1, "dismiss_stale_approvals": true,
-            "block_on_rejected_reviews": true,
-        })
+/// The same as calls of a host's API. On Gitea and GitLab a branch need not be there yet.
+fn as_commands(settings: &Settings<'_>, kind: installation::HostKind, ink: Ink) -> String {
+    let title =
+        ink.bold("To be set on the Git host, before the controller starts, with a token of who owns the repository:");
+    let api = match kind {
+        installation::HostKind::Gitea => "https://HOST/api/v1/repos/OWNER/NAME",
+        installation::HostKind::Github => "https://api.github.com/repos/OWNER/NAME",
+        installation::HostKind::Gitlab => "https://gitlab.com/api/v4/projects/GROUP%2FNAME",
     };
-    let ours = |branch: &str| json!({"rule_name": branch, "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": [account]});
-    [reviewed("main"), reviewed(&decisions), ours(&state)]
-}
-
-fn branches(instance: &InstanceName) -> (String, String, String) {
-    (decisions_branch(instance), state_branch(instance), propose_prefix(instance))
+    let mut text = format!("\n{title}\n  api={api}\n");
+    for branch in Branch::ALL {
+        let _ = writeln!(text, "  {}", settings.command(kind, "$api", branch, None));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -154,7 +141,9 @@ mod tests {
     #[test]
     fn what_to_set_on_the_host() {
         let instance = "prod".parse().unwrap();
-        let words = in_words(&instance, "tidegate-bot", Ink::Plain);
-        insta::assert_snapshot!(format!("{words}{}", as_commands(&instance, "tidegate-bot", Ink::Plain)));
+        let settings = Settings { instance: &instance, main: "main", account: "tidegate-bot" };
+        use installation::HostKind::{Gitea, Github, Gitlab};
+        let commands = [Gitea, Github, Gitlab].map(|kind| as_commands(&settings, kind, Ink::Plain)).concat();
+        insta::assert_snapshot!(format!("{}{commands}", in_words(&settings, Ink::Plain)));
     }
 }

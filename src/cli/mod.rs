@@ -10,6 +10,7 @@ mod completions;
 mod decide;
 mod demo;
 mod diff;
+mod doctor;
 mod failure;
 pub mod import;
 pub mod init;
@@ -90,6 +91,7 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
     use args::Command;
     match cli.command {
         Command::Run(args) => run::command(args, screen).await,
+        Command::Doctor(args) => doctor::command(args, screen).await,
         Command::Validate(args) => validate::command(&args, screen),
         Command::Init(args) => init::command(&args, screen),
         Command::Import(args) => import::command(&args, screen),

@@ -13,6 +13,7 @@ use super::validate;
 use crate::manifest::ids::CheckName;
 use crate::manifest::load::Loaded;
 use crate::manifest::policy;
+pub(super) use crate::plan::outlook::Change;
 use crate::record::state::Time;
 use crate::record::text::plain;
 use clap::Args;
@@ -78,6 +79,9 @@ pub(super) struct PlannedView {
     pub change: Change,
     /// In a sentence.
     pub message: String,
+    /// When whom its run lets in, in a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeline: Option<String>,
     /// The steps to come.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<StepView>,
@@ -90,34 +94,6 @@ pub(super) struct PlannedView {
     /// What it waits on: all with a kubeconfig, else the mistakes in its files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<String>,
-}
-
-/// What would happen, in a word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum Change {
-    /// Nothing.
-    None,
-    /// Its first version is created, or adopted.
-    FirstSight,
-    /// Applied without a run.
-    Direct,
-    /// A run starts.
-    Run,
-    /// This is what the open run brings.
-    UnderWay,
-    /// The open run goes back, and a run for this starts.
-    Supersedes,
-    /// The open run goes back: this is what is promoted.
-    TakesBack,
-    /// This revision was refused.
-    Refused,
-    /// Its files have errors; nothing happens to it.
-    Rejected,
-    /// It is no longer among the files.
-    Removed,
-    /// Its record cannot be used: nothing happens to it.
-    Held,
 }
 
 /// A step to come.
@@ -232,9 +208,12 @@ pub(super) fn text(plan: &PlanView, now: Time, ink: Ink) -> String {
 }
 
 fn one(planned: &PlannedView, now: Time, ink: Ink) -> String {
-    let PlannedView { rollout, path, change, message, steps, queries, actions, waits } = planned;
+    let PlannedView { rollout, path, change, message, timeline, steps, queries, actions, waits } = planned;
     let (word, paint) = head(*change);
     let mut out = format!("{}  {}  {}\n  {message}\n", ink.bold(rollout), paint(ink, word), ink.dim(path));
+    if let Some(timeline) = timeline {
+        let _ = writeln!(out, "  In short: {timeline}.");
+    }
     for wait in waits {
         let _ = writeln!(out, "  {} {wait}", ink.warn("!"));
     }

@@ -77,6 +77,7 @@ impl Repository {
         let mut config = RemoteConfig::new(address.url.clone());
         config.credentials_file.clone_from(&args.credentials_file);
         config.ca_file.clone_from(&args.ca_file);
+        config.ssh = args.ssh.identity();
         config.login.clone_from(&address.login);
         let knows = config.credentials_file.is_some() || config.login.is_some();
         if access == Access::Write && !knows {

@@ -94,7 +94,7 @@ pub(super) async fn command(args: RunArgs, screen: &Screen) -> Result<Exit, Fail
 }
 
 /// Reads the installation's file; all its mistakes at once.
-fn installation(path: &Path) -> Result<Installation, Failure> {
+pub(super) fn installation(path: &Path) -> Result<Installation, Failure> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     // Diagnostics point into a file by a path as a repository has it: the file's own name will do.
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("installation.yaml");

@@ -170,7 +170,7 @@ async fn verify(args: &VerifyArgs, screen: &Screen) -> Result<Exit, Failure> {
     let keys = trusted(&args.trusted)?;
     let repository = Repository::open(&args.repository, Access::Read).await?;
     let tip = repository.fetch_state().await?;
-    let sealed = repository.store.sealed(&tip, &keys, &BTreeSet::new()).await?;
+    let sealed = repository.store.sealed(&tip, &keys).await?;
     let view = view(branch::state_branch(&repository.instance), tip, &sealed, args.all);
     screen.show(&view, text)?;
     Ok(if sealed.iter().all(Sealed::is_trusted) { Exit::Done } else { Exit::Findings })

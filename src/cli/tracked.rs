@@ -3,9 +3,7 @@
 use super::failure::Failure;
 use super::repository::{Record, Repository};
 use crate::manifest::desired::Rollout;
-use crate::manifest::set;
-use crate::manifest::tracked::Tracked;
-use std::sync::Arc;
+use crate::plan::outlook::tracking;
 
 /// The rollout with the tracked objects as its open run, else what is promoted, has them.
 pub(super) async fn as_recorded(
@@ -17,18 +15,9 @@ pub(super) async fn as_recorded(
     let last = state.run.as_ref().map(|run| &run.to).or(state.promoted.as_ref().map(|promoted| &promoted.set));
     let Some(last) = last.filter(|_| !target.track.is_empty()) else { return Ok(rollout) };
     Ok(match repository.pinned(&rollout.id, last, target, state).await? {
-        Ok(last) => with(rollout, last.tracked),
+        Ok(last) => tracking(rollout, last.tracked),
         Err(_) => rollout,
     })
-}
-
-/// The rollout with what of this it tracks.
-fn with(rollout: Rollout, mut last: Tracked) -> Rollout {
-    let target = &rollout.plan.target;
-    let Some(object) = rollout.set.get(target.kind.kind(), &target.name) else { return rollout };
-    last.retain(|known, _| target.track.all().any(|(kind, name)| (kind, name) == (known.0, &known.1)));
-    let set = Arc::new(set::tracking(&rollout.set, object, last));
-    Rollout { set, ..rollout }
 }
 
 #[cfg(test)]
@@ -38,8 +27,9 @@ mod tests {
     use crate::manifest::installation::Caps;
     use crate::manifest::load::load;
     use crate::manifest::reference::Referent;
-    use crate::manifest::tracked::Taken;
+    use crate::manifest::tracked::{Taken, Tracked};
     use std::path::Path;
+    use std::sync::Arc;
 
     fn taken(names: &[&str]) -> Tracked {
         let one = |name: &&str| {
@@ -56,9 +46,9 @@ mod tests {
         let mut rollout = loaded.rollouts.remove(&"shop/podinfo".parse().unwrap()).unwrap().unwrap();
         rollout.plan.target.track.config_maps = vec!["podinfo".parse().unwrap()];
         let plain = Arc::clone(&rollout.set);
-        let known = with(rollout, taken(&["podinfo", "others"]));
+        let known = tracking(rollout, taken(&["podinfo", "others"]));
         assert_eq!(known.set.tracked, taken(&["podinfo"]), "what is tracked no more goes");
         assert!(known.set.revision != plain.revision && known.set.pods != plain.pods);
-        assert_eq!(with(known, Tracked::new()).set, plain);
+        assert_eq!(tracking(known, Tracked::new()).set, plain);
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Exit codes: 0 nothing is wrong, 1 there are errors (with `--strict` warnings too), 2 the directory cannot be read.
 
+mod floors;
+
 use super::Exit;
 use super::failure::Failure;
 use super::screen::Screen;
@@ -134,7 +136,10 @@ pub(super) fn root(dir: &Path) -> Result<Option<PathBuf>, Unreadable> {
 /// # Errors
 /// When a directory or a file cannot be read.
 pub(super) fn loaded(dir: &Path) -> Result<Loaded, Unreadable> {
-    let mut loaded = load::load(&read(dir)?, &Caps::default());
+    let files = read(dir)?;
+    let mut loaded = load::load(&files, &Caps::default());
+    let below = floors::below(&files, &loaded);
+    loaded.warnings.extend(below);
     for missing in loaded.policy.as_mut().err().into_iter().flatten() {
         if missing.code == Code::PolicyMissing {
             // Only here it is known which directory was taken for the root.

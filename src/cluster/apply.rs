@@ -41,6 +41,7 @@ impl Cluster {
             Verb::Apply { object, expects } => self.apply(action.class, object, expects, DryRun::No).await,
             Verb::Migrate { target, expects } => self.migrate(target, expects).await,
             Verb::Delete { target, expects } => self.delete(target, expects).await,
+            Verb::CopySecret(copy) => self.copy_secret(copy).await,
         }
     }
 
@@ -137,7 +138,7 @@ impl Cluster {
             "preconditions": preconditions, "propagationPolicy": "Background",
         });
         match self.call(request::delete(&request::item(target), &options)).await {
-            Ok(value) => Outcome::Done(held_by_finalizers(target, value)),
+            Ok(value) => Outcome::Done(still_there(target, value)),
             Err(failure) if failure.is_absent(target.kind.plural()) => Outcome::Done(None),
             Err(failure) => failure.outcome(target),
         }
@@ -170,11 +171,14 @@ fn version_of(live: &Object) -> Result<Expects, Outcome> {
     }
 }
 
-/// The answer to a delete is the object itself where finalizers still hold it; for some kinds also where it is gone.
-fn held_by_finalizers(target: &ObjectRef, answer: Value) -> Option<Box<Object>> {
-    let held = answer.pointer("/metadata/finalizers").and_then(Value::as_array).is_some_and(|f| !f.is_empty())
-        && answer.pointer("/metadata/deletionTimestamp").is_some();
-    held.then(|| Box::new(Object::new(target.clone(), answer)))
+/// The answer to a delete is the object itself where finalizers still hold it, or as long as its containers have time to end, which
+/// serve meanwhile; for some kinds also where it is gone.
+fn still_there(target: &ObjectRef, answer: Value) -> Option<Box<Object>> {
+    let metadata = &answer["metadata"];
+    let held = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
+    let ends = metadata["deletionGracePeriodSeconds"].as_i64().is_some_and(|grace| grace > 0);
+    let there = (held || ends) && !metadata["deletionTimestamp"].is_null();
+    there.then(|| Box::new(Object::new(target.clone(), answer)))
 }
 
 /// Whether fields that another manager owns may be taken from it: if it stands for a person's client-side tool, whose
@@ -363,9 +367,18 @@ mod tests {
         assert_eq!(perform(&fake, delete(Expects::Uid("u1".into()))).await, Outcome::Done(None));
         assert_eq!(fake.asked()[0].body["preconditions"], json!({"uid": "u1"}));
 
-        let held = json!({"metadata": {"uid": "u1", "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}});
-        let fake = Fake::answering([(200, held)]);
-        assert!(matches!(perform(&fake, delete(version())).await, Outcome::Done(Some(_))));
+        let ending = |why: &str, value: Value| json!({"metadata": {"uid": "u1", "deletionTimestamp": "2026-01-01T00:00:30Z", why: value}});
+        let rows = [
+            ("finalizers", json!(["x"]), true),
+            ("finalizers", json!([]), false),
+            ("deletionGracePeriodSeconds", json!(30), true),
+            ("deletionGracePeriodSeconds", json!(0), false),
+        ];
+        for (why, value, there) in rows {
+            let fake = Fake::answering([(200, ending(why, value))]);
+            let outcome = perform(&fake, delete(version())).await;
+            assert_eq!(matches!(outcome, Outcome::Done(Some(_))), there, "{why}: {outcome:?}");
+        }
         let fake = Fake::default();
         assert_eq!(perform(&fake, delete(Expects::Absent)).await, Outcome::Done(None));
         assert!(fake.asked().is_empty());

@@ -7,7 +7,7 @@ use crate::manifest::ids::{InstanceName, Namespace};
 use bytes::Bytes;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
 use kube::client::{Body, ClientBuilder};
 use kube::core::WatchEvent;
 use serde_json::Value;
@@ -104,6 +104,19 @@ impl Cluster {
     pub(super) async fn call_within(&self, request: Request<Vec<u8>>, limit: Duration) -> Result<Value, Failure> {
         let answer = send(&self.inner.connection.client(), request, limit).await;
         self.heed(answer).await
+    }
+
+    /// The answer to a request that reads, with its headers.
+    pub(super) async fn answer(&self, request: Request<Vec<u8>>) -> Result<(HeaderMap, Value), Failure> {
+        let client = self.inner.connection.client();
+        let asked = async {
+            let (head, body) = client.send(request.map(Body::from)).await?.into_parts();
+            Ok((head, body.collect_bytes().await?))
+        };
+        let (head, bytes) = self.heed(within(REQUEST_TIMEOUT, asked).await).await?;
+        let garbage = || Failure::Garbage { code: head.status.as_u16(), text: "no JSON".to_owned() };
+        let found = serde_json::from_slice(&bytes).map_err(|_| garbage())?;
+        if head.status.is_success() { Ok((head.headers, found)) } else { Err(garbage()) }
     }
 
     /// An answer as it came. Where it may be for our credentials, they are read again for the next request.

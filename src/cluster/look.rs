@@ -1,8 +1,10 @@
-//! Looking up by name what is not watched: whether it is there, and nothing else of it.
+//! Looking up by name what is not watched: whether it is there, which one it is, and nothing of what it holds.
 
 use super::client::Cluster;
 use super::request;
-use crate::plan::evidence::{Lookup, Presence};
+use crate::manifest::object::{OWNER, at, items};
+use crate::plan::evidence::{Identity, Lookup, Presence};
+use serde_json::Value;
 
 impl Cluster {
     /// Whether an object is there. Of it only the metadata is asked for: what a Secret holds does not leave the API server.
@@ -10,12 +12,30 @@ impl Cluster {
         let Lookup { to, namespace, name } = lookup;
         let path = format!("{}/{name}", request::under("v1", namespace, to.plural()));
         match self.call(request::metadata(&path)).await {
-            Ok(_) => Presence::There,
+            Ok(metadata) => identity(&metadata)
+                .map_or_else(|| Presence::Unknown(format!("{to} {name} came without a uid")), Presence::There),
             Err(failure) if failure.is_absent(to.plural()) => Presence::Absent,
             Err(failure) if failure.code() == Some(403) => Presence::Forbidden(failure.to_string()),
             Err(failure) => Presence::Unknown(failure.to_string()),
         }
     }
+}
+
+/// The uid and resourceVersion of an object.
+pub(super) fn version(object: &Value) -> Option<String> {
+    let text = |pointer| at(object, pointer).and_then(Value::as_str);
+    Some(format!("{}:{}", text("/metadata/uid")?, text("/metadata/resourceVersion")?))
+}
+
+fn identity(object: &Value) -> Option<Identity> {
+    let metadata = object.get("metadata")?;
+    let holders = items(metadata, "ownerReferences").filter_map(|holder| holder.get("uid")?.as_str());
+    let owner = metadata.get("annotations").and_then(|all| all.get(OWNER)?.as_str());
+    Some(Identity {
+        version: version(object)?,
+        owner: owner.map(str::to_owned),
+        holders: holders.map(str::to_owned).collect(),
+    })
 }
 
 #[cfg(test)]
@@ -34,6 +54,13 @@ mod tests {
             )
         };
         let fake = Fake::answering([
+            (
+                200,
+                json!({"kind": "PartialObjectMetadata", "metadata": {
+                    "name": "tls", "uid": "u", "resourceVersion": "7",
+                    "annotations": {OWNER: "a/shop/web"}, "ownerReferences": [{"uid": "anchor"}],
+                }}),
+            ),
             (200, json!({"kind": "PartialObjectMetadata", "metadata": {"name": "tls"}})),
             refusal(404, "NotFound"),
             refusal(403, "Forbidden"),
@@ -41,7 +68,10 @@ mod tests {
         ]);
         let cluster = fake.cluster().await;
         let lookup = Lookup { to: Referent::Secret, namespace: "shop".parse().unwrap(), name: "tls".parse().unwrap() };
-        assert_eq!(cluster.look(&lookup).await, Presence::There);
+        let (version, owner) = ("u:7".to_owned(), Some("a/shop/web".to_owned()));
+        let there = Identity { version, owner, holders: ["anchor".to_owned()].into() };
+        assert_eq!(cluster.look(&lookup).await, Presence::There(there));
+        assert!(matches!(cluster.look(&lookup).await, Presence::Unknown(_)));
         assert_eq!(cluster.look(&lookup).await, Presence::Absent);
         assert!(matches!(cluster.look(&lookup).await, Presence::Forbidden(_)));
         assert!(matches!(cluster.look(&lookup).await, Presence::Unknown(_)));

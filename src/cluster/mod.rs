@@ -7,6 +7,7 @@
 pub mod apply;
 pub mod brake;
 pub mod chance;
+pub mod checkup;
 pub mod client;
 pub mod connection;
 pub mod election;
@@ -18,6 +19,8 @@ mod look;
 mod migrate;
 pub mod projection;
 mod request;
+pub mod rights;
+mod secret;
 pub mod store;
 mod trim;
 pub mod watch;

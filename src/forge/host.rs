@@ -11,7 +11,8 @@ use crate::manifest::ids::CommitId;
 use crate::manifest::installation::{HostKind, PullHost};
 use crate::record::state::Time;
 use crate::record::text::{causes, plain};
-use http::header::{ACCEPT, ETAG, HeaderMap, IF_NONE_MATCH, LINK};
+use chrono::DateTime;
+use http::header::{ACCEPT, DATE, ETAG, HeaderMap, IF_NONE_MATCH, LINK};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response};
 use secrecy::{ExposeSecret, SecretString};
@@ -25,14 +26,18 @@ use std::time::Duration;
 mod call;
 mod gitlab;
 mod kinds;
+mod offers;
 mod reviews;
+mod rules;
 mod wire;
 
 pub use call::{Errand, Fate, HostError};
 use gitlab::RawRequest;
 use kinds::Turn;
+pub use offers::{Offer, Offers, Said};
 use reviews::RawUser;
 pub use reviews::{Pulled, Shown};
+pub use rules::{Hook, Permissions};
 use wire::{Id, RawPull};
 
 /// How long a call may take.
@@ -56,6 +61,14 @@ pub struct Status {
 impl Status {
     /// The most that GitHub takes.
     pub const LONGEST: usize = 140;
+
+    /// The text is cut to what hosts take.
+    #[must_use]
+    pub fn new(mark: Mark, text: &str) -> Self {
+        let short = text.chars().count() <= Self::LONGEST;
+        let text = if short { text.to_owned() } else { text.chars().take(Self::LONGEST - 1).chain(['…']).collect() };
+        Self { mark, text }
+    }
 }
 
 /// The words that hosts know.
@@ -82,6 +95,10 @@ pub struct Host {
     budget: Budget,
     /// What each page of a list said last.
     pages: BTreeMap<String, Page>,
+    /// What else was read, with its ETag.
+    known: BTreeMap<String, (String, Vec<u8>)>,
+    /// What its clock said last.
+    date: Option<Time>,
     me: Option<Me>,
     count: Count,
     now: Now,
@@ -113,7 +130,8 @@ impl Host {
             .redirect(Policy::none())
             .timeout(PATIENCE)
             .build()?;
-        Ok(Self { client, site, budget: Budget::default(), pages: BTreeMap::new(), me: None, count, now })
+        let (budget, pages, known) = (Budget::default(), BTreeMap::new(), BTreeMap::new());
+        Ok(Self { client, site, budget, pages, known, date: None, me: None, count, now })
     }
 
     /// Who we are there: asked once.
@@ -355,6 +373,7 @@ impl Host {
         }
         let response = request.send().await.map_err(|error| away(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());
+        self.date = headers.get(DATE).and_then(|date| moment(date.to_str().ok()?)).or(self.date);
         let body = whole(response).await.map_err(|error| away(&error))?;
         let answer = Answer { doing, status: status.as_u16(), headers, body };
         let message = if status.is_success() { String::new() } else { answer.message() };
@@ -429,6 +448,11 @@ impl Answer {
     }
 }
 
+/// The time as HTTP says it.
+fn moment(date: &str) -> Option<Time> {
+    Some(DateTime::parse_from_rfc2822(date).ok()?.to_utc())
+}
+
 async fn whole(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
@@ -442,6 +466,6 @@ async fn whole(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
 }
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

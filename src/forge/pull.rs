@@ -208,7 +208,8 @@ fn before<'a>(plan: &'a Plan, step: &StepName) -> Option<&'a StepName> {
 }
 
 /// Foreign text for Markdown: on one line, without links, markup, HTML or columns.
-fn escaped(text: &str) -> String {
+#[must_use]
+pub fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in unlinked(text).chars() {
         match c {

@@ -161,6 +161,7 @@ async fn hear(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body: B
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest::hex::hex;
     use axum::body::Bytes;
     use axum::http::Request;
     use std::io::Error;
@@ -203,7 +204,7 @@ mod tests {
 
     fn signed(secret: &str, body: &str) -> String {
         let tag = aws_lc_rs::hmac::sign(&Key::new(HMAC_SHA256, secret.as_bytes()), body.as_bytes());
-        tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(tag.as_ref())
     }
 
     #[tokio::test]

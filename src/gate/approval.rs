@@ -47,6 +47,19 @@ pub fn job<'a>(plan: &'a Plan, step: &StepName) -> Option<&'a RepoPath> {
     plan.phases.get(place).map_or(&plan.promotion.before, |phase| &phase.before).job.as_ref()
 }
 
+/// Whether any gate of the plan waits for an approval.
+#[must_use]
+pub fn is_asked(plan: &Plan) -> bool {
+    steps(plan) > 0
+}
+
+/// How many steps, the promotion among them, wait for an approval.
+#[must_use]
+pub fn steps(plan: &Plan) -> usize {
+    let gates = plan.phases.iter().map(|phase| &phase.before).chain([&plan.promotion.before]);
+    gates.filter(|gates| gates.approval.is_some()).count()
+}
+
 /// Whether one of the recorded approvals reaches `step`: each holds up to and with the step that it names.
 #[must_use]
 pub fn covers(plan: &Plan, approved: &[StepName], step: &StepName) -> bool {

@@ -6,6 +6,8 @@
 pub mod approval;
 pub mod brake;
 pub mod decisions;
+pub mod floor;
+pub mod guard;
 pub mod proof;
 pub mod schedule;
 

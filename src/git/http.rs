@@ -22,7 +22,7 @@ pub(super) enum Service {
 }
 
 impl Service {
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::UploadPack => "git-upload-pack",
             Self::ReceivePack => "git-receive-pack",
@@ -151,7 +151,7 @@ impl Http {
         }
         match status.as_u16() {
             200 => None,
-            401 | 403 => Some(GitError::Denied { doing, status: status.as_u16(), hint: self.hint() }),
+            401 | 403 => Some(GitError::Denied { doing, said: status.as_u16().to_string(), hint: self.hint() }),
             404 | 410 => Some(GitError::Missing(format!("the repository {}, as far as we may see,", self.url))),
             300..=399 => {
                 let to = bare(&header(headers, &LOCATION));
@@ -206,7 +206,8 @@ impl Answer {
     }
 }
 
-fn late(doing: &str, total: Duration) -> GitError {
+/// The failure of an operation that had so long.
+pub(super) fn late(doing: &str, total: Duration) -> GitError {
     GitError::Away { doing: doing.to_owned(), why: format!("no complete answer within {} s", total.as_secs_f32()) }
 }
 

@@ -3,7 +3,8 @@
 //! Trees are read as values, straight from the object database; there is no worktree, no index, no hook, no filter, and
 //! nothing that a repository contains is ever executed or followed. A push names the tip that it expects and is refused
 //! here unless the server's advertisement says exactly that; nothing is ever forced. The cache is disposable: whatever is
-//! in it can be fetched again, and a broken one is made anew.
+//! in it can be fetched again, and a broken one is made anew. One program is ever started, OpenSSH's client, and only for a URL
+//! that begins with `ssh://`.
 //!
 //! Called by `reconcile` and `cli`. Every call that may block runs on tokio's blocking threads with its own handle and
 //! ends within [`Timeouts::total`]; none is retried here, the next tick is the retry.
@@ -18,12 +19,14 @@ mod local;
 mod look;
 mod makers;
 mod merge;
+mod offer;
 mod pack;
 mod push;
 mod refs;
 mod remote;
 mod repo;
 mod signed;
+mod ssh;
 mod transport;
 mod tree;
 mod weather;
@@ -33,9 +36,10 @@ pub use commit::{Draft, Edit, Person};
 pub use history::{Ancestry, Brought, Logged};
 pub use makers::{Changed, Made};
 pub use merge::{Merge, merge_files};
+pub use offer::Merged;
 pub use push::Pushed;
 pub use refs::RefName;
-pub use remote::{InvalidUrl, Limits, Login, RemoteConfig, RemoteUrl, Timeouts};
+pub use remote::{InvalidUrl, Limits, Login, RemoteConfig, RemoteUrl, SshIdentity, Timeouts};
 pub use repo::{Store, create_bare};
 pub use signed::{Keys, Sealed, Signing, Verdict};
 pub use weather::{Errand, Fate, Weather};
@@ -60,14 +64,22 @@ pub enum GitError {
         why: String,
     },
     /// The server refused the credentials, or wants some.
-    #[error("{doing}: the Git server refuses access ({status}); {hint}")]
+    #[error("{doing}: the Git server refuses access ({said}); {hint}")]
     Denied {
         /// What was being done, with the URL.
         doing: String,
-        /// The HTTP status.
-        status: u16,
+        /// The HTTP status, or the words of the server.
+        said: String,
         /// Which credentials were used and where to mend them.
         hint: String,
+    },
+    /// A server behind SSH is not known to be the one that is meant. Nothing was sent to it.
+    #[error("{doing}: {why}")]
+    HostKey {
+        /// What was being done, with the URL.
+        doing: String,
+        /// Which key is missing or another one, and how to mend it.
+        why: String,
     },
     /// A repository, commit, object or path does not exist.
     #[error("{0} does not exist")]

@@ -86,11 +86,11 @@ impl Store {
                 repository.find_commit(oid(new.as_str())).map_err(|error| GitError::commit(new, error))?;
             }
             let pushed = match &inner.remote {
-                Remote::Http(http) => {
+                Remote::Server(line) => {
                     let doing = format!("push {} to {}", swap.branch, inner.config.url);
                     let limits = &inner.config.limits;
                     let bytes = limits.advertisement_bytes;
-                    Operation::run(http, bytes, bytes, &doing, |url, _| over_http(repository, url, &swap))?
+                    Operation::run(line, bytes, bytes, &doing, |url, _| to_server(repository, url, &swap))?
                 }
                 Remote::Local(local) => local.push(inner, repository, &swap)?,
             };
@@ -127,7 +127,7 @@ struct Report {
     unexpected: Option<Oid>,
 }
 
-fn over_http(repository: &Repository, url: &str, swap: &Swap) -> Result<Pushed, git2::Error> {
+fn to_server(repository: &Repository, url: &str, swap: &Swap) -> Result<Pushed, git2::Error> {
     let mut remote = repository.remote_anonymous(url)?;
     remote.connect(Direction::Push)?;
     let mut tips = BTreeMap::new();

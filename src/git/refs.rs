@@ -5,12 +5,14 @@
 use super::GitError;
 use super::http::{Answer, Ask, Http, Service, Version};
 use super::remote::Limits;
+use super::ssh::{Pipe, Ssh};
 use crate::manifest::ids::{CommitId, InvalidId};
 use crate::record::text::plain;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const HEADS: &str = "refs/heads/";
@@ -111,14 +113,14 @@ pub(super) async fn over_http(
     let mut tips = Tips::new(prefixes, limits);
     if !speaks_v2.load(Ordering::Relaxed) {
         let answer = http.ask(Ask::Advertise(Service::UploadPack), Version::V2, budget).await?;
-        if read_advertisement(answer, &mut tips).await? == Version::V0 {
+        if read_advertisement(&mut Lines::new(answer), &mut tips).await? == Version::V0 {
             return Ok(tips.found);
         }
         speaks_v2.store(true, Ordering::Relaxed);
     }
     let ask = Ask::Command(Service::UploadPack, question(prefixes));
     let result = match http.ask(ask, Version::V2, budget).await {
-        Ok(answer) => read_list(answer, &mut tips).await,
+        Ok(answer) => read_list(&mut Lines::new(answer), &mut tips).await,
         Err(error) => Err(error),
     };
     if result.is_err() {
@@ -126,6 +128,25 @@ pub(super) async fn over_http(
         speaks_v2.store(false, Ordering::Relaxed);
     }
     result.map(|()| tips.found)
+}
+
+/// Looks the tips up behind SSH, on one connection, whichever version the server chooses.
+pub(super) async fn over_ssh(
+    ssh: &Arc<Ssh>,
+    prefixes: &[&str],
+    limits: &Limits,
+) -> Result<BTreeMap<RefName, CommitId>, GitError> {
+    let pipe = ssh.connect(Service::UploadPack, Version::V2, ssh.budget(limits.advertisement_bytes))?;
+    let mut tips = Tips::new(prefixes, limits);
+    let mut lines = Lines::new(pipe);
+    if read_advertisement(&mut lines, &mut tips).await? == Version::V2 {
+        lines.source.send(&question(prefixes)).await?;
+        read_list(&mut lines, &mut tips).await?;
+    }
+    // Nothing more is wanted; the tips are known whatever comes of saying so.
+    lines.source.send(b"0000").await.ok();
+    lines.source.leave().await;
+    Ok(tips.found)
 }
 
 /// `command=ls-refs` with our prefixes (gitprotocol-v2). No `object-format`, as SHA-1 is what that means.
@@ -140,8 +161,7 @@ fn question(prefixes: &[&str]) -> Vec<u8> {
 }
 
 /// Reads `info/refs`: either the capabilities of v2, or all refs.
-async fn read_advertisement(answer: Answer, tips: &mut Tips<'_>) -> Result<Version, GitError> {
-    let mut lines = Lines::new(answer);
+async fn read_advertisement(lines: &mut Lines<impl Chunks>, tips: &mut Tips<'_>) -> Result<Version, GitError> {
     let mut line = lines.next().await?;
     if matches!(&line, Line::Data(data) if data.starts_with(b"# service=")) {
         if lines.next().await? != Line::Flush {
@@ -158,7 +178,7 @@ async fn read_advertisement(answer: Answer, tips: &mut Tips<'_>) -> Result<Versi
         } else if version == Version::V2 {
             lists_refs |= text == "ls-refs" || text.starts_with("ls-refs=");
         } else if let Some((id, name)) = text.split('\0').next().and_then(|head| head.split_once(' ')) {
-            tips.add(&lines.answer.doing, name, id)?;
+            tips.add(lines.source.doing(), name, id)?;
         }
         line = lines.next().await?;
     }
@@ -169,13 +189,12 @@ async fn read_advertisement(answer: Answer, tips: &mut Tips<'_>) -> Result<Versi
 }
 
 /// Reads the answer to `ls-refs`: `ID NAME[ ATTRIBUTE]…`.
-async fn read_list(answer: Answer, tips: &mut Tips<'_>) -> Result<(), GitError> {
-    let mut lines = Lines::new(answer);
+async fn read_list(lines: &mut Lines<impl Chunks>, tips: &mut Tips<'_>) -> Result<(), GitError> {
     while let Line::Data(data) = lines.next().await? {
         let text = lines.text(&data)?;
         let mut words = text.split(' ');
         if let (Some(id), Some(name)) = (words.next(), words.next()) {
-            tips.add(&lines.answer.doing, name, id)?;
+            tips.add(lines.source.doing(), name, id)?;
         }
     }
     Ok(())
@@ -190,19 +209,48 @@ enum Line {
     Other,
 }
 
+/// Where packets come from.
+trait Chunks {
+    /// What is being done, for error texts.
+    fn doing(&self) -> &str;
+
+    /// The next bytes; `None` at the end.
+    async fn chunk(&mut self) -> Result<Option<Bytes>, GitError>;
+}
+
+impl Chunks for Answer {
+    fn doing(&self) -> &str {
+        &self.doing
+    }
+
+    async fn chunk(&mut self) -> Result<Option<Bytes>, GitError> {
+        Answer::chunk(self).await
+    }
+}
+
+impl Chunks for Pipe {
+    fn doing(&self) -> &str {
+        &self.doing
+    }
+
+    async fn chunk(&mut self) -> Result<Option<Bytes>, GitError> {
+        Pipe::chunk(self).await
+    }
+}
+
 /// Reads an answer packet by packet.
-struct Lines {
-    answer: Answer,
+struct Lines<S> {
+    source: S,
     buffer: BytesMut,
 }
 
-impl Lines {
-    fn new(answer: Answer) -> Self {
-        Self { answer, buffer: BytesMut::new() }
+impl<S: Chunks> Lines<S> {
+    fn new(source: S) -> Self {
+        Self { source, buffer: BytesMut::new() }
     }
 
     fn wrong(&self, why: &str) -> GitError {
-        GitError::Protocol { doing: self.answer.doing.clone(), why: why.to_owned() }
+        GitError::Protocol { doing: self.source.doing().to_owned(), why: why.to_owned() }
     }
 
     /// The text of a packet, without the newline that may end it.
@@ -219,9 +267,9 @@ impl Lines {
 
     async fn take(&mut self, len: usize) -> Result<Bytes, GitError> {
         while self.buffer.len() < len {
-            let Some(chunk) = self.answer.chunk().await? else {
+            let Some(chunk) = self.source.chunk().await? else {
                 let why = "the answer was cut off".to_owned();
-                return Err(GitError::Away { doing: self.answer.doing.clone(), why });
+                return Err(GitError::Away { doing: self.source.doing().to_owned(), why });
             };
             self.buffer.extend_from_slice(&chunk);
         }

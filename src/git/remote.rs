@@ -3,6 +3,7 @@
 use super::refs::RefName;
 use super::signed::Signing;
 use super::weather::Weather;
+use crate::manifest::ssh_url::{InvalidSshUrl, SshUrl};
 use secrecy::SecretString;
 use std::fmt;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use url::Url;
 
-/// The address of a repository: `http(s)://…` without user, password, query or fragment, or an absolute local path.
+/// The address of a repository: `http(s)://…` without user, password, query or fragment, `ssh://…`, or an absolute local path.
 ///
 /// Everything else is refused: `ext::` and its kind start programs, `ssh://-o…` injects options, `file://` hides a local
 /// path (CVE-2025-21613, RUSTSEC-2024-0335).
@@ -18,13 +19,17 @@ use url::Url;
 pub enum RemoteUrl {
     /// A smart HTTP server.
     Http(Url),
+    /// A server behind SSH.
+    Ssh(SshUrl),
     /// A repository on this machine.
     Local(PathBuf),
 }
 
 /// An address that is refused. The address itself is not repeated, as it may contain a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the repository URL {0}; expected https://HOST/PATH, http://HOST/PATH or an absolute path")]
+#[error(
+    "the repository URL {0}; expected https://HOST/PATH, http://HOST/PATH, ssh://git@HOST/PATH or an absolute path"
+)]
 pub struct InvalidUrl(String);
 
 impl FromStr for RemoteUrl {
@@ -41,6 +46,12 @@ impl FromStr for RemoteUrl {
         let Some((scheme, _)) = text.split_once("://") else {
             return refuse("has no scheme that is supported");
         };
+        if scheme == "ssh" {
+            return text
+                .parse()
+                .map(Self::Ssh)
+                .map_err(|why: InvalidSshUrl| InvalidUrl(format!("does not have {why}")));
+        }
         if !matches!(scheme, "http" | "https") {
             let shown: String = scheme.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '+').take(20).collect();
             return refuse(&format!("starts with {shown}://, which is not supported"));
@@ -62,6 +73,7 @@ impl fmt::Display for RemoteUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Http(url) => f.write_str(url.as_str().trim_end_matches('/')),
+            Self::Ssh(url) => write!(f, "{url}"),
             Self::Local(path) => write!(f, "{}", path.display()),
         }
     }
@@ -80,6 +92,8 @@ pub struct RemoteConfig {
     pub login: Option<Login>,
     /// Certificates (PEM) that are trusted besides the system's.
     pub ca_file: Option<PathBuf>,
+    /// Who we are behind SSH, and which hosts are believed. Without it no such server is asked.
+    pub ssh: Option<SshIdentity>,
     /// What commits of the record are signed with, and whose are believed; all are, where there is none.
     pub signing: Option<Signing>,
     /// The list of who may sign the tip of main, as `ssh-keygen` reads it. Read anew each time; none, where nobody has to.
@@ -102,6 +116,7 @@ impl RemoteConfig {
             credentials_file: None,
             login: None,
             ca_file: None,
+            ssh: None,
             signing: None,
             signers_file: None,
             timeouts: Timeouts::default(),
@@ -109,6 +124,15 @@ impl RemoteConfig {
             weather: None,
         }
     }
+}
+
+/// Who we are behind SSH, and who the server is: files that OpenSSH reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SshIdentity {
+    /// The private key, without a passphrase.
+    pub key_file: PathBuf,
+    /// The keys of hosts, as `known_hosts` has them. No other host key is believed.
+    pub known_hosts_file: PathBuf,
 }
 
 /// A user and a password. The password is never shown.
@@ -172,8 +196,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_http_and_absolute_paths() {
-        for good in ["https://git.example/a/b.git", "http://127.0.0.1:3000/x/", "/srv/git/repo.git"] {
+    fn attack_19_only_http_ssh_and_absolute_paths() {
+        for good in [
+            "https://git.example/a/b.git",
+            "http://127.0.0.1:3000/x/",
+            "/srv/git/repo.git",
+            "ssh://git@host:2222/x.git",
+        ] {
             good.parse::<RemoteUrl>().unwrap_or_else(|e| panic!("{good}: {e}"));
         }
         for bad in [

@@ -2,8 +2,9 @@
 
 use super::http::Http;
 use super::local::Local;
-use super::remote::{RemoteConfig, RemoteUrl};
-use super::transport::{self, Operation};
+use super::remote::{Limits, RemoteConfig, RemoteUrl};
+use super::ssh::Ssh;
+use super::transport::{self, Line, Operation};
 use super::weather::{self, Errand, Fate};
 use super::{GitError, RefName, compact, oid, refs};
 use crate::manifest::ids::CommitId;
@@ -27,14 +28,14 @@ const WHOSE: &str = "tidegate.url";
 /// The depth that brings what is missing of a past (libgit2's `GIT_FETCH_DEPTH_UNSHALLOW`).
 const UNSHALLOW: i32 = i32::MAX;
 
-/// One remote repository and its cache. Cheap to clone; all clones share the cache and the HTTP client.
+/// One remote repository and its cache. Cheap to clone; all clones share the cache and the client of the server.
 #[derive(Clone)]
 pub struct Store {
     pub(super) inner: Arc<Inner>,
 }
 
 pub(super) struct Inner {
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
     pub(super) config: RemoteConfig,
     pub(super) remote: Remote,
     speaks_v2: AtomicBool,
@@ -46,7 +47,7 @@ pub(super) struct Inner {
 
 /// How the remote is reached.
 pub(super) enum Remote {
-    Http(Arc<Http>),
+    Server(Line),
     Local(Arc<Local>),
 }
 
@@ -59,7 +60,8 @@ impl Store {
     pub fn open(cache_dir: &Path, config: RemoteConfig) -> Result<Self, GitError> {
         transport::prepare();
         let remote = match &config.url {
-            RemoteUrl::Http(url) => Remote::Http(Arc::new(Http::new(url.clone(), &config)?)),
+            RemoteUrl::Http(url) => Remote::Server(Line::Http(Arc::new(Http::new(url.clone(), &config)?))),
+            RemoteUrl::Ssh(url) => Remote::Server(Line::Ssh(Arc::new(Ssh::new(url.clone(), &config)?))),
             RemoteUrl::Local(path) => Remote::Local(Arc::new(Local::new(path.clone()))),
         };
         let inner = Inner {
@@ -77,14 +79,15 @@ impl Store {
     }
 
     /// Looks up the tips of all branches whose full names begin with one of `prefixes`. Over HTTP one request (two until
-    /// the server is known to speak protocol v2).
+    /// the server is known to speak protocol v2), over SSH one connection.
     ///
     /// # Errors
-    /// `Away`, `Denied`, `Missing`, `Protocol`, `Config`; `Limit` when there are too many.
+    /// `Away`, `Denied`, `HostKey`, `Missing`, `Protocol`, `Config`; `Limit` when there are too many.
     pub async fn ls_refs(&self, prefixes: &[&str]) -> Result<BTreeMap<RefName, CommitId>, GitError> {
         let Inner { config, remote, speaks_v2, .. } = &*self.inner;
         match remote {
-            Remote::Http(http) => refs::over_http(http, speaks_v2, prefixes, &config.limits).await,
+            Remote::Server(Line::Http(http)) => refs::over_http(http, speaks_v2, prefixes, &config.limits).await,
+            Remote::Server(Line::Ssh(ssh)) => refs::over_ssh(ssh, prefixes, &config.limits).await,
             Remote::Local(local) => {
                 let fate = self.fate(Errand::LookUp).await?;
                 let (local, limits) = (Arc::clone(local), config.limits);
@@ -123,10 +126,10 @@ impl Store {
                 let _shared = inner.cache.read().unwrap_or_else(PoisonError::into_inner);
                 let repository = inner.repository()?;
                 match &inner.remote {
-                    Remote::Http(http) if repository.is_shallow() => {
-                        inner.download(http, &repository, &[&name], UNSHALLOW)
+                    Remote::Server(line) if repository.is_shallow() => {
+                        inner.download(line, &repository, &[&name], UNSHALLOW)
                     }
-                    Remote::Http(_) | Remote::Local(_) => Ok(()),
+                    Remote::Server(_) | Remote::Local(_) => Ok(()),
                 }
             })
             .await
@@ -193,7 +196,7 @@ impl Remote {
     ) -> Result<T, GitError> {
         match self {
             Self::Local(_) if Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread => work(),
-            Self::Local(_) | Self::Http(_) => blocking(work).await,
+            Self::Local(_) | Self::Server(_) => blocking(work).await,
         }
     }
 }
@@ -210,7 +213,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 impl Inner {
-    fn repository(&self) -> Result<Repository, GitError> {
+    pub(super) fn repository(&self) -> Result<Repository, GitError> {
         self.handle().map_err(|error| GitError::local("open the cache", error))
     }
 
@@ -279,14 +282,14 @@ impl Inner {
 
         let shallow = self.config.shallow.as_ref().filter(|name| absent(name) && !has_tip(repository, name));
         // A repository on the same machine is copied as it is.
-        if let (Remote::Http(http), Some(name)) = (&self.remote, shallow) {
-            self.download(http, repository, &[name], 1)?;
+        if let (Remote::Server(line), Some(name)) = (&self.remote, shallow) {
+            self.download(line, repository, &[name], 1)?;
             arrived(repository, name, &wants[name])?;
         }
         let rest: Vec<&RefName> = wants.keys().filter(|name| absent(name)).collect();
         match &self.remote {
             _ if rest.is_empty() => {}
-            Remote::Http(http) => self.download(http, repository, &rest, 0)?,
+            Remote::Server(line) => self.download(line, repository, &rest, 0)?,
             Remote::Local(local) => local.fetch(repository, rest.into_iter().map(|name| &wants[name]))?,
         }
         for (name, id) in wants {
@@ -297,25 +300,31 @@ impl Inner {
 
     /// Downloads the histories of branches that are not in the cache; `depth` 0 means down to what
     /// the cache has.
-    fn download(
-        &self,
-        http: &Arc<Http>,
-        repository: &Repository,
-        names: &[&RefName],
-        depth: i32,
-    ) -> Result<(), GitError> {
-        let (doing, limits) = (format!("fetch from {}", self.config.url), &self.config.limits);
+    fn download(&self, line: &Line, repository: &Repository, names: &[&RefName], depth: i32) -> Result<(), GitError> {
         let specs: Vec<String> = names.iter().map(|name| format!("+{name}:{}", tip(name))).collect();
+        self.download_specs(line, repository, &specs, depth, &self.config.limits)
+    }
+
+    /// The same for refs of any kind, with other limits.
+    pub(super) fn download_specs(
+        &self,
+        line: &Line,
+        repository: &Repository,
+        specs: &[String],
+        depth: i32,
+        limits: &Limits,
+    ) -> Result<(), GitError> {
+        let doing = format!("fetch from {}", self.config.url);
         let download = |url: &str, deadline: Instant| {
             let mut callbacks = RemoteCallbacks::new();
             callbacks.transfer_progress(|_| Instant::now() < deadline);
             let mut options = FetchOptions::new();
             options.depth(depth).download_tags(AutotagOption::None).remote_callbacks(callbacks);
             let mut remote = repository.remote_anonymous(url)?;
-            remote.download(&specs, Some(&mut options))?;
+            remote.download(specs, Some(&mut options))?;
             remote.disconnect()
         };
-        Operation::run(http, limits.advertisement_bytes, limits.fetch_bytes, &doing, download)
+        Operation::run(line, limits.advertisement_bytes, limits.fetch_bytes, &doing, download)
     }
 }
 

@@ -98,36 +98,35 @@ impl Store {
         self.inner.config.signing.as_ref().map(|signing| Arc::clone(&signing.trusted))
     }
 
-    /// The commits of the branch that ends at `tip`, newest first, back to those that are `known`, or to one that is
-    /// trusted and accepts what lies behind it. The tip itself is always among them.
+    /// The commits of the branch that ends at `tip`, newest first, back to one that is trusted and accepts what lies behind it.
     ///
     /// # Errors
     /// `Missing` when the tip is not in the cache.
-    pub async fn sealed(
+    pub async fn sealed(&self, tip: &CommitId, keys: &Keys) -> Result<Vec<Sealed>, GitError> {
+        let (tip, keys) = (tip.clone(), Arc::clone(keys));
+        self.on_cache(move |_, repository| {
+            Walk { repository, keys: &keys, known: &BTreeSet::new() }.back_from(&tip, |_| Next::Parents)
+        })
+        .await
+    }
+
+    /// The first of them, as far as they are not `known`, that is not trusted; the tip itself is looked at in any case. What lies behind it
+    /// is not: whoever made it may have made that as long as they like.
+    ///
+    /// # Errors
+    /// `Missing` when the tip is not in the cache.
+    pub async fn foreign(
         &self,
         tip: &CommitId,
         keys: &Keys,
         known: &BTreeSet<CommitId>,
-    ) -> Result<Vec<Sealed>, GitError> {
+    ) -> Result<Option<Sealed>, GitError> {
         let (tip, keys, known) = (tip.clone(), Arc::clone(keys), known.clone());
-        self.on_cache(move |_, repository| {
-            let (mut found, mut met) = (Vec::new(), BTreeSet::new());
-            let mut ahead = vec![oid(tip.as_str())];
-            while let Some(id) = ahead.pop() {
-                let name = commit_id(id);
-                if !met.insert(id) || (name != tip && known.contains(&name)) {
-                    continue;
-                }
-                let commit = repository.find_commit(id).map_err(|error| GitError::commit(&name, error))?;
-                let sealed = look(repository, &commit, &keys)?;
-                if !(sealed.adopts && sealed.is_trusted()) {
-                    ahead.extend(commit.parent_ids());
-                }
-                found.push(sealed);
-            }
-            Ok(found)
-        })
-        .await
+        let looked = self.on_cache(move |_, repository| {
+            let ends = |sealed: &Sealed| if sealed.is_trusted() { Next::Parents } else { Next::Nothing };
+            Walk { repository, keys: &keys, known: &known }.back_from(&tip, ends)
+        });
+        Ok(looked.await?.into_iter().find(|sealed| !sealed.is_trusted()))
     }
 
     /// Why nobody who may sign has signed that commit, which has to be so where the installation names a list of signers.
@@ -191,6 +190,46 @@ impl Store {
     }
 }
 
+/// What is looked at after a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Those before it.
+    Parents,
+    /// Nothing more.
+    Nothing,
+}
+
+/// A way back through the commits of a branch.
+struct Walk<'a> {
+    repository: &'a Repository,
+    keys: &'a BTreeSet<PublicKey>,
+    /// What is not looked at again.
+    known: &'a BTreeSet<CommitId>,
+}
+
+impl Walk<'_> {
+    /// The tip and those behind it, newest first.
+    fn back_from(&self, tip: &CommitId, next: impl Fn(&Sealed) -> Next) -> Result<Vec<Sealed>, GitError> {
+        let (mut found, mut met) = (Vec::new(), BTreeSet::new());
+        let mut ahead = vec![oid(tip.as_str())];
+        while let Some(id) = ahead.pop() {
+            let name = commit_id(id);
+            if !met.insert(id) || (name != *tip && self.known.contains(&name)) {
+                continue;
+            }
+            let commit = self.repository.find_commit(id).map_err(|error| GitError::commit(&name, error))?;
+            let sealed = look(self.repository, &commit, self.keys)?;
+            if next(&sealed) == Next::Nothing {
+                ahead.clear();
+            } else if !(sealed.adopts && sealed.is_trusted()) {
+                ahead.extend(commit.parent_ids());
+            }
+            found.push(sealed);
+        }
+        Ok(found)
+    }
+}
+
 fn look(repository: &Repository, commit: &Commit<'_>, keys: &BTreeSet<PublicKey>) -> Result<Sealed, GitError> {
     let verdict = match repository.extract_signature(&commit.id(), None) {
         Ok((signature, content)) => match sign::seal(Some(&signature), &content) {
@@ -206,4 +245,28 @@ fn look(repository: &Repository, commit: &Commit<'_>, keys: &BTreeSet<PublicKey>
     let message = String::from_utf8_lossy(commit.message_bytes());
     let adopts = accepted.is_some_and(|accepted| message.lines().any(|line| line == accepted));
     Ok(Sealed { commit: commit_id(commit.id()), subject: subject(commit), time: time(commit), verdict, adopts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use git2::Signature;
+
+    #[test]
+    fn attack_98_a_foreign_past_is_not_walked_to_its_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = Repository::init_bare(dir.path()).unwrap();
+        let who = Signature::new("eve", "eve@example.org", &git2::Time::new(0, 0)).unwrap();
+        let tree = repository.find_tree(repository.treebuilder(None).unwrap().write().unwrap()).unwrap();
+        let mut tip: Option<git2::Oid> = None;
+        for number in 0..9 {
+            let parent = tip.map(|tip| repository.find_commit(tip).unwrap());
+            let parents: Vec<_> = parent.iter().collect();
+            tip = Some(repository.commit(None, &who, &who, &number.to_string(), &tree, &parents).unwrap());
+        }
+        let (keys, known) = (BTreeSet::new(), BTreeSet::new());
+        let walk = Walk { repository: &repository, keys: &keys, known: &known };
+        let looked = |next| walk.back_from(&commit_id(tip.unwrap()), |_| next).unwrap().len();
+        assert_eq!((looked(Next::Parents), looked(Next::Nothing)), (9, 1));
+    }
 }

@@ -1,22 +1,54 @@
-//! libgit2's connections, carried by our own HTTP client.
+//! libgit2's connections, carried by our own HTTP client, or by OpenSSH.
 //!
-//! libgit2 knows one transport of ours, `tidegate://`, for the whole process. Which server that is, with which limits, says
+//! libgit2 knows two transports of ours for the whole process: `tidegate://`, a request and its answer at a time, and
+//! `tidegate-ssh://`, one connection both ways. Which server that is, with which limits, says
 //! the [`Operation`] that runs on the current thread: libgit2 makes a connection on the thread that asks for it.
 
 use super::GitError;
 use super::gauge::Gauge;
 use super::http::{Answer, Ask, Budget, Http, Service, Version};
+use super::ssh::{Pipe, Ssh};
 use crate::record::text::plain;
 use bytes::{Buf, Bytes};
 use git2::transport::{Service as Call, SmartSubtransport, SmartSubtransportStream, Transport};
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-/// What libgit2 is given as the URL of every HTTP remote.
-const URL: &str = "tidegate://remote";
+/// How a server is reached.
+#[derive(Clone)]
+pub(super) enum Line {
+    /// By HTTP.
+    Http(Arc<Http>),
+    /// By OpenSSH.
+    Ssh(Arc<Ssh>),
+}
+
+impl Line {
+    /// What libgit2 is given as the URL of the remote.
+    fn url(&self) -> &'static str {
+        match self {
+            Self::Http(_) => "tidegate://remote",
+            Self::Ssh(_) => "tidegate-ssh://remote",
+        }
+    }
+
+    fn budget(&self, bytes: u64) -> Budget {
+        match self {
+            Self::Http(http) => http.budget(bytes),
+            Self::Ssh(ssh) => ssh.budget(bytes),
+        }
+    }
+
+    fn late(&self, doing: &str) -> GitError {
+        match self {
+            Self::Http(http) => http.late(doing),
+            Self::Ssh(ssh) => ssh.late(doing),
+        }
+    }
+}
 
 /// Makes libgit2 and TLS ready, once in a process: our transport, and nothing read from the machine's Git configuration.
 pub(super) fn prepare() {
@@ -37,21 +69,22 @@ fn register() -> Result<(), git2::Error> {
         for level in [ProgramData, System, XDG, Global] {
             git2::opts::set_search_path(level, "")?;
         }
-        git2::transport::register("tidegate", |remote| {
-            let operation = CURRENT.with_borrow(Clone::clone);
-            let operation = operation.ok_or_else(|| git2::Error::from_str("no operation runs on this thread"))?;
-            Transport::smart(remote, true, Carrier(operation))
-        })
+        git2::transport::register("tidegate", |remote| Transport::smart(remote, true, Carrier(current()?)))?;
+        git2::transport::register("tidegate-ssh", |remote| Transport::smart(remote, false, Carrier(current()?)))
     }
+}
+
+fn current() -> Result<Arc<Operation>, git2::Error> {
+    CURRENT.with_borrow(Clone::clone).ok_or_else(|| git2::Error::from_str("no operation runs on this thread"))
 }
 
 thread_local! {
     static CURRENT: RefCell<Option<Arc<Operation>>> = const { RefCell::new(None) };
 }
 
-/// One operation of libgit2 over HTTP: its limits, and the true reason if it fails.
+/// One operation of libgit2 with a server: its limits, and the true reason if it fails.
 pub(super) struct Operation {
-    http: Arc<Http>,
+    line: Line,
     /// For lists of refs; its deadline is that of the whole operation.
     advertisement: Budget,
     /// For everything else.
@@ -60,7 +93,7 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// Runs `work` with libgit2's connections going to `http`. It gets the URL for its remote, and a check for its
+    /// Runs `work` with libgit2's connections going over `line`. It gets the URL for its remote, and a check for its
     /// callbacks whether time is left.
     ///
     /// # Errors
@@ -69,22 +102,21 @@ impl Operation {
     /// # Panics
     /// Outside of tokio's blocking threads.
     pub(super) fn run<T>(
-        http: &Arc<Http>,
+        line: &Line,
         advertisement_bytes: u64,
         bytes: u64,
         doing: &str,
         work: impl FnOnce(&str, Instant) -> Result<T, git2::Error>,
     ) -> Result<T, GitError> {
-        let advertisement = http.budget(advertisement_bytes);
+        let advertisement = line.budget(advertisement_bytes);
         let pack = Budget { bytes, ..advertisement };
-        let operation = Arc::new(Self { http: Arc::clone(http), advertisement, pack, failure: Mutex::new(None) });
+        let operation = Arc::new(Self { line: line.clone(), advertisement, pack, failure: Mutex::new(None) });
         CURRENT.set(Some(Arc::clone(&operation)));
-        let result = work(URL, advertisement.deadline);
+        let result = work(line.url(), advertisement.deadline);
         CURRENT.set(None);
         result.map_err(|error| {
-            let failure = operation.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-            failure.unwrap_or_else(|| {
-                if Instant::now() >= advertisement.deadline { http.late(doing) } else { sort(doing, error) }
+            operation.failure().take().unwrap_or_else(|| {
+                if Instant::now() >= advertisement.deadline { line.late(doing) } else { sort(doing, error) }
             })
         })
     }
@@ -92,8 +124,12 @@ impl Operation {
     /// Keeps the reason for ourselves, as libgit2 would only pass a text on.
     fn fail(&self, error: GitError) -> io::Error {
         let text = error.to_string();
-        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        *self.failure() = Some(error);
         io::Error::other(text)
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<GitError>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -113,7 +149,7 @@ pub(super) fn sort(doing: &str, error: git2::Error) -> GitError {
     }
 }
 
-/// Hands out one stream for each request.
+/// Hands out one stream for each request, or for the whole connection.
 struct Carrier(Arc<Operation>);
 
 impl SmartSubtransport for Carrier {
@@ -124,8 +160,21 @@ impl SmartSubtransport for Carrier {
             Call::ReceivePackLs => (Service::ReceivePack, Next::Advertise),
             Call::ReceivePack => (Service::ReceivePack, Next::Command(Vec::new())),
         };
-        let gauge = matches!(call, Call::UploadPack).then(|| Gauge::new(self.0.pack.bytes));
-        Ok(Box::new(Stream { operation: Arc::clone(&self.0), service, next, chunk: Bytes::new(), gauge }))
+        let (operation, chunk) = (Arc::clone(&self.0), Bytes::new());
+        let Operation { line, advertisement, pack, failure: _ } = &*self.0;
+        let gauge = || Gauge::new(pack.bytes);
+        match line {
+            Line::Http(http) => {
+                let (http, gauge) = (Arc::clone(http), matches!(call, Call::UploadPack).then(gauge));
+                Ok(Box::new(Stream { operation, http, service, next, chunk, gauge }))
+            }
+            Line::Ssh(ssh) => {
+                let failed = |error| git2::Error::from_str(&operation.fail(error).to_string());
+                let pipe = ssh.connect(service, Version::V0, *advertisement).map_err(failed)?;
+                let gauge = matches!(service, Service::UploadPack).then(gauge);
+                Ok(Box::new(Connection { operation, pipe, chunk, gauge, pack: Some(pack.bytes) }))
+            }
+        }
     }
 
     fn close(&self) -> Result<(), git2::Error> {
@@ -136,6 +185,7 @@ impl SmartSubtransport for Carrier {
 /// One request and its answer: sent when libgit2 begins to read.
 struct Stream {
     operation: Arc<Operation>,
+    http: Arc<Http>,
     service: Service,
     next: Next,
     chunk: Bytes,
@@ -152,7 +202,7 @@ enum Next {
 
 impl Stream {
     fn advance(&mut self) -> Result<(), GitError> {
-        let Operation { http, advertisement, pack, failure: _ } = &*self.operation;
+        let Operation { line: _, advertisement, pack, failure: _ } = &*self.operation;
         let (ask, budget) = match std::mem::replace(&mut self.next, Next::Ended) {
             Next::Advertise => (Ask::Advertise(self.service), *advertisement),
             Next::Command(body) => (Ask::Command(self.service, body), *pack),
@@ -166,7 +216,7 @@ impl Stream {
             }
             Next::Ended => return Ok(()),
         };
-        let answer = Handle::current().block_on(http.ask(ask, Version::V0, budget))?;
+        let answer = Handle::current().block_on(self.http.ask(ask, Version::V0, budget))?;
         self.next = Next::Read(Box::new(answer));
         Ok(())
     }
@@ -200,5 +250,77 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+/// A connection both ways.
+struct Connection {
+    operation: Arc<Operation>,
+    pipe: Pipe,
+    chunk: Bytes,
+    /// For what libgit2 will unpack; the list before it is made of packets as well.
+    gauge: Option<Gauge>,
+    /// What may come after the list, which is over once we say something.
+    pack: Option<u64>,
+}
+
+impl Connection {
+    fn next(&mut self) -> Result<(), GitError> {
+        if let Some(chunk) = Handle::current().block_on(self.pipe.chunk())? {
+            self.gauge.as_mut().map_or(Ok(()), |gauge| gauge.pass(&chunk))?;
+            self.chunk = chunk;
+        }
+        Ok(())
+    }
+}
+
+impl Read for Connection {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.chunk.is_empty() {
+            self.next().map_err(|error| self.operation.fail(error))?;
+        }
+        let len = into.len().min(self.chunk.len());
+        self.chunk.copy_to_slice(&mut into[..len]);
+        Ok(len)
+    }
+}
+
+impl Write for Connection {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.pipe.allow(self.pack.take().unwrap_or_default());
+        Handle::current().block_on(self.pipe.send(bytes)).map_err(|error| self.operation.fail(error))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // What failed is cut off; a server that took a push has hooks to run after it has answered.
+        let failed = self.operation.failure().is_some();
+        if !failed {
+            Handle::current().block_on(self.pipe.leave());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use git2::{ErrorClass, ErrorCode};
+
+    /// Nobody has two Git objects of one SHA-1, so this is as far as a test can go: what hashes objects here is the code that
+    /// finds the marks of an attack, and what it says of one counts as a damaged pack.
+    #[test]
+    fn attack_15_what_hashes_objects_finds_collisions() {
+        // Not as libgit2 writes it, or this test would find itself.
+        let says = "sha1 collision attack detected".replace("sha1", "SHA1");
+        let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert!(program.windows(says.len()).any(|bytes| bytes == says.as_bytes()), "another SHA-1 is linked");
+        let found = git2::Error::new(ErrorCode::GenericError, ErrorClass::Sha1, &says);
+        assert!(matches!(sort("fetch", found), GitError::Corrupt { why, .. } if why == says));
     }
 }

@@ -20,18 +20,15 @@ impl Store {
         let (commit, dir) = (commit.clone(), dir.cloned());
         self.on_cache(move |inner, repository| {
             let root = root(repository, &commit)?;
-            let odb = repository.odb().map_err(|error| GitError::local("open the cache", error))?;
             let limits = &inner.config.limits;
-            let mut walk = Walk { repository, odb, limits, files: Files::new(), odd: Vec::new(), entries: 0, bytes: 0 };
             match &dir {
-                None => walk.visit(&root, "")?,
+                None => read(repository, &root, "", limits),
                 Some(dir) => {
                     let tree = directory(repository, &root, dir)?
                         .ok_or_else(|| GitError::Missing(format!("the directory {dir} in commit {commit}")))?;
-                    walk.visit(&tree, &format!("{dir}/"))?;
+                    read(repository, &tree, &format!("{dir}/"), limits)
                 }
             }
-            Ok(walk.finish())
         })
         .await
     }
@@ -53,6 +50,14 @@ impl Store {
         })
         .await
     }
+}
+
+/// All entries of a tree; `at` is where it lies, empty or with a slash at the end.
+pub(super) fn read(repository: &Repository, tree: &Tree<'_>, at: &str, limits: &Limits) -> Result<Files, GitError> {
+    let odb = repository.odb().map_err(|error| GitError::local("open the cache", error))?;
+    let mut walk = Walk { repository, odb, limits, files: Files::new(), odd: Vec::new(), entries: 0, bytes: 0 };
+    walk.visit(tree, at)?;
+    Ok(walk.finish())
 }
 
 /// The tree of a commit.

@@ -4,13 +4,13 @@
 //! absent field the same way; empties and the order of lists stay, since they can mean something. The table is closed:
 //! a new row is a new hash tag (requirement C-5).
 
+use super::hex::hex;
 use super::ids::{PodsDigest, Revision};
 use super::object::{Kind, Object, items_mut};
 use super::reference::{self, Referent};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::LazyLock;
 
 /// The largest integer that all JSON readers agree on (RFC 8785, section 3.2.2.3; ECMAScript's MAX_SAFE_INTEGER).
@@ -283,10 +283,7 @@ pub fn referenced_config_maps(template: &Value) -> Vec<String> {
 fn sha256(value: &Value) -> String {
     // Numbers of a set are finite and all keys are texts, so that this cannot fail.
     let text = serde_jcs::to_vec(value).expect("a JSON value without special numbers has a canonical form");
-    Sha256::digest(&text).iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&Sha256::digest(&text))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::ids::{
 };
 pub use super::measure::Bound;
 use super::object::{Kind, Object, ObjectRef};
+pub use super::tracked::Track;
 use super::tracked::Tracked;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -94,16 +95,6 @@ pub struct Target {
     pub track: Track,
 }
 
-/// Live objects whose changes are versions, by their names. With the layout `primary` alone.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Track {
-    /// ConfigMaps of the rollout's namespace that the target's pods read, and that are not among the manifests.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("maxItems" = 20, "uniqueItems" = true))]
-    pub config_maps: Vec<ObjectName>,
-}
-
 /// The kinds of object that can be a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TargetKind {
@@ -148,7 +139,7 @@ pub enum Layout {
     #[default]
     InPlace,
     /// As Flagger does it: stable's objects are copies, `<name>-primary`; the target is the candidate, and has no pods
-    /// while no run is open. With `gatewayAPI` only.
+    /// while no run is open. With the routers that split a route.
     Primary,
     /// Each version's objects have names of their own in the manifests, such as `podinfo-v2`; nothing is copied. With
     /// `gatewayAPI` only.

@@ -120,6 +120,8 @@ codes! {
     PolicyMissing,
     /// The policy has errors of its own; nothing is decided without it.
     PolicyInvalid,
+    /// Less than the policy asks of every rollout of its tenant.
+    PolicyFloor,
     /// A schedule that is none.
     Schedule,
     /// A URL that is not allowed.

@@ -3,6 +3,12 @@
 //! It is a file beside the controller and never comes from the repository, so that repository content chooses values
 //! and never endpoints or identities (design §8). Secrets stand in files that it names.
 
+mod place;
+mod ssh;
+
+use place::Place;
+pub use ssh::SshFiles;
+
 use super::diagnostic::{Code, Diagnostic, quoted};
 use super::files::RepoPath;
 use super::ids::{ClusterName, InstanceName, Namespace, ProviderName};
@@ -14,10 +20,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
-
-mod place;
-
-use place::Place;
 
 /// One controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,8 +72,10 @@ pub struct Webhook {
 /// Where desired state and the record are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// http or https, without a user or password.
+    /// http or https, without a user or password, or ssh.
     pub url: Url,
+    /// What OpenSSH needs; there if the URL is one of ssh, and only then.
+    pub ssh: Option<SshFiles>,
     /// The branch that people write desired state to.
     pub branch: String,
     /// How often the repository is looked at; a file asks for a second at least.
@@ -84,6 +88,8 @@ pub struct Repository {
     pub signers_file: Option<PathBuf>,
     /// Where its host shows pull requests; none if it does not, or is not asked to.
     pub forge: Option<PullHost>,
+    /// Whether people are told there of their own pull requests.
+    pub feedback: raw::Feedback,
 }
 
 /// A repository on a Git host with pull requests.
@@ -198,7 +204,12 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
             return Err(found);
         }
     };
+    let ssh = ssh::files(&repository, &url).unwrap_or_else(|Odd { field, what, expected }| {
+        at(&format!("/spec/repository{field}"), Code::Schema, &what, expected);
+        None
+    });
     let answering = answering(providers, &mut at);
+    let feedback = repository.forge.feedback;
     let forge = match forge(repository.forge, &url) {
         Ok(forge) => forge,
         Err(Odd { field, what, expected }) => {
@@ -212,12 +223,14 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
     let signing = signing.map(|raw::Signing { key_file, trusted }| Signing { key_file: key_file.into(), trusted });
     let repository = Repository {
         url,
+        ssh,
         branch: repository.branch,
         poll: Duration::from_secs(repository.poll.as_secs().max(1)),
         credentials_file: repository.credentials_file.map(PathBuf::from),
         webhook_secret_file: repository.webhook_secret_file.map(PathBuf::from),
         signers_file: repository.allowed_signers_file.map(PathBuf::from),
         forge,
+        feedback,
     };
     let caps = Caps::new(caps.namespaces, caps.kinds);
     Ok(Installation { instance, repository, signing, clusters: reached, providers: answering, caps, projection })
@@ -231,7 +244,10 @@ struct Odd {
 }
 
 /// The host of the repository at `url`.
-fn forge(raw::Forge { kind, url: api, token_file }: raw::Forge, url: &Url) -> Result<Option<PullHost>, Odd> {
+fn forge(
+    raw::Forge { kind, url: api, token_file, feedback: _ }: raw::Forge,
+    url: &Url,
+) -> Result<Option<PullHost>, Odd> {
     let kind = match kind {
         raw::ForgeKind::Branch if api.is_some() || token_file.is_some() => {
             let what = "with kind: branch nothing is asked of an API".to_owned();
@@ -302,6 +318,9 @@ fn provider(raw::Provider { prometheus, webhook }: raw::Provider) -> Result<Prov
 
 /// A URL that libgit2 cannot take for anything else (CVE-2017-1000117 and its kin).
 fn git_url(text: &str) -> Result<Url, String> {
+    if text.starts_with("ssh://") {
+        return ssh::url(text).map_err(|why| refused(text, &why));
+    }
     let url = http_url(text)?;
     if url.path().starts_with("/-") || url.path().len() < 2 {
         return Err(refused(text, "a path that starts with a letter or a digit"));
@@ -323,7 +342,9 @@ fn http_url(text: &str) -> Result<Url, String> {
     }
     let url = Url::parse(text).map_err(|_| refuse("https://HOST/PATH or http://HOST/PATH, not HOST:PATH"))?;
     if !matches!(url.scheme(), "https" | "http") {
-        return Err(refuse("https:// or http://; ssh and every other transport is not supported"));
+        return Err(refuse(
+            "https:// or http://, for a repository ssh://git@HOST/PATH too; no other transport is supported",
+        ));
     }
     if url.host_str().is_none_or(|host| host.is_empty() || host.starts_with('-') || host.contains('%')) {
         return Err(refuse("a host name that starts with a letter or a digit"));
@@ -439,11 +460,6 @@ spec:
         ] {
             let error = check_url(bad).expect_err(bad);
             assert!(!error.contains("secret") && !error.contains("token@"), "{error}");
-        }
-        for ssh in ["ssh://git@host:22/a.git", "ssh://git:secret@host/a.git", "git+ssh://host/a.git", "git@host:a.git"]
-        {
-            let error = check_url(ssh).expect_err(ssh);
-            assert!(error.contains("http://") && !error.contains("secret"), "{error}");
         }
         for good in ["https://host/a.git", "http://127.0.0.1:3000/a/b"] {
             assert!(check_url(good).is_ok(), "{good}");

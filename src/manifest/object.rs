@@ -20,6 +20,8 @@ pub const EPOCH: &str = "tidegate.io/epoch";
 pub const RETREATED: &str = "tidegate.io/retreated";
 /// Whose copy an object is: `stable` or `candidate`.
 pub const ROLE: &str = "tidegate.io/role";
+/// Which version of which Secret a copy is of.
+pub const SOURCE: &str = "tidegate.io/source";
 /// The run that a Job was made for.
 pub const RUN: &str = "tidegate.io/run";
 /// The step that a Job stands before.

@@ -1,10 +1,10 @@
 //! Git's object ids for blobs and trees, so that a set has an id before anything is written.
 
 use super::files::RepoPath;
+use super::hex::hex;
 use super::ids::{BlobId, SetId};
 use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// The id that Git gives to a file with this content.
 #[must_use]
@@ -55,13 +55,6 @@ fn object(kind: &str, content: &[u8]) -> [u8; 20] {
     hash.update(format!("{kind} {}\0", content.len()));
     hash.update(content);
     hash.finalize().into()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 fn bytes(hex: &str) -> Vec<u8> {

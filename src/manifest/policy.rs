@@ -5,7 +5,7 @@ use super::diagnostic::{Code, Diagnostic, quoted};
 use super::duration::Span;
 use super::files::RepoPath;
 use super::ids::{ClusterName, Namespace, ScheduleName, TenantName};
-use super::raw::Trust;
+use super::raw::{Floors, Trust};
 use super::yaml::{self, Dialect, Parsed};
 use super::{raw, schema};
 use crate::record::state::Rule;
@@ -42,6 +42,8 @@ pub struct Tenant {
     pub approvals: u32,
     /// What counts as an approval.
     pub trust: Trust,
+    /// What no rollout of it goes below.
+    pub floors: Floors,
 }
 
 impl Tenant {
@@ -118,9 +120,17 @@ pub fn parse(path: &RepoPath, bytes: &[u8]) -> Result<Policy, Vec<Diagnostic>> {
         return Err(found);
     }
     let raw::PolicySpec { tenants, windows, freezes, limits } = raw.spec;
-    let tenant = |raw::Tenant { path, namespaces, clusters, approvers, approvals, trust }: raw::Tenant| {
+    let tenant = |raw::Tenant { path, namespaces, clusters, approvers, approvals, trust, floors }: raw::Tenant| {
         let approvers = approvers.into_iter().map(|raw::Login(name)| name).collect();
-        clusters.into_iter().next().map(|cluster| Tenant { path, namespaces, cluster, approvers, approvals, trust })
+        clusters.into_iter().next().map(|cluster| Tenant {
+            path,
+            namespaces,
+            cluster,
+            approvers,
+            approvals,
+            trust,
+            floors,
+        })
     };
     let freeze = |raw::Freeze { cron, duration, zone, tenants }: raw::Freeze| {
         Some(Freeze { schedule: schedule(raw::Schedule { cron, duration, zone })?, tenants })

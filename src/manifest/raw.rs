@@ -15,10 +15,10 @@ use super::hook::Hook;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, SetId, StepName};
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
 pub use installation::{
-    Caps, Cluster, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider, Repository,
-    Signing, Webhook,
+    Caps, Cluster, Feedback, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider,
+    Repository, Signing, Ssh, Webhook,
 };
-pub use policy::{Freeze, Limits, Login, PolicySpec, Schedule, Tenant, Trust};
+pub use policy::{Floors, Freeze, Limits, Login, PolicySpec, Schedule, Tenant, Trust};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -22,7 +22,7 @@ pub enum Referent {
 
 impl Referent {
     /// What can be tracked live.
-    pub const TRACKED: [Self; 1] = [Self::ConfigMap];
+    pub const TRACKED: [Self; 2] = [Self::ConfigMap, Self::Secret];
 
     /// The resource's name in request paths; all are of the core group.
     #[must_use]

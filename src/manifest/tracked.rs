@@ -1,14 +1,16 @@
-//! What of a version lives in the cluster alone: ConfigMaps that no manifest holds and that the target's pods read.
+//! What of a version lives in the cluster alone: ConfigMaps and Secrets that no manifest holds and that the target's pods read.
 //!
 //! The people who own them change them where they are. A version takes each as it was when its run began: under the name of a
 //! copy that nobody can change, to which the pods of that version refer. So a change is tried out like any other, no pod meets it
-//! before its turn, and going back is possible as long as the run may have to. Git knows digests of the content, never the content.
+//! before its turn, and going back is possible as long as the run may have to. Git knows digests of the content, never the content;
+//! of a Secret not even that, but which version of the object it was.
 
 use super::canonical;
-use super::desired::Track;
 use super::ids::ObjectName;
 use super::object::Object;
 use super::reference::{self, Referent};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,8 +20,22 @@ pub const FILE: &str = "tidegate.tracked";
 
 /// The hex digits by which copies differ.
 const DIGITS: usize = 10;
-/// The longest name of a ConfigMap: RFC 1123.
+/// The longest name of a ConfigMap or Secret: RFC 1123.
 const MAX_NAME: usize = 253;
+
+/// Live objects whose changes are versions, by their names. With the layout `primary` alone.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Track {
+    /// ConfigMaps of the rollout's namespace that the target's pods read, and that are not among the manifests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("maxItems" = 20, "uniqueItems" = true))]
+    pub config_maps: Vec<ObjectName>,
+    /// Secrets of the rollout's namespace that the target's pods read. The controller needs a right for it: docs/security.md.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("maxItems" = 20, "uniqueItems" = true))]
+    pub secrets: Vec<ObjectName>,
+}
 
 /// The tracked objects of a version, each as it takes it.
 pub type Tracked = BTreeMap<(Referent, ObjectName), Taken>;
@@ -27,7 +43,7 @@ pub type Tracked = BTreeMap<(Referent, ObjectName), Taken>;
 /// One tracked object as a version takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// Which content: a digest.
+    /// Which content: a digest; of a Secret its uid and resourceVersion.
     pub content: String,
     /// The copy that the pods refer to.
     pub copy: ObjectName,
@@ -124,9 +140,11 @@ impl Track {
 
     /// What is tracked, each with its place in the file below `track`.
     pub fn placed(&self) -> impl Iterator<Item = (Referent, &ObjectName, String)> {
-        let Self { config_maps } = self;
+        let Self { config_maps, secrets } = self;
         let config_maps = config_maps.iter().enumerate();
-        config_maps.map(|(i, name)| (Referent::ConfigMap, name, format!("configMaps/{i}")))
+        let config_maps = config_maps.map(|(i, name)| (Referent::ConfigMap, name, format!("configMaps/{i}")));
+        let secrets = secrets.iter().enumerate();
+        config_maps.chain(secrets.map(|(i, name)| (Referent::Secret, name, format!("secrets/{i}"))))
     }
 
     /// What is tracked.

@@ -1,6 +1,6 @@
 //! What a plan wants done, by class (design §6). Actions are absolute, idempotent, and carry what they expect to find.
 
-use crate::manifest::ids::{ClusterName, RolloutId, RunId, StepName};
+use crate::manifest::ids::{ClusterName, ObjectName, RolloutId, RunId, StepName};
 use crate::manifest::object::{Object, ObjectRef};
 use crate::record::posture::PostureDigest;
 
@@ -58,6 +58,28 @@ pub enum Verb {
         /// What must be there.
         expects: Expects,
     },
+    /// Makes the copy of a Secret, of what that holds by then: no plan knows it.
+    CopySecret(Box<SecretCopy>),
+}
+
+/// The copy of a Secret that a version takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretCopy {
+    /// The object that it goes with, and whose name it has.
+    pub anchor: ObjectRef,
+    /// What must be there of the anchor: its uid.
+    pub expects: Expects,
+    /// The Secret.
+    pub secret: ObjectName,
+    /// Which version of it: its uid and resourceVersion.
+    pub version: String,
+    /// Our owner mark.
+    pub owner: String,
+}
+
+impl SecretCopy {
+    /// What stands for the content where outcomes of writes are kept.
+    pub const CONTENT: &'static str = "copy";
 }
 
 /// What an action expects to find; anything else makes it stale.
@@ -109,6 +131,7 @@ impl Verb {
         match self {
             Self::Apply { object, .. } => object.reference(),
             Self::Migrate { target, .. } | Self::Delete { target, .. } => target,
+            Self::CopySecret(copy) => &copy.anchor,
         }
     }
 
@@ -117,6 +140,7 @@ impl Verb {
     pub fn expects(&self) -> &Expects {
         match self {
             Self::Apply { expects, .. } | Self::Migrate { expects, .. } | Self::Delete { expects, .. } => expects,
+            Self::CopySecret(copy) => &copy.expects,
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::converge;
 use super::evidence::{Need, Question};
+use super::exposure;
 use super::report::{Reason, Wait};
 use crate::manifest::canonical::canonical;
 use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef, section};
@@ -14,6 +15,7 @@ use crate::target::live::Outcome;
 use crate::target::{layout, owned};
 use crate::traffic;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Field managers that stand for a person's client-side tool: taking an object over makes their fields ours. Controllers
 /// are never taken over.
@@ -157,6 +159,7 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -
             (Reply::Allowed(_), None) => {}
         }
     }
+    differing.extend(led_past(context, &all));
     let candidate = all.into_iter().filter(|(_, rendered)| rendered.role == RoleName::Candidate);
     let candidate = candidate.map(|(reference, rendered)| (reference, rendered.object)).collect();
     waits.extend(converge::overlapping(context, &candidate));
@@ -170,6 +173,18 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -
         waits.push(Wait::new(Reason::Evidence, format!("{} server-side dry runs are on their way", needs.len())));
     }
     Ok(if waits.is_empty() { Sight::Clear } else { Sight::Wait(waits, needs) })
+}
+
+/// Why what another has left, and only a run renders, leads requests to a candidate by now: so a canary Ingress may.
+fn led_past(context: &Context<'_>, all: &BTreeMap<ObjectRef, Rendered>) -> Option<String> {
+    let only_a_runs = |name: &ObjectRef| Kind::ROUTES.contains(&name.kind) && !all.contains_key(name);
+    let left = exposure::carriers(context).into_iter().find(only_a_runs)?;
+    context.live.get(&left)?;
+    match exposure::live_split(context) {
+        Ok(split) if split.is_stable() => None,
+        Ok(_) => Some(format!("{left}: it leads requests to a candidate; wait until it does not, or delete it")),
+        Err(why) => Some(format!("{left}: {why}")),
+    }
 }
 
 /// What a live object is held against. Where the layout makes something else of what the manifests say, both are equal to it: what

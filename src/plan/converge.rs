@@ -21,6 +21,7 @@ use crate::target::{compare, daemon, shared, stateful, tracked};
 use crate::traffic::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 
+mod secrets;
 mod write;
 
 pub use write::failure;
@@ -78,7 +79,7 @@ pub fn converge(
         return Ok(pass.out);
     }
     pass.lost();
-    if pass.lower() || pass.blocked() || pass.build() || pass.replace() {
+    if pass.lower() || pass.blocked() || pass.copy_secrets() || pass.build() || pass.replace() {
         return Ok(pass.out);
     }
     if pass.await_ready(stable_first) || pass.front() {
@@ -128,7 +129,7 @@ impl Pass<'_> {
         }
         self.out.waits.extend(self.rendered.iter().filter_map(|(reference, rendered)| {
             let live = self.context.live.get(reference)?;
-            let begins = reference.kind == Kind::StatefulSet && role_of(live) != rendered.role;
+            let begins = reference.kind == Kind::StatefulSet && shared::role(live) != rendered.role;
             let begins = begins && rendered.role == RoleName::Candidate;
             Some(Wait::new(Reason::StableNotReady, stateful::between_revisions(live).filter(|_| begins)?))
         }));
@@ -358,7 +359,8 @@ impl Pass<'_> {
         surplus.retain(|object| !in_use.contains(object.reference()));
         // What a run has made is its own to take away.
         let own = |o: &Object| {
-            context.copies(o.reference()) || context.naming.services().is_some() && role_of(o) == RoleName::Candidate
+            context.copies(o.reference())
+                || context.naming.services().is_some() && shared::role(o) == RoleName::Candidate
         };
         let of_people = surplus.iter().filter(|o| !own(o)).count();
         if of_people > context.input.policy.max_deletions {
@@ -431,16 +433,6 @@ pub fn not_in_force(context: &Context<'_>) -> Option<Wait> {
         Standing::Effective => None,
         Standing::NotYet { why } | Standing::Refused { why } => Some(Wait::new(Reason::RouteNotEffective, why)),
         Standing::Unknown { why } => Some(Wait::new(Reason::RouteUnknown, why)),
-    }
-}
-
-/// Whether a live object is the candidate's or stable's, by its mark.
-#[must_use]
-pub fn role_of(live: &Object) -> RoleName {
-    if live.annotation(crate::manifest::object::ROLE) == Some("candidate") {
-        RoleName::Candidate
-    } else {
-        RoleName::Stable
     }
 }
 

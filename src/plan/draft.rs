@@ -14,8 +14,8 @@ use crate::manifest::ids::{CommitId, SetId, StepName};
 use crate::manifest::object::Object;
 use crate::record::posture::{Naming, Posture, Split};
 use crate::record::state::{ClusterState, Condition, Consumed, Owned, Phase, RolloutState, Run, Time};
-use crate::target::layout;
 use crate::target::live::LiveState;
+use crate::target::{layout, shared};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -314,7 +314,7 @@ impl<'a> Draft<'a> {
             .filter(|object| listed(object) || made(object))
             .filter_map(|o| {
                 let uid = o.uid()?.to_owned();
-                Some(Owned { reference: o.reference().clone(), uid, role: converge::role_of(o) })
+                Some(Owned { reference: o.reference().clone(), uid, role: shared::role(o) })
             })
             .collect();
         inventory.sort();
@@ -326,7 +326,7 @@ impl<'a> Draft<'a> {
     /// undoing a change on main, as long as that is tried, and everything while part of the cluster was not read yet.
     fn keep_conditions(&mut self, due: bool) {
         let mut conditions: Vec<Condition> = Vec::new();
-        for wait in self.waits.iter().filter(|w| lasting(w.reason)) {
+        for wait in self.waits.iter().filter(|w| w.reason.is_lasting()) {
             let reason = wait.reason.as_str().to_owned();
             let old = self.state.conditions.iter().find(|c| c.reason == reason);
             if conditions.iter().any(|c| c.reason == reason) {
@@ -340,7 +340,7 @@ impl<'a> Draft<'a> {
             conditions.push(Condition { reason, message, since, until, act, live });
         }
         let awaited = due || !self.needs.is_empty() || self.waits.iter().any(|wait| wait.reason == Reason::Evidence);
-        let unread = self.waits.iter().any(|wait| wait.reason == Reason::ClusterAway);
+        let unread = super::tracked::is_unread(self.input, &self.waits);
         let undoes = self.proposals.iter().any(|proposal| matches!(proposal.ask, Ask::Revert { .. }));
         let answers = self.state.conditions.iter().filter(|c| {
             unread
@@ -439,8 +439,8 @@ fn fallback_set<'b>(draft: &'b Draft<'_>) -> &'b SetId {
     draft.wanted().map_or(&NONE, |rollout| &rollout.set.id)
 }
 
-/// Reasons that are learned from what the API server, or a provider, answers.
-const ANSWERS: [Reason; 8] = [
+/// Reasons that are learned from what the API server, a provider or the Git host answers.
+const ANSWERS: [Reason; 9] = [
     Reason::AdoptionDiffers,
     Reason::FieldConflict,
     Reason::Forbidden,
@@ -449,9 +449,10 @@ const ANSWERS: [Reason; 8] = [
     Reason::Inconclusive,
     Reason::Webhook,
     Reason::JobRefused,
+    Reason::ApprovalUnprotected,
 ];
 /// Reasons whose messages hold what others said, or what is live at the moment: both may be new at each look.
-const TALKATIVE: [Reason; 11] = [
+const TALKATIVE: [Reason; 12] = [
     Reason::AdoptionDiffers,
     Reason::Drifted,
     Reason::LoweredByHand,
@@ -463,6 +464,7 @@ const TALKATIVE: [Reason; 11] = [
     Reason::Inconclusive,
     Reason::Webhook,
     Reason::JobRefused,
+    Reason::ApprovalUnprotected,
 ];
 
 /// What of a condition is worth a commit: not what changes from look to look, nor an end that moves.
@@ -470,49 +472,6 @@ fn news(condition: &Condition) -> (&str, Option<&str>, Option<&str>) {
     let talks = TALKATIVE.iter().any(|reason| reason.as_str() == condition.reason);
     let message = (!talks).then_some(condition.message.as_str());
     (&condition.reason, message, condition.act.as_deref())
-}
-
-/// Reasons that belong in the record: they last, and people have to do something.
-fn lasting(reason: Reason) -> bool {
-    matches!(
-        reason,
-        Reason::Rejected
-            | Reason::SourceUnreadable
-            | Reason::AdoptionDiffers
-            | Reason::ForeignApplier
-            | Reason::OwnedByOther
-            | Reason::FieldConflict
-            | Reason::Forbidden
-            | Reason::CrdMissing
-            | Reason::StateLost
-            | Reason::SelectorOverlap
-            | Reason::LoweredByHand
-            | Reason::RetreatBlocked
-            | Reason::Drifted
-            | Reason::RevertConflict
-            | Reason::TooManyDeletions
-            | Reason::RouteUnknown
-            | Reason::Inconclusive
-            | Reason::Approval
-            | Reason::ApprovalUnproven
-            | Reason::ProofUnavailable
-            | Reason::Denied
-            | Reason::Held
-            | Reason::Window
-            | Reason::Webhook
-            | Reason::JobRunning
-            | Reason::JobRefused
-            | Reason::JobGone
-            | Reason::Freeze
-            | Reason::Suspended
-            | Reason::Brake
-            | Reason::Concurrency
-            | Reason::Refused
-            | Reason::ReferenceMissing
-            | Reason::HeldBack
-            | Reason::StillReferenced
-            | Reason::OnCandidate
-    )
 }
 
 #[cfg(test)]

@@ -5,7 +5,9 @@ use super::action::{Ask, Proposal};
 use super::adopt::{self, Reply};
 use super::back::{self, Superseding, Turn};
 use super::draft::Draft;
+use super::floor;
 use super::forward;
+use super::guard;
 use super::input::{Git, MayStart};
 use super::jobs::{self, Way};
 use super::missing;
@@ -182,6 +184,8 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
     let mut waits = barred(draft);
     if run.route == Route::Rollback {
         waits.retain(|wait| wait.reason != Reason::Freeze);
+    } else {
+        waits.extend(floor::below(draft, plan));
     }
     if run.held {
         let act = format!("tidegate resume {}", draft.input.id);
@@ -202,6 +206,7 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
     let through = through(plan, &step.name);
     if step.before.approval.is_some() {
         waits.extend(approved(draft, plan, run, &through));
+        waits.extend(guard::unprotected(draft));
     }
     waits.extend(step.before.webhook.as_ref().and_then(|webhook| called(draft, run, &through, webhook)));
     waits

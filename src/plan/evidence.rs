@@ -55,14 +55,25 @@ pub struct Lookup {
 /// What a [`Lookup`] came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// It is there.
-    There,
+    /// It is there, and is this one.
+    There(Identity),
     /// It is not.
     Absent,
     /// We have no right to know.
     Forbidden(String),
     /// No answer.
     Unknown(String),
+}
+
+/// Which object something is. Of what it holds nothing is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Its uid and resourceVersion: others once it is another object, or was written to.
+    pub version: String,
+    /// Our owner mark, if it has one.
+    pub owner: Option<String>,
+    /// The uids of the objects that it goes with.
+    pub holders: BTreeSet<String>,
 }
 
 /// An answer to a [`Lookup`].

@@ -14,7 +14,7 @@ use crate::manifest::ids::RunId;
 use crate::manifest::object::PODS;
 use crate::record::history;
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
-use crate::record::state::{Clock, Outcome, Phase, Promoted, Rest, RoleName, RolloutState, Source, Standing};
+use crate::record::state::{Clock, Governed, Outcome, Phase, Promoted, Rest, RoleName, RolloutState, Source, Standing};
 use crate::record::unknown::Unknown;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,6 +44,7 @@ pub fn blank(input: &Input, rollout: &Rollout) -> RolloutState {
         refused: Vec::new(),
         conditions: Vec::new(),
         history: Vec::new(),
+        policy: Governed::next(None, &rollout.set.id, &input.policy.terms()),
         unknown: Unknown::default(),
     }
 }

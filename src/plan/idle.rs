@@ -5,10 +5,12 @@ use super::direct::{self, Change};
 use super::draft::{Draft, Manner};
 use super::entry;
 use super::evidence::Entangled;
+use super::floor;
 use super::input::Desired;
+use super::renamed::renamed;
 use super::report::{Reason, Wait};
 use super::retreat;
-use super::tracked::as_live;
+use super::rollback::roll_back;
 use super::versions;
 use super::words::Asked;
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
@@ -18,20 +20,20 @@ use crate::manifest::set;
 use crate::manifest::tracked;
 use crate::record::branches::{Asks, Head};
 use crate::record::history::{self, RunOf};
-use crate::record::posture::{Names, Naming, Posture, Role, Size, Split};
-use crate::record::state::{Outcome, Phase, Promoted, Pull, Refused, Route, Run};
+use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::state::{Phase, Promoted, Pull, Refused, Route, Run};
 use crate::rules::{Rule, holds};
 use std::sync::Arc;
 
 /// Steady, or failed with stable serving.
 pub fn idle(draft: &mut Draft<'_>, asked: &Asked) {
-    if let Some(wait) = renamed(draft) {
-        draft.waits.push(wait);
-        return;
-    }
     if let Some(named) = &asked.rollback
         && roll_back(draft, named)
     {
+        return;
+    }
+    if let Some(wait) = renamed(draft) {
+        draft.waits.push(wait);
         return;
     }
     match &draft.input.desired {
@@ -41,31 +43,9 @@ pub fn idle(draft: &mut Draft<'_>, asked: &Asked) {
     }
 }
 
-/// Why what main wants cannot be done to what is there: everything would have to be called otherwise.
-fn renamed(draft: &Draft<'_>) -> Option<Wait> {
-    let rollout = draft.wanted().filter(|_| draft.state.promoted.is_some())?;
-    let wanted = Naming::of(&rollout.plan);
-    let why = match &draft.naming {
-        recorded if *recorded == wanted => return None,
-        Naming::Versioned(_) if matches!(wanted, Naming::Versioned(_)) => return None,
-        Naming::Versioned(_) => "target.layout is versioned as long as the rollout exists".to_owned(),
-        Naming::Primary(Names { target, service }) => {
-            format!(
-                "target.layout is primary, for the target {target} and the Service {service}, as long as the rollout exists"
-            )
-        }
-        Naming::Shared => {
-            "target.kind is StatefulSet or DaemonSet, as it was, as long as the rollout exists".to_owned()
-        }
-        Naming::InPlace | Naming::Leaving(_) => "target.layout is inPlace as long as the rollout exists".to_owned(),
-    };
-    let act = "undo that change; or take the rollout's file off main, wait until it is gone, and add it again";
-    Some(Wait::new(Reason::Rejected, why).act(act))
-}
-
 /// What keeps the objects at rest from being as they should.
 pub fn upkeep(draft: &mut Draft<'_>) {
-    if draft.state.run.is_some() || draft.state.promoted.is_none() {
+    if draft.state.run.is_some() || draft.state.promoted.is_none() || renamed(draft).is_some() {
         return;
     }
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return };
@@ -144,6 +124,7 @@ fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &s
 
 fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, old: &Set) {
     let blocked = refused(draft, rollout).or_else(|| versions::unfit(draft, rollout, old));
+    let blocked = blocked.or_else(|| floor::below(draft, &rollout.plan));
     let blocked = blocked.or_else(|| braked(draft, rollout)).or_else(|| unmarked(draft, rollout));
     if let Some(wait) = blocked {
         draft.waits.push(wait);
@@ -159,14 +140,16 @@ fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, old: &Set) {
 }
 
 /// A mark of the brake that no run answers for is taken off first: the next run has nothing to do with it.
-fn braked(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
+#[must_use]
+pub fn braked(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
     let context = draft.context(&rollout.plan, None, None);
     let marked = retreat::marked_blindly(&context)?;
     Some(Wait::new(Reason::Writing, format!("the brake's mark is being taken off {marked}")))
 }
 
 /// What was adopted gets its marks before a run changes anything.
-fn unmarked(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
+#[must_use]
+pub fn unmarked(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
     let adopted = draft.state.promoted.as_ref().is_some_and(|promoted| promoted.run == RunId::zero());
     let posture = draft.posture().filter(|_| adopted)?;
     let due = draft.converge(&rollout.plan, posture, Manner::AT_REST).actions;
@@ -185,7 +168,7 @@ pub fn refused(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
 }
 
 /// Opens a run: recorded before anything is asked or made.
-fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
+pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
     let Some(promoted) = draft.state.promoted.clone() else { return };
     let number = draft.state.next_run;
     let id = history::run_id(
@@ -217,7 +200,7 @@ fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         approved: Vec::new(),
         held: false,
         denied: false,
-        rule: draft.input.policy.proof.clone(),
+        rule: floor::rule(draft),
         pulls: std::collections::BTreeMap::new(),
         jobs: std::collections::BTreeMap::new(),
     });
@@ -229,34 +212,6 @@ fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
     let next = crate::manifest::ids::StepName::fixed(next);
     let phase = Phase::Waiting { at: None, next, since: draft.now() };
     draft.enter(phase, format!("run {id} brings {}", set.revision.short()));
-}
-
-/// Back to a promoted set, within the window; says whether a run was opened.
-fn roll_back(draft: &mut Draft<'_>, named: &RunId) -> bool {
-    let past = history::replaced(&draft.state, named).map(|past| (past.set.clone(), past.names.cloned()));
-    let Some(rollout) = draft.wanted().cloned() else {
-        draft.note("which was not done: the rollout's file on main cannot be read");
-        return false;
-    };
-    let Some((past, names)) = past else { return false };
-    let Some(set) = draft.input.sets.get(&past) else { return false };
-    // What it took of tracked objects is kept nowhere: it comes with what is live.
-    let Some(set) = as_live(set, &rollout.plan.target, draft.live, &draft.input.id.namespace) else { return false };
-    let Some(current) = draft.state.promoted.clone().filter(|p| p.set != past) else { return false };
-    if names.is_some() && names.as_ref() == versions::stable(&draft.naming) {
-        draft.note("which was not done: both versions' objects have the same names; push the old one on main");
-        return false;
-    }
-    if current.set == set.id {
-        draft
-            .note(format!("which was not done: but for tracked data that is kept nowhere, run {named} is what serves"));
-        return false;
-    }
-    let why = format!("rolled back to run {named}");
-    history::refuse(&mut draft.state, current.revision, current.run, Outcome::RolledBack, &why, draft.input.now);
-    let plan = names.map_or_else(|| rollout.plan.clone(), |names| names.within(&rollout.plan));
-    open(draft, &plan, &set, Route::Rollback);
-    true
 }
 
 /// After a run that went back: a branch that undoes its change on main, once (requirement X-5).

@@ -4,11 +4,13 @@ use super::evidence::Evidence;
 use super::report::{Reason, Wait};
 use crate::gate::BrakeWord;
 use crate::gate::decisions::DecisionFile;
+use crate::gate::guard::Guard;
 use crate::gate::schedule::{Freeze, Window};
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RolloutId, ScheduleName, SetId, TenantName};
-use crate::record::state::{RolloutState, Rule, Time, Writer};
+use crate::manifest::raw::Floors;
+use crate::record::state::{RolloutState, Rule, Terms, Time, Writer};
 use crate::target::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -53,8 +55,8 @@ pub struct Input {
 pub enum Desired {
     /// It is wanted like this.
     Wanted(Arc<Rollout>),
-    /// It is wanted like this, but what it tracks is not there: why. The last good state stays.
-    Lacking(Arc<Rollout>, String),
+    /// It is wanted like this, but what it tracks is not there, or not known yet. The last good state stays.
+    Lacking(Arc<Rollout>, Wait),
     /// Its file is broken: the last good state stays. The message names every error.
     Rejected(String),
     /// Main has no file for it.
@@ -68,10 +70,7 @@ impl Desired {
     #[must_use]
     pub fn unread(&self) -> Option<Wait> {
         match self {
-            Self::Lacking(_, why) => {
-                let act = "create it again, or take it out of target.track";
-                Some(Wait::new(Reason::ReferenceMissing, why.clone()).act(act))
-            }
+            Self::Lacking(_, wait) => Some(wait.clone()),
             Self::Rejected(why) => Some(Wait::new(Reason::Rejected, why.clone())),
             Self::Unreadable(why) => Some(Wait::new(Reason::SourceUnreadable, why.clone())),
             Self::Wanted(_) | Self::Gone => None,
@@ -116,8 +115,20 @@ pub struct PolicyView {
     pub may_start: MayStart,
     /// Who has to approve, where the Git host can prove it.
     pub proof: Option<Rule>,
+    /// Whether the Git host keeps the decisions branch for those who may decide.
+    pub guard: Guard,
+    /// What no plan goes below.
+    pub floors: Floors,
     /// Whether no policy could be read: then nobody knows who has to approve.
     pub unread: bool,
+}
+
+impl PolicyView {
+    /// What it asks of the rollout.
+    #[must_use]
+    pub fn terms(&self) -> Terms {
+        Terms { rule: self.proof.clone(), floors: self.floors.clone() }
+    }
 }
 
 /// Whether another run may start now.

@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For how long an answer holds that something is not there.
-const AGAIN: TimeDelta = TimeDelta::seconds(10);
+pub const AGAIN: TimeDelta = TimeDelta::seconds(10);
 
 /// What the run waits on for what its pods refer to.
 pub fn missing(draft: &mut Draft<'_>, plan: &Plan, run: &Run) -> Vec<Wait> {
@@ -96,7 +96,7 @@ fn looked_up(draft: &mut Draft<'_>, run: &Run, one: &Reference) -> Seen {
         return Seen::Asked;
     };
     let seen = match presence {
-        Presence::There => return Seen::There,
+        Presence::There(_) => return Seen::There,
         Presence::Absent => Seen::Lacking(Reason::ReferenceMissing, NOWHERE.to_owned()),
         Presence::Forbidden(why) => Seen::Lacking(Reason::Forbidden, format!("cannot be looked up: {}", plain(&why))),
         Presence::Unknown(why) => Seen::Lacking(Reason::Retrying, format!("could not be looked up: {}", plain(&why))),

@@ -6,14 +6,17 @@ use super::context::seq_of;
 use super::converge::Drift;
 use super::draft::{Draft, Manner, RecordChange, RolloutPlan};
 use super::first;
+use super::floor;
 use super::forward;
 use super::hooks;
 use super::idle;
 use super::input::{Desired, Git, Input, Live, Recorded};
 use super::jobs;
 use super::procedure;
+use super::renamed::renamed;
 use super::report::{Reason, Wait};
 use super::terminate;
+use super::tracked;
 use super::versions;
 use super::words;
 use crate::record::state::{Phase, RolloutState, Standing};
@@ -36,8 +39,9 @@ pub fn plan(input: &Input) -> RolloutPlan {
             Some(wait) => hold(vec![wait]),
             None => {
                 let told = hooks::due(input, state, plan.as_deref());
-                let mut plan =
-                    recorded(Draft::new(input, live, Some((**state).clone()), (**state).clone(), plan.clone()));
+                let mut draft = Draft::new(input, live, Some((**state).clone()), (**state).clone(), plan.clone());
+                tracked::look(&mut draft);
+                let mut plan = recorded(draft);
                 plan.questions.extend(told);
                 plan
             }
@@ -90,6 +94,7 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
     match &input.desired {
         Desired::Wanted(rollout) => {
             let mut draft = Draft::new(input, live, None, first::blank(input, rollout), None);
+            tracked::look(&mut draft);
             first::initialize(&mut draft, &words::Asked::default());
             // What is not known yet is no news for Git, and a new record must not hide a lost one.
             let lost = draft.waits.iter().any(|w| w.reason == Reason::StateLost);
@@ -97,15 +102,19 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
             let asking = !draft.waits.is_empty() && draft.waits.iter().all(passing);
             if lost || asking {
                 let wake_at = draft.wake_at();
-                let Draft { waits, needs, .. } = draft;
+                let Draft { waits, needs, lookups, .. } = draft;
                 // The brake needs no record.
                 let plan = if lost { terminate::blind(input, live, waits) } else { hold(waits) };
-                return RolloutPlan { needs, wake_at, ..plan };
+                return RolloutPlan { needs, lookups, wake_at, ..plan };
             }
             draft.finish(due)
         }
-        Desired::Lacking(rollout, _) => {
+        Desired::Lacking(rollout, wait) => {
             let mut draft = Draft::new(input, live, None, first::blank(input, rollout), None);
+            tracked::look(&mut draft);
+            if wait.reason == Reason::Evidence {
+                return RolloutPlan { lookups: draft.lookups, ..hold(vec![wait.clone()]) };
+            }
             draft.waits.extend(input.desired.unread());
             draft.finish(due)
         }
@@ -118,6 +127,7 @@ fn unrecorded(input: &Input, live: &LiveState) -> RolloutPlan {
 
 fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
     let phase_before = draft.state.phase.clone();
+    floor::take_note(&mut draft);
     let asked = words::apply(&mut draft);
     if draft.state.phase == phase_before {
         judge(&mut draft, &phase_before, &asked);
@@ -170,6 +180,9 @@ fn due(draft: &Draft<'_>) -> Vec<Action> {
 fn toward_posture(draft: &Draft<'_>) -> Vec<Action> {
     if let Phase::Terminating { .. } = draft.state.phase {
         return terminate::due(draft);
+    }
+    if renamed(draft).is_some() {
+        return Vec::new();
     }
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return Vec::new() };
     let how = match &draft.state.phase {

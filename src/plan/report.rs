@@ -72,6 +72,7 @@ reasons! {
     Approval: "approvers", "A person has to approve the next step.", "tidegate approve ROLLOUT";
     ApprovalUnproven: "approvers", "A word for the next step was given, but the Git host's reviews do not prove it; it is asked again.", "what the message names: have an approver of the policy review and merge the new pull request";
     ProofUnavailable: "operations", "The Git host does not tell who approved; the gate stays closed.", "look at the Git host, and at the rights of the controller's token there (docs/hosts.md)";
+    ApprovalUnprotected: "operations", "The decisions branch is not protected on the Git host, so that anybody who may write to the repository could approve; the gate stays closed.", "protect the decisions branch: tidegate doctor prints the setting (docs/hosts.md)";
     Denied: "approvers", "A person said no; nothing is asked again before `tidegate resume`.", "tidegate resume ROLLOUT, or: tidegate abort ROLLOUT";
     Held: "approvers", "A person holds the run; `tidegate resume` lifts it.", "tidegate resume ROLLOUT";
     Window: "time", "The next step may be entered only inside a window of the policy.", "wait for the window, or widen it in tidegate.yaml";
@@ -82,6 +83,7 @@ reasons! {
     Freeze: "operations", "A freeze of the policy bars every step.", "wait for its end, or end it in tidegate.yaml";
     Suspended: "the team", "The rollout has `suspend: true`.", "take `suspend: true` out of the rollout's file and push";
     Brake: "operations", "The brake in the cluster holds this rollout.", "take `all`, the namespace or the rollout out of the brake's ConfigMap (docs/operations.md)";
+    PolicyFloor: "the team", "The rollout goes below what the policy asks of every rollout of its tenant; nothing is written.", "change the rollout's file as the message says, or have operations change the tenant's floors in tidegate.yaml";
     Concurrency: "operations", "As many runs are open as the policy allows.", "wait for another run to end, or raise limits.maxConcurrentRuns in tidegate.yaml";
     Soak: "time", "The step has to stay exposed for its soak time.", "";
     Evidence: "tidegate", "Answers are on their way: dry runs, measurements, webhooks.", "";
@@ -136,6 +138,52 @@ impl Reason {
                 | Self::ClusterAway
                 | Self::GitAway
                 | Self::RetreatBlocked
+        )
+    }
+
+    /// Whether it belongs in the record: it lasts, and people have to do something.
+    #[must_use]
+    pub fn is_lasting(self) -> bool {
+        matches!(
+            self,
+            Self::Rejected
+                | Self::SourceUnreadable
+                | Self::AdoptionDiffers
+                | Self::ForeignApplier
+                | Self::OwnedByOther
+                | Self::FieldConflict
+                | Self::Forbidden
+                | Self::CrdMissing
+                | Self::StateLost
+                | Self::SelectorOverlap
+                | Self::LoweredByHand
+                | Self::RetreatBlocked
+                | Self::Drifted
+                | Self::RevertConflict
+                | Self::TooManyDeletions
+                | Self::RouteUnknown
+                | Self::Inconclusive
+                | Self::Approval
+                | Self::ApprovalUnproven
+                | Self::ProofUnavailable
+                | Self::ApprovalUnprotected
+                | Self::PolicyFloor
+                | Self::Denied
+                | Self::Held
+                | Self::Window
+                | Self::Webhook
+                | Self::JobRunning
+                | Self::JobRefused
+                | Self::JobGone
+                | Self::Freeze
+                | Self::Suspended
+                | Self::Brake
+                | Self::Concurrency
+                | Self::Refused
+                | Self::ReferenceMissing
+                | Self::HeldBack
+                | Self::StillReferenced
+                | Self::OnCandidate
         )
     }
 }

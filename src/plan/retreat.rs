@@ -2,20 +2,18 @@
 
 use super::action::{Action, Class, Verb};
 use super::context::{Context, Stable, exactly};
-use super::converge::role_of;
 use super::exposure::{self, Ready};
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{By, Router};
 use crate::manifest::ids::{Percent, RunId};
-use crate::manifest::object::{Kind, Object, ObjectRef, RETREATED};
+use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED};
 use crate::manifest::scaler;
-use crate::record::posture::{Posture, Role, Split};
-use crate::record::state::{RoleName, Run};
+use crate::record::posture::{Posture, Role, Size, Split};
+use crate::record::state::{RoleName, Route, Run};
 use crate::rules::{Rule, holds};
-use crate::target::compare;
 use crate::target::inplace::{self, RenderError, Rendered};
-use crate::target::shared;
 use crate::target::workload::{self, Readiness};
+use crate::target::{compare, layout, shared};
 use std::collections::BTreeMap;
 
 /// How far back live is.
@@ -48,7 +46,15 @@ pub fn marked_by<'a>(live: &'a Object, run: &Run) -> Option<&'a str> {
 /// over it.
 #[must_use]
 pub fn marked_blindly<'a>(context: &Context<'a>) -> Option<&'a ObjectRef> {
-    context.live.objects.retreated(RunId::zero().as_str()).find(|o| context.is_ours(o)).map(Object::reference)
+    blind(context).next().map(Object::reference)
+}
+
+/// All of them. What is left of versions that were stable before belongs to no run: its mark says nothing, and nobody takes it off.
+fn blind<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Object> {
+    let (owner, base) = (context.owner, context.set(context.base));
+    let of_base = move |object: &&Object| base.is_none_or(|base| layout::makes(base, object.reference()));
+    let marked = context.live.objects.retreated(RunId::zero().as_str());
+    marked.filter(move |object| object.annotation(OWNER) == Some(owner)).filter(of_base)
 }
 
 /// Why live says that this run went back: a mark on any object that the split or stable needs.
@@ -56,8 +62,7 @@ pub fn marked_blindly<'a>(context: &Context<'a>) -> Option<&'a ObjectRef> {
 pub fn mark_seen<'a>(context: &Context<'a>, run: &Run) -> Option<&'a str> {
     let of_run = context.live.objects.retreated(run.id.as_str());
     // Without a run's id a mark says nothing of whose it is.
-    let blind = context.live.objects.retreated(RunId::zero().as_str()).filter(|o| context.is_ours(o));
-    of_run.chain(blind).find_map(|o| marked_by(o, run))
+    of_run.chain(blind(context)).find_map(|o| marked_by(o, run))
 }
 
 /// Whether somebody who could read the record has marked this run.
@@ -82,6 +87,7 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     let (stable, kept): (BTreeMap<_, _>, BTreeMap<_, _>) =
         at_rest.into_iter().partition(|(_, rendered)| rendered.role == RoleName::Stable);
     let carriers = carriers(context, &stable);
+    let before = before_promote(context, old, run);
     let to_mark = overwritten(context, &stable, &carriers, run);
     // Where the old version is not known, what the run has overwritten cannot be put back.
     let restored =
@@ -89,7 +95,7 @@ pub fn retreat(context: &Context<'_>, run: &Run, old: &Role, why: &str) -> Retre
     let workload = context.live.get(&context.workload(RoleName::Stable));
     let serves = restored && stable_serves(context, workload, exposure::ready(context));
     let marks = out.actions.len();
-    let lowered = lower(context, &carriers, run, &mark, serves, &mut out);
+    let lowered = lower(context, (&carriers, &before), run, &mark, serves, &mut out);
     // The pods are the evidence: that they go has to be marked first.
     let displaced = exposure::displaced(context, Percent::ZERO).into_iter();
     let displaced = displaced.filter(|_| is_marked(context, &context.workload(RoleName::Stable), run));
@@ -127,6 +133,20 @@ fn carriers(context: &Context<'_>, stable: &BTreeMap<ObjectRef, Rendered>) -> Ve
     carriers
 }
 
+/// What *promote* has written, with all requests at stable and as the old version has it: a live route of the new version may lead to
+/// ports that the old Service does not have.
+fn before_promote(context: &Context<'_>, old: &Role, run: &Run) -> BTreeMap<ObjectRef, Rendered> {
+    if context.stable == Stable::Untouched {
+        return BTreeMap::new();
+    }
+    let new = Role { set: run.to.clone(), size: Size::Declared, pods: Some(run.pods.clone()) };
+    let candidate = Some(new).filter(|_| run.route != Route::Plain);
+    let posture = Posture { stable: old.clone(), candidate, split: Split::stable(), naming: context.naming.clone() };
+    let mut before = inplace::render(&posture, &context.facts()).unwrap_or_default();
+    before.retain(|_, rendered| rendered.role == RoleName::Stable);
+    before
+}
+
 /// All objects at rest, as the old version has them.
 fn objects_at_rest(context: &Context<'_>, old: &Role) -> Result<BTreeMap<ObjectRef, Rendered>, RenderError> {
     let naming = context.naming.clone();
@@ -150,7 +170,7 @@ fn overwritten(
     carriers: &[ObjectRef],
     run: &Run,
 ) -> Vec<ObjectRef> {
-    let new = Role { set: run.to.clone(), size: crate::record::posture::Size::Declared, pods: Some(run.pods.clone()) };
+    let new = Role { set: run.to.clone(), size: Size::Declared, pods: Some(run.pods.clone()) };
     let new = objects_at_rest(context, &new).unwrap_or_default();
     let workload = context.workload(RoleName::Stable);
     stable
@@ -172,7 +192,7 @@ fn restore(
     mark: &str,
     out: &mut Retreat,
 ) -> bool {
-    let marking = Context { mark: Some(mark).filter(|_| holds(Rule::Mark)), seq: context.read, ..*context };
+    let marking = marking(context, mark);
     let mut back = true;
     for reference in to_mark {
         let Some(old) = stable.get(reference) else { continue };
@@ -184,12 +204,12 @@ fn restore(
         };
         // A hand's change to a stable that the run never touched is drift, and waits until the run has ended.
         // A workload that both share has the candidate's pods from the first step on.
-        let shared = role_of(live) != old.role;
+        let other = shared::role(live) != old.role;
         let wanted = put_back(&old.object, live);
         // Pods of a set that is not the target are its controller's to replace.
         let is_target = *reference == context.workload(RoleName::Stable);
         let wanted = if is_target { shared::whole(wanted) } else { wanted };
-        let differs = shared || context.stable == Stable::Overwritten && !differs_beyond_size(&wanted, live).is_empty();
+        let differs = other || context.stable == Stable::Overwritten && !differs_beyond_size(&wanted, live).is_empty();
         let unmarked =
             marks_always() && live.annotation(RETREATED).is_none_or(|m| m.split('/').next() != mark.split('/').next());
         if !differs && !unmarked {
@@ -208,6 +228,11 @@ fn restore(
         out.actions.push(context.action(Class::Retreat, None, verb, why));
     }
     back
+}
+
+/// The same, where objects get the mark: what is written on the way back relies on the record that was read.
+fn marking<'a>(context: &Context<'a>, mark: &'a str) -> Context<'a> {
+    Context { mark: Some(mark).filter(|_| holds(Rule::Mark)), seq: context.read, ..*context }
 }
 
 /// Stable keeps the pods that it has: a way back lowers no capacity.
@@ -238,7 +263,7 @@ fn stable_serves(context: &Context<'_>, target: Option<&Object>, ready: Ready) -
 /// Lowers and marks the carriers; says whether all are back and marked already.
 fn lower(
     context: &Context<'_>,
-    carriers: &[ObjectRef],
+    (carriers, before): (&[ObjectRef], &BTreeMap<ObjectRef, Rendered>),
     run: &Run,
     mark: &str,
     serves: bool,
@@ -248,7 +273,10 @@ fn lower(
     let mut done = back;
     for carrier in carriers {
         let Some(live) = context.live.get(carrier) else { continue };
-        let object = exposure::retreated(context, live, mark);
+        let object = match before.get(carrier) {
+            Some(old) => marking(context, mark).marked(&old.object, old.role),
+            None => exposure::retreated(context, live, mark),
+        };
         let marked = marked_by(live, run).is_some() || back && !marks_always();
         if marked && compare::differs(&object, live).is_empty() {
             continue;

@@ -11,7 +11,7 @@ use super::jobs;
 use super::planner;
 use super::report::{Reason, Wait};
 use crate::gate::{BrakeWord, approval};
-use crate::manifest::desired::{By, Layout, OnFailure, Plan, Promotion, Router, Target, TargetKind, Track};
+use crate::manifest::desired::{By, OnFailure, Plan, Promotion, Router, Target, TargetKind};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{ObjectName, Percent, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
@@ -58,12 +58,7 @@ pub fn terminate(draft: &mut Draft<'_>) {
 fn restored(draft: &Draft<'_>) -> Option<(Posture, Converged)> {
     let posture = draft.posture()?.clone();
     let Naming::Leaving(names) = &posture.naming else { return None };
-    let target = Target {
-        kind: TargetKind::Deployment,
-        name: names.target.clone(),
-        layout: Layout::Primary,
-        track: Track::default(),
-    };
+    let target = Target::recorded(names.target.clone());
     let converged = draft.converge(&unrouted(target), &posture, first::BRINGING_UP);
     Some((posture, converged))
 }

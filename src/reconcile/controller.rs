@@ -1,11 +1,11 @@
 //! The process: its tasks, its terms of leadership, and when to tick.
 
 use super::announce::Announcer;
-use super::clock::Clock;
-use super::desk::{Desk, Setting};
-use super::evidence::{Collector, Witness};
+use super::desk::Desk;
+use super::evidence::Collector;
 use super::front::Front;
 use super::gaps::Gaps;
+use super::hosted;
 use super::lead::{Keeper, Lead, Standing};
 use super::pace::Pace;
 use super::project::Projector;
@@ -19,14 +19,12 @@ use crate::cluster::connection::ClusterError;
 use crate::cluster::lease::{Inherited, Lease, LeaseHeld, Notes, Timing};
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
-use crate::forge::host::Host;
-use crate::git::{GitError, InvalidUrl, Store};
+use crate::git::{GitError, InvalidUrl};
 use crate::manifest::ids::{CommitId, InvalidId, RolloutId};
 use crate::manifest::installation::Installation;
 use crate::manifest::raw::Projection;
 use crate::plan::input::Git;
 use crate::plan::report::{Reason, Wait};
-use crate::report::metrics::Metrics;
 use crate::report::server::Readiness;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -252,17 +250,14 @@ impl Controller {
         let lease = Lease::new(cluster.clone(), &options.identity, timing);
         let (keeper, lead, begun) = Keeper::new(lease, timing, clock.clone(), noted);
         let kept = CancellationToken::new();
+        let (guarded, guard) = watch::channel(hosted::guard(installation));
         keeping.spawn(keeper.keep(kept.clone()));
         let shell = Shell {
-            evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken)).with(witness(
-                installation,
-                &branches,
-                &store,
-                &clock,
-                &metrics,
-            )?),
+            evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken))
+                .with(hosted::witness(installation, &branches, &store, &clock, &metrics)?),
             main: installation.repository.branch.clone(),
             host: installation.repository.forge.as_ref().map(|host| host.kind),
+            guard,
             instance,
             cluster_name,
             watches,
@@ -273,7 +268,7 @@ impl Controller {
             metrics: metrics.clone(),
             cluster: cluster.clone(),
         };
-        let desk = desk(installation, &shell, &store, &kept, keeping)?;
+        let desk = hosted::desk(installation, &shell, &store, &kept, guarded, keeping)?;
         Ok(Self {
             shell: Arc::new(shell),
             source: Source::new(store, branches, installation.caps.clone(), metrics.clone()),
@@ -424,48 +419,6 @@ impl Controller {
             }
         }
     }
-}
-
-/// The Git host that the installation names, for one who asks it.
-fn host(installation: &Installation, clock: &Clock, metrics: &Metrics) -> Result<Option<Host>, RunError> {
-    let Some(host) = &installation.repository.forge else { return Ok(None) };
-    let (metrics, clock) = (metrics.clone(), clock.clone());
-    let count = Box::new(move |errand, fate| metrics.asked_host(errand, fate));
-    Ok(Some(Host::new(host.clone(), count, Box::new(move || clock.now())).map_err(NoClient::from)?))
-}
-
-/// Who tells how decisions came to their branch, if the installation names a host for it.
-fn witness(
-    installation: &Installation,
-    branches: &Branches,
-    store: &Store,
-    clock: &Clock,
-    metrics: &Metrics,
-) -> Result<Option<Witness>, RunError> {
-    let host = host(installation, clock, metrics)?;
-    Ok(host.map(|host| Witness { host: host.into(), store: store.clone(), main: branches.main.clone() }))
-}
-
-/// Begins to show our requests as pull requests, if the installation names a host for them.
-fn desk(
-    installation: &Installation,
-    shell: &Shell,
-    store: &Store,
-    kept: &CancellationToken,
-    keeping: &mut JoinSet<()>,
-) -> Result<Option<Desk>, RunError> {
-    let Some(host) = host(installation, &shell.clock, &shell.metrics)? else { return Ok(None) };
-    let setting = Setting {
-        host,
-        store: store.clone(),
-        lead: shell.lead.clone(),
-        instance: shell.instance.clone(),
-        main: shell.main.clone(),
-        poll: installation.repository.poll,
-    };
-    let (desk, work) = Desk::open(setting, kept.clone());
-    keeping.spawn(work);
-    Ok(Some(desk))
 }
 
 /// Takes note of what was seen once.

@@ -4,29 +4,31 @@
 //! What is asked stands in the record; the pull requests only show it. A yes needs nothing from here, as merging one moves
 //! the decisions branch. A no is made to be what it is on any Git host: the request's branch is deleted.
 
+mod guard;
 mod standing;
 
+use super::feedback::{self, Reader};
 use super::lead::Lead;
+use super::patience::{Patience, Setback};
 use super::source::View;
 use crate::forge::branch::{Advance, Asks, Head, Revert, decisions_branch, propose_prefix};
 use crate::forge::host::{Host, HostError, Status};
 use crate::forge::pull::{self, Found, Ids, Request, Standing, Text, Verdict, verdict};
 use crate::gate::approval;
+use crate::gate::guard::Guard;
 use crate::git::{Pushed, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName};
 use crate::plan::input::MayStart;
 use crate::record::history::voids;
 use crate::record::state::{Pull, Rule, Void};
 use crate::record::text::unlinked;
+use futures::future::OptionFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-
-/// What the host is left alone for at most while it gives no answer.
-const LONGEST: Duration = Duration::from_secs(300);
 
 /// What Git said last, with a number that grows.
 type Seen = (u64, Option<Arc<View>>);
@@ -51,12 +53,19 @@ pub struct Setting {
     pub main: String,
     /// How often the host is looked at while anything is asked.
     pub poll: Duration,
+    /// What the host says of the decisions branch.
+    pub guard: watch::Sender<Guard>,
+    /// Told of news about that.
+    pub woken: Arc<Notify>,
+    /// What tells people of their own pull requests; none if nobody shall.
+    pub feedback: Option<feedback::Setting>,
 }
 
 impl Desk {
     /// The loop's end, and the task, which ends with `stop`.
-    pub fn open(setting: Setting, stop: CancellationToken) -> (Self, impl Future<Output = ()> + Send + use<>) {
+    pub fn open(mut setting: Setting, stop: CancellationToken) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (views, seen) = watch::channel((0, None));
+        let reader = setting.feedback.take().map(|feedback| Reader::new(feedback).work(seen.clone()));
         let (told, done) = watch::channel(0);
         let clerk = Clerk {
             setting,
@@ -66,11 +75,11 @@ impl Desk {
             said: BTreeMap::new(),
             merged: BTreeSet::new(),
             reopened: BTreeSet::new(),
-            trouble: None,
-            tries: 0,
+            patience: Patience::default(),
         };
         (Self { views, done }, async move {
-            stop.run_until_cancelled(clerk.work(seen, told)).await;
+            let both = async { tokio::join!(clerk.work(seen, told), OptionFuture::from(reader)) };
+            stop.run_until_cancelled(both).await;
         })
     }
 
@@ -103,6 +112,8 @@ struct Wanted {
     requests: BTreeMap<String, Request>,
     /// How main's tip stands.
     status: Option<(CommitId, Status)>,
+    /// Whether a run has a gate that an approval opens.
+    gated: bool,
 }
 
 struct Clerk {
@@ -119,10 +130,8 @@ struct Clerk {
     merged: BTreeSet<CommitId>,
     /// Pull requests that were opened again: that is said once.
     reopened: BTreeSet<u64>,
-    /// What was told of last.
-    trouble: Option<String>,
-    /// How often in a row the host gave no answer.
-    tries: u32,
+    /// How it went so far.
+    patience: Patience,
 }
 
 impl Clerk {
@@ -137,7 +146,7 @@ impl Clerk {
             let news = async {
                 while seen.changed().await.is_ok() {
                     let (number, view) = seen.borrow_and_update().clone();
-                    if view.is_some_and(|view| self.tries == 0 && self.wants(&view) != self.wanted) {
+                    if view.is_some_and(|view| self.patience.is_fine() && self.wants(&view) != self.wanted) {
                         seen.mark_changed();
                         return;
                     }
@@ -156,31 +165,25 @@ impl Clerk {
     async fn turn(&mut self, view: &View) -> Duration {
         let wanted = self.wants(view);
         let asked = !wanted.requests.is_empty() || self.open.as_ref().is_none_or(|open| !open.is_empty());
-        let idle = !asked && wanted.status == self.told;
+        let idle = !asked && !wanted.gated && wanted.status == self.told;
+        if self.setting.lead.held().is_none() || !wanted.gated {
+            // What was said before may not be so any more when the next run asks.
+            self.say(Guard::Unknown);
+        }
         if self.setting.lead.held().is_none() || idle {
             self.wanted = wanted;
             return self.setting.poll;
         }
-        let mut done = self.tell(wanted.status.as_ref()).await;
+        let mut done = if wanted.gated { self.guard().await } else { Ok(()) };
+        if done.is_ok() {
+            done = self.tell(wanted.status.as_ref()).await;
+        }
         if asked && done.is_ok() {
             done = self.round(view, &wanted.requests).await;
         }
         self.wanted = wanted;
-        let Err(error) = done else {
-            (self.trouble, self.tries) = (None, 0);
-            return self.setting.poll;
-        };
-        let text = error.to_string();
-        if self.trouble.as_ref() != Some(&text) && !matches!(error, HostError::Limited(_)) {
-            tracing::warn!(error = text, "pull requests are not as they should be; tries again");
-        }
-        self.trouble = Some(text);
-        self.tries = (self.tries + 1).min(10);
-        if let HostError::Limited(seconds) = error {
-            Duration::from_secs(seconds.unsigned_abs())
-        } else {
-            (self.setting.poll * self.tries).min(LONGEST)
-        }
+        let done = done.map_err(Setback::from);
+        self.patience.after(done, self.setting.poll, "pull requests are not as they should be")
     }
 
     /// Says how main's tip stands, if that is news.
@@ -345,7 +348,7 @@ impl Clerk {
         let requests = all
             .filter_map(|(branch, head)| Some((branch.clone(), request(view, instance, main, branch, head)?)))
             .collect();
-        Wanted { requests, status: standing::status(view) }
+        Wanted { requests, status: standing::status(view), gated: guard::gated(view) }
     }
 }
 

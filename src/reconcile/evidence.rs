@@ -16,7 +16,7 @@ use crate::cluster::client::Cluster;
 use crate::gate::proof::Asked;
 use crate::manifest::ids::{ProviderName, RolloutId};
 use crate::manifest::object::{APPLIED, Object, ObjectRef};
-use crate::plan::action::{Action, Expects, Verb};
+use crate::plan::action::{Action, Expects, SecretCopy, Verb};
 use crate::plan::evidence::{Answer, Entangled, Evidence, Lookup, Need, Question};
 use crate::record::state::Time;
 use crate::report::metrics::outcome_label;
@@ -217,8 +217,8 @@ impl Collector {
         let answers = all.clone().flat_map(|evidence| evidence.dry_runs.values());
         let answers = answers.filter_map(|answer| Some(answer.at + lifetime(&answer.outcome)?));
         let writes = all.clone().flat_map(|evidence| evidence.writes.iter());
-        let rests =
-            writes.filter(|((_, what), _)| what == DELETE || what == MIGRATE).map(|(_, answer)| answer.at + REST);
+        let rests = writes.filter(|((_, what), _)| [DELETE, MIGRATE, SecretCopy::CONTENT].contains(&what.as_str()));
+        let rests = rests.map(|(_, answer)| answer.at + REST);
         let readings = all.filter_map(|evidence| evidence.readings.due(AGAIN));
         answers.chain(rests).chain(readings).min()
     }
@@ -227,6 +227,9 @@ impl Collector {
     pub fn wrote(&self, action: &Action, outcome: &Outcome) {
         let key = key_of(action);
         let mut known = self.known();
+        if let Verb::CopySecret(copy) = &action.verb {
+            known.of(&action.rollout).looked.retain(|lookup, _| !look::is_news(lookup, copy, outcome));
+        }
         match outcome {
             Outcome::Done(_) => {
                 let evidence = known.by_rollout.get_mut(&action.rollout);
@@ -273,12 +276,16 @@ impl Collector {
         self.known().forget(rollout);
     }
 
-    /// Forgets everything about a rollout that is settled, but of what was told.
-    pub fn settled(&self, rollout: &RolloutId) {
+    /// Forgets everything about a rollout that is settled, but of what was told, and of what is looked up again and again.
+    pub fn settled(&self, rollout: &RolloutId, watched: &BTreeSet<Lookup>) {
         let mut known = self.known();
-        if let Some(readings) = known.forget(rollout).and_then(|known| known.readings.told()) {
-            let told = Evidence { readings, ..Evidence::default() };
-            known.by_rollout.insert(rollout.clone(), Arc::new(told));
+        let Some(before) = known.forget(rollout) else { return };
+        let looked = before.looked.iter().filter(|(lookup, _)| watched.contains(lookup));
+        let looked: BTreeMap<_, _> = looked.map(|(lookup, found)| (lookup.clone(), found.clone())).collect();
+        let told = before.readings.told();
+        if told.is_some() || !looked.is_empty() {
+            let kept = Evidence { readings: told.unwrap_or_default(), looked, ..Evidence::default() };
+            known.by_rollout.insert(rollout.clone(), Arc::new(kept));
         }
     }
 
@@ -384,6 +391,7 @@ fn key_of(action: &Action) -> (ObjectRef, String) {
         Verb::Apply { object, .. } => object.annotation(APPLIED).unwrap_or_default(),
         Verb::Migrate { .. } => MIGRATE,
         Verb::Delete { .. } => DELETE,
+        Verb::CopySecret(_) => SecretCopy::CONTENT,
     };
     (action.verb.target().clone(), what.to_owned())
 }

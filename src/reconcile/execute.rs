@@ -137,7 +137,7 @@ impl Executor<'_> {
                         Expects::Uid(uid) | Expects::Version { uid, .. } => self.watches.absorb_delete(object, uid),
                         Expects::Absent => {}
                     },
-                    (None, Verb::Apply { .. } | Verb::Migrate { .. }) => {}
+                    (None, Verb::Apply { .. } | Verb::Migrate { .. } | Verb::CopySecret(_)) => {}
                 }
             }
             Outcome::Stale(why) => {

@@ -9,6 +9,7 @@ use crate::cluster::watch::Watches;
 use crate::forge::branch;
 use crate::gate::brake::BrakeWord;
 use crate::gate::decisions::DecisionFile;
+use crate::gate::guard::Guard;
 use crate::manifest::desired::Rollout;
 use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
 use crate::manifest::installation::HostKind;
@@ -109,6 +110,8 @@ pub struct Scene<'a> {
     pub snapshot: &'a Snapshot,
     /// Where approvals can be proven.
     pub host: Option<HostKind>,
+    /// What the Git host says of the decisions branch.
+    pub guard: &'a Guard,
 }
 
 impl Scene<'_> {
@@ -139,6 +142,9 @@ impl Scene<'_> {
         };
         // Nobody can be asked for a proof.
         policy.proof = policy.proof.filter(|_| self.host.is_some());
+        if policy.guard != Guard::Unasked {
+            policy.guard = self.guard.clone();
+        }
         Input {
             now: self.snapshot.now,
             id: id.clone(),
@@ -227,6 +233,7 @@ impl Scene<'_> {
             away,
             words: self.view.words.filed(id).map(Same),
             proposals: self.proposals(id),
+            guard: self.guard.clone(),
             brake: self.snapshot.brake.of(id),
             may_start,
             gaps: self.snapshot.gaps(&id.namespace),
@@ -248,6 +255,7 @@ pub struct Fingerprint {
     away: String,
     words: Option<Same<Vec<DecisionFile>>>,
     proposals: BTreeMap<String, CommitId>,
+    guard: Guard,
     brake: Result<Option<BrakeWord>, String>,
     may_start: MayStart,
     gaps: Vec<(Time, Time)>,

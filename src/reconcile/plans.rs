@@ -12,6 +12,7 @@ use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::evidence::Evidence;
 use crate::plan::input::{Input, MayStart};
 use crate::plan::planner;
+use crate::plan::tracked;
 use crate::record::state::{Phase, RolloutState, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(super) type Plans = BTreeMap<RolloutId, Planned>;
 impl Term<'_> {
     /// The rollouts that may be awake.
     fn restless(&mut self, scene: &Scene<'_>, view: &Arc<View>) -> BTreeSet<RolloutId> {
+        self.table.guarded(scene.guard);
         let restless = self.table.restless(view, scene.snapshot);
         self.table.looked(view, scene.snapshot);
         restless.unwrap_or_else(|| {
@@ -45,7 +47,8 @@ impl Term<'_> {
     /// world had moved.
     pub(super) async fn plan(&mut self, view: &Arc<View>, snapshot: &Snapshot) -> (Plans, Next) {
         let me = self.shell.writer(&self.held);
-        let scene = Scene { me: &me, view, snapshot, host: self.shell.host };
+        let guard = self.shell.guard.borrow().clone();
+        let scene = Scene { me: &me, view, snapshot, host: self.shell.host, guard: &guard };
         let ids = self.restless(&scene, view);
         let (mut plans, mut next) = (Plans::new(), Next::Rest);
         if ids.is_empty() {
@@ -54,9 +57,10 @@ impl Term<'_> {
         let alarmed = |id: &RolloutId| is_alarmed(view, id, &self.shell.evidence.of(id));
         let (first, others): (BTreeSet<_>, BTreeSet<_>) = ids.into_iter().partition(alarmed);
         let phase = |id: &RolloutId| view.records.get(id)?.state.as_ref().ok().map(|state| &state.phase);
-        let order: Vec<RolloutId> = first.into_iter().chain(in_turn(others, phase)).collect();
+        let (first, others) = (Vec::from_iter(first), in_turn(others, phase));
         let mut open = view.records.states().filter(|state| is_under_way(state)).count();
-        for batch in order.chunks(BATCH) {
+        // What goes back waits for no plan of another.
+        for batch in first.chunks(BATCH).chain(others.chunks(BATCH)) {
             let mut made = self.plan_some(&scene, batch, &mut open);
             let (void, then) = self.retreat(&made, snapshot.now).await;
             made.retain(|id, _| !void.contains(id));
@@ -97,7 +101,7 @@ impl Term<'_> {
             let asks = !plan.waits.is_empty() || !plan.needs.is_empty() || !plan.questions.is_empty();
             // A record that Git does not take is planned again, from the same answers.
             if !asks && plan.record == RecordChange::Keep {
-                self.shell.evidence.settled(id);
+                self.shell.evidence.settled(id, &tracked::watched(&input));
             }
             plans.insert(id.clone(), Planned { input, plan });
         }

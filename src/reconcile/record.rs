@@ -388,6 +388,7 @@ fn failed(error: &GitError) -> Try {
             Try::Rejected(why)
         }
         GitError::Config(_)
+        | GitError::HostKey { .. }
         | GitError::Away { .. }
         | GitError::Protocol { .. }
         | GitError::Corrupt { .. }

@@ -12,6 +12,7 @@ use super::table::Table;
 use crate::cluster::client::Cluster;
 use crate::cluster::lease::LeaseHeld;
 use crate::cluster::watch::Watches;
+use crate::gate::guard::Guard;
 use crate::manifest::ids::{ClusterName, InstanceName, Namespace, RolloutId};
 use crate::manifest::installation::HostKind;
 use crate::plan::action::Action;
@@ -21,10 +22,11 @@ use crate::plan::planner;
 use crate::record::state::{Time, Writer};
 use crate::report::metrics::Metrics;
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
 
 /// How often open runs are looked at while Git keeps a tick waiting, if nothing happens.
 const LOOK: Duration = Duration::from_secs(2);
@@ -45,6 +47,8 @@ pub struct Shell {
     pub main: String,
     /// Where requests are pull requests too.
     pub host: Option<HostKind>,
+    /// What the Git host says of the decisions branch.
+    pub guard: watch::Receiver<Guard>,
     /// The time.
     pub clock: Clock,
     /// Dry runs and failures.
@@ -103,7 +107,8 @@ impl Shell {
         let mut gaps = gaps.clone();
         let snapshot = Snapshot::take(&self.watches, &self.namespaces, &mut gaps, &self.clock);
         let me = self.writer(held);
-        let scene = Scene { me: &me, view, snapshot: &snapshot, host: self.host };
+        let guard = self.guard.borrow().clone();
+        let scene = Scene { me: &me, view, snapshot: &snapshot, host: self.host, guard: &guard };
         let moved = then.and_then(|then| snapshot.moved_since(then));
         let fresh = self.evidence.fresh(|_, _| true);
         let mut ids = Vec::new();
@@ -119,9 +124,14 @@ impl Shell {
             }
             ids.push(id.clone());
         }
-        // Bad news first.
-        ids.sort_by_cached_key(|id| !is_alarmed(view, id, &self.evidence.of(id)));
-        self.retreat_of(term, &snapshot, &ids).await;
+        let alarmed = |id: &RolloutId| is_alarmed(view, id, &self.evidence.of(id));
+        let (first, others): (Vec<_>, Vec<_>) = ids.into_iter().partition(alarmed);
+        self.retreat_of(term, &snapshot, &first).await;
+        for batch in others.chunks(BATCH) {
+            self.retreat_of(term, &snapshot, batch).await;
+            // Bad news that has come meanwhile waits for one batch, not for all.
+            self.retreat_alarmed(term).await;
+        }
         snapshot
     }
 
@@ -139,7 +149,8 @@ impl Shell {
     /// Plans open runs, and does what goes back, some at a time. The first thing that was done for each.
     async fn retreat_of(&self, term: &Meanwhile<'_>, snapshot: &Snapshot, ids: &[RolloutId]) -> Vec<Action> {
         let me = self.writer(term.held);
-        let scene = Scene { me: &me, view: term.view, snapshot, host: self.host };
+        let guard = self.guard.borrow().clone();
+        let scene = Scene { me: &me, view: term.view, snapshot, host: self.host, guard: &guard };
         let mut done = Vec::new();
         for batch in ids.chunks(BATCH) {
             let mut plans = Vec::new();
@@ -163,7 +174,7 @@ impl Shell {
     }
 
     /// Waits for `work`, and lets retreats happen meanwhile. Where many runs are open each look at them takes a while; the
-    /// work goes on undisturbed for as long after it.
+    /// work goes on for as long after it.
     pub async fn during<T>(&self, term: Meanwhile<'_>, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         let mut woken = false;
@@ -179,12 +190,37 @@ impl Shell {
             }
             let begun = self.clock.instant();
             seen = Some(self.retreat_only(&term, seen.as_ref()).await);
-            if let Ok(result) = timeout(begun.elapsed(), &mut work).await {
+            if let Some(result) = self.go_on(&term, work.as_mut(), begun.elapsed()).await {
                 break result;
             }
         };
         if woken {
             // What woke us has to be looked at as a whole.
+            self.woken.notify_one();
+        }
+        result
+    }
+
+    /// Waits for `work` so long, disturbed by bad news alone. What else has come is looked at after it.
+    async fn go_on<T>(
+        &self,
+        term: &Meanwhile<'_>,
+        mut work: Pin<&mut impl Future<Output = T>>,
+        pause: Duration,
+    ) -> Option<T> {
+        let pause = sleep(pause);
+        tokio::pin!(pause);
+        let mut woken = false;
+        let result = loop {
+            tokio::select! {
+                biased;
+                result = &mut work => break Some(result),
+                () = &mut pause => break None,
+                () = self.woken.notified() => woken = true,
+            }
+            self.retreat_alarmed(term).await;
+        };
+        if woken {
             self.woken.notify_one();
         }
         result

@@ -4,6 +4,7 @@
 
 use super::observe::{Fingerprint, Snapshot};
 use super::source::{Records, View};
+use crate::gate::guard::Guard;
 use crate::manifest::ids::RolloutId;
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::input::{Input, Live};
@@ -37,6 +38,8 @@ enum Settled {
 pub struct Table {
     /// What all were looked at with last.
     last: Option<(Arc<View>, Snapshot)>,
+    /// What the Git host said of the decisions branch then.
+    guard: Guard,
     tracks: BTreeMap<RolloutId, Track>,
     /// Rollouts that Git or people's requests do not take now: not before then, after so many tries.
     resting: BTreeMap<RolloutId, (Time, u32)>,
@@ -66,6 +69,14 @@ impl Table {
     #[must_use]
     pub fn looked_at(&self) -> Option<&Snapshot> {
         self.last.as_ref().map(|(_, snapshot)| snapshot)
+    }
+
+    /// Takes note of what the Git host says of the decisions branch: news concern all rollouts.
+    pub fn guarded(&mut self, guard: &Guard) {
+        if self.guard != *guard {
+            self.guard = guard.clone();
+            self.last = None;
+        }
     }
 
     /// Takes note of what all rollouts are looked at with.

@@ -9,7 +9,7 @@ use crate::analysis::provider::Provider;
 use crate::analysis::webhook::Webhook;
 use crate::cluster::client::Cluster;
 use crate::cluster::connection::ClusterSource;
-use crate::git::{RemoteConfig, Signing, Store};
+use crate::git::{RemoteConfig, Signing, SshIdentity, Store};
 use crate::manifest::ids::ClusterName;
 use crate::manifest::installation::{self, Installation};
 use crate::report::server::Readiness;
@@ -82,7 +82,7 @@ impl World {
 ///
 /// # Errors
 /// When there is not exactly one cluster, or no namespace.
-pub(super) fn served(installation: &Installation) -> Result<(ClusterName, ClusterSource), RunError> {
+pub fn served(installation: &Installation) -> Result<(ClusterName, ClusterSource), RunError> {
     if installation.caps.namespaces().is_empty() {
         return Err(RunError::NoNamespaces);
     }
@@ -117,11 +117,18 @@ fn providers(installation: &Installation) -> Result<Providers, RunError> {
 }
 
 /// The repository, of which only main is fetched without its past.
-fn remote(installation: &Installation) -> Result<RemoteConfig, RunError> {
+///
+/// # Errors
+/// When its address, a branch's name or the signing key cannot be used.
+pub fn remote(installation: &Installation) -> Result<RemoteConfig, RunError> {
     let repository = &installation.repository;
     let mut config = RemoteConfig::new(repository.url.as_str().parse()?);
     config.shallow = Some(Branches::new(&installation.instance, &repository.branch)?.main);
     config.credentials_file.clone_from(&repository.credentials_file);
+    config.ssh = repository
+        .ssh
+        .clone()
+        .map(|installation::SshFiles { key_file, known_hosts_file }| SshIdentity { key_file, known_hosts_file });
     config.signers_file.clone_from(&repository.signers_file);
     config.signing = installation.signing.as_ref().map(signing).transpose()?;
     Ok(config)

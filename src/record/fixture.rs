@@ -117,6 +117,7 @@ pub(crate) fn steady() -> RolloutState {
         }],
         conditions: Vec::new(),
         history: vec![past(5, 4, 5, Outcome::Promoted), past(6, 5, 6, Outcome::Promoted)],
+        policy: None,
         unknown: Unknown::default(),
     }
 }

@@ -4,11 +4,11 @@ use super::posture::Names;
 use super::state::{EndedRun, Outcome, PastRun, Refused, RolloutState, Time, Void};
 use super::text::plain;
 use crate::manifest::desired::Plan;
+use crate::manifest::hex::hex;
 use crate::manifest::ids::{InstanceName, ObjectName, Revision, RolloutId, RunId, SetId, StepName};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 /// How many past runs a record keeps.
 pub const RUNS: usize = 20;
@@ -45,10 +45,7 @@ pub fn run_id(number: u32, of: &RunOf<'_>) -> RunId {
         "instance": instance, "rollout": rollout, "from": from, "to": to, "revision": revision, "plan": plan,
     });
     let text = serde_jcs::to_vec(&content).expect("plain JSON, because names, ids and plans have no other values");
-    let mut id = format!("{number}-");
-    for byte in Sha256::digest(&text).iter().take(4) {
-        write!(id, "{byte:02x}").expect("a String, because writing to it cannot fail");
-    }
+    let id = format!("{number}-{}", hex(&Sha256::digest(&text)[..4]));
     id.parse().expect("a number, a dash and 8 hex digits, because it was made so")
 }
 

@@ -3,12 +3,12 @@
 //! Nothing in a posture is read from live; what a size rule yields from live is upkeep.
 
 use crate::manifest::desired::{Expose, HeaderMatch};
+use crate::manifest::hex::hex;
 use crate::manifest::ids::{ObjectName, Percent, PodsDigest, SetId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 /// What the world of one cluster shall be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -157,9 +157,6 @@ impl Posture {
     #[must_use]
     pub fn digest(&self) -> PostureDigest {
         let text = serde_json::to_string(self).unwrap_or_default();
-        PostureDigest(Sha256::digest(text.as_bytes()).iter().take(8).fold(String::new(), |mut hex, byte| {
-            let _ = write!(hex, "{byte:02x}");
-            hex
-        }))
+        PostureDigest(hex(&Sha256::digest(text.as_bytes())[..8]))
     }
 }

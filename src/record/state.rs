@@ -2,10 +2,12 @@
 //!
 //! Unknown fields survive a write by an older version; an unknown phase means hold. Requirement X-1.
 
+mod governed;
 mod phase;
 mod proof;
 mod run;
 
+pub use governed::{Governed, Terms};
 pub use phase::{Clock, Phase, Rest, Standing, Stop, Then};
 pub use proof::{Approved, Proven, Rule, Void};
 pub use run::{Consumed, EndedRun, Outcome, PastRun, Pull, Refused, Route, Run, Trial};
@@ -70,6 +72,9 @@ pub struct RolloutState {
     /// The last 20 runs, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<PastRun>,
+    /// What the policy asks of what main wants: kept, so that one that loosens lets in no version that came with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Governed>,
     /// What a newer version wrote; `store` reads it and writes it back.
     #[serde(skip)]
     pub unknown: Unknown,

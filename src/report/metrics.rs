@@ -70,6 +70,7 @@ impl GitOutcome {
             GitError::Away { .. } => Self::Away,
             GitError::Denied { .. } => Self::Rejected,
             GitError::Config(_)
+            | GitError::HostKey { .. }
             | GitError::Missing(_)
             | GitError::Protocol { .. }
             | GitError::Corrupt { .. }

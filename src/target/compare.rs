@@ -3,10 +3,11 @@
 //! Only what is rendered is compared: defaults that the server filled in, and fields of other managers, are not ours.
 
 use super::quantity;
+use crate::manifest::hex::hex;
 use crate::manifest::object::{APPLIED, EPOCH, Kind, OWNER, Object, RETREATED, SEQ};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use std::fmt::{self, Write};
+use std::fmt;
 
 /// One field that is not as rendered.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,10 +103,7 @@ pub fn applied_digest(object: &Object) -> String {
     }
     let text =
         serde_jcs::to_vec(&value).expect("canonical JSON, because every JSON value has text keys and finite numbers");
-    Sha256::digest(text).iter().take(8).fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&Sha256::digest(text)[..8])
 }
 
 /// The object with the marks of this write: who owns it, what it said, and the record and leader that the write relies

@@ -78,7 +78,7 @@ pub fn next<'a>(set: &'a Object, live: &'a LiveState, weight: Percent) -> Option
 }
 
 /// The candidate's pods beyond those that stand for the weight, where they come back as stable's: those that are not ready at once, of
-/// the others the last, once nothing is on its way.
+/// the others the last, once nothing is on its way. Nobody waits for a node that is down.
 #[must_use]
 pub fn displaced<'a>(set: &'a Object, live: &'a LiveState, weight: Percent) -> Vec<&'a Object> {
     if role(set) == RoleName::Candidate || !is_seen(set) {
@@ -93,15 +93,16 @@ pub fn displaced<'a>(set: &'a Object, live: &'a LiveState, weight: Percent) -> V
     if !broken.is_empty() || count(all.iter()) < nodes(set) || all.iter().any(|member| is_on_its_way(member, &new)) {
         return broken;
     }
-    going.first().map(|member| member.pod).into_iter().collect()
+    going.iter().find(|member| !member.is_ending()).map(|member| member.pod).into_iter().collect()
 }
 
 /// Whether a pod is being replaced, or has been and is not ready yet. A pod of stable's that is older than the candidate's was not ready
-/// for reasons of its own, and holds nobody up on the way back.
+/// for reasons of its own, and holds nobody up on the way back; nor does one that was lost.
 fn is_on_its_way(member: &Member<'_>, new: &[&Member<'_>]) -> bool {
     let made = |member: &Member<'_>| super::workload::made(member.pod);
     let youngest = new.iter().filter_map(|member| made(member)).max();
-    member.is_ending() || member.role == RoleName::Stable && !member.is_ready() && made(member) >= youngest
+    let replaced = member.role == RoleName::Stable && !member.is_ready() && made(member) >= youngest;
+    !member.was_lost() && (member.is_ending() || replaced)
 }
 
 /// Judges a live set: every node has its pod, and those that a run is about are ready; without a run all are, and of its template.

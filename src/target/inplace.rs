@@ -70,6 +70,9 @@ pub fn render(posture: &Posture, facts: &Facts<'_>) -> Result<BTreeMap<ObjectRef
         scaler::of(arranged.values().map(|arranged| &arranged.object), facts.plan.target.kind.kind(), &workload);
     let scaler = scaler.map(Object::reference).cloned();
     for (reference, Arranged { object, role, plain }) in arranged {
+        if comes_last(&reference, posture, facts) {
+            continue;
+        }
         let object = match role {
             RoleName::Stable => {
                 let sized = sized_stable(&object, posture, scaler.as_ref(), (stable, facts));
@@ -123,6 +126,14 @@ fn has_objects(candidate: &Role, posture: &Posture) -> bool {
 /// Whether both roles are of one version: the new one has become stable, or is becoming it.
 fn hands_over(posture: &Posture) -> bool {
     posture.candidate.as_ref().is_some_and(|candidate| candidate.set == posture.stable.set)
+}
+
+/// Whether an object is a route that the new version alone has, where each version has names of its own: whoever comes in by it stays on
+/// that version, so it is made when its run does not go back any more.
+fn comes_last(reference: &ObjectRef, posture: &Posture, facts: &Facts<'_>) -> bool {
+    let own_names = hands_over(posture) && posture.naming.services().is_some();
+    let is_new = || facts.sets.get(facts.base).is_some_and(|base| !base.objects.contains_key(reference));
+    own_names && Kind::ROUTES.contains(&reference.kind) && is_new()
 }
 
 /// The candidate at its size. A scaler has its say above that, and none as long as there are no pods.

@@ -1,10 +1,10 @@
 //! A Job before a step: how it looks for one run, and what its status says.
 
+use crate::manifest::hex::hex;
 use crate::manifest::ids::{ObjectName, Revision, RolloutId, RunId, StepName};
 use crate::manifest::object::{Kind, Object, ObjectRef, RUN, STEP, items};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 
 /// The longest name that fits the label which Kubernetes puts on the pods of a Job.
 const LONGEST: usize = 63;
@@ -43,10 +43,7 @@ impl For<'_> {
 
 /// The text itself, or its beginning and a digest of the whole.
 fn name(text: &str) -> ObjectName {
-    let digest = Sha256::digest(text).iter().take(4).fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    });
+    let digest = hex(&Sha256::digest(text)[..4]);
     let short = || {
         let start: String = text.chars().take(LONGEST - 1 - digest.len()).collect();
         format!("{}-{digest}", start.trim_end_matches('-'))

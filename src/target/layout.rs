@@ -5,23 +5,26 @@
 //! and [`super::versioned`]. Never looks
 //! at the cluster; called by the planner.
 
+mod beside;
+mod configs;
 mod copies;
 
+pub(super) use beside::{led_to_copy, offers_ports};
+pub(super) use configs::new_configs;
 pub(super) use copies::{Mark, copied, free, inside, mark, move_configs, relabel, service_copy, with_suffix};
 pub use copies::{is_applier_mark, telling};
 
+use self::configs::changed_config;
 use self::copies::{MAX_NAME, mark_back, selector_label};
 use super::primary;
 use super::selector::{self, Labels};
 use super::{service, tracked, versioned};
-use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::desired::{Plan, Router, Set, TargetKind};
 use crate::manifest::ids::{ObjectName, PodsDigest};
-use crate::manifest::object::{Kind, Object, ObjectRef, PODS, items, section};
+use crate::manifest::object::{Kind, Object, ObjectRef, PODS, section};
 use crate::manifest::scaler;
 use crate::record::posture::Naming;
 use crate::record::state::RoleName;
-use crate::traffic;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -293,11 +296,8 @@ pub fn candidate(
             let mark = mark(source, SUFFIX)?;
             relabel(&mut deployment, &mark);
             let source = serving(candidate, service, &mark_back(&deployment, &mark), &plan.target.name)?;
-            let route = offers_ports(source, stable, router)?;
+            copies.extend(led_to_copy(source, [stable, candidate], router, |labels| mark.move_in(labels))?);
             copies.push(service_copy(source, SUFFIX, &mark.key, &mark.copy)?);
-            let copy = |object: &Object| copied(object, SUFFIX);
-            copies.extend(route.map(|route| traffic::beside(router, route, copy)).transpose()?.flatten());
-            copies.extend(destination_rule(candidate, service, |labels| mark.move_in(labels))?);
         }
         Router::Service { service } => {
             let mark = mark(source, SUFFIX)?;
@@ -331,19 +331,11 @@ fn shared(stable: &Set, new: &Set, plan: &Plan, pods: &PodsDigest) -> Result<BTr
     let [old, source] = [stable, new].map(|set| required(set, plan.target.kind.kind(), &plan.target.name));
     let (old, source) = (old?, source?);
     new_account(source, stable, new)?;
-    let template = source.at("/spec/template").unwrap_or(&Value::Null);
-    let mut all = vec![super::shared::with_template(old, source, pods)];
-    for name in referenced_config_maps(template).into_iter().filter_map(|name| name.parse().ok()) {
-        match (changed_config(&name, stable, new), stable.get(Kind::ConfigMap, &name)) {
-            (Some(_), Some(_)) => {
-                let target = plan.target.clone();
-                return Err(LayoutError::ConfigInUse { config: name, kind: target.kind.kind(), target: target.name });
-            }
-            (Some(config), None) => all.push(config.clone()),
-            (None, _) => {}
-        }
-    }
-    Ok(all.into_iter().map(|object| (object.reference().clone(), object)).collect())
+    let (kind, target) = (plan.target.kind.kind(), plan.target.name.clone());
+    let added = new_configs(source, stable, new);
+    let added = added.map_err(|config| LayoutError::ConfigInUse { config, kind, target })?;
+    let all = added.into_iter().cloned().chain([super::shared::with_template(old, source, pods)]);
+    Ok(all.map(|object| (object.reference().clone(), object)).collect())
 }
 
 /// The name of the candidate's copy of something of that name; none if it would be too long.
@@ -436,49 +428,6 @@ fn tells_apart(set: &Set, service: &ObjectName, mark: &Mark) -> Result<(), Layou
     let told = asked.is_some_and(|(key, _)| key == mark.key);
     let missing = || LayoutError::TellsNobodyApart { service: service.clone(), key: mark.key.clone() };
     told.then_some(()).ok_or_else(missing)
-}
-
-/// Stable's route, by which requests are split until promotion: the copy must have every port that it sends to.
-pub(super) fn offers_ports<'a>(
-    service: &Object,
-    stable: &'a Set,
-    router: &Router,
-) -> Result<Option<&'a Object>, LayoutError> {
-    let Some((route, of)) = router.route() else { return Ok(None) };
-    let new = || LayoutError::NewRoute { route, name: of.clone() };
-    let object = stable.get(route, of).ok_or_else(new)?;
-    let name = &service.reference().name;
-    let ports: Vec<&Value> = items(&service.value()["spec"], "ports").collect();
-    let offered = |asked: &Value| ports.iter().any(|port| port["port"] == *asked || port["name"] == *asked);
-    match traffic::ports(router, object).into_iter().find(|port| !offered(port)) {
-        Some(port) => {
-            let port = port.as_str().map_or_else(|| port.to_string(), str::to_owned);
-            Err(LayoutError::PortMissing { route, service: name.clone(), port })
-        }
-        None => Ok(Some(object)),
-    }
-}
-
-/// What a mesh does with requests to the Service it does with those to its copy.
-pub(super) fn destination_rule(
-    candidate: &Set,
-    service: &ObjectName,
-    relabel: impl Fn(&mut Value),
-) -> Result<Option<Object>, LayoutError> {
-    let rules = candidate.objects.values().filter(|object| object.reference().kind == Kind::DestinationRule);
-    let mut about = rules.filter(|rule| traffic::istio::is_about(rule, service));
-    about.next().map(|rule| Ok(traffic::istio::destination_rule(&copied(rule, SUFFIX)?, service, relabel))).transpose()
-}
-
-/// The candidate's ConfigMap of that name, if its content is not stable's. Labels and annotations are no content.
-pub(super) fn changed_config<'a>(name: &ObjectName, stable: &Set, candidate: &'a Set) -> Option<&'a Object> {
-    let new = candidate.get(Kind::ConfigMap, name)?;
-    let content =
-        |object: &Object, part: &str| object.value().get(part).and_then(Value::as_object).cloned().unwrap_or_default();
-    let same = stable
-        .get(Kind::ConfigMap, name)
-        .is_some_and(|old| ["data", "binaryData"].iter().all(|part| content(old, part) == content(new, part)));
-    (!same).then_some(new)
 }
 
 /// A ServiceAccount has no copy, since role bindings name it; a new one would reach the cluster only at promotion.

@@ -2,7 +2,7 @@
 //! that knows it (design §7, "Layout").
 
 use super::{layout, primary};
-use crate::manifest::desired::{Layout, Plan};
+use crate::manifest::desired::{Layout, Plan, Target, TargetKind, Track};
 use crate::manifest::ids::ObjectName;
 use crate::record::posture::{Names, Naming, Versions};
 use crate::record::state::RoleName;
@@ -114,6 +114,14 @@ impl Naming {
             Self::InPlace | Self::Shared | Self::Versioned(_) => None,
             Self::Primary(names) | Self::Leaving(names) => Some(&names.service),
         }
+    }
+}
+
+impl Target {
+    /// What the record says of a target that it names itself, where no file does any more.
+    #[must_use]
+    pub fn recorded(name: ObjectName) -> Self {
+        Self { kind: TargetKind::Deployment, name, layout: Layout::Primary, track: Track::default() }
     }
 }
 

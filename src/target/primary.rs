@@ -86,9 +86,6 @@ pub fn candidate(
     let source = &moved(layout::required(candidate, Kind::Deployment, &names.target)?, &candidate.tracked);
     let apex = layout::serving(candidate, &names.service, &layout::pod_labels(source), &names.target)?;
     layout::new_account(source, stable, candidate)?;
-    if let Some(traffic) = &plan.traffic {
-        layout::offers_ports(apex, stable, &traffic.router)?;
-    }
     alone(source, names, [stable, candidate])?;
     let mut target = layout::with_replicas(source.clone(), None);
     layout::label_pods(&mut target, pods);
@@ -101,9 +98,14 @@ pub fn candidate(
     let [old, new] = [stable, candidate].map(|set| scaler::of(set.objects.values(), Kind::Deployment, &names.target));
     let stays = |new: &&Object| old.is_none_or(|old| old.reference() == new.reference());
     all.extend(new.filter(stays).cloned());
-    let service = canary_service(apex, &layout::mark(source, SUFFIX)?)?;
-    layout::free([&service], [stable, candidate])?;
-    all.extend([target, service]);
+    let mut copies = vec![canary_service(apex, &layout::mark(source, SUFFIX)?)?];
+    if let Some(traffic) = &plan.traffic {
+        // Its pods are the target's own, so what tells them by labels stays as it is.
+        copies.extend(layout::led_to_copy(apex, [stable, candidate], &traffic.router, |_| {})?);
+    }
+    layout::free(&copies, [stable, candidate])?;
+    all.push(target);
+    all.extend(copies);
     Ok(all.into_iter().map(|object| (object.reference().clone(), object)).collect())
 }
 

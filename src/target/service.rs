@@ -10,7 +10,6 @@ use crate::manifest::canonical::drop_allotted;
 use crate::manifest::desired::{Router, Set};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
-use crate::traffic;
 use std::collections::BTreeMap;
 
 /// Whether a Service is a DNS alias, which leads to a name and has no endpoints.
@@ -30,11 +29,8 @@ pub(super) fn candidate(
     router: &Router,
 ) -> Result<BTreeMap<ObjectRef, Object>, LayoutError> {
     let source = layout::required(candidate, Kind::Service, target)?;
-    let route = layout::offers_ports(source, stable, router)?;
-    let copied = |object: &Object| layout::copied(object, SUFFIX);
     let mut copies = vec![copy(source)?];
-    copies.extend(route.map(|route| traffic::beside(router, route, copied)).transpose()?.flatten());
-    copies.extend(layout::destination_rule(candidate, target, |_| {})?);
+    copies.extend(layout::led_to_copy(source, [stable, candidate], router, |_| {})?);
     layout::free(&copies, [stable, candidate])?;
     Ok(copies.into_iter().map(|copy| (copy.reference().clone(), copy)).collect())
 }

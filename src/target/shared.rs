@@ -9,6 +9,7 @@ use super::{daemon, stateful};
 use crate::manifest::ids::{Percent, PodsDigest};
 use crate::manifest::object::{Kind, Object, PODS, ROLE, items, section};
 use crate::record::state::{RoleName, Time};
+use chrono::TimeDelta;
 use serde_json::Value;
 
 /// The kinds of such workloads.
@@ -37,7 +38,7 @@ pub fn with_template(stable: &Object, new: &Object, pods: &PodsDigest) -> Object
     set
 }
 
-/// Whose template it has, by its mark.
+/// Whose a live object is, by its mark: of a workload that both share, whose template it has.
 #[must_use]
 pub fn role(live: &Object) -> RoleName {
     if live.annotation(ROLE) == Some("candidate") { RoleName::Candidate } else { RoleName::Stable }
@@ -73,20 +74,48 @@ impl Member<'_> {
     /// Whether it serves, or did when it was asked last.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        !self.is_ending() && self.condition().is_some_and(|ready| ready["status"] == "True")
+        !self.is_ending() && self.says("Ready", "True")
     }
 
     pub(super) fn is_ending(&self) -> bool {
         self.pod.at("/metadata/deletionTimestamp").is_some()
     }
 
-    fn condition(&self) -> Option<&Value> {
-        items(self.pod.at("/status")?, "conditions").find(|condition| condition["type"] == "Ready")
+    /// Whether nobody need wait for it: its node is lost, or it was not ready when its end was asked for.
+    #[must_use]
+    pub fn was_lost(&self) -> bool {
+        let before =
+            |asked: Time| !self.says("Ready", "True") && self.unready_since().is_some_and(|since| since < asked);
+        self.is_cut_off() || self.end_asked().is_some_and(before)
+    }
+
+    /// Whether its node is lost. Such a pod is said to be not ready, and nothing else: its containers stay as they were heard of last, and
+    /// no reason is given (`MarkPodsNotReady` in `pkg/controller/util/node`).
+    fn is_cut_off(&self) -> bool {
+        let silent = |ready: &Value| ready["reason"].as_str().is_none_or(str::is_empty);
+        self.says("Ready", "False")
+            && self.says("ContainersReady", "True")
+            && self.condition("Ready").is_some_and(silent)
+    }
+
+    /// When its end was asked for: the time that it is given is added to that.
+    fn end_asked(&self) -> Option<Time> {
+        let end: Time = self.pod.text("/metadata/deletionTimestamp")?.parse().ok()?;
+        let grace = self.pod.int("/metadata/deletionGracePeriodSeconds").unwrap_or(0);
+        end.checked_sub_signed(TimeDelta::try_seconds(grace)?)
+    }
+
+    fn says(&self, condition: &str, status: &str) -> bool {
+        self.condition(condition).is_some_and(|condition| condition["status"] == status)
+    }
+
+    fn condition(&self, kind: &str) -> Option<&Value> {
+        items(self.pod.at("/status")?, "conditions").find(|condition| condition["type"] == kind)
     }
 
     /// Since when it has not been ready.
     fn unready_since(&self) -> Option<Time> {
-        let lost = self.condition().map(|ready| &ready["lastTransitionTime"]);
+        let lost = self.condition("Ready").map(|ready| &ready["lastTransitionTime"]);
         lost.or_else(|| self.pod.at("/metadata/creationTimestamp"))?.as_str()?.parse().ok()
     }
 }

@@ -8,7 +8,7 @@ use super::layout::{self, LayoutError};
 use super::selector::{self, Labels};
 use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::desired::{Plan, Set};
-use crate::manifest::ids::{ObjectName, PodsDigest};
+use crate::manifest::ids::PodsDigest;
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::manifest::scaler;
 use crate::record::posture::{Names, Versions};
@@ -16,8 +16,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The candidate's objects during a run: the target without `spec.replicas`, its Service, and of what only the new version
-/// names what its pods need and what is about them. All else that is new waits for *promote*: other workloads and routes
-/// would serve at once. At rest there are none.
+/// names what its pods need and what is about them. Other workloads that are new wait for *promote*, as they would serve at once, and
+/// routes for *retire*: the way back ends nobody's way in. At rest there are none.
 ///
 /// # Errors
 /// [`LayoutError`]: the set cannot be the candidate beside this stable set.
@@ -38,7 +38,9 @@ pub fn candidate(
     if let Some(traffic) = &plan.traffic {
         layout::offers_ports(apex, stable, &traffic.router.to(&old.service))?;
     }
-    shared_configs(source, stable, new)?;
+    // What both versions read under one name is stable's until *promote*: the candidate's pods would start with that.
+    let kept = |config| LayoutError::ConfigKept { config, deployment: own.target.clone() };
+    layout::new_configs(source, stable, new).map_err(kept)?;
     apart(stable, old, [source, apex])?;
     let mut target = layout::with_replicas(source.clone(), None);
     layout::label_pods(&mut target, pods);
@@ -60,19 +62,6 @@ pub fn belongs(object: &Object, deployment: &Object) -> bool {
         || is(Kind::PodDisruptionBudget)
             && selector::matches(object.at("/spec/selector").unwrap_or(&Value::Null), &layout::pod_labels(deployment))
         || scaler::scaled(object) == Some((Kind::Deployment, deployment.reference().name.clone()))
-}
-
-/// What both versions read under one name is stable's until *promote*: the candidate's pods would start with that.
-fn shared_configs(target: &Object, stable: &Set, new: &Set) -> Result<(), LayoutError> {
-    let template = target.at("/spec/template").unwrap_or(&Value::Null);
-    let names = referenced_config_maps(template).into_iter().filter_map(|name| name.parse::<ObjectName>().ok());
-    let changed = |name: &ObjectName| {
-        layout::changed_config(name, stable, new).is_some() && stable.get(Kind::ConfigMap, name).is_some()
-    };
-    match names.into_iter().find(changed) {
-        Some(config) => Err(LayoutError::ConfigKept { config, deployment: target.reference().name.clone() }),
-        None => Ok(()),
-    }
 }
 
 /// Neither version's Deployment or Service may select the other's pods: it would take them over, or lead past the split.

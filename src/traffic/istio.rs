@@ -123,7 +123,8 @@ fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
-fn rewritten(service: &Object, change: impl FnOnce(&Object) -> Object) -> Object {
+/// The VirtualService with its routes changed in these words.
+pub(super) fn rewritten(service: &Object, change: impl FnOnce(&Object) -> Object) -> Object {
     let mut service = service.clone();
     if service.at("/spec/http").is_some() {
         let changed = change(&in_words(&service));

@@ -13,6 +13,7 @@ use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, items, items_mut, section};
 use crate::record::posture::Split;
 use crate::target::layout::{SUFFIX, suffixed};
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -103,7 +104,26 @@ pub fn read(view: &View<'_>, ingress: &ObjectName, service: &ObjectName) -> Seen
         return Seen::Split(Split { weight: Percent::ALL, ..Split::stable() });
     }
     let canary = suffixed(ingress).and_then(|name| find(&name));
-    canary.filter(|canary| names(canary, &candidate)).map_or_else(|| Seen::Split(Split::stable()), shown)
+    let canary = canary.filter(|canary| names(canary, &candidate));
+    let hidden = |canary: &Object| !is_canary(canary) && find(ingress).is_some_and(|main| hides(main, canary));
+    canary.filter(|canary| !hidden(canary)).map_or_else(|| Seen::Split(Split::stable()), shown)
+}
+
+/// Whether an Ingress takes all requests that another one of no mark would lead anywhere, as it is older and has the same paths ("How it
+/// works": of several rules for a path the oldest wins). So Flagger leaves its canary.
+fn hides(main: &Object, other: &Object) -> bool {
+    let made = |ingress: &Object| ingress.text("/metadata/creationTimestamp")?.parse::<DateTime<Utc>>().ok();
+    let older = made(main).zip(made(other)).is_some_and(|(main, other)| main < other);
+    let (own, others) = (paths(main), paths(other));
+    older && other.at("/spec/defaultBackend").is_none() && others.is_subset(&own)
+}
+
+/// What an Ingress takes: host, path and how that is compared.
+fn paths(ingress: &Object) -> BTreeSet<[String; 3]> {
+    let rules = items(&ingress.value()["spec"], "rules");
+    let all = rules.flat_map(|rule| items(&rule["http"], "paths").map(move |path| (&rule["host"], path)));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    all.map(|(host, path)| [host, &path["path"], &path["pathType"]].map(text)).collect()
 }
 
 /// Who reaches what a canary Ingress leads to.

@@ -68,13 +68,14 @@ pub fn split_services(service: &Object) -> BTreeSet<ObjectName> {
 }
 
 /// The same in the words of an HTTPRoute with one rule.
-fn in_words(service: &Object) -> Object {
+pub(super) fn in_words(service: &Object) -> Object {
     let entries: Vec<&Value> = items(&service.value()["spec"]["weighted"], "services").collect();
     let reference = ObjectRef { kind: Kind::HttpRoute, ..service.reference().clone() };
     Object::new(reference, json!({"spec": {"rules": [{"backendRefs": entries}]}}))
 }
 
-fn rewritten(service: &Object, change: impl FnOnce(&Object) -> Object) -> Object {
+/// The TraefikService with its weighted services changed in these words.
+pub(super) fn rewritten(service: &Object, change: impl FnOnce(&Object) -> Object) -> Object {
     let mut service = service.clone();
     if service.at("/spec/weighted/services").is_some() {
         let changed = change(&in_words(&service));

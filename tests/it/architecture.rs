@@ -24,7 +24,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("forge", &["gate", "git", "manifest", "record"]),
     // Actions and live objects are the values that this room takes and gives; the brake is one that it reads.
     ("cluster", &["gate", "manifest", "plan", "record", "rules", "target"]),
-    ("report", &["forge", "git", "plan", "record", "target"]),
+    ("report", &["forge", "git", "manifest", "plan", "record", "target"]),
     (
         "reconcile",
         &[
@@ -72,6 +72,9 @@ const PURE: &[&str] = &[
     "forge/branch.rs",
     "forge/budget.rs",
     "forge/pull.rs",
+    "forge/settings.rs",
+    "reconcile/feedback/reading.rs",
+    "report/feedback.rs",
     "cli/import/argo",
     "cli/import/draft.rs",
     "cli/import/fields.rs",

@@ -260,7 +260,7 @@ fn commands_that_pages_show_exist() {
     for (path, text) in documents() {
         for command in commands(&text) {
             // `kubectl --namespace tidegate create …` is no call of ours.
-            if ["create", "annotate", "delete", "logs"].contains(&command) {
+            if ["create", "annotate", "delete", "exec", "logs"].contains(&command) {
                 continue;
             }
             let help = std::process::Command::new(env!("CARGO_BIN_EXE_tidegate")).args([command, "--help"]).output();

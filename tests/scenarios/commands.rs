@@ -39,6 +39,7 @@ const COMMANDS: &str = "
   pods fail|recover DEPLOYMENT [N]   all of its pods, or so many
   scale APP N                  its autoscaler wants so many pods
   nodes N                      the cluster has so many: node-0, node-1, …
+  node NODE lost|back          nobody hears of what runs it, and of its pods, any more; or again
   pod dies on NODE             that of a DaemonSet
   brake hold|revert|off [KEY]  KEY is `all`, `shop` or `shop.APP`
   git away|back
@@ -213,6 +214,9 @@ fn hands(cluster: &mut tidegate::sim::kube_api::World, words: &[&str]) -> Result
         }
         ["scale", app, pods] => live::scale(cluster, app, count(pods)?),
         ["nodes", nodes] => live::nodes(cluster, count(nodes)?),
+        ["node", node, word @ ("lost" | "back")] => {
+            live::node(cluster, node, if word == "lost" { "Unknown" } else { "True" })
+        }
         ["pod", "dies", "on", node] => live::kill(cluster, node),
         ["kind", "away", kind] => {
             cluster.uninstall(live::resource(kind)?);

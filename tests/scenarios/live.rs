@@ -18,7 +18,7 @@ pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
 /// One line for each object that people have made, or that was made for them.
 pub(crate) fn show(world: &World) -> String {
     let mut out = String::new();
-    let kinds = "Deployment StatefulSet DaemonSet Pod Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap \
+    let kinds = "Deployment StatefulSet DaemonSet Pod Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap Secret \
         HorizontalPodAutoscaler PodDisruptionBudget Job";
     for kind in kinds.split(' ') {
         let mut objects: Vec<_> = world.list(resource(kind).unwrap(), NAMESPACE).collect();
@@ -72,7 +72,8 @@ fn state(kind: &str, object: &Value) -> String {
             let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
             let ready = conditions.filter(|c| c["type"] == "Ready").any(|c| c["status"] == "True");
             let image = spec["containers"][0]["image"].as_str().unwrap_or_default();
-            format!("{image}{}", if ready { "" } else { ", not ready" })
+            let ends = if object["metadata"]["deletionTimestamp"].is_null() { "" } else { ", told to end" };
+            format!("{image}{}{ends}", if ready { "" } else { ", not ready" })
         }
         "Service" if spec["type"] == "ExternalName" => {
             format!("leads to {}", spec["externalName"].as_str().unwrap_or_default())
@@ -95,7 +96,11 @@ fn state(kind: &str, object: &Value) -> String {
         "VirtualService" => {
             spec["http"].as_array().into_iter().flatten().map(Value::to_string).collect::<Vec<_>>().join("; ")
         }
-        "ConfigMap" => object["data"].to_string(),
+        // Which version of it changes with everything that anybody writes.
+        "ConfigMap" if object["data"]["secret"].is_string() => {
+            format!("holds a copy of Secret {}", object["data"]["secret"])
+        }
+        "ConfigMap" | "Secret" => object["data"].to_string(),
         "Job" => job(object),
         "HorizontalPodAutoscaler" => {
             format!("{} of {} to {}", spec["scaleTargetRef"]["name"], spec["minReplicas"], spec["maxReplicas"])
@@ -241,6 +246,14 @@ pub(crate) fn nodes(world: &mut World, wanted: usize) -> Result<(), String> {
         done?;
     }
     Ok(())
+}
+
+/// What is known of a node.
+pub(crate) fn node(world: &mut World, name: &str, ready: &str) -> Result<(), String> {
+    let found = world.get(resource("Node")?, "", name).ok_or_else(|| format!("there is no node {name}"))?;
+    let mut node = Value::clone(found);
+    node["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
+    update(world, &node, "status")
 }
 
 /// A pod of a DaemonSet dies.

@@ -100,7 +100,9 @@ scenarios! {
     daemon_fails
     daemon_goes_back
     daemon_grows
+    daemon_node_is_lost
     daemon_nodes
+    daemon_pods_end_slowly
     daemon_removed
     daemon_without_a_record
     deadline
@@ -148,6 +150,9 @@ scenarios! {
     pods_that_cannot_be_cloned
     primary_autoscaler
     primary_bad_version
+    primary_by_ingress
+    primary_by_mesh
+    primary_by_traefik
     primary_good_version
     primary_removed
     ramp
@@ -199,6 +204,7 @@ scenarios! {
     tracked_goes_back
     tracked_is_missing
     tracked_moves_on
+    tracked_secret
     webhook_before_a_step
     webhook_holds
     webhook_says_bad

@@ -1,6 +1,6 @@
 //! Ana, who changes main, merges requests and writes decisions, as people do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use tidegate::git::{
@@ -190,7 +190,7 @@ impl Ana {
     pub(crate) async fn restore(&self) -> Result<(), String> {
         let tip = self.tip(&branch(&format!("{BRANCHES}/state"))).await.ok_or("there is no state branch")?;
         let keys = Signing::new(key(), []).trusted;
-        let all = self.store.sealed(&tip, &keys, &BTreeSet::new()).await.unwrap();
+        let all = self.store.sealed(&tip, &keys).await.unwrap();
         let newest = all.into_iter().find(Sealed::is_trusted).ok_or("nothing is signed")?;
         self.vouch(Some(&newest.commit)).await;
         Ok(())

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate::cluster::lease::{Lease, Notes, Timing};
 use tidegate::cluster::watch::Watches;
+use tidegate::gate::guard::Guard;
 use tidegate::manifest::ids::CommitId;
 use tidegate::manifest::installation::Installation;
 use tidegate::plan::report::Reason;
@@ -58,6 +59,7 @@ impl Leader {
             evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken)),
             main: installation.repository.branch.clone(),
             host: None,
+            guard: watch::channel(Guard::Unasked).1,
             cluster: cluster.clone(),
             watches,
             namespaces,

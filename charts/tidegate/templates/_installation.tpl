@@ -4,12 +4,20 @@
 {{- if .Values.repository.credentials.secretName }}
 {{- $_ := set $repository "credentialsFile" (include "tidegate.credentialsFile" .) }}
 {{- end }}
+{{- if .Values.repository.ssh.secretName }}
+{{- $files := dict "keyFile" (include "tidegate.sshKeyFile" .) "knownHostsFile" (include "tidegate.knownHostsFile" .) }}
+{{- $_ := set $repository "ssh" $files }}
+{{- end }}
+{{- with include "tidegate.signersDirectory" . }}
+{{- $_ := set $repository "allowedSignersFile" (print . "/" $.Values.repository.allowedSigners.key) }}
+{{- end }}
 {{- if .Values.repository.webhook.secretName }}
 {{- $_ := set $repository "webhookSecretFile" (include "tidegate.webhookFile" .) }}
 {{- end }}
 {{- with .Values.repository.forge }}{{ if ne .kind "branch" }}
 {{- $forge := dict "kind" .kind "tokenFile" (include "tidegate.tokenFile" $) }}
 {{- if .url }}{{ $_ := set $forge "url" .url }}{{ end }}
+{{- if not .feedback }}{{ $_ := set $forge "feedback" false }}{{ end }}
 {{- $_ := set $repository "forge" $forge }}
 {{- end }}{{ end }}
 {{- $cluster := dict "inCluster" dict }}

@@ -8,6 +8,25 @@ Directories and no subPath: only so does a changed Secret reach a running pod.
 {{- end -}}
 {{- end }}
 
+{{- define "tidegate.sshKeyFile" -}}
+{{- with .Values.repository.ssh -}}
+/etc/tidegate/ssh/{{ .secretName }}/{{ .key }}
+{{- end -}}
+{{- end }}
+
+{{- define "tidegate.knownHostsFile" -}}
+{{- with .Values.repository.ssh -}}
+/etc/tidegate/ssh/{{ .secretName }}/{{ .knownHostsKey }}
+{{- end -}}
+{{- end }}
+
+{{/* Nothing where nobody has to sign. */}}
+{{- define "tidegate.signersDirectory" -}}
+{{- with .Values.repository.allowedSigners }}{{ with .secretName | default .configMapName -}}
+/etc/tidegate/signers/{{ . }}
+{{- end }}{{ end }}
+{{- end }}
+
 {{- define "tidegate.tokenFile" -}}
 {{- with .Values.repository.forge.token -}}
 /etc/tidegate/forge/{{ .secretName }}/{{ .key }}
@@ -77,6 +96,16 @@ capabilities: {drop: [ALL]}
     optional: true
     defaultMode: 288 # 0440
 {{- end }}{{ end }}
+{{- with .Values.repository.ssh }}{{ if .secretName }}
+- name: ssh
+  secret:
+    secretName: {{ .secretName | quote }}
+    items:
+      - {key: {{ .key | quote }}, path: {{ .key | quote }}}
+      - {key: {{ .knownHostsKey | quote }}, path: {{ .knownHostsKey | quote }}}
+    optional: true
+    defaultMode: 288 # 0440
+{{- end }}{{ end }}
 {{- with .Values.repository.ca }}{{ if .configMapName }}
 - name: ca
   configMap:
@@ -88,6 +117,9 @@ capabilities: {drop: [ALL]}
 {{- define "tidegate.gitMounts" -}}
 {{- with .Values.repository.credentials.secretName }}
 - {name: git, mountPath: {{ printf "/etc/tidegate/git/%s" . | quote }}, readOnly: true}
+{{- end }}
+{{- with .Values.repository.ssh.secretName }}
+- {name: ssh, mountPath: {{ printf "/etc/tidegate/ssh/%s" . | quote }}, readOnly: true}
 {{- end }}
 {{- if .Values.repository.ca.configMapName }}
 - {name: ca, mountPath: /etc/tidegate/ca, readOnly: true}

@@ -39,6 +39,10 @@ containers:
       {{- if .Values.repository.credentials.secretName }}
       - {{ include "tidegate.credentialsFile" . | printf "--credentials-file=%s" | quote }}
       {{- end }}
+      {{- if .Values.repository.ssh.secretName }}
+      - {{ include "tidegate.sshKeyFile" . | printf "--ssh-key-file=%s" | quote }}
+      - {{ include "tidegate.knownHostsFile" . | printf "--known-hosts-file=%s" | quote }}
+      {{- end }}
     env:
       - {name: TMPDIR, value: /tmp}
       {{- with include "tidegate.gitEnvironment" . | trim }}{{ . | nindent 6 }}{{ end }}

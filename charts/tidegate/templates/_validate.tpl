@@ -164,13 +164,21 @@
 {{- with .Values.repository }}
 {{- if not .url }}
 - repository.url: say where the repository is, such as https://git.example.test/shop.git
-{{- else if regexMatch "^(ssh://|[^/:]+@[^/:]+:)" .url }}
-- repository.url: {{ quote .url }} is for ssh, which the controller does not speak: use the https address of that repository
+{{- else if regexMatch "^[^/:]+@[^/:]+:" .url }}
+- repository.url: {{ quote .url }} is for ssh: write it as ssh://git@HOST/PATH, and name its Secret in repository.ssh.secretName
+{{- else if hasPrefix "ssh://" .url }}
+{{- include "tidegate.wrongSsh" . }}
 {{- else if regexMatch "^https?://[^/]*@" .url }}
 - repository.url: leave user and password out of it and name a Secret with them in repository.credentials.secretName
 {{- else if not (regexMatch (print $server "/[!\"$-,.->@-~][!\"$->@-~]*$") .url) }}
 - repository.url: {{ quote .url }} cannot be used: it is https://HOST/PATH or http://HOST/PATH, with a port up to 65535,
   without '?' and '#'
+{{- end }}
+{{- if and .ssh.secretName (not (hasPrefix "ssh://" .url)) }}
+- repository.ssh.secretName: only a repository behind ssh://git@HOST/PATH has it: leave it out, or change repository.url
+{{- end }}
+{{- if and .allowedSigners.secretName .allowedSigners.configMapName }}
+- repository.allowedSigners: name a Secret or a ConfigMap, not both
 {{- end }}
 {{- $odd := regexMatch "^(tidegate|refs)/|^HEAD$|(^|/)[.-]|[.](/|$)|[.]lock(/|$)|[.][.]|//|^/|/$" .branch }}
 {{- if or $odd (not (regexMatch "^[A-Za-z0-9/_.+-]{1,200}$" .branch)) }}
@@ -198,6 +206,22 @@
 - prometheusRule.silentFor: {{ $silent }} is not longer than repository.poll ({{ .poll }}): it would alert at rest
 {{- end }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The same for one behind SSH. */}}
+{{- define "tidegate.wrongSsh" -}}
+{{- $server := include "tidegate.server" . | replace "^https?://" "^ssh://([A-Za-z0-9][A-Za-z0-9._-]*@)?" }}
+{{- $part := "([A-Za-z0-9_~+@]|[.][A-Za-z0-9_~+@-]|[.][.][A-Za-z0-9._~+@-])[A-Za-z0-9._~+@-]*" }}
+{{- if not (regexMatch (print $server "/" $part "(/(" $part ")?)*$") .url) }}
+- repository.url: this cannot be used: it is ssh://git@HOST/PATH, with a port up to 65535, without a password, and with letters,
+  digits and / . _ ~ + @ - in the path, no part of which begins with -
+{{- end }}
+{{- if not .ssh.secretName }}
+- repository.ssh.secretName: a repository behind ssh:// needs the Secret with the private key and the keys of the host
+{{- end }}
+{{- if .credentials.secretName }}
+- repository.credentials.secretName: leave it out: behind ssh:// the key of repository.ssh lets in
 {{- end }}
 {{- end }}
 

@@ -1,7 +1,7 @@
 //! Words: when they make sense, what they are refused with, and how they come to the decisions branch.
 
 use super::{Intent, Place, Verb, command, file, intent, person, unproven};
-use crate::cli::args::{Format, RepositoryArgs};
+use crate::cli::args::{Format, RepositoryArgs, SshArgs};
 use crate::cli::decide::{Ask, Asked, WordArgs};
 use crate::cli::failure::Failure;
 use crate::cli::repository::{Access, Record, Repository};
@@ -235,6 +235,7 @@ impl Origin {
             instance: None,
             credentials_file: None,
             ca_file: None,
+            ssh: SshArgs::default(),
         }
     }
 
@@ -364,6 +365,7 @@ async fn without_a_record_the_next_step_is_named() {
         instance: None,
         credentials_file: None,
         ca_file: None,
+        ssh: SshArgs::default(),
     };
     let failure = Repository::open(&args, Access::Read).await.err().unwrap();
     assert!(matches!(failure, Failure::NoRecord(_)) && failure.text().contains("tidegate run"), "{}", failure.text());

@@ -15,6 +15,7 @@ const BLUE_GREEN: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/fla
 const AB: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-ab.yaml"))];
 const COPIES: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-primary.yaml"))];
 const INGRESS: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-nginx.yaml"))];
+const TRAEFIK: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-traefik.yaml"))];
 const STEPS: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-canary.yaml"))];
 const BY_PODS: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-by-pods.yaml"))];
 const MESH: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-istio.yaml"))];
@@ -32,6 +33,7 @@ fn examples() -> Vec<(Tool, Vec<(&'static str, &'static str)>)> {
         (Tool::Flagger, whole_ab),
         (Tool::Flagger, COPIES.to_vec()),
         (Tool::Flagger, INGRESS.to_vec()),
+        (Tool::Flagger, TRAEFIK.to_vec()),
         (Tool::Argo, STEPS.to_vec()),
         (Tool::Argo, MESH.to_vec()),
         (Tool::Argo, BY_PODS.to_vec()),
@@ -90,7 +92,17 @@ fn what_the_layout_primary_refuses_is_imported_in_place() {
         (format!("{}---\n{other}", COPIES[0].1), "with primary it reads the ConfigMap podinfo, of which", ""),
         (format!("{}---\n{metrics}", COPIES[0].1), "with primary this selector would also match the candidate's", ""),
         (COPIES[0].1.replacen("service:", scaler, 1), "", "    layout: primary\n"),
-        (COPIES[0].1.replace("provider: contour", "provider: istio"), "With this router the layout is inPlace", ""),
+        (COPIES[0].1.replace("provider: contour", "provider: istio"), "", "    layout: primary\n"),
+        (
+            COPIES[0].1.replace("provider: contour", "provider: traefik"),
+            "IngressRoute that leads",
+            "    layout: primary\n",
+        ),
+        (
+            COPIES[0].1.replace("provider: contour", "provider: kubernetes"),
+            "imported as replicas: by the number of pods",
+            "",
+        ),
     ];
     for (text, why, layout) in cases {
         let imported = imported(Tool::Flagger, &[("a.yaml", &text)]);
@@ -118,6 +130,7 @@ fn flagger_as_people_see_it() {
     insta::assert_snapshot!("flagger_ab", seen(Tool::Flagger, AB));
     insta::assert_snapshot!("flagger_primary", seen(Tool::Flagger, COPIES));
     insta::assert_snapshot!("flagger_nginx", seen(Tool::Flagger, INGRESS));
+    insta::assert_snapshot!("flagger_traefik", seen(Tool::Flagger, TRAEFIK));
 }
 
 #[test]

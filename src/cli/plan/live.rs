@@ -5,11 +5,13 @@ use crate::cli::failure::Failure;
 use crate::cli::live::{self, Sight};
 use crate::cli::repository::{Record, Repository};
 use crate::cli::words;
+use crate::gate::guard::Guard;
 use crate::gate::schedule::{Freeze, Window};
 use crate::manifest::desired::{Rollout, Set};
 use crate::manifest::ids::{CommitId, Namespace, RolloutId, SetId};
 use crate::manifest::load::{Loaded, Rejected};
 use crate::manifest::policy::{Policy, Schedule};
+use crate::manifest::raw::Floors;
 use crate::plan::action::{Action, Ask, Class, Verb};
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::evidence::{Answer, Found, Need};
@@ -80,7 +82,8 @@ impl Scene<'_> {
         };
         let policy = self.loaded.policy.as_ref().ok();
         let tenant = policy.zip(path.as_ref()).and_then(|(policy, path)| policy.tenant_of(path));
-        let policy = PolicyView { tenant: tenant.map(|(name, _)| name.clone()), may_start, ..rules(policy) };
+        let floors = tenant.map(|(_, tenant)| tenant.floors.clone()).unwrap_or_default();
+        let policy = PolicyView { tenant: tenant.map(|(name, _)| name.clone()), may_start, floors, ..rules(policy) };
         let (decisions, recorded) = match record {
             None => (Default::default(), Recorded::None),
             Some(Err(why)) => (Default::default(), Recorded::Unreadable(why.clone())),
@@ -171,6 +174,7 @@ async fn decide(mut input: Input, sight: &Sight) -> RolloutPlan {
             let outcome = sight.cluster.dry_run(&need.object, &expected(&need, &live)).await;
             Arc::make_mut(&mut input.evidence).dry_runs.insert(need.question, Answer { outcome, at: input.now });
         }
+        input = input.tracking();
         plan = planner::plan(&input);
     }
     plan
@@ -201,6 +205,8 @@ fn rules(policy: Option<&Policy>) -> PolicyView {
         may_start: MayStart::Yes,
         // No run that is open is planned further here.
         proof: None,
+        guard: Guard::Unasked,
+        floors: Floors::default(),
         unread: false,
     }
 }
@@ -259,6 +265,7 @@ fn action(action: &Action) -> ActionView {
         Verb::Apply { .. } => "applies",
         Verb::Migrate { .. } => "takes over the fields of",
         Verb::Delete { .. } => "deletes",
+        Verb::CopySecret(_) => "copies the Secret of",
     };
     ActionView { class, does: format!("{verb} {}", action.verb.target()), why: plain(&action.why) }
 }

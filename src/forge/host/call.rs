@@ -17,12 +17,22 @@ pub enum Errand {
     Status,
     /// Who approved, and who made what.
     Review,
+    /// Which rules hold for branches, and what else the host says of itself.
+    Protection,
 }
 
 impl Errand {
     /// All.
-    pub const ALL: [Self; 7] =
-        [Self::Identify, Self::List, Self::Create, Self::Update, Self::Comment, Self::Status, Self::Review];
+    pub const ALL: [Self; 8] = [
+        Self::Identify,
+        Self::List,
+        Self::Create,
+        Self::Update,
+        Self::Comment,
+        Self::Status,
+        Self::Review,
+        Self::Protection,
+    ];
 
     /// In a word.
     #[must_use]
@@ -35,6 +45,7 @@ impl Errand {
             Self::Comment => "comment",
             Self::Status => "status",
             Self::Review => "review",
+            Self::Protection => "protection",
         }
     }
 }

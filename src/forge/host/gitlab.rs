@@ -20,6 +20,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use url::Url;
 use url::form_urlencoded::byte_serialize;
 
+mod offers;
+mod rules;
+
+pub(super) use offers::RawOffer;
+pub(super) use rules::{RawHook, RawProject};
+
 /// What GitLab notes under a merge request when somebody approves it.
 pub(super) const APPROVED: &str = "approved this merge request";
 /// Where GraphQL is, seen from the API of version 4.
@@ -222,8 +228,9 @@ fn said(
         said.insert(by.clone(), Review { id: note.id, by, says: Says::Approved, commit, at });
     }
     for RawReviewer { user, created_at, .. } in reviewers.iter().filter(|one| one.state == "requested_changes") {
+        let by = user.read().ok_or("nobody can tell who asks for changes: have it taken back on the host")?;
         // Of which commit does not matter for a no, and when is not told.
-        let (Some(by), Some(commit)) = (user.read(), seen(versions, None).cloned()) else { continue };
+        let commit = seen(versions, None).cloned().unwrap_or_else(CommitId::none);
         said.insert(by.clone(), Review { id: 0, by, says: Says::ChangesRequested, commit, at: *created_at });
     }
     Ok(said.into_values().collect())
@@ -245,11 +252,15 @@ impl Host {
         let Some(end) = found.into_iter().find(|end| end.became() == Some(commit)) else { return Ok(None) };
         let by = end.merge_user.or(end.merged_by).and_then(|user| user.read()).zip(end.merged_at);
         let author = end.author.as_ref().and_then(RawUser::read);
-        Ok(Some(Pulled { number: end.iid, base: end.target_branch, author, by }))
+        let being = match &by {
+            Some((user, _)) => self.profile(user).await?.being(),
+            None => Being::Person,
+        };
+        Ok(Some(Pulled { number: end.iid, base: end.target_branch, author, by, being }))
     }
 
     /// What people said of a merge request.
-    pub(super) async fn said(&mut self, number: u64) -> Result<Vec<Review>, HostError> {
+    pub(super) async fn approvals(&mut self, number: u64) -> Result<Vec<Review>, HostError> {
         let request = format!("merge_requests/{number}");
         let path = self.in_repository(&format!("{request}/approvals"));
         let RawApprovals { approved_by } = self.get(Errand::Review, path).await?;
@@ -346,8 +357,11 @@ impl Host {
         let found = self.get::<RawMember>(Errand::Review, path).await;
         let member = self.there(found).await?;
         let permission = member.map_or(Permission::None, |member| member.permission((self.now)()));
-        let profile: RawProfile = self.get(Errand::Review, format!("users/{}", user.id)).await?;
-        Ok(Account { being: profile.being(), permission })
+        Ok(Account { being: self.profile(user).await?.being(), permission })
+    }
+
+    async fn profile(&mut self, user: &User) -> Result<RawProfile, HostError> {
+        self.get(Errand::Review, format!("users/{}", user.id)).await
     }
 
     /// Who closed a merge request last.

@@ -44,8 +44,9 @@ impl HostKind {
         }
     }
 
-    /// The path of a repository. GitLab wants its groups and its name as one part.
-    pub(super) fn repository(self, owner: &str, name: &str) -> String {
+    /// The path of a repository below the API. GitLab wants its groups and its name as one part.
+    #[must_use]
+    pub fn repository(self, owner: &str, name: &str) -> String {
         match self {
             Self::Gitea | Self::Github => format!("repos/{owner}/{name}"),
             Self::Gitlab => format!("projects/{}%2F{name}", owner.replace('/', "%2F")),
@@ -68,7 +69,15 @@ impl HostKind {
         }
     }
 
-    /// How one is changed.
+    /// Where a comment of one is.
+    pub(super) fn comment(self, number: u64, comment: u64) -> String {
+        match self {
+            Self::Gitea | Self::Github => format!("issues/comments/{comment}"),
+            Self::Gitlab => format!("merge_requests/{number}/notes/{comment}"),
+        }
+    }
+
+    /// How one is changed, and a comment.
     pub(super) fn changing(self) -> Method {
         match self {
             Self::Gitea | Self::Github => Method::PATCH,

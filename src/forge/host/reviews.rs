@@ -26,6 +26,8 @@ pub struct Pulled {
     pub author: Option<User>,
     /// Who merged it, and when.
     pub by: Option<(User, Time)>,
+    /// What they are, as far as the host tells.
+    pub being: Being,
 }
 
 /// A commit of a pull request.
@@ -134,18 +136,36 @@ impl RawUser {
 }
 
 impl RawReview {
-    /// What it says of a commit; nothing where nobody, or no commit, can be told.
-    fn read(self) -> Option<(Review, Being)> {
-        let user = self.user?;
-        let says = match self.state.as_str() {
+    fn says(&self) -> Says {
+        match self.state.as_str() {
             _ if self.dismissed => Says::Withdrawn,
             "DISMISSED" => Says::Withdrawn,
             "APPROVED" => Says::Approved,
             "CHANGES_REQUESTED" | "REQUEST_CHANGES" => Says::ChangesRequested,
             _ => Says::Nothing,
+        }
+    }
+
+    /// What it says of a commit. A yes is nothing where nobody, or no commit, can be told. A no, and what takes a yes back, is about
+    /// whatever commit, and from whenever.
+    ///
+    /// # Errors
+    /// It asks for changes, and whose it is cannot be told: they may be somebody to whom that is up.
+    fn read(self) -> Result<Option<(Review, Being)>, String> {
+        let (id, says) = (self.id, self.says());
+        let by = self.user.as_ref().and_then(|user| Some((user.read()?, user.being())));
+        let Some((by, being)) = by else {
+            let why =
+                format!("nobody can tell whose review {id} is, which asks for changes: have it dismissed on the host");
+            return if says == Says::ChangesRequested { Err(why) } else { Ok(None) };
         };
-        let (commit, at) = (self.commit_id?.parse().ok()?, self.submitted_at?);
-        Some((Review { id: self.id, by: user.read()?, says, commit, at }, user.being()))
+        let commit = self.commit_id.and_then(|commit| commit.parse().ok());
+        let (commit, at) = match (commit.zip(self.submitted_at), says) {
+            (Some(of), _) => of,
+            (None, Says::Approved | Says::Nothing) => return Ok(None),
+            (None, Says::ChangesRequested | Says::Withdrawn) => (CommitId::none(), Time::MIN_UTC),
+        };
+        Ok(Some((Review { id, by, says, commit, at }, being)))
     }
 }
 
@@ -190,8 +210,9 @@ impl Host {
             return Ok(None);
         }
         let by = pull.merged_by.as_ref().and_then(RawUser::read).zip(pull.merged_at);
+        let being = pull.merged_by.as_ref().map_or(Being::Person, RawUser::being);
         let author = pull.user.as_ref().and_then(RawUser::read);
-        Ok(Some(Pulled { number: pull.number, base: pull.base.name, author, by }))
+        Ok(Some(Pulled { number: pull.number, base: pull.base.name, author, by, being }))
     }
 
     /// What a file is in a commit; none if it is not there.
@@ -232,11 +253,13 @@ impl Host {
     pub async fn reviews(&mut self, number: u64) -> Result<(Vec<Review>, BTreeSet<User>), HostError> {
         if self.site.kind == HostKind::Gitlab {
             // There the account itself tells.
-            return Ok((self.said(number).await?, BTreeSet::new()));
+            return Ok((self.approvals(number).await?, BTreeSet::new()));
         }
         let raw: Vec<RawReview> = self.all(&format!("pulls/{number}/reviews")).await?;
         let (mut reviews, mut machines) = (Vec::new(), BTreeSet::new());
-        for (review, being) in raw.into_iter().filter_map(RawReview::read) {
+        for review in raw.into_iter().filter_map(|review| review.read().transpose()) {
+            let doing = || format!("read the reviews of pull request {number}");
+            let (review, being) = review.map_err(|why| HostError::Unusable { doing: doing(), why })?;
             if being == Being::Machine {
                 machines.insert(review.by.clone());
             }

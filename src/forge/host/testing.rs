@@ -14,43 +14,43 @@ use tokio::net::TcpListener;
 
 /// How long its pages are, whatever is asked for.
 const PAGE: usize = 2;
-pub(super) const USER: u64 = 42;
-pub(super) const REPOSITORY: u64 = 7;
+pub(crate) const USER: u64 = 42;
+pub(crate) const REPOSITORY: u64 = 7;
 
 /// What it says instead of what it knows.
 #[derive(Clone)]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     /// A part of "METHOD path?query".
-    pub(super) at: &'static str,
-    pub(super) status: u16,
-    pub(super) headers: Vec<(&'static str, String)>,
-    pub(super) body: String,
+    pub(crate) at: &'static str,
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: String,
 }
 
 mod gitlab;
 
 #[derive(Default)]
-pub(super) struct State {
-    pub(super) pulls: Vec<Value>,
-    pub(super) comments: Vec<(String, String)>,
+pub(crate) struct State {
+    pub(crate) pulls: Vec<Value>,
+    pub(crate) comments: Vec<(String, String)>,
     /// What else can be read below the repository, or after a slash below the API: lists come in pages.
-    pub(super) there: BTreeMap<String, Value>,
+    pub(crate) there: BTreeMap<String, Value>,
     /// Each request, with the header `Authorization`.
-    pub(super) asked: Vec<(String, String)>,
-    pub(super) fault: Option<Fault>,
+    pub(crate) asked: Vec<(String, String)>,
+    pub(crate) fault: Option<Fault>,
     /// What is left of 100 requests; a 304 costs nothing.
-    pub(super) spent: u32,
+    pub(crate) spent: u32,
 }
 
 #[derive(Clone)]
-pub(super) struct Server {
+pub(crate) struct Server {
     kind: HostKind,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
 impl Server {
-    pub(super) async fn start(kind: HostKind) -> Self {
+    pub(crate) async fn start(kind: HostKind) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Self { kind, address: listener.local_addr().unwrap(), state: Arc::default() };
         let app = {
@@ -64,24 +64,24 @@ impl Server {
     }
 
     /// Where its API is.
-    pub(super) fn api(&self) -> String {
+    pub(crate) fn api(&self) -> String {
         format!("http://{}{}", self.address, self.root())
     }
 
     /// The path of its API.
-    pub(super) fn root(&self) -> &'static str {
+    pub(crate) fn root(&self) -> &'static str {
         match self.kind {
             HostKind::Gitea | HostKind::Github => "/api/v3",
             HostKind::Gitlab => "/api/v4",
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
 
     /// Opens a pull request; its number.
-    pub(super) fn open(&self, author: u64, branch: &str, base: &str, body: &str) -> u64 {
+    pub(crate) fn open(&self, author: u64, branch: &str, base: &str, body: &str) -> u64 {
         let mut state = self.state();
         let number = state.pulls.len() as u64 + 1;
         state.pulls.push(json!({
@@ -94,7 +94,7 @@ impl Server {
     }
 
     /// Changes a pull request, as a person does.
-    pub(super) fn change(&self, number: u64, fields: Value) {
+    pub(crate) fn change(&self, number: u64, fields: Value) {
         let mut state = self.state();
         let pull = state.pulls.iter_mut().find(|pull| pull["number"] == number).unwrap();
         pull.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -194,6 +194,15 @@ impl Server {
                 self.state().comments.push(((*number).to_owned(), text("body")));
                 (201, json!({"id": 1}), false)
             }
+            ("GET", ["repos", "acme", "shop", "issues", number, "comments"]) => {
+                let (value, more) = paged(&self.said(number), query);
+                (200, value, more)
+            }
+            ("PATCH", ["repos", "acme", "shop", "issues", "comments", id]) => {
+                let id: usize = id.parse().unwrap();
+                self.state().comments[id - 1].1 = text("body");
+                (200, json!({"id": id}), false)
+            }
             ("POST", ["repos", "acme", "shop", "statuses", commit]) => {
                 self.state().comments.push(((*commit).to_owned(), sent.to_string()));
                 (201, json!({"id": 1}), false)
@@ -212,6 +221,14 @@ impl Server {
             Some(thing) => (200, thing.clone(), false),
             None => (404, json!({"message": "Not Found"}), false),
         }
+    }
+
+    /// All comments on a pull request: first what others have commented everywhere, be it in our words.
+    fn said(&self, number: &str) -> Vec<Value> {
+        let foreign = self.state().there.get("foreign").and_then(|said| said.as_array().cloned());
+        let ours = self.state().comments.clone().into_iter().enumerate().filter(|(_, (of, _))| of == number);
+        let ours = ours.map(|(n, (_, body))| json!({"id": n + 1, "user": {"id": USER}, "body": body}));
+        foreign.unwrap_or_default().into_iter().chain(ours).collect()
     }
 
     fn list(&self, query: &BTreeMap<String, String>) -> (Value, bool) {

@@ -7,6 +7,8 @@ use crate::gate::proof::{Being, Permission, Says, User};
 use crate::record::fixture::time;
 use std::sync::{Arc, Mutex};
 
+mod rules;
+
 const TOKEN: &str = "ghp_5ecret";
 const KINDS: [HostKind; 2] = [HostKind::Github, HostKind::Gitlab];
 
@@ -272,7 +274,7 @@ fn reviewed(client: &Client, kind: HostKind) -> CommitId {
 }
 
 /// The same on GitLab.
-fn merge_request() -> [(String, Value); 15] {
+fn merge_request() -> [(String, Value); 16] {
     let user = |id: u64, name: &str| json!({"id": id, "username": name});
     let (ana, robot, eve, at) = (user(1, "Ana"), user(9, "project_7_bot"), user(3, "eve"), "2026-01-01T00:00:00Z");
     let merged = |number: u64, became: &str| {
@@ -309,6 +311,7 @@ fn merge_request() -> [(String, Value); 15] {
         member(1, 30),
         member(9, 40),
         profile(1, "Ana"),
+        profile(2, "ben"),
         profile(3, "eve"),
         profile(9, "project_7_bot"),
         // Somebody is called like an address, which only one has.
@@ -324,7 +327,18 @@ async fn what_a_host_tells_of_reviews_is_read_to_its_end() {
         let commit = reviewed(&client, kind);
         let pulled = client.host.merged_as(&commit).await.unwrap().unwrap();
         let by = pulled.by.as_ref().map(|(user, _)| user.login.as_str());
-        assert_eq!((pulled.number, pulled.base.as_str(), by), (3, "main", Some("ben")));
+        assert_eq!((pulled.number, pulled.base.as_str(), by, pulled.being), (3, "main", Some("ben"), Being::Person));
+        match kind {
+            HostKind::Gitea | HostKind::Github => {
+                let robot = json!({"id": 9, "login": "ci[bot]", "type": "Bot"});
+                client.server.change(3, json!({"merged_by": robot}));
+            }
+            HostKind::Gitlab => {
+                let robot = json!({"id": 2, "username": "ben", "bot": true});
+                client.server.state().there.insert("/users/2".to_owned(), robot);
+            }
+        }
+        assert_eq!(client.host.merged_as(&commit).await.unwrap().unwrap().being, Being::Machine, "attack 78");
         let none = client.host.merged_as(&"f".repeat(40).parse().unwrap()).await;
         assert!(matches!(none, Err(HostError::Refused { status: 404, .. })), "{none:?}");
 
@@ -364,6 +378,30 @@ async fn what_a_host_tells_of_reviews_is_read_to_its_end() {
         assert_eq!(may, expected);
         assert_eq!(client.host.closer(3).await.unwrap().unwrap().login, "Ana");
     }
+}
+
+#[tokio::test]
+async fn attack_85_a_no_of_which_a_part_is_missing_is_still_a_no() {
+    let mut client = Client::new(HostKind::Github).await;
+    reviewed(&client, HostKind::Github);
+    let (sha, at, ana) = ("d".repeat(40), "2026-01-01T00:00:00Z", json!({"id": 1, "login": "Ana"}));
+    let mut said = async |state: &str, user: &Value, commit: &Value, at: &Value| {
+        let review = json!([{"id": 7, "user": user, "state": state, "commit_id": commit, "submitted_at": at}]);
+        client.server.state().there.insert("pulls/3/reviews".to_owned(), review);
+        client.host.reviews(3).await.map(|(reviews, _)| reviews.iter().map(|review| review.says).collect::<Vec<_>>())
+    };
+    let (sha, at, none) = (json!(sha), json!(at), Value::Null);
+    for (commit, at) in [(&sha, &at), (&none, &at), (&sha, &none), (&json!(""), &at)] {
+        assert_eq!(said("CHANGES_REQUESTED", &ana, commit, at).await, Ok(vec![Says::ChangesRequested]));
+        assert_eq!(said("DISMISSED", &ana, commit, at).await, Ok(vec![Says::Withdrawn]));
+    }
+    for user in [none.clone(), json!({"id": -1, "login": "Ghost"}), json!({"id": 1})] {
+        let error = said("CHANGES_REQUESTED", &user, &sha, &at).await.unwrap_err();
+        assert!(error.to_string().contains("nobody can tell whose review 7 is"), "{error}");
+        assert_eq!(said("APPROVED", &user, &sha, &at).await, Ok(vec![]));
+        assert_eq!(said("DISMISSED", &user, &sha, &at).await, Ok(vec![]), "nobody could take that back");
+    }
+    assert_eq!(said("APPROVED", &ana, &none, &at).await, Ok(vec![]));
 }
 
 #[tokio::test]

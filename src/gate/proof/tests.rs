@@ -104,6 +104,12 @@ fn who_merged_counts_where_the_policy_says_so() {
     assert_eq!(by(|_| {}), Ok(vec![by_ben]));
     assert!(by(|m| m.by = None).is_err());
     assert!(by(|m| m.by = Some((user(3), time("09:31:00")))).is_err(), "a stranger");
+    let bot = by(|m| {
+        let machine = Account { being: Being::Machine, permission: Permission::Admin };
+        m.accounts.insert(ben(), machine);
+    });
+    let bot = bot.unwrap_err();
+    assert!(bot.contains(&Flaw::Machine(ben())), "listed or not: {bot:?}");
     let wrote = by(|m| drop(m.writers.insert(Maker::User(ben()), commit(0xac)))).unwrap_err();
     assert!(wrote.contains(&Flaw::Wrote(ben(), commit(0xac))), "{wrote:?}");
     let two = Rule { approvals: 2, ..merging.clone() };

@@ -87,9 +87,9 @@ fn names(case: &Case<'_>, target: &Item, service: &Item) -> Vec<Diagnostic> {
     let template = target.object.at("/spec/template").unwrap_or(&Value::Null);
     let maps: Vec<ObjectName> = referenced_config_maps(template).iter().filter_map(|name| name.parse().ok()).collect();
     let copied = maps.iter().filter_map(|name| case.item(Kind::ConfigMap, name));
-    let copied = copied.chain([target]).chain((!is_replicas(case)).then_some(service)).chain(ingress(case));
+    let copied = copied.chain([target]).chain((!is_replicas(case)).then_some(service));
     let copied = copied.chain(scale::autoscalers(case, target).filter(|_| is_primary(case)));
-    let canary = is_primary(case).then_some((service, SUFFIX));
+    let canary = is_primary(case).then_some(service).into_iter().chain(ingress(case)).map(|item| (item, SUFFIX));
     let named = copied.map(|item| (item, suffix(case))).chain(canary);
     named.flat_map(|(item, suffix)| name_of_copy(case, item, suffix)).collect()
 }
@@ -170,7 +170,7 @@ pub(super) fn labels(value: Option<&Value>) -> Labels {
 }
 
 /// The label that tells the candidate's pods from stable's: the first of the usual ones, else the first in order.
-fn telling_label(match_labels: &Labels) -> Option<&str> {
+pub(super) fn telling_label(match_labels: &Labels) -> Option<&str> {
     let usual = ["app", "name", "app.kubernetes.io/name"];
     usual
         .into_iter()

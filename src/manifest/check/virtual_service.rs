@@ -76,7 +76,7 @@ fn mirrors(case: &Case<'_>, route: &Item, service: &ObjectName) -> Vec<Diagnosti
 }
 
 /// Whether a host is that of a Service of the rollout's namespace: a short name, or one that names the namespace too.
-fn is(case: &Case<'_>, host: &Value, service: &str) -> bool {
+pub(super) fn is(case: &Case<'_>, host: &Value, service: &str) -> bool {
     let long = format!("{service}.{}", case.namespace);
     host.as_str().is_some_and(|host| {
         [service, &long, &format!("{long}.svc"), &format!("{long}.svc.cluster.local")].contains(&host)

@@ -1,6 +1,7 @@
 //! Where a repository is on its Git host, and where that host has its API: both follow from the repository's URL.
 
 use super::HostKind;
+use super::ssh::host_of;
 use url::Url;
 
 /// Where a repository is.
@@ -37,7 +38,7 @@ impl Place {
 
     /// Where hosts have their APIs. A Gitea may be served below a path.
     pub(super) fn api(&self, kind: HostKind, repository: &Url) -> Url {
-        let mut api = repository.clone();
+        let mut api = host_of(repository);
         match kind {
             HostKind::Github if repository.host_str() == Some("github.com") => {
                 return Url::parse("https://api.github.com").expect("valid because it is a constant");

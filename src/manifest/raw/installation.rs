@@ -62,7 +62,7 @@ impl From<Projection> for bool {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Repository {
-    /// `https://…` or `http://…`, without a user or password.
+    /// `https://…` or `http://…`, without a user or password, or `ssh://git@HOST/PATH`.
     #[schemars(extend("format" = "git-url"))]
     pub url: String,
     /// The branch that people write desired state to.
@@ -76,6 +76,10 @@ pub struct Repository {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "file-path"))]
     pub credentials_file: Option<String>,
+    /// Who to be behind `ssh://`, and which hosts to believe. With such a URL, and no other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Ssh")]
+    pub ssh: Option<Ssh>,
     /// The file with the secret that the webhooks of the Git host are signed with: one line. They let the next poll come at
     /// once; left out, none are heard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,6 +101,18 @@ fn default_branch() -> String {
 
 fn default_poll() -> Span {
     Span::from_secs(30)
+}
+
+/// Who to be behind `ssh://`, and which hosts to believe.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Ssh {
+    /// The file with the private key, in any form that OpenSSH reads, without a passphrase.
+    #[schemars(extend("format" = "file-path"))]
+    pub key_file: String,
+    /// The file with the host's keys, as `ssh-keyscan` prints them. No other key of a host is believed.
+    #[schemars(extend("format" = "file-path"))]
+    pub known_hosts_file: String,
 }
 
 /// What the record is signed with, and whose signatures are believed.
@@ -129,6 +145,33 @@ pub struct Forge {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "file-path"))]
     pub token_file: Option<String>,
+    /// Whether people are told what their own pull requests to that branch would come to, by a commit status and a comment.
+    #[serde(default)]
+    #[schemars(with = "bool")]
+    pub feedback: Feedback,
+}
+
+/// Whether people are told what their own pull requests would come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "bool", into = "bool")]
+pub enum Feedback {
+    /// They are.
+    #[default]
+    On,
+    /// They are not, and their pull requests are not read.
+    Off,
+}
+
+impl From<bool> for Feedback {
+    fn from(told: bool) -> Self {
+        if told { Self::On } else { Self::Off }
+    }
+}
+
+impl From<Feedback> for bool {
+    fn from(feedback: Feedback) -> Self {
+        feedback == Feedback::On
+    }
 }
 
 /// What a Git host can do.

@@ -2,7 +2,7 @@
 
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{ClusterName, Namespace, ScheduleName, TenantName};
+use crate::manifest::ids::{CheckName, ClusterName, Namespace, Percent, ScheduleName, TenantName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,6 +46,50 @@ pub struct Tenant {
     /// What counts as an approval.
     #[serde(default)]
     pub trust: Trust,
+    /// What each of its rollouts has to keep to: one that goes below starts no run.
+    #[serde(default)]
+    pub floors: Floors,
+}
+
+/// What no rollout of a tenant goes below.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Floors {
+    /// How many of its steps, the promotion among them, wait for an approval at least.
+    #[serde(default, skip_serializing_if = "none")]
+    #[schemars(extend("maximum" = 20))]
+    pub approved_steps: u32,
+    /// The largest share of all requests that the first phase with one may have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("minimum" = 1))]
+    pub first_exposure: Option<Percent>,
+    /// The checks that each phase has which users reach.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub checks: BTreeSet<CheckName>,
+    /// The shortest soak of each phase which users reach.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub soak: Option<Span>,
+}
+
+impl Floors {
+    /// Whether nothing is asked.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The stricter of two in each respect.
+    #[must_use]
+    pub fn stricter(&self, other: &Self) -> Self {
+        let both = self.first_exposure.zip(other.first_exposure);
+        Self {
+            approved_steps: self.approved_steps.max(other.approved_steps),
+            first_exposure: both
+                .map_or(self.first_exposure.or(other.first_exposure), |(one, other)| Some(one.min(other))),
+            checks: self.checks.union(&other.checks).cloned().collect(),
+            soak: self.soak.max(other.soak),
+        }
+    }
 }
 
 /// What counts as an approval, on a Git host with reviews.
@@ -59,6 +103,11 @@ pub enum Trust {
     Merges,
     /// Whoever may write to the decisions branch decides: nobody is asked for a proof.
     Writers,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn none(count: &u32) -> bool {
+    *count == 0
 }
 
 fn default_approvals() -> u32 {

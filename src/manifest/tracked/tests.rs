@@ -11,7 +11,7 @@ fn name(text: &str) -> ObjectName {
 }
 
 fn track(names: &[&str]) -> Track {
-    Track { config_maps: names.iter().map(|text| name(text)).collect() }
+    Track { config_maps: names.iter().map(|text| name(text)).collect(), ..Track::default() }
 }
 
 fn taken(names: &[&str], target: &str) -> Tracked {

@@ -1,6 +1,6 @@
 //! One object towards what the posture says of it: written, put back, or shown as different.
 
-use super::{Drift, Pass, role_of};
+use super::{Drift, Pass};
 use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::manifest::scaler;
 use crate::plan::action::{Class, Expects, Verb};
@@ -11,7 +11,7 @@ use crate::record::posture::{Naming, Posture, Split};
 use crate::record::state::RoleName;
 use crate::target::inplace::{self, Rendered};
 use crate::target::live::Outcome;
-use crate::target::{compare, layout, owned, service};
+use crate::target::{compare, layout, owned, service, shared};
 use chrono::TimeDelta;
 
 impl Pass<'_> {
@@ -37,7 +37,7 @@ impl Pass<'_> {
         let digest = compare::applied_digest(&rendered.object);
         let applied = self.context.is_ours(live)
             && live.annotation(APPLIED) == Some(digest.as_str())
-            && role_of(live) == rendered.role;
+            && shared::role(live) == rendered.role;
         let mark_changes = live.annotation(RETREATED) != self.context.mark;
         let fenced = self.context.fence.is_some_and(|fence| seq_of(live, self.context.manager) < fence);
         let differences = compare::differs(&rendered.object, live);
@@ -127,7 +127,7 @@ impl Pass<'_> {
     }
 
     /// The last write of the same content failed: tell why, and try again after a while.
-    fn failed_before(&mut self, reference: &ObjectRef, digest: &str) -> bool {
+    pub(super) fn failed_before(&mut self, reference: &ObjectRef, digest: &str) -> bool {
         let key = (reference.clone(), digest.to_owned());
         let answer = self.context.input.evidence.writes.get(&key);
         let Some(answer) = answer.filter(|answer| answer.at >= self.context.since) else { return false };

@@ -112,6 +112,11 @@ impl World {
                 }
             },
             Verb::Migrate { .. } => {}
+            Verb::CopySecret(copy) => {
+                if !self.copy_secret(copy) {
+                    return false;
+                }
+            }
             Verb::Delete { target, .. } => {
                 self.live.objects.remove(target);
             }

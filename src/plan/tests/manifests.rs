@@ -6,14 +6,10 @@ use crate::manifest::object::{Kind, Object, ObjectRef};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 pub(super) fn hex(text: &str, bytes: usize) -> String {
-    Sha256::digest(text.as_bytes()).iter().take(bytes).fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    crate::manifest::hex::hex(&Sha256::digest(text.as_bytes())[..bytes])
 }
 
 pub(super) fn id() -> RolloutId {

@@ -9,11 +9,11 @@ use crate::plan::action::Class;
 use serde_json::{Value, json};
 
 impl World {
-    fn pods_of(&self, name: &str) -> Option<i64> {
+    pub(super) fn pods_of(&self, name: &str) -> Option<i64> {
         self.get(Kind::Deployment, name)?.int("/spec/replicas")
     }
 
-    fn leads_to(&self) -> Option<&str> {
+    pub(super) fn leads_to(&self) -> Option<&str> {
         self.get(Kind::Service, "podinfo")?.text("/spec/selector/app")
     }
 
@@ -23,7 +23,7 @@ impl World {
 
     /// What the target's pods, the copy's and the Service are, effect by effect: each new view once. A Service that had ready
     /// pods has some at each of these instants (requirement C-1).
-    fn watched(&mut self) -> Vec<String> {
+    pub(super) fn watched(&mut self) -> Vec<String> {
         let (mut seen, mut served) = (Vec::new(), false);
         while self.tick_until(1) {
             let pods = |name: &str| self.pods_of(name).map_or("no".to_owned(), |pods| pods.to_string());

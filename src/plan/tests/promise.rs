@@ -1,6 +1,6 @@
 //! Ways in which live could get ahead of Git, or users could be left without pods.
 
-use super::manifests::{QUICK, REPLICAS, set};
+use super::manifests::{CANARY, QUICK, REPLICAS, set, set_with};
 use super::world::{Gateway, Pods, World};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::Kind;
@@ -107,6 +107,32 @@ fn a_way_back_restores_a_stable_that_somebody_deleted() {
     world.pass(31);
     assert_eq!((world.phase().as_str(), world.image("podinfo"), world.weight()), ("Steady", Some("app:1"), 0));
     assert!(world.get(Kind::ConfigMap, "settings").is_some());
+}
+
+#[test]
+fn a_way_back_from_promote_leads_to_the_ports_of_the_old_version() {
+    let moved = set_with("2", |all| {
+        all[2]["spec"]["ports"] = json!([{"name": "http", "port": 80}, {"name": "new", "port": 8080}]);
+        all[3]["spec"]["rules"][0]["backendRefs"][0]["port"] = 8080.into();
+    });
+    let mut world = World::new(CANARY, "1");
+    world.settle();
+    world.want(CANARY, moved);
+    world.settle();
+    world.approve("promotion");
+    world.pass(306);
+    world.pass(306);
+    world.only_stable_stuck = true;
+    world.pass(66);
+    let port = |world: &World| world.get(Kind::HttpRoute, "podinfo").unwrap().int("/spec/rules/0/backendRefs/0/port");
+    assert_eq!((world.phase().as_str(), world.weight(), port(&world)), ("Promoting(promote)", 100, Some(80)));
+    world.only_stable_stuck = false;
+    while port(&world) != Some(8080) {
+        assert!(world.tick_until(1), "{:#?}", world.log);
+    }
+    world.say(DecisionAction::Abort);
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.weight(), port(&world)), ("Reverting(return)", 0, Some(80)));
 }
 
 #[test]

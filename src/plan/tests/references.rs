@@ -2,11 +2,12 @@
 
 use super::super::evidence::{Found, Lookup, Presence};
 use super::manifests::{PLAIN, QUICK, object, set, set_with};
+use super::secrets::Held;
 use super::world::World;
 use crate::manifest::desired::Set;
 use crate::manifest::object::Kind;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl World {
@@ -14,8 +15,7 @@ impl World {
     pub(super) fn look(&mut self, lookup: &Lookup) {
         let name = format!("{} {}", lookup.to, lookup.name);
         let presence = match &self.unwatched {
-            Ok(there) if there.contains(&name) => Presence::There,
-            Ok(_) => Presence::Absent,
+            Ok(there) => there.get(&name).map_or(Presence::Absent, |held| Presence::There(held.identity.clone())),
             Err(why) => Presence::Forbidden(why.clone()),
         };
         self.evidence.looked.insert(lookup.clone(), Found { presence, at: self.now });
@@ -35,6 +35,10 @@ impl World {
         let told: Vec<_> = record.conditions.iter().map(|c| format!("{}: {}", c.reason, c.message)).collect();
         told.join("; ")
     }
+}
+
+fn there(name: &str) -> Result<BTreeMap<String, Held>, String> {
+    Ok([(name.to_owned(), Held::new("u:1", ""))].into())
 }
 
 /// Version 2, whose pods also read from that.
@@ -108,7 +112,7 @@ fn c_7_secrets_and_claims_are_looked_up_by_name_until_they_are_there() {
                 world.pass(11);
             }
             assert_eq!(world.record().seq, seq, "looking again is no news");
-            world.unwatched = Ok([name.to_owned()].into());
+            world.unwatched = there(name);
             world.settle();
             assert!(world.waits().contains(&"ReferenceMissing"), "it is looked at again only after a while");
             world.pass(11);
@@ -126,7 +130,7 @@ fn c_7_who_may_not_look_says_so_and_nothing_breaks() {
     world.settle();
     assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Forbidden"]));
     assert!(world.told().contains("cannot be looked up: secrets \"tls\" is forbidden"), "{}", world.told());
-    world.unwatched = Ok(BTreeSet::from(["Secret tls".to_owned()]));
+    world.unwatched = there("Secret tls");
     world.pass(11);
     assert_eq!(world.phase(), "Progressing(tenth)");
 }
@@ -136,7 +140,7 @@ fn c_7_an_answer_from_before_the_run_is_none() {
     let mut world = World::new(QUICK, "1");
     world.settle();
     let tls = reading(&json!({"secretRef": {"name": "tls"}}));
-    world.unwatched = Ok(BTreeSet::from(["Secret tls".to_owned()]));
+    world.unwatched = there("Secret tls");
     world.look(&Lookup {
         to: crate::manifest::reference::Referent::Secret,
         namespace: object(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}))
@@ -145,7 +149,7 @@ fn c_7_an_answer_from_before_the_run_is_none() {
             .clone(),
         name: "tls".parse().unwrap(),
     });
-    world.unwatched = Ok(BTreeSet::new());
+    world.unwatched = Ok(BTreeMap::new());
     world.now += chrono::TimeDelta::seconds(60);
     world.want(QUICK, tls);
     world.settle();

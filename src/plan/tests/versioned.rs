@@ -266,9 +266,92 @@ fn x_11_a_mark_in_return_takes_even_the_collapsed_route_back() {
     let run = world.record().run.unwrap().id;
     world.annotate(Kind::Deployment, "podinfo-v1", RETREATED, &format!("{run}/aborted: a person said abort"));
     world.settle();
-    assert_eq!(world.routed("podinfo"), "1 podinfo-v1");
+    assert_eq!(world.routed("podinfo"), "100 podinfo-v1, 0 podinfo-v2");
     world.pass(31);
     assert_eq!((world.phase().as_str(), world.there()), ("Steady", OLD.to_owned()));
+}
+
+/// Until there.
+fn up_to(world: &mut World, phase: &str) {
+    for _ in 0..400 {
+        if world.phase() == phase {
+            return;
+        }
+        if !world.tick_until(1) {
+            world.now += chrono::TimeDelta::seconds(30);
+        }
+    }
+    panic!("{phase} is not reached: {:#?}", world.log);
+}
+
+#[test]
+fn a_route_that_the_new_version_alone_has_is_made_when_its_run_cannot_go_back() {
+    let with_route = named_with("2", |all| {
+        all.push(
+            json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "direct"},
+            "spec": {"rules": [{"backendRefs": [{"name": "podinfo-v2", "port": 80}]}]}}),
+        );
+    });
+    let drained = QUICK.replace("drain: 0s", "drain: 30s");
+    let mut world = World::of_versions(&drained);
+    world.want(&versioned(&drained, "2"), with_route);
+    up_to(&mut world, "Finalising(return)");
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.there()), ("Finalising(return)", BOTH.to_owned()));
+    let mut back = world.clone();
+    let run = back.record().run.unwrap().id;
+    back.annotate(Kind::Deployment, "podinfo-v1", RETREATED, &format!("{run}/aborted: a person said abort"));
+    while back.phase() != "Steady" {
+        assert!(back.get(Kind::HttpRoute, "direct").is_none(), "{}", back.phase());
+        if !back.tick_until(1) {
+            back.now += chrono::TimeDelta::seconds(30);
+        }
+    }
+    assert_eq!(back.there(), OLD);
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.routed("direct")), ("Steady", "1 podinfo-v2".to_owned()));
+}
+
+#[test]
+fn a_way_back_from_return_leads_to_the_ports_of_the_old_version() {
+    let moved = named_with("2", |all| {
+        all[2]["spec"]["ports"] = json!([{"name": "http", "port": 80}, {"name": "new", "port": 8080}]);
+        all[3]["spec"]["rules"][0]["backendRefs"][0]["port"] = 8080.into();
+    });
+    let drained = QUICK.replace("drain: 0s", "drain: 30s");
+    let mut world = World::of_versions(&drained);
+    world.want(&versioned(&drained, "2"), moved);
+    up_to(&mut world, "Finalising(return)");
+    world.settle();
+    let port = |world: &World| world.get(Kind::HttpRoute, "podinfo").unwrap().int("/spec/rules/0/backendRefs/0/port");
+    assert_eq!((world.routed("podinfo"), port(&world)), ("1 podinfo-v2".to_owned(), Some(8080)));
+    let run = world.record().run.unwrap().id;
+    world.annotate(Kind::Deployment, "podinfo-v1", RETREATED, &format!("{run}/aborted: a person said abort"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), port(&world)), ("Reverting(return)", Some(80)));
+    assert_eq!(world.routed("podinfo"), "100 podinfo-v1, 0 podinfo-v2");
+}
+
+#[test]
+fn a_mark_that_was_made_blindly_on_what_is_kept_bars_no_run() {
+    let mut world = World::of_versions(QUICK);
+    world.foreign_route("podinfo-v1");
+    world.bring(QUICK, "2");
+    for _ in 0..4 {
+        world.pass(61);
+    }
+    assert_eq!((world.phase().as_str(), world.there()), ("Steady", BOTH.to_owned()));
+    world.bring(QUICK, "3");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    world.unreadable = true;
+    world.brake = Ok(Some(BrakeWord::Revert));
+    world.settle();
+    assert!(world.marked().iter().any(|name| name == "Deployment shop/podinfo-v1"), "{:?}", world.marked());
+    (world.unreadable, world.brake) = (false, Ok(None));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.there()), ("Steady", BOTH.to_owned()));
+    world.bring(QUICK, "4");
+    assert_eq!(world.phase(), "Progressing(tenth)", "{:?}", world.waits());
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub(super) use super::behaviour::{Gateway, Metric, Pods};
 pub(super) use super::effect::Effect;
 use super::manifests::{CANARY, QUICK, hex, id, object, plan, set};
 use super::proven::Reviewed;
+use super::secrets::Held;
 use crate::analysis::call::Word;
 use crate::analysis::reading::Reading;
 use crate::gate::BrakeWord;
@@ -60,7 +61,7 @@ pub(super) struct World {
     /// What the Git host tells of whoever approved.
     pub(super) host: Reviewed,
     /// What is there that nobody watches, `Secret tls`; an error if nobody may know.
-    pub(super) unwatched: Result<BTreeSet<String>, String>,
+    pub(super) unwatched: Result<BTreeMap<String, Held>, String>,
     /// What webhooks say that stand before steps.
     pub(super) webhook: Reading<Word>,
     pub(super) only_stable_stuck: bool,
@@ -182,7 +183,7 @@ impl World {
             lagging: false,
             metric: Metric::Value(0.0),
             host: Reviewed::default(),
-            unwatched: Ok(BTreeSet::new()),
+            unwatched: Ok(BTreeMap::new()),
             webhook: Reading::Said(Word::Good),
             only_stable_stuck: false,
             lost_to: None,

@@ -13,7 +13,7 @@ use crate::record::text::{place, plain};
 pub(super) fn status(view: &View) -> Option<(CommitId, Status)> {
     let commit = view.tips.main.clone()?;
     if let Some(why) = view.main.why_unreadable() {
-        return Some((commit, said(Mark::Failure, &format!("cannot be used: {}", plain(why)))));
+        return Some((commit, Status::new(Mark::Failure, &format!("cannot be used: {}", plain(why)))));
     }
     let Records::Read(records) = &view.records else { return None };
     let (mut bad, mut under_way) = (Vec::new(), Vec::new());
@@ -37,11 +37,11 @@ pub(super) fn status(view: &View) -> Option<(CommitId, Status)> {
     }
     bad.extend(view.main.nameless().map(|path| format!("{path} cannot be read")));
     let status = if !bad.is_empty() {
-        said(Mark::Failure, &bad.join(", "))
+        Status::new(Mark::Failure, &bad.join(", "))
     } else if under_way.is_empty() {
-        said(Mark::Success, "all is as wanted")
+        Status::new(Mark::Success, "all is as wanted")
     } else {
-        said(Mark::Pending, &format!("seen; {}", under_way.join(", ")))
+        Status::new(Mark::Pending, &format!("seen; {}", under_way.join(", ")))
     };
     Some((commit, status))
 }
@@ -59,10 +59,4 @@ fn refused(state: &RolloutState, rollout: &Rollout) -> bool {
         return state.refused.iter().any(|refused| refused.revision == rollout.set.revision);
     }
     state.conditions.iter().any(|condition| condition.reason == Reason::Refused.as_str())
-}
-
-fn said(mark: Mark, text: &str) -> Status {
-    let short = text.chars().count() <= Status::LONGEST;
-    let text = if short { text.to_owned() } else { text.chars().take(Status::LONGEST - 1).chain(['…']).collect() };
-    Status { mark, text }
 }

@@ -3,7 +3,7 @@
 use super::Collector;
 use crate::forge::branch::approval;
 use crate::forge::host::{Host, HostError, Shown};
-use crate::gate::proof::{Evidence, Maker, Merged, Says, Testimony, User};
+use crate::gate::proof::{Being, Evidence, Maker, Merged, Says, Testimony, User};
 use crate::git::{Changed, GitError, Made, RefName, Store};
 use crate::manifest::ids::{CommitId, RolloutId};
 use crate::plan::evidence::{Attest, Request, Version};
@@ -13,8 +13,9 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::sleep;
 
-/// How long a host has, after a push to a branch, to know the pull request that it merged.
-const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+/// How long a host has, after a push to a branch, to know the pull request that it merged: 1 + 2 + 4 + 8 + 15 + 30 = 60 s. By nobody merged,
+/// and void, is what it does not know then.
+const PAUSES: [u64; 6] = [1, 2, 4, 8, 15, 30];
 /// Of how many people a version's commits may be: each costs a call.
 const PEOPLE: usize = 50;
 
@@ -82,7 +83,7 @@ impl Witness {
         let mut pulled = self.host.lock().await.merged_as(commit).await?;
         for pause in PAUSES {
             if pulled.is_none() {
-                sleep(pause).await;
+                sleep(Duration::from_secs(pause)).await;
                 pulled = self.host.lock().await.merged_as(commit).await?;
             }
         }
@@ -101,13 +102,17 @@ impl Witness {
         if host.blob(&head, &attest.asked.path).await?.as_ref() != Some(&attest.asked.blob) {
             files.insert(attest.asked.path.clone(), None);
         }
-        let ours = author.id == host.ids().await?.user && self.is_asked(rollout, attest).await?;
+        let own = host.ids().await?.user;
+        let ours = author.id == own && self.is_asked(rollout, attest).await?;
         let makers = if ours { [Maker::Ourselves].into() } else { commits.iter().flat_map(makers).collect() };
         let writers = match &attest.version {
             Some(version) => self.writers(&mut host, version).await?,
             None => BTreeMap::new(),
         };
-        let (reviews, machines) = host.reviews(number).await?;
+        let (reviews, mut machines) = host.reviews(number).await?;
+        let merger = pulled.by.iter().map(|(user, _)| user);
+        // Nobody speaks by our own account, whatever the host takes it for.
+        machines.extend(merger.filter(|user| pulled.being == Being::Machine || user.id == own).cloned());
         let spoke = reviews.iter().filter(|review| review.says != Says::Nothing).map(|review| review.by.clone());
         let users: BTreeSet<User> = spoke.chain(pulled.by.iter().map(|(user, _)| user.clone())).collect();
         let accounts = host.accounts(&users, &machines).await?;

@@ -2,8 +2,17 @@
 
 use super::Collector;
 use crate::manifest::ids::RolloutId;
+use crate::manifest::reference::Referent;
+use crate::plan::action::SecretCopy;
 use crate::plan::evidence::{Found, Lookup};
+use crate::target::live::Outcome;
 use std::sync::Arc;
+
+/// Whether what was looked up may be otherwise since that copy was tried: the copy itself, and the Secret if that has moved on.
+pub(super) fn is_news(lookup: &Lookup, copy: &SecretCopy, outcome: &Outcome) -> bool {
+    let moved = matches!(outcome, Outcome::Stale(_));
+    lookup.to == Referent::Secret && (lookup.name == copy.anchor.name || moved && lookup.name == copy.secret)
+}
 
 impl Collector {
     /// Looks up what a rollout wants to know, unless that is under way already.

@@ -1,6 +1,7 @@
 //! Main: what people want, and the policy. A tree is parsed once; an unreadable one leaves the last good policy in force.
 
 use super::state::Records;
+use crate::gate::guard::Guard;
 use crate::gate::schedule::{Freeze, ScheduleError, Window};
 use crate::git::{Ancestry, GitError, Store};
 use crate::manifest::desired::Rollout;
@@ -10,7 +11,8 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, RolloutId, ScheduleName, TenantName};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
-use crate::manifest::policy::{self, Policy};
+use crate::manifest::policy::{self, Policy, Tenant};
+use crate::manifest::raw::Trust;
 use crate::plan::input::{Desired, MayStart, PolicyView};
 use crate::record::state::RolloutState;
 use std::collections::{BTreeMap, BTreeSet};
@@ -112,14 +114,20 @@ impl Wanted {
         let Some(Policies { policy, windows, freezes }) = self.policies.as_deref() else {
             return PolicyView { freezes: frozen(), may_start, unread: true, ..PolicyView::default() };
         };
+        let tenant = policy.tenant_of(path);
         PolicyView {
             windows: windows.clone(),
             freezes: freezes.clone(),
-            tenant: policy.tenant_of(path).map(|(name, _)| name.clone()),
+            tenant: tenant.map(|(name, _)| name.clone()),
             max_deletions: usize::try_from(policy.limits.max_deletions).unwrap_or(usize::MAX),
             may_start,
             unread: false,
-            proof: policy.tenant_of(path).and_then(|(_, tenant)| tenant.rule()),
+            proof: tenant.and_then(|(_, tenant)| tenant.rule()),
+            guard: match tenant {
+                Some((_, Tenant { trust: Trust::Writers, .. })) => Guard::Unasked,
+                Some(_) | None => Guard::Unknown,
+            },
+            floors: tenant.map(|(_, tenant)| tenant.floors.clone()).unwrap_or_default(),
         }
     }
 

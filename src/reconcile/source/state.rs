@@ -3,7 +3,7 @@
 use super::main::Wanted;
 use super::words::Words;
 use crate::git::{GitError, Store};
-use crate::manifest::desired::{Layout, Plan, Set, Target, TargetKind, Track};
+use crate::manifest::desired::{Plan, Set, Target};
 use crate::manifest::files::{Entry, Files, RepoPath};
 use crate::manifest::ids::{CommitId, RolloutId, SetId};
 use crate::manifest::set;
@@ -154,12 +154,7 @@ impl Cache {
                     Some(set) => Ok(Arc::clone(set)),
                     None => {
                         let plans = [record.plan.as_deref(), desired.map(|rollout| &rollout.plan)];
-                        let named = history::targets(state).map(|name| Target {
-                            kind: TargetKind::Deployment,
-                            name: name.clone(),
-                            layout: Layout::Primary,
-                            track: Track::default(),
-                        });
+                        let named = history::targets(state).cloned().map(Target::recorded);
                         let targets: Vec<_> =
                             plans.into_iter().flatten().map(|plan| plan.target.clone()).chain(named).collect();
                         read_set(store, tip, id, set, &targets).await?

@@ -17,7 +17,7 @@ fn desired(view: &View, name: &str) -> String {
     let record = view.records.get(&id(name)).and_then(|record| record.state.as_ref().ok());
     match view.main.desired(&id(name), record) {
         Desired::Wanted(rollout) => format!("wanted {}", rollout.set.id.short().len()),
-        Desired::Lacking(_, why) => format!("lacking: {why}"),
+        Desired::Lacking(_, wait) => format!("lacking: {}", wait.message),
         Desired::Rejected(why) => format!("rejected: {why}"),
         Desired::Gone => "gone".to_owned(),
         Desired::Unreadable(why) => format!("unreadable: {why}"),

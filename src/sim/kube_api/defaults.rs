@@ -39,6 +39,7 @@ pub fn fill(schema: &Schema, object: &mut Value) {
             }
         }
         "Namespace" => namespace(object),
+        "Secret" => set(object, &["type"], &json!("Opaque")),
         _ => {}
     }
 }

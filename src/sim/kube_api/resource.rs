@@ -57,6 +57,7 @@ pub const RESOURCES: &[Resource] = resources! {
     "v1" "Namespace" "namespaces" "ns" [ClusterWide, Status, LabelNames, ShowsDeleted];
     "v1" "Node" "nodes" "no" [ClusterWide, Status];
     "v1" "Pod" "pods" "po" [Status, ShowsDeleted, Generation];
+    "v1" "Secret" "secrets" "" [];
     "v1" "Service" "services" "svc" [Status, CreateOnUpdate, ShowsDeleted, LabelNames];
     "v1" "ServiceAccount" "serviceaccounts" "sa" [ShowsDeleted];
     "apps/v1" "ControllerRevision" "controllerrevisions" "" [];

@@ -65,7 +65,7 @@ const CONTROLLERS: [Controller; 9] = [
     (replica_sets::run, &[REPLICA_SET, POD]),
     (stateful_sets::run, &[STATEFUL_SET, REVISION, POD]),
     (daemon_sets::run, &[DAEMON_SET, REVISION, POD, NODE]),
-    (pods::run, &[POD]),
+    (pods::run, &[POD, NODE]),
     (jobs::run, &[JOB]),
     (endpoints::run, &[SERVICE, POD, SLICE]),
     (gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE]),

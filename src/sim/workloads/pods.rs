@@ -9,14 +9,18 @@
 //! | `testbed/behaviour: stuck` | runs, and never becomes ready |
 //! | `testbed/behaviour: crash` | crashes again and again |
 //! | `testbed/behaviour: image` | its image cannot be pulled |
+//! | `testbed/ends-after: 20s` | ends that long after it was told to, in the time that it has for it; else at once |
+//!
+//! Of a Node that is `Ready: Unknown` nobody hears any more: what runs there is said to be not ready, and does not go.
 //!
 //! An image whose tag ends in `-stuck`, `-crash` or `-image` does the same without an annotation.
 
-use super::{Due, all, condition, ends, stamp, text, time, write_status};
+use super::{Due, MANAGER, all, condition, count, ends, stamp, text, time, write_status};
 use crate::manifest::duration::Span;
 use crate::sim::kube_api::World;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 const SCHEDULER: &str = "kube-scheduler";
 const KUBELET: &str = "kubelet";
@@ -33,16 +37,48 @@ pub(super) enum Fate {
 }
 
 pub(super) fn run(world: &mut World, due: &mut Due) {
+    let lost = lost(world);
     for pod in all(world, "v1", "Pod") {
-        if ends(&pod) {
-            // A kubelet that has nothing to run has nothing to wait for.
-            drop(world.delete(&pod));
+        if lost.contains(node(&pod)) {
+            if let Some(status) = told(world, &pod, "False") {
+                write_status(world, &pod, status, MANAGER);
+            }
+        } else if ends(&pod) {
+            if has_ended(world, &pod, due) {
+                drop(world.delete(&pod));
+            }
         } else if text(&pod, "/spec/nodeName").is_empty() {
             place(world, &pod);
         } else if let Some(status) = status(world, &pod, due) {
             write_status(world, &pod, status, KUBELET);
         }
     }
+}
+
+/// The Nodes of which nobody hears any more.
+fn lost(world: &World) -> BTreeSet<String> {
+    let nodes = all(world, "v1", "Node");
+    let lost = nodes.iter().filter(|node| condition(node, "Ready").is_some_and(|ready| ready["status"] == "Unknown"));
+    lost.map(|node| text(node, "/metadata/name").to_owned()).collect()
+}
+
+/// The status of a Pod whose containers are ready, where it says something else of the Pod: as `MarkPodsNotReady` in
+/// `pkg/controller/util/node` changes it when a node is lost, and a kubelet when it is heard of again.
+fn told(world: &World, pod: &Value, ready: &str) -> Option<Value> {
+    condition(pod, "ContainersReady").filter(|containers| containers["status"] == "True")?;
+    let mut status = pod["status"].clone();
+    let mut conditions = status["conditions"].as_array_mut()?.iter_mut();
+    let other = conditions.find(|condition| condition["type"] == "Ready" && condition["status"] != ready)?;
+    (other["status"], other["lastTransitionTime"]) = (ready.into(), stamp(world));
+    Some(status)
+}
+
+/// Whether a Pod that was told to end has. A kubelet that has nothing to run has nothing to wait for.
+fn has_ended(world: &World, pod: &Value, due: &mut Due) -> bool {
+    let metadata = &pod["metadata"];
+    let grace = TimeDelta::seconds(count(&metadata["deletionGracePeriodSeconds"], 0));
+    let takes = span(pod, "testbed/ends-after").unwrap_or_default().min(grace);
+    time(&metadata["deletionTimestamp"]).is_none_or(|end| is_due(world, end - grace + takes, due))
 }
 
 /// A number that no other Pod has.
@@ -98,6 +134,9 @@ fn status(world: &World, pod: &Value, due: &mut Due) -> Option<Value> {
         let placed = condition(pod, "PodScheduled").and_then(|c| time(&c["lastTransitionTime"]))?;
         let ready = placed + span(pod, "testbed/ready-after").unwrap_or_default();
         return is_due(world, ready, due).then(|| started(world, pod, fate));
+    }
+    if let Some(status) = told(world, pod, "True") {
+        return Some(status);
     }
     let ready = condition(pod, "Ready").filter(|ready| ready["status"] == "True")?;
     let fails = time(&ready["lastTransitionTime"])? + span(pod, "testbed/fail-after")?;

@@ -19,12 +19,14 @@ fn set(role: &str, more: Value) -> Object {
     object(Kind::DaemonSet, "log", value)
 }
 
-/// `0a` is stable's on node 0, `1b!` is new, and not ready; `2b?` is ending. A candidate's is an hour younger, and `3a+` two.
+/// `0a` is stable's on node 0, `1b!` is new, and not ready; `2b?` is ending, `3b%` on a node that is lost. A candidate's is an hour younger,
+/// and `3a+` two.
 fn pod(what: &str) -> Object {
     let (node, rest) = what.split_at(1);
     let is_new = rest.starts_with('b');
     let hour = if rest.ends_with('+') { 13 } else { 11 + u8::from(is_new) };
-    let ready = if rest.contains('!') { "False" } else { "True" };
+    let word = |signs: &[char]| if rest.contains(signs) { "False" } else { "True" };
+    let (ready, containers) = (word(&['!', '%']), word(&['!']));
     let time = format!("2026-03-01T{hour}:00:00Z");
     let mut value = json!({
         "metadata": {
@@ -32,13 +34,17 @@ fn pod(what: &str) -> Object {
             "ownerReferences": [{"uid": "u1", "controller": true}],
         },
         "spec": {"nodeName": format!("node-{node}")},
-        "status": {"conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": time}]},
+        "status": {"conditions": [
+            {"type": "Ready", "status": ready, "lastTransitionTime": time},
+            {"type": "ContainersReady", "status": containers, "lastTransitionTime": time},
+        ]},
     });
     if is_new {
         value["metadata"]["labels"][PODS] = NEW.into();
     }
     if rest.contains('?') {
-        value["metadata"]["deletionTimestamp"] = "2026-03-01T14:00:00Z".into();
+        value["metadata"]["deletionTimestamp"] = "2026-03-01T14:00:30Z".into();
+        value["metadata"]["deletionGracePeriodSeconds"] = 30.into();
     }
     // The names say nothing of the order.
     object(Kind::Pod, &format!("log-{}{node}", ["m", "x", "a", "k", "b"][node.parse::<usize>().unwrap()]), value)
@@ -117,6 +123,41 @@ fn what_is_too_much_goes_from_the_last_node_on_and_what_is_broken_at_once() {
     assert_eq!(gone(&back, "0b 1a! 2a 3a", 0), "0b", "that node was down before, and holds nobody up");
     assert_eq!(gone(&set("candidate", json!({})), "0b 1b 2a 3a", 0), "", "it would come back as it is");
     assert_eq!(gone(&set("stable", json!({"observedGeneration": 1})), "0b 1b 2a 3a", 0), "", "so it might");
+}
+
+#[test]
+fn a_node_that_goes_down_on_the_way_back_holds_up_no_other() {
+    let back = set("stable", json!({}));
+    let gone = |pods: &[Object]| {
+        let world = live(pods.iter().cloned().chain([back.clone()]));
+        let gone = displaced(&back, &world, Percent::ZERO);
+        gone.iter().map(|pod| pod.uid().unwrap()).collect::<Vec<_>>().join(" ")
+    };
+    let of = |pods: &str| gone(&pods.split(' ').map(pod).collect::<Vec<_>>());
+    assert_eq!(of("0b 1b% 2a 3a"), "1b%", "its pod goes at once");
+    assert_eq!(of("0b 1b%? 2a 3a"), "0b", "and is not waited for");
+    assert_eq!(of("0b%? 1b 2a 3a"), "1b");
+    assert_eq!(of("0b 1b!? 2a 3a"), "0b", "nor is one that was not ready anyway");
+    assert_eq!(of("0b 1a%+ 2a 3a"), "0b", "nor one that had come back");
+    assert_eq!(of("0b%? 1b!? 2a 3a"), "", "nothing is left that would go");
+
+    // Not ready because it ends, or by a gate of its own: that is no lost node.
+    let with = |change: fn(&mut Value)| {
+        let mut slow = pod("1b%?");
+        change(&mut slow.value_mut()["status"]["conditions"]);
+        gone(&[pod("0b"), slow, pod("2a"), pod("3a")])
+    };
+    assert_eq!(with(|all| all[0]["lastTransitionTime"] = "2026-03-01T14:00:00Z".into()), "0b");
+    let ended = |all: &mut Value| {
+        all[0]["lastTransitionTime"] = "2026-03-01T14:00:00Z".into();
+        all[1]["status"] = "False".into();
+    };
+    assert_eq!(with(ended), "");
+    let gate = |all: &mut Value| {
+        all[0]["lastTransitionTime"] = "2026-03-01T14:00:00Z".into();
+        all[0]["reason"] = "ReadinessGatesNotReady".into();
+    };
+    assert_eq!(with(gate), "");
 }
 
 fn judged(set: &Object, pods: &str) -> String {

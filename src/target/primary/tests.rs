@@ -1,4 +1,5 @@
 use super::*;
+use crate::manifest::desired::Router;
 use crate::manifest::object::PODS;
 use crate::record::posture::Naming;
 use crate::target::fixtures::{gateway, live, name, namespace, object, plan, pods, reference, set};
@@ -101,6 +102,43 @@ fn the_candidate_has_the_names_of_the_manifests() {
     assert_eq!(target.text("/spec/template/spec/containers/0/image"), Some("web:2"));
     assert_eq!((target.at("/spec/replicas"), target.label("team")), (None, Some("shop")));
     assert_eq!(made[&reference(Kind::ConfigMap, "settings")].text("/data/a"), Some("2"));
+}
+
+#[test]
+fn what_leads_to_the_copy_of_its_service_comes_with_the_candidate() {
+    let web = || name("web");
+    let path =
+        json!({"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "web", "port": {"number": 80}}}});
+    let ingress = object(Kind::Ingress, "web", json!({"spec": {"rules": [{"http": {"paths": [path]}}]}}));
+    let mesh = json!({"spec": {"http": [{"route": [{"destination": {"host": "web"}}]}]}});
+    let rule = json!({"spec": {"host": "web", "subsets": [{"name": "front", "labels": {"tier": "front"}}]}});
+    let entries = json!([{"name": "web", "port": 80}]);
+    let traefik = object(Kind::TraefikService, "web", json!({"spec": {"weighted": {"services": entries}}}));
+    let mesh = vec![object(Kind::VirtualService, "web", mesh), object(Kind::DestinationRule, "web", rule.clone())];
+    let table = [
+        (Router::Nginx { ingress: web(), service: web() }, vec![ingress], vec!["Ingress shop/web-canary"]),
+        (Router::Istio { virtual_service: web(), service: web() }, mesh, vec!["DestinationRule shop/web-canary"]),
+        (Router::Traefik { traefik_service: web(), service: web() }, vec![traefik], vec![]),
+    ];
+    for (router, more, expected) in table {
+        let with = |tag: &str| {
+            let mut set = version(tag);
+            set.objects.extend(more.iter().map(|object| (object.reference().clone(), object.clone())));
+            set
+        };
+        let made = candidate(&with("1"), &with("2"), &plan(Some(router)), &names(), &pods()).unwrap();
+        let known = ["ConfigMap shop/settings", "Deployment shop/web", "Service shop/web-canary"];
+        let beside = made.keys().map(ToString::to_string).filter(|name| !known.contains(&name.as_str()));
+        assert_eq!(beside.collect::<Vec<_>>(), expected);
+        if let Some(copy) = made.get(&reference(Kind::DestinationRule, "web-canary")) {
+            assert_eq!(copy.text("/spec/host"), Some("web-canary"));
+            assert_eq!(
+                copy.at("/spec/subsets"),
+                rule.pointer("/spec/subsets"),
+                "its pods have the labels of the manifests"
+            );
+        }
+    }
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 use super::*;
 
-/// One router.
+/// One router, in one layout.
+#[derive(Clone)]
 pub(super) struct Row {
     pub(super) name: &'static str,
+    pub(super) layout: Layout,
     pub(super) router: Router,
     pub(super) target: TargetKind,
     /// Beside the target.
@@ -29,7 +31,11 @@ pub(super) enum Tells {
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    vec![gateway_api(), grpc(), istio(), nginx(), traefik(), replicas(), service(), partition()]
+    let mut rows = vec![gateway_api(), grpc(), istio(), nginx(), traefik(), replicas(), service(), partition()];
+    let routed = rows.iter().filter(|row| row.router.by() == By::Route);
+    let copies: Vec<Row> = routed.map(|row| Row { layout: Layout::Primary, ..row.clone() }).collect();
+    rows.extend(copies);
+    rows
 }
 
 fn web() -> ObjectName {
@@ -54,6 +60,7 @@ fn gateway_api() -> Row {
     let route = object(Kind::HttpRoute, "web", json!({"metadata": {"annotations": {"note": "ours"}}, "spec": spec}));
     Row {
         name: "gatewayAPI",
+        layout: Layout::InPlace,
         router: Router::GatewayApi { http_route: web(), service: web() },
         target: TargetKind::Deployment,
         manifests: vec![backend_service(), route],
@@ -77,6 +84,7 @@ fn grpc() -> Row {
     let spec = json!({"parentRefs": [{"name": "gw"}, {"name": "mesh", "sectionName": "grpc"}], "rules": rules});
     Row {
         name: "gatewayAPI with a GRPCRoute",
+        layout: Layout::InPlace,
         target: TargetKind::Deployment,
         router: Router::Grpc { grpc_route: web(), service: web() },
         manifests: vec![backend_service(), object(Kind::GrpcRoute, "web", json!({"spec": spec}))],
@@ -102,6 +110,7 @@ fn istio() -> Row {
     let rule = json!({"host": "web", "subsets": [{"name": "v1", "labels": {"app": "web"}}], "trafficPolicy": {"tls": {"mode": "DISABLE"}}});
     Row {
         name: "istio",
+        layout: Layout::InPlace,
         router: Router::Istio { virtual_service: web(), service: web() },
         target: TargetKind::Deployment,
         manifests: vec![
@@ -139,6 +148,7 @@ fn nginx() -> Row {
     let canary = || carrier(Kind::Ingress, "web-canary");
     Row {
         name: "nginx",
+        layout: Layout::InPlace,
         router: Router::Nginx { ingress: web(), service: web() },
         target: TargetKind::Deployment,
         manifests: vec![backend_service(), ingress],
@@ -165,6 +175,7 @@ fn traefik() -> Row {
     let leads = json!([{"match": "Host(`web.example.org`)", "kind": "Rule", "services": [{"name": "web", "kind": "TraefikService"}]}]);
     Row {
         name: "traefik",
+        layout: Layout::InPlace,
         target: TargetKind::Deployment,
         router: Router::Traefik { traefik_service: web(), service: web() },
         manifests: vec![
@@ -182,6 +193,7 @@ fn traefik() -> Row {
 fn replicas() -> Row {
     Row {
         name: "replicas",
+        layout: Layout::InPlace,
         router: Router::Replicas { service: web() },
         target: TargetKind::Deployment,
         manifests: vec![backend_service()],
@@ -195,6 +207,7 @@ fn replicas() -> Row {
 fn service() -> Row {
     Row {
         name: "service",
+        layout: Layout::InPlace,
         router: Router::Service { service: web() },
         target: TargetKind::Deployment,
         manifests: vec![backend_service()],
@@ -206,6 +219,7 @@ fn service() -> Row {
 fn partition() -> Row {
     Row {
         name: "partition",
+        layout: Layout::InPlace,
         router: Router::Partition,
         target: TargetKind::StatefulSet,
         manifests: vec![backend_service()],

@@ -124,3 +124,23 @@ fn from_a_canary_alone_both_ingresses_and_the_service_are_known() {
     assert_eq!(ports, [json!(80), json!("http")]);
     assert!(names(&made(), "web-canary") && !names(&made(), "web") && names(&main_ingress(), "old"));
 }
+
+#[test]
+fn what_flagger_leaves_beside_an_older_ingress_reaches_nobody() {
+    let made_at = |mut ingress: Object, at: &str| {
+        section(ingress.value_mut(), &["metadata"]).insert("creationTimestamp".to_owned(), at.into());
+        ingress
+    };
+    let left = || annotated(&[("canary", "false")]);
+    let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+    assert_eq!(seen([made_at(main_ingress(), early), made_at(left(), late)]), Seen::Split(Split::stable()));
+    let mut elsewhere = left();
+    elsewhere.value_mut()["spec"]["rules"][0]["host"] = "z".into();
+    for (main, other) in [
+        (made_at(main_ingress(), late), made_at(left(), early)),
+        (main_ingress(), made_at(left(), late)),
+        (made_at(main_ingress(), early), made_at(elsewhere, late)),
+    ] {
+        assert!(matches!(seen([main, other]), Seen::Foreign(_)));
+    }
+}

@@ -210,6 +210,38 @@ fn the_files_that_are_named_are_those_that_are_mounted() {
     assert!(pod["volumes"].as_array().unwrap().iter().all(optional));
 }
 
+#[test]
+fn a_repository_behind_ssh_has_its_files_where_git_is_reached_and_signers_where_they_are_judged() {
+    let repository = json!({
+        "url": "ssh://git@git.example.test/acme/shop.git",
+        "credentials": {"secretName": ""},
+        "ssh": {"secretName": "deploy"},
+        "allowedSigners": {"configMapName": "people"},
+    });
+    let values = with(&all(), &json!({"repository": repository}));
+    let found = installation_of(&values).repository;
+    let ssh = found.ssh.unwrap();
+    let (key, hosts) = (ssh.key_file.to_str().unwrap(), ssh.known_hosts_file.to_str().unwrap());
+    let pods = pods(&values);
+    let [pod, test, uninstall] = &pods[..] else { panic!("three pods") };
+    for pod in [pod, test, uninstall] {
+        assert_eq!(source(pod, key), ("deploy".to_owned(), "ssh-privatekey".to_owned()));
+        assert_eq!(source(pod, hosts), ("deploy".to_owned(), "known_hosts".to_owned()));
+        assert_eq!(breaks_of_the_profile(pod), Vec::<String>::new(), "{pod:#}");
+    }
+    for pod in [test, uninstall] {
+        let (_, said) = said(pod, &[]);
+        assert!(said.contains(&format!("cannot open the private key {key}")), "{said}");
+        assert!(!pod.to_string().contains("/etc/tidegate/signers"), "it judges nobody's signature");
+    }
+    let signers = found.signers_file.unwrap();
+    assert_eq!(source(pod, signers.to_str().unwrap()), ("people".to_owned(), "allowed_signers".to_owned()));
+    let secret = json!({"repository": {"allowedSigners": {"secretName": "list", "configMapName": "", "key": "k"}}});
+    let values = with(&values, &secret);
+    let signers = installation_of(&values).repository.signers_file.unwrap();
+    assert_eq!(source(&self::pods(&values)[0], signers.to_str().unwrap()), ("list".to_owned(), "k".to_owned()));
+}
+
 /// What the program says to the arguments of a pod, some of them replaced.
 fn said(pod: &Value, replaced: &[(&str, String)]) -> (Option<i32>, String) {
     let arguments = pod["containers"][0]["args"].as_array().unwrap().iter().map(|argument| {

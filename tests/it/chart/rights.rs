@@ -8,7 +8,9 @@ use crate::support::rights::Right;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use tidegate::cluster::rights;
 use tidegate::manifest::object::Kind;
+use tidegate::manifest::raw::Projection;
 
 /// Where a right holds, as the documents say it.
 const SERVED: &str = "each namespace that is served";
@@ -30,7 +32,12 @@ const WHY: &[(&str, &str, &str, &str)] = &[
     (SERVED, "", "get", "the object as it is now, before its field managers or fields of the posture are taken over"),
     (SERVED, "", "delete", "what the candidate had, and what a new version no longer has"),
     (SERVED, "persistentvolumeclaims", "get", "whether the claims that a new version's pods name are there"),
-    (SERVED, "secrets", "get", "whether the Secrets that they name are there: by name, and of the metadata alone"),
+    (
+        SERVED,
+        "secrets",
+        "get",
+        "whether the Secrets that they name are there: by name, and of the metadata alone; with `rbac.copySecrets` the content of one that a rollout tracks, once, when its copy is made",
+    ),
     (SERVED, "pods", "list", "whether pods are ready, and why they are not"),
     (SERVED, "pods", "watch", "the same, as soon as it changes"),
     (
@@ -112,6 +119,32 @@ fn kind(right: &Right) -> String {
     format!("{resource}{dot}{group}{named}")
 }
 
+/// `doctor` asks for what is granted, no more and no less.
+#[test]
+fn x_18_doctor_asks_for_exactly_what_is_granted() {
+    let values = |shown: bool| with(&few(), &json!({"projection": {"enabled": shown}}));
+    for (projection, shown) in [(Projection::Off, false), (Projection::On, true)] {
+        let objects = RELEASE.objects(&values(shown));
+        let account = json!({"kind": "ServiceAccount", "name": "tide--prod", "namespace": "delivery"});
+        let granted = Right::of(&objects, &account);
+        let served = granted.iter().map(|right| right.namespace.as_str());
+        let served = served.filter(|name| !["", "delivery"].contains(name)).map(|name| name.parse().unwrap()).collect();
+        let home = "delivery".parse().unwrap();
+        let needed = rights::needed(&"prod".parse().unwrap(), &home, &served, projection);
+        let needed: BTreeSet<Right> = needed
+            .into_iter()
+            .map(|right| Right {
+                namespace: right.namespace.map(|name| name.to_string()).unwrap_or_default(),
+                group: right.group.to_owned(),
+                resource: right.resource.to_owned(),
+                name: right.name.unwrap_or_default(),
+                verb: right.verb.to_owned(),
+            })
+            .collect();
+        assert_eq!(needed, granted);
+    }
+}
+
 #[test]
 fn x_18_nothing_is_granted_that_could_grant_more() {
     for right in granted() {
@@ -124,6 +157,20 @@ fn x_18_nothing_is_granted_that_could_grant_more() {
         assert!(!(writes && right.resource == "namespaces"), "{right}");
         assert!(!(writes && right.resource == "pods") || right.verb == "delete", "{right}");
     }
+}
+
+#[test]
+fn x_18_secrets_are_copied_only_where_somebody_has_said_so() {
+    let of = |over: Value| -> BTreeSet<String> {
+        let objects = RELEASE.objects(&with(&few(), &over));
+        let rights =
+            Right::of(&objects, &json!({"kind": "ServiceAccount", "name": "tide--prod", "namespace": "delivery"}));
+        let secrets = rights.into_iter().filter(|right| right.resource == "secrets" && right.namespace == "shop");
+        secrets.map(|right| right.verb).collect()
+    };
+    assert_eq!(of(json!({})), BTreeSet::from(["get".to_owned()]));
+    let copied = of(json!({"rbac": {"copySecrets": true}}));
+    assert_eq!(copied, BTreeSet::from(["create".to_owned(), "get".to_owned()]));
 }
 
 #[test]

@@ -209,6 +209,13 @@ fn switches() -> Vec<Switch> {
     [general(), of_the_host()].concat()
 }
 
+/// A repository behind SSH: the Secret, and the keys in it.
+fn ssh(secret: &str, key: &str, hosts: &str) -> Value {
+    let ssh = json!({"secretName": secret, "key": key, "knownHostsKey": hosts});
+    let url = "ssh://git@git.example.test/acme/shop.git";
+    json!({"repository": {"url": url, "credentials": {"secretName": ""}, "ssh": ssh}})
+}
+
 #[rustfmt::skip]
 fn of_the_host() -> Vec<Switch> {
     vec![
@@ -217,10 +224,17 @@ fn of_the_host() -> Vec<Switch> {
         ("signing.privateKey.secretName", json!({"signing": {"privateKey": {"secretName": "other"}}}), "keyFile: /etc/tidegate/signing/other/ssh-privatekey"),
         ("signing.privateKey.key", json!({"signing": {"privateKey": {"key": "own"}}}), "keyFile: /etc/tidegate/signing/key/own"),
         ("signing.trusted", json!({"signing": {"trusted": ["ssh-ed25519 AAAA before"]}}), "- ssh-ed25519 AAAA before"),
+        ("repository.ssh.secretName", ssh("deploy", "ssh-privatekey", "known_hosts"), "keyFile: /etc/tidegate/ssh/deploy/ssh-privatekey"),
+        ("repository.ssh.key", ssh("deploy", "identity", "known_hosts"), "keyFile: /etc/tidegate/ssh/deploy/identity"),
+        ("repository.ssh.knownHostsKey", ssh("deploy", "ssh-privatekey", "hosts"), "knownHostsFile: /etc/tidegate/ssh/deploy/hosts"),
+        ("repository.allowedSigners.secretName", json!({"repository": {"allowedSigners": {"secretName": "signers"}}}), "allowedSignersFile: /etc/tidegate/signers/signers/allowed_signers"),
+        ("repository.allowedSigners.configMapName", json!({"repository": {"allowedSigners": {"configMapName": "people"}}}), "allowedSignersFile: /etc/tidegate/signers/people/allowed_signers"),
+        ("repository.allowedSigners.key", json!({"repository": {"allowedSigners": {"configMapName": "people", "key": "list"}}}), "allowedSignersFile: /etc/tidegate/signers/people/list"),
         ("repository.forge.kind", json!({"repository": {"forge": {"kind": "github"}}}), "kind: github"),
         ("repository.forge.url", json!({"repository": {"forge": {"url": "https://api.example.test"}}}), "url: https://api.example.test"),
         ("repository.forge.token.secretName", json!({"repository": {"forge": {"token": {"secretName": "other"}}}}), "tokenFile: /etc/tidegate/forge/other/token"),
         ("repository.forge.token.key", json!({"repository": {"forge": {"token": {"key": "api"}}}}), "tokenFile: /etc/tidegate/forge/bot/api"),
+        ("repository.forge.feedback", json!({"repository": {"forge": {"feedback": false}}}), "feedback: false"),
     ]
 }
 
@@ -268,6 +282,7 @@ fn general() -> Vec<Switch> {
         ("serviceAccount.name", json!({"serviceAccount": {"name": "mine"}}), "serviceAccountName: mine"),
         ("rbac.create", json!({"rbac": {"create": false}}), "!kind: RoleBinding"),
         ("rbac.clusterIdentity", json!({"rbac": {"clusterIdentity": false}}), "!kind: ClusterRole"),
+        ("rbac.copySecrets", json!({"rbac": {"copySecrets": true}}), "resources: [secrets]"),
         ("service.port", json!({"service": {"port": 9090}}), "- --listen=0.0.0.0:9090"),
         ("service.listen", json!({"service": {"listen": "::"}}), "- --listen=[::]:8080"),
         ("podDisruptionBudget.enabled", json!({"podDisruptionBudget": {"enabled": false}}), "!kind: PodDisruptionBudget"),
@@ -315,6 +330,7 @@ fn named(word: &str) -> Value {
             "branch": word,
             "credentials": {"secretName": word, "key": word},
             "ca": {"configMapName": word, "key": word},
+            "allowedSigners": {"configMapName": word, "key": word},
         },
         "cluster": {"name": word},
         "namespaces": [word],

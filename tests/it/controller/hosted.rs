@@ -6,6 +6,8 @@ use crate::support::cluster::eventually;
 use crate::support::git_host::GitHost;
 use crate::support::site::Site;
 use serde_json::{Value, json};
+use tidegate::forge::settings::{Branch, Settings};
+use tidegate::manifest::installation::HostKind;
 use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
 
@@ -15,7 +17,7 @@ fn twice_gated() -> String {
 }
 
 /// Waits for the open pull request that leads to a step.
-async fn open(host: &Site, world: &World, step: &str) -> Value {
+pub(super) async fn open(host: &Site, world: &World, step: &str) -> Value {
     let wanted =
         |pull: &Value| pull["state"] == "open" && pull["head"]["ref"].as_str().unwrap().ends_with(&format!("-{step}"));
     eventually(&format!("a pull request for {step}"), async || {
@@ -160,11 +162,14 @@ async fn over(name: &str, host: &Site) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_real_host_takes_the_settings_that_init_says() {
     let host = GitHost::shared().await;
-    let world = World::hosted("settings", &Site::Gitea(host)).await;
+    let world = World::unkept("settings", &Site::Gitea(host)).await;
     let name = &world.space.name;
     let path = format!("repos/owner/{name}/branch_protections");
-    for rule in tidegate::cli::init::gitea_rules(&"it".parse().unwrap(), "bot") {
-        let made = host.want(201, "owner", "POST", &path, Some(rule.clone())).await;
+    let instance = "it".parse().unwrap();
+    let settings = Settings { instance: &instance, main: "main", account: "bot" };
+    for branch in Branch::ALL {
+        let (method, _, rule) = settings.call(HostKind::Gitea, branch, None);
+        let made = host.want(201, "owner", method, &path, Some(rule.clone())).await;
         let kept = rule.as_object().unwrap().iter().filter(|(key, value)| made[key.as_str()] != **value);
         assert_eq!(kept.collect::<Vec<_>>(), [], "{made:#}");
     }

@@ -101,8 +101,16 @@ impl World {
         world
     }
 
-    /// Moves to a repository on a Git host, which takes the place of the one on the Git server.
+    /// Moves to a repository on a Git host, which takes the place of the one on the Git server. `reviewer` and `owner` alone may
+    /// write to its decisions branch.
     pub(super) async fn hosted(name: &str, site: &Site) -> Self {
+        let world = Self::unkept(name, site).await;
+        site.keep(&world.space.name, DECISIONS).await;
+        world
+    }
+
+    /// The same with branches that nobody protects.
+    pub(super) async fn unkept(name: &str, site: &Site) -> Self {
         let mut world = Self::empty(Held::Shared(Bed::shared().await), name).await;
         let Hosted { origin, url } = site.repository(&world.space.name).await;
         let token = site.token_file();

@@ -188,7 +188,7 @@ async fn credentials_are_sent_read_anew_and_never_shown() {
     let mut config = config(&bed.server.url("fleet"));
     for error in complaints(&bed.store).await {
         assert!(
-            matches!(&error, GitError::Denied { status: 401, hint, .. } if hint.contains("no credentials")),
+            matches!(&error, GitError::Denied { said, hint, .. } if said == "401" && hint.contains("no credentials")),
             "{error}"
         );
     }

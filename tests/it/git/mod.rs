@@ -1,10 +1,11 @@
-//! The room `git` against the real thing: `git http-backend` over HTTP, and repositories on this machine.
+//! The room `git` against the real thing: `git http-backend` over HTTP, OpenSSH, and repositories on this machine.
 
 mod faults;
 mod makers;
 mod packs;
 mod push;
 mod read;
+mod ssh;
 mod trees;
 
 use crate::support::git_server::GitServer;

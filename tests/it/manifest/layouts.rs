@@ -60,11 +60,14 @@ fn a_scaled_object_scales_the_target_as_an_autoscaler_does() {
 
 #[test]
 fn another_router_than_a_route_is_refused_with_its_line() {
-    let mut tree = in_copies();
-    let route = "gatewayAPI: {httpRoute: podinfo, service: podinfo}";
-    tree.edit(PODINFO, route, "replicas: {service: podinfo}");
-    tree.edit(PODINFO, "        headers: [{x-canary: always}]\n        weight: 10", "        weight: 34");
-    insta::assert_snapshot!(report(&tree.load(), Output::Text, Colour::Never).text);
+    let by = |router: &str| {
+        let mut tree = in_copies();
+        tree.edit(PODINFO, "gatewayAPI: {httpRoute: podinfo, service: podinfo}", router);
+        tree.edit(PODINFO, "        headers: [{x-canary: always}]\n        weight: 10", "        weight: 34");
+        tree
+    };
+    insta::assert_snapshot!(report(&by("replicas: {service: podinfo}").load(), Output::Text, Colour::Never).text);
+    assert!(codes(&by("service: podinfo").load(), "shop/podinfo").contains(&Code::LayoutLimit));
 }
 
 #[test]

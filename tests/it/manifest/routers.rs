@@ -87,6 +87,27 @@ fn an_ingress_and_a_virtual_service_are_taken_as_they_are() {
     assert_eq!(found(behind(INGRESS).edit(PODINFO, "nginx: {ingress: podinfo", both)), [Code::Schema]);
 }
 
+#[test]
+fn the_layout_primary_goes_together_with_each_route() {
+    let in_copies = |route: &str| {
+        let mut tree = behind(route);
+        tree.edit(PODINFO, "{kind: Deployment, name: podinfo}", "{kind: Deployment, name: podinfo, layout: primary}");
+        tree
+    };
+    for route in [GRPC_ROUTE, INGRESS, TRAEFIK, VIRTUAL_SERVICE] {
+        assert_eq!(found(&in_copies(route)), [], "{route}");
+    }
+    let rule = |labels: &str| {
+        format!(
+            "\n---\napiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {{name: podinfo}}\n\
+             spec: {{host: podinfo.shop, subsets: [{{name: a, labels: {{{labels}}}}}]}}\n"
+        )
+    };
+    assert_eq!(found(in_copies(VIRTUAL_SERVICE).append(PODINFO_SET, &rule("tier: front"))), []);
+    assert_eq!(found(in_copies(VIRTUAL_SERVICE).append(PODINFO_SET, &rule("app: podinfo"))), [Code::LayoutLimit]);
+    assert_eq!(found(behind(VIRTUAL_SERVICE).append(PODINFO_SET, &rule("app: podinfo"))), []);
+}
+
 #[rustfmt::skip]
 const OF_AN_INGRESS: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO, "{ingress: podinfo", "{ingress: other", &[Code::TargetMissing]),

@@ -32,6 +32,33 @@ fn what_cannot_be_tracked_is_told_with_its_line() {
     insta::assert_snapshot!([text("inPlace", "settings"), text("primary", "settings, podinfo, others")].join("\n"));
 }
 
+/// The same, whose pods also read Secrets.
+fn with_secrets(layout: &str, names: &str) -> Tree {
+    let mut tree = Tree::example();
+    let target = format!("{{kind: Deployment, name: podinfo, layout: {layout}, track: {{secrets: [{names}]}}}}");
+    tree.edit(PODINFO, TARGET, &target);
+    let reads =
+        "- configMapRef: {name: podinfo}\n            - secretRef: {name: tls}\n            - secretRef: {name: token}";
+    tree.edit(PODINFO_SET, "- configMapRef: {name: podinfo}", reads);
+    tree
+}
+
+#[test]
+fn c_7_secrets_that_the_pods_read_can_be_tracked() {
+    assert_eq!(codes(&with_secrets("primary", "tls, token").load(), "shop/podinfo"), []);
+    for (layout, names, told) in [
+        ("inPlace", "tls", ["rollout.yaml:7:62", "expected layout: primary", "a digest of the data"]),
+        ("primary", "tls, others", ["rollout.yaml:7:85", "do not read Secret others", "expected one of tls, token"]),
+        ("primary", "podinfo", ["rollout.yaml:7:80", "do not read Secret podinfo", "expected one of tls, token"]),
+    ] {
+        let loaded = with_secrets(layout, names).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), [Code::LayoutLimit], "{layout}, {names}");
+        let text = report(&loaded, Output::Text, Colour::Never).text;
+        assert!(told.iter().all(|part| text.contains(part)), "{text}");
+    }
+    assert_eq!(codes(&with_secrets("primary", "tls, tls").load(), "shop/podinfo"), [Code::Schema]);
+}
+
 #[test]
 fn the_name_under_which_a_version_keeps_what_it_tracks_is_taken() {
     let mut tree = Tree::example();

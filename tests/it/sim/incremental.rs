@@ -10,6 +10,7 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 use tidegate::cluster::client::Cluster;
+use tidegate::gate::guard::Guard;
 use tidegate::git::{RemoteConfig, RemoteUrl, Store};
 use tidegate::manifest::installation::{self, Installation};
 use tidegate::plan::draft::{RecordChange, RolloutPlan};
@@ -218,7 +219,7 @@ fn compare(term: &Term<'_>, tale: &str) -> usize {
     let mut gaps = term.gaps.clone();
     let snapshot = Snapshot::take(&shell.watches, &shell.namespaces, &mut gaps, &shell.clock);
     let me = shell.writer(&term.held);
-    let scene = Scene { me: &me, view: &view, snapshot: &snapshot, host: None };
+    let scene = Scene { me: &me, view: &view, snapshot: &snapshot, host: None, guard: &Guard::Unasked };
     let limit = view.main.max_concurrent_runs();
     let open = view.records.states().filter(|s| s.run.is_some() && !matches!(s.phase, Phase::Waiting { at: None, .. }));
     let may_start = if open.count() < limit { MayStart::Yes } else { MayStart::No { limit } };

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// Where the OpenAPI documents are, and the kinds that are taken from each.
 const KINDS: &[(&str, &str, &[&str])] = &[
-    ("api/v1", "v1", &["ConfigMap", "Event", "Namespace", "Node", "Pod", "Service", "ServiceAccount"]),
+    ("api/v1", "v1", &["ConfigMap", "Event", "Namespace", "Node", "Pod", "Secret", "Service", "ServiceAccount"]),
     ("apis/apps/v1", "apps/v1", &["ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"]),
     ("apis/autoscaling/v2", "autoscaling/v2", &["HorizontalPodAutoscaler"]),
     ("apis/batch/v1", "batch/v1", &["Job"]),

@@ -49,6 +49,18 @@ impl GitHost {
         Hosted { origin: Origin::at(&disk).stamped(), url: self.url_of(name) }
     }
 
+    /// Makes a branch of a repository to which `reviewer` and `owner` alone may write.
+    pub(crate) async fn keep(&self, name: &str, branch: &str) {
+        let made = json!({"new_branch_name": branch, "old_branch_name": "main"});
+        self.want(201, "owner", "POST", &format!("repos/owner/{name}/branches"), Some(made)).await;
+        let may = ["reviewer", "owner"];
+        let rule = json!({
+            "rule_name": branch, "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": may,
+            "enable_merge_whitelist": true, "merge_whitelist_usernames": may,
+        });
+        self.want(201, "owner", "POST", &format!("repos/owner/{name}/branch_protections"), Some(rule)).await;
+    }
+
     /// Where a repository of `owner` is served.
     pub(crate) fn url_of(&self, name: &str) -> String {
         format!("{}/owner/{name}.git", self.url)

@@ -9,7 +9,7 @@ use axum::extract::Request;
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -37,6 +37,8 @@ struct Project {
     requests: Vec<MergeRequest>,
     /// What was said of commits.
     statuses: Vec<Value>,
+    /// The branches that only some may write to.
+    kept: BTreeSet<String>,
     /// The last number of a note or a version.
     last: u64,
 }
@@ -72,6 +74,7 @@ impl Project {
             if request.shown["sha"] != *head {
                 self.last += 1;
                 request.shown["sha"] = json!(head);
+                origin.git(&["update-ref", &format!("refs/merge-requests/{}/head", request.shown["iid"]), &head]);
                 let version = json!({"id": self.last, "head_commit_sha": head, "created_at": now()});
                 request.versions.insert(0, version);
             }
@@ -152,6 +155,14 @@ impl Gitlab {
         self.state.lock().insert(name.to_owned(), Project::default());
         let origin = Origin::init(&self.state.folder(name));
         Hosted { origin, url: format!("http://{}/{GROUPS}/{name}.git", self.address) }
+    }
+
+    /// Makes a branch of a repository that nobody may push to, and only Maintainers may merge into.
+    pub(crate) fn keep(&self, name: &str, branch: &str) {
+        self.state.with(name, |project, origin| {
+            origin.git(&["update-ref", &format!("refs/heads/{branch}"), "refs/heads/main"]);
+            project.kept.insert(branch.to_owned());
+        });
     }
 
     /// All merge requests, newest first, in the words of other hosts.
@@ -328,6 +339,15 @@ fn in_project(
         ("GET", ["repository", "commits", commit, "merge_requests"]) => {
             let is_it = |one: &&MergeRequest| one.shown["merge_commit_sha"] == **commit || one.shown["sha"] == **commit;
             (200, project.requests.iter().filter(is_it).map(|one| one.shown.clone()).collect())
+        }
+        ("GET", ["repository", "branches", branch]) => {
+            let branch = branch.replace("%2F", "/");
+            let open = !project.kept.contains(&branch);
+            let shown = json!({
+                "name": branch, "protected": !open, "can_push": open, "developers_can_push": open,
+                "developers_can_merge": open,
+            });
+            origin.tip(&branch).map_or((404, json!({"message": "404 Branch Not Found"})), |_| (200, shown))
         }
         ("GET", ["repository", "commits", commit]) => (200, commit_of(origin, commit)),
         ("GET", ["repository", "files", path]) => {

@@ -23,3 +23,4 @@ pub(crate) mod promise;
 mod promise_tests;
 pub(crate) mod rights;
 pub(crate) mod site;
+pub(crate) mod sshd;

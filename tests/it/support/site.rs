@@ -46,6 +46,14 @@ impl Site {
         }
     }
 
+    /// Makes a branch of a repository to which only those may write who may decide.
+    pub(crate) async fn keep(&self, name: &str, branch: &str) {
+        match self {
+            Self::Gitea(host) => host.keep(name, branch).await,
+            Self::Gitlab(host) => host.keep(name, branch),
+        }
+    }
+
     /// All pull requests of a repository, newest first.
     pub(crate) async fn pulls(&self, name: &str) -> Vec<Value> {
         match self {

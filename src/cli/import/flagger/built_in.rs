@@ -73,11 +73,32 @@ impl Canary<'_> {
             (Counts::Ingress, which) => {
                 (Key::Query, one("prometheus", json!({"provider": provider, "query": self.of_ingress(which, &range)})))
             }
+            (Counts::Traefik, which) => {
+                (Key::Query, one("prometheus", json!({"provider": provider, "query": self.of_traefik(which, &range)})))
+            }
             (Counts::Application | Counts::Unknown, which) => {
                 let labels = json!({"namespace": "kubernetes_namespace", "pod": "kubernetes_pod_name"});
                 let query = of_application(which, &range);
                 (Key::Query, one("prometheus", json!({"provider": provider, "query": query, "labels": labels})))
             }
+        }
+    }
+
+    /// Traefik counts what it sends to a Service of a TraefikService by namespace, name and port.
+    fn of_traefik(&self, which: BuiltIn, range: &str) -> String {
+        let (namespace, service) = (&self.draft.namespace, self.service());
+        let series = |more: &str| {
+            let buckets = "traefik_service_request_duration_seconds_bucket";
+            format!(
+                "rate({buckets}{{service=~\"{namespace}-{service}-canary-[0-9a-zA-Z-]+@kubernetescrd\"{more}}}[{range}])"
+            )
+        };
+        match which {
+            BuiltIn::SuccessRate => {
+                let (bad, all) = (series(",code=~\"5..\",le=\"+Inf\""), series(",le=\"+Inf\""));
+                format!("100 * (1 - (sum({bad}) or vector(0)) / sum({all}))")
+            }
+            BuiltIn::Duration => format!("1000 * histogram_quantile(0.99, sum by (le) ({}))", series("")),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The VirtualService and the DestinationRule that Flagger makes from a Canary: here they are manifests in Git.
 
 use super::Canary;
+use crate::cli::import::input::Field;
 use serde_json::{Map, Value, json};
 
 /// What the Canary says of the one route, in Istio's own words.
@@ -34,10 +35,21 @@ impl Canary<'_> {
         if !rewrite.is_empty() {
             route.insert("rewrite".to_owned(), rewrite.into());
         }
-        let port = service.get("port").count().unwrap_or(80);
-        route.insert("route".to_owned(), json!([{"destination": {"host": name, "port": {"number": port}}}]));
+        let mut destination = json!({"host": name});
+        if self.names_port() {
+            destination["port"] = json!({"number": service.get("port").count().unwrap_or(80)});
+        }
+        route.insert("route".to_owned(), json!([{"destination": destination}]));
         spec.insert("http".to_owned(), json!([route]));
         json!({"apiVersion": ISTIO, "kind": "VirtualService", "metadata": self.metadata(name), "spec": spec})
+    }
+
+    /// Whether Flagger names the port: a Service with one port needs none, and what is live is to be as the file says.
+    fn names_port(&self) -> bool {
+        let service = self.spec("service");
+        let gateways = service.get("gateways");
+        let outside = gateways.items().first().and_then(Field::text).is_some_and(|gateway| gateway != "mesh");
+        service.get("portDiscovery").is_true() && (outside || service.get("delegation").is_true())
     }
 
     /// What the mesh does with requests to the Service; a run has a copy for the new version's.

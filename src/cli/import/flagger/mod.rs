@@ -228,7 +228,7 @@ impl<'a> Canary<'a> {
                 self.draft.traffic["sessionAffinity"] = json!({"cookie": cookie, "maxAge": age});
             }
             (Router::Gateway | Router::Istio, None) => {}
-            (Router::Nginx | Router::Service | Router::Replicas, _) => {
+            (Router::Nginx | Router::Traefik | Router::Service | Router::Replicas, _) => {
                 for field in [&name, &age] {
                     self.notes.say(field, Fate::NotBuilt, "only with the router gatewayAPI or istio");
                 }
@@ -243,6 +243,7 @@ impl<'a> Canary<'a> {
             Router::Gateway => json!({"gatewayAPI": {"httpRoute": service, "service": service}}),
             Router::Istio => json!({"istio": {"virtualService": service, "service": service}}),
             Router::Nginx => json!({"nginx": {"ingress": ingress, "service": service}}),
+            Router::Traefik => json!({"traefik": {"traefikService": service, "service": service}}),
             Router::Service => json!({"service": service}),
             Router::Replicas => json!({"replicas": {"service": service}}),
         };

@@ -1,4 +1,4 @@
-//! The Service and the HTTPRoute that Flagger makes from a Canary: here they are manifests in Git.
+//! The Service, and the HTTPRoute or TraefikService, that Flagger makes from a Canary: here they are manifests in Git.
 
 use super::{Canary, Router};
 use crate::cli::import::fields::Fate;
@@ -34,6 +34,7 @@ const BOTH: &[Router] = &[Router::Gateway, Router::Istio];
 const NO_ROUTE: &str = "there is no route with this router";
 const MESH: &str = "say it in an object of your mesh, beside the rollout's; it is not tied to the two versions here";
 const INGRESS: &str = "say it in the Ingress, which has to stand beside the rollout";
+const INGRESS_ROUTE: &str = "say it in the IngressRoute that leads to the TraefikService";
 
 impl Canary<'_> {
     /// Whether such an object is among the input.
@@ -59,8 +60,13 @@ impl Canary<'_> {
         }
         for (field, routers, fate, text) in OF_ROUTE {
             let said = self.spec(&format!("service/{field}"));
-            if self.router == Router::Nginx {
-                self.notes.say(&said, Fate::DoneOtherwise, INGRESS);
+            let elsewhere = match self.router {
+                Router::Nginx => Some(INGRESS),
+                Router::Traefik => Some(INGRESS_ROUTE),
+                Router::Gateway | Router::Istio | Router::Service | Router::Replicas => None,
+            };
+            if let Some(text) = elsewhere {
+                self.notes.say(&said, Fate::DoneOtherwise, text);
             } else if !routers.contains(&self.router) {
                 self.notes.say(&said, fate, text);
             }
@@ -68,8 +74,19 @@ impl Canary<'_> {
         match self.router {
             Router::Gateway => self.http_route(&name),
             Router::Istio => self.mesh(&name),
-            Router::Nginx | Router::Service | Router::Replicas => {}
+            Router::Traefik if !self.has(Kind::TraefikService, &name) => {
+                let service = self.traefik_service(&name);
+                self.draft.objects.push(service);
+            }
+            Router::Nginx | Router::Traefik | Router::Service | Router::Replicas => {}
         }
+    }
+
+    /// The TraefikService, which leads everything to the Service.
+    fn traefik_service(&self, name: &str) -> Value {
+        let port = self.spec("service/port").count().unwrap_or(80);
+        let spec = json!({"weighted": {"services": [{"name": name, "port": port}]}});
+        json!({"apiVersion": "traefik.io/v1alpha1", "kind": "TraefikService", "metadata": self.metadata(name), "spec": spec})
     }
 
     /// Says the same of all that goes into the route.

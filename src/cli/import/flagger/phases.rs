@@ -150,6 +150,10 @@ impl Canary<'_> {
                 Map::from_iter([("headers".to_owned(), Value::Array(headers))])
             }
             Router::Nginx => self.ingress_users(&matches),
+            Router::Traefik => {
+                self.notes.say(&matches, Fate::NotBuilt, "a TraefikService looks at no request, with Flagger neither");
+                return;
+            }
             Router::Service | Router::Replicas => {
                 self.notes.say(&matches, Fate::NotBuilt, "without a route requests cannot be told apart");
                 return;

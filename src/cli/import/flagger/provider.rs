@@ -10,6 +10,7 @@ pub(super) enum Router {
     Gateway,
     Istio,
     Nginx,
+    Traefik,
     Service,
     Replicas,
 }
@@ -21,6 +22,7 @@ impl Router {
             Self::Gateway => Some((Kind::HttpRoute, "the route whose requests are split")),
             Self::Istio => Some((Kind::VirtualService, "the VirtualService whose requests are split")),
             Self::Nginx => Some((Kind::Ingress, "the Ingress whose requests are split")),
+            Self::Traefik => Some((Kind::TraefikService, "the TraefikService whose requests are split")),
             Self::Service | Self::Replicas => None,
         }
     }
@@ -40,6 +42,8 @@ pub(super) enum Counts {
     Application,
     /// Those of ingress-nginx.
     Ingress,
+    /// Those of Traefik, by the names that services have in its own kinds.
+    Traefik,
     /// Nobody's that is known here.
     Unknown,
 }
@@ -69,16 +73,12 @@ const PROVIDERS: &[Provider] = &[
     same("gatewayapi", Router::Gateway, Counts::Application),
     same("istio", Router::Istio, Counts::Proxy("istio")),
     same("nginx", Router::Nginx, Counts::Ingress),
+    same("traefik", Router::Traefik, Counts::Traefik),
     instead("contour", Counts::Proxy("contour"), "imported as gatewayAPI, which Contour serves beside its HTTPProxies"),
     instead(
         "linkerd",
         Counts::Proxy("linkerd"),
         "imported as gatewayAPI, which Linkerd reads in place of TrafficSplits",
-    ),
-    instead(
-        "traefik",
-        Counts::Proxy("traefik"),
-        "imported as gatewayAPI, which Traefik serves beside its TraefikServices",
     ),
     instead("gloo", Counts::Unknown, "imported as gatewayAPI, which Gloo serves beside its RouteTables"),
     instead("kuma", Counts::Unknown, "imported as gatewayAPI, which Kuma serves beside its TrafficRoutes"),
@@ -105,16 +105,19 @@ pub(in crate::cli::import) const INSTEAD: &str = "imported as gatewayAPI";
 /// Each provider, what it becomes, and what its built-in metrics are, for the documents.
 pub(in crate::cli::import) fn lines() -> Vec<[String; 3]> {
     let one = |Provider { name, router, counts, instead }: &Provider| {
-        let (router, layout) = match router {
-            Router::Gateway => ("`gatewayAPI`", "; layout `primary`"),
-            Router::Istio => ("`istio`", ""),
-            Router::Nginx => ("`nginx`", ""),
-            Router::Service | Router::Replicas => ("`replicas` for weights, else `service`", ""),
+        let layout = if router.route().is_some() { "; layout `primary`" } else { "" };
+        let router = match router {
+            Router::Gateway => "`gatewayAPI`",
+            Router::Istio => "`istio`",
+            Router::Nginx => "`nginx`",
+            Router::Traefik => "`traefik`",
+            Router::Service | Router::Replicas => "`replicas` for weights, else `service`",
         };
         let counts = match counts {
             Counts::Proxy(proxy) => format!("`successRate` and `latency` of the proxy `{proxy}`"),
             Counts::Application => "Flagger's query of the application's `http_request_duration_seconds`".to_owned(),
             Counts::Ingress => "Flagger's query of what ingress-nginx counts".to_owned(),
+            Counts::Traefik => "Flagger's query of what Traefik counts".to_owned(),
             Counts::Unknown => "not imported: write a query".to_owned(),
         };
         let instead = instead.map(|why| why.trim_start_matches(INSTEAD)).unwrap_or_default();

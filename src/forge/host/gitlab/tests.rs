@@ -129,3 +129,14 @@ fn what_a_merge_request_became() {
         assert_eq!(request(state, Some(0xc), None), None, "{state}");
     }
 }
+
+#[test]
+fn attack_85_a_no_of_which_a_part_is_missing_is_still_a_no() {
+    let ask = |user: Value| {
+        let asked = json!({"user": user, "state": "requested_changes", "created_at": "2026-01-01T00:00:00Z"});
+        said(&[], &[serde_json::from_value(asked).unwrap()], &[], &[])
+            .map(|said| said.iter().map(|no| no.says).collect())
+    };
+    assert_eq!(ask(json!({"id": 3, "username": "eve"})), Ok(vec![Says::ChangesRequested]), "without a version");
+    assert!(ask(json!({"id": -1, "username": "ghost"})).unwrap_err().contains("nobody can tell"));
+}

@@ -54,6 +54,21 @@ impl Server {
                 self.state().comments.push(((*number).to_owned(), text("body")));
                 (201, json!({"id": 1}), false)
             }
+            ("GET", ["merge_requests", number, "notes"]) if !self.state().there.contains_key(&below[1..]) => {
+                let all = self.said(number).into_iter().map(|mut note| {
+                    note["author"] = note["user"].take();
+                    note
+                });
+                let (value, more) = paged(&all.collect::<Vec<_>>(), query);
+                (200, value, more)
+            }
+            ("PUT", ["merge_requests", number, "notes", id]) => {
+                let id: usize = id.parse().unwrap();
+                let said = &mut self.state().comments[id - 1];
+                assert_eq!(said.0, **number);
+                said.1 = text("body");
+                (200, json!({"id": id}), false)
+            }
             ("POST", ["statuses", commit]) => {
                 let mut state = self.state();
                 let last = state.comments.last().map(|(_, sent)| sent.clone()).unwrap_or_default();
@@ -78,6 +93,7 @@ impl Server {
             };
             asked("state", &request["state"])
                 && asked("source_branch", &request["source_branch"])
+                && asked("target_branch", &request["target_branch"])
                 && asked("author_id", &request["author"]["id"])
         };
         let wanted: Vec<Value> = all.iter().filter(wanted).cloned().collect();
@@ -96,6 +112,7 @@ pub(super) fn as_request(pull: &Value) -> Value {
         "iid": pull["number"], "state": state, "merged_at": pull["merged_at"], "title": pull["title"],
         "description": pull["body"], "author": {"id": pull["user"]["id"], "username": pull["user"]["login"]},
         "source_project_id": pull["head"]["repo"]["id"], "source_branch": pull["head"]["ref"], "target_branch": pull["base"]["ref"],
+        "sha": pull["head"]["sha"],
     })
 }
 

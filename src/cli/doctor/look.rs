@@ -1,0 +1,165 @@
+//! Looks at the repository, the cluster and the Git host, each for itself: what cannot be reached keeps nothing else from being
+//! looked at.
+
+use super::checks::{self, Check, Found, Weight};
+use crate::cli::cache::Cache;
+use crate::cli::failure::Failure;
+use crate::cli::screen::now;
+use crate::cluster::client::Cluster;
+use crate::cluster::rights;
+use crate::forge::host::Host;
+use crate::forge::settings::{Branch, Settings};
+use crate::git::{GitError, Store};
+use crate::manifest::ids::RolloutId;
+use crate::manifest::installation::{Installation, PullHost};
+use crate::manifest::load::{self, Loaded};
+use crate::manifest::object::Kind;
+use crate::manifest::raw::Trust;
+use crate::reconcile::source::Branches;
+use crate::reconcile::world;
+use anyhow::Context;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Everything, in the order in which people set it up.
+pub(super) async fn all(installation: &Installation, cache: &Path) -> Result<Vec<Check>, Failure> {
+    let cache = Cache::below(cache).context("cannot make a directory for the Git cache")?;
+    let (mut all, loaded) = repository(installation, &cache).await?;
+    all.extend(cluster(installation, loaded.as_ref()).await);
+    match &installation.repository.forge {
+        Some(site) => all.extend(host(installation, site, loaded.as_ref()).await?),
+        None => all.push(unhosted(installation)),
+    }
+    Ok(all)
+}
+
+/// The repository, and what main says.
+async fn repository(installation: &Installation, cache: &Cache) -> Result<(Vec<Check>, Option<Loaded>), Failure> {
+    let config = world::remote(installation).map_err(anyhow::Error::new)?;
+    let branches =
+        Branches::new(&installation.instance, &installation.repository.branch).map_err(anyhow::Error::new)?;
+    let store = Store::open(&cache.path, config)?;
+    let main = &installation.repository.branch;
+    let found = async {
+        let Some(tip) = store.ls_refs(&[branches.main.as_str()]).await?.remove(&branches.main) else { return Ok(None) };
+        store.fetch(&BTreeMap::from([(branches.main.clone(), tip.clone())])).await?;
+        Ok::<_, GitError>(Some((tip.clone(), store.files(&tip, None).await?)))
+    };
+    let (check, act) = ("repository", "look at spec.repository of the Installation: url, branch, credentialsFile");
+    let (tip, files) = match found.await {
+        Ok(Some(found)) => found,
+        Ok(None) => {
+            let says = format!("there is no branch {main}");
+            return Ok((vec![Check::new(Found::Broken, check, &says, act)], None));
+        }
+        Err(error) => return Ok((vec![Check::new(Found::Broken, check, &error.to_string(), act)], None)),
+    };
+    let loaded = load::load(&files, &installation.caps);
+    let read = Check::ok(check, format!("{main} is at {}", tip.as_str().get(..8).unwrap_or_default()));
+    Ok((vec![read, declared(main, &loaded)], Some(loaded)))
+}
+
+/// What main declares.
+fn declared(main: &str, loaded: &Loaded) -> Check {
+    let (check, act) = ("manifests", "tidegate validate, in a clone, shows each error with its line");
+    let rejected = loaded.rollouts.values().filter(|rollout| rollout.is_err()).count() + loaded.unnamed.len();
+    match &loaded.policy {
+        Err(_) => Check::new(Found::Broken, check, &format!("the policy tidegate.yaml of {main} cannot be read"), act),
+        Ok(_) if rejected > 0 => {
+            Check::new(Found::Warning, check, &format!("{rejected} rollouts of {main} have errors"), act)
+        }
+        Ok(_) => Check::ok(check, format!("{main} declares {} rollouts, all without errors", loaded.rollouts.len())),
+    }
+}
+
+async fn cluster(installation: &Installation, loaded: Option<&Loaded>) -> Vec<Check> {
+    let (check, act) = ("API server", "look at spec.clusters of the Installation, and at the network between");
+    let broken = |error: String| Check::new(Found::Broken, check, &error, act);
+    let cluster = match world::served(installation) {
+        Ok((_, source)) => match Cluster::connect(&source, &installation.instance).await {
+            Ok(cluster) => cluster,
+            Err(error) => return vec![broken(error.to_string())],
+        },
+        Err(error) => return vec![broken(error.to_string())],
+    };
+    let mut all = match cluster.server().await {
+        Ok(server) => checks::server(&server, now()),
+        Err(error) => vec![broken(error)],
+    };
+    let needed =
+        rights::needed(&installation.instance, cluster.home(), installation.caps.namespaces(), installation.projection);
+    match cluster.lacks(needed.clone()).await {
+        Ok(missing) => all.extend(checks::rights(&needed, &missing)),
+        Err(error) => {
+            all.push(Check::new(Found::Unknown, "rights", &error, "kubectl auth can-i --list, as the controller"))
+        }
+    }
+    if let Some(loaded) = loaded {
+        let kinds = kinds(loaded);
+        match cluster.does_not_serve(&kinds.keys().copied().collect()).await {
+            Ok(missing) => all.extend(checks::kinds(&kinds, &missing)),
+            Err(error) => all.push(Check::new(Found::Unknown, "kinds", &error, "kubectl api-resources")),
+        }
+    }
+    all
+}
+
+/// The kinds that rollouts have objects of, by who has them.
+fn kinds(loaded: &Loaded) -> BTreeMap<Kind, BTreeSet<RolloutId>> {
+    let mut kinds: BTreeMap<Kind, BTreeSet<RolloutId>> = BTreeMap::new();
+    for (id, rollout) in &loaded.rollouts {
+        for object in rollout.iter().flat_map(|rollout| rollout.set.objects.keys()) {
+            kinds.entry(object.kind).or_default().insert(id.clone());
+        }
+    }
+    kinds
+}
+
+async fn host(installation: &Installation, site: &PullHost, loaded: Option<&Loaded>) -> Result<Vec<Check>, Failure> {
+    let mut host = Host::new(site.clone(), Box::new(|_, _| ()), Box::new(now)).map_err(anyhow::Error::new)?;
+    let login = match host.login().await {
+        Ok(login) => login,
+        Err(error) => {
+            let act = "look at spec.repository.forge of the Installation: kind, url, tokenFile";
+            return Ok(vec![Check::new(Found::Broken, "Git host", &error.to_string(), act)]);
+        }
+    };
+    let mut all: Vec<Check> =
+        host.clock().map(|clock| checks::apart("clock of the Git host", clock, now())).into_iter().collect();
+    // An answer without permissions and none at all say as much.
+    let permissions = host.permissions().await.ok().flatten();
+    all.push(checks::account(&login, permissions, site));
+    let settings =
+        Settings { instance: &installation.instance, main: &installation.repository.branch, account: &login };
+    for branch in Branch::ALL {
+        let weight = weight(branch, installation, loaded);
+        let rules = host.rules(&settings.name(branch)).await;
+        all.push(checks::branch(&settings, site, branch, weight, &rules));
+    }
+    all.push(match &installation.repository.webhook_secret_file {
+        Some(_) => checks::webhook(site.kind, &host.hooks().await),
+        None => Check::ok("webhook", "none is heard: the repository is looked at every poll"),
+    });
+    Ok(all)
+}
+
+/// What becomes of a branch that nothing protects.
+fn weight(branch: Branch, installation: &Installation, loaded: Option<&Loaded>) -> Weight {
+    let policy = loaded.and_then(|loaded| loaded.policy.as_ref().ok());
+    let trusts = policy.is_some_and(|policy| policy.tenants.values().all(|tenant| tenant.trust == Trust::Writers));
+    match branch {
+        Branch::Decisions if !trusts => Weight::Needed,
+        Branch::State if installation.signing.is_none() => Weight::Needed,
+        Branch::Main | Branch::Decisions | Branch::State => Weight::Wished,
+    }
+}
+
+/// Where no host has an API that is asked.
+fn unhosted(installation: &Installation) -> Check {
+    let settings =
+        Settings { instance: &installation.instance, main: &installation.repository.branch, account: "its account" };
+    let of = |branch| format!("{}: {}", settings.name(branch), settings.words(branch));
+    let act = format!("see yourself that the Git host has\n    {}", Branch::ALL.map(of).join("\n    "));
+    let says = "the Installation names no host with an API (forge.kind), so nothing can be asked of it";
+    Check::new(Found::Unknown, "Git host", says, act)
+}

@@ -1,0 +1,145 @@
+//! All that the controller may do in a cluster, as the chart grants it. A test holds the two equal.
+
+use crate::manifest::ids::{InstanceName, Namespace};
+use crate::manifest::object::Kind;
+use crate::manifest::raw::Projection;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fmt;
+
+/// A verb on a resource.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Right {
+    /// The namespace that it holds in; none for the cluster as a whole.
+    pub namespace: Option<Namespace>,
+    /// The API group; empty for the core.
+    pub group: &'static str,
+    /// The plural of the kind.
+    pub resource: &'static str,
+    /// The only object that it is about; none for all.
+    pub name: Option<String>,
+    /// `get`, `list`, …
+    pub verb: &'static str,
+}
+
+/// What is done with the objects of sets.
+const SETS: &[&str] = &["create", "delete", "get", "list", "patch", "watch"];
+
+/// What is done with other kinds in each namespace that is served.
+const BESIDE: &[(&str, &str, &[&str])] = &[
+    ("", "persistentvolumeclaims", &["get"]),
+    ("", "secrets", &["get"]),
+    ("", "pods", &["delete", "list", "watch"]),
+    ("batch", "jobs", &["create", "delete", "list", "patch", "watch"]),
+    ("discovery.k8s.io", "endpointslices", &["list", "watch"]),
+    ("events.k8s.io", "events", &["create"]),
+    ("networking.k8s.io", "networkpolicies", &["list", "watch"]),
+];
+
+/// What is done with the objects that show rollouts.
+const SHOWN: &[&str] = &["create", "delete", "list", "patch"];
+
+/// All rights of an instance that is at home in one namespace and serves others.
+#[must_use]
+pub fn needed(
+    instance: &InstanceName,
+    home: &Namespace,
+    served: &BTreeSet<Namespace>,
+    projection: Projection,
+) -> Vec<Right> {
+    let mut rights = Vec::new();
+    let mut add = |namespace: Option<&Namespace>, group, resource, name: Option<&str>, verbs: &[&'static str]| {
+        let (namespace, name) = (namespace.cloned(), name.map(str::to_owned));
+        rights.extend(verbs.iter().map(|verb| Right {
+            namespace: namespace.clone(),
+            group,
+            resource,
+            name: name.clone(),
+            verb,
+        }));
+    };
+    for namespace in served {
+        for kind in Kind::MANIFEST {
+            add(Some(namespace), group(*kind), kind.plural(), None, SETS);
+        }
+        for (group, resource, verbs) in BESIDE {
+            add(Some(namespace), group, resource, None, verbs);
+        }
+        if projection == Projection::On {
+            add(Some(namespace), "tidegate.io", "rollouts", None, SHOWN);
+        }
+    }
+    add(Some(home), "", "configmaps", Some("tidegate-brake"), &["list", "watch"]);
+    add(Some(home), "coordination.k8s.io", "leases", None, &["create"]);
+    add(Some(home), "coordination.k8s.io", "leases", Some(&instance.in_cluster()), &["get", "update"]);
+    add(None, "", "namespaces", Some("kube-system"), &["get"]);
+    rights
+}
+
+/// The API group of a kind; empty for the core.
+#[must_use]
+pub fn group(kind: Kind) -> &'static str {
+    kind.api_version().split_once('/').map_or("", |(group, _)| group)
+}
+
+impl Right {
+    /// Whether one of the rules that an API server lists grants it.
+    #[must_use]
+    pub fn is_granted(&self, rules: &[Value]) -> bool {
+        rules.iter().any(|rule| {
+            let has = |list: &str, wanted: &str| {
+                rule[list].as_array().is_some_and(|all| all.iter().any(|one| one == wanted || one == "*"))
+            };
+            // A rule without names is about all objects.
+            let named = rule["resourceNames"].as_array().is_none_or(|names| {
+                names.is_empty() || self.name.as_ref().is_some_and(|name| names.iter().any(|one| one == name))
+            });
+            has("verbs", self.verb) && has("apiGroups", self.group) && has("resources", self.resource) && named
+        })
+    }
+
+    /// The question whether we have it, for the API server.
+    #[must_use]
+    pub fn question(&self) -> Value {
+        let Self { namespace, group, resource, name, verb } = self;
+        let attributes =
+            json!({"namespace": namespace, "group": group, "resource": resource, "name": name, "verb": verb});
+        json!({
+            "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        })
+    }
+}
+
+/// As `kubectl` takes it: `patch deployments.apps`, `get leases.coordination.k8s.io/tidegate-prod`.
+impl fmt::Display for Right {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { namespace: _, group, resource, name, verb } = self;
+        let dot = if group.is_empty() { "" } else { "." };
+        write!(f, "{verb} {resource}{dot}{group}")?;
+        name.as_ref().map_or(Ok(()), |name| write!(f, "/{name}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_grant_what_they_list_and_what_their_stars_stand_for() {
+        let rights = needed(&"prod".parse().unwrap(), &"tidegate".parse().unwrap(), &BTreeSet::new(), Projection::Off);
+        let said: Vec<String> = rights.iter().map(ToString::to_string).collect();
+        let [list, watch, create, get, update, identity] = rights.as_slice() else { panic!("{said:?}") };
+        assert_eq!(said[3], "get leases.coordination.k8s.io/tidegate-prod");
+        let rule = |groups: &[&str], resources: &[&str], verbs: &[&str], names: Value| {
+            vec![json!({"apiGroups": groups, "resources": resources, "verbs": verbs, "resourceNames": names})]
+        };
+        let brake = rule(&[""], &["configmaps"], &["list"], json!(["tidegate-brake"]));
+        assert!(list.is_granted(&brake) && !watch.is_granted(&brake));
+        assert!(!list.is_granted(&rule(&[""], &["configmaps"], &["list"], json!(["other"]))));
+        let leases = rule(&["coordination.k8s.io"], &["leases"], &["*"], json!(["tidegate-prod"]));
+        assert!(get.is_granted(&leases) && update.is_granted(&leases) && !create.is_granted(&leases));
+        let all = rule(&["*"], &["*"], &["*"], Value::Null);
+        assert!(rights.iter().all(|right| right.is_granted(&all)) && !identity.is_granted(&brake));
+    }
+}

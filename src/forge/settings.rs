@@ -1,0 +1,178 @@
+//! What to set on a Git host, so that nobody can push what only others may decide: in words, and as calls of its API. The one
+//! place that says so: `init`, `doctor` and the gates ask for the same.
+
+use crate::manifest::ids::InstanceName;
+use crate::manifest::installation::HostKind;
+use crate::record::branches::{decisions_branch, state_branch};
+use serde_json::{Value, json};
+
+/// A branch with one kind of writer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Branch {
+    /// What people want.
+    Main,
+    /// What people decide.
+    Decisions,
+    /// What tidegate records.
+    State,
+}
+
+impl Branch {
+    /// All that are to be protected, in the order in which people are told. None is about the branches of requests: no host
+    /// lets a branch be deleted that a rule is about, and that is how a request is taken back.
+    pub const ALL: [Self; 3] = [Self::Main, Self::Decisions, Self::State];
+}
+
+/// For whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings<'a> {
+    /// Whose branches.
+    pub instance: &'a InstanceName,
+    /// What people call main.
+    pub main: &'a str,
+    /// The account of tidegate.
+    pub account: &'a str,
+}
+
+impl Settings<'_> {
+    /// The name of a branch.
+    #[must_use]
+    pub fn name(&self, branch: Branch) -> String {
+        match branch {
+            Branch::Main => self.main.to_owned(),
+            Branch::Decisions => decisions_branch(self.instance),
+            Branch::State => state_branch(self.instance),
+        }
+    }
+
+    /// What has to hold for it.
+    #[must_use]
+    pub fn words(&self, branch: Branch) -> String {
+        let account = self.account;
+        match branch {
+            Branch::Main => format!("changes by pull request with an approval; {account} may not push"),
+            Branch::Decisions => format!(
+                "changes by pull request with an approval by somebody else, or by those who may decide; {account} may not push; no \
+                 force-push"
+            ),
+            Branch::State => format!("{account} alone may push; no force-push, no deletion"),
+        }
+    }
+
+    /// What to type for that, with a token of who owns the repository in `TOKEN`. `api` is where the repository is in the
+    /// host's API, and `rule` the rule that is to be changed, if there is one.
+    #[must_use]
+    pub fn command(&self, kind: HostKind, api: &str, branch: Branch, rule: Option<&str>) -> String {
+        let (method, path, body) = self.call(kind, branch, rule);
+        let method = if method == "POST" { String::new() } else { format!("-X {method} ") };
+        let (token, before) = match kind {
+            HostKind::Gitea | HostKind::Github => ("Authorization: token $TOKEN", String::new()),
+            HostKind::Gitlab => {
+                // It lets levels be changed in its paid plans alone: a rule that is there is made anew.
+                let (token, name) = ("PRIVATE-TOKEN: $TOKEN", escaped(&self.name(branch)));
+                (token, format!("curl -sS -o /dev/null -X DELETE -H \"{token}\" \"{api}/{path}/{name}\"; "))
+            }
+        };
+        format!(
+            "{before}curl -fsS {method}-H \"{token}\" -H 'Content-Type: application/json' \"{api}/{path}\" -d '{body}'"
+        )
+    }
+
+    /// The same as a call: its method, its path below the repository, its body.
+    #[must_use]
+    pub fn call(&self, kind: HostKind, branch: Branch, rule: Option<&str>) -> (&'static str, String, Value) {
+        match kind {
+            HostKind::Gitea => {
+                let body = self.gitea(branch);
+                match rule {
+                    Some(rule) => ("PATCH", format!("branch_protections/{}", escaped(rule)), body),
+                    None => ("POST", "branch_protections".to_owned(), body),
+                }
+            }
+            HostKind::Github => self.github(branch),
+            HostKind::Gitlab => ("POST", "protected_branches".to_owned(), self.gitlab(branch)),
+        }
+    }
+
+    /// By roles, which every plan has: 0 is nobody, 30 a Developer, 40 a Maintainer. That one account alone may push it can say in
+    /// paid plans only, by the number of that account.
+    fn gitlab(&self, branch: Branch) -> Value {
+        let (push, merge) = match branch {
+            Branch::Main | Branch::Decisions => (0, 40),
+            Branch::State => (30, 0),
+        };
+        json!({
+            "name": self.name(branch), "push_access_level": push, "merge_access_level": merge, "allow_force_push": false,
+        })
+    }
+
+    fn gitea(&self, branch: Branch) -> Value {
+        let name = self.name(branch);
+        match branch {
+            Branch::Main | Branch::Decisions => json!({
+                "rule_name": name, "enable_push": false, "required_approvals": 1, "dismiss_stale_approvals": true,
+                "block_on_rejected_reviews": true,
+            }),
+            Branch::State => json!({
+                "rule_name": name, "enable_push": true, "enable_push_whitelist": true,
+                "push_whitelist_usernames": [self.account],
+            }),
+        }
+    }
+
+    /// A ruleset; of who alone may push, which rulesets cannot say of a user, a classic rule, as repositories of organisations
+    /// have them.
+    fn github(&self, branch: Branch) -> (&'static str, String, Value) {
+        let name = self.name(branch);
+        match branch {
+            Branch::Main | Branch::Decisions => {
+                let reviews = json!({
+                    "required_approving_review_count": 1, "dismiss_stale_reviews_on_push": true,
+                    "require_code_owner_review": false, "require_last_push_approval": true,
+                    "required_review_thread_resolution": false,
+                });
+                let ruleset = json!({
+                    "name": name, "target": "branch", "enforcement": "active",
+                    "conditions": {"ref_name": {"include": [format!("refs/heads/{name}")], "exclude": []}},
+                    "rules": [
+                        {"type": "pull_request", "parameters": reviews}, {"type": "non_fast_forward"}, {"type": "deletion"},
+                    ],
+                });
+                ("POST", "rulesets".to_owned(), ruleset)
+            }
+            Branch::State => {
+                let body = json!({
+                    "required_status_checks": null, "enforce_admins": true, "required_pull_request_reviews": null,
+                    "restrictions": {"users": [self.account], "teams": [], "apps": []},
+                    "allow_force_pushes": false, "allow_deletions": false,
+                });
+                ("PUT", format!("branches/{}/protection", escaped(&name)), body)
+            }
+        }
+    }
+}
+
+/// A name as one part of a path.
+#[must_use]
+pub fn escaped(name: &str) -> String {
+    url::form_urlencoded::byte_serialize(name.as_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_that_is_there_is_changed() {
+        let instance = "prod".parse().unwrap();
+        let settings = Settings { instance: &instance, main: "main", account: "bot" };
+        let (method, path, body) = settings.call(HostKind::Gitea, Branch::Decisions, Some("tidegate/prod/decisions"));
+        assert_eq!((method, path.as_str()), ("PATCH", "branch_protections/tidegate%2Fprod%2Fdecisions"));
+        assert_eq!(body["required_approvals"], 1);
+        let command =
+            settings.command(HostKind::Gitea, "https://git.example.test/api/v1/repos/a/b", Branch::State, None);
+        insta::assert_snapshot!(command);
+        insta::assert_snapshot!("github", settings.command(HostKind::Github, "$api", Branch::Decisions, None));
+        insta::assert_snapshot!("gitlab", settings.command(HostKind::Gitlab, "$api", Branch::Decisions, None));
+    }
+}

@@ -1,0 +1,140 @@
+//! What somebody offers for a branch, be it anybody on the host: read as hostile, in a cache of its own, and never merged
+//! anywhere but in memory.
+
+use super::commit::commit_id;
+use super::repo::Remote;
+use super::{GitError, Limits, RemoteConfig, Store, oid, tree};
+use crate::manifest::files::{Files, RepoPath};
+use crate::manifest::ids::CommitId;
+use git2::{Commit, Delta, ErrorCode, MergeOptions, Repository};
+use std::collections::BTreeSet;
+
+/// How much of an offer is fetched beyond what the branch has, in bytes.
+const FETCHED: u64 = 32 << 20;
+/// How much of what it changes is read, in bytes.
+const CHANGED: u64 = 16 << 20;
+
+/// What an offer would make of the branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merged {
+    /// This tree.
+    Tree(Files),
+    /// Both have changed these.
+    Conflict(BTreeSet<String>),
+}
+
+impl Store {
+    /// Another cache of the same repository, beside ours: nothing that comes into it can be found in ours.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn aside(&self, name: &str) -> Result<Self, GitError> {
+        let directory = self.inner.directory.with_file_name(name);
+        Self::open(&directory, RemoteConfig { shallow: None, ..self.inner.config.clone() })
+    }
+
+    /// Brings the commit that a ref of the host leads to into the cache. It is not remembered.
+    ///
+    /// # Errors
+    /// As [`Store::fetch`]; `Limit` also when it is more than an offer may bring; `Missing` when the ref has moved.
+    pub async fn fetch_offer(&self, reference: &str, head: &CommitId) -> Result<(), GitError> {
+        let (reference, head) = (reference.to_owned(), head.clone());
+        self.on_cache(move |inner, repository| {
+            if repository.find_commit(oid(head.as_str())).is_ok() {
+                return Ok(());
+            }
+            match &inner.remote {
+                Remote::Server(line) => {
+                    let limits =
+                        Limits { fetch_bytes: FETCHED.min(inner.config.limits.fetch_bytes), ..inner.config.limits };
+                    let spec = format!("+{reference}:refs/tidegate/offer");
+                    inner.download_specs(line, repository, &[spec], 0, &limits)?;
+                }
+                Remote::Local(local) => local.fetch(repository, std::iter::once(&head))?,
+            }
+            commit(repository, &head).map(drop)
+        })
+        .await
+    }
+
+    /// The paths that an offer changes against where it left the branch; none if it has no past in common with it.
+    ///
+    /// # Errors
+    /// `BadTree` for a tree that Git would not check out, `Limit` for one that is too large, or changes too much; `Missing`
+    /// when a commit is not in the cache.
+    pub async fn offered(&self, branch: &CommitId, head: &CommitId) -> Result<Option<BTreeSet<RepoPath>>, GitError> {
+        let (branch, head) = (branch.clone(), head.clone());
+        self.on_cache(move |inner, repository| {
+            let theirs = commit(repository, &head)?.tree().map_err(failed)?;
+            // Names alone: nothing else is done with a tree that no Git would check out.
+            tree::read(repository, &theirs, "", &Limits { blob_bytes: 0, ..inner.config.limits })?;
+            let Some(base) = base(repository, &branch, &head)? else { return Ok(None) };
+            let base = base.tree().map_err(failed)?;
+            let odb = repository.odb().map_err(failed)?;
+            let diff = repository.diff_tree_to_tree(Some(&base), Some(&theirs), None).map_err(failed)?;
+            let (mut paths, mut bytes) = (BTreeSet::new(), 0);
+            for delta in diff.deltas() {
+                let side = if delta.status() == Delta::Deleted { delta.old_file() } else { delta.new_file() };
+                // What is larger is not read at all.
+                let size = odb.read_header(side.id()).map_or(0, |(size, _)| size as u64);
+                bytes += if size > inner.config.limits.blob_bytes { 0 } else { size };
+                let path = String::from_utf8_lossy(side.path_bytes().unwrap_or_default()).parse();
+                // A name that no path of ours can have is no manifest's.
+                paths.extend(path.ok());
+            }
+            if bytes > CHANGED {
+                let what = "what it changes, in bytes".to_owned();
+                return Err(GitError::Limit { what, limit: CHANGED.to_string() });
+            }
+            Ok(Some(paths))
+        })
+        .await
+    }
+
+    /// The tree that the branch would have with an offer. Renamed files are not followed. To be asked of what
+    /// [`Store::offered`] has looked at.
+    ///
+    /// # Errors
+    /// As [`Store::offered`].
+    pub async fn merged(&self, branch: &CommitId, head: &CommitId) -> Result<Merged, GitError> {
+        let (branch, head) = (branch.clone(), head.clone());
+        self.on_cache(move |inner, repository| {
+            let [ours, theirs] = [&branch, &head].map(|id| tree::root(repository, id));
+            let base = base(repository, &branch, &head)?.map(|base| base.tree()).transpose().map_err(failed)?;
+            let base = base.ok_or_else(|| GitError::Missing(format!("a commit that {head} shares with {branch}")))?;
+            let mut options = MergeOptions::new();
+            options.find_renames(false);
+            let mut index = repository.merge_trees(&base, &ours?, &theirs?, Some(&options)).map_err(failed)?;
+            if index.has_conflicts() {
+                let mut paths = BTreeSet::new();
+                for conflict in index.conflicts().map_err(failed)? {
+                    let conflict = conflict.map_err(failed)?;
+                    let entry = conflict.our.or(conflict.their).or(conflict.ancestor);
+                    paths.extend(entry.map(|entry| String::from_utf8_lossy(&entry.path).into_owned()));
+                }
+                return Ok(Merged::Conflict(paths));
+            }
+            let id = index.write_tree_to(repository).map_err(failed)?;
+            let merged = repository.find_tree(id).map_err(failed)?;
+            tree::read(repository, &merged, "", &inner.config.limits).map(Merged::Tree)
+        })
+        .await
+    }
+}
+
+fn failed(error: git2::Error) -> GitError {
+    GitError::local("look at what is offered", error)
+}
+
+fn commit<'r>(repository: &'r Repository, id: &CommitId) -> Result<Commit<'r>, GitError> {
+    repository.find_commit(oid(id.as_str())).map_err(|error| GitError::commit(id, error))
+}
+
+/// Where an offer left the branch.
+fn base<'r>(repository: &'r Repository, branch: &CommitId, head: &CommitId) -> Result<Option<Commit<'r>>, GitError> {
+    match repository.merge_base(oid(branch.as_str()), oid(head.as_str())) {
+        Ok(base) => commit(repository, &commit_id(base)).map(Some),
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}

@@ -1,0 +1,45 @@
+//! What the policy asks of every plan: one that goes below starts no run, and one whose run is open enters no further step. A
+//! policy that loosens is for versions that come after it.
+
+use super::draft::Draft;
+use super::report::{Reason, Wait};
+use crate::gate::floor;
+use crate::manifest::desired::Plan;
+use crate::record::state::{Governed, Rule};
+
+/// Takes note of what the policy asks of what main wants now.
+pub fn take_note(draft: &mut Draft<'_>) {
+    let Some(rollout) = draft.wanted().filter(|_| !draft.input.policy.unread) else { return };
+    let next = Governed::next(draft.state.policy.as_ref(), &rollout.set.id, &draft.input.policy.terms());
+    if next != draft.state.policy {
+        draft.state.policy = next;
+        draft.note("the policy");
+    }
+}
+
+/// What proves people's words in a run that starts now.
+#[must_use]
+pub fn rule(draft: &Draft<'_>) -> Option<Rule> {
+    let policy = draft.input.policy.proof.as_ref();
+    Rule::stricter(draft.state.policy.as_ref().and_then(|known| known.terms().rule.as_ref()), policy)
+}
+
+/// Why this plan may not go on, if it is below the floors.
+#[must_use]
+pub fn below(draft: &Draft<'_>, plan: &Plan) -> Option<Wait> {
+    let now = &draft.input.policy.floors;
+    let found = floor::below(plan, now);
+    if !found.is_empty() {
+        return Some(Wait::new(Reason::PolicyFloor, found.join("; ")));
+    }
+    let known = draft.state.policy.as_ref()?;
+    let found = floor::below(plan, &known.terms().floors.stricter(now));
+    let why = || {
+        format!(
+            "{}; the policy was loosened together with this version, and a change of the policy is for what comes after it",
+            found.join("; ")
+        )
+    };
+    let act = "push the next version, be it another annotation of its pods: for that the policy is as it is now";
+    (!found.is_empty()).then(|| Wait::new(Reason::PolicyFloor, why()).act(act))
+}

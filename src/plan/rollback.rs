@@ -1,0 +1,81 @@
+//! A person's word that goes back to a version that was promoted before. It counts once, so it is followed now, or people are told why not.
+
+use super::draft::Draft;
+use super::idle;
+use super::renamed::renamed;
+use super::tracked::{Sight, as_live};
+use super::versions;
+use crate::manifest::desired::{Plan, Rollout, Set};
+use crate::manifest::ids::{RunId, SetId};
+use crate::record::history;
+use crate::record::state::{Outcome, Promoted, Route};
+use crate::target::layout;
+use std::sync::Arc;
+
+/// What is gone back to, and how.
+struct Past {
+    set: Arc<Set>,
+    plan: Plan,
+    /// What is left.
+    left: Promoted,
+}
+
+/// Back to a promoted set, within the window; says whether a run was opened.
+pub fn roll_back(draft: &mut Draft<'_>, named: &RunId) -> bool {
+    match past(draft, named) {
+        Ok(Past { set, plan, left }) => {
+            let why = format!("rolled back to run {named}");
+            history::refuse(&mut draft.state, left.revision, left.run, Outcome::RolledBack, &why, draft.input.now);
+            idle::open(draft, &plan, &set, Route::Rollback);
+            true
+        }
+        Err(why) => {
+            draft.note(format!("which was not done: {why}"));
+            false
+        }
+    }
+}
+
+/// The version that is meant, or why it cannot be brought now. Nothing is refused before that is known.
+fn past(draft: &Draft<'_>, named: &RunId) -> Result<Past, String> {
+    let rollout = draft.wanted().ok_or("the rollout's file on main cannot be read")?;
+    if let Some(wait) = renamed(draft) {
+        return Err(wait.message);
+    }
+    let unknown = || format!("run {named} is none that was promoted and replaced");
+    let past = history::replaced(&draft.state, named).ok_or_else(unknown)?;
+    let lost = |set: &SetId| {
+        draft.input.sets.get(set).ok_or_else(|| format!("the set {} is not on the state branch", set.short()))
+    };
+    let left = draft.state.promoted.clone().ok_or("nothing is promoted")?;
+    let (old, set) = (lost(&left.set)?, lost(past.set)?);
+    // What it took of tracked objects is kept nowhere: it comes with what is live.
+    let missing = || format!("what run {named} tracked is not in the namespace any more");
+    let set = as_live(set, &rollout.plan.target, Sight::of(draft.input, draft.live)).ok_or_else(missing)?;
+    if left.set == *past.set {
+        return Err(format!("run {named} is what serves"));
+    }
+    if past.names.is_some() && past.names == versions::stable(&draft.naming) {
+        return Err("both versions' objects have the same names; push the old one on main".to_owned());
+    }
+    if left.set == set.id {
+        return Err(format!("but for tracked data that is kept nowhere, run {named} is what serves"));
+    }
+    let plan = past.names.map_or_else(|| rollout.plan.clone(), |names| names.within(&rollout.plan));
+    let brought = Rollout { set, plan, ..(**rollout).clone() };
+    fits(draft, &brought, old)?;
+    let Rollout { set, plan, .. } = brought;
+    Ok(Past { set, plan, left })
+}
+
+/// Whether an old version can be brought beside the one that is left.
+fn fits(draft: &Draft<'_>, brought: &Rollout, old: &Set) -> Result<(), String> {
+    let Rollout { set, plan, .. } = brought;
+    if set.get(plan.target.kind.kind(), &plan.target.name).is_none() {
+        return Err(format!("that version has no {} {}", plan.target.kind.kind(), plan.target.name));
+    }
+    let naming = draft.naming.in_run(plan);
+    layout::of_candidate(old, set, plan, &naming, &set.pods).map_err(|error| error.to_string())?;
+    let blocked = versions::unfit(draft, brought, old).or_else(|| idle::braked(draft, brought));
+    blocked.or_else(|| idle::unmarked(draft, brought)).map_or(Ok(()), |wait| Err(wait.message))
+}

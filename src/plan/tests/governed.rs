@@ -1,0 +1,159 @@
+//! What the policy and the Git host have to say before a run goes on: floors, and a decisions branch that is protected.
+
+use super::manifests::{CANARY, set};
+use super::world::World;
+use crate::gate::guard::Guard;
+use crate::manifest::raw::{Floors, Trust};
+use crate::record::state::Rule;
+use serde_json::{Value, json};
+
+fn floors(asked: Value) -> Floors {
+    serde_json::from_value(asked).unwrap()
+}
+
+fn said(world: &World, reason: &str) -> String {
+    let plan = world.plan_now();
+    plan.waits.into_iter().find(|wait| wait.reason.as_str() == reason).map(|wait| wait.message).unwrap_or_default()
+}
+
+/// At rest with version 1.
+fn rested(guard: Guard) -> World {
+    let mut world = World::new(CANARY, "1");
+    world.policy.guard = guard;
+    world.settle();
+    world
+}
+
+fn open() -> Guard {
+    Guard::Open { why: "no rule protects it".to_owned(), act: "set a rule".to_owned() }
+}
+
+#[test]
+fn x_2_an_approval_on_a_branch_that_nobody_protects_opens_no_gate() {
+    let mut world = rested(open());
+    world.want(CANARY, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval", "ApprovalUnprotected"]));
+    assert_eq!(said(&world, "ApprovalUnprotected"), "tidegate/prod/decisions is not protected: no rule protects it");
+    let told = world.record.as_ref().unwrap().conditions.iter().find(|c| c.reason == "ApprovalUnprotected").cloned();
+    assert_eq!(told.unwrap().act.as_deref(), Some("set a rule"));
+    world.approve("promotion");
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["ApprovalUnprotected"]));
+    world.policy.guard = Guard::Kept;
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    assert!(world.record.as_ref().unwrap().conditions.iter().all(|c| c.reason != "ApprovalUnprotected"));
+}
+
+#[test]
+fn c_15_a_protection_that_goes_stops_no_step_that_was_entered_and_no_way_back() {
+    let mut world = rested(Guard::Kept);
+    world.want(CANARY, set("2"));
+    world.settle();
+    world.approve("promotion");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    world.policy.guard = open();
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    world.want(CANARY, set("1"));
+    world.settle();
+    world.pass(60);
+    assert_eq!(world.phase(), "Steady");
+}
+
+#[test]
+fn a_host_that_was_not_heard_keeps_gates_closed() {
+    for (guard, waits) in
+        [(Guard::Unknown, vec!["Evidence"]), (Guard::Untold("away".to_owned()), vec!["ApprovalUnprotected"])]
+    {
+        let mut world = rested(guard);
+        world.want(CANARY, set("2"));
+        world.settle();
+        world.approve("promotion");
+        assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", waits));
+    }
+}
+
+#[test]
+fn a_version_whose_plan_is_below_a_floor_starts_no_run() {
+    let mut world = rested(Guard::Unasked);
+    world.policy.floors = floors(json!({"firstExposure": 5}));
+    let log = world.log.len();
+    world.want(CANARY, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Steady", vec!["PolicyFloor"]));
+    assert!(
+        said(&world, "PolicyFloor").contains("tenth is the first to get a share of all requests, 10 %"),
+        "{}",
+        said(&world, "PolicyFloor")
+    );
+    let written = world.log[log..].iter().filter(|line| !line.starts_with("Steady → Steady")).collect::<Vec<_>>();
+    assert!(written.is_empty(), "0 writes: {written:?}");
+    world.policy.floors = floors(json!({"firstExposure": 10}));
+    world.settle();
+    assert_eq!(world.waits(), ["Approval"]);
+}
+
+#[test]
+fn a_floor_that_is_raised_holds_at_once_and_never_on_the_way_back() {
+    let mut world = rested(Guard::Unasked);
+    world.want(CANARY, set("2"));
+    world.settle();
+    world.approve("promotion");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    world.policy.floors = floors(json!({"soak": "24h"}));
+    for _ in 0..4 {
+        world.pass(330);
+    }
+    assert!(world.waits().contains(&"PolicyFloor"), "{} {:?}", world.phase(), world.waits());
+    world.want(CANARY, set("1"));
+    world.settle();
+    world.pass(60);
+    assert_eq!(world.phase(), "Steady");
+}
+
+#[test]
+fn x_2_a_policy_that_loosens_together_with_a_version_does_not_let_that_version_in() {
+    let mut world = World::new(CANARY, "1");
+    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews };
+    world.policy.proof = Some(rule.clone());
+    world.policy.floors = floors(json!({"soak": "6m"}));
+    world.settle();
+    // One commit: nobody has to approve any more, and another version.
+    (world.policy.proof, world.policy.floors) = (None, Floors::default());
+    world.want(CANARY, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Steady", vec!["PolicyFloor"]));
+    assert!(said(&world, "PolicyFloor").ends_with("a change of the policy is for what comes after it"));
+    // The next version comes after it.
+    world.want(CANARY, set("3"));
+    world.settle();
+    assert_eq!(world.waits(), ["Approval"]);
+    assert_eq!(world.record.as_ref().unwrap().run.as_ref().unwrap().rule, None);
+
+    let mut world = World::new(CANARY, "1");
+    world.policy.proof = Some(rule.clone());
+    world.settle();
+    world.policy.proof = None;
+    world.want(CANARY, set("2"));
+    world.settle();
+    assert_eq!(
+        world.record.as_ref().unwrap().run.as_ref().unwrap().rule,
+        Some(rule),
+        "it is judged by what was before"
+    );
+    world.approve("promotion");
+    assert_eq!(world.phase(), "Waiting");
+}
+
+#[test]
+fn a_policy_that_loosens_by_itself_holds_for_the_next_run() {
+    let mut world = rested(Guard::Unasked);
+    world.policy.floors = floors(json!({"soak": "1h"}));
+    world.settle();
+    world.policy.floors = Floors::default();
+    world.settle();
+    world.want(CANARY, set("2"));
+    world.settle();
+    assert_eq!(world.waits(), ["Approval"]);
+}

@@ -1,0 +1,277 @@
+//! Tells people what their own pull requests to main would come to. A task of its own: no tick waits for it.
+//!
+//! Who opens a pull request may be anybody, and what is in it anything. So it is read in a cache of its own, within limits,
+//! and nothing of it is kept: what was said stands on the host, in the comment, and says which commit it is about.
+
+use super::clock::Clock;
+use super::lead::Lead;
+use super::patience::{Patience, Setback};
+use super::source::{Record, Records, View};
+use crate::forge::host::{Host, HostError, Offer, Offers};
+use crate::git::{GitError, Merged, RefName, Store};
+use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
+use crate::manifest::installation::{Caps, HostKind, Installation};
+use crate::manifest::load::{self, Loaded};
+use crate::record::state::Time;
+use crate::report::feedback::{Feedback, Verdict, mark};
+use chrono::TimeDelta;
+use reading::{Beside, reading, touches};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+mod reading;
+
+/// So many pull requests are looked at in a turn.
+const AT_ONCE: usize = 3;
+/// How soon one is looked at again because main has moved.
+const AGAIN: TimeDelta = TimeDelta::minutes(10);
+
+/// What the task works with.
+pub struct Setting {
+    host: Host,
+    kind: HostKind,
+    store: Store,
+    lead: Lead,
+    clock: Clock,
+    instance: InstanceName,
+    main: RefName,
+    caps: Caps,
+    poll: Duration,
+}
+
+impl Setting {
+    /// With a host of its own, so that its lists are its own too.
+    #[must_use]
+    pub fn new(
+        host: Host,
+        kind: HostKind,
+        of: &Installation,
+        main: RefName,
+        store: &Store,
+        lead: &Lead,
+        clock: &Clock,
+    ) -> Self {
+        Self {
+            host,
+            kind,
+            store: store.clone(),
+            lead: lead.clone(),
+            clock: clock.clone(),
+            instance: of.instance.clone(),
+            main,
+            caps: of.caps.clone(),
+            poll: of.repository.poll,
+        }
+    }
+}
+
+/// Looks at pull requests.
+pub(super) struct Reader {
+    setting: Setting,
+    /// The cache for what people offer; made when the first one is looked at.
+    aside: Option<Store>,
+    offers: Offers,
+    looked: BTreeMap<u64, Look>,
+    /// Main as this turn has read it.
+    main: Option<Arc<Loaded>>,
+    patience: Patience,
+}
+
+/// The records of all rollouts.
+type All = Arc<BTreeMap<RolloutId, Arc<Record>>>;
+
+/// When a pull request was looked at, and beside which main.
+struct Look {
+    head: CommitId,
+    main: CommitId,
+    at: Time,
+}
+
+/// What came of looking at one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Came {
+    /// All is said that there is to say.
+    Done,
+    /// Not this time.
+    Later,
+}
+
+impl Reader {
+    /// Nothing looked at yet.
+    pub(super) fn new(setting: Setting) -> Self {
+        Self {
+            setting,
+            aside: None,
+            offers: Offers::default(),
+            looked: BTreeMap::new(),
+            main: None,
+            patience: Patience::default(),
+        }
+    }
+
+    /// Goes on until it is dropped. `seen` is what Git says, for others too.
+    pub(super) async fn work(mut self, seen: watch::Receiver<(u64, Option<Arc<View>>)>) {
+        let mut pause = self.setting.poll;
+        loop {
+            sleep(pause).await;
+            let view = seen.borrow().1.clone();
+            pause = match view {
+                Some(view) if self.setting.lead.held().is_some() => {
+                    let done = self.turn(&view).await;
+                    self.patience.after(done, self.setting.poll, "people's pull requests were not looked at")
+                }
+                Some(_) | None => {
+                    // Somebody else says it meanwhile.
+                    self.looked.clear();
+                    self.setting.poll
+                }
+            };
+        }
+    }
+
+    async fn turn(&mut self, view: &View) -> Result<(), Setback> {
+        // Where nobody knows what runs, nobody knows what would come of a change.
+        let (Some(main), Records::Read(records)) = (&view.tips.main, &view.records) else { return Ok(()) };
+        let ours = self.setting.host.ids().await?.user;
+        let mut offers = self.setting.host.offers(self.setting.main.short(), &mut self.offers).await?;
+        self.looked.retain(|number, _| offers.iter().any(|offer| offer.number == *number));
+        offers.retain(|offer| offer.author != Some(ours) && self.is_due(offer, main));
+        // Those that nobody has looked at yet come first, then who was looked at longest ago.
+        let last =
+            |offer: &Offer| self.looked.get(&offer.number).filter(|look| look.head == offer.head).map(|look| look.at);
+        offers.sort_by_key(last);
+        for offer in offers.iter().take(AT_ONCE) {
+            if self.look(records, main, offer).await? == Came::Done {
+                let (head, main, at) = (offer.head.clone(), main.clone(), self.setting.clock.now());
+                self.looked.insert(offer.number, Look { head, main, at });
+            }
+        }
+        self.main = None;
+        Ok(())
+    }
+
+    fn is_due(&self, offer: &Offer, main: &CommitId) -> bool {
+        self.looked.get(&offer.number).is_none_or(|look| {
+            look.head != offer.head || (look.main != *main && self.setting.clock.now() - look.at >= AGAIN)
+        })
+    }
+
+    async fn look(&mut self, records: &All, main: &CommitId, offer: &Offer) -> Result<Came, Setback> {
+        let verdict = match self.judge(records, main, offer).await {
+            Ok(Some(verdict)) => verdict,
+            Ok(None) => return Ok(Came::Later),
+            Err(error) => match content(&error) {
+                Some(why) => Verdict::Unreadable(why),
+                None if error.is_retriable() => return Err(error.into()),
+                None => {
+                    // What is wrong with one says nothing of the others.
+                    tracing::warn!(number = offer.number, %error, "a pull request cannot be looked at");
+                    return Ok(Came::Done);
+                }
+            },
+        };
+        match self.say(offer, Feedback { head: offer.head.clone(), verdict }).await {
+            Err(HostError::Refused { status, why, .. }) => {
+                tracing::warn!(number = offer.number, status, why, "what a pull request comes to cannot be said there");
+                Ok(Came::Done)
+            }
+            came => Ok(came?),
+        }
+    }
+
+    /// What a pull request comes to; none if it moves right now.
+    async fn judge(&mut self, records: &All, main: &CommitId, offer: &Offer) -> Result<Option<Verdict>, GitError> {
+        let store = self.aside()?;
+        store.fetch(&BTreeMap::from([(self.setting.main.clone(), main.clone())])).await?;
+        match store.fetch_offer(&self.setting.kind.offer_ref(offer.number), &offer.head).await {
+            Err(GitError::Missing(_)) => return Ok(None),
+            done => done?,
+        }
+        let Some(changed) = store.offered(main, &offer.head).await? else {
+            return Ok(Some(Verdict::Unreadable("it has no commit in common with the branch it leads to".to_owned())));
+        };
+        let base = match self.main.take() {
+            Some(known) => known,
+            None => {
+                let (files, caps) = (store.files(main, None).await?, self.setting.caps.clone());
+                Arc::new(aloof(move || load::load(&files, &caps)).await?)
+            }
+        };
+        self.main = Some(Arc::clone(&base));
+        if !touches(&base, &changed) {
+            return Ok(Some(Verdict::Elsewhere));
+        }
+        let files = match store.merged(main, &offer.head).await? {
+            Merged::Tree(files) => files,
+            Merged::Conflict(paths) => return Ok(Some(Verdict::Conflict(paths))),
+        };
+        let beside = Beside { main: base, changed, records: Arc::clone(records), now: self.setting.clock.now() };
+        let caps = self.setting.caps.clone();
+        let read = aloof(move || reading(&load::load(&files, &caps), &beside)).await?;
+        Ok(Some(Verdict::Read(read)))
+    }
+
+    fn aside(&mut self) -> Result<Store, GitError> {
+        if let Some(store) = &self.aside {
+            return Ok(store.clone());
+        }
+        let store = self.setting.store.aside("offers")?;
+        Ok(self.aside.insert(store).clone())
+    }
+
+    /// Says it, unless it was said already.
+    async fn say(&mut self, offer: &Offer, feedback: Feedback) -> Result<Came, HostError> {
+        let Setting { host, lead, clock, instance, .. } = &mut self.setting;
+        let said = host.said(offer.number, &mark(instance)).await?;
+        let first = feedback.first_line(instance);
+        let is_said = said.as_ref().and_then(|said| said.body.lines().next()).is_some_and(|line| line.trim() == first);
+        if is_said || (said.is_none() && feedback.verdict == Verdict::Elsewhere) {
+            return Ok(Came::Done);
+        }
+        if lead.held().is_none() {
+            return Ok(Came::Later);
+        }
+        // The comment comes last: where it stands all is said.
+        match host.tell(&feedback.head, &format!("tidegate/{instance}/manifests"), &feedback.status()).await {
+            Err(HostError::Refused { status, why, .. }) => {
+                tracing::warn!(number = offer.number, status, why, "the commit status of a pull request is not taken");
+            }
+            done => done?,
+        }
+        let text = feedback.comment(instance, clock.now());
+        match said {
+            Some(said) => host.rephrase(offer.number, said.id, &text).await?,
+            None => host.comment(offer.number, &text).await?,
+        }
+        tracing::info!(number = offer.number, head = %feedback.head, "told people what their pull request comes to");
+        Ok(Came::Done)
+    }
+}
+
+/// Does what takes long where it keeps nobody waiting.
+async fn aloof<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, GitError> {
+    let done = spawn_blocking(work).await;
+    done.map_err(|error| GitError::Away { doing: "read what is offered".to_owned(), why: error.to_string() })
+}
+
+/// Why something cannot be read that is only its author's to mend.
+fn content(error: &GitError) -> Option<String> {
+    match error {
+        GitError::BadTree { .. } | GitError::Limit { .. } | GitError::Malformed { .. } => Some(error.to_string()),
+        GitError::Config(_)
+        | GitError::Away { .. }
+        | GitError::Denied { .. }
+        | GitError::HostKey { .. }
+        | GitError::Missing(_)
+        | GitError::Protocol { .. }
+        | GitError::Corrupt { .. }
+        | GitError::Cache { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

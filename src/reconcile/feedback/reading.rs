@@ -1,0 +1,95 @@
+//! What is said of a pull request that was read: what is wrong with it and not with main, and what would become of the rollouts
+//! that it changes. Pure.
+
+use crate::manifest::desired::Rollout;
+use crate::manifest::diagnostic::Diagnostic;
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::RolloutId;
+use crate::manifest::load::{self, Loaded};
+use crate::manifest::policy;
+use crate::plan::outlook::{self, Known, Outlook};
+use crate::reconcile::source::Record;
+use crate::record::state::Time;
+use crate::report::feedback::{ENTRIES, Reading};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What is known beside the pull request itself.
+pub(super) struct Beside {
+    /// Main as it is.
+    pub(super) main: Arc<Loaded>,
+    /// The paths that the pull request changes.
+    pub(super) changed: BTreeSet<RepoPath>,
+    /// The records.
+    pub(super) records: Arc<BTreeMap<RolloutId, Arc<Record>>>,
+    /// The time.
+    pub(super) now: Time,
+}
+
+/// Whether a change is about anything that tidegate reads: the policy, a tenant's directory, a rollout's file wherever it lies,
+/// or what lies beside one.
+pub(super) fn touches(main: &Loaded, changed: &BTreeSet<RepoPath>) -> bool {
+    let tenants = main.policy.iter().flat_map(|policy| policy.tenants.values()).map(|tenant| tenant.path.clone());
+    let rollouts = main.rollouts.values().flatten().filter_map(|rollout| rollout.path.parent());
+    let read: BTreeSet<RepoPath> = tenants.chain(rollouts).collect();
+    changed.iter().any(|path| {
+        let mut above = std::iter::successors(path.parent(), RepoPath::parent);
+        path.as_str() == policy::FILE || load::is_rollout_file(path) || above.any(|dir| read.contains(&dir))
+    })
+}
+
+/// What `offered`, main with the pull request, comes to.
+pub(super) fn reading(offered: &Loaded, beside: &Beside) -> Reading {
+    let known: BTreeSet<&Diagnostic> = beside.main.errors().into_iter().chain(&beside.main.warnings).collect();
+    let is_new = |found: &&Diagnostic| beside.changed.contains(&found.path) || !known.contains(*found);
+    let changed = changed(&beside.main, offered);
+    let outlooks = changed.iter().take(ENTRIES).filter_map(|id| Some(((*id).clone(), outlook(offered, beside, id)?)));
+    Reading {
+        errors: offered.errors().into_iter().filter(is_new).cloned().collect(),
+        warnings: offered.warnings.iter().filter(is_new).cloned().collect(),
+        outlooks: outlooks.collect(),
+        more: changed.len().saturating_sub(ENTRIES),
+    }
+}
+
+/// The rollouts that are not the same as on main, or gone; but for those with errors.
+fn changed<'a>(main: &'a Loaded, offered: &'a Loaded) -> BTreeSet<&'a RolloutId> {
+    let is_other = |id: &&RolloutId| fine(offered, id).is_some_and(|new| fine(main, id) != Some(new));
+    // A file too broken to tell its name is no removal.
+    let is_broken = |rollout: &Rollout| offered.unnamed.iter().any(|diagnostic| diagnostic.path == rollout.path);
+    let is_gone = |id: &&RolloutId| {
+        !offered.rollouts.contains_key(*id) && fine(main, id).is_some_and(|rollout| !is_broken(rollout))
+    };
+    offered.rollouts.keys().filter(is_other).chain(main.rollouts.keys().filter(is_gone)).collect()
+}
+
+fn fine<'a>(loaded: &'a Loaded, id: &RolloutId) -> Option<&'a Rollout> {
+    loaded.rollouts.get(id)?.as_ref().ok()
+}
+
+/// What would become of one of them; nothing is known of one that is gone without a record.
+fn outlook(offered: &Loaded, beside: &Beside, id: &RolloutId) -> Option<Outlook> {
+    let record = beside.records.get(id).map(|record| &**record);
+    let Some(rollout) = fine(offered, id) else {
+        return Some(outlook::removed(record?.state.as_ref().ok()?));
+    };
+    let rollout = record.map_or_else(|| rollout.clone(), |record| as_recorded(record, rollout));
+    Some(outlook::wanted(&rollout, record.map(known), offered.policy.as_ref().ok(), beside.now))
+}
+
+fn known(record: &Record) -> Result<Known<'_>, &str> {
+    let state = record.state.as_ref().map_err(String::as_str)?;
+    let promoted = state.promoted.as_ref().and_then(|promoted| record.sets.get(&promoted.set));
+    Ok(Known { state, plan: record.plan.as_deref(), promoted: promoted.map(|set| Ok(&**set)) })
+}
+
+/// With what it tracks as its open run, else what is promoted, has it.
+fn as_recorded(record: &Record, rollout: &Rollout) -> Rollout {
+    let state = record.state.as_ref().ok().filter(|_| !rollout.plan.target.track.is_empty());
+    let run = state.and_then(|state| state.run.as_ref()).map(|run| &run.to);
+    let last = run.or_else(|| state?.promoted.as_ref().map(|promoted| &promoted.set));
+    match last.and_then(|last| record.sets.get(last)) {
+        Some(last) => outlook::tracking(rollout.clone(), last.tracked.clone()),
+        None => rollout.clone(),
+    }
+}

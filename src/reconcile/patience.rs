@@ -1,0 +1,54 @@
+//! How long a task that asks a Git host leaves it alone: longer each time in a row that it comes to nothing.
+
+use crate::forge::host::HostError;
+use crate::git::GitError;
+use std::time::Duration;
+
+/// What the host is left alone for at most while it gives no answer.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// Why nothing came of it this time.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Setback {
+    /// The host's API.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// Its repository.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+/// How it went so far.
+#[derive(Default)]
+pub(super) struct Patience {
+    /// What was told of last.
+    trouble: Option<String>,
+    /// How often in a row it came to nothing.
+    tries: u32,
+}
+
+impl Patience {
+    /// Whether nothing went wrong the last time.
+    pub(super) fn is_fine(&self) -> bool {
+        self.tries == 0
+    }
+
+    /// How long to wait now; `what` is said of trouble that is new.
+    pub(super) fn after(&mut self, done: Result<(), Setback>, poll: Duration, what: &str) -> Duration {
+        let Err(setback) = done else {
+            *self = Self::default();
+            return poll;
+        };
+        let limited = match &setback {
+            Setback::Host(HostError::Limited(seconds)) => Some(Duration::from_secs(seconds.unsigned_abs())),
+            Setback::Host(_) | Setback::Git(_) => None,
+        };
+        let text = setback.to_string();
+        if self.trouble.as_ref() != Some(&text) && limited.is_none() {
+            tracing::warn!(error = text, "{what}; tries again");
+        }
+        self.trouble = Some(text);
+        self.tries = (self.tries + 1).min(10);
+        limited.unwrap_or_else(|| (poll * self.tries).min(LONGEST))
+    }
+}

@@ -1,0 +1,130 @@
+//! A decisions branch that the Git host does not keep for those who may decide; and `doctor`, which says how it would.
+
+use super::app::{App, GATED};
+use super::hosted::open;
+use super::process::Binary;
+use super::world::{World, is_on};
+use crate::support::cluster::apply;
+use crate::support::git_host::GitHost;
+use crate::support::helm::Identity;
+use crate::support::site::Site;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use tidegate::plan::report::Reason;
+use tidegate::record::state::Rest;
+use tokio::process::Command;
+
+/// What `doctor` found, by its checks; whether anything is broken.
+async fn examined(world: &World) -> (Vec<Value>, bool) {
+    let binary = Binary::new(world);
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    doctor.args(["doctor", "-o", "json", "--config"]).arg(binary.path("installation.yaml"));
+    let said = doctor.output().await.unwrap();
+    let found: Value = serde_json::from_slice(&said.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&said.stderr)));
+    let code = said.status.code().unwrap();
+    assert!(code < 2, "{code}: {found:#}");
+    (found["checks"].as_array().unwrap().clone(), code == 1)
+}
+
+/// The one check of that name.
+#[track_caller]
+fn check<'a>(checks: &'a [Value], name: &str) -> &'a Value {
+    checks.iter().find(|check| check["check"] == name).unwrap_or_else(|| panic!("no {name} in {checks:#?}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_no_approval_counts_on_an_unprotected_branch_until_what_doctor_says_is_set() {
+    let host = GitHost::shared().await;
+    let mut world = World::unkept("kept", &Site::Gitea(host)).await;
+    world.add(GATED, &App::new("web", 1));
+    let name = world.space.name.clone();
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.release(&App::new("web", 2));
+    let told = world.until_condition(Reason::ApprovalUnprotected).await;
+    assert!(told.contains("no rule protects it"), "{told}");
+    let pull = open(&Site::Gitea(host), &world, "tenth").await;
+    host.merge(&name, &pull).await;
+    let record = world.until("a word", |record| record.consumed.iter().any(|word| word.action == "approve")).await;
+    assert!(!is_on(&record, "tenth"), "{:?}", record.phase);
+    world.kill().await;
+    let waiting = world.once().await;
+    let reasons: BTreeSet<Reason> = waiting.values().flatten().map(|wait| wait.reason).collect();
+    assert_eq!(reasons, [Reason::ApprovalUnprotected].into(), "{waiting:#?}");
+
+    let (checks, broken) = examined(&world).await;
+    let found = check(&checks, "branch tidegate/it/decisions");
+    assert!(broken && found["found"] == "broken", "{checks:#?}");
+    let token = std::fs::read_to_string(host.token_file("owner")).unwrap();
+    let mut set = Command::new("bash");
+    set.args(["-c", found["act"].as_str().unwrap()]).env("TOKEN", token.trim()).env("no_proxy", "*");
+    let said = set.output().await.unwrap();
+    assert!(said.status.success(), "{found}: {}", String::from_utf8_lossy(&said.stderr));
+    let (checks, _) = examined(&world).await;
+    assert_eq!(check(&checks, "branch tidegate/it/decisions")["found"], "ok", "{checks:#?}");
+
+    world.start();
+    world.until("a tenth", |record| is_on(record, "tenth")).await;
+    world.until_steady(Rest::Succeeded).await;
+    world.settled(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn doctor_changes_a_rule_that_asks_for_too_little_and_says_what_it_could_not_see() {
+    let host = GitHost::shared().await;
+    let world = World::unkept("rules", &Site::Gitea(host)).await;
+    let rules = format!("repos/owner/{}/branch_protections", world.space.name);
+    let decisions = json!({"new_branch_name": "tidegate/it/decisions", "old_branch_name": "main"});
+    host.want(201, "owner", "POST", &format!("repos/owner/{}/branches", world.space.name), Some(decisions)).await;
+    let weak = json!({"rule_name": "tidegate/it/decisions", "enable_push": false, "required_approvals": 0});
+    host.want(201, "owner", "POST", &rules, Some(weak)).await;
+    let (checks, broken) = examined(&world).await;
+    let found = check(&checks, "branch tidegate/it/decisions");
+    assert!(broken && found["says"].as_str().unwrap().contains("asks for no approval"), "{found}");
+    let token = std::fs::read_to_string(host.token_file("owner")).unwrap();
+    let mut set = Command::new("bash");
+    set.args(["-c", found["act"].as_str().unwrap()]).env("TOKEN", token.trim()).env("no_proxy", "*");
+    let said = set.output().await.unwrap();
+    assert!(said.status.success(), "{found}: {}", String::from_utf8_lossy(&said.stderr));
+    let (checks, _) = examined(&world).await;
+    assert_eq!(check(&checks, "branch tidegate/it/decisions")["found"], "ok", "{checks:#?}");
+    // The controller makes it, and its rule can be set before.
+    assert_eq!(check(&checks, "branch tidegate/it/state")["found"], "unknown", "{checks:#?}");
+    assert_eq!(check(&checks, "account on the Git host")["says"], "bot may write, and not administer");
+    for fine in ["repository", "API server", "clock of the API server", "clock of the Git host", "kinds"] {
+        assert_eq!(check(&checks, fine)["found"], "ok", "{checks:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_18_doctor_names_the_verb_that_a_role_lacks() {
+    let world = World::new("lacking", GATED).await;
+    let (name, home) = (world.space.name.clone(), world.space.home.clone());
+    let (checks, broken) = examined(&world).await;
+    assert!(!broken, "{checks:#?}");
+    for place in [format!("in {name}"), format!("in {home}"), "in the cluster".to_owned()] {
+        assert_eq!(check(&checks, &format!("rights {place}"))["found"], "ok", "{checks:#?}");
+    }
+    let (at, served) = (home.clone(), vec![name.clone()]);
+    let identity = tokio::task::spawn_blocking(move || Identity::render("it", &at, &served)).await.unwrap();
+    let mut role = identity
+        .objects
+        .into_iter()
+        .find(|object| object["kind"] == "Role" && object["metadata"]["namespace"] == *name)
+        .unwrap();
+    for rule in role["rules"].as_array_mut().unwrap().iter_mut().filter(|rule| rule["apiGroups"] == json!(["apps"])) {
+        rule["verbs"].as_array_mut().unwrap().retain(|verb| verb != "patch");
+    }
+    apply(&world.space.client, &role).await;
+    let (checks, broken) = crate::support::cluster::eventually("a role that lacks a verb", async || {
+        let (checks, broken) = examined(&world).await;
+        broken.then_some((checks, broken))
+    })
+    .await;
+    let says = &check(&checks, &format!("rights in {name}"))["says"];
+    assert_eq!(*says, "it may not patch daemonsets.apps, patch deployments.apps, patch statefulsets.apps");
+    assert!(broken && check(&checks, &format!("rights in {home}"))["found"] == "ok", "{checks:#?}");
+    // Nothing was made or changed by looking.
+    assert_eq!(world.origin.tip("tidegate/it/state"), None);
+}
