@@ -69,9 +69,16 @@ struct RawEnd {
 #[derive(Deserialize)]
 struct RawComment {
     id: u64,
-    #[serde(alias = "author")]
     user: Option<RawUser>,
+    /// GitLab's word for it.
+    author: Option<RawUser>,
     body: Option<String>,
+}
+
+impl RawComment {
+    fn by(&self) -> Option<u64> {
+        self.user.as_ref().or(self.author.as_ref())?.id()
+    }
 }
 
 impl RawOffer {
@@ -154,8 +161,8 @@ impl Host {
             let path = self.in_repository(&format!("{}?{}{}", kind.comments(number), kind.said(), kind.page(page)));
             let answer = self.ask(Errand::Comment, Method::GET, &path, None, None).await?;
             let found: Vec<RawComment> = self.read(Errand::Comment, &answer)?;
-            let ours = found.into_iter().filter(|comment| comment.user.as_ref().and_then(RawUser::id) == Some(user));
-            let mut said = ours.map(|RawComment { id, user: _, body }| Said { id, body: body.unwrap_or_default() });
+            let ours = found.into_iter().filter(|comment| comment.by() == Some(user));
+            let mut said = ours.map(|RawComment { id, body, .. }| Said { id, body: body.unwrap_or_default() });
             if let Some(said) = said.find(|said| said.body.starts_with(begins)) {
                 return Ok(Some(said));
             }

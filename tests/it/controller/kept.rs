@@ -35,8 +35,16 @@ fn check<'a>(checks: &'a [Value], name: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_2_no_approval_counts_on_an_unprotected_branch_until_what_doctor_says_is_set() {
-    let host = GitHost::shared().await;
-    let mut world = World::unkept("kept", &Site::Gitea(host)).await;
+    none_counts_until_set("kept", &Site::gitea().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_no_approval_counts_on_an_unprotected_branch_of_gitlab_until_what_doctor_says_is_set() {
+    none_counts_until_set("kept-gitlab", &Site::gitlab().await).await;
+}
+
+async fn none_counts_until_set(name: &str, host: &Site) {
+    let mut world = World::unkept(name, host).await;
     world.add(GATED, &App::new("web", 1));
     let name = world.space.name.clone();
     world.start();
@@ -44,7 +52,7 @@ async fn x_2_no_approval_counts_on_an_unprotected_branch_until_what_doctor_says_
     world.release(&App::new("web", 2));
     let told = world.until_condition(Reason::ApprovalUnprotected).await;
     assert!(told.contains("no rule protects it"), "{told}");
-    let pull = open(&Site::Gitea(host), &world, "tenth").await;
+    let pull = open(host, &world, "tenth").await;
     host.merge(&name, &pull).await;
     let record = world.until("a word", |record| record.consumed.iter().any(|word| word.action == "approve")).await;
     assert!(!is_on(&record, "tenth"), "{:?}", record.phase);
@@ -56,7 +64,7 @@ async fn x_2_no_approval_counts_on_an_unprotected_branch_until_what_doctor_says_
     let (checks, broken) = examined(&world).await;
     let found = check(&checks, "branch tidegate/it/decisions");
     assert!(broken && found["found"] == "broken", "{checks:#?}");
-    let token = std::fs::read_to_string(host.token_file("owner")).unwrap();
+    let token = host.owner_token();
     let mut set = Command::new("bash");
     set.args(["-c", found["act"].as_str().unwrap()]).env("TOKEN", token.trim()).env("no_proxy", "*");
     let said = set.output().await.unwrap();

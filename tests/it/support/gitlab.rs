@@ -9,7 +9,7 @@ use axum::extract::Request;
 use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -37,8 +37,8 @@ struct Project {
     requests: Vec<MergeRequest>,
     /// What was said of commits.
     statuses: Vec<Value>,
-    /// The branches that only some may write to.
-    kept: BTreeSet<String>,
+    /// The branches with a rule: from which level on people may push, and merge.
+    kept: BTreeMap<String, [u64; 2]>,
     /// The last number of a note or a version.
     last: u64,
 }
@@ -161,7 +161,7 @@ impl Gitlab {
     pub(crate) fn keep(&self, name: &str, branch: &str) {
         self.state.with(name, |project, origin| {
             origin.git(&["update-ref", &format!("refs/heads/{branch}"), "refs/heads/main"]);
-            project.kept.insert(branch.to_owned());
+            project.kept.insert(branch.to_owned(), [0, 40]);
         });
     }
 
@@ -340,12 +340,27 @@ fn in_project(
             let is_it = |one: &&MergeRequest| one.shown["merge_commit_sha"] == **commit || one.shown["sha"] == **commit;
             (200, project.requests.iter().filter(is_it).map(|one| one.shown.clone()).collect())
         }
+        ("DELETE", ["protected_branches", branch]) => match project.kept.remove(&branch.replace("%2F", "/")) {
+            Some(_) => (204, json!(null)),
+            None => (404, json!({"message": "404 Not Found"})),
+        },
+        ("POST", ["protected_branches"]) => {
+            let name = sent["name"].as_str().unwrap().to_owned();
+            if project.kept.contains_key(&name) {
+                return (409, json!({"message": format!("Protected branch '{name}' already exists")}));
+            }
+            let level = |field: &str| sent[field].as_u64().unwrap();
+            project.kept.insert(name, [level("push_access_level"), level("merge_access_level")]);
+            (201, sent.clone())
+        }
         ("GET", ["repository", "branches", branch]) => {
             let branch = branch.replace("%2F", "/");
-            let open = !project.kept.contains(&branch);
+            let rule = project.kept.get(&branch);
+            // Tidegate's account is a Developer.
+            let [push, merge] = rule.map_or([true, true], |levels| levels.map(|level| level == 30));
             let shown = json!({
-                "name": branch, "protected": !open, "can_push": open, "developers_can_push": open,
-                "developers_can_merge": open,
+                "name": branch, "protected": rule.is_some(), "can_push": push, "developers_can_push": push,
+                "developers_can_merge": merge,
             });
             origin.tip(&branch).map_or((404, json!({"message": "404 Branch Not Found"})), |_| (200, shown))
         }
@@ -426,8 +441,9 @@ async fn handle(state: Arc<State>, request: Request) -> Response {
             .into_response();
     }
     let query = url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
-    let (status, answer) = match parts.headers.get("authorization").map(|value| value.as_bytes()) {
-        Some(b"Bearer glpat-bot") => {
+    let header = |name: &str| parts.headers.get(name).map(|value| value.as_bytes());
+    let (status, answer) = match header("authorization").or_else(|| header("private-token")) {
+        Some(b"Bearer glpat-bot" | b"glpat-owner") => {
             let sent = serde_json::from_slice(&body).unwrap_or_default();
             state.answer(&parts.method, path, &query, &sent)
         }

@@ -38,6 +38,14 @@ impl Site {
         }
     }
 
+    /// The token of who owns the repositories.
+    pub(crate) fn owner_token(&self) -> String {
+        match self {
+            Self::Gitea(host) => std::fs::read_to_string(host.token_file("owner")).unwrap().trim().to_owned(),
+            Self::Gitlab(_) => "glpat-owner".to_owned(),
+        }
+    }
+
     /// Makes a repository that all may write to.
     pub(crate) async fn repository(&self, name: &str) -> Hosted {
         match self {

@@ -56,7 +56,8 @@ impl Server {
             }
             ("GET", ["merge_requests", number, "notes"]) if !self.state().there.contains_key(&below[1..]) => {
                 let all = self.said(number).into_iter().map(|mut note| {
-                    note["author"] = note["user"].take();
+                    let user = note.as_object_mut().unwrap().remove("user");
+                    note["author"] = user.unwrap_or_default();
                     note
                 });
                 let (value, more) = paged(&all.collect::<Vec<_>>(), query);
