@@ -223,7 +223,9 @@ mod tests {
                 }
                 Outcome::Refused(_) => "Refused",
                 Outcome::Retriable(_) => "Retriable",
-                other => panic!("{other:?}"),
+                other @ (Outcome::Done(_) | Outcome::Stale(_) | Outcome::Conflict { .. } | Outcome::MissingKind(_)) => {
+                    panic!("{other:?}")
+                }
             });
         }
         let retriable = ["Retriable"; 3];

@@ -4,6 +4,7 @@
 //! integers since 1.35. Where they are none, what came last counts.
 
 use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::plan::action::Expects;
 use crate::target::live::LiveState;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -133,12 +134,22 @@ impl Space {
         Change::Yes
     }
 
+    /// Takes the object with which a write of ours was answered. One that was there when we planned and is not known any more has
+    /// gone: its watch has said so before our write was answered.
+    pub(super) fn answered(&mut self, object: Object, expected: &Expects) -> Change {
+        if *expected == Expects::Absent || self.holds(&object) { self.put(object) } else { Change::No }
+    }
+
+    /// Whether the object is known, be it in another state.
+    fn holds(&self, object: &Object) -> bool {
+        self.live.get(object.reference()).is_some_and(|known| known.uid() == object.uid())
+    }
+
     /// Takes the news from the watch that an object was deleted.
     pub(super) fn remove(&mut self, object: &Object) -> Change {
         let reference = object.reference();
         self.deleted.remove(reference);
-        let known = self.live.get(reference);
-        if known.is_some_and(|known| known.uid() == object.uid()) {
+        if self.holds(object) {
             Arc::make_mut(&mut self.live).objects.remove(reference);
             Change::Yes
         } else {
@@ -257,6 +268,19 @@ mod tests {
         assert_eq!(known(&space), "a new@6");
         assert_eq!(space.remove(&config("a", "new", "7")), Change::Yes);
         assert!(space.deleted.is_empty() && known(&space).is_empty());
+    }
+
+    #[test]
+    fn what_has_gone_does_not_come_back_with_the_answer_to_a_write() {
+        let mut space = space();
+        let expected = Expects::Uid("u".to_owned());
+        assert_eq!(space.answered(config("a", "u", "3"), &Expects::Absent), Change::Yes);
+        assert_eq!(space.answered(config("a", "u", "4"), &expected), Change::Yes);
+        assert_eq!(known(&space), "a u@4");
+        // A pod that was told to end, and whose kubelet was faster than our answer.
+        assert_eq!(space.remove(&config("a", "u", "6")), Change::Yes);
+        assert_eq!(space.answered(config("a", "u", "5"), &expected), Change::No);
+        assert_eq!(known(&space), "");
     }
 
     #[test]

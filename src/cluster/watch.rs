@@ -17,6 +17,7 @@ use super::store::{Change, Observed, Sight, Space};
 use super::{request, trim};
 use crate::manifest::ids::Namespace;
 use crate::manifest::object::{Kind, Object, ObjectRef, at};
+use crate::plan::action::Expects;
 use futures::StreamExt;
 use kube::core::WatchEvent;
 use serde::Deserialize;
@@ -95,11 +96,11 @@ impl Watches {
     }
 
     /// Takes an object as a write of ours returned it, so that the next tick does not plan against its own past.
-    pub fn absorb(&self, mut object: Object) {
+    pub fn absorb(&self, mut object: Object, expected: &Expects) {
         if let Some(space) = self.spaces.get(&object.reference().namespace) {
             trim::trim(&mut object, self.cluster.manager());
             // Whoever wrote it knows of it.
-            let _ = lock(space).put(object);
+            let _ = lock(space).answered(object, expected);
         }
     }
 

@@ -132,7 +132,7 @@ impl Executor<'_> {
             Outcome::Done(written) => {
                 tracing::info!(rollout = %action.rollout, %object, class = ?action.class, why = action.why, "done");
                 match (written, &action.verb) {
-                    (Some(written), _) => self.watches.absorb((**written).clone()),
+                    (Some(written), verb) => self.watches.absorb((**written).clone(), verb.expects()),
                     (None, Verb::Delete { expects, .. }) => match expects {
                         Expects::Uid(uid) | Expects::Version { uid, .. } => self.watches.absorb_delete(object, uid),
                         Expects::Absent => {}

@@ -122,26 +122,14 @@ pub(crate) fn generated(path: &str, name: &str, wanted: &str) {
 /// What `status` and `why` tell from the record without a condition in it: by the step's clock, and when they cannot read it.
 const FROM_RECORD: [&str; 3] = ["Soak", "RecordUnreadable", "UnknownPhase"];
 
-/// The reasons that the planner keeps in the record, as its source lists them.
-fn recorded() -> BTreeSet<String> {
-    let draft = read(&source_dir().join("src/plan")).into_iter().find(|source| source.path.ends_with("draft.rs"));
-    let text = draft.unwrap().all;
-    let body = text.split("fn lasting(").nth(1).and_then(|rest| rest.split("\n}").next()).unwrap();
-    let name = |rest: &str| rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap().to_owned();
-    let found: BTreeSet<String> = body.split("Reason::").skip(1).map(name).collect();
-    assert!(found.len() > 20 && found.iter().all(|name| Reason::ALL.iter().any(|r| r.as_str() == name)), "{found:?}");
-    found
-}
-
 #[test]
 fn the_reasons_are_those_of_the_planner() {
-    let recorded = recorded();
     let mut table =
         "| reason | what it means | who can change it | what to do | seen in |\n|---|---|---|---|---|\n".to_owned();
     for reason in Reason::ALL {
         let (name, hint) = (reason.as_str(), reason.hint().unwrap_or("–"));
         let seen = match () {
-            () if recorded.contains(name) => "the record",
+            () if reason.is_lasting() => "the record",
             () if FROM_RECORD.contains(&name) => "`status` and `why`, metric, log",
             () => "metric, log",
         };

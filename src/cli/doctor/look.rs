@@ -91,7 +91,7 @@ async fn cluster(installation: &Installation, loaded: Option<&Loaded>) -> Vec<Ch
     match cluster.lacks(needed.clone()).await {
         Ok(missing) => all.extend(checks::rights(&needed, &missing)),
         Err(error) => {
-            all.push(Check::new(Found::Unknown, "rights", &error, "kubectl auth can-i --list, as the controller"))
+            all.push(Check::new(Found::Unknown, "rights", &error, "kubectl auth can-i --list, as the controller"));
         }
     }
     if let Some(loaded) = loaded {

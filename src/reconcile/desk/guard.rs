@@ -61,7 +61,7 @@ impl Clerk {
         if is_news {
             match &guard {
                 Guard::Open { why, act } => {
-                    tracing::warn!(why, act, "the decisions branch is not protected: approval gates stay closed")
+                    tracing::warn!(why, act, "the decisions branch is not protected: approval gates stay closed");
                 }
                 Guard::Untold(why) => tracing::warn!(why, "nobody knows whether the decisions branch is protected"),
                 Guard::Unasked | Guard::Unknown | Guard::Kept => {}

@@ -103,9 +103,10 @@ async fn our_own_writes_are_known_at_once_and_for_good(world: World) {
     };
     let wanted = |value: u32| world.config_map("a", json!({"k": value.to_string()}));
     let mut last = world.applied(&wanted(0), Expects::Absent).await;
+    sight.watches.absorb(last.clone(), &Expects::Absent);
     for value in 1..50 {
         last = world.applied(&wanted(value), version(&last)).await;
-        sight.watches.absorb(last.clone());
+        sight.watches.absorb(last.clone(), &version(&last));
         // Older news, which arrive meanwhile, do not undo it.
         assert_eq!(data(&know(), last.reference()), Some(value.to_string().as_str()));
         tokio::task::yield_now().await;
