@@ -60,6 +60,8 @@ enum HostKind {
     Gitea,
     /// GitHub, as commands
     Github,
+    /// GitLab, as commands
+    Gitlab,
 }
 
 /// Reads, and prints or writes.
@@ -81,6 +83,7 @@ pub(super) fn command(args: &InitArgs, screen: &Screen) -> Result<Exit, Failure>
         HostKind::Any => in_words(&settings, screen.ink),
         HostKind::Gitea => as_commands(&settings, installation::HostKind::Gitea, screen.ink),
         HostKind::Github => as_commands(&settings, installation::HostKind::Github, screen.ink),
+        HostKind::Gitlab => as_commands(&settings, installation::HostKind::Gitlab, screen.ink),
     });
     import::deliver(&imported, args.write.as_deref(), &next, screen)
 }
@@ -115,13 +118,14 @@ fn in_words(settings: &Settings<'_>, ink: Ink) -> String {
     text
 }
 
-/// The same as calls of a host's API. On Gitea a branch need not be there yet.
+/// The same as calls of a host's API. On Gitea and GitLab a branch need not be there yet.
 fn as_commands(settings: &Settings<'_>, kind: installation::HostKind, ink: Ink) -> String {
     let title =
         ink.bold("To be set on the Git host, before the controller starts, with a token of who owns the repository:");
     let api = match kind {
         installation::HostKind::Gitea => "https://HOST/api/v1/repos/OWNER/NAME",
         installation::HostKind::Github => "https://api.github.com/repos/OWNER/NAME",
+        installation::HostKind::Gitlab => "https://gitlab.com/api/v4/projects/GROUP%2FNAME",
     };
     let mut text = format!("\n{title}\n  api={api}\n");
     for branch in Branch::ALL {
@@ -138,9 +142,8 @@ mod tests {
     fn what_to_set_on_the_host() {
         let instance = "prod".parse().unwrap();
         let settings = Settings { instance: &instance, main: "main", account: "tidegate-bot" };
-        let commands = [installation::HostKind::Gitea, installation::HostKind::Github]
-            .map(|kind| as_commands(&settings, kind, Ink::Plain))
-            .concat();
+        use installation::HostKind::{Gitea, Github, Gitlab};
+        let commands = [Gitea, Github, Gitlab].map(|kind| as_commands(&settings, kind, Ink::Plain)).concat();
         insta::assert_snapshot!(format!("{}{commands}", in_words(&settings, Ink::Plain)));
     }
 }

@@ -24,14 +24,16 @@ impl Budget {
     ///
     /// A fifth of what the host allows is left to others who use the same account.
     pub fn heard(&mut self, status: u16, headers: &HeaderMap, message: &str, now: Time) -> bool {
-        let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
+        // GitLab leaves out the x.
+        let header = |name: &str| headers.get(format!("x-{name}")).or_else(|| headers.get(name));
+        let number = |name: &str| header(name)?.to_str().ok()?.trim().parse::<i64>().ok();
         let asked =
             headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(|text| match text.trim().parse() {
                 Ok(seconds) => TimeDelta::try_seconds(seconds).unwrap_or(LONGEST),
                 Err(_) => DateTime::parse_from_rfc2822(text).map_or(PAUSE, |at| at.to_utc() - now),
             });
-        let reset = number("x-ratelimit-reset").and_then(|at| Time::from_timestamp(at, 0)).map(|at| at - now);
-        let (left, all) = (number("x-ratelimit-remaining"), number("x-ratelimit-limit"));
+        let reset = number("ratelimit-reset").and_then(|at| Time::from_timestamp(at, 0)).map(|at| at - now);
+        let (left, all) = (number("ratelimit-remaining"), number("ratelimit-limit"));
         let low = left.zip(all).is_some_and(|(left, all)| left < all / 5);
         let refused = status == 429
             || (status == 403
@@ -68,15 +70,14 @@ mod tests {
     #[test]
     fn x_13_a_fifth_of_the_budget_is_left_to_others() {
         let soon = (time("12:00:00").timestamp() + 600).to_string();
-        let with = |left: &str| {
-            heard(
-                200,
-                &[("x-ratelimit-limit", "5000"), ("x-ratelimit-remaining", left), ("x-ratelimit-reset", &soon)],
-                "",
-            )
-        };
-        assert_eq!(with("1000"), (false, None));
-        assert_eq!(with("999"), (false, Some(600)));
+        for [limit, remaining, reset] in [
+            ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"],
+            ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"],
+        ] {
+            let with = |left: &str| heard(200, &[(limit, "5000"), (remaining, left), (reset, &soon)], "");
+            assert_eq!(with("1000"), (false, None));
+            assert_eq!(with("999"), (false, Some(600)));
+        }
         assert_eq!(heard(200, &[("x-ratelimit-limit", "x"), ("x-ratelimit-remaining", "-1")], ""), (false, None));
         assert_eq!(heard(200, &[("x-ratelimit-limit", "60"), ("x-ratelimit-remaining", "0")], ""), (false, Some(60)));
     }

@@ -1,10 +1,12 @@
-//! The API of a Git host, as far as pull requests go: Gitea (and Forgejo) and GitHub, which differ in little.
+//! The API of a Git host, as far as pull requests go: Gitea (and Forgejo) and GitHub, which differ in little, and GitLab, which
+//! has other words for the same. All that differs stands in `kinds`, and what GitLab alone needs in `gitlab`.
 //!
 //! Every call ends within [`PATIENCE`], goes to the one address that the installation names, follows no redirect, and is
 //! counted. The token is read from its file at each call, and is in no error.
 
 use super::budget::Budget;
 use super::pull::{Found, Ids, Text};
+use crate::gate::proof::User;
 use crate::manifest::ids::CommitId;
 use crate::manifest::installation::{HostKind, PullHost};
 use crate::record::state::Time;
@@ -14,21 +16,26 @@ use http::header::{ACCEPT, DATE, ETAG, HeaderMap, IF_NONE_MATCH, LINK};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response};
 use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 mod call;
+mod gitlab;
+mod kinds;
 mod offers;
 mod reviews;
 mod rules;
 mod wire;
 
 pub use call::{Errand, Fate, HostError};
+use gitlab::RawRequest;
+use kinds::Turn;
 pub use offers::{Offer, Offers, Said};
+use reviews::RawUser;
 pub use reviews::{Pulled, Shown};
 pub use rules::{Hook, Permissions};
 use wire::{Id, RawPull};
@@ -111,34 +118,6 @@ struct Page {
     is_last: bool,
 }
 
-// Where the hosts differ, besides the address (`manifest::installation`) and one header.
-impl HostKind {
-    /// The query for a page of a list: how long pages may be differs, and what that is called.
-    fn page(self, page: usize) -> String {
-        match self {
-            Self::Gitea => format!("limit=50&page={page}"),
-            Self::Github => format!("per_page=100&page={page}"),
-        }
-    }
-
-    /// The query for the pull requests that are to be decided, on Gitea those of a user alone.
-    fn open(self, login: &str) -> String {
-        match self {
-            Self::Gitea => format!("state=open&poster={login}"),
-            Self::Github => "state=open".to_owned(),
-        }
-    }
-
-    /// The query for closed pull requests, among them those of a branch, the latest first. Gitea can look for a branch
-    /// too, but then gives any one of several.
-    fn closed(self, owner: &str, login: &str, branch: &str) -> String {
-        match self {
-            Self::Gitea => format!("state=closed&sort=recentupdate&poster={login}"),
-            Self::Github => format!("state=closed&sort=created&direction=desc&head={owner}:{branch}"),
-        }
-    }
-}
-
 impl Host {
     /// Asks nothing yet.
     ///
@@ -164,15 +143,14 @@ impl Host {
     }
 
     async fn me(&mut self) -> Result<Me, HostError> {
-        #[derive(Deserialize)]
-        struct User {
-            id: u64,
-            login: String,
-        }
         if let Some(me) = &self.me {
             return Ok(me.clone());
         }
-        let User { id: user, login } = self.get(Errand::Identify, "user".to_owned()).await?;
+        let user: RawUser = self.get(Errand::Identify, "user".to_owned()).await?;
+        let Some(User { id: user, login }) = user.read() else {
+            let why = "an account without a number or a name".to_owned();
+            return Err(HostError::Unusable { doing: "GET user".to_owned(), why });
+        };
         let Id { id: repository } = self.get(Errand::Identify, self.in_repository("")).await?;
         let me = Me { ids: Ids { user, repository }, login };
         self.me = Some(me.clone());
@@ -184,7 +162,7 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says. A list of which a part is missing is an error.
     pub async fn open(&mut self) -> Result<Vec<Found>, HostError> {
-        let query = self.site.kind.open(&self.me().await?.login);
+        let query = self.site.kind.open(&self.me().await?);
         let mut all = Vec::new();
         for page in 1..=PAGES {
             let Page { pulls, is_last, .. } = self.page(&query, page).await?;
@@ -203,7 +181,7 @@ impl Host {
     /// As [`Self::open`].
     pub async fn closed(&mut self, branch: &str, wanted: impl Fn(&Found) -> bool) -> Result<Vec<Found>, HostError> {
         let me = self.me().await?;
-        let query = self.site.kind.closed(&self.site.owner, &me.login, branch);
+        let query = self.site.kind.closed(&self.site.owner, &me, branch);
         for page in 1..=CLOSED_PAGES {
             let Page { pulls, is_last, .. } = self.page(&query, page).await?;
             let found: Vec<Found> = pulls.into_iter().filter(&wanted).collect();
@@ -219,8 +197,9 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn pull(&mut self, number: u64) -> Result<Found, HostError> {
-        let path = self.in_repository(&format!("pulls/{number}"));
-        self.get::<RawPull>(Errand::List, path).await.map(RawPull::read)
+        let path = self.in_repository(&format!("{}/{number}", self.site.kind.pulls()));
+        let answer = self.ask(Errand::List, Method::GET, &path, None, None).await?;
+        self.read_pull(Errand::List, &answer)
     }
 
     /// Opens a pull request.
@@ -228,10 +207,9 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says; `Refused` also when there is one already.
     pub async fn create(&mut self, branch: &str, base: &str, text: &Text) -> Result<u64, HostError> {
-        let body = json!({"title": text.title, "body": text.body, "head": branch, "base": base});
-        let answer = self.ask(Errand::Create, Method::POST, &self.in_repository("pulls"), Some(&body), None).await?;
-        let pull: RawPull = self.read(Errand::Create, &answer)?;
-        Ok(pull.number)
+        let (path, body) = (self.in_repository(self.site.kind.pulls()), self.site.kind.draft(text, branch, base));
+        let answer = self.ask(Errand::Create, Method::POST, &path, Some(&body), None).await?;
+        Ok(self.read_pull(Errand::Create, &answer)?.number)
     }
 
     /// Changes what a pull request says.
@@ -239,7 +217,7 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn update(&mut self, number: u64, text: &Text) -> Result<(), HostError> {
-        self.patch(number, &json!({"title": text.title, "body": text.body})).await
+        self.change(number, Some(text), None).await
     }
 
     /// Tells people why, then closes a pull request whose text says so from then on.
@@ -248,7 +226,7 @@ impl Host {
     /// As [`HostError`] says.
     pub async fn close(&mut self, number: u64, why: &str, text: &Text) -> Result<(), HostError> {
         self.comment(number, why).await?;
-        self.patch(number, &json!({"title": text.title, "body": text.body, "state": "closed"})).await
+        self.change(number, Some(text), Some(Turn::Close)).await
     }
 
     /// Tells people something.
@@ -256,7 +234,7 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn comment(&mut self, number: u64, what: &str) -> Result<(), HostError> {
-        let path = self.in_repository(&format!("issues/{number}/comments"));
+        let path = self.in_repository(&self.site.kind.comments(number));
         self.ask(Errand::Comment, Method::POST, &path, Some(&json!({"body": what})), None).await.map(drop)
     }
 
@@ -265,49 +243,49 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn reopen(&mut self, number: u64) -> Result<(), HostError> {
-        self.patch(number, &json!({"state": "open"})).await
+        self.change(number, None, Some(Turn::Reopen)).await
     }
 
     /// Says how a commit stands, under a name.
     ///
     /// # Errors
     /// As [`HostError`] says.
-    pub async fn tell(
-        &mut self,
-        commit: &CommitId,
-        name: &str,
-        Status { mark, text }: &Status,
-    ) -> Result<(), HostError> {
+    pub async fn tell(&mut self, commit: &CommitId, name: &str, status: &Status) -> Result<(), HostError> {
         let path = self.in_repository(&format!("statuses/{commit}"));
-        let body = json!({"state": mark, "description": text, "context": name});
-        self.ask(Errand::Status, Method::POST, &path, Some(&body), None).await?;
-        Ok(())
+        let body = self.site.kind.status(name, status);
+        let told = self.ask(Errand::Status, Method::POST, &path, Some(&body), None).await;
+        match (told, self.site.kind) {
+            (Err(HostError::Refused { status: 400, .. }), HostKind::Gitlab) if status.mark == Mark::Pending => {
+                self.pend_anew(&path, name, &body).await
+            }
+            (told, _) => told.map(drop),
+        }
     }
 
-    async fn patch(&mut self, number: u64, body: &Value) -> Result<(), HostError> {
-        let path = self.in_repository(&format!("pulls/{number}"));
-        self.ask(Errand::Update, Method::PATCH, &path, Some(body), None).await?;
-        Ok(())
+    async fn change(&mut self, number: u64, text: Option<&Text>, turn: Option<Turn>) -> Result<(), HostError> {
+        let kind = self.site.kind;
+        let path = self.in_repository(&format!("{}/{number}", kind.pulls()));
+        self.ask(Errand::Update, kind.changing(), &path, Some(&kind.change(text, turn)), None).await.map(drop)
     }
 
     fn in_repository(&self, path: &str) -> String {
         let PullHost { owner, name, .. } = &self.site;
-        format!("repos/{owner}/{name}/{path}").trim_end_matches('/').to_owned()
+        format!("{}/{path}", self.site.kind.repository(owner, name)).trim_end_matches('/').to_owned()
     }
 
     async fn page(&mut self, query: &str, page: usize) -> Result<Page, HostError> {
-        let path = self.in_repository(&format!("pulls?{query}&{}", self.site.kind.page(page)));
+        let path = self.in_repository(&format!("{}?{query}&{}", self.site.kind.pulls(), self.site.kind.page(page)));
         let etag = self.pages.get(&path).and_then(|known| known.etag.clone());
         let answer = self.ask(Errand::List, Method::GET, &path, None, etag).await?;
         if answer.status == 304 {
             let known = self.pages.get(&path).cloned();
             return known.ok_or_else(|| answer.unusable("not modified, though nothing is known of it"));
         }
-        let pulls: Vec<RawPull> = self.read(Errand::List, &answer)?;
+        let pulls = self.read_pulls(&answer)?;
         let header = |name| answer.headers.get(name).and_then(|value| value.to_str().ok());
         let new = Page {
             etag: header(ETAG).map(str::to_owned),
-            pulls: pulls.into_iter().map(RawPull::read).collect(),
+            pulls,
             is_last: !header(LINK).is_some_and(|link| link.contains("rel=\"next\"")),
         };
         // Closed ones are looked for once; what is kept of them would only grow.
@@ -318,6 +296,22 @@ impl Host {
             self.pages.insert(path, new.clone());
         }
         Ok(new)
+    }
+
+    fn read_pull(&self, errand: Errand, answer: &Answer) -> Result<Found, HostError> {
+        match self.site.kind {
+            HostKind::Gitea | HostKind::Github => self.read(errand, answer).map(RawPull::read),
+            HostKind::Gitlab => self.read(errand, answer).map(RawRequest::read),
+        }
+    }
+
+    fn read_pulls(&self, answer: &Answer) -> Result<Vec<Found>, HostError> {
+        Ok(match self.site.kind {
+            HostKind::Gitea | HostKind::Github => {
+                self.read::<Vec<_>>(Errand::List, answer)?.into_iter().map(RawPull::read).collect()
+            }
+            HostKind::Gitlab => self.read::<Vec<_>>(Errand::List, answer)?.into_iter().map(RawRequest::read).collect(),
+        })
     }
 
     async fn get<T: DeserializeOwned>(&mut self, errand: Errand, path: String) -> Result<T, HostError> {
@@ -424,19 +418,13 @@ impl Answer {
         HostError::Unusable { doing: self.doing.clone(), why: plain(why) }
     }
 
-    /// What an error says of itself, escaped.
+    /// What an error says of itself, escaped: in words, or, as GitLab may, in lists and maps of them.
     fn message(&self) -> String {
-        #[derive(Deserialize)]
-        struct Said {
-            message: String,
-            #[serde(default)]
-            errors: Value,
-        }
-        match serde_json::from_slice(&self.body) {
-            Ok(Said { message, errors: Value::Null }) => plain(&message),
-            Ok(Said { message, errors }) => plain(&format!("{message} {errors}")),
-            Err(_) => String::new(),
-        }
+        let Ok(Value::Object(said)) = serde_json::from_slice(&self.body) else { return String::new() };
+        let words = ["message", "error", "error_description", "errors"].into_iter().filter_map(|key| said.get(key));
+        let words = words.filter(|word| !word.is_null());
+        let words = words.map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned));
+        plain(&words.collect::<Vec<_>>().join(" "))
     }
 
     fn judged(self, message: &str, site: &PullHost) -> Result<Self, HostError> {

@@ -10,7 +10,7 @@ use crate::record::state::Rule;
 use crate::record::text::{exposure, unlinked};
 use std::fmt::Write as _;
 
-/// The most characters of a title: GitHub takes 256, Gitea 255.
+/// The most characters of a title: GitHub takes 256, Gitea and GitLab 255.
 const TITLE: usize = 250;
 /// What the body of a request begins with that asks for nothing any more.
 const OVER: &str = "> **Closed:** ";

@@ -65,8 +65,16 @@ impl Settings<'_> {
     pub fn command(&self, kind: HostKind, api: &str, branch: Branch, rule: Option<&str>) -> String {
         let (method, path, body) = self.call(kind, branch, rule);
         let method = if method == "POST" { String::new() } else { format!("-X {method} ") };
+        let (token, before) = match kind {
+            HostKind::Gitea | HostKind::Github => ("Authorization: token $TOKEN", String::new()),
+            HostKind::Gitlab => {
+                // It lets levels be changed in its paid plans alone: a rule that is there is made anew.
+                let (token, name) = ("PRIVATE-TOKEN: $TOKEN", escaped(&self.name(branch)));
+                (token, format!("curl -sS -o /dev/null -X DELETE -H \"{token}\" \"{api}/{path}/{name}\"; "))
+            }
+        };
         format!(
-            "curl -fsS {method}-H \"Authorization: token $TOKEN\" -H 'Content-Type: application/json' \"{api}/{path}\" -d '{body}'"
+            "{before}curl -fsS {method}-H \"{token}\" -H 'Content-Type: application/json' \"{api}/{path}\" -d '{body}'"
         )
     }
 
@@ -82,7 +90,20 @@ impl Settings<'_> {
                 }
             }
             HostKind::Github => self.github(branch),
+            HostKind::Gitlab => ("POST", "protected_branches".to_owned(), self.gitlab(branch)),
         }
+    }
+
+    /// By roles, which every plan has: 0 is nobody, 30 a Developer, 40 a Maintainer. That one account alone may push it can say in
+    /// paid plans only, by the number of that account.
+    fn gitlab(&self, branch: Branch) -> Value {
+        let (push, merge) = match branch {
+            Branch::Main | Branch::Decisions => (0, 40),
+            Branch::State => (30, 0),
+        };
+        json!({
+            "name": self.name(branch), "push_access_level": push, "merge_access_level": merge, "allow_force_push": false,
+        })
     }
 
     fn gitea(&self, branch: Branch) -> Value {
@@ -152,5 +173,6 @@ mod tests {
             settings.command(HostKind::Gitea, "https://git.example.test/api/v1/repos/a/b", Branch::State, None);
         insta::assert_snapshot!(command);
         insta::assert_snapshot!("github", settings.command(HostKind::Github, "$api", Branch::Decisions, None));
+        insta::assert_snapshot!("gitlab", settings.command(HostKind::Gitlab, "$api", Branch::Decisions, None));
     }
 }

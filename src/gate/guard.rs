@@ -35,6 +35,8 @@ pub struct Rules {
     pub may_merge: Option<bool>,
     /// How many others have to approve before anything is merged.
     pub approvals: Option<u32>,
+    /// Whether it is known to let everybody push who may write to the repository.
+    pub all_push: bool,
 }
 
 impl Rules {
@@ -65,7 +67,7 @@ mod tests {
 
     fn rules(may_push: bool, may_merge: bool, approvals: u32) -> Rules {
         let (may_push, may_merge, approvals) = (Some(may_push), Some(may_merge), Some(approvals));
-        Rules { protected: true, name: None, may_push, may_merge, approvals }
+        Rules { protected: true, may_push, may_merge, approvals, ..Rules::default() }
     }
 
     #[test]

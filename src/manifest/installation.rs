@@ -3,8 +3,10 @@
 //! It is a file beside the controller and never comes from the repository, so that repository content chooses values
 //! and never endpoints or identities (design §8). Secrets stand in files that it names.
 
+mod place;
 mod ssh;
 
+use place::Place;
 pub use ssh::SshFiles;
 
 use super::diagnostic::{Code, Diagnostic, quoted};
@@ -97,7 +99,7 @@ pub struct PullHost {
     pub kind: HostKind,
     /// Where the API is, without a slash at the end.
     pub api: String,
-    /// Who the repository belongs to.
+    /// Who the repository belongs to; on GitLab perhaps groups in groups.
     pub owner: String,
     /// What it is called.
     pub name: String,
@@ -112,6 +114,8 @@ pub enum HostKind {
     Gitea,
     /// GitHub's.
     Github,
+    /// GitLab's.
+    Gitlab,
 }
 
 /// What the record is signed with.
@@ -247,46 +251,25 @@ fn forge(
     let kind = match kind {
         raw::ForgeKind::Branch if api.is_some() || token_file.is_some() => {
             let what = "with kind: branch nothing is asked of an API".to_owned();
-            return Err(Odd { field: "", what, expected: "kind: gitea or kind: github, or no url and no tokenFile" });
+            return Err(Odd { field: "", what, expected: "kind: gitea, github or gitlab, or no url and no tokenFile" });
         }
         raw::ForgeKind::Branch => return Ok(None),
         raw::ForgeKind::Gitea => HostKind::Gitea,
         raw::ForgeKind::Github => HostKind::Github,
+        raw::ForgeKind::Gitlab => HostKind::Gitlab,
     };
     let Some(token_file) = token_file else {
         let what = "pull requests need a token".to_owned();
         return Err(Odd { field: "", what, expected: "tokenFile: the file with the API token of the bot's account" });
     };
-    let path = url.path().trim_end_matches('/').trim_end_matches(".git");
-    let mut parts = path.trim_start_matches('/').rsplitn(3, '/');
-    let (name, owner, below) = (parts.next(), parts.next(), parts.next());
-    let part = |part: Option<&str>| {
-        let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        part.filter(|part| !part.is_empty() && part.chars().all(fine)).map(str::to_owned)
-    };
-    let (Some(name), Some(owner)) = (part(name), part(owner)) else {
+    let given = api.map(|api| http_url(&api)).transpose();
+    let given = given.map_err(|what| Odd { field: "/url", what, expected: "https://HOST/PATH" })?;
+    let Some(place) = Place::of(kind, url, given.as_ref()) else {
         let what = format!("{} does not end with the repository's owner and name", quoted(url.as_str()));
         return Err(Odd { field: "/kind", what, expected: "repository.url: https://HOST/OWNER/NAME.git" });
     };
-    let api = match api {
-        Some(api) => http_url(&api).map_err(|what| Odd { field: "/url", what, expected: "https://HOST/PATH" })?,
-        None => api_of(kind, url, below.unwrap_or_default()),
-    };
-    let api = api.as_str().trim_end_matches('/').to_owned();
-    Ok(Some(PullHost { kind, api, owner, name, token_file: token_file.into() }))
-}
-
-/// Where hosts have their APIs. A Gitea may be served below a path.
-fn api_of(kind: HostKind, repository: &Url, below: &str) -> Url {
-    let mut api = ssh::host_of(repository);
-    match kind {
-        HostKind::Github if repository.host_str() == Some("github.com") => {
-            return Url::parse("https://api.github.com").expect("valid because it is a constant");
-        }
-        HostKind::Github => api.set_path("api/v3"),
-        HostKind::Gitea => api.set_path(&format!("{below}/api/v1")),
-    }
-    api
+    let api = given.unwrap_or_else(|| place.api(kind, url)).as_str().trim_end_matches('/').to_owned();
+    Ok(Some(PullHost { kind, api, owner: place.owner, name: place.name, token_file: token_file.into() }))
 }
 
 /// Why a provider cannot be used.
@@ -498,6 +481,7 @@ spec:
         assert_eq!(api("https://ghe.test/acme/shop.git", "kind: github"), "https://ghe.test/api/v3 acme shop");
         assert_eq!(api("https://git.test/acme/shop.git", "kind: gitea"), "https://git.test/api/v1 acme shop");
         assert_eq!(api("http://git.test:3000/in/acme/a.b/", "kind: gitea"), "http://git.test:3000/in/api/v1 acme a.b");
+        assert_eq!(api("https://git.test/acme/a/shop.git", "kind: gitlab"), "https://git.test/api/v4 acme/a shop");
         let own = "kind: gitea, url: \"https://api.test/x/\"";
         assert_eq!(api("https://git.test/acme/shop", own), "https://api.test/x acme shop");
         assert_eq!(with("https://git.test/shop", "kind: branch"), Ok(None));
@@ -506,12 +490,13 @@ spec:
         let url = "https://git.test/acme/shop";
         for (found, hint) in [
             (wrong(url, "kind: gitea"), "tokenFile"),
-            (wrong(url, "tokenFile: /etc/t"), "kind: gitea or kind: github"),
+            (wrong(url, "tokenFile: /etc/t"), "kind: gitea, github or gitlab"),
             (wrong("https://git.test/shop", "kind: github, tokenFile: /etc/t"), "https://HOST/OWNER/NAME.git"),
             (wrong("https://git.test/a%20b/shop", "kind: github, tokenFile: /etc/t"), "https://HOST/OWNER/NAME.git"),
             (wrong(url, "kind: gitea, tokenFile: token"), "is not a path of a file"),
             (wrong(url, "kind: gitea, tokenFile: /etc/t, url: \"https://me:pa55@git.test\""), "credentialsFile"),
-            (wrong(url, "kind: gitlab, tokenFile: /etc/t"), "gitea"),
+            (wrong("https://git.test/shop", "kind: gitlab, tokenFile: /etc/t"), "https://HOST/OWNER/NAME.git"),
+            (wrong(url, "kind: bitbucket, tokenFile: /etc/t"), "gitlab"),
         ] {
             assert!(
                 found.contains(hint) && found.contains("installation.yaml:5:") && !found.contains("pa55"),

@@ -244,7 +244,7 @@ impl Reader {
         }
         let text = feedback.comment(instance, clock.now());
         match said {
-            Some(said) => host.rephrase(said.id, &text).await?,
+            Some(said) => host.rephrase(offer.number, said.id, &text).await?,
             None => host.comment(offer.number, &text).await?,
         }
         tracing::info!(number = offer.number, head = %feedback.head, "told people what their pull request comes to");

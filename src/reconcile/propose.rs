@@ -112,7 +112,7 @@ impl Proposer<'_> {
         let request = Advance { instance: self.instance, rollout: &proposal.rollout, run, plan, through, void: &void };
         let begun;
         let decisions = match (&view.tips.decisions, self.host) {
-            (None, Some(HostKind::Gitea | HostKind::Github)) => {
+            (None, Some(HostKind::Gitea | HostKind::Github | HostKind::Gitlab)) => {
                 begun = match request::begin(source.store(), self.instance, self.signature()).await? {
                     Asked::Open(tip) => tip,
                     asked @ (Asked::Nothing | Asked::Conflict(_) | Asked::Rejected(_) | Asked::Raced) => {

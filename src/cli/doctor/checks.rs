@@ -199,6 +199,16 @@ pub(super) enum Weight {
     Wished,
 }
 
+impl Weight {
+    /// How a check comes out where it is missing.
+    fn found(self) -> Found {
+        match self {
+            Self::Needed => Found::Broken,
+            Self::Wished => Found::Warning,
+        }
+    }
+}
+
 /// How a branch is protected.
 pub(super) fn branch(
     settings: &Settings<'_>,
@@ -209,7 +219,7 @@ pub(super) fn branch(
 ) -> Check {
     let name = settings.name(branch);
     let check = format!("branch {name}");
-    let api = format!("{}/repos/{}/{}", site.api, site.owner, site.name);
+    let api = format!("{}/{}", site.api, site.kind.repository(&site.owner, &site.name));
     let set = |rule| settings.command(site.kind, &api, branch, rule);
     let rules = match asked {
         Err(error) => {
@@ -231,13 +241,21 @@ pub(super) fn branch(
         Branch::State if rules.may_push == Some(false) => {
             Some("its rule does not let tidegate's own account push, so nothing can be recorded")
         }
+        Branch::State if rules.all_push => Some(
+            "its rule lets whoever may write to the repository push to it, and so change the record: a signed record shows that",
+        ),
         Branch::State => None,
     };
     match wrong {
-        Some(why) => {
-            let found = if weight == Weight::Needed { Found::Broken } else { Found::Warning };
-            Check::new(found, check, why, set(rules.name.as_deref().filter(|rule| *rule == name)))
+        Some(why) if rules.all_push && branch == Branch::State => {
+            let act = format!(
+                "sign the record (spec.signing of the Installation); where the host can say it (GitLab Premium: allowed_to_push), let {} \
+                 alone push",
+                settings.account
+            );
+            Check::new(weight.found(), check, why, act)
         }
+        Some(why) => Check::new(weight.found(), check, why, set(rules.name.as_deref().filter(|rule| *rule == name))),
         None if rules.is_hidden() => {
             let act = format!(
                 "see yourself that it has: {}; or run doctor with a token that may read it ({})",
@@ -255,6 +273,7 @@ fn hidden(kind: HostKind) -> &'static str {
     match kind {
         HostKind::Gitea => "of an administrator of the repository",
         HostKind::Github => "fine-grained: Administration and Webhooks, read",
+        HostKind::Gitlab => "of a Maintainer of the project",
     }
 }
 

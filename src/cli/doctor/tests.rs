@@ -29,7 +29,14 @@ fn of_branch(which: Branch, rules: Result<Option<Rules>, HostError>) -> Check {
 }
 
 fn kept() -> Rules {
-    Rules { protected: true, name: None, may_push: Some(false), may_merge: Some(true), approvals: Some(1) }
+    Rules {
+        protected: true,
+        name: None,
+        may_push: Some(false),
+        may_merge: Some(true),
+        approvals: Some(1),
+        ..Rules::default()
+    }
 }
 
 #[test]
@@ -41,6 +48,14 @@ fn all_that_is_well_is_a_table() {
         of_branch(Branch::State, Ok(Some(Rules { may_push: Some(true), ..kept() }))),
     ];
     insta::assert_snapshot!(text(&all, Ink::Plain));
+}
+
+#[test]
+fn a_state_branch_that_all_may_push_to_is_no_reason_to_set_what_is_set() {
+    let rules = Rules { may_push: Some(true), all_push: true, ..kept() };
+    let Check { found, says, act, .. } = of_branch(Branch::State, Ok(Some(rules)));
+    assert!(found == Found::Broken && says.contains("whoever may write"), "{says}");
+    assert!(act.unwrap().contains("spec.signing"));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! Anybody may open one: all that an answer says of it is foreign, but for the number of the user who wrote a comment.
 
-use super::{ETAG, Errand, Host, HostError, LINK, Method};
+use super::{Answer, ETAG, Errand, Host, HostError, LINK, Method, gitlab};
+use crate::forge::settings::escaped;
 use crate::manifest::ids::CommitId;
 use crate::manifest::installation::HostKind;
 use serde::Deserialize;
@@ -48,12 +49,12 @@ struct RawOffer {
 
 /// Of an account that is gone, or is the host's own, there is nothing, or no number that a person has.
 #[derive(Deserialize)]
-struct RawUser {
+pub(super) struct RawUser {
     id: Option<i64>,
 }
 
 impl RawUser {
-    fn id(&self) -> Option<u64> {
+    pub(super) fn id(&self) -> Option<u64> {
         u64::try_from(self.id?).ok()
     }
 }
@@ -69,18 +70,42 @@ struct RawEnd {
 struct RawComment {
     id: u64,
     user: Option<RawUser>,
+    /// GitLab's word for it.
+    author: Option<RawUser>,
     body: Option<String>,
+}
+
+impl RawComment {
+    fn by(&self) -> Option<u64> {
+        self.user.as_ref().or(self.author.as_ref())?.id()
+    }
+}
+
+impl RawOffer {
+    /// Where it leads, and what it offers: a head that is no commit, as that of a branch that is gone, offers nothing.
+    fn read(self) -> (String, Option<Offer>) {
+        let Self { number, user, head, base } = self;
+        let author = user.and_then(|user| user.id());
+        (base.name, head.sha.parse().ok().map(|head| Offer { number, head, author }))
+    }
 }
 
 impl HostKind {
     /// The query for the open pull requests of a branch, those that changed last first.
     fn offers(self, base: &str) -> String {
+        let base = escaped(base);
         match self {
             Self::Gitea => "state=open&sort=recentupdate".to_owned(),
-            Self::Github => {
-                let base: String = url::form_urlencoded::byte_serialize(base.as_bytes()).collect();
-                format!("state=open&sort=updated&direction=desc&base={base}")
-            }
+            Self::Github => format!("state=open&sort=updated&direction=desc&base={base}"),
+            Self::Gitlab => format!("state=opened&order_by=updated_at&sort=desc&target_branch={base}"),
+        }
+    }
+
+    /// The query for the comments of one, the first ones first.
+    fn said(self) -> &'static str {
+        match self {
+            Self::Gitea | Self::Github => "",
+            Self::Gitlab => "activity_filter=only_comments&order_by=created_at&sort=asc&",
         }
     }
 
@@ -89,6 +114,7 @@ impl HostKind {
     pub fn offer_ref(self, number: u64) -> String {
         match self {
             Self::Gitea | Self::Github => format!("refs/pull/{number}/head"),
+            Self::Gitlab => format!("refs/merge-requests/{number}/head"),
         }
     }
 }
@@ -101,20 +127,27 @@ impl Host {
     /// As [`HostError`] says.
     pub async fn offers(&mut self, base: &str, seen: &mut Offers) -> Result<Vec<Offer>, HostError> {
         let kind = self.site.kind;
-        let path = self.in_repository(&format!("pulls?{}&{}", kind.offers(base), kind.page(1)));
+        let path = self.in_repository(&format!("{}?{}&{}", kind.pulls(), kind.offers(base), kind.page(1)));
         let answer = self.ask(Errand::List, Method::GET, &path, None, seen.etag.clone()).await?;
         if answer.status == 304 {
             return Ok(seen.known.clone());
         }
-        let found: Vec<RawOffer> = self.read(Errand::List, &answer)?;
-        let leads = found.into_iter().filter(|offer| offer.base.name == base);
-        // A head that is no commit, as that of a branch that is gone, offers nothing.
-        let offer = |RawOffer { number, user, head, base: _ }: RawOffer| {
-            Some(Offer { number, head: head.sha.parse().ok()?, author: user.and_then(|user| user.id()) })
-        };
+        let found = self.read_offers(&answer)?.into_iter().filter(|(leads, _)| leads == base);
         let etag = answer.headers.get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        *seen = Offers { etag, known: leads.filter_map(offer).collect() };
+        *seen = Offers { etag, known: found.filter_map(|(_, offer)| offer).collect() };
         Ok(seen.known.clone())
+    }
+
+    /// Each with the branch that it leads to.
+    fn read_offers(&self, answer: &Answer) -> Result<Vec<(String, Option<Offer>)>, HostError> {
+        Ok(match self.site.kind {
+            HostKind::Gitea | HostKind::Github => {
+                self.read::<Vec<_>>(Errand::List, answer)?.into_iter().map(RawOffer::read).collect()
+            }
+            HostKind::Gitlab => {
+                self.read::<Vec<_>>(Errand::List, answer)?.into_iter().map(gitlab::RawOffer::read).collect()
+            }
+        })
     }
 
     /// Our comment on a pull request that begins like that: the first one, as there is only one.
@@ -124,12 +157,12 @@ impl Host {
     pub async fn said(&mut self, number: u64, begins: &str) -> Result<Option<Said>, HostError> {
         let user = self.ids().await?.user;
         for page in 1..=PAGES {
-            let query = self.site.kind.page(page);
-            let path = self.in_repository(&format!("issues/{number}/comments?{query}"));
+            let kind = self.site.kind;
+            let path = self.in_repository(&format!("{}?{}{}", kind.comments(number), kind.said(), kind.page(page)));
             let answer = self.ask(Errand::Comment, Method::GET, &path, None, None).await?;
             let found: Vec<RawComment> = self.read(Errand::Comment, &answer)?;
-            let ours = found.into_iter().filter(|comment| comment.user.as_ref().and_then(RawUser::id) == Some(user));
-            let mut said = ours.map(|RawComment { id, user: _, body }| Said { id, body: body.unwrap_or_default() });
+            let ours = found.into_iter().filter(|comment| comment.by() == Some(user));
+            let mut said = ours.map(|RawComment { id, body, .. }| Said { id, body: body.unwrap_or_default() });
             if let Some(said) = said.find(|said| said.body.starts_with(begins)) {
                 return Ok(Some(said));
             }
@@ -142,13 +175,14 @@ impl Host {
         Err(HostError::Unusable { doing: format!("list the comments of pull request {number}"), why })
     }
 
-    /// Changes what a comment of ours says.
+    /// Changes what a comment of ours on a pull request says.
     ///
     /// # Errors
     /// As [`HostError`] says.
-    pub async fn rephrase(&mut self, comment: u64, what: &str) -> Result<(), HostError> {
-        let path = self.in_repository(&format!("issues/comments/{comment}"));
-        self.ask(Errand::Comment, Method::PATCH, &path, Some(&json!({"body": what})), None).await.map(drop)
+    pub async fn rephrase(&mut self, number: u64, comment: u64, what: &str) -> Result<(), HostError> {
+        let kind = self.site.kind;
+        let path = self.in_repository(&kind.comment(number, comment));
+        self.ask(Errand::Comment, kind.changing(), &path, Some(&json!({"body": what})), None).await.map(drop)
     }
 }
 

@@ -44,11 +44,22 @@ pub struct Shown {
 /// So many commits of a pull request GitHub lists at most, without a word about the others.
 const MOST_COMMITS: usize = 250;
 
+/// That a list of commits is none that may have been cut.
+pub(super) fn few(commits: usize, number: u64) -> Result<(), HostError> {
+    if commits < MOST_COMMITS {
+        return Ok(());
+    }
+    let why = format!("it has {MOST_COMMITS} commits or more, and a host may leave out the others");
+    Err(HostError::Unusable { doing: format!("list the commits of pull request {number}"), why })
+}
+
 #[derive(Deserialize)]
-struct RawUser {
+pub(super) struct RawUser {
     /// Of an account that is gone, or is the host's own, nothing or no number that a person has.
     id: Option<i64>,
     login: Option<String>,
+    /// GitLab's word for it. Gitea says both.
+    username: Option<String>,
     /// GitHub alone: `User`, `Bot`, …
     #[serde(rename = "type")]
     kind: Option<String>,
@@ -113,9 +124,9 @@ struct RawPermission {
 }
 
 impl RawUser {
-    fn read(&self) -> Option<User> {
+    pub(super) fn read(&self) -> Option<User> {
         let id = u64::try_from(self.id?).ok().filter(|id| *id > 0)?;
-        Some(User { id, login: plain(self.login.as_deref()?) })
+        Some(User { id, login: plain(self.login.as_deref().or(self.username.as_deref())?) })
     }
 
     fn being(&self) -> Being {
@@ -177,6 +188,7 @@ impl Host {
     /// As [`HostError`] says.
     pub async fn merged_as(&mut self, commit: &CommitId) -> Result<Option<Pulled>, HostError> {
         let found: Vec<RawMerged> = match self.site.kind {
+            HostKind::Gitlab => return self.request_merged_as(commit).await,
             HostKind::Gitea => {
                 let path = self.in_repository(&format!("commits/{commit}/pull"));
                 let found = self.get(Errand::Review, path).await;
@@ -210,16 +222,21 @@ impl Host {
     pub async fn blob(&mut self, commit: &CommitId, path: &RepoPath) -> Result<Option<BlobId>, HostError> {
         #[derive(Deserialize)]
         struct RawFile {
+            #[serde(alias = "blob_id")]
             sha: BlobId,
         }
-        let path = self.in_repository(&format!("contents/{path}?ref={commit}"));
+        let path = match self.site.kind {
+            HostKind::Gitea | HostKind::Github => format!("contents/{path}?ref={commit}"),
+            HostKind::Gitlab => format!("repository/files/{}?ref={commit}", path.as_str().replace('/', "%2F")),
+        };
+        let path = self.in_repository(&path);
         let found = self.get::<RawFile>(Errand::Review, path).await;
         self.there(found).await.map(|file| file.map(|file| file.sha))
     }
 
     /// What was found; none only if the repository itself can be seen still: a host that has gone astray, or that does not let us in any
     /// more, says 404 as well.
-    async fn there<T>(&mut self, found: Result<T, HostError>) -> Result<Option<T>, HostError> {
+    pub(super) async fn there<T>(&mut self, found: Result<T, HostError>) -> Result<Option<T>, HostError> {
         match found {
             Err(HostError::Refused { status: 404, .. }) => {
                 let repository = self.in_repository("");
@@ -234,6 +251,10 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn reviews(&mut self, number: u64) -> Result<(Vec<Review>, BTreeSet<User>), HostError> {
+        if self.site.kind == HostKind::Gitlab {
+            // There the account itself tells.
+            return Ok((self.approvals(number).await?, BTreeSet::new()));
+        }
         let raw: Vec<RawReview> = self.all(&format!("pulls/{number}/reviews")).await?;
         let (mut reviews, mut machines) = (Vec::new(), BTreeSet::new());
         for review in raw.into_iter().filter_map(|review| review.read().transpose()) {
@@ -252,11 +273,11 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn commits(&mut self, number: u64) -> Result<Vec<Shown>, HostError> {
-        let raw: Vec<RawCommit> = self.all(&format!("pulls/{number}/commits")).await?;
-        if raw.len() >= MOST_COMMITS {
-            let why = format!("it has {MOST_COMMITS} commits or more, and a host may leave out the others");
-            return Err(HostError::Unusable { doing: format!("list the commits of pull request {number}"), why });
+        if self.site.kind == HostKind::Gitlab {
+            return self.shown(number).await;
         }
+        let raw: Vec<RawCommit> = self.all(&format!("pulls/{number}/commits")).await?;
+        few(raw.len(), number)?;
         Ok(raw.into_iter().map(RawCommit::read).collect())
     }
 
@@ -268,6 +289,7 @@ impl Host {
         let path = match self.site.kind {
             HostKind::Gitea => format!("git/commits/{commit}?stat=false&verification=false&files=false"),
             HostKind::Github => format!("commits/{commit}"),
+            HostKind::Gitlab => return self.showing(commit).await,
         };
         self.get::<RawCommit>(Errand::Review, self.in_repository(&path)).await.map(RawCommit::read)
     }
@@ -283,11 +305,20 @@ impl Host {
     ) -> Result<BTreeMap<User, Account>, HostError> {
         let mut accounts = BTreeMap::new();
         for user in users {
-            let permission = self.permission(user).await?;
-            let being = if machines.contains(user) { Being::Machine } else { Being::Person };
-            accounts.insert(user.clone(), Account { being, permission });
+            let known = if machines.contains(user) { Being::Machine } else { Being::Person };
+            accounts.insert(user.clone(), self.account(user, known).await?);
         }
         Ok(accounts)
+    }
+
+    /// What a user may do now, and what they are, where the host tells it; else they are what is `known`.
+    async fn account(&mut self, user: &User, known: Being) -> Result<Account, HostError> {
+        match self.site.kind {
+            HostKind::Gitea | HostKind::Github => {
+                self.permission(user).await.map(|permission| Account { being: known, permission })
+            }
+            HostKind::Gitlab => self.member(user).await,
+        }
     }
 
     async fn permission(&mut self, user: &User) -> Result<Permission, HostError> {
@@ -338,6 +369,7 @@ impl Host {
                 let all: Vec<Event> = self.all(&format!("issues/{number}/timeline")).await?;
                 all.into_iter().rfind(|event| event.kind == "close").and_then(|event| event.user)
             }
+            HostKind::Gitlab => return self.request_closer(number).await,
         };
         Ok(closer.as_ref().and_then(RawUser::read))
     }
@@ -347,21 +379,22 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn may_write(&mut self, user: &User) -> Result<bool, HostError> {
-        Ok(self.permission(user).await? >= Permission::Write)
+        Ok(self.account(user, Being::Person).await?.permission >= Permission::Write)
     }
 
     /// A list, to its end.
-    async fn all<T: DeserializeOwned>(&mut self, what: &str) -> Result<Vec<T>, HostError> {
+    pub(super) async fn all<T: DeserializeOwned>(&mut self, what: &str) -> Result<Vec<T>, HostError> {
         let mut all = Vec::new();
         for page in 1..=PAGES {
-            let path = self.in_repository(&format!("{what}?{}", self.site.kind.page(page)));
+            let joint = if what.contains('?') { '&' } else { '?' };
+            let path = self.in_repository(&format!("{what}{joint}{}", self.site.kind.page(page)));
             let answer = self.ask(Errand::Review, Method::GET, &path, None, None).await?;
             let some: Vec<T> = self.read::<Option<Vec<T>>>(Errand::Review, &answer)?.unwrap_or_default();
             let link = answer.headers.get(LINK).and_then(|value| value.to_str().ok());
             let is_last = match self.site.kind {
                 // Not all of its lists tell whether there is more.
                 HostKind::Gitea => some.is_empty(),
-                HostKind::Github => !link.is_some_and(|link| link.contains("rel=\"next\"")),
+                HostKind::Github | HostKind::Gitlab => !link.is_some_and(|link| link.contains("rel=\"next\"")),
             };
             all.extend(some);
             if is_last {

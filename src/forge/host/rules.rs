@@ -1,7 +1,7 @@
 //! What a Git host says of itself: the rules of branches, what our account may do, who is told of pushes. Asked by our own
 //! account, to which a host may hide some of it.
 
-use super::{Errand, Host, HostError, Method};
+use super::{Errand, Host, HostError, Method, gitlab};
 use crate::forge::settings::escaped;
 use crate::gate::guard::Rules;
 use crate::manifest::installation::HostKind;
@@ -119,6 +119,7 @@ impl Host {
         let login = self.login().await?;
         let kind = self.site.kind;
         let path = match kind {
+            HostKind::Gitlab => return self.kept(branch).await,
             // Slashes are part of its path.
             HostKind::Gitea => branch.split('/').map(escaped).collect::<Vec<_>>().join("/"),
             HostKind::Github => escaped(branch),
@@ -134,6 +135,7 @@ impl Host {
                 may_push: found.user_can_push,
                 may_merge: found.user_can_merge,
                 approvals: found.required_approvals,
+                ..Rules::default()
             }));
         }
         let listed: Vec<RawRule> = self.again(format!("rules/branches/{path}?{}", kind.page(1))).await?;
@@ -156,8 +158,11 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn permissions(&mut self) -> Result<Option<Permissions>, HostError> {
-        let found: RawRepository = self.get(Errand::Protection, self.in_repository("")).await?;
-        Ok(found.permissions)
+        let (errand, path) = (Errand::Protection, self.in_repository(""));
+        Ok(match self.site.kind {
+            HostKind::Gitea | HostKind::Github => self.get::<RawRepository>(errand, path).await?.permissions,
+            HostKind::Gitlab => self.get::<gitlab::RawProject>(errand, path).await?.permissions(),
+        })
     }
 
     /// The repository's webhooks that are not switched off: of the first page, which has more than anybody has.
@@ -166,8 +171,16 @@ impl Host {
     /// As [`HostError`] says; `Refused` also where our account may not know.
     pub async fn hooks(&mut self) -> Result<Vec<Hook>, HostError> {
         let path = self.in_repository(&format!("hooks?{}", self.site.kind.page(1)));
-        let found: Vec<RawHook> = self.get(Errand::Protection, path).await?;
-        Ok(found.into_iter().filter(|hook| hook.active).map(RawHook::read).collect())
+        Ok(match self.site.kind {
+            HostKind::Gitea | HostKind::Github => {
+                let found: Vec<RawHook> = self.get(Errand::Protection, path).await?;
+                found.into_iter().filter(|hook| hook.active).map(RawHook::read).collect()
+            }
+            HostKind::Gitlab => {
+                let found: Vec<gitlab::RawHook> = self.get(Errand::Protection, path).await?;
+                found.into_iter().filter_map(gitlab::RawHook::read).collect()
+            }
+        })
     }
 
     /// What the host's clock said with its last answer.
@@ -177,7 +190,7 @@ impl Host {
     }
 
     /// Reads what was perhaps read before: what has not changed costs nothing where the host has ETags.
-    async fn again<T: DeserializeOwned>(&mut self, path: String) -> Result<T, HostError> {
+    pub(super) async fn again<T: DeserializeOwned>(&mut self, path: String) -> Result<T, HostError> {
         let path = self.in_repository(&path);
         let etag = self.known.get(&path).map(|(etag, _)| etag.clone());
         let mut answer = self.ask(Errand::Protection, Method::GET, &path, None, etag).await?;
@@ -212,6 +225,7 @@ fn of_classic(RawProtection { required_pull_request_reviews, restrictions }: &Ra
         may_push: Some(!reviewed && named.unwrap_or(true)),
         may_merge: named,
         approvals: Some(required_pull_request_reviews.as_ref().map_or(0, |r| r.required_approving_review_count)),
+        ..Rules::default()
     }
 }
 

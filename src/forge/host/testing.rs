@@ -1,5 +1,7 @@
-//! A Git host in this process, as GitHub describes its API: it keeps pull requests, pages, ETags and a budget.
+//! A Git host in this process, as GitHub or GitLab describes its API: it keeps pull requests, pages, ETags and a budget. What it
+//! knows it knows in GitHub's words.
 
+use crate::manifest::installation::HostKind;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri};
@@ -25,11 +27,13 @@ pub(crate) struct Fault {
     pub(crate) body: String,
 }
 
+mod gitlab;
+
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) pulls: Vec<Value>,
     pub(crate) comments: Vec<(String, String)>,
-    /// What else can be read below the repository: lists come in pages.
+    /// What else can be read below the repository, or after a slash below the API: lists come in pages.
     pub(crate) there: BTreeMap<String, Value>,
     /// Each request, with the header `Authorization`.
     pub(crate) asked: Vec<(String, String)>,
@@ -40,14 +44,15 @@ pub(crate) struct State {
 
 #[derive(Clone)]
 pub(crate) struct Server {
+    kind: HostKind,
     pub(crate) address: SocketAddr,
     state: Arc<Mutex<State>>,
 }
 
 impl Server {
-    pub(crate) async fn start() -> Self {
+    pub(crate) async fn start(kind: HostKind) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let server = Self { address: listener.local_addr().unwrap(), state: Arc::default() };
+        let server = Self { kind, address: listener.local_addr().unwrap(), state: Arc::default() };
         let app = {
             let server = server.clone();
             Router::new().fallback(move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| {
@@ -56,6 +61,19 @@ impl Server {
         };
         tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
         server
+    }
+
+    /// Where its API is.
+    pub(crate) fn api(&self) -> String {
+        format!("http://{}{}", self.address, self.root())
+    }
+
+    /// The path of its API.
+    pub(crate) fn root(&self) -> &'static str {
+        match self.kind {
+            HostKind::Gitea | HostKind::Github => "/api/v3",
+            HostKind::Gitlab => "/api/v4",
+        }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -80,6 +98,20 @@ impl Server {
         let mut state = self.state();
         let pull = state.pulls.iter_mut().find(|pull| pull["number"] == number).unwrap();
         pull.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    }
+
+    /// All of them, as it tells them, in that state.
+    pub(super) fn listed(&self, state: &str) -> String {
+        let all = self.state().pulls.clone();
+        let all: Vec<Value> = match self.kind {
+            HostKind::Gitea | HostKind::Github => all,
+            HostKind::Gitlab => all.iter().map(gitlab::as_request).collect(),
+        };
+        let all = all.into_iter().map(|mut pull| {
+            pull["state"] = json!(state);
+            pull
+        });
+        all.collect::<Value>().to_string()
     }
 
     fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Response {
@@ -107,8 +139,12 @@ impl Server {
         let mut say =
             |name: &'static str, value: String| drop(response.headers_mut().insert(name, value.parse().unwrap()));
         say("etag", etag);
-        say("x-ratelimit-limit", "100".to_owned());
-        say("x-ratelimit-remaining", (100 - self.state().spent).to_string());
+        let [limit, remaining] = match self.kind {
+            HostKind::Gitea | HostKind::Github => ["x-ratelimit-limit", "x-ratelimit-remaining"],
+            HostKind::Gitlab => ["ratelimit-limit", "ratelimit-remaining"],
+        };
+        say(limit, "100".to_owned());
+        say(remaining, (100 - self.state().spent).to_string());
         if more {
             say("link", format!("<http://evil.test{}>; rel=\"next\", <http://evil.test/>; rel=\"last\"", uri.path()));
         }
@@ -123,10 +159,14 @@ impl Server {
         body: &[u8],
     ) -> (u16, Value, bool) {
         let sent: Value = serde_json::from_slice(body).unwrap_or_default();
+        if self.kind == HostKind::Gitlab {
+            return self.as_gitlab(method, path, query, sent);
+        }
         let text = |name: &str| sent[name].as_str().unwrap_or_default().to_owned();
         let Some(path) = path.strip_prefix("/api/v3/") else { return (404, json!({"message": "Not Found"}), false) };
         match (method.as_str(), path.split('/').collect::<Vec<_>>().as_slice()) {
-            ("GET", ["user"]) => (200, json!({"id": USER, "login": "bot"}), false),
+            // Gitea says it twice.
+            ("GET", ["user"]) => (200, json!({"id": USER, "login": "bot", "username": "bot"}), false),
             ("GET", ["repos", "acme", "shop"]) => (200, json!({"id": REPOSITORY, "name": "shop"}), false),
             ("GET", ["repos", "acme", "shop", "pulls"]) => {
                 let (value, more) = self.list(query);
@@ -155,9 +195,7 @@ impl Server {
                 (201, json!({"id": 1}), false)
             }
             ("GET", ["repos", "acme", "shop", "issues", number, "comments"]) => {
-                let all = self.state().comments.clone().into_iter().enumerate().filter(|(_, (of, _))| of == number);
-                let all = all.map(|(n, (_, body))| json!({"id": n + 1, "user": {"id": USER}, "body": body}));
-                let (value, more) = paged(&self.foreign().into_iter().chain(all).collect::<Vec<_>>(), query);
+                let (value, more) = paged(&self.said(number), query);
                 (200, value, more)
             }
             ("PATCH", ["repos", "acme", "shop", "issues", "comments", id]) => {
@@ -169,22 +207,28 @@ impl Server {
                 self.state().comments.push(((*commit).to_owned(), sent.to_string()));
                 (201, json!({"id": 1}), false)
             }
-            ("GET", ["repos", "acme", "shop", rest @ ..]) => match self.state().there.get(&rest.join("/")) {
-                Some(Value::Array(all)) => {
-                    let (value, more) = paged(all, query);
-                    (200, value, more)
-                }
-                Some(thing) => (200, thing.clone(), false),
-                None => (404, json!({"message": "Not Found"}), false),
-            },
+            ("GET", ["repos", "acme", "shop", rest @ ..]) => self.there(&rest.join("/"), query),
             _ => (404, json!({"message": "Not Found"}), false),
         }
     }
 
-    /// What others have commented everywhere, be it in our words.
-    fn foreign(&self) -> Vec<Value> {
-        let said = self.state().there.get("foreign").cloned();
-        said.and_then(|said| said.as_array().cloned()).unwrap_or_default()
+    fn there(&self, path: &str, query: &BTreeMap<String, String>) -> (u16, Value, bool) {
+        match self.state().there.get(path) {
+            Some(Value::Array(all)) => {
+                let (value, more) = paged(all, query);
+                (200, value, more)
+            }
+            Some(thing) => (200, thing.clone(), false),
+            None => (404, json!({"message": "Not Found"}), false),
+        }
+    }
+
+    /// All comments on a pull request: first what others have commented everywhere, be it in our words.
+    fn said(&self, number: &str) -> Vec<Value> {
+        let foreign = self.state().there.get("foreign").and_then(|said| said.as_array().cloned());
+        let ours = self.state().comments.clone().into_iter().enumerate().filter(|(_, (of, _))| of == number);
+        let ours = ours.map(|(n, (_, body))| json!({"id": n + 1, "user": {"id": USER}, "body": body}));
+        foreign.unwrap_or_default().into_iter().chain(ours).collect()
     }
 
     fn list(&self, query: &BTreeMap<String, String>) -> (Value, bool) {
@@ -200,7 +244,7 @@ impl Server {
 
 /// A page of a list, and whether there is more.
 fn paged(all: &[Value], query: &BTreeMap<String, String>) -> (Value, bool) {
-    let page: usize = query["page"].parse().unwrap();
+    let page: usize = query.get("page").map_or(1, |page| page.parse().unwrap());
     let shown: Vec<Value> = all.iter().skip((page - 1) * PAGE).take(PAGE).cloned().collect();
     (json!(shown), all.len() > page * PAGE)
 }

@@ -1,4 +1,4 @@
-//! The client, against a host that pages, counts and refuses as GitHub does.
+//! The client, against a host that pages, counts and refuses as GitHub and as GitLab does: the same for both, as far as they can the same.
 
 use super::testing::{Fault, REPOSITORY, Server, USER};
 use super::*;
@@ -7,7 +7,10 @@ use crate::gate::proof::{Being, Permission, Says, User};
 use crate::record::fixture::time;
 use std::sync::{Arc, Mutex};
 
+mod rules;
+
 const TOKEN: &str = "ghp_5ecret";
+const KINDS: [HostKind; 2] = [HostKind::Github, HostKind::Gitlab];
 
 struct Client {
     server: Server,
@@ -17,14 +20,13 @@ struct Client {
 }
 
 impl Client {
-    async fn new() -> Self {
+    async fn new(kind: HostKind) -> Self {
         let (server, dir, fates) =
-            (Server::start().await, tempfile::tempdir().unwrap(), Arc::<Mutex<Vec<_>>>::default());
+            (Server::start(kind).await, tempfile::tempdir().unwrap(), Arc::<Mutex<Vec<_>>>::default());
         let token_file = dir.path().join("token");
         std::fs::write(&token_file, format!("{TOKEN}\n")).unwrap();
-        let api = format!("http://{}/api/v3", server.address);
-        let site =
-            PullHost { kind: HostKind::Github, api, owner: "acme".to_owned(), name: "shop".to_owned(), token_file };
+        let api = server.api();
+        let site = PullHost { kind, api, owner: "acme".to_owned(), name: "shop".to_owned(), token_file };
         let told = Arc::clone(&fates);
         let count = Box::new(move |errand, fate| told.lock().unwrap().push((errand, fate)));
         let mut host = Host::new(site, count, Box::new(|| time("12:00:00"))).unwrap();
@@ -57,133 +59,182 @@ fn numbers(found: &[Found]) -> Vec<u64> {
 
 #[tokio::test]
 async fn a_list_is_read_to_its_end_and_costs_nothing_while_it_is_the_same() {
-    let mut client = Client::new().await;
-    for n in 1..=3 {
-        client.server.open(USER, &format!("b{n}"), "main", "");
+    for kind in KINDS {
+        let mut client = Client::new(kind).await;
+        for n in 1..=3 {
+            client.server.open(USER, &format!("b{n}"), "main", "");
+        }
+        assert_eq!(numbers(&client.host.open().await.unwrap()), [3, 2, 1]);
+        // The next page is asked of the address that we know, not of the one that the answer names.
+        let list = match kind {
+            HostKind::Gitea | HostKind::Github => "GET /api/v3/repos/acme/shop/pulls?state=open&per_page=100&page=",
+            HostKind::Gitlab => {
+                "GET /api/v4/projects/acme%2Fshop/merge_requests?state=opened&author_id=42&per_page=100&page="
+            }
+        };
+        assert_eq!(client.asked(), [format!("{list}1"), format!("{list}2")]);
+        assert_eq!(client.counted(), [Fate::Done, Fate::Done]);
+        let spent = client.server.state().spent;
+        assert_eq!(numbers(&client.host.open().await.unwrap()), [3, 2, 1]);
+        assert_eq!((client.counted(), client.server.state().spent), (vec![Fate::Unchanged, Fate::Unchanged], spent));
+        client.server.change(1, json!({"state": "closed"}));
+        assert_eq!(numbers(&client.host.open().await.unwrap()), [3, 2]);
     }
-    assert_eq!(numbers(&client.host.open().await.unwrap()), [3, 2, 1]);
-    // The next page is asked of the address that we know, not of the one that the answer names.
-    let list = "GET /api/v3/repos/acme/shop/pulls?state=open&per_page=100&page=";
-    assert_eq!(client.asked(), [format!("{list}1"), format!("{list}2")]);
-    assert_eq!(client.counted(), [Fate::Done, Fate::Done]);
-    let spent = client.server.state().spent;
-    assert_eq!(numbers(&client.host.open().await.unwrap()), [3, 2, 1]);
-    assert_eq!((client.counted(), client.server.state().spent), (vec![Fate::Unchanged, Fate::Unchanged], spent));
-    client.server.change(1, json!({"state": "closed"}));
-    assert_eq!(numbers(&client.host.open().await.unwrap()), [3, 2]);
 }
 
 #[tokio::test]
 async fn attack_85_a_list_of_which_a_part_is_missing_is_no_list() {
-    let mut client = Client::new().await;
-    for n in 1..=3 {
-        client.server.open(USER, &format!("b{n}"), "main", "");
+    for kind in KINDS {
+        let mut client = Client::new(kind).await;
+        for n in 1..=3 {
+            client.server.open(USER, &format!("b{n}"), "main", "");
+        }
+        for (status, body) in
+            [(500, ""), (200, "[{\"number\": 1}]"), (200, "<html>log in</html>"), (304, ""), (302, "")]
+        {
+            client.fails("page=2", status, &[("location", "http://evil.test/")], body);
+            let error = client.host.open().await.unwrap_err();
+            assert!(matches!(error, HostError::Away { .. } | HostError::Unusable { .. }), "{status}: {error}");
+        }
+        client.server.state().fault = None;
+        assert_eq!(client.host.open().await.unwrap().len(), 3);
+        // A word that we do not know is not taken for a no.
+        client.fails(kind.pulls(), 200, &[], &client.server.listed("archived"));
+        assert!(matches!(client.host.open().await, Err(HostError::Unusable { .. })));
     }
-    for (status, body) in [(500, ""), (200, "[{\"number\": 1}]"), (200, "<html>log in</html>"), (304, ""), (302, "")] {
-        client.fails("page=2", status, &[("location", "http://evil.test/")], body);
-        let error = client.host.open().await.unwrap_err();
-        assert!(matches!(error, HostError::Away { .. } | HostError::Unusable { .. }), "{status}: {error}");
-    }
-    client.server.state().fault = None;
-    assert_eq!(client.host.open().await.unwrap().len(), 3);
-    // A word that we do not know is not taken for a no.
-    let list = json!(client.server.state().pulls).to_string().replace("\"open\"", "\"archived\"");
-    client.fails("pulls", 200, &[], &list);
-    assert!(matches!(client.host.open().await, Err(HostError::Unusable { .. })));
 }
 
 #[tokio::test]
 async fn x_13_nothing_is_asked_beyond_the_budget_or_while_the_host_wants_a_pause() {
-    let mut client = Client::new().await;
-    client.server.state().spent = 80;
-    client.host.open().await.unwrap();
-    assert_eq!(client.host.open().await, Err(HostError::Limited(60)));
-    assert_eq!((client.asked().len(), client.counted()), (1, vec![Fate::Done]));
+    for kind in KINDS {
+        let mut client = Client::new(kind).await;
+        client.server.state().spent = 80;
+        client.host.open().await.unwrap();
+        assert_eq!(client.host.open().await, Err(HostError::Limited(60)));
+        assert_eq!((client.asked().len(), client.counted()), (1, vec![Fate::Done]));
 
-    for (status, headers, body) in [
-        (429, vec![], "{}"),
-        (403, vec![("retry-after", "60")], "{}"),
-        (403, vec![], "{\"message\": \"You have exceeded a secondary rate limit\"}"),
-    ] {
-        let mut client = Client::new().await;
-        client.fails("pulls", status, &headers, body);
-        assert_eq!(client.host.open().await, Err(HostError::Limited(60)));
-        client.server.state().fault = None;
-        assert_eq!(client.host.open().await, Err(HostError::Limited(60)));
-        assert_eq!((client.asked().len(), client.counted()), (1, vec![Fate::Limited]));
+        for (status, headers, body) in [
+            (429, vec![], "{}"),
+            (403, vec![("retry-after", "60")], "{}"),
+            (403, vec![], "{\"message\": \"You have exceeded a secondary rate limit\"}"),
+        ] {
+            let mut client = Client::new(kind).await;
+            client.fails(kind.pulls(), status, &headers, body);
+            assert_eq!(client.host.open().await, Err(HostError::Limited(60)));
+            client.server.state().fault = None;
+            assert_eq!(client.host.open().await, Err(HostError::Limited(60)));
+            assert_eq!((client.asked().len(), client.counted()), (1, vec![Fate::Limited]));
+        }
     }
 }
 
 #[tokio::test]
 async fn a_pull_request_is_made_once_changed_and_closed_with_a_reason() {
-    let mut client = Client::new().await;
-    assert_eq!(client.host.ids().await.unwrap(), Ids { user: USER, repository: REPOSITORY });
-    assert_eq!(client.asked(), [""; 0], "asked once");
-    let text = Text { title: "t".to_owned(), body: "b".to_owned() };
-    assert_eq!(client.host.create("x/1", "main", &text).await, Ok(1));
-    let error = client.host.create("x/1", "main", &text).await.unwrap_err();
-    assert!(matches!(error, HostError::Refused { status: 422, .. }), "{error}");
-    assert!(error.to_string().contains("already exists"), "{error}");
-    let [found] = &*client.host.open().await.unwrap() else { panic!() };
-    assert!(found.is_ours(Ids { user: USER, repository: REPOSITORY }));
-    assert!(found.says(&text) && found.branch == "x/1" && found.base == "main", "{found:?}");
+    for kind in KINDS {
+        let mut client = Client::new(kind).await;
+        assert_eq!(client.host.ids().await.unwrap(), Ids { user: USER, repository: REPOSITORY });
+        assert_eq!(client.asked(), [""; 0], "asked once");
+        let text = Text { title: "t".to_owned(), body: "b".to_owned() };
+        assert_eq!(client.host.create("x/1", "main", &text).await, Ok(1));
+        let error = client.host.create("x/1", "main", &text).await.unwrap_err();
+        assert!(matches!(error, HostError::Refused { status: 409 | 422, .. }), "{error}");
+        assert!(error.to_string().contains("already exists"), "{error}");
+        let [found] = &*client.host.open().await.unwrap() else { panic!() };
+        assert!(found.is_ours(Ids { user: USER, repository: REPOSITORY }));
+        assert!(found.says(&text) && found.branch == "x/1" && found.base == "main", "{found:?}");
 
-    let other = Text { body: "c".to_owned(), ..text };
-    client.host.update(1, &other).await.unwrap();
-    assert!(client.host.pull(1).await.unwrap().says(&other));
-    client.host.close(1, "why", &other).await.unwrap();
-    assert_eq!(client.server.state().comments, [("1".to_owned(), "why".to_owned())]);
-    assert_eq!(client.host.pull(1).await.unwrap().standing, Standing::Closed);
-    client.server.open(USER, "x/2", "main", "");
-    client.server.change(2, json!({"state": "closed", "merged_at": "2026-01-01T00:00:00Z"}));
-    let closed = client.host.closed("x/2", |_| true).await.unwrap();
-    assert_eq!((numbers(&closed), closed[0].standing), (vec![2], Standing::Merged));
+        let other = Text { body: "c".to_owned(), ..text };
+        client.host.update(1, &other).await.unwrap();
+        assert!(client.host.pull(1).await.unwrap().says(&other));
+        client.host.close(1, "why", &other).await.unwrap();
+        assert_eq!(client.server.state().comments, [("1".to_owned(), "why".to_owned())]);
+        assert_eq!(client.host.pull(1).await.unwrap().standing, Standing::Closed);
+        client.server.open(USER, "x/2", "main", "");
+        client.server.change(2, json!({"state": "closed", "merged_at": "2026-01-01T00:00:00Z"}));
+        let closed = client.host.closed("x/2", |_| true).await.unwrap();
+        assert_eq!((numbers(&closed), closed[0].standing), (vec![2], Standing::Merged));
+    }
 }
 
 #[tokio::test]
 async fn attack_93_the_token_is_read_each_time_and_told_to_nobody() {
-    let mut client = Client::new().await;
-    client.host.open().await.unwrap();
-    assert_eq!(client.server.state().asked[0].1, format!("Bearer {TOKEN}"));
-    std::fs::write(client.dir.path().join("token"), "another").unwrap();
-    client.host.open().await.unwrap();
-    assert_eq!(client.server.state().asked[1].1, "Bearer another");
+    for kind in KINDS {
+        let mut client = Client::new(kind).await;
+        client.host.open().await.unwrap();
+        assert_eq!(client.server.state().asked[0].1, format!("Bearer {TOKEN}"));
+        std::fs::write(client.dir.path().join("token"), "another").unwrap();
+        client.host.open().await.unwrap();
+        assert_eq!(client.server.state().asked[1].1, "Bearer another");
 
-    let mut errors = Vec::new();
-    std::fs::write(client.dir.path().join("token"), TOKEN).unwrap();
-    for (status, body) in
-        [(401, "{\"message\": \"Bad credentials\"}"), (403, "{}"), (404, "x"), (400, ""), (301, ""), (503, "")]
-    {
-        client.fails("pulls", status, &[], body);
+        let mut errors = Vec::new();
+        std::fs::write(client.dir.path().join("token"), TOKEN).unwrap();
+        for (status, body) in
+            [(401, "{\"message\": \"Bad credentials\"}"), (403, "{}"), (404, "x"), (400, ""), (301, ""), (503, "")]
+        {
+            client.fails(kind.pulls(), status, &[], body);
+            errors.push(client.host.open().await.unwrap_err());
+        }
+        for text in ["", "two words", "two\nlines\n"] {
+            std::fs::write(client.dir.path().join("token"), text).unwrap();
+            errors.push(client.host.open().await.unwrap_err());
+        }
+        std::fs::remove_file(client.dir.path().join("token")).unwrap();
         errors.push(client.host.open().await.unwrap_err());
-    }
-    for text in ["", "two words", "two\nlines\n"] {
-        std::fs::write(client.dir.path().join("token"), text).unwrap();
-        errors.push(client.host.open().await.unwrap_err());
-    }
-    std::fs::remove_file(client.dir.path().join("token")).unwrap();
-    errors.push(client.host.open().await.unwrap_err());
-    let mut gone = Client::new().await;
-    gone.host.site.api = "http://127.0.0.1:1".to_owned();
-    errors.push(gone.host.open().await.unwrap_err());
-    for error in errors {
-        let text = format!("{error} {error:?}");
-        assert!(!text.contains("ghp_") && !text.contains("two"), "{text}");
+        let mut gone = Client::new(kind).await;
+        gone.host.site.api = "http://127.0.0.1:1".to_owned();
+        errors.push(gone.host.open().await.unwrap_err());
+        for error in errors {
+            let text = format!("{error} {error:?}");
+            assert!(!text.contains("ghp_") && !text.contains("two"), "{text}");
+        }
     }
 }
 
 #[tokio::test]
 async fn a_commit_is_said_to_stand_like_that() {
-    let mut client = Client::new().await;
-    let (commit, status) = ("1".repeat(40), Status { mark: Mark::Pending, text: "seen".to_owned() });
-    client.host.tell(&commit.parse().unwrap(), "tidegate/prod", &status).await.unwrap();
-    let said = r#"{"state":"pending","description":"seen","context":"tidegate/prod"}"#.to_owned();
-    assert_eq!(client.server.state().comments, [(commit, said)]);
+    for (kind, said) in [
+        (HostKind::Github, r#"{"state":"pending","description":"seen","context":"tidegate/prod"}"#),
+        (HostKind::Gitlab, r#"{"state":"pending","description":"seen","name":"tidegate/prod"}"#),
+    ] {
+        let mut client = Client::new(kind).await;
+        let (commit, status) = ("1".repeat(40), Status { mark: Mark::Pending, text: "seen".to_owned() });
+        client.host.tell(&commit.parse().unwrap(), "tidegate/prod", &status).await.unwrap();
+        assert_eq!(client.server.state().comments, [(commit, said.to_owned())]);
+    }
+}
+
+#[tokio::test]
+async fn gitlab_takes_a_second_pending_after_the_end_of_the_first() {
+    let mut client = Client::new(HostKind::Gitlab).await;
+    let commit: CommitId = "1".repeat(40).parse().unwrap();
+    for (mark, text) in [(Mark::Pending, "a"), (Mark::Pending, "b"), (Mark::Success, "c"), (Mark::Failure, "d")] {
+        client.host.tell(&commit, "t", &Status { mark, text: text.to_owned() }).await.unwrap();
+    }
+    let said: Vec<String> = client.server.state().comments.iter().map(|(_, said)| said.clone()).collect();
+    let expected = [
+        r#"{"state":"pending","description":"a","name":"t"}"#,
+        r#"{"state":"canceled","name":"t"}"#,
+        r#"{"state":"pending","description":"b","name":"t"}"#,
+        r#"{"state":"success","description":"c","name":"t"}"#,
+        r#"{"state":"failed","description":"d","name":"t"}"#,
+    ];
+    assert_eq!(said, expected);
+    // What it refuses for another reason stays refused.
+    client.fails("statuses", 400, &[], "{\"message\": {\"name\": [\"is too long\"]}, \"error\": null}");
+    let error = client.host.tell(&commit, "t", &Status { mark: Mark::Pending, text: String::new() }).await.unwrap_err();
+    assert!(error.to_string().contains("is too long"), "{error}");
+}
+
+fn sha(digit: &str) -> String {
+    digit.repeat(40)
 }
 
 /// A merged pull request with what a host tells of it.
-fn reviewed(client: &Client) -> CommitId {
-    let sha = |digit: &str| digit.repeat(40);
+fn reviewed(client: &Client, kind: HostKind) -> CommitId {
+    if kind == HostKind::Gitlab {
+        client.server.state().there = merge_request().into();
+        return sha("e").parse().unwrap();
+    }
     let user = |id: u64, login: &str| json!({"id": id, "login": login, "type": "User"});
     let review = |id: u64, by: &Value, state: &str| json!({"id": id, "user": by, "state": state, "commit_id": sha("d"), "submitted_at": "2026-01-01T00:00:00Z"});
     let pull = |number: u64, merged_as: &str| {
@@ -222,52 +273,117 @@ fn reviewed(client: &Client) -> CommitId {
     sha("e").parse().unwrap()
 }
 
+/// The same on GitLab.
+fn merge_request() -> [(String, Value); 16] {
+    let user = |id: u64, name: &str| json!({"id": id, "username": name});
+    let (ana, robot, eve, at) = (user(1, "Ana"), user(9, "project_7_bot"), user(3, "eve"), "2026-01-01T00:00:00Z");
+    let merged = |number: u64, became: &str| {
+        json!({"iid": number, "state": "merged", "target_branch": "main", "author": user(USER, "bot"), "sha": sha("d"),
+            "merge_commit_sha": became, "merge_user": user(2, "ben"), "merged_by": user(2, "ben"), "merged_at": at})
+    };
+    let commit = json!({"id": sha("d"), "parent_ids": [sha("c")], "author_email": "eve@example.org",
+        "committer_email": "ana@example.org"});
+    let note = |id: u64, by: &Value, body: &str| json!({"id": id, "system": true, "body": body, "author": by, "created_at": at});
+    let notes = [note(1, &ana, "assigned to @ana"), note(2, &ana, gitlab::APPROVED), note(3, &robot, gitlab::APPROVED)];
+    let version = |id: u64, head: &str| json!({"id": id, "head_commit_sha": sha(head), "created_at": format!("2025-12-31T0{id}:00:00Z")});
+    let approval = |by: &Value| json!({"user": by, "approved_at": at});
+    let event = |by: &Value, state: &str| json!({"user": by, "state": state});
+    let in_request = |what: &str, said: Value| (format!("merge_requests/3/{what}"), said);
+    let profile = |id: u64, name: &str| (format!("/users/{id}"), user(id, name));
+    let member = |id: u64, level: u64| (format!("members/all/{id}"), json!({"access_level": level, "state": "active"}));
+    let mut people = [user(8, "ana@example.org"), ana.clone()];
+    people[1]["public_email"] = json!("Ana@example.org");
+    [
+        (
+            format!("repository/commits/{}/merge_requests", sha("e")),
+            json!([merged(1, &sha("f")), merged(2, &sha("f")), merged(3, &sha("e"))]),
+        ),
+        (format!("repository/commits/{}", sha("d")), commit.clone()),
+        in_request("commits", json!([commit])),
+        in_request("approvals", json!({"approved_by": [approval(&ana), approval(&robot)]})),
+        in_request("reviewers", json!([{"user": eve, "state": "requested_changes", "created_at": at}])),
+        in_request("notes", json!(notes)),
+        in_request("versions", json!([version(3, "d"), version(2, "c"), version(1, "b")])),
+        in_request(
+            "resource_state_events",
+            json!([event(&eve, "closed"), event(&ana, "closed"), event(&ana, "reopened")]),
+        ),
+        member(1, 30),
+        member(9, 40),
+        profile(1, "Ana"),
+        profile(2, "ben"),
+        profile(3, "eve"),
+        profile(9, "project_7_bot"),
+        // Somebody is called like an address, which only one has.
+        ("/users".to_owned(), json!(people)),
+        ("/graphql".to_owned(), json!({"data": {"project": {"repository": {"commit": {"author": null}}}}})),
+    ]
+}
+
 #[tokio::test]
 async fn what_a_host_tells_of_reviews_is_read_to_its_end() {
-    let mut client = Client::new().await;
-    let commit = reviewed(&client);
-    let pulled = client.host.merged_as(&commit).await.unwrap().unwrap();
-    let by = pulled.by.as_ref().map(|(user, _)| user.login.as_str());
-    assert_eq!((pulled.number, pulled.base.as_str(), by, pulled.being), (3, "main", Some("ben"), Being::Person));
-    let robot = json!({"id": 9, "login": "ci[bot]", "type": "Bot"});
-    client.server.change(3, json!({"merged_by": robot}));
-    assert_eq!(client.host.merged_as(&commit).await.unwrap().unwrap().being, Being::Machine, "attack 78");
-    let none = client.host.merged_as(&"f".repeat(40).parse().unwrap()).await;
-    assert!(matches!(none, Err(HostError::Refused { status: 404, .. })), "{none:?}");
+    for kind in KINDS {
+        let mut client = Client::new(kind).await;
+        let commit = reviewed(&client, kind);
+        let pulled = client.host.merged_as(&commit).await.unwrap().unwrap();
+        let by = pulled.by.as_ref().map(|(user, _)| user.login.as_str());
+        assert_eq!((pulled.number, pulled.base.as_str(), by, pulled.being), (3, "main", Some("ben"), Being::Person));
+        match kind {
+            HostKind::Gitea | HostKind::Github => {
+                let robot = json!({"id": 9, "login": "ci[bot]", "type": "Bot"});
+                client.server.change(3, json!({"merged_by": robot}));
+            }
+            HostKind::Gitlab => {
+                let robot = json!({"id": 2, "username": "ben", "bot": true});
+                client.server.state().there.insert("/users/2".to_owned(), robot);
+            }
+        }
+        assert_eq!(client.host.merged_as(&commit).await.unwrap().unwrap().being, Being::Machine, "attack 78");
+        let none = client.host.merged_as(&"f".repeat(40).parse().unwrap()).await;
+        assert!(matches!(none, Err(HostError::Refused { status: 404, .. })), "{none:?}");
 
-    let (reviews, machines) = client.host.reviews(3).await.unwrap();
-    let said: Vec<_> = reviews.iter().map(|review| (review.id, review.by.login.as_str(), review.says)).collect();
-    let expected = [
-        (1, "Ana", Says::Nothing),
-        (2, "Ana", Says::Approved),
-        (3, "ci[bot]", Says::Approved),
-        (6, "eve", Says::Withdrawn),
-    ];
-    assert_eq!(said, expected, "who has no number is nobody");
-    assert_eq!(machines.iter().map(|user| user.id).collect::<Vec<_>>(), [9]);
+        let (reviews, machines) = client.host.reviews(3).await.unwrap();
+        let said: Vec<_> = reviews.iter().map(|review| (review.id, review.by.login.as_str(), review.says)).collect();
+        let expected = match kind {
+            // Who has no number is nobody.
+            HostKind::Gitea | HostKind::Github => vec![
+                (1, "Ana", Says::Nothing),
+                (2, "Ana", Says::Approved),
+                (3, "ci[bot]", Says::Approved),
+                (6, "eve", Says::Withdrawn),
+            ],
+            HostKind::Gitlab => vec![
+                (2, "Ana", Says::Approved),
+                (0, "eve", Says::ChangesRequested),
+                (3, "project_7_bot", Says::Approved),
+            ],
+        };
+        assert_eq!(said, expected);
+        assert!(reviews.iter().all(|review| review.commit.as_str() == sha("d") || review.says != Says::Approved));
 
-    let [made] = &*client.host.commits(3).await.unwrap() else { panic!() };
-    assert_eq!(*made, client.host.commit(&made.commit).await.unwrap());
-    let who: Vec<_> =
-        made.by.iter().map(|by| by.as_ref().map(|user| user.login.as_str()).map_err(|e| e.as_str())).collect();
-    assert_eq!(who, [Ok("Ana"), Err("eve@example.org")]);
+        let [made] = &*client.host.commits(3).await.unwrap() else { panic!() };
+        assert_eq!(*made, client.host.commit(&made.commit).await.unwrap());
+        let who: Vec<_> =
+            made.by.iter().map(|by| by.as_ref().map(|user| user.login.as_str()).map_err(|e| e.as_str())).collect();
+        assert_eq!(who, [Ok("Ana"), Err("eve@example.org")]);
 
-    let users = reviews.iter().map(|review| review.by.clone()).collect();
-    let accounts = client.host.accounts(&users, &machines).await.unwrap();
-    let may: Vec<_> = accounts.iter().map(|(user, account)| (user.id, account.permission, account.being)).collect();
-    let expected = [
-        (1, Permission::Write, Being::Person),
-        (3, Permission::None, Being::Person),
-        (9, Permission::Admin, Being::Machine),
-    ];
-    assert_eq!(may, expected);
-    assert_eq!(client.host.closer(3).await.unwrap().unwrap().login, "Ana");
+        let users = reviews.iter().map(|review| review.by.clone()).collect();
+        let accounts = client.host.accounts(&users, &machines).await.unwrap();
+        let may: Vec<_> = accounts.iter().map(|(user, account)| (user.id, account.permission, account.being)).collect();
+        let expected = [
+            (1, Permission::Write, Being::Person),
+            (3, Permission::None, Being::Person),
+            (9, Permission::Admin, Being::Machine),
+        ];
+        assert_eq!(may, expected);
+        assert_eq!(client.host.closer(3).await.unwrap().unwrap().login, "Ana");
+    }
 }
 
 #[tokio::test]
 async fn attack_85_a_no_of_which_a_part_is_missing_is_still_a_no() {
-    let mut client = Client::new().await;
-    reviewed(&client);
+    let mut client = Client::new(HostKind::Github).await;
+    reviewed(&client, HostKind::Github);
     let (sha, at, ana) = ("d".repeat(40), "2026-01-01T00:00:00Z", json!({"id": 1, "login": "Ana"}));
     let mut said = async |state: &str, user: &Value, commit: &Value, at: &Value| {
         let review = json!([{"id": 7, "user": user, "state": state, "commit_id": commit, "submitted_at": at}]);
@@ -290,82 +406,24 @@ async fn attack_85_a_no_of_which_a_part_is_missing_is_still_a_no() {
 
 #[tokio::test]
 async fn attack_85_reviews_of_which_a_part_is_missing_are_no_reviews() {
-    let mut client = Client::new().await;
-    reviewed(&client);
-    for (status, body) in [(500, ""), (200, "[{\"id\": 1}]"), (200, "<html>log in</html>"), (304, ""), (302, "")] {
-        client.fails("reviews?per_page=100&page=3", status, &[("location", "http://evil.test/")], body);
-        let error = client.host.reviews(3).await.unwrap_err();
-        assert!(matches!(error, HostError::Away { .. } | HostError::Unusable { .. }), "{status}: {error}");
-    }
-    client.fails("permission", 500, &[], "");
-    let ana = User { id: 1, login: "Ana".to_owned() };
-    assert!(client.host.may_write(&ana).await.is_err(), "not known is not allowed");
-}
-
-/// What GitHub tells of a branch: its rulesets, and the classic rule where our account may know it.
-fn of_branch(client: &Client, protected: bool, listed: Value, classic: Option<Value>) {
-    let (branch, rules) = ("branches/tidegate%2Fprod%2Fdecisions", "rules/branches/tidegate%2Fprod%2Fdecisions");
-    let classic = classic.map(|rule| (format!("{branch}/protection"), rule));
-    let there = [(branch.to_owned(), json!({"protected": protected})), (rules.to_owned(), listed)];
-    client.server.state().there = there.into_iter().chain(classic).collect();
-}
-
-#[tokio::test]
-async fn what_protects_a_branch_is_read_from_rulesets_and_from_classic_rules() {
-    let mut client = Client::new().await;
-    assert_eq!(client.host.rules("tidegate/prod/decisions").await, Ok(None), "there is no such branch");
-    let review = |count: u32| json!({"type": "pull_request", "parameters": {"required_approving_review_count": count}});
-    let reviews =
-        |count: u32| Some(json!({"required_pull_request_reviews": {"required_approving_review_count": count}}));
-    let only = |login: &str| Some(json!({"restrictions": {"users": [{"login": login}], "teams": [], "apps": []}}));
-    let idle = json!([{"type": "deletion"}, {"type": "non_fast_forward"}]);
-    for (what, protected, listed, classic, open) in [
-        ("nothing", false, json!([]), None, Some("no rule")),
-        ("a ruleset", true, json!([review(1)]), None, None),
-        ("a ruleset without reviewers", true, json!([review(0)]), None, Some("no approval")),
-        ("one that asks for less", true, idle.clone(), None, Some("push")),
-        ("that and a classic rule", true, idle, reviews(2), None),
-        ("a classic rule", true, json!([]), reviews(1), None),
-        ("one without reviewers", true, json!([]), reviews(0), Some("no approval")),
-        ("who may push", true, json!([]), only("ana"), None),
-        ("that we may push", true, json!([]), only("Bot"), Some("push")),
-        ("what nobody tells us", true, json!([]), None, None),
-    ] {
-        of_branch(&client, protected, listed, classic);
-        let rules = client.host.rules("tidegate/prod/decisions").await.unwrap().unwrap();
-        match open {
-            Some(part) => assert!(rules.open().is_some_and(|why| why.contains(part)), "{what}: {rules:?}"),
-            None => assert_eq!(rules.open(), None, "{what}: {rules:?}"),
+    for kind in KINDS {
+        let mut client = Client::new(kind).await;
+        reviewed(&client, kind);
+        for (status, body) in [(500, ""), (200, "[{\"id\": 1}]"), (200, "<html>log in</html>"), (304, ""), (302, "")] {
+            let at = match kind {
+                HostKind::Gitea | HostKind::Github => "reviews?per_page=100&page=3",
+                HostKind::Gitlab => "versions?per_page=100&page=2",
+            };
+            client.fails(at, status, &[("location", "http://evil.test/")], body);
+            let error = client.host.reviews(3).await.unwrap_err();
+            assert!(matches!(error, HostError::Away { .. } | HostError::Unusable { .. }), "{status}: {error}");
         }
-        assert_eq!(rules.is_hidden(), what == "what nobody tells us", "{what}: {rules:?}");
+        let at = match kind {
+            HostKind::Gitea | HostKind::Github => "permission",
+            HostKind::Gitlab => "members",
+        };
+        client.fails(at, 500, &[], "");
+        let ana = User { id: 1, login: "Ana".to_owned() };
+        assert!(client.host.may_write(&ana).await.is_err(), "not known is not allowed");
     }
-}
-
-#[tokio::test]
-async fn rules_that_have_not_changed_cost_nothing() {
-    let mut client = Client::new().await;
-    of_branch(&client, false, json!([]), None);
-    let first = client.host.rules("tidegate/prod/decisions").await.unwrap();
-    let spent = client.server.state().spent;
-    client.counted();
-    assert_eq!(client.host.rules("tidegate/prod/decisions").await.unwrap(), first);
-    assert_eq!((client.counted(), client.server.state().spent), (vec![Fate::Unchanged], spent));
-    client.fails("branches", 500, &[], "");
-    assert!(matches!(client.host.rules("tidegate/prod/decisions").await, Err(HostError::Away { .. })));
-}
-
-#[tokio::test]
-async fn who_is_told_of_pushes_and_what_our_account_may_do() {
-    let mut client = Client::new().await;
-    assert_eq!(client.host.permissions().await, Ok(None));
-    let hook = |active: bool, last: Value| json!({"active": active, "events": ["push"], "config": {"url": "https://t.test/webhook"}, "last_response": last});
-    let all =
-        json!([hook(false, Value::Null), hook(true, json!({"code": 502, "status": "x", "message": "bad\ngateway"}))]);
-    client.server.state().there = [("hooks".to_owned(), all)].into();
-    let [hook] = &*client.host.hooks().await.unwrap() else { panic!() };
-    assert!(hook.pushes && hook.url == "https://t.test/webhook", "{hook:?}");
-    assert_eq!(hook.last, Some((Some(502), "bad gateway".to_owned())));
-    client.server.state().there.clear();
-    assert!(matches!(client.host.hooks().await, Err(HostError::Refused { status: 404, .. })), "hidden");
-    assert!(client.host.clock().is_some());
 }

@@ -11,7 +11,7 @@ pub(super) struct Id {
 /// A pull request in the words that both hosts share.
 #[derive(Deserialize)]
 pub(super) struct RawPull {
-    pub(super) number: u64,
+    number: u64,
     state: State,
     merged_at: Option<String>,
     title: String,

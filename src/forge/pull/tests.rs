@@ -59,6 +59,20 @@ fn x_5_the_pull_request_to_revert() {
     insta::assert_snapshot!(format!("{title}\n\n{body}"));
 }
 
+/// GitLab carries out a line of a description that begins with a slash: `/merge`.
+#[test]
+fn no_foreign_text_begins_a_line() {
+    let (instance, rollout, run, bad, good) =
+        ("prod".parse().unwrap(), "shop/podinfo".parse().unwrap(), run(7), revision(7), revision(6));
+    let why = "/merge\n/approve\r\n  /close\u{2028}/merge";
+    let request =
+        Revert { instance: &instance, main: "main", rollout: &rollout, run: &run, revision: &bad, stable: &good, why };
+    for Text { title, body } in [revert(&request, &commit(0x78)), text("half")] {
+        let lines = || title.lines().chain(body.split(['\n', '\r', '\u{2028}', '\u{2029}']));
+        assert!(lines().all(|line| !line.trim_start().starts_with('/')), "{title}\n{body}");
+    }
+}
+
 #[test]
 fn titles_are_cut() {
     assert_eq!(short("ä".repeat(250)), "ä".repeat(250));

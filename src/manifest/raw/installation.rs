@@ -136,8 +136,8 @@ pub struct Forge {
     /// What it can do.
     #[serde(default)]
     pub kind: ForgeKind,
-    /// Where its API is, such as `https://HOST/api/v1` (Gitea) or `https://HOST/api/v3` (GitHub Enterprise). Left out: where
-    /// the host of the repository has it.
+    /// Where its API is, such as `https://HOST/api/v1` (Gitea), `https://HOST/api/v3` (GitHub Enterprise) or `https://HOST/api/v4`
+    /// (GitLab). Left out: where the host of the repository has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "http-url"))]
     pub url: Option<String>,
@@ -185,6 +185,8 @@ pub enum ForgeKind {
     Gitea,
     /// Pull requests, by the API of GitHub or GitHub Enterprise.
     Github,
+    /// Merge requests, by the API of GitLab.
+    Gitlab,
 }
 
 /// How a cluster is reached: by exactly one of `inCluster` and `kubeconfigFile`.

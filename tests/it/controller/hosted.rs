@@ -1,9 +1,10 @@
-//! Requests as pull requests on a real Git host, Gitea: people answer them there.
+//! Requests as pull requests: people answer them on a real Git host, Gitea, and on a stand-in for GitLab.
 
 use super::app::{App, GATED};
 use super::world::{World, is_on};
 use crate::support::cluster::eventually;
 use crate::support::git_host::GitHost;
+use crate::support::site::Site;
 use serde_json::{Value, json};
 use tidegate::forge::settings::{Branch, Settings};
 use tidegate::manifest::installation::HostKind;
@@ -16,7 +17,7 @@ fn twice_gated() -> String {
 }
 
 /// Waits for the open pull request that leads to a step.
-pub(super) async fn open(host: &GitHost, world: &World, step: &str) -> Value {
+pub(super) async fn open(host: &Site, world: &World, step: &str) -> Value {
     let wanted =
         |pull: &Value| pull["state"] == "open" && pull["head"]["ref"].as_str().unwrap().ends_with(&format!("-{step}"));
     eventually(&format!("a pull request for {step}"), async || {
@@ -26,42 +27,38 @@ pub(super) async fn open(host: &GitHost, world: &World, step: &str) -> Value {
 }
 
 /// Waits until main's tip is said to stand like that.
-async fn until_status(host: &GitHost, world: &World, mark: &str, text: &str) {
+async fn until_status(host: &Site, world: &World, mark: &str, text: &str) {
     let tip = world.origin.tip("main").unwrap();
-    let path = format!("repos/owner/{}/statuses/{tip}", world.space.name);
-    let is_it = |status: &Value| {
-        let said = status["description"].as_str().unwrap();
-        status["status"] == mark && status["context"] == "tidegate/it" && said.starts_with(text)
-    };
     eventually(&format!("the status {mark}"), async || {
-        let all = host.want(200, "owner", "GET", &path, None).await;
-        all.as_array().unwrap().iter().any(is_it).then_some(())
+        let all = host.statuses(&world.space.name, &tip).await;
+        all.iter().any(|(word, said)| word == mark && said.starts_with(text)).then_some(())
     })
     .await;
 }
 
-/// Closes a pull request unmerged, and waits until it is heard and answered; where its comments are.
-async fn close(host: &GitHost, world: &World, pull: &Value) -> String {
+/// Closes a pull request unmerged, and waits until it is heard and answered.
+async fn close(host: &Site, world: &World, pull: &Value) {
     let name = &world.space.name;
-    let path = format!("repos/owner/{name}/pulls/{}", pull["number"]);
-    host.want(201, "reviewer", "PATCH", &path, Some(json!({"state": "closed"}))).await;
+    host.close("reviewer", name, pull).await;
     world.until_condition(Reason::Denied).await;
     let branch = pull["head"]["ref"].as_str().unwrap();
     assert_eq!(world.origin.tip(branch), None, "its branch is gone");
-    let comments = format!("repos/owner/{name}/issues/{}/comments", pull["number"]);
-    let said = eventually("a word about the no", async || {
-        let said = host.want(200, "owner", "GET", &comments, None).await;
-        said.as_array().unwrap().first().map(|comment| comment["body"].as_str().unwrap().to_owned())
-    })
-    .await;
+    let said = eventually("a word about the no", async || host.comments(name, pull).await.first().cloned()).await;
     assert!(said.contains("somebody said no") && said.contains("tidegate resume"), "{said}");
-    comments
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_3_x_4_people_answer_pull_requests_on_a_real_host() {
-    let host = GitHost::shared().await;
-    let mut world = World::hosted("hosted", host).await;
+    people_answer("hosted", &Site::gitea().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_3_x_4_people_answer_merge_requests_of_gitlab() {
+    people_answer("hosted-gitlab", &Site::gitlab().await).await;
+}
+
+async fn people_answer(name: &str, host: &Site) {
+    let mut world = World::hosted(name, host).await;
     world.add(&twice_gated(), &App::new("web", 1));
     let name = world.space.name.clone();
     world.start();
@@ -77,16 +74,15 @@ async fn x_3_x_4_people_answer_pull_requests_on_a_real_host() {
     {
         assert!(body.contains(part), "{part} in {body}");
     }
-    let path = format!("repos/owner/{name}/pulls/{}/files", pull["number"]);
-    let files = host.want(200, "owner", "GET", &path, None).await;
-    assert_eq!(files.as_array().unwrap().len(), 1, "{files:#}");
+    let range = format!("{}...{}", pull["base"]["ref"].as_str().unwrap(), pull["head"]["sha"].as_str().unwrap());
+    let files = world.origin.git(&["diff", "--name-only", &range]);
+    assert_eq!(files.lines().count(), 1, "{files}");
 
     // Main's tip says the same.
     until_status(host, &world, "pending", &format!("seen; {name}/web: ")).await;
 
     // What a person has written over is put right; another process finds what is there.
-    let path = format!("repos/owner/{name}/pulls/{}", pull["number"]);
-    host.want(201, "reviewer", "PATCH", &path, Some(json!({"title": "nothing to see"}))).await;
+    host.rename("reviewer", &name, &pull, "nothing to see").await;
     world.kill().await;
     world.once().await;
     let pulls = host.pulls(&name).await;
@@ -98,7 +94,8 @@ async fn x_3_x_4_people_answer_pull_requests_on_a_real_host() {
 
     let pull = open(host, &world, "half").await;
     assert!(pull["body"].as_str().unwrap().contains("| it gets now | weight 10 |"), "{}", pull["body"]);
-    let comments = close(host, &world, &pull).await;
+    close(host, &world, &pull).await;
+    let denied = pull;
     world.kill().await;
     world.once().await;
     assert_eq!(host.pulls(&name).await.len(), 2, "nothing is asked again");
@@ -108,7 +105,7 @@ async fn x_3_x_4_people_answer_pull_requests_on_a_real_host() {
     let run = world.record().unwrap().run.unwrap().id;
     world.decide(run.as_str(), "resume");
     let again = open(host, &world, "half").await;
-    assert_ne!(again["number"], pull["number"]);
+    assert_ne!(again["number"], denied["number"]);
     host.merge(&name, &again).await;
     world.until_steady(Rest::Succeeded).await;
     until_status(host, &world, "success", "all is as wanted").await;
@@ -116,8 +113,8 @@ async fn x_3_x_4_people_answer_pull_requests_on_a_real_host() {
     let pulls = host.pulls(&name).await;
     assert_eq!(pulls.len(), 3);
     assert!(pulls.iter().all(|pull| pull["state"] == "closed"), "{pulls:#?}");
-    let said = host.want(200, "owner", "GET", &comments, None).await;
-    assert_eq!(said.as_array().unwrap().len(), 1, "it is said once: {said:#}");
+    let said = host.comments(&name, &denied).await;
+    assert_eq!(said.len(), 1, "it is said once: {said:?}");
     // Who approved is whoever merged there.
     let by: Vec<String> = world.record().unwrap().consumed.into_iter().map(|word| word.by).collect();
     assert!(by.iter().any(|by| by.starts_with("reviewer ")), "{by:?}");
@@ -125,8 +122,16 @@ async fn x_3_x_4_people_answer_pull_requests_on_a_real_host() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_2_the_pull_request_of_a_run_that_is_over_is_closed_with_a_reason() {
-    let host = GitHost::shared().await;
-    let mut world = World::hosted("void", host).await;
+    over("void", &Site::gitea().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_the_merge_request_of_a_run_that_is_over_is_closed_with_a_reason() {
+    over("void-gitlab", &Site::gitlab().await).await;
+}
+
+async fn over(name: &str, host: &Site) {
+    let mut world = World::hosted(name, host).await;
     world.add(GATED, &App::new("web", 1));
     let name = world.space.name.clone();
     world.start();
@@ -134,9 +139,7 @@ async fn x_2_the_pull_request_of_a_run_that_is_over_is_closed_with_a_reason() {
     world.release(&App::new("web", 2));
     let first = open(host, &world, "tenth").await;
     // One that looks like ours and is not: nobody touches it.
-    let forged = json!({"title": "mine", "body": first["body"], "head": first["head"]["ref"], "base": "main"});
-    let path = format!("repos/owner/{name}/pulls");
-    let forged = host.want(201, "reviewer", "POST", &path, Some(forged)).await;
+    let forged = host.open("reviewer", &name, &first, "main").await;
 
     world.release(&App::new("web", 3));
     let second = eventually("another pull request", async || {
@@ -144,16 +147,13 @@ async fn x_2_the_pull_request_of_a_run_that_is_over_is_closed_with_a_reason() {
         (found["number"] != first["number"] && found["user"]["login"] == "bot").then_some(found)
     })
     .await;
-    let comments = format!("repos/owner/{name}/issues/{}/comments", first["number"]);
     eventually("a word about the end", async || {
-        let said = host.want(200, "owner", "GET", &comments, None).await;
-        let said = said.as_array().unwrap().first().map(|comment| comment["body"].as_str().unwrap().to_owned())?;
+        let said = host.comments(&name, &first).await.first().cloned()?;
         assert!(said.contains("is over, or its content has changed"), "{said}");
         Some(())
     })
     .await;
-    let path = format!("repos/owner/{name}/issues/{}/comments", forged["number"]);
-    assert_eq!(host.want(200, "owner", "GET", &path, None).await, json!([]));
+    assert_eq!(host.comments(&name, &forged).await, [""; 0]);
     host.merge(&name, &second).await;
     world.until_steady(Rest::Succeeded).await;
     world.settled(&[]).await;
@@ -162,7 +162,7 @@ async fn x_2_the_pull_request_of_a_run_that_is_over_is_closed_with_a_reason() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_real_host_takes_the_settings_that_init_says() {
     let host = GitHost::shared().await;
-    let world = World::unkept("settings", host).await;
+    let world = World::unkept("settings", &Site::Gitea(host)).await;
     let name = &world.space.name;
     let path = format!("repos/owner/{name}/branch_protections");
     let instance = "it".parse().unwrap();

@@ -7,6 +7,7 @@ use super::world::{World, is_on};
 use crate::support::cluster::apply;
 use crate::support::git_host::GitHost;
 use crate::support::helm::Identity;
+use crate::support::site::Site;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tidegate::plan::report::Reason;
@@ -41,8 +42,16 @@ fn check<'a>(checks: &'a [Value], name: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_2_no_approval_counts_on_an_unprotected_branch_until_what_doctor_says_is_set() {
-    let host = GitHost::shared().await;
-    let mut world = World::unkept("kept", host).await;
+    none_counts_until_set("kept", &Site::gitea().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_no_approval_counts_on_an_unprotected_branch_of_gitlab_until_what_doctor_says_is_set() {
+    none_counts_until_set("kept-gitlab", &Site::gitlab().await).await;
+}
+
+async fn none_counts_until_set(name: &str, host: &Site) {
+    let mut world = World::unkept(name, host).await;
     world.add(GATED, &App::new("web", 1));
     let name = world.space.name.clone();
     world.start();
@@ -62,7 +71,7 @@ async fn x_2_no_approval_counts_on_an_unprotected_branch_until_what_doctor_says_
     let (checks, broken) = examined(&world).await;
     let found = check(&checks, "branch tidegate/it/decisions");
     assert!(broken && found["found"] == "broken", "{checks:#?}");
-    let token = std::fs::read_to_string(host.token_file("owner")).unwrap();
+    let token = host.owner_token();
     let mut set = Command::new("bash");
     set.args(["-c", found["act"].as_str().unwrap()]).env("TOKEN", token.trim()).env("no_proxy", "*");
     let said = set.output().await.unwrap();
@@ -79,7 +88,7 @@ async fn x_2_no_approval_counts_on_an_unprotected_branch_until_what_doctor_says_
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn doctor_changes_a_rule_that_asks_for_too_little_and_says_what_it_could_not_see() {
     let host = GitHost::shared().await;
-    let world = World::unkept("rules", host).await;
+    let world = World::unkept("rules", &Site::Gitea(host)).await;
     let rules = format!("repos/owner/{}/branch_protections", world.space.name);
     let decisions = json!({"new_branch_name": "tidegate/it/decisions", "old_branch_name": "main"});
     host.want(201, "owner", "POST", &format!("repos/owner/{}/branches", world.space.name), Some(decisions)).await;

@@ -6,6 +6,7 @@ use super::world::World;
 use crate::support::cluster::eventually;
 use crate::support::git_host::GitHost;
 use crate::support::origin::Origin;
+use crate::support::site::Site;
 use serde_json::{Value, json};
 use tidegate::record::state::Rest;
 
@@ -76,7 +77,7 @@ fn push_to_fork(host: &GitHost, name: &str, user: &str, change: impl FnOnce(&Ori
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn people_are_told_on_their_own_pull_requests() {
     let host = GitHost::shared().await;
-    let mut world = World::hosted("offered", host).await;
+    let mut world = World::hosted("offered", &Site::Gitea(host)).await;
     world.add(GATED, &App::new("web", 1));
     let name = world.space.name.clone();
     world.start();
@@ -114,7 +115,7 @@ async fn people_are_told_on_their_own_pull_requests() {
 
     // What is merged happens, and is not talked about any more.
     host.merge(&name, &offer.pull_now().await).await;
-    host.merge(&name, &open(host, &world, "tenth").await).await;
+    host.merge(&name, &open(&Site::Gitea(host), &world, "tenth").await).await;
     world.until_steady(Rest::Succeeded).await;
     assert_eq!(offer.said().await, [second]);
     world.settled(&[]).await;
@@ -123,7 +124,7 @@ async fn people_are_told_on_their_own_pull_requests() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn attack_100_the_pull_request_of_a_fork_moves_nothing() {
     let host = GitHost::shared().await;
-    let mut world = World::hosted("forked", host).await;
+    let mut world = World::hosted("forked", &Site::Gitea(host)).await;
     world.add(GATED, &App::new("web", 1));
     let name = world.space.name.clone();
     world.start();
@@ -159,7 +160,7 @@ async fn attack_100_the_pull_request_of_a_fork_moves_nothing() {
     // Nobody else notices.
     assert_eq!(world.origin.tip(super::world::STATE), before);
     world.release(&App::new("web", 2));
-    host.merge(&name, &open(host, &world, "tenth").await).await;
+    host.merge(&name, &open(&Site::Gitea(host), &world, "tenth").await).await;
     world.until_steady(Rest::Succeeded).await;
     world.settled(&[]).await;
 }

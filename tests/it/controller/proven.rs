@@ -1,9 +1,9 @@
-//! Approvals that the reviews of a real Git host, Gitea, have to prove.
+//! Approvals that reviews have to prove: those of a real Git host, Gitea, and those of a stand-in for GitLab.
 
 use super::app::{App, GATED};
 use super::world::{World, is_on};
 use crate::support::cluster::eventually;
-use crate::support::git_host::GitHost;
+use crate::support::site::Site;
 use serde_json::{Value, json};
 use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
@@ -11,7 +11,7 @@ use tidegate::record::state::Rest;
 const DECISIONS: &str = "tidegate/it/decisions";
 
 /// A rollout at rest whose steps these people approve, and its next version, which somebody has made.
-async fn released(name: &str, host: &GitHost, approvers: &str, by: &str) -> World {
+async fn released(name: &str, host: &Site, approvers: &str, by: &str) -> World {
     let mut world = World::hosted(name, host).await;
     let policy = format!(
         "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    \
@@ -29,7 +29,7 @@ async fn released(name: &str, host: &GitHost, approvers: &str, by: &str) -> Worl
 }
 
 /// Waits for an open pull request that leads to `tenth`, another one than `before`.
-async fn asked(host: &GitHost, world: &World, before: Option<&Value>) -> Value {
+async fn asked(host: &Site, world: &World, before: Option<&Value>) -> Value {
     let number = before.map_or(0, |pull| pull["number"].as_u64().unwrap());
     let is_it = |pull: &Value| pull["state"] == "open" && pull["number"].as_u64().unwrap() > number;
     eventually("a pull request", async || host.pulls(&world.space.name).await.into_iter().find(is_it)).await
@@ -50,8 +50,16 @@ async fn void(world: &World, count: usize) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_2_attack_74_a_step_is_entered_on_the_review_of_somebody_else() {
-    let host = GitHost::shared().await;
-    let mut world = released("proven", host, "reviewer, Owner", "reviewer").await;
+    by_somebody_else("proven", &Site::gitea().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_attack_74_so_it_is_on_gitlab() {
+    by_somebody_else("proven-gitlab", &Site::gitlab().await).await;
+}
+
+async fn by_somebody_else(name: &str, host: &Site) {
+    let mut world = released(name, host, "reviewer, Owner", "reviewer").await;
     let name = world.space.name.clone();
     let first = asked(host, &world, None).await;
     host.approve("reviewer", &name, &first).await;
@@ -78,19 +86,25 @@ async fn x_2_attack_74_a_step_is_entered_on_the_review_of_somebody_else() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_4_attacks_75_to_82_what_is_no_review_of_an_approver_opens_no_gate() {
-    let host = GitHost::shared().await;
-    let mut world = released("unproven", host, "reviewer", "owner").await;
+    by_nobody("unproven", &Site::gitea().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_4_attacks_75_to_82_so_it_is_on_gitlab() {
+    by_nobody("unproven-gitlab", &Site::gitlab().await).await;
+}
+
+async fn by_nobody(name: &str, host: &Site) {
+    let mut world = released(name, host, "reviewer", "owner").await;
     let name = world.space.name.clone();
 
     // Closed by somebody who may not say no.
     let first = asked(host, &world, None).await;
-    let path = format!("repos/owner/{name}/pulls/{}", first["number"]);
-    host.want(201, "stranger", "PATCH", &path, Some(json!({"state": "closed"}))).await;
-    let comments = format!("repos/owner/{name}/issues/{}/comments", first["number"]);
+    host.close("stranger", &name, &first).await;
     eventually("a pull request that is opened again", async || {
-        let said = host.want(200, "owner", "GET", &comments, None).await;
-        let open = host.want(200, "owner", "GET", &path, None).await["state"] == "open";
-        (open && said.to_string().contains("stranger is none of the policy's approvers")).then_some(())
+        let said = host.comments(&name, &first).await.concat();
+        let open = host.pull(&name, &first).await["state"] == "open";
+        (open && said.contains("stranger is none of the policy's approvers")).then_some(())
     })
     .await;
     let run = world.record().unwrap().run.unwrap();
@@ -109,7 +123,7 @@ async fn x_4_attacks_75_to_82_what_is_no_review_of_an_approver_opens_no_gate() {
     let quick = decision("quick").replace("promotion", "tenth");
     host.push("stranger", &name, first["head"]["ref"].as_str().unwrap(), (&file, &quick));
     let pushed = eventually("another head", async || {
-        let found = host.want(200, "owner", "GET", &path, None).await;
+        let found = host.pull(&name, &first).await;
         (found["head"]["sha"] != first["head"]["sha"]).then_some(found)
     })
     .await;

@@ -5,13 +5,14 @@ use super::world::World;
 use crate::support::cluster::eventually;
 use crate::support::git_host::GitHost;
 use crate::support::origin::Origin;
+use crate::support::site::Site;
 use serde_json::json;
 use tidegate::record::state::Rest;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_webhook_of_a_real_host_wakes_the_poll() {
     let host = GitHost::shared().await;
-    let mut world = World::hosted("told", host).await;
+    let mut world = World::hosted("told", &Site::Gitea(host)).await;
     let secret = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(secret.path(), "a-secret-of-both").unwrap();
     world.polls_once_an_hour(secret.path());

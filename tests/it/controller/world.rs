@@ -4,11 +4,12 @@ use super::app::App;
 use super::running::Running;
 use crate::support::audit::{self, Request};
 use crate::support::cluster::{Bed, PATIENCE, Space, eventually};
-use crate::support::git_host::{GitHost, Hosted};
+use crate::support::git_host::Hosted;
 use crate::support::git_server::GitServer;
 use crate::support::logs::StateBranch;
 use crate::support::origin::Origin;
 use crate::support::promise::{Checked, Watched};
+use crate::support::site::Site;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
@@ -102,19 +103,19 @@ impl World {
 
     /// Moves to a repository on a Git host, which takes the place of the one on the Git server. `reviewer` and `owner` alone may
     /// write to its decisions branch.
-    pub(super) async fn hosted(name: &str, host: &GitHost) -> Self {
-        let world = Self::unkept(name, host).await;
-        host.keep(&world.space.name, DECISIONS).await;
+    pub(super) async fn hosted(name: &str, site: &Site) -> Self {
+        let world = Self::unkept(name, site).await;
+        site.keep(&world.space.name, DECISIONS).await;
         world
     }
 
     /// The same with branches that nobody protects.
-    pub(super) async fn unkept(name: &str, host: &GitHost) -> Self {
+    pub(super) async fn unkept(name: &str, site: &Site) -> Self {
         let mut world = Self::empty(Held::Shared(Bed::shared().await), name).await;
-        let Hosted { origin, url } = host.repository(&world.space.name).await;
-        let token = host.token_file("bot");
+        let Hosted { origin, url } = site.repository(&world.space.name).await;
+        let token = site.token_file();
         let token = token.display();
-        let forge = format!("forge: {{kind: gitea, tokenFile: {token}}}");
+        let forge = format!("forge: {{kind: {}, tokenFile: {token}}}", site.kind());
         world.repository = Some(format!("{{url: \"{url}\", poll: 1s, credentialsFile: {token}, {forge}}}"));
         world.origin = origin;
         world.begin();

@@ -87,6 +87,12 @@ impl GitHost {
         answer
     }
 
+    /// Changes a pull request as a user.
+    pub(crate) async fn patch(&self, user: &str, name: &str, pull: &Value, fields: Value) {
+        let path = format!("repos/owner/{name}/pulls/{}", pull["number"]);
+        self.want(201, user, "PATCH", &path, Some(fields)).await;
+    }
+
     /// All pull requests of a repository of `owner`, newest first.
     pub(crate) async fn pulls(&self, name: &str) -> Vec<Value> {
         let path = format!("repos/owner/{name}/pulls?state=all&limit=50");

@@ -10,6 +10,7 @@ pub(crate) mod cluster;
 pub(crate) mod gateway;
 pub(crate) mod git_host;
 pub(crate) mod git_server;
+pub(crate) mod gitlab;
 pub(crate) mod helm;
 pub(crate) mod http_backend;
 pub(crate) mod kubeconfig;
@@ -21,4 +22,5 @@ pub(crate) mod promise;
 #[path = "promise/tests.rs"]
 mod promise_tests;
 pub(crate) mod rights;
+pub(crate) mod site;
 pub(crate) mod sshd;

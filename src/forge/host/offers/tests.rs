@@ -7,11 +7,10 @@ use crate::record::fixture::time;
 use serde_json::json;
 
 async fn client(kind: HostKind) -> (Server, Host, tempfile::TempDir) {
-    let (server, dir) = (Server::start().await, tempfile::tempdir().unwrap());
+    let (server, dir) = (Server::start(kind).await, tempfile::tempdir().unwrap());
     let token_file = dir.path().join("token");
     std::fs::write(&token_file, "token").unwrap();
-    let api = format!("http://{}/api/v3", server.address);
-    let site = PullHost { kind, api, owner: "acme".to_owned(), name: "shop".to_owned(), token_file };
+    let site = PullHost { kind, api: server.api(), owner: "acme".to_owned(), name: "shop".to_owned(), token_file };
     let host = Host::new(site, Box::new(|_, _| {}), Box::new(|| time("12:00:00"))).unwrap();
     (server, host, dir)
 }
@@ -25,49 +24,61 @@ fn offers(server: &Server, base: &str, sha: &str) -> u64 {
 
 #[tokio::test]
 async fn one_page_of_what_leads_to_a_branch_is_listed_and_costs_nothing_while_it_is_the_same() {
-    let (server, mut host, _dir) = client(HostKind::Github).await;
-    offers(&server, "main", "gone");
-    offers(&server, "main", &"a".repeat(40));
-    offers(&server, "other", &"b".repeat(40));
-    let mut seen = Offers::default();
-    // The stand-in's pages are two long; Gitea cannot be asked for one base alone.
-    assert_eq!(host.offers("main", &mut seen).await.unwrap().len(), 1);
-    let spent = server.state().spent;
-    let again = host.offers("main", &mut seen).await.unwrap();
-    assert_eq!((again[0].number, again[0].author, server.state().spent), (2, Some(5), spent));
-    let asked = server.state().asked.last().unwrap().0.clone();
-    assert_eq!(
-        asked,
-        "GET /api/v3/repos/acme/shop/pulls?state=open&sort=updated&direction=desc&base=main&per_page=100&page=1"
-    );
+    for kind in [HostKind::Github, HostKind::Gitlab] {
+        let (server, mut host, _dir) = client(kind).await;
+        offers(&server, "main", "gone");
+        offers(&server, "main", &"a".repeat(40));
+        offers(&server, "other", &"b".repeat(40));
+        let mut seen = Offers::default();
+        // The stand-in's pages are two long; Gitea cannot be asked for one base alone.
+        assert_eq!(host.offers("main", &mut seen).await.unwrap().len(), 1);
+        let spent = server.state().spent;
+        let again = host.offers("main", &mut seen).await.unwrap();
+        assert_eq!((again[0].number, again[0].author, server.state().spent), (2, Some(5), spent));
+        let asked = server.state().asked.last().unwrap().0.clone();
+        let query = match kind {
+            HostKind::Gitea | HostKind::Github => {
+                "/repos/acme/shop/pulls?state=open&sort=updated&direction=desc&base=main"
+            }
+            HostKind::Gitlab => {
+                "/projects/acme%2Fshop/merge_requests?state=opened&order_by=updated_at&sort=desc&target_branch=main"
+            }
+        };
+        assert_eq!(asked, format!("GET {}{query}&per_page=100&page=1", server.root()));
+    }
     assert_eq!(HostKind::Gitea.offer_ref(7), "refs/pull/7/head");
+    assert_eq!(HostKind::Gitlab.offer_ref(7), "refs/merge-requests/7/head");
 }
 
 #[tokio::test]
 async fn our_comment_is_found_by_its_author_and_its_first_words() {
-    let (server, mut host, _dir) = client(HostKind::Github).await;
-    let ours = "<!-- tidegate prod ";
-    let foreign = json!([
-        {"id": 901, "user": {"id": 5}, "body": format!("{ours}forged")},
-        {"id": 902, "user": null, "body": ours},
-        {"id": 903, "user": {"id": -1}, "body": ours},
-        {"id": 904, "user": {"id": USER}, "body": "asks for something else"},
-    ]);
-    server.state().there.insert("foreign".to_owned(), foreign);
-    assert_eq!(host.said(3, ours).await, Ok(None));
-    host.comment(3, &format!("{ours}one")).await.unwrap();
-    host.comment(4, &format!("{ours}two")).await.unwrap();
-    let said = host.said(4, ours).await.unwrap().unwrap();
-    assert_eq!(said.body, format!("{ours}two"));
-    host.rephrase(said.id, "three").await.unwrap();
-    assert_eq!(host.said(4, ours).await, Ok(None));
-    assert_eq!(server.state().comments[1].1, "three");
+    for kind in [HostKind::Github, HostKind::Gitlab] {
+        let (server, mut host, _dir) = client(kind).await;
+        let ours = "<!-- tidegate prod ";
+        let foreign = json!([
+            {"id": 901, "user": {"id": 5}, "body": format!("{ours}forged")},
+            {"id": 902, "user": null, "body": ours},
+            {"id": 903, "user": {"id": -1}, "body": ours},
+            {"id": 904, "user": {"id": USER}, "body": "asks for something else"},
+        ]);
+        server.state().there.insert("foreign".to_owned(), foreign);
+        assert_eq!(host.said(3, ours).await, Ok(None));
+        host.comment(3, &format!("{ours}one")).await.unwrap();
+        host.comment(4, &format!("{ours}two")).await.unwrap();
+        let said = host.said(4, ours).await.unwrap().unwrap();
+        assert_eq!(said.body, format!("{ours}two"));
+        host.rephrase(4, said.id, "three").await.unwrap();
+        assert_eq!(host.said(4, ours).await, Ok(None));
+        assert_eq!(server.state().comments[1].1, "three");
+    }
 }
 
 #[tokio::test]
 async fn attack_85_comments_without_end_are_no_reason_to_say_it_twice() {
-    let (server, mut host, _dir) = client(HostKind::Github).await;
-    let many: Vec<_> = (0..30).map(|id| json!({"id": id, "user": {"id": 5}, "body": "x"})).collect();
-    server.state().there.insert("foreign".to_owned(), json!(many));
-    assert!(matches!(host.said(3, "<!--").await, Err(HostError::Unusable { .. })));
+    for kind in [HostKind::Github, HostKind::Gitlab] {
+        let (server, mut host, _dir) = client(kind).await;
+        let many: Vec<_> = (0..30).map(|id| json!({"id": id, "user": {"id": 5}, "body": "x"})).collect();
+        server.state().there.insert("foreign".to_owned(), json!(many));
+        assert!(matches!(host.said(3, "<!--").await, Err(HostError::Unusable { .. })));
+    }
 }

@@ -1,0 +1,133 @@
+//! Where the hosts differ in words: paths, queries and fields.
+
+use super::{Mark, Me, Method, Status};
+use crate::forge::pull::Text;
+use crate::manifest::installation::HostKind;
+use serde_json::{Map, Value, json};
+
+/// Where a pull request is brought to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Closed unmerged.
+    Close,
+    /// Open again.
+    Reopen,
+}
+
+impl HostKind {
+    /// The query for a page of a list: how long pages may be differs, and what that is called.
+    pub(super) fn page(self, page: usize) -> String {
+        match self {
+            Self::Gitea => format!("limit=50&page={page}"),
+            Self::Github | Self::Gitlab => format!("per_page=100&page={page}"),
+        }
+    }
+
+    /// The query for the pull requests that are to be decided, on Gitea and GitLab those of a user alone.
+    pub(super) fn open(self, me: &Me) -> String {
+        match self {
+            Self::Gitea => format!("state=open&poster={}", me.login),
+            Self::Github => "state=open".to_owned(),
+            Self::Gitlab => format!("state=opened&author_id={}", me.ids.user),
+        }
+    }
+
+    /// The query for closed pull requests, among them those of a branch, the latest first. Gitea can look for a branch
+    /// too, but then gives any one of several. On GitLab one that is being merged is neither open nor closed, so all are asked for.
+    pub(super) fn closed(self, owner: &str, me: &Me, branch: &str) -> String {
+        match self {
+            Self::Gitea => format!("state=closed&sort=recentupdate&poster={}", me.login),
+            Self::Github => format!("state=closed&sort=created&direction=desc&head={owner}:{branch}"),
+            Self::Gitlab => {
+                format!("state=all&order_by=created_at&sort=desc&author_id={}&source_branch={branch}", me.ids.user)
+            }
+        }
+    }
+
+    /// The path of a repository below the API. GitLab wants its groups and its name as one part.
+    #[must_use]
+    pub fn repository(self, owner: &str, name: &str) -> String {
+        match self {
+            Self::Gitea | Self::Github => format!("repos/{owner}/{name}"),
+            Self::Gitlab => format!("projects/{}%2F{name}", owner.replace('/', "%2F")),
+        }
+    }
+
+    /// Where the pull requests of a repository are.
+    pub(super) fn pulls(self) -> &'static str {
+        match self {
+            Self::Gitea | Self::Github => "pulls",
+            Self::Gitlab => "merge_requests",
+        }
+    }
+
+    /// Where the comments of one are.
+    pub(super) fn comments(self, number: u64) -> String {
+        match self {
+            Self::Gitea | Self::Github => format!("issues/{number}/comments"),
+            Self::Gitlab => format!("merge_requests/{number}/notes"),
+        }
+    }
+
+    /// Where a comment of one is.
+    pub(super) fn comment(self, number: u64, comment: u64) -> String {
+        match self {
+            Self::Gitea | Self::Github => format!("issues/comments/{comment}"),
+            Self::Gitlab => format!("merge_requests/{number}/notes/{comment}"),
+        }
+    }
+
+    /// How one is changed, and a comment.
+    pub(super) fn changing(self) -> Method {
+        match self {
+            Self::Gitea | Self::Github => Method::PATCH,
+            Self::Gitlab => Method::PUT,
+        }
+    }
+
+    /// A new one.
+    pub(super) fn draft(self, Text { title, body }: &Text, branch: &str, base: &str) -> Value {
+        match self {
+            Self::Gitea | Self::Github => json!({"title": title, "body": body, "head": branch, "base": base}),
+            Self::Gitlab => {
+                json!({"title": title, "description": body, "source_branch": branch, "target_branch": base})
+            }
+        }
+    }
+
+    /// What one shall say, and where it is brought to.
+    pub(super) fn change(self, text: Option<&Text>, turn: Option<Turn>) -> Value {
+        let (said, state, [close, reopen]) = match self {
+            Self::Gitea | Self::Github => ("body", "state", ["closed", "open"]),
+            Self::Gitlab => ("description", "state_event", ["close", "reopen"]),
+        };
+        let mut fields = Map::new();
+        if let Some(Text { title, body }) = text {
+            fields.insert("title".to_owned(), json!(title));
+            fields.insert(said.to_owned(), json!(body));
+        }
+        if let Some(turn) = turn {
+            let word = match turn {
+                Turn::Close => close,
+                Turn::Reopen => reopen,
+            };
+            fields.insert(state.to_owned(), json!(word));
+        }
+        fields.into()
+    }
+
+    /// How a commit stands, under a name.
+    pub(super) fn status(self, name: &str, Status { mark, text }: &Status) -> Value {
+        match self {
+            Self::Gitea | Self::Github => json!({"state": mark, "description": text, "context": name}),
+            Self::Gitlab => {
+                let state = match mark {
+                    Mark::Pending => "pending",
+                    Mark::Success => "success",
+                    Mark::Failure => "failed",
+                };
+                json!({"state": state, "description": text, "name": name})
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What hosts tell of the rules of branches, of our account and of webhooks.
+
+use super::*;
+
+/// What GitHub tells of a branch: its rulesets, and the classic rule where our account may know it.
+fn of_branch(client: &Client, protected: bool, listed: Value, classic: Option<Value>) {
+    let (branch, rules) = ("branches/tidegate%2Fprod%2Fdecisions", "rules/branches/tidegate%2Fprod%2Fdecisions");
+    let classic = classic.map(|rule| (format!("{branch}/protection"), rule));
+    let there = [(branch.to_owned(), json!({"protected": protected})), (rules.to_owned(), listed)];
+    client.server.state().there = there.into_iter().chain(classic).collect();
+}
+
+#[tokio::test]
+async fn what_protects_a_branch_is_read_from_rulesets_and_from_classic_rules() {
+    let mut client = Client::new(HostKind::Github).await;
+    assert_eq!(client.host.rules("tidegate/prod/decisions").await, Ok(None), "there is no such branch");
+    let review = |count: u32| json!({"type": "pull_request", "parameters": {"required_approving_review_count": count}});
+    let reviews =
+        |count: u32| Some(json!({"required_pull_request_reviews": {"required_approving_review_count": count}}));
+    let only = |login: &str| Some(json!({"restrictions": {"users": [{"login": login}], "teams": [], "apps": []}}));
+    let idle = json!([{"type": "deletion"}, {"type": "non_fast_forward"}]);
+    for (what, protected, listed, classic, open) in [
+        ("nothing", false, json!([]), None, Some("no rule")),
+        ("a ruleset", true, json!([review(1)]), None, None),
+        ("a ruleset without reviewers", true, json!([review(0)]), None, Some("no approval")),
+        ("one that asks for less", true, idle.clone(), None, Some("push")),
+        ("that and a classic rule", true, idle, reviews(2), None),
+        ("a classic rule", true, json!([]), reviews(1), None),
+        ("one without reviewers", true, json!([]), reviews(0), Some("no approval")),
+        ("who may push", true, json!([]), only("ana"), None),
+        ("that we may push", true, json!([]), only("Bot"), Some("push")),
+        ("what nobody tells us", true, json!([]), None, None),
+    ] {
+        of_branch(&client, protected, listed, classic);
+        let rules = client.host.rules("tidegate/prod/decisions").await.unwrap().unwrap();
+        match open {
+            Some(part) => assert!(rules.open().is_some_and(|why| why.contains(part)), "{what}: {rules:?}"),
+            None => assert_eq!(rules.open(), None, "{what}: {rules:?}"),
+        }
+        assert_eq!(rules.is_hidden(), what == "what nobody tells us", "{what}: {rules:?}");
+    }
+}
+
+#[tokio::test]
+async fn rules_that_have_not_changed_cost_nothing() {
+    let mut client = Client::new(HostKind::Github).await;
+    of_branch(&client, false, json!([]), None);
+    let first = client.host.rules("tidegate/prod/decisions").await.unwrap();
+    let spent = client.server.state().spent;
+    client.counted();
+    assert_eq!(client.host.rules("tidegate/prod/decisions").await.unwrap(), first);
+    assert_eq!((client.counted(), client.server.state().spent), (vec![Fate::Unchanged], spent));
+    client.fails("branches", 500, &[], "");
+    assert!(matches!(client.host.rules("tidegate/prod/decisions").await, Err(HostError::Away { .. })));
+}
+
+#[tokio::test]
+async fn who_is_told_of_pushes_and_what_our_account_may_do() {
+    let mut client = Client::new(HostKind::Github).await;
+    assert_eq!(client.host.permissions().await, Ok(None));
+    let hook = |active: bool, last: Value| json!({"active": active, "events": ["push"], "config": {"url": "https://t.test/webhook"}, "last_response": last});
+    let all =
+        json!([hook(false, Value::Null), hook(true, json!({"code": 502, "status": "x", "message": "bad\ngateway"}))]);
+    client.server.state().there = [("hooks".to_owned(), all)].into();
+    let [hook] = &*client.host.hooks().await.unwrap() else { panic!() };
+    assert!(hook.pushes && hook.url == "https://t.test/webhook", "{hook:?}");
+    assert_eq!(hook.last, Some((Some(502), "bad gateway".to_owned())));
+    client.server.state().there.clear();
+    assert!(matches!(client.host.hooks().await, Err(HostError::Refused { status: 404, .. })), "hidden");
+    assert!(client.host.clock().is_some());
+}
+
+#[tokio::test]
+async fn what_protects_a_branch_of_gitlab_is_who_may_write_to_it_without_asking() {
+    let mut client = Client::new(HostKind::Gitlab).await;
+    assert_eq!(client.host.rules("tidegate/prod/decisions").await, Ok(None), "there is no such branch");
+    let branch = |protected: bool, ours: bool, push: bool, merge: bool| json!({"name": "x", "protected": protected, "can_push": ours, "developers_can_push": push, "developers_can_merge": merge});
+    for (what, told, open) in [
+        ("nothing", branch(false, true, true, true), Some("no rule")),
+        ("nobody pushes, Maintainers merge", branch(true, false, false, false), None),
+        ("Developers push", branch(true, true, true, false), Some("push")),
+        ("we push, as a Maintainer or by name", branch(true, true, false, false), Some("push")),
+        ("all push but us", branch(true, false, true, false), Some("push")),
+        ("Developers merge, be it after approvals", branch(true, false, false, true), Some("no approval")),
+    ] {
+        client.server.state().there = [("repository/branches/tidegate%2Fprod%2Fdecisions".to_owned(), told)].into();
+        let rules = client.host.rules("tidegate/prod/decisions").await.unwrap().unwrap();
+        match open {
+            Some(part) => assert!(rules.open().is_some_and(|why| why.contains(part)), "{what}: {rules:?}"),
+            None => assert_eq!(rules.open(), None, "{what}: {rules:?}"),
+        }
+        assert!(!rules.is_hidden(), "{what}");
+    }
+    let half = json!({"name": "x", "protected": true, "can_push": false});
+    client.server.state().there = [("repository/branches/tidegate%2Fprod%2Fdecisions".to_owned(), half)].into();
+    let half = client.host.rules("tidegate/prod/decisions").await;
+    assert!(matches!(half, Err(HostError::Unusable { .. })), "{half:?}");
+}
+
+#[tokio::test]
+async fn who_is_told_of_pushes_by_gitlab_and_what_our_account_may_do_there() {
+    let mut client = Client::new(HostKind::Gitlab).await;
+    assert_eq!(client.host.permissions().await, Ok(None));
+    for (project, group, may) in [
+        (json!(null), json!(null), None),
+        (json!({"access_level": 20}), json!(null), Some((false, false))),
+        (json!({"access_level": 30}), json!(null), Some((false, true))),
+        (json!({"access_level": 30}), json!({"access_level": 50}), Some((true, true))),
+    ] {
+        let told = json!({"id": REPOSITORY, "permissions": {"project_access": project, "group_access": group}});
+        client.fails("/projects/acme%2Fshop", 200, &[], &told.to_string());
+        let found = client.host.permissions().await.unwrap();
+        assert_eq!(found.map(|found| (found.admin, found.push)), may, "{told}");
+    }
+    client.server.state().fault = None;
+    let hook = |pushes: bool, status: &str| json!({"url": "https://t.test/webhook", "push_events": pushes, "alert_status": status});
+    let all = json!([hook(true, "disabled"), hook(true, "executable")]);
+    client.server.state().there = [("hooks".to_owned(), all)].into();
+    let [hook] = &*client.host.hooks().await.unwrap() else { panic!() };
+    assert!(hook.pushes && hook.url == "https://t.test/webhook" && hook.last.is_none(), "{hook:?}");
+    client.fails("hooks", 403, &[], "{}");
+    assert!(matches!(client.host.hooks().await, Err(HostError::Refused { status: 403, .. })), "for Maintainers alone");
+}

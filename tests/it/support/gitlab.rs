@@ -1,0 +1,455 @@
+//! A stand-in for GitLab, written from its documentation: Git over HTTP, and of its API what tidegate asks. It keeps merge requests
+//! with their versions, approvals, notes and events, and sees a push when it is looked at next.
+
+use super::git_host::Hosted;
+use super::http_backend;
+use super::origin::Origin;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::Method;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::net::TcpListener;
+
+/// The groups of all its repositories.
+const GROUPS: &str = "acme/shops";
+/// Its users, by number; the address of each is NAME@example.test.
+const USERS: [(u64, &str); 5] = [(1, "owner"), (2, "reviewer"), (3, "stranger"), (4, "robot"), (42, "bot")];
+
+/// The running stand-in.
+pub(crate) struct Gitlab {
+    directory: tempfile::TempDir,
+    address: SocketAddr,
+    state: Arc<State>,
+}
+
+struct State {
+    root: PathBuf,
+    projects: Mutex<BTreeMap<String, Project>>,
+}
+
+#[derive(Default)]
+struct Project {
+    requests: Vec<MergeRequest>,
+    /// What was said of commits.
+    statuses: Vec<Value>,
+    /// The branches with a rule: from which level on people may push, and merge.
+    kept: BTreeMap<String, [u64; 2]>,
+    /// The last number of a note or a version.
+    last: u64,
+}
+
+#[derive(Default)]
+struct MergeRequest {
+    /// As GitLab shows it.
+    shown: Value,
+    versions: Vec<Value>,
+    approvals: BTreeMap<String, Value>,
+    notes: Vec<Value>,
+    events: Vec<Value>,
+}
+
+fn user(name: &str) -> Value {
+    let (id, name) = USERS.iter().find(|(_, known)| *known == name).unwrap();
+    json!({"id": id, "username": name})
+}
+
+fn now() -> String {
+    chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Nanos, true)
+}
+
+impl Project {
+    /// Sees what was pushed, or deleted, since it was looked at last.
+    fn look(&mut self, origin: &Origin) {
+        let open = self.requests.iter_mut().filter(|request| request.shown["state"] == "opened");
+        for request in open {
+            let Some(head) = origin.tip(request.shown["source_branch"].as_str().unwrap()) else {
+                request.shown["state"] = json!("closed");
+                continue;
+            };
+            if request.shown["sha"] != *head {
+                self.last += 1;
+                request.shown["sha"] = json!(head);
+                origin.git(&["update-ref", &format!("refs/merge-requests/{}/head", request.shown["iid"]), &head]);
+                let version = json!({"id": self.last, "head_commit_sha": head, "created_at": now()});
+                request.versions.insert(0, version);
+            }
+        }
+    }
+
+    fn note(&mut self, number: u64, by: &str, body: &str, system: bool) -> u64 {
+        self.last += 1;
+        let note = json!({"id": self.last, "system": system, "body": body, "author": user(by), "created_at": now()});
+        self.request(number).notes.push(note);
+        self.last
+    }
+
+    fn request(&mut self, number: u64) -> &mut MergeRequest {
+        self.requests.iter_mut().find(|request| request.shown["iid"] == number).unwrap()
+    }
+
+    /// Opens one as a user; none if its branch has an open one.
+    fn open(&mut self, by: &str, sent: &Value) -> Option<Value> {
+        let taken = |one: &MergeRequest| {
+            one.shown["state"] == "opened"
+                && one.shown["source_branch"] == sent["source_branch"]
+                && one.shown["target_branch"] == sent["target_branch"]
+        };
+        if self.requests.iter().any(taken) {
+            return None;
+        }
+        let shown = json!({
+            "iid": self.requests.len() + 1, "state": "opened", "title": sent["title"], "description": sent["description"],
+            "author": user(by), "source_project_id": 7, "target_project_id": 7, "source_branch": sent["source_branch"],
+            "target_branch": sent["target_branch"], "sha": null, "merge_commit_sha": null, "squash_commit_sha": null,
+            "merge_user": null, "merged_by": null, "merged_at": null, "draft": false,
+        });
+        self.requests.push(MergeRequest { shown: shown.clone(), ..MergeRequest::default() });
+        Some(shown)
+    }
+
+    /// Changes one as a user.
+    fn change(&mut self, number: u64, by: &str, sent: &Value) -> Value {
+        let request = self.request(number);
+        for field in ["title", "description"] {
+            if let Some(value) = sent.get(field) {
+                request.shown[field] = value.clone();
+            }
+        }
+        let state = match sent["state_event"].as_str() {
+            Some("close") => "closed",
+            Some("reopen") => "opened",
+            _ => return request.shown.clone(),
+        };
+        request.shown["state"] = json!(state);
+        let state = if state == "opened" { "reopened" } else { state };
+        request.events.push(json!({"user": user(by), "state": state, "created_at": now()}));
+        request.shown.clone()
+    }
+}
+
+impl Gitlab {
+    /// Starts it, without repositories.
+    pub(crate) async fn start() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let state = Arc::new(State { root: directory.path().join("git"), projects: Mutex::default() });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let served = Arc::clone(&state);
+        let app = axum::Router::new().fallback(move |request| handle(Arc::clone(&served), request));
+        tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+        std::fs::write(directory.path().join("bot.token"), "glpat-bot\n").unwrap();
+        Self { directory, address, state }
+    }
+
+    pub(crate) fn token_file(&self) -> PathBuf {
+        self.directory.path().join("bot.token")
+    }
+
+    /// Makes a repository that all may write to.
+    pub(crate) fn repository(&self, name: &str) -> Hosted {
+        self.state.lock().insert(name.to_owned(), Project::default());
+        let origin = Origin::init(&self.state.folder(name));
+        Hosted { origin, url: format!("http://{}/{GROUPS}/{name}.git", self.address) }
+    }
+
+    /// Makes a branch of a repository that nobody may push to, and only Maintainers may merge into.
+    pub(crate) fn keep(&self, name: &str, branch: &str) {
+        self.state.with(name, |project, origin| {
+            origin.git(&["update-ref", &format!("refs/heads/{branch}"), "refs/heads/main"]);
+            project.kept.insert(branch.to_owned(), [0, 40]);
+        });
+    }
+
+    /// All merge requests, newest first, in the words of other hosts.
+    pub(crate) fn pulls(&self, name: &str) -> Vec<Value> {
+        self.state.with(name, |project, _| project.requests.iter().rev().map(|one| as_pull(&one.shown)).collect())
+    }
+
+    pub(crate) fn open(&self, by: &str, name: &str, draft: &Value) -> Value {
+        self.state.with(name, |project, _| project.open(by, draft)).unwrap()
+    }
+
+    pub(crate) fn change(&self, by: &str, name: &str, number: u64, sent: &Value) {
+        self.state.with(name, |project, _| project.change(number, by, sent));
+    }
+
+    /// Adds a commit to a branch as a user.
+    pub(crate) fn push(&self, by: &str, name: &str, branch: &str, (path, text): (&str, &str)) {
+        let person = format!("{by} <{by}@example.test>");
+        self.state.with(name, |_, origin| origin.commit_as(&person, branch, &[(path, Some(text.as_bytes()))], "more"));
+    }
+
+    /// What people were told below one.
+    pub(crate) fn comments(&self, name: &str, number: u64) -> Vec<String> {
+        let text = |note: &Value| note["body"].as_str().unwrap().to_owned();
+        self.state.with(name, |project, _| {
+            project.request(number).notes.iter().filter(|note| note["system"] == false).map(text).collect()
+        })
+    }
+
+    /// What was said of a commit: in which word, under which name, in which line.
+    pub(crate) fn statuses(&self, name: &str, commit: &str) -> Vec<Value> {
+        self.state.with(name, |project, _| {
+            project.statuses.iter().filter(|status| status["sha"] == commit).cloned().collect()
+        })
+    }
+
+    /// Approves one as a user; the number of the note that says so.
+    pub(crate) fn approve(&self, by: &str, name: &str, number: u64) -> u64 {
+        self.state.with(name, |project, _| {
+            let approval = json!({"user": user(by), "approved_at": now()});
+            project.request(number).approvals.insert(by.to_owned(), approval);
+            project.note(number, by, "approved this merge request", true)
+        })
+    }
+
+    /// Merges one as a user, with a merge commit.
+    pub(crate) fn merge(&self, by: &str, name: &str, number: u64) {
+        self.state.with(name, |project, origin| {
+            let request = project.request(number);
+            let text = |field: &str| request.shown[field].as_str().unwrap().to_owned();
+            let (target, head) = (text("target_branch"), text("sha"));
+            let tree = origin.git(&["merge-tree", "--write-tree", &origin.tip(&target).unwrap(), &head]);
+            let at = chrono::Utc::now().timestamp();
+            let stream = format!(
+                "commit refs/heads/{target}\ncommitter {by} <{by}@example.test> {at} +0000\ndata 5\nmerge\n\
+                 from refs/heads/{target}^0\nmerge {head}\nM 040000 {tree} \"\"\n"
+            );
+            origin.git_with(&["fast-import", "--quiet"], stream.as_bytes());
+            let merged = json!({
+                "state": "merged", "merge_commit_sha": origin.tip(&target), "merge_user": user(by), "merged_by": user(by),
+                "merged_at": now(),
+            });
+            request.shown.as_object_mut().unwrap().extend(merged.as_object().unwrap().clone());
+            request.events.push(json!({"user": user(by), "state": "merged", "created_at": now()}));
+        });
+    }
+}
+
+/// What its page shows, in the words of other hosts.
+fn as_pull(shown: &Value) -> Value {
+    let state = if shown["state"] == "opened" { "open" } else { "closed" };
+    json!({
+        "number": shown["iid"], "state": state, "title": shown["title"], "body": shown["description"],
+        "user": {"login": shown["author"]["username"]}, "head": {"ref": shown["source_branch"], "sha": shown["sha"]},
+        "base": {"ref": shown["target_branch"]},
+    })
+}
+
+impl State {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Project>> {
+        self.projects.lock().unwrap()
+    }
+
+    fn folder(&self, name: &str) -> PathBuf {
+        self.root.join(format!("{GROUPS}/{name}.git"))
+    }
+
+    fn with<T>(&self, name: &str, act: impl FnOnce(&mut Project, &Origin) -> T) -> T {
+        let origin = Origin::at(&self.folder(name));
+        let mut projects = self.lock();
+        let project = projects.get_mut(name).unwrap();
+        project.look(&origin);
+        act(project, &origin)
+    }
+
+    fn answer(&self, method: &Method, path: &str, query: &BTreeMap<String, String>, sent: &Value) -> (u16, Value) {
+        let nothing = || (404, json!({"message": "404 Not Found"}));
+        if path == "/api/graphql" {
+            return self.author(sent);
+        }
+        let Some(path) = path.strip_prefix("/api/v4/") else { return nothing() };
+        let parts: Vec<&str> = path.split('/').collect();
+        let Some((project, below)) = parts.strip_prefix(&["projects"]).and_then(<[&str]>::split_first) else {
+            return match parts.as_slice() {
+                ["user"] => (200, user("bot")),
+                ["users"] => {
+                    let named = |(_, name): &&(u64, &str)| query["search"] == format!("{name}@example.test");
+                    let shown = |(_, name): &(u64, &str)| {
+                        let mut user = user(name);
+                        user["public_email"] = json!(format!("{name}@example.test"));
+                        user
+                    };
+                    (200, USERS.iter().filter(named).map(shown).collect())
+                }
+                ["users", id] => (200, profile(id)),
+                _ => nothing(),
+            };
+        };
+        let Some(name) = project.strip_prefix("acme%2Fshops%2F") else { return nothing() };
+        if !self.lock().contains_key(name) {
+            return nothing();
+        }
+        self.with(name, |project, origin| in_project(project, origin, (method.as_str(), below), query, sent))
+    }
+
+    /// Whose address the author of a commit has.
+    fn author(&self, sent: &Value) -> (u16, Value) {
+        let path = sent["variables"]["path"].as_str().unwrap();
+        let origin = Origin::at(&self.root.join(format!("{path}.git")));
+        let address = origin.git(&["show", "-s", "--format=%ae", sent["variables"]["sha"].as_str().unwrap()]);
+        let name = address.strip_suffix("@example.test").unwrap_or_default();
+        let found = USERS.iter().find(|(_, known)| *known == name);
+        let author = found.map(|(id, name)| json!({"id": format!("gid://gitlab/User/{id}"), "username": name}));
+        (200, json!({"data": {"project": {"repository": {"commit": {"author": author}}}}}))
+    }
+}
+
+fn profile(id: &str) -> Value {
+    let (_, name) = USERS.iter().find(|(known, _)| known.to_string() == id).unwrap();
+    let mut profile = user(name);
+    profile["bot"] = json!(matches!(*name, "robot" | "bot"));
+    profile
+}
+
+fn in_project(
+    project: &mut Project,
+    origin: &Origin,
+    asked: (&str, &[&str]),
+    query: &BTreeMap<String, String>,
+    sent: &Value,
+) -> (u16, Value) {
+    match asked {
+        ("GET", []) => (200, json!({"id": 7})),
+        ("GET", ["merge_requests"]) => {
+            let wanted = |one: &&Value| {
+                let asked = |name: &str, has: &Value| {
+                    let word = has.as_str().map_or_else(|| has.to_string(), str::to_owned);
+                    query.get(name).is_none_or(|asked| asked == "all" || *asked == word)
+                };
+                asked("state", &one["state"])
+                    && asked("source_branch", &one["source_branch"])
+                    && asked("author_id", &one["author"]["id"])
+            };
+            (200, project.requests.iter().rev().map(|one| &one.shown).filter(wanted).cloned().collect())
+        }
+        ("POST", ["merge_requests"]) => match project.open("bot", sent) {
+            Some(shown) => (201, shown),
+            None => (409, json!({"message": ["Another open merge request already exists for this source branch: !1"]})),
+        },
+        (method, ["merge_requests", number, rest @ ..]) => {
+            let number = number.parse().unwrap();
+            in_request(project, origin, number, (method, rest), sent)
+        }
+        ("GET", ["repository", "commits", commit, "merge_requests"]) => {
+            let is_it = |one: &&MergeRequest| one.shown["merge_commit_sha"] == **commit || one.shown["sha"] == **commit;
+            (200, project.requests.iter().filter(is_it).map(|one| one.shown.clone()).collect())
+        }
+        ("DELETE", ["protected_branches", branch]) => match project.kept.remove(&branch.replace("%2F", "/")) {
+            Some(_) => (204, json!(null)),
+            None => (404, json!({"message": "404 Not Found"})),
+        },
+        ("POST", ["protected_branches"]) => {
+            let name = sent["name"].as_str().unwrap().to_owned();
+            if project.kept.contains_key(&name) {
+                return (409, json!({"message": format!("Protected branch '{name}' already exists")}));
+            }
+            let level = |field: &str| sent[field].as_u64().unwrap();
+            project.kept.insert(name, [level("push_access_level"), level("merge_access_level")]);
+            (201, sent.clone())
+        }
+        ("GET", ["repository", "branches", branch]) => {
+            let branch = branch.replace("%2F", "/");
+            let rule = project.kept.get(&branch);
+            // Tidegate's account is a Developer.
+            let [push, merge] = rule.map_or([true, true], |levels| levels.map(|level| level == 30));
+            let shown = json!({
+                "name": branch, "protected": rule.is_some(), "can_push": push, "developers_can_push": push,
+                "developers_can_merge": merge,
+            });
+            origin.tip(&branch).map_or((404, json!({"message": "404 Branch Not Found"})), |_| (200, shown))
+        }
+        ("GET", ["repository", "commits", commit]) => (200, commit_of(origin, commit)),
+        ("GET", ["repository", "files", path]) => {
+            let found = origin.git(&["ls-tree", &query["ref"], "--", &path.replace("%2F", "/")]);
+            match found.split_whitespace().nth(2) {
+                Some(blob) => (200, json!({"blob_id": blob, "file_path": path})),
+                None => (404, json!({"message": "404 File Not Found"})),
+            }
+        }
+        ("POST", ["statuses", commit]) => {
+            let is_it = |status: &&Value| status["sha"] == **commit && status["name"] == sent["name"];
+            let last = project.statuses.iter().rfind(is_it).map(|status| status["state"].clone());
+            if sent["state"] == "pending" && last == Some(json!("pending")) {
+                return (400, json!({"message": "Cannot transition status via :enqueue from :pending"}));
+            }
+            let mut status = sent.clone();
+            status["sha"] = json!(commit);
+            project.statuses.push(status.clone());
+            (201, status)
+        }
+        ("GET", ["members", "all", id]) => match *id {
+            "1" => (200, json!({"access_level": 50, "state": "active"})),
+            _ => (200, json!({"access_level": 30, "state": "active"})),
+        },
+        _ => (404, json!({"message": "404 Not Found"})),
+    }
+}
+
+fn in_request(
+    project: &mut Project,
+    origin: &Origin,
+    number: u64,
+    asked: (&str, &[&str]),
+    sent: &Value,
+) -> (u16, Value) {
+    let request = project.request(number);
+    match asked {
+        ("GET", []) => (200, request.shown.clone()),
+        ("PUT", []) => (200, project.change(number, "bot", sent)),
+        ("POST", ["notes"]) => {
+            let id = project.note(number, "bot", sent["body"].as_str().unwrap(), false);
+            (201, json!({"id": id}))
+        }
+        ("GET", ["notes"]) => (200, json!(request.notes)),
+        ("GET", ["versions"]) => (200, json!(request.versions)),
+        ("GET", ["reviewers"]) => (200, json!([])),
+        ("GET", ["resource_state_events"]) => (200, json!(request.events)),
+        ("GET", ["approvals"]) => {
+            (200, json!({"approved": true, "approved_by": request.approvals.values().collect::<Vec<_>>()}))
+        }
+        ("GET", ["commits"]) => {
+            let head = request.shown["sha"].as_str().unwrap();
+            let (target, merged) = (&request.shown["target_branch"], &request.shown["merge_commit_sha"]);
+            let base = merged.as_str().map_or(target.as_str().unwrap().to_owned(), |merged| format!("{merged}^1"));
+            let all = origin.git(&["rev-list", head, &format!("^{base}")]);
+            (200, all.lines().map(|commit| commit_of(origin, commit)).collect())
+        }
+        _ => (404, json!({"message": "404 Not Found"})),
+    }
+}
+
+fn commit_of(origin: &Origin, commit: &str) -> Value {
+    let shown = origin.git(&["show", "-s", "--format=%H|%P|%ae|%ce", commit]);
+    let [id, parents, author, committer] = shown.split('|').collect::<Vec<_>>().try_into().unwrap();
+    let parents: Vec<&str> = parents.split_whitespace().collect();
+    json!({"id": id, "parent_ids": parents, "author_email": author, "committer_email": committer})
+}
+
+async fn handle(state: Arc<State>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body: Bytes = to_bytes(body, 1 << 28).await.unwrap();
+    let path = parts.uri.path();
+    if !path.starts_with("/api/") {
+        return http_backend::answer(&state.root, &parts.method, &parts.uri, &parts.headers, body)
+            .await
+            .into_response();
+    }
+    let query = url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
+    let header = |name: &str| parts.headers.get(name).map(|value| value.as_bytes());
+    let (status, answer) = match header("authorization").or_else(|| header("private-token")) {
+        Some(b"Bearer glpat-bot" | b"glpat-owner") => {
+            let sent = serde_json::from_slice(&body).unwrap_or_default();
+            state.answer(&parts.method, path, &query, &sent)
+        }
+        _ => (401, json!({"message": "401 Unauthorized"})),
+    };
+    let mut response = answer.to_string().into_response();
+    *response.status_mut() = status.try_into().unwrap();
+    response
+}

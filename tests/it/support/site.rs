@@ -1,0 +1,163 @@
+//! A Git host as the people of a story meet it: the same story is told on each.
+
+use super::git_host::{GitHost, Hosted};
+use super::gitlab::Gitlab;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Where a story takes place.
+pub(crate) enum Site {
+    /// A real one.
+    Gitea(&'static GitHost),
+    /// A stand-in.
+    Gitlab(Gitlab),
+}
+
+impl Site {
+    pub(crate) async fn gitea() -> Self {
+        Self::Gitea(GitHost::shared().await)
+    }
+
+    pub(crate) async fn gitlab() -> Self {
+        Self::Gitlab(Gitlab::start().await)
+    }
+
+    /// Whose API it speaks.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Gitea(_) => "gitea",
+            Self::Gitlab(_) => "gitlab",
+        }
+    }
+
+    /// The token of tidegate's account.
+    pub(crate) fn token_file(&self) -> PathBuf {
+        match self {
+            Self::Gitea(host) => host.token_file("bot"),
+            Self::Gitlab(host) => host.token_file(),
+        }
+    }
+
+    /// The token of who owns the repositories.
+    pub(crate) fn owner_token(&self) -> String {
+        match self {
+            Self::Gitea(host) => std::fs::read_to_string(host.token_file("owner")).unwrap().trim().to_owned(),
+            Self::Gitlab(_) => "glpat-owner".to_owned(),
+        }
+    }
+
+    /// Makes a repository that all may write to.
+    pub(crate) async fn repository(&self, name: &str) -> Hosted {
+        match self {
+            Self::Gitea(host) => host.repository(name).await,
+            Self::Gitlab(host) => host.repository(name),
+        }
+    }
+
+    /// Makes a branch of a repository to which only those may write who may decide.
+    pub(crate) async fn keep(&self, name: &str, branch: &str) {
+        match self {
+            Self::Gitea(host) => host.keep(name, branch).await,
+            Self::Gitlab(host) => host.keep(name, branch),
+        }
+    }
+
+    /// All pull requests of a repository, newest first.
+    pub(crate) async fn pulls(&self, name: &str) -> Vec<Value> {
+        match self {
+            Self::Gitea(host) => host.pulls(name).await,
+            Self::Gitlab(host) => host.pulls(name),
+        }
+    }
+
+    /// One of them, as it is now.
+    pub(crate) async fn pull(&self, name: &str, pull: &Value) -> Value {
+        self.pulls(name).await.into_iter().find(|found| found["number"] == pull["number"]).unwrap()
+    }
+
+    /// Opens one as a user, with what another one shows.
+    pub(crate) async fn open(&self, user: &str, name: &str, like: &Value, base: &str) -> Value {
+        let (title, body, head) = ("mine", &like["body"], &like["head"]["ref"]);
+        match self {
+            Self::Gitea(host) => {
+                let sent = json!({"title": title, "body": body, "head": head, "base": base});
+                host.want(201, user, "POST", &format!("repos/owner/{name}/pulls"), Some(sent)).await
+            }
+            Self::Gitlab(host) => {
+                let sent = json!({"title": title, "description": body, "source_branch": head, "target_branch": base});
+                json!({"number": host.open(user, name, &sent)["iid"]})
+            }
+        }
+    }
+
+    /// Closes one unmerged as a user.
+    pub(crate) async fn close(&self, user: &str, name: &str, pull: &Value) {
+        match self {
+            Self::Gitea(host) => host.patch(user, name, pull, json!({"state": "closed"})).await,
+            Self::Gitlab(host) => host.change(user, name, number(pull), &json!({"state_event": "close"})),
+        }
+    }
+
+    /// Gives one another title as a user.
+    pub(crate) async fn rename(&self, user: &str, name: &str, pull: &Value, title: &str) {
+        let sent = json!({"title": title});
+        match self {
+            Self::Gitea(host) => host.patch(user, name, pull, sent).await,
+            Self::Gitlab(host) => host.change(user, name, number(pull), &sent),
+        }
+    }
+
+    /// What people were told below one.
+    pub(crate) async fn comments(&self, name: &str, pull: &Value) -> Vec<String> {
+        match self {
+            Self::Gitea(host) => {
+                let path = format!("repos/owner/{name}/issues/{}/comments", pull["number"]);
+                let said = host.want(200, "owner", "GET", &path, None).await;
+                said.as_array().unwrap().iter().map(|said| said["body"].as_str().unwrap().to_owned()).collect()
+            }
+            Self::Gitlab(host) => host.comments(name, number(pull)),
+        }
+    }
+
+    /// How a commit was said to stand, under the name of the tests' installation: in which words, in which lines.
+    pub(crate) async fn statuses(&self, name: &str, commit: &str) -> Vec<(String, String)> {
+        let (all, word, title) = match self {
+            Self::Gitea(host) => {
+                let path = format!("repos/owner/{name}/statuses/{commit}");
+                (host.want(200, "owner", "GET", &path, None).await.as_array().unwrap().clone(), "status", "context")
+            }
+            Self::Gitlab(host) => (host.statuses(name, commit), "state", "name"),
+        };
+        let text = |status: &Value, field: &str| status[field].as_str().unwrap_or_default().to_owned();
+        let ours = all.iter().filter(|status| status[title] == "tidegate/it");
+        ours.map(|status| (text(status, word), text(status, "description"))).collect()
+    }
+
+    /// Adds a commit to a branch as a user.
+    pub(crate) fn push(&self, user: &str, name: &str, branch: &str, file: (&str, &str)) {
+        match self {
+            Self::Gitea(host) => host.push(user, name, branch, file),
+            Self::Gitlab(host) => host.push(user, name, branch, file),
+        }
+    }
+
+    /// Says yes to one as a user; the number of the review.
+    pub(crate) async fn approve(&self, user: &str, name: &str, pull: &Value) -> Value {
+        match self {
+            Self::Gitea(host) => host.approve(user, name, pull).await,
+            Self::Gitlab(host) => json!(host.approve(user, name, number(pull))),
+        }
+    }
+
+    /// Merges one at its head as `reviewer`.
+    pub(crate) async fn merge(&self, name: &str, pull: &Value) {
+        match self {
+            Self::Gitea(host) => host.merge(name, pull).await,
+            Self::Gitlab(host) => host.merge("reviewer", name, number(pull)),
+        }
+    }
+}
+
+fn number(pull: &Value) -> u64 {
+    pull["number"].as_u64().unwrap()
+}
