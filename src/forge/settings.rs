@@ -60,22 +60,34 @@ impl Settings<'_> {
     }
 
     /// What to type for that, with a token of who owns the repository in `TOKEN`. `api` is where the repository is in the
-    /// host's API, and `rule` the rule that is to be changed, if there is one.
+    /// host's API, and `rule` the rule that is to be changed, if there may be one of that name.
     #[must_use]
     pub fn command(&self, kind: HostKind, api: &str, branch: Branch, rule: Option<&str>) -> String {
         let (method, path, body) = self.call(kind, branch, rule);
-        let method = if method == "POST" { String::new() } else { format!("-X {method} ") };
-        let (token, before) = match kind {
-            HostKind::Gitea | HostKind::Github => ("Authorization: token $TOKEN", String::new()),
-            HostKind::Gitlab => {
-                // It lets levels be changed in its paid plans alone: a rule that is there is made anew.
-                let (token, name) = ("PRIVATE-TOKEN: $TOKEN", escaped(&self.name(branch)));
-                (token, format!("curl -sS -o /dev/null -X DELETE -H \"{token}\" \"{api}/{path}/{name}\"; "))
-            }
+        let token = match kind {
+            HostKind::Gitea | HostKind::Github => "Authorization: token $TOKEN",
+            HostKind::Gitlab => "PRIVATE-TOKEN: $TOKEN",
         };
-        format!(
-            "{before}curl -fsS {method}-H \"{token}\" -H 'Content-Type: application/json' \"{api}/{path}\" -d '{body}'"
-        )
+        let curl = |flags: &str, method: &str, path: &str| {
+            let method = if method == "POST" { String::new() } else { format!("-X {method} ") };
+            format!(
+                "curl {flags} {method}-H \"{token}\" -H 'Content-Type: application/json' \"{api}/{path}\" -d '{body}'"
+            )
+        };
+        match (kind, rule) {
+            // The rule may have another name: then one of this name is made, at which the host looks first.
+            (HostKind::Gitea, Some(_)) => {
+                let (made, new, _) = self.call(kind, branch, None);
+                format!("{} || {}", curl("-fs", method, &path), curl("-fsS", made, &new))
+            }
+            // It lets levels be changed in its paid plans alone: a rule that is there is made anew.
+            (HostKind::Gitlab, _) => {
+                let name = escaped(&self.name(branch));
+                let gone = format!("curl -sS -o /dev/null -X DELETE -H \"{token}\" \"{api}/{path}/{name}\"");
+                format!("{gone}; {}", curl("-fsS", method, &path))
+            }
+            (HostKind::Gitea | HostKind::Github, _) => curl("-fsS", method, &path),
+        }
     }
 
     /// The same as a call: its method, its path below the repository, its body.

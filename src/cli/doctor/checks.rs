@@ -255,7 +255,11 @@ pub(super) fn branch(
             );
             Check::new(weight.found(), check, why, act)
         }
-        Some(why) => Check::new(weight.found(), check, why, set(rules.name.as_deref().filter(|rule| *rule == name))),
+        Some(why) => {
+            // Gitea tells administrators alone what the rule is called.
+            let there = rules.protected && rules.name.as_ref().is_none_or(|rule| *rule == name);
+            Check::new(weight.found(), check, why, set(there.then_some(name.as_str())))
+        }
         None if rules.is_hidden() => {
             let act = format!(
                 "see yourself that it has: {}; or run doctor with a token that may read it ({})",
