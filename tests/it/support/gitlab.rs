@@ -340,6 +340,37 @@ fn in_project(
             let is_it = |one: &&MergeRequest| one.shown["merge_commit_sha"] == **commit || one.shown["sha"] == **commit;
             (200, project.requests.iter().filter(is_it).map(|one| one.shown.clone()).collect())
         }
+        (_, ["protected_branches", ..] | ["repository", "branches", ..]) => of_branches(project, origin, asked, sent),
+        ("GET", ["repository", "commits", commit]) => (200, commit_of(origin, commit)),
+        ("GET", ["repository", "files", path]) => {
+            let found = origin.git(&["ls-tree", &query["ref"], "--", &path.replace("%2F", "/")]);
+            match found.split_whitespace().nth(2) {
+                Some(blob) => (200, json!({"blob_id": blob, "file_path": path})),
+                None => (404, json!({"message": "404 File Not Found"})),
+            }
+        }
+        ("POST", ["statuses", commit]) => {
+            let is_it = |status: &&Value| status["sha"] == **commit && status["name"] == sent["name"];
+            let last = project.statuses.iter().rfind(is_it).map(|status| status["state"].clone());
+            if sent["state"] == "pending" && last == Some(json!("pending")) {
+                return (400, json!({"message": "Cannot transition status via :enqueue from :pending"}));
+            }
+            let mut status = sent.clone();
+            status["sha"] = json!(commit);
+            project.statuses.push(status.clone());
+            (201, status)
+        }
+        ("GET", ["members", "all", id]) => match *id {
+            "1" => (200, json!({"access_level": 50, "state": "active"})),
+            _ => (200, json!({"access_level": 30, "state": "active"})),
+        },
+        _ => (404, json!({"message": "404 Not Found"})),
+    }
+}
+
+/// Rules of branches, and what they come to.
+fn of_branches(project: &mut Project, origin: &Origin, asked: (&str, &[&str]), sent: &Value) -> (u16, Value) {
+    match asked {
         ("DELETE", ["protected_branches", branch]) => match project.kept.remove(&branch.replace("%2F", "/")) {
             Some(_) => (204, json!(null)),
             None => (404, json!({"message": "404 Not Found"})),
@@ -364,29 +395,6 @@ fn in_project(
             });
             origin.tip(&branch).map_or((404, json!({"message": "404 Branch Not Found"})), |_| (200, shown))
         }
-        ("GET", ["repository", "commits", commit]) => (200, commit_of(origin, commit)),
-        ("GET", ["repository", "files", path]) => {
-            let found = origin.git(&["ls-tree", &query["ref"], "--", &path.replace("%2F", "/")]);
-            match found.split_whitespace().nth(2) {
-                Some(blob) => (200, json!({"blob_id": blob, "file_path": path})),
-                None => (404, json!({"message": "404 File Not Found"})),
-            }
-        }
-        ("POST", ["statuses", commit]) => {
-            let is_it = |status: &&Value| status["sha"] == **commit && status["name"] == sent["name"];
-            let last = project.statuses.iter().rfind(is_it).map(|status| status["state"].clone());
-            if sent["state"] == "pending" && last == Some(json!("pending")) {
-                return (400, json!({"message": "Cannot transition status via :enqueue from :pending"}));
-            }
-            let mut status = sent.clone();
-            status["sha"] = json!(commit);
-            project.statuses.push(status.clone());
-            (201, status)
-        }
-        ("GET", ["members", "all", id]) => match *id {
-            "1" => (200, json!({"access_level": 50, "state": "active"})),
-            _ => (200, json!({"access_level": 30, "state": "active"})),
-        },
         _ => (404, json!({"message": "404 Not Found"})),
     }
 }

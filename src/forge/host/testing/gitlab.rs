@@ -50,25 +50,11 @@ impl Server {
                 }
                 (200, self.state().pulls.iter().find(|pull| pull["number"] == number).map(as_request).unwrap(), false)
             }
-            ("POST", ["merge_requests", number, "notes"]) => {
-                self.state().comments.push(((*number).to_owned(), text("body")));
-                (201, json!({"id": 1}), false)
+            ("GET", ["merge_requests", _, "notes"]) if self.state().there.contains_key(&below[1..]) => {
+                self.there(&below[1..], query)
             }
-            ("GET", ["merge_requests", number, "notes"]) if !self.state().there.contains_key(&below[1..]) => {
-                let all = self.said(number).into_iter().map(|mut note| {
-                    let user = note.as_object_mut().unwrap().remove("user");
-                    note["author"] = user.unwrap_or_default();
-                    note
-                });
-                let (value, more) = paged(&all.collect::<Vec<_>>(), query);
-                (200, value, more)
-            }
-            ("PUT", ["merge_requests", number, "notes", id]) => {
-                let id: usize = id.parse().unwrap();
-                let said = &mut self.state().comments[id - 1];
-                assert_eq!(said.0, **number);
-                said.1 = text("body");
-                (200, json!({"id": id}), false)
+            (method, ["merge_requests", number, "notes", rest @ ..]) => {
+                self.notes((method, rest), number, query, &text("body"))
             }
             ("POST", ["statuses", commit]) => {
                 let mut state = self.state();
@@ -81,6 +67,38 @@ impl Server {
                 (201, json!({"id": 1}), false)
             }
             ("GET", rest) => self.there(&rest.join("/"), query),
+            _ => (404, json!({"error": "404 Not Found"}), false),
+        }
+    }
+
+    fn notes(
+        &self,
+        asked: (&str, &[&str]),
+        number: &str,
+        query: &BTreeMap<String, String>,
+        text: &str,
+    ) -> (u16, Value, bool) {
+        match asked {
+            ("GET", []) => {
+                let all = self.said(number).into_iter().map(|mut note| {
+                    let user = note.as_object_mut().unwrap().remove("user");
+                    note["author"] = user.unwrap_or_default();
+                    note
+                });
+                let (value, more) = paged(&all.collect::<Vec<_>>(), query);
+                (200, value, more)
+            }
+            ("POST", []) => {
+                self.state().comments.push((number.to_owned(), text.to_owned()));
+                (201, json!({"id": 1}), false)
+            }
+            ("PUT", [id]) => {
+                let id: usize = id.parse().unwrap();
+                let said = &mut self.state().comments[id - 1];
+                assert_eq!(said.0, number);
+                text.clone_into(&mut said.1);
+                (200, json!({"id": id}), false)
+            }
             _ => (404, json!({"error": "404 Not Found"}), false),
         }
     }
