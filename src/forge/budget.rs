@@ -9,20 +9,28 @@ const LONGEST: TimeDelta = TimeDelta::hours(1);
 /// A pause that nobody gave a length.
 const PAUSE: TimeDelta = TimeDelta::seconds(60);
 
-/// Until when nothing is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Budget(Option<Time>);
+/// Until when nothing is asked, and how much is left to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    until: Option<Time>,
+    /// Percent of what the host allows.
+    spare: i64,
+}
 
 impl Budget {
+    /// Leaves so many percent of what the host allows to others who use the same account.
+    #[must_use]
+    pub fn leaving(spare: i64) -> Self {
+        Self { until: None, spare }
+    }
+
     /// How long nothing may be asked yet.
     #[must_use]
     pub fn rests(self, now: Time) -> Option<TimeDelta> {
-        self.0.map(|until| until - now).filter(|pause| *pause > TimeDelta::zero())
+        self.until.map(|until| until - now).filter(|pause| *pause > TimeDelta::zero())
     }
 
     /// Takes note of an answer: its status, its headers, and what it says of itself. Whether it was refused for a limit.
-    ///
-    /// A fifth of what the host allows is left to others who use the same account.
     pub fn heard(&mut self, status: u16, headers: &HeaderMap, message: &str, now: Time) -> bool {
         // GitLab leaves out the x.
         let header = |name: &str| headers.get(format!("x-{name}")).or_else(|| headers.get(name));
@@ -34,7 +42,7 @@ impl Budget {
             });
         let reset = number("ratelimit-reset").and_then(|at| Time::from_timestamp(at, 0)).map(|at| at - now);
         let (left, all) = (number("ratelimit-remaining"), number("ratelimit-limit"));
-        let low = left.zip(all).is_some_and(|(left, all)| left < all / 5);
+        let low = left.zip(all).is_some_and(|(left, all)| left < all * self.spare / 100);
         let refused = status == 429
             || (status == 403
                 && (asked.is_some() || left == Some(0) || message.to_ascii_lowercase().contains("rate limit")));
@@ -45,7 +53,7 @@ impl Budget {
         };
         if let Some(pause) = pause {
             let until = now + pause.clamp(TimeDelta::seconds(1), LONGEST);
-            self.0 = Some(self.0.map_or(until, |known| known.max(until)));
+            self.until = Some(self.until.map_or(until, |known| known.max(until)));
         }
         refused
     }
@@ -62,7 +70,7 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        let (mut budget, now) = (Budget::default(), time("12:00:00"));
+        let (mut budget, now) = (Budget::leaving(20), time("12:00:00"));
         let refused = budget.heard(status, &map, message, now);
         (refused, budget.rests(now).map(|pause| pause.num_seconds()))
     }
@@ -96,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_longer_pause_is_not_cut_by_a_shorter_one() {
-        let (mut budget, now) = (Budget::default(), time("12:00:00"));
+        let (mut budget, now) = (Budget::leaving(20), time("12:00:00"));
         let after = |seconds: &str| HeaderMap::from_iter([(RETRY_AFTER, seconds.parse().unwrap())]);
         budget.heard(429, &after("100"), "", now);
         budget.heard(429, &after("10"), "", now);

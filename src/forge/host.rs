@@ -42,6 +42,8 @@ use wire::{Id, RawPull};
 
 /// How long a call may take.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// Percent of what the host allows that are left to others who use the same account.
+const SPARE: i64 = 20;
 /// The longest answer that is read.
 const LONGEST: usize = 16 << 20;
 /// The most pages of a list that are read: a longer one is not believed to end.
@@ -130,8 +132,14 @@ impl Host {
             .redirect(Policy::none())
             .timeout(PATIENCE)
             .build()?;
-        let (budget, pages, known) = (Budget::default(), BTreeMap::new(), BTreeMap::new());
+        let (budget, pages, known) = (Budget::leaving(SPARE), BTreeMap::new(), BTreeMap::new());
         Ok(Self { client, site, budget, pages, known, date: None, me: None, count, now })
+    }
+
+    /// Leaves so many percent of what the host allows to others who use the same account.
+    #[must_use]
+    pub fn leaving(self, spare: i64) -> Self {
+        Self { budget: Budget::leaving(spare), ..self }
     }
 
     /// Who we are there: asked once.

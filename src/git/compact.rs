@@ -5,16 +5,14 @@ use super::repo::TIPS;
 use git2::Repository;
 use std::path::Path;
 
-/// Packs that a cache may have; every look-up of an object may open them all. Git's own default is 50.
-const PACKS: usize = 50;
 /// Loose objects in one of the 256 directories: about 6,700 in all, Git's own default.
 const LOOSE: usize = 27;
 
-/// Whether the cache in `directory` has too many files.
-pub(super) fn is_due(directory: &Path) -> bool {
+/// Whether the cache in `directory` has too many files: more than so many packs, or too many loose objects.
+pub(super) fn is_due(directory: &Path, packs: usize) -> bool {
     let count = |at: &str| std::fs::read_dir(directory.join(at)).map_or(0, Iterator::count);
     // A pack is two files. Ids are evenly distributed, so that one directory tells of all.
-    count("objects/pack") > 2 * PACKS || count("objects/17") > LOOSE
+    count("objects/pack") > 2 * packs || count("objects/17") > LOOSE
 }
 
 /// Replaces all objects by one pack of what the tips lead to. The caller must be alone with the cache.

@@ -6,11 +6,15 @@ use super::repo::Remote;
 use super::{GitError, Limits, RemoteConfig, Store, oid, tree};
 use crate::manifest::files::{Files, RepoPath};
 use crate::manifest::ids::CommitId;
-use git2::{Commit, Delta, ErrorCode, MergeOptions, Repository};
+use git2::{Commit, Delta, ErrorCode, MergeOptions, Oid, Repository, Tree};
 use std::collections::BTreeSet;
 
 /// How much of an offer is fetched beyond what the branch has, in bytes.
 const FETCHED: u64 = 32 << 20;
+/// How large a file may be that both have changed, in bytes: merging takes memory for each line.
+const MERGED: u64 = 256 << 10;
+/// How many offers may lie in the cache before they are forgotten.
+const PACKS: usize = 4;
 /// How much of what it changes is read, in bytes.
 const CHANGED: u64 = 16 << 20;
 
@@ -30,7 +34,8 @@ impl Store {
     /// As [`Store::open`].
     pub fn aside(&self, name: &str) -> Result<Self, GitError> {
         let directory = self.inner.directory.with_file_name(name);
-        Self::open(&directory, RemoteConfig { shallow: None, ..self.inner.config.clone() })
+        let limits = Limits { packs: PACKS, ..self.inner.config.limits };
+        Self::open(&directory, RemoteConfig { shallow: None, limits, ..self.inner.config.clone() })
     }
 
     /// Brings the commit that a ref of the host leads to into the cache. It is not remembered.
@@ -102,9 +107,14 @@ impl Store {
             let [ours, theirs] = [&branch, &head].map(|id| tree::root(repository, id));
             let base = base(repository, &branch, &head)?.map(|base| base.tree()).transpose().map_err(failed)?;
             let base = base.ok_or_else(|| GitError::Missing(format!("a commit that {head} shares with {branch}")))?;
+            let (ours, theirs) = (ours?, theirs?);
+            let large = too_large(repository, &base, [&ours, &theirs])?;
+            if !large.is_empty() {
+                return Ok(Merged::Conflict(large));
+            }
             let mut options = MergeOptions::new();
             options.find_renames(false);
-            let mut index = repository.merge_trees(&base, &ours?, &theirs?, Some(&options)).map_err(failed)?;
+            let mut index = repository.merge_trees(&base, &ours, &theirs, Some(&options)).map_err(failed)?;
             if index.has_conflicts() {
                 let mut paths = BTreeSet::new();
                 for conflict in index.conflicts().map_err(failed)? {
@@ -124,6 +134,25 @@ impl Store {
 
 fn failed(error: git2::Error) -> GitError {
     GitError::local("look at what is offered", error)
+}
+
+/// The files that both have changed and that are too large to be merged.
+fn too_large(
+    repository: &Repository,
+    base: &Tree<'_>,
+    [ours, theirs]: [&Tree<'_>; 2],
+) -> Result<BTreeSet<String>, GitError> {
+    let odb = repository.odb().map_err(failed)?;
+    let diff = repository.diff_tree_to_tree(Some(base), Some(theirs), None).map_err(failed)?;
+    let is_large = |id: &Oid| odb.read_header(*id).is_ok_and(|(size, _)| size as u64 > MERGED);
+    let both = diff.deltas().filter_map(|delta| {
+        let path = delta.new_file().path().or(delta.old_file().path())?;
+        let [old, new] = [base, ours].map(|tree| tree.get_path(path).ok().map(|entry| entry.id()));
+        let sizes = [Some(delta.new_file().id()), old, new];
+        let large = old != new && sizes.iter().flatten().any(is_large);
+        large.then(|| path.display().to_string())
+    });
+    Ok(both.collect())
 }
 
 fn commit<'r>(repository: &'r Repository, id: &CommitId) -> Result<Commit<'r>, GitError> {

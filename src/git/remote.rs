@@ -176,6 +176,8 @@ pub struct Limits {
     pub entries: usize,
     /// Parts of a path; more than 32 are never allowed.
     pub depth: usize,
+    /// Packs that the cache may have; every look-up of an object may open them all.
+    pub packs: usize,
 }
 
 impl Default for Limits {
@@ -187,6 +189,7 @@ impl Default for Limits {
             blob_bytes: 1 << 20, // about what etcd takes in one object
             entries: 100_000,
             depth: 32,
+            packs: 50, // Git's own default
         }
     }
 }

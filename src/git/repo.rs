@@ -261,7 +261,7 @@ impl Inner {
         if self.damaged.swap(false, Ordering::Relaxed) {
             let _alone = self.cache.write().unwrap_or_else(PoisonError::into_inner);
             self.create()?;
-        } else if compact::is_due(&self.directory) {
+        } else if compact::is_due(&self.directory, self.config.limits.packs) {
             let _alone = self.cache.write().unwrap_or_else(PoisonError::into_inner);
             // A cache that cannot be packed is damaged, or the disk is full: either way a new one is better.
             compact::run(self.repository()?).inspect_err(|_| self.damaged.store(true, Ordering::Relaxed))?;

@@ -30,7 +30,15 @@ pub fn below(draft: &Draft<'_>, plan: &Plan) -> Option<Wait> {
     let now = &draft.input.policy.floors;
     let found = floor::below(plan, now);
     if !found.is_empty() {
-        return Some(Wait::new(Reason::PolicyFloor, found.join("; ")));
+        let wait = Wait::new(Reason::PolicyFloor, found.join("; "));
+        return Some(match &draft.state.run {
+            // It goes by the plan that it began with.
+            Some(run) => wait.act(format!(
+                "mend the rollout's file; run {0} keeps its plan: tidegate abort {1}, then tidegate retry {1} --run {0}",
+                run.id, draft.input.id
+            )),
+            None => wait,
+        });
     }
     let known = draft.state.policy.as_ref()?;
     let found = floor::below(plan, &known.terms().floors.stricter(now));

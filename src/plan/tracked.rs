@@ -8,12 +8,11 @@ use super::input::{Desired, Input, Live, Recorded};
 use super::missing::AGAIN;
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{Rollout, Set, Target};
-use crate::manifest::ids::{Namespace, ObjectName, SetId};
+use crate::manifest::ids::{Namespace, ObjectName};
 use crate::manifest::object::ObjectRef;
 use crate::manifest::reference::Referent;
 use crate::manifest::set;
 use crate::manifest::tracked::{self, Tracked};
-use crate::record::state::RolloutState;
 use crate::record::text::plain;
 use crate::target::live::LiveState;
 use crate::target::tracked::{KEPT, of_live, secrets};
@@ -153,7 +152,8 @@ fn lookup(namespace: &Namespace, name: &ObjectName) -> Lookup {
     Lookup { to: Referent::Secret, namespace: namespace.clone(), name: name.clone() }
 }
 
-/// What is looked up again and again: Secrets that main tracks, those that versions in use have taken, and their copies.
+/// What is looked up again and again: Secrets that main tracks, those that versions in use, or that people name, have taken, and their
+/// copies.
 #[must_use]
 pub fn watched(input: &Input) -> BTreeSet<Lookup> {
     let namespace = &input.id.namespace;
@@ -162,10 +162,10 @@ pub fn watched(input: &Input) -> BTreeSet<Lookup> {
         Desired::Rejected(_) | Desired::Gone | Desired::Unreadable(_) => None,
     };
     let mut names: BTreeSet<&ObjectName> = wanted.into_iter().flat_map(|track| &track.secrets).collect();
-    let (Recorded::State(state, _), Live::Seen(live)) = (&input.recorded, &input.live) else {
+    let (Recorded::State(..), Live::Seen(live)) = (&input.recorded, &input.live) else {
         return names.into_iter().map(|name| lookup(namespace, name)).collect();
     };
-    let taken = secrets(in_use(state).filter_map(|id| input.sets.get(id)).map(AsRef::as_ref));
+    let taken = secrets(input.sets.values().map(AsRef::as_ref));
     for (copy, (secret, _)) in taken {
         names.insert(secret);
         // Without an anchor there is no copy.
@@ -173,14 +173,6 @@ pub fn watched(input: &Input) -> BTreeSet<Lookup> {
         names.extend(live.get(&anchor).map(|_| copy));
     }
     names.into_iter().map(|name| lookup(namespace, name)).collect()
-}
-
-/// The sets that pods may be of.
-fn in_use(state: &RolloutState) -> impl Iterator<Item = &SetId> {
-    let run = state.run.iter().flat_map(|run| [&run.from, &run.to]);
-    let postures = state.clusters.values().map(|cluster| &cluster.posture);
-    let roles = postures.flat_map(|posture| std::iter::once(&posture.stable).chain(&posture.candidate));
-    state.promoted.iter().map(|promoted| &promoted.set).chain(run).chain(roles.map(|role| &role.set))
 }
 
 /// Whether part of what is live was not read yet.

@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::forward;
-use super::proof;
+use super::{proof, tracked};
 use crate::gate::decisions::{self, DecisionFile, Hearing, Word, loosens};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
@@ -43,6 +43,11 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
     for word in heard.words {
         if let DecisionAction::Adopt { .. } = word.decision.action {
             asked.adopt = Some(word);
+            continue;
+        }
+        // What that version took of Secrets has to be known before the word is followed, or counted.
+        let goes_back = matches!(word.decision.action, DecisionAction::Rollback);
+        if goes_back && tracked::is_unread(draft.input, &[]) {
             continue;
         }
         let Word { decision, consumed } = word;

@@ -29,6 +29,10 @@ mod reading;
 const AT_ONCE: usize = 3;
 /// How soon one is looked at again because main has moved.
 const AGAIN: TimeDelta = TimeDelta::minutes(10);
+/// What is said within an hour, at most: hosts hold it against the whole account when it writes more.
+const SAID: usize = 100;
+/// Percent of what the host allows that are left to what rollouts need: anybody can open pull requests.
+const SPARE: i64 = 60;
 
 /// What the task works with.
 pub struct Setting {
@@ -56,7 +60,7 @@ impl Setting {
         clock: &Clock,
     ) -> Self {
         Self {
-            host,
+            host: host.leaving(SPARE),
             kind,
             store: store.clone(),
             lead: lead.clone(),
@@ -78,6 +82,8 @@ pub(super) struct Reader {
     looked: BTreeMap<u64, Look>,
     /// Main as this turn has read it.
     main: Option<Arc<Loaded>>,
+    /// When anything was said, for an hour.
+    said: Vec<Time>,
     patience: Patience,
 }
 
@@ -109,6 +115,7 @@ impl Reader {
             offers: Offers::default(),
             looked: BTreeMap::new(),
             main: None,
+            said: Vec::new(),
             patience: Patience::default(),
         }
     }
@@ -134,6 +141,7 @@ impl Reader {
     }
 
     async fn turn(&mut self, view: &View) -> Result<(), Setback> {
+        self.main = None;
         // Where nobody knows what runs, nobody knows what would come of a change.
         let (Some(main), Records::Read(records)) = (&view.tips.main, &view.records) else { return Ok(()) };
         let ours = self.setting.host.ids().await?.user;
@@ -150,7 +158,6 @@ impl Reader {
                 self.looked.insert(offer.number, Look { head, main, at });
             }
         }
-        self.main = None;
         Ok(())
     }
 
@@ -175,8 +182,8 @@ impl Reader {
             },
         };
         match self.say(offer, Feedback { head: offer.head.clone(), verdict }).await {
-            Err(HostError::Refused { status, why, .. }) => {
-                tracing::warn!(number = offer.number, status, why, "what a pull request comes to cannot be said there");
+            Err(error @ (HostError::Refused { .. } | HostError::Unusable { .. })) => {
+                tracing::warn!(number = offer.number, %error, "what a pull request comes to cannot be said there");
                 Ok(Came::Done)
             }
             came => Ok(came?),
@@ -186,7 +193,7 @@ impl Reader {
     /// What a pull request comes to; none if it moves right now.
     async fn judge(&mut self, records: &All, main: &CommitId, offer: &Offer) -> Result<Option<Verdict>, GitError> {
         let store = self.aside()?;
-        store.fetch(&BTreeMap::from([(self.setting.main.clone(), main.clone())])).await?;
+        store.fetch(&BTreeMap::from([(self.setting.main.clone(), main.clone())])).await.map_err(of_main)?;
         match store.fetch_offer(&self.setting.kind.offer_ref(offer.number), &offer.head).await {
             Err(GitError::Missing(_)) => return Ok(None),
             done => done?,
@@ -197,7 +204,7 @@ impl Reader {
         let base = match self.main.take() {
             Some(known) => known,
             None => {
-                let (files, caps) = (store.files(main, None).await?, self.setting.caps.clone());
+                let (files, caps) = (store.files(main, None).await.map_err(of_main)?, self.setting.caps.clone());
                 Arc::new(aloof(move || load::load(&files, &caps)).await?)
             }
         };
@@ -235,6 +242,12 @@ impl Reader {
         if lead.held().is_none() {
             return Ok(Came::Later);
         }
+        let now = clock.now();
+        self.said.retain(|at| now - *at < TimeDelta::hours(1));
+        if self.said.len() >= SAID {
+            return Ok(Came::Later);
+        }
+        self.said.push(now);
         // The comment comes last: where it stands all is said.
         match host.tell(&feedback.head, &format!("tidegate/{instance}/manifests"), &feedback.status()).await {
             Err(HostError::Refused { status, why, .. }) => {
@@ -256,6 +269,11 @@ impl Reader {
 async fn aloof<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, GitError> {
     let done = spawn_blocking(work).await;
     done.map_err(|error| GitError::Away { doing: "read what is offered".to_owned(), why: error.to_string() })
+}
+
+/// What is wrong with main is nobody's pull request.
+fn of_main(error: GitError) -> GitError {
+    GitError::Away { doing: "read what pull requests lead to".to_owned(), why: error.to_string() }
 }
 
 /// Why something cannot be read that is only its author's to mend.

@@ -129,11 +129,11 @@ fn hands_over(posture: &Posture) -> bool {
 }
 
 /// Whether an object is a route that the new version alone has, where each version has names of its own: whoever comes in by it stays on
-/// that version, so it is made when its run does not go back any more.
+/// that version, so it is made when its run does not go back any more. One that is there stays: somebody uses it.
 fn comes_last(reference: &ObjectRef, posture: &Posture, facts: &Facts<'_>) -> bool {
     let own_names = hands_over(posture) && posture.naming.services().is_some();
     let is_new = || facts.sets.get(facts.base).is_some_and(|base| !base.objects.contains_key(reference));
-    own_names && Kind::ROUTES.contains(&reference.kind) && is_new()
+    own_names && Kind::ROUTES.contains(&reference.kind) && is_new() && facts.live.get(reference).is_none()
 }
 
 /// The candidate at its size. A scaler has its say above that, and none as long as there are no pods.

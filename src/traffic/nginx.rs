@@ -109,13 +109,18 @@ pub fn read(view: &View<'_>, ingress: &ObjectName, service: &ObjectName) -> Seen
     canary.filter(|canary| !hidden(canary)).map_or_else(|| Seen::Split(Split::stable()), shown)
 }
 
-/// Whether an Ingress takes all requests that another one of no mark would lead anywhere, as it is older and has the same paths ("How it
+/// Whether an Ingress takes all requests that another one of no mark would lead anywhere, as it is older, of the same class, and has the same paths ("How it
 /// works": of several rules for a path the oldest wins). So Flagger leaves its canary.
 fn hides(main: &Object, other: &Object) -> bool {
     let made = |ingress: &Object| ingress.text("/metadata/creationTimestamp")?.parse::<DateTime<Utc>>().ok();
     let older = made(main).zip(made(other)).is_some_and(|(main, other)| main < other);
+    let class = |ingress: &Object| {
+        let class =
+            ingress.text("/spec/ingressClassName").or_else(|| ingress.annotation("kubernetes.io/ingress.class"));
+        class.map(str::to_owned)
+    };
     let (own, others) = (paths(main), paths(other));
-    older && other.at("/spec/defaultBackend").is_none() && others.is_subset(&own)
+    older && class(main) == class(other) && other.at("/spec/defaultBackend").is_none() && others.is_subset(&own)
 }
 
 /// What an Ingress takes: host, path and how that is compared.

@@ -144,9 +144,10 @@ impl Host {
         }
         match self.again::<RawProtection>(format!("branches/{path}/protection")).await {
             Ok(classic) => Ok(Some(of_classic(&classic, &login))),
-            // Who may not administer the repository is not told, or there is no classic rule beside those that ask for nothing.
-            Err(HostError::Refused { .. }) => {
-                let may_push = (!listed.is_empty()).then_some(true);
+            // Administrators alone are told that there is no classic rule beside those that ask for nothing; others hear of nothing.
+            Err(HostError::Refused { status, why, .. }) => {
+                let none = status == 404 && why.contains("Branch not protected");
+                let may_push = (none && !listed.is_empty()).then_some(true);
                 Ok(Some(Rules { protected: true, may_push, ..Rules::default() }))
             }
             Err(error) => Err(error),

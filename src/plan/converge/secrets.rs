@@ -8,6 +8,7 @@ use crate::plan::action::{Class, Expects, SecretCopy, Verb};
 use crate::plan::evidence::Presence;
 use crate::plan::report::{Reason, Wait};
 use crate::plan::tracked::Sight;
+use crate::record::state::RoleName;
 use crate::target::tracked::{KEPT, secrets};
 use std::collections::BTreeMap;
 
@@ -36,7 +37,14 @@ impl Pass<'_> {
         let sight = Sight::of(context.input, context.live);
         let (Some(uid), Some(Presence::There(_) | Presence::Absent)) = (anchor.uid(), sight.secret(name)) else {
             let (reason, why) = sight.unseen(Referent::Secret, name);
-            self.out.waits.push(Wait::new(reason, why));
+            let wait = Wait::new(reason, why);
+            // Pods that are there have their copy: what is done with them needs no look at it.
+            let runs = context.live.get(&context.workload(RoleName::Stable)).is_some();
+            if runs && self.posture.candidate.is_none() {
+                self.out.drifted.push(wait);
+            } else {
+                self.out.waits.push(wait);
+            }
             return;
         };
         if let Some(Presence::There(there)) = sight.secret(name) {

@@ -7,6 +7,8 @@ use crate::gate::proof::{Being, Evidence, Maker, Merged, Says, Testimony, User};
 use crate::git::{Changed, GitError, Made, RefName, Store};
 use crate::manifest::ids::{CommitId, RolloutId};
 use crate::plan::evidence::{Attest, Request, Version};
+use crate::reconcile::clock::Clock;
+use crate::record::state::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,14 +63,13 @@ impl Collector {
                     Some(witness) => witness.pulled(&attest.asked.commit).await,
                     None => Err(Silence::Odd("this installation names no Git host with reviews".to_owned())),
                 };
-                // However long the host took to know of the merge, what it tells of people from here on is of now.
-                let at = clock.now();
                 let told = match (pulled, &witness) {
-                    (Ok(Some(pulled)), Some(witness)) => witness.tell(&key.0, &attest, pulled).await,
-                    (Ok(_), _) => Ok(Evidence::Pushed),
+                    (Ok(Some(pulled)), Some(witness)) => witness.tell(&clock, &key.0, &attest, pulled).await,
+                    (Ok(_), _) => Ok((Evidence::Pushed, clock.now())),
                     (Err(silence), _) => Err(silence),
                 };
-                let evidence = told.unwrap_or_else(|silence| Evidence::Incomplete(silence.to_string()));
+                let incomplete = |silence: Silence| (Evidence::Incomplete(silence.to_string()), clock.now());
+                let (evidence, at) = told.unwrap_or_else(incomplete);
                 tracing::debug!(rollout = %key.0, path = %key.1.path, ?evidence, "asked who approved");
                 let mut known = shared.known();
                 known.attesting.remove(&key);
@@ -94,8 +95,15 @@ impl Witness {
         Ok(pulled)
     }
 
-    /// How a decision came to its branch by that pull request.
-    async fn tell(&self, rollout: &RolloutId, attest: &Attest, pulled: Pulled) -> Result<Evidence, Silence> {
+    /// How a decision came to its branch by that pull request, and since when that can change: who made a commit stays who did, however
+    /// long it took to ask, but reviews and rights do not.
+    async fn tell(
+        &self,
+        clock: &Clock,
+        rollout: &RolloutId,
+        attest: &Attest,
+        pulled: Pulled,
+    ) -> Result<(Evidence, Time), Silence> {
         let Changed { merged, mut files } = self.store.changed(&attest.asked.commit).await?;
         let mut host = self.host.lock().await;
         let (number, author) = (pulled.number, pulled.author.clone());
@@ -103,7 +111,7 @@ impl Witness {
         let commits = host.commits(number).await?;
         // Of a pull request that was opened again Gitea may list no commits, once it is merged.
         let head = match (merged, tip(&commits)) {
-            (Some(merged), Some(listed)) if merged != listed => return Ok(Evidence::Pushed),
+            (Some(merged), Some(listed)) if merged != listed => return Ok((Evidence::Pushed, clock.now())),
             (Some(head), _) | (None, Some(head)) => head,
             (None, None) => return Err(Silence::Odd(format!("pull request {number} has no one head"))),
         };
@@ -118,6 +126,7 @@ impl Witness {
             Some(version) => self.writers(&mut host, version).await?,
             None => BTreeMap::new(),
         };
+        let at = clock.now();
         let (reviews, mut machines) = host.reviews(number).await?;
         let merger = pulled.by.iter().map(|(user, _)| user);
         // Nobody speaks by our own account, whatever the host takes it for.
@@ -127,7 +136,7 @@ impl Witness {
         let accounts = host.accounts(&users, &machines).await?;
         let (base, by) = (pulled.base, pulled.by);
         let merged = Merged { number, base, head, author, by, makers, writers, changes: files, reviews, accounts };
-        Ok(Evidence::Merged(Box::new(merged)))
+        Ok((Evidence::Merged(Box::new(merged)), at))
     }
 
     /// Whether a decision is what we have asked, to the letter: then it does not matter who made its commits.

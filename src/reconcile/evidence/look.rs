@@ -4,7 +4,7 @@ use super::Collector;
 use crate::manifest::ids::RolloutId;
 use crate::manifest::reference::Referent;
 use crate::plan::action::SecretCopy;
-use crate::plan::evidence::{Found, Lookup};
+use crate::plan::evidence::{Found, Lookup, Presence};
 use crate::target::live::Outcome;
 use std::sync::Arc;
 
@@ -31,7 +31,16 @@ impl Collector {
                 let mut known = shared.known();
                 known.looking.remove(&asked);
                 known.tell([asked.0.clone()].into());
-                known.of(&asked.0).looked.insert(asked.1, found);
+                let looked = &mut known.of(&asked.0).looked;
+                match looked.get_mut(&asked.1) {
+                    // Silence takes nothing back: what is made of it is looked at once more when it is made.
+                    Some(Found { presence: Presence::There(_), at })
+                        if matches!(found.presence, Presence::Unknown(_)) =>
+                    {
+                        *at = found.at;
+                    }
+                    _ => drop(looked.insert(asked.1, found)),
+                }
                 drop(known);
                 shared.woken.notify_one();
             });
