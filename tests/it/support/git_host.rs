@@ -43,7 +43,12 @@ impl GitHost {
         self.want(201, "owner", "POST", "user/repos", Some(wanted)).await;
         for user in ["reviewer", "bot", "stranger"] {
             let path = format!("repos/owner/{name}/collaborators/{user}");
-            self.want(204, "owner", "PUT", &path, Some(json!({"permission": "write"}))).await;
+            // While much else is made, Gitea may say that it has let somebody in and not have done so.
+            eventually("a repository that all may write to", async || {
+                self.want(204, "owner", "PUT", &path, Some(json!({"permission": "write"}))).await;
+                (self.call(user, "GET", &format!("repos/owner/{name}"), None).await.0 == 200).then_some(())
+            })
+            .await;
         }
         let disk = self.folder.join(format!("data/gitea-repositories/owner/{name}.git"));
         Hosted { origin: Origin::at(&disk).stamped(), url: self.url_of(name) }
