@@ -144,11 +144,11 @@ impl Host {
         }
         match self.again::<RawProtection>(format!("branches/{path}/protection")).await {
             Ok(classic) => Ok(Some(of_classic(&classic, &login))),
-            // Administrators alone are told that there is no classic rule beside those that ask for nothing; others hear of nothing.
-            Err(HostError::Refused { status, why, .. }) => {
-                let none = status == 404 && why.contains("Branch not protected");
-                let may_push = (none && !listed.is_empty()).then_some(true);
-                Ok(Some(Rules { protected: true, may_push, ..Rules::default() }))
+            // Who may not administer the repository is not told of a classic rule. What is told counts: rules that ask for nothing
+            // close a branch to nobody, whether administrators are told of another one or not.
+            Err(HostError::Refused { .. }) => {
+                let approvals = (!listed.is_empty()).then_some(0);
+                Ok(Some(Rules { protected: true, approvals, ..Rules::default() }))
             }
             Err(error) => Err(error),
         }

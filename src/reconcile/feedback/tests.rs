@@ -279,6 +279,22 @@ async fn what_main_has_changed_too_is_not_checked() {
     assert!(said[1].1.contains("- teams/shop/a/app.yaml\n"), "{}", said[1].1);
 }
 
+/// Merging by lines takes memory for each of them, and a line may be one byte.
+#[tokio::test]
+async fn attack_100_a_large_file_that_main_has_changed_too_is_not_merged() {
+    for (lines, mark) in [(10, "success"), (300 << 10, "pending")] {
+        let mut story = Story::new().await;
+        let file = "teams/shop/a/app.yaml";
+        let theirs = format!("{}{}", manifest("a", "a:1"), "\n".repeat(lines));
+        let head = story.branch("topic", &[(file, Some(&theirs))]).await;
+        story.world.commit("main", &[(file, Some(&format!("# ours\n{}", manifest("a", "a:1"))))]).await;
+        story.view = moved(&mut story.source, None).await;
+        story.open(5, &head);
+        story.reader().turn(&story.view).await.unwrap();
+        assert_eq!(status(&story.said()[0].1).0, mark, "{:?}", story.said());
+    }
+}
+
 #[tokio::test]
 async fn a_refusal_of_the_host_stops_nothing_and_a_limit_stops_all() {
     let story = Story::new().await;

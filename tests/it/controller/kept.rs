@@ -40,6 +40,17 @@ fn check<'a>(checks: &'a [Value], name: &str) -> &'a Value {
     checks.iter().find(|check| check["check"] == name).unwrap_or_else(|| panic!("no {name} in {checks:#?}"))
 }
 
+/// Does what `doctor` says of the decisions branch, with that token; what it finds then.
+async fn mend(world: &World, found: &Value, token: &str) -> Vec<Value> {
+    let mut set = Command::new("bash");
+    set.args(["-c", found["act"].as_str().unwrap()]).env("TOKEN", token.trim()).env("no_proxy", "*");
+    let said = set.output().await.unwrap();
+    assert!(said.status.success(), "{found}: {}", String::from_utf8_lossy(&said.stderr));
+    let (checks, _) = examined(world).await;
+    assert_eq!(check(&checks, "branch tidegate/it/decisions")["found"], "ok", "{checks:#?}");
+    checks
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_2_no_approval_counts_on_an_unprotected_branch_until_what_doctor_says_is_set() {
     none_counts_until_set("kept", &Site::gitea().await).await;
@@ -71,13 +82,7 @@ async fn none_counts_until_set(name: &str, host: &Site) {
     let (checks, broken) = examined(&world).await;
     let found = check(&checks, "branch tidegate/it/decisions");
     assert!(broken && found["found"] == "broken", "{checks:#?}");
-    let token = host.owner_token();
-    let mut set = Command::new("bash");
-    set.args(["-c", found["act"].as_str().unwrap()]).env("TOKEN", token.trim()).env("no_proxy", "*");
-    let said = set.output().await.unwrap();
-    assert!(said.status.success(), "{found}: {}", String::from_utf8_lossy(&said.stderr));
-    let (checks, _) = examined(&world).await;
-    assert_eq!(check(&checks, "branch tidegate/it/decisions")["found"], "ok", "{checks:#?}");
+    mend(&world, found, &host.owner_token()).await;
 
     world.start();
     world.until("a tenth", |record| is_on(record, "tenth")).await;
@@ -98,12 +103,7 @@ async fn doctor_changes_a_rule_that_asks_for_too_little_and_says_what_it_could_n
     let found = check(&checks, "branch tidegate/it/decisions");
     assert!(broken && found["says"].as_str().unwrap().contains("asks for no approval"), "{found}");
     let token = std::fs::read_to_string(host.token_file("owner")).unwrap();
-    let mut set = Command::new("bash");
-    set.args(["-c", found["act"].as_str().unwrap()]).env("TOKEN", token.trim()).env("no_proxy", "*");
-    let said = set.output().await.unwrap();
-    assert!(said.status.success(), "{found}: {}", String::from_utf8_lossy(&said.stderr));
-    let (checks, _) = examined(&world).await;
-    assert_eq!(check(&checks, "branch tidegate/it/decisions")["found"], "ok", "{checks:#?}");
+    let checks = mend(&world, found, &token).await;
     // The controller makes it, and its rule can be set before.
     assert_eq!(check(&checks, "branch tidegate/it/state")["found"], "unknown", "{checks:#?}");
     assert_eq!(check(&checks, "account on the Git host")["says"], "bot may write, and not administer");

@@ -26,8 +26,8 @@ impl Server {
                 None => (404, json!({"error": "404 Not Found"}), false),
             };
         };
-        match (method.as_str(), below.split('/').skip(1).collect::<Vec<_>>().as_slice()) {
-            ("GET", []) => (200, json!({"id": REPOSITORY, "name": "shop"}), false),
+        match (method.as_str(), below.trim_start_matches('/').split('/').collect::<Vec<_>>().as_slice()) {
+            ("GET", [""]) => (200, json!({"id": REPOSITORY, "name": "shop"}), false),
             ("GET", ["merge_requests"]) => {
                 let (value, more) = self.requests(query);
                 (200, value, more)
