@@ -295,11 +295,12 @@ fn start_blocking(run: &Path) -> Result<ChildStdin, String> {
         return Err(format!("tests/testbed/build: {status}; what it needs is said above"));
     }
     let mut up = script("up", run);
-    up.arg("--while-stdin").stdin(Stdio::piped()).stdout(Stdio::null());
+    up.arg("--while-stdin").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut up = up.spawn().map_err(|e| format!("tests/testbed/up: {e}"))?;
     let alive = up.stdin.take().ok_or("tests/testbed/up has no standard input")?;
-    let status = up.wait().map_err(|e| format!("tests/testbed/up: {e}"))?;
-    if status.success() { Ok(alive) } else { Err(format!("tests/testbed/up: {status}; the reason is said above")) }
+    let ended = up.wait_with_output().map_err(|e| format!("tests/testbed/up: {e}"))?;
+    let complaint = String::from_utf8_lossy(&ended.stderr);
+    if ended.status.success() { Ok(alive) } else { Err(format!("tests/testbed/up: {}: {complaint}", ended.status)) }
 }
 
 /// Runs a command to its end with that standard input; what it printed, or its complaint.
