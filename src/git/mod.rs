@@ -12,6 +12,7 @@
 mod commit;
 mod compact;
 mod credentials;
+mod envelope;
 mod gauge;
 mod history;
 mod http;

@@ -4,12 +4,13 @@
 //! looking back ends. Without such a commit each one has to be signed, as each was made on top of one that was looked at.
 
 use super::commit::{Draft, commit_id, seal};
+use super::envelope::{Opened, open};
 use super::history::{subject, time};
 use super::{GitError, Store, oid};
 use crate::manifest::ids::CommitId;
 use crate::sign::{self, PublicKey, Seal, Signers, SigningKey};
 use chrono::{DateTime, Utc};
-use git2::{Commit, ErrorCode, Repository};
+use git2::{Commit, Repository};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -230,16 +231,22 @@ impl Walk<'_> {
     }
 }
 
+impl Verdict {
+    /// What a signature of `content` is worth where `keys` count.
+    pub(super) fn of(signature: Option<&[u8]>, content: &[u8], keys: &BTreeSet<PublicKey>) -> Self {
+        match sign::seal(signature, content) {
+            Seal::By(key) if keys.contains(&key) => Self::Trusted(key),
+            Seal::By(key) => Self::Foreign(key),
+            Seal::Void(what) => Self::Void(what),
+            Seal::None => Self::Unsigned,
+        }
+    }
+}
+
 fn look(repository: &Repository, commit: &Commit<'_>, keys: &BTreeSet<PublicKey>) -> Result<Sealed, GitError> {
-    let verdict = match repository.extract_signature(&commit.id(), None) {
-        Ok((signature, content)) => match sign::seal(Some(&signature), &content) {
-            Seal::By(key) if keys.contains(&key) => Verdict::Trusted(key),
-            Seal::By(key) => Verdict::Foreign(key),
-            Seal::Void(what) => Verdict::Void(what),
-            Seal::None => Verdict::Unsigned,
-        },
-        Err(error) if error.code() == ErrorCode::NotFound => Verdict::Unsigned,
-        Err(error) => return Err(GitError::local(&format!("read the signature of {}", commit.id()), error)),
+    let verdict = match open(repository, commit)? {
+        Ok(Opened { signature, content }) => Verdict::of(signature.as_deref(), &content, keys),
+        Err(what) => Verdict::Void(what),
     };
     let accepted = commit.parent_ids().next().map(|parent| format!("{ADOPTS}{parent}"));
     let message = String::from_utf8_lossy(commit.message_bytes());
@@ -250,7 +257,42 @@ fn look(repository: &Repository, commit: &Commit<'_>, keys: &BTreeSet<PublicKey>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use git2::Signature;
+    use crate::sign::openpgp::Keyring;
+    use git2::{ObjectType, Signature};
+
+    #[test]
+    fn attack_16_87_what_git_and_gpg_sign_is_over_the_commit_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = Repository::init_bare(dir.path()).unwrap();
+        let keyring = Keyring::parse(include_str!("../sign/fixtures/openpgp/ed25519.asc")).unwrap();
+        let raw = include_str!("../sign/fixtures/openpgp/commit");
+        let objects = repository.odb().unwrap();
+        let counts = |raw: &str| {
+            let id = objects.write(ObjectType::Commit, raw.as_bytes()).unwrap();
+            let opened = open(&repository, &repository.find_commit(id).unwrap()).unwrap();
+            opened.is_ok_and(|opened| {
+                let signature = opened.signature.unwrap_or_default();
+                keyring.judge(&signature, &opened.content, "2026-01-01T00:00:00Z".parse().unwrap()).is_ok()
+            })
+        };
+        assert!(counts(raw));
+        for (from, to) in [
+            ("tree 4b825dc6", "tree 4b825dc7"),
+            ("author Ana", "author Ann"),
+            ("change\n", "change\r\n"),
+            ("is a header\n", "is a header\n\0and more"),
+            ("is a header\n", "is a header"),
+            ("\ngpgsig -", "\nencoding UTF-8\ngpgsig -"),
+            ("\ngpgsig -", "\ngpgsig x\ngpgsig -"),
+        ] {
+            let changed = raw.replacen(from, to, 1);
+            assert!(changed != raw && !counts(&changed), "{changed}");
+        }
+        let (before, signature) = raw.split_once("gpgsig -").unwrap();
+        let (signature, after) = signature.split_once("\n\n").unwrap();
+        assert!(counts(&format!("{before}gpgsig -{signature}\n\n{after}")));
+        assert!(!counts(&format!("{before}\n{after}gpgsig -{signature}\n")), "in the message it is none");
+    }
 
     #[test]
     fn attack_98_a_foreign_past_is_not_walked_to_its_end() {
