@@ -8,7 +8,7 @@ use super::envelope::{Opened, open};
 use super::history::{subject, time};
 use super::{GitError, Store, oid};
 use crate::manifest::ids::CommitId;
-use crate::sign::{self, PublicKey, Seal, Signers, SigningKey};
+use crate::sign::{self, PublicKey, Seal, SigningKey};
 use chrono::{DateTime, Utc};
 use git2::{Commit, Repository};
 use std::collections::BTreeSet;
@@ -128,33 +128,6 @@ impl Store {
             Walk { repository, keys: &keys, known: &known }.back_from(&tip, ends)
         });
         Ok(looked.await?.into_iter().find(|sealed| !sealed.is_trusted()))
-    }
-
-    /// Why nobody who may sign has signed that commit, which has to be so where the installation names a list of signers.
-    ///
-    /// # Errors
-    /// `Missing` when the commit is not in the cache.
-    pub async fn unverified(&self, commit: &CommitId) -> Result<Option<String>, GitError> {
-        let Some(file) = self.inner.config.signers_file.clone() else { return Ok(None) };
-        let id = commit.clone();
-        self.on_cache(move |_, repository| {
-            let commit = repository.find_commit(oid(id.as_str())).map_err(|error| GitError::commit(&id, error))?;
-            let listed =
-                |why: String| Ok(Some(format!("the list of signers {} cannot be used: {why}", file.display())));
-            let signers = match std::fs::read_to_string(&file).map(|text| Signers::parse(&text)) {
-                Ok(Ok(signers)) => signers,
-                Ok(Err(error)) => return listed(error.to_string()),
-                Err(error) => return listed(error.to_string()),
-            };
-            let verdict = look(repository, &commit, &BTreeSet::new())?.verdict;
-            if let Verdict::Foreign(key) = &verdict
-                && signers.name(key, time(&commit)).is_some()
-            {
-                return Ok(None);
-            }
-            Ok(Some(format!("commit {id} {verdict}; {} lists who may sign it", file.display())))
-        })
-        .await
     }
 
     /// Makes a signed commit on top of `tip` with the files of `of`, or those of the tip. It accepts all that lies behind it,
