@@ -6,7 +6,7 @@
 mod place;
 mod ssh;
 
-use place::Place;
+use place::{Odd, Place};
 pub use ssh::SshFiles;
 
 use super::diagnostic::{Code, Diagnostic, quoted};
@@ -86,6 +86,8 @@ pub struct Repository {
     pub webhook_secret_file: Option<PathBuf>,
     /// The list of who may sign the tip of that branch; none if nobody has to.
     pub signers_file: Option<PathBuf>,
+    /// The OpenPGP keys of who may, likewise.
+    pub keyring_file: Option<PathBuf>,
     /// Where its host shows pull requests; none if it does not, or is not asked to.
     pub forge: Option<PullHost>,
     /// Whether people are told there of their own pull requests.
@@ -229,18 +231,12 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         credentials_file: repository.credentials_file.map(PathBuf::from),
         webhook_secret_file: repository.webhook_secret_file.map(PathBuf::from),
         signers_file: repository.allowed_signers_file.map(PathBuf::from),
+        keyring_file: repository.keyring_file.map(PathBuf::from),
         forge,
         feedback,
     };
     let caps = Caps::new(caps.namespaces, caps.kinds);
     Ok(Installation { instance, repository, signing, clusters: reached, providers: answering, caps, projection })
-}
-
-/// What is wrong with a field.
-struct Odd {
-    field: &'static str,
-    what: String,
-    expected: &'static str,
 }
 
 /// The host of the repository at `url`.

@@ -1,5 +1,6 @@
 //! What the tests of this room share: a repository on this machine with a policy, two rollouts, and people who write to it.
 
+use super::clock::Clock;
 use super::source::{Branches, Looked, Source, View};
 use crate::git::{Draft, Edit, Person, RemoteConfig, Store};
 use crate::manifest::desired::Set;
@@ -86,7 +87,8 @@ impl World {
         std::fs::create_dir_all(&cache).unwrap();
         let store = Store::open(&cache, config).unwrap();
         let branches = Branches::new(&"prod".parse().unwrap(), "main").unwrap();
-        Source::new(store, branches, crate::manifest::installation::Caps::default(), Metrics::new())
+        let caps = crate::manifest::installation::Caps::default();
+        Source::new(store, branches, caps, Metrics::new(), Clock::default())
     }
 
     /// The tip of a branch.

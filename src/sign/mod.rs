@@ -1,4 +1,5 @@
-//! Who signed what: SSH keys and signatures as values, in the form that Git and `ssh-keygen` use (SSHSIG, namespace `git`).
+//! Who signed what: SSH keys and signatures as values, in the form that Git and `ssh-keygen` use (SSHSIG, namespace `git`), and
+//! signatures of people by OpenPGP.
 //!
 //! Nothing here reads a file or a repository, and no program is started: what signs and verifies is the crypto library that
 //! TLS uses too. A key that signs has no `Debug` and never leaves the process.
@@ -6,6 +7,7 @@
 //! Called by `manifest` (keys that an installation names), `git`, `reconcile` and `cli`.
 
 mod key;
+pub mod openpgp;
 mod secret;
 mod signature;
 mod signers;

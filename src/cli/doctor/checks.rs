@@ -112,6 +112,18 @@ pub(super) fn apart(check: &str, theirs: Time, ours: Time) -> Check {
     )
 }
 
+/// Why main's tip is not signed by anybody who may, if it is not.
+pub(super) fn signed(main: &str, unverified: Option<&str>) -> Check {
+    let check = "signature of main";
+    match unverified {
+        None => Check::ok(check, format!("the tip of {main} is signed by somebody who may")),
+        Some(why) => {
+            let act = "sign a commit on top (git commit -S), or mend the file that says who may (docs/record.md, Signed sources)";
+            Check::new(Found::Broken, check, why, act)
+        }
+    }
+}
+
 /// What the controller may do, for each place in which it needs rights.
 pub(super) fn rights(needed: &[Right], missing: &[Right]) -> Vec<Check> {
     let of = |rights: &[Right]| {

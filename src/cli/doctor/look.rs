@@ -10,7 +10,7 @@ use crate::cluster::rights;
 use crate::forge::host::Host;
 use crate::forge::settings::{Branch, Settings};
 use crate::git::{GitError, Store};
-use crate::manifest::ids::RolloutId;
+use crate::manifest::ids::{CommitId, RolloutId};
 use crate::manifest::installation::{Installation, PullHost};
 use crate::manifest::load::{self, Loaded};
 use crate::manifest::object::Kind;
@@ -56,7 +56,19 @@ async fn repository(installation: &Installation, cache: &Cache) -> Result<(Vec<C
     };
     let loaded = load::load(&files, &installation.caps);
     let read = Check::ok(check, format!("{main} is at {}", tip.as_str().get(..8).unwrap_or_default()));
-    Ok((vec![read, declared(main, &loaded)], Some(loaded)))
+    let mut all = vec![read];
+    all.extend(signed(installation, &store, &tip).await?);
+    all.push(declared(main, &loaded));
+    Ok((all, Some(loaded)))
+}
+
+/// Whether somebody who may has signed main's tip; nothing where nobody has to.
+async fn signed(installation: &Installation, store: &Store, tip: &CommitId) -> Result<Option<Check>, GitError> {
+    let repository = &installation.repository;
+    if repository.signers_file.is_none() && repository.keyring_file.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(checks::signed(&repository.branch, store.unverified(tip, now()).await?.as_deref())))
 }
 
 /// What main declares.

@@ -1,6 +1,6 @@
 //! What people see of each finding.
 
-use super::checks::{Check, Found, Weight, account, apart, branch, kinds, rights, server, text, webhook};
+use super::checks::{Check, Found, Weight, account, apart, branch, kinds, rights, server, signed, text, webhook};
 use super::*;
 use crate::cli::ui::Ink;
 use crate::cluster::checkup::Server;
@@ -48,6 +48,17 @@ fn all_that_is_well_is_a_table() {
         of_branch(Branch::State, Ok(Some(Rules { may_push: Some(true), ..kept() }))),
     ];
     insta::assert_snapshot!(text(&all, Ink::Plain));
+}
+
+#[test]
+fn a_tip_that_nobody_who_may_has_signed_is_broken() {
+    assert_eq!(signed("main", None).found, Found::Ok);
+    let Check { found, says, act, .. } =
+        signed("main", Some("commit 1 is not signed; /keyring.asc lists who may sign it"));
+    assert!(
+        found == Found::Broken && says.contains("is not signed") && act.unwrap().contains("git commit -S"),
+        "{says}"
+    );
 }
 
 #[test]
