@@ -1,7 +1,7 @@
 //! A Git host in this process, as GitHub or GitLab describes its API: it keeps pull requests, pages, ETags and a budget. What it
-//! knows it knows in GitHub's words.
+//! knows it knows in GitHub's words. The integration tests have it too, where its answers are held against what GitHub publishes.
 
-use crate::manifest::installation::HostKind;
+use super::HostKind;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri};
@@ -27,6 +27,9 @@ pub(crate) struct Fault {
     pub(crate) body: String,
 }
 
+#[path = "testing/github.rs"]
+pub(crate) mod github;
+#[path = "testing/gitlab.rs"]
 mod gitlab;
 
 #[derive(Default)]
@@ -118,6 +121,11 @@ impl Server {
         let what = format!("{method} {uri}");
         let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
         self.state().asked.push((what.clone(), header("authorization")));
+        if self.kind == HostKind::Github {
+            let version = [header("accept"), header("x-github-api-version")];
+            assert_eq!(version, ["application/json", "2022-11-28"], "the answers are of another version else");
+            assert!(header("user-agent").starts_with("tidegate/"), "GitHub answers nobody who does not say who asks");
+        }
         let fault = self.state().fault.clone().filter(|fault| what.contains(fault.at));
         if let Some(fault) = fault {
             let mut response = fault.body.into_response();
