@@ -173,8 +173,7 @@ impl Server {
         let text = |name: &str| sent[name].as_str().unwrap_or_default().to_owned();
         let Some(path) = path.strip_prefix("/api/v3/") else { return (404, json!({"message": "Not Found"}), false) };
         match (method.as_str(), path.split('/').collect::<Vec<_>>().as_slice()) {
-            // Gitea says it twice.
-            ("GET", ["user"]) => (200, json!({"id": USER, "login": "bot", "username": "bot"}), false),
+            ("GET", ["user"]) => (200, json!({"id": USER, "login": "bot"}), false),
             ("GET", ["repos", "acme", "shop"]) => (200, json!({"id": REPOSITORY, "name": "shop"}), false),
             ("GET", ["repos", "acme", "shop", "pulls"]) => {
                 let (value, more) = self.list(query);
