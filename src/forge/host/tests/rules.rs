@@ -47,8 +47,9 @@ async fn rules_that_have_not_changed_cost_nothing() {
 async fn who_is_told_of_pushes_and_what_our_account_may_do() {
     let mut client = Client::new(HostKind::Github).await;
     assert_eq!(client.host.permissions().await, Ok(None));
+    let unused = json!({"code": null, "status": "unused", "message": null});
     let failed = json!({"code": 502, "status": "x", "message": "bad\ngateway"});
-    let all = json!([github::hook(false, Value::Null), github::hook(true, failed)]);
+    let all = json!([github::hook(false, unused), github::hook(true, failed)]);
     client.server.state().there = [("hooks".to_owned(), all)].into();
     let [hook] = &*client.host.hooks().await.unwrap() else { panic!() };
     assert!(hook.pushes && hook.url == "https://t.test/webhook", "{hook:?}");
