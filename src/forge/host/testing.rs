@@ -87,11 +87,12 @@ impl Server {
     pub(crate) fn open(&self, author: u64, branch: &str, base: &str, body: &str) -> u64 {
         let mut state = self.state();
         let number = state.pulls.len() as u64 + 1;
+        let end = |branch: &str| json!({"label": format!("acme:{branch}"), "ref": branch, "sha": github::sha("0"), "repo": {"id": REPOSITORY}});
         state.pulls.push(json!({
             "number": number, "state": "open", "merged_at": null, "title": "a title", "body": body,
             "user": {"id": author, "login": "somebody"},
-            "head": {"label": format!("acme:{branch}"), "ref": branch, "repo": {"id": REPOSITORY}},
-            "base": {"label": format!("acme:{base}"), "ref": base, "repo": {"id": REPOSITORY}},
+            "head": end(branch),
+            "base": end(base),
         }));
         number
     }

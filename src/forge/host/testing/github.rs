@@ -50,7 +50,7 @@ impl Server {
     pub(crate) fn merges(&self) {
         let at = "2026-01-01T00:00:00Z";
         let review = |id: u64, by: &Value, state: &str| json!({"id": id, "user": by, "state": state, "commit_id": sha("d"), "submitted_at": at});
-        let pull = |number: u64, merged_as: &str| json!({"number": number, "merged_at": at, "merge_commit_sha": merged_as, "user": user(USER, "bot"), "base": {"ref": "main"}});
+        let pull = |number: u64, merged_as: &str| json!({"number": number, "merged_at": at, "merge_commit_sha": merged_as, "user": user(USER, "bot"), "base": {"ref": "main", "sha": sha("c")}});
         let (ana, robot) = (user(1, "Ana"), robot());
         let people = json!({"author": {"email": "eve@example.org"}, "committer": {"email": "ana@example.org"}});
         let commit = json!({"sha": sha("d"), "commit": people, "author": null, "committer": ana, "parents": [{"sha": sha("c")}]});
