@@ -147,6 +147,9 @@ impl Server {
         *response.status_mut() = if fresh { status } else { 304 }.try_into().unwrap();
         let mut say =
             |name: &'static str, value: String| drop(response.headers_mut().insert(name, value.parse().unwrap()));
+        if fresh {
+            say("content-type", "application/json; charset=utf-8".to_owned());
+        }
         say("etag", etag);
         let [limit, remaining] = match self.kind {
             HostKind::Gitea | HostKind::Github => ["x-ratelimit-limit", "x-ratelimit-remaining"],
