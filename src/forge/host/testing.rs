@@ -248,7 +248,9 @@ impl Server {
             asked("state").is_none_or(|state| pull["state"] == state)
                 && asked("head").is_none_or(|head| pull["head"]["label"] == head)
         };
-        let all: Vec<Value> = self.state().pulls.iter().rev().filter(wanted).cloned().collect();
+        let mut all: Vec<Value> = self.state().pulls.iter().rev().filter(wanted).cloned().collect();
+        // Of who merged one a list says nothing.
+        all.iter_mut().filter_map(Value::as_object_mut).for_each(|pull| drop(pull.remove("merged_by")));
         paged(&all, query)
     }
 }
