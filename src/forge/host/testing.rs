@@ -1,7 +1,7 @@
 //! A Git host in this process, as GitHub or GitLab describes its API: it keeps pull requests, pages, ETags and a budget. What it
-//! knows it knows in GitHub's words.
+//! knows it knows in GitHub's words. The integration tests have it too, where its answers are held against what GitHub publishes.
 
-use crate::manifest::installation::HostKind;
+use super::HostKind;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri};
@@ -27,6 +27,9 @@ pub(crate) struct Fault {
     pub(crate) body: String,
 }
 
+#[path = "testing/github.rs"]
+pub(crate) mod github;
+#[path = "testing/gitlab.rs"]
 mod gitlab;
 
 #[derive(Default)]
@@ -84,11 +87,12 @@ impl Server {
     pub(crate) fn open(&self, author: u64, branch: &str, base: &str, body: &str) -> u64 {
         let mut state = self.state();
         let number = state.pulls.len() as u64 + 1;
+        let end = |branch: &str| json!({"label": format!("acme:{branch}"), "ref": branch, "sha": github::sha("0"), "repo": {"id": REPOSITORY}});
         state.pulls.push(json!({
             "number": number, "state": "open", "merged_at": null, "title": "a title", "body": body,
             "user": {"id": author, "login": "somebody"},
-            "head": {"label": format!("acme:{branch}"), "ref": branch, "repo": {"id": REPOSITORY}},
-            "base": {"label": format!("acme:{base}"), "ref": base, "repo": {"id": REPOSITORY}},
+            "head": end(branch),
+            "base": end(base),
         }));
         number
     }
@@ -118,6 +122,11 @@ impl Server {
         let what = format!("{method} {uri}");
         let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
         self.state().asked.push((what.clone(), header("authorization")));
+        if self.kind == HostKind::Github {
+            let version = [header("accept"), header("x-github-api-version")];
+            assert_eq!(version, ["application/json", "2022-11-28"], "the answers are of another version else");
+            assert!(header("user-agent").starts_with("tidegate/"), "GitHub answers nobody who does not say who asks");
+        }
         let fault = self.state().fault.clone().filter(|fault| what.contains(fault.at));
         if let Some(fault) = fault {
             let mut response = fault.body.into_response();
@@ -138,6 +147,9 @@ impl Server {
         *response.status_mut() = if fresh { status } else { 304 }.try_into().unwrap();
         let mut say =
             |name: &'static str, value: String| drop(response.headers_mut().insert(name, value.parse().unwrap()));
+        if fresh {
+            say("content-type", "application/json; charset=utf-8".to_owned());
+        }
         say("etag", etag);
         let [limit, remaining] = match self.kind {
             HostKind::Gitea | HostKind::Github => ["x-ratelimit-limit", "x-ratelimit-remaining"],
@@ -165,8 +177,7 @@ impl Server {
         let text = |name: &str| sent[name].as_str().unwrap_or_default().to_owned();
         let Some(path) = path.strip_prefix("/api/v3/") else { return (404, json!({"message": "Not Found"}), false) };
         match (method.as_str(), path.split('/').collect::<Vec<_>>().as_slice()) {
-            // Gitea says it twice.
-            ("GET", ["user"]) => (200, json!({"id": USER, "login": "bot", "username": "bot"}), false),
+            ("GET", ["user"]) => (200, json!({"id": USER, "login": "bot"}), false),
             ("GET", ["repos", "acme", "shop"]) => (200, json!({"id": REPOSITORY, "name": "shop"}), false),
             ("GET", ["repos", "acme", "shop", "pulls"]) => {
                 let (value, more) = self.list(query);
@@ -237,7 +248,9 @@ impl Server {
             asked("state").is_none_or(|state| pull["state"] == state)
                 && asked("head").is_none_or(|head| pull["head"]["label"] == head)
         };
-        let all: Vec<Value> = self.state().pulls.iter().rev().filter(wanted).cloned().collect();
+        let mut all: Vec<Value> = self.state().pulls.iter().rev().filter(wanted).cloned().collect();
+        // Of who merged one a list says nothing.
+        all.iter_mut().filter_map(Value::as_object_mut).for_each(|pull| drop(pull.remove("merged_by")));
         paged(&all, query)
     }
 }

@@ -1,4 +1,4 @@
-//! Requests as pull requests: people answer them on a real Git host, Gitea, and on a stand-in for GitLab.
+//! Requests as pull requests: people answer them on a real Git host, Gitea, and on stand-ins for GitHub and GitLab.
 
 use super::app::{App, GATED};
 use super::world::{World, is_on};
@@ -55,6 +55,13 @@ async fn x_3_x_4_people_answer_pull_requests_on_a_real_host() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_3_x_4_people_answer_merge_requests_of_gitlab() {
     people_answer("hosted-gitlab", &Site::gitlab().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_3_x_4_people_answer_pull_requests_on_github() {
+    let site = Site::github().await;
+    people_answer("hosted-github", &site).await;
+    site.is_as_described();
 }
 
 async fn people_answer(name: &str, host: &Site) {

@@ -115,7 +115,8 @@ impl World {
         let Hosted { origin, url } = site.repository(&world.space.name).await;
         let token = site.token_file();
         let token = token.display();
-        let forge = format!("forge: {{kind: {}, tokenFile: {token}}}", site.kind());
+        let api = site.api().map(|api| format!("url: \"{api}\", ")).unwrap_or_default();
+        let forge = format!("forge: {{kind: {}, {api}tokenFile: {token}}}", site.kind());
         world.repository = Some(format!("{{url: \"{url}\", poll: 1s, credentialsFile: {token}, {forge}}}"));
         world.origin = origin;
         world.begin();

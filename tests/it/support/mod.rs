@@ -10,6 +10,7 @@ pub(crate) mod cluster;
 pub(crate) mod gateway;
 pub(crate) mod git_host;
 pub(crate) mod git_server;
+pub(crate) mod github;
 pub(crate) mod gitlab;
 pub(crate) mod helm;
 pub(crate) mod http_backend;
@@ -17,6 +18,7 @@ pub(crate) mod kubeconfig;
 #[path = "promise/logs.rs"]
 pub(crate) mod logs;
 pub(crate) mod origin;
+pub(crate) mod prism;
 pub(crate) mod prometheus;
 pub(crate) mod promise;
 #[path = "promise/tests.rs"]

@@ -1,6 +1,7 @@
 //! A Git host as the people of a story meet it: the same story is told on each.
 
 use super::git_host::{GitHost, Hosted};
+use super::github::Github;
 use super::gitlab::Gitlab;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -9,6 +10,8 @@ use std::path::PathBuf;
 pub(crate) enum Site {
     /// A real one.
     Gitea(&'static GitHost),
+    /// A stand-in, which is held against what GitHub has published.
+    Github(&'static Github),
     /// A stand-in.
     Gitlab(Gitlab),
 }
@@ -16,6 +19,10 @@ pub(crate) enum Site {
 impl Site {
     pub(crate) async fn gitea() -> Self {
         Self::Gitea(GitHost::shared().await)
+    }
+
+    pub(crate) async fn github() -> Self {
+        Self::Github(Github::shared().await)
     }
 
     pub(crate) async fn gitlab() -> Self {
@@ -26,7 +33,24 @@ impl Site {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Gitea(_) => "gitea",
+            Self::Github(_) => "github",
             Self::Gitlab(_) => "gitlab",
+        }
+    }
+
+    /// Where its API is, unless it is where the repository is.
+    pub(crate) fn api(&self) -> Option<&str> {
+        match self {
+            Self::Github(host) => Some(host.api()),
+            Self::Gitea(_) | Self::Gitlab(_) => None,
+        }
+    }
+
+    /// Panics if anything that was asked or answered is not as the host's maker has published, where there is such.
+    pub(crate) fn is_as_described(&self) {
+        match self {
+            Self::Github(host) => host.is_as_described(),
+            Self::Gitea(_) | Self::Gitlab(_) => (),
         }
     }
 
@@ -34,6 +58,7 @@ impl Site {
     pub(crate) fn token_file(&self) -> PathBuf {
         match self {
             Self::Gitea(host) => host.token_file("bot"),
+            Self::Github(host) => host.token_file(),
             Self::Gitlab(host) => host.token_file(),
         }
     }
@@ -42,6 +67,7 @@ impl Site {
     pub(crate) fn owner_token(&self) -> String {
         match self {
             Self::Gitea(host) => std::fs::read_to_string(host.token_file("owner")).unwrap().trim().to_owned(),
+            Self::Github(_) => "ghp_owner".to_owned(),
             Self::Gitlab(_) => "glpat-owner".to_owned(),
         }
     }
@@ -50,6 +76,7 @@ impl Site {
     pub(crate) async fn repository(&self, name: &str) -> Hosted {
         match self {
             Self::Gitea(host) => host.repository(name).await,
+            Self::Github(host) => host.repository(name),
             Self::Gitlab(host) => host.repository(name),
         }
     }
@@ -58,6 +85,7 @@ impl Site {
     pub(crate) async fn keep(&self, name: &str, branch: &str) {
         match self {
             Self::Gitea(host) => host.keep(name, branch).await,
+            Self::Github(host) => host.keep(name, branch),
             Self::Gitlab(host) => host.keep(name, branch),
         }
     }
@@ -66,6 +94,7 @@ impl Site {
     pub(crate) async fn pulls(&self, name: &str) -> Vec<Value> {
         match self {
             Self::Gitea(host) => host.pulls(name).await,
+            Self::Github(host) => host.pulls(name),
             Self::Gitlab(host) => host.pulls(name),
         }
     }
@@ -83,6 +112,9 @@ impl Site {
                 let sent = json!({"title": title, "body": body, "head": head, "base": base});
                 host.want(201, user, "POST", &format!("repos/owner/{name}/pulls"), Some(sent)).await
             }
+            Self::Github(host) => {
+                host.open(user, name, &json!({"title": title, "body": body, "head": head, "base": base}))
+            }
             Self::Gitlab(host) => {
                 let sent = json!({"title": title, "description": body, "source_branch": head, "target_branch": base});
                 json!({"number": host.open(user, name, &sent)["iid"]})
@@ -94,6 +126,7 @@ impl Site {
     pub(crate) async fn close(&self, user: &str, name: &str, pull: &Value) {
         match self {
             Self::Gitea(host) => host.patch(user, name, pull, json!({"state": "closed"})).await,
+            Self::Github(host) => host.change(user, name, number(pull), &json!({"state": "closed"})),
             Self::Gitlab(host) => host.change(user, name, number(pull), &json!({"state_event": "close"})),
         }
     }
@@ -103,6 +136,7 @@ impl Site {
         let sent = json!({"title": title});
         match self {
             Self::Gitea(host) => host.patch(user, name, pull, sent).await,
+            Self::Github(host) => host.change(user, name, number(pull), &sent),
             Self::Gitlab(host) => host.change(user, name, number(pull), &sent),
         }
     }
@@ -115,6 +149,7 @@ impl Site {
                 let said = host.want(200, "owner", "GET", &path, None).await;
                 said.as_array().unwrap().iter().map(|said| said["body"].as_str().unwrap().to_owned()).collect()
             }
+            Self::Github(host) => host.comments(name, number(pull)),
             Self::Gitlab(host) => host.comments(name, number(pull)),
         }
     }
@@ -126,6 +161,7 @@ impl Site {
                 let path = format!("repos/owner/{name}/statuses/{commit}");
                 (host.want(200, "owner", "GET", &path, None).await.as_array().unwrap().clone(), "status", "context")
             }
+            Self::Github(host) => (host.statuses(name, commit), "state", "context"),
             Self::Gitlab(host) => (host.statuses(name, commit), "state", "name"),
         };
         let text = |status: &Value, field: &str| status[field].as_str().unwrap_or_default().to_owned();
@@ -137,6 +173,7 @@ impl Site {
     pub(crate) fn push(&self, user: &str, name: &str, branch: &str, file: (&str, &str)) {
         match self {
             Self::Gitea(host) => host.push(user, name, branch, file),
+            Self::Github(host) => host.push(user, name, branch, file),
             Self::Gitlab(host) => host.push(user, name, branch, file),
         }
     }
@@ -145,6 +182,7 @@ impl Site {
     pub(crate) async fn approve(&self, user: &str, name: &str, pull: &Value) -> Value {
         match self {
             Self::Gitea(host) => host.approve(user, name, pull).await,
+            Self::Github(host) => json!(host.approve(user, name, number(pull))),
             Self::Gitlab(host) => json!(host.approve(user, name, number(pull))),
         }
     }
@@ -153,6 +191,7 @@ impl Site {
     pub(crate) async fn merge(&self, name: &str, pull: &Value) {
         match self {
             Self::Gitea(host) => host.merge(name, pull).await,
+            Self::Github(host) => host.merge("reviewer", name, number(pull)),
             Self::Gitlab(host) => host.merge("reviewer", name, number(pull)),
         }
     }
