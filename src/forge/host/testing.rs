@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::net::TcpListener;
 
-/// How long its pages are, whatever is asked for.
+/// How long its pages are, whatever is asked for, unless a test says otherwise.
 const PAGE: usize = 2;
 pub(crate) const USER: u64 = 42;
 pub(crate) const REPOSITORY: u64 = 7;
@@ -43,6 +43,19 @@ pub(crate) struct State {
     pub(crate) fault: Option<Fault>,
     /// What is left of 100 requests; a 304 costs nothing.
     pub(crate) spent: u32,
+    /// How long its pages are.
+    pub(crate) page: Option<usize>,
+    /// A part of a request, and the pull request that is closed right after that was answered.
+    pub(crate) turn: Option<(&'static str, u64)>,
+    /// How often a pull request was changed, a second apart.
+    changes: i64,
+}
+
+impl State {
+    fn now(&mut self) -> Value {
+        self.changes += 1;
+        json!(chrono::DateTime::from_timestamp(1_767_225_600 + self.changes, 0).unwrap().to_rfc3339())
+    }
 }
 
 #[derive(Clone)]
@@ -86,10 +99,10 @@ impl Server {
     /// Opens a pull request; its number.
     pub(crate) fn open(&self, author: u64, branch: &str, base: &str, body: &str) -> u64 {
         let mut state = self.state();
-        let number = state.pulls.len() as u64 + 1;
+        let (number, now) = (state.pulls.len() as u64 + 1, state.now());
         let end = |branch: &str| json!({"label": format!("acme:{branch}"), "ref": branch, "sha": github::sha("0"), "repo": {"id": REPOSITORY}});
         state.pulls.push(json!({
-            "number": number, "state": "open", "merged_at": null, "title": "a title", "body": body,
+            "number": number, "state": "open", "merged_at": null, "title": "a title", "body": body, "updated_at": now,
             "user": {"id": author, "login": "somebody"},
             "head": end(branch),
             "base": end(base),
@@ -100,8 +113,10 @@ impl Server {
     /// Changes a pull request, as a person does.
     pub(crate) fn change(&self, number: u64, fields: Value) {
         let mut state = self.state();
+        let now = state.now();
         let pull = state.pulls.iter_mut().find(|pull| pull["number"] == number).unwrap();
         pull.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        pull["updated_at"] = now;
     }
 
     /// All of them, as it tells them, in that state.
@@ -139,6 +154,10 @@ impl Server {
         let query: BTreeMap<String, String> =
             url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
         let (status, value, more) = self.carry_out(method, uri.path(), &query, body);
+        let turn = self.state().turn.take_if(|(at, _)| what.contains(*at));
+        if let Some((_, number)) = turn {
+            self.change(number, json!({"state": "closed"}));
+        }
         let etag =
             format!("\"{:x}\"", value.to_string().bytes().fold(7_u64, |sum, b| sum.wrapping_mul(31) + u64::from(b)));
         let fresh = method != Method::GET || header("if-none-match") != etag;
@@ -150,7 +169,10 @@ impl Server {
         if fresh {
             say("content-type", "application/json; charset=utf-8".to_owned());
         }
-        say("etag", etag);
+        // Gitea has none.
+        if self.kind != HostKind::Gitea {
+            say("etag", etag);
+        }
         let [limit, remaining] = match self.kind {
             HostKind::Gitea | HostKind::Github => ["x-ratelimit-limit", "x-ratelimit-remaining"],
             HostKind::Gitlab => ["ratelimit-limit", "ratelimit-remaining"],
@@ -206,7 +228,7 @@ impl Server {
                 (201, json!({"id": 1}), false)
             }
             ("GET", ["repos", "acme", "shop", "issues", number, "comments"]) => {
-                let (value, more) = paged(&self.said(number), query);
+                let (value, more) = self.paged(&self.said(number), query);
                 (200, value, more)
             }
             ("PATCH", ["repos", "acme", "shop", "issues", "comments", id]) => {
@@ -224,12 +246,13 @@ impl Server {
     }
 
     fn there(&self, path: &str, query: &BTreeMap<String, String>) -> (u16, Value, bool) {
-        match self.state().there.get(path) {
+        let found = self.state().there.get(path).cloned();
+        match found {
             Some(Value::Array(all)) => {
-                let (value, more) = paged(all, query);
+                let (value, more) = self.paged(&all, query);
                 (200, value, more)
             }
-            Some(thing) => (200, thing.clone(), false),
+            Some(thing) => (200, thing, false),
             None => (404, json!({"message": "Not Found"}), false),
         }
     }
@@ -245,19 +268,29 @@ impl Server {
     fn list(&self, query: &BTreeMap<String, String>) -> (Value, bool) {
         let asked = |name: &str| query.get(name).map(String::as_str);
         let wanted = |pull: &&Value| {
-            asked("state").is_none_or(|state| pull["state"] == state)
+            asked("state").is_none_or(|state| state == "all" || pull["state"] == state)
                 && asked("head").is_none_or(|head| pull["head"]["label"] == head)
         };
-        let mut all: Vec<Value> = self.state().pulls.iter().rev().filter(wanted).cloned().collect();
+        let mut all: Vec<Value> = self.state().pulls.iter().filter(wanted).cloned().collect();
         // Of who merged one a list says nothing.
         all.iter_mut().filter_map(Value::as_object_mut).for_each(|pull| drop(pull.remove("merged_by")));
-        paged(&all, query)
+        self.paged(&ordered(all, asked("sort")), query)
+    }
+
+    /// A page of a list, and whether there is more.
+    fn paged(&self, all: &[Value], query: &BTreeMap<String, String>) -> (Value, bool) {
+        let length = self.state().page.unwrap_or(PAGE);
+        let page: usize = query.get("page").map_or(1, |page| page.parse().unwrap());
+        let shown: Vec<Value> = all.iter().skip((page - 1) * length).take(length).cloned().collect();
+        (json!(shown), all.len() > page * length)
     }
 }
 
-/// A page of a list, and whether there is more.
-fn paged(all: &[Value], query: &BTreeMap<String, String>) -> (Value, bool) {
-    let page: usize = query.get("page").map_or(1, |page| page.parse().unwrap());
-    let shown: Vec<Value> = all.iter().skip((page - 1) * PAGE).take(PAGE).cloned().collect();
-    (json!(shown), all.len() > page * PAGE)
+/// The newest first, or those that changed last.
+fn ordered(mut all: Vec<Value>, by: Option<&str>) -> Vec<Value> {
+    all.reverse();
+    if by.is_some_and(|by| by.contains("update")) {
+        all.sort_by(|a, b| b["updated_at"].as_str().cmp(&a["updated_at"].as_str()));
+    }
+    all
 }

@@ -1,17 +1,12 @@
 //! What people's pull requests come to, with a Git host in this process and a repository on this machine.
 
-use super::super::lead::Keeper;
 use super::super::source::Source;
-use super::super::testing::{STATE, World, id, manifest, moved, rollout, steady};
+use super::super::testing::{STATE, World, id, leading, manifest, moved, rollout, steady};
 use super::*;
-use crate::cluster::client::Cluster;
-use crate::cluster::lease::{Lease, Notes, Timing};
 use crate::forge::host::testing::{REPOSITORY, Server, USER};
 use crate::manifest::installation::PullHost;
 use crate::record::store::print_state;
-use crate::sim::kube_api::KubeApi;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 /// People, their host, and a process that leads.
 struct Story {
@@ -22,23 +17,6 @@ struct Story {
     server: Server,
     lead: Lead,
     clock: Clock,
-}
-
-async fn leading(clock: &Clock) -> Lead {
-    let api = KubeApi::new(clock.now());
-    let home = "default".parse().unwrap();
-    let cluster = Cluster::over(api.caller("it"), home, &"prod".parse().unwrap()).await.unwrap();
-    let (notes, noted) = watch::channel(Notes::default());
-    let lease = Lease::new(cluster, "me", Timing::default());
-    let (keeper, mut lead, begun) = Keeper::new(lease, Timing::default(), clock.clone(), noted);
-    tokio::spawn(async move {
-        let _kept = (notes, begun);
-        keeper.keep(CancellationToken::new()).await;
-    });
-    while lead.held().is_none() {
-        lead.changed().await;
-    }
-    lead
 }
 
 impl Story {
@@ -148,10 +126,11 @@ async fn told_and_mended(kind: HostKind, failure: &str) {
     assert!(words.starts_with("1 finding: teams/shop/a/rollout.yaml:6:18:"), "{words}");
     assert!(said[1].1.contains("**teams/shop/a/rollout.yaml:6:18** `Schema`: "), "{}", said[1].1);
 
-    // Nothing new costs one list; another process finds what was said.
+    // Nothing new costs one list, by its ETag; another process finds what was said.
     story.asked();
+    let spent = story.server.state().spent;
     reader.turn(&story.view).await.unwrap();
-    assert_eq!(story.asked().len(), 1);
+    assert_eq!((story.asked().len(), story.server.state().spent), (1, spent));
     story.reader().turn(&story.view).await.unwrap();
     assert_eq!((story.writes(), story.said().len()), (vec![], 2));
 

@@ -12,7 +12,7 @@ use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
 
 /// A word before each phase.
-fn twice_gated() -> String {
+pub(super) fn twice_gated() -> String {
     GATED.replace("name: half, expose", "name: half, before: {approval: pullRequest}, expose")
 }
 

@@ -4,6 +4,7 @@
 //! to do.
 
 mod app;
+mod asked;
 mod copies;
 mod credentials;
 mod daemon;
@@ -25,6 +26,7 @@ mod rest;
 mod rights;
 mod routers;
 mod running;
+mod secured;
 mod served;
 mod services;
 mod stateful;
