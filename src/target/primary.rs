@@ -99,10 +99,8 @@ pub fn candidate(
     let stays = |new: &&Object| old.is_none_or(|old| old.reference() == new.reference());
     all.extend(new.filter(stays).cloned());
     let mut copies = vec![canary_service(apex, &layout::mark(source, SUFFIX)?)?];
-    if let Some(traffic) = &plan.traffic {
-        // Its pods are the target's own, so what tells them by labels stays as it is.
-        copies.extend(layout::led_to_copy(apex, [stable, candidate], &traffic.router, |_| {})?);
-    }
+    // Its pods are the target's own, so what tells them by labels stays as it is.
+    copies.extend(layout::led_to_copy(apex, [stable, candidate], plan, |_| {})?);
     layout::free(&copies, [stable, candidate])?;
     all.push(target);
     all.extend(copies);

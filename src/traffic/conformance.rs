@@ -4,7 +4,10 @@
 
 use super::*;
 use crate::manifest::cookie;
-use crate::manifest::desired::{By, HeaderMatch, HeaderValue, Layout, Plan, SessionAffinity, Set, Target, TargetKind};
+use crate::manifest::desired::{
+    By, Expose, Gates, HeaderMatch, HeaderValue, Layout, PhasePlan, Plan, SessionAffinity, Set, Target, TargetKind,
+};
+use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, SetId};
 use crate::manifest::object::ROLE;
 use crate::record::posture::{Naming, Posture, Role, Size};
@@ -40,7 +43,19 @@ fn version(row: &Row, id: &str, image: &str) -> Set {
 
 fn row_plan(row: &Row) -> Plan {
     let plan = plan(Some(row.router.clone()));
-    Plan { target: Target { kind: row.target, layout: row.layout, ..plan.target.clone() }, ..plan }
+    let expose = Expose { mirror: row.tells.copies().then_some(Percent::ALL), ..Expose::default() };
+    let copies = PhasePlan {
+        name: "copies".parse().unwrap(),
+        before: Gates::default(),
+        expose,
+        soak: Span::ZERO,
+        checks: Vec::new(),
+    };
+    Plan {
+        phases: vec![copies],
+        target: Target { kind: row.target, layout: row.layout, ..plan.target.clone() },
+        ..plan
+    }
 }
 
 /// All objects with that split; without one those at rest.
@@ -150,6 +165,8 @@ fn splits(row: &Row) -> Vec<Split> {
         // Who got the candidate by weight keeps it.
         let run = BTreeSet::from([cookie::matching("stay", "7-9ac41f02")]);
         all.extend([10, 50, 100].map(|weight| Split { headers: run.clone(), ..split(weight) }));
+    }
+    if row.tells.copies() {
         let mirror = 10.try_into().unwrap();
         all.extend([0, 50].map(|weight| Split { mirror, ..split(weight) }));
     }
@@ -353,12 +370,16 @@ fn what_is_not_there_leads_nobody_anywhere() {
 }
 
 impl Tells {
+    fn copies(self) -> bool {
+        matches!(self, Self::Copies | Self::AllAndCopies)
+    }
+
     /// Header alternatives that the router can tell apart.
     fn alternatives(self) -> Vec<BTreeSet<HeaderMatch>> {
         let one = |pairs: &[(&str, &str)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).into())).collect();
         let few = vec![[one(&[("x-canary", "always")])].into()];
         match self {
-            Self::Nobody => Vec::new(),
+            Self::Nobody | Self::Copies => Vec::new(),
             Self::OneHeaderAndCookie => {
                 let pattern = [("x-team".to_owned(), HeaderValue::Regex { regex: "^(shop|blog)$".to_owned() })].into();
                 let cookie = cookie::matching("canary", "always");

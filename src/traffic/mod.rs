@@ -5,6 +5,7 @@
 
 mod endpoints;
 pub mod gateway_api;
+pub mod ingress_route;
 pub mod istio;
 pub mod left;
 pub mod nginx;
@@ -14,7 +15,7 @@ pub mod service;
 pub mod traefik;
 
 use crate::manifest::desired::Router;
-use crate::manifest::ids::{Namespace, ObjectName, PodsDigest};
+use crate::manifest::ids::{Namespace, ObjectName, Percent, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, section};
 use crate::record::posture::Split;
 use crate::target::layout::{LayoutError, SUFFIX, suffixed};
@@ -110,9 +111,11 @@ pub struct View<'a> {
 pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> Vec<ObjectRef> {
     let named = |kind, name: &ObjectName| ObjectRef { kind, namespace: namespace.clone(), name: name.clone() };
     match router {
-        Router::GatewayApi { .. } | Router::Grpc { .. } | Router::Istio { .. } | Router::Traefik { .. } => {
-            router.route().map(|(kind, name)| named(kind, name)).into_iter().collect()
-        }
+        Router::GatewayApi { .. }
+        | Router::Grpc { .. }
+        | Router::Istio { .. }
+        | Router::Traefik { .. }
+        | Router::IngressRoute { .. } => router.route().map(|(kind, name)| named(kind, name)).into_iter().collect(),
         Router::Nginx { ingress, .. } => {
             suffixed(ingress).as_ref().into_iter().chain([ingress]).map(|name| named(Kind::Ingress, name)).collect()
         }
@@ -126,24 +129,29 @@ pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> 
     }
 }
 
-/// What a router needs in the candidate's time beside the manifests' `route`, as it exposes nothing; `copied` is the layout's way
-/// to make a copy.
+/// What a router needs in the candidate's time beside the manifests' `route`, as it exposes nothing, where phases send at most a share
+/// of `copies` twice; `copied` is the layout's way to make a copy.
 ///
 /// # Errors
 /// What `copied` says.
 pub fn beside(
     router: &Router,
+    copies: Percent,
     route: &Object,
     copied: impl Fn(&Object) -> Result<Object, LayoutError>,
 ) -> Result<Option<Object>, LayoutError> {
     match router {
         Router::Nginx { service, .. } => Ok(Some(nginx::canary(&copied(route)?, service))),
+        Router::Traefik { service, .. } | Router::IngressRoute { service, .. } if !copies.is_zero() => {
+            Ok(traefik::copier(&copied(route)?, route, service))
+        }
         Router::GatewayApi { .. }
         | Router::Grpc { .. }
         | Router::Istio { .. }
         | Router::Replicas { .. }
         | Router::Service { .. }
         | Router::Traefik { .. }
+        | Router::IngressRoute { .. }
         | Router::Partition
         | Router::OnDelete => Ok(None),
     }
@@ -158,7 +166,9 @@ pub fn ports<'a>(router: &'a Router, route: &'a Object) -> Vec<&'a Value> {
         }
         Router::Istio { service, .. } => istio::ports(route, service),
         Router::Nginx { service, .. } => nginx::ports(route, service.as_str()).collect(),
-        Router::Traefik { service, .. } => traefik::ports(route, service).collect(),
+        Router::Traefik { service, .. } | Router::IngressRoute { service, .. } => {
+            traefik::ports(route, service).collect()
+        }
         Router::Replicas { .. } | Router::Service { .. } | Router::Partition | Router::OnDelete => Vec::new(),
     }
 }
@@ -174,6 +184,9 @@ pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
         }
         (Form::Split { split, .. }, Router::Istio { service, .. }) => istio::render(plain, service, split),
         (Form::Split { split, .. }, Router::Traefik { service, .. }) => traefik::render(plain, service, split),
+        (Form::Split { split, .. }, Router::IngressRoute { service, .. }) => {
+            ingress_route::render(plain, service, split)
+        }
         (Form::Split { split, .. }, Router::Nginx { .. }) => nginx::render(plain, split),
         (Form::Split { split, candidate }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
         (Form::Split { split, .. }, Router::Service { .. }) => service::render(plain, split),
@@ -200,7 +213,8 @@ pub fn with_cookie(router: &Router, split: &Object, cookie: &str) -> Object {
         | Router::Partition
         | Router::OnDelete
         | Router::Service { .. }
-        | Router::Traefik { .. } => split.clone(),
+        | Router::Traefik { .. }
+        | Router::IngressRoute { .. } => split.clone(),
     }
 }
 
@@ -219,6 +233,9 @@ pub fn read(router: &Router, view: &View<'_>) -> Seen {
         Router::Traefik { service, .. } => {
             live_route(router, view).map_or_else(nobody, |route| traefik::read(route, service))
         }
+        Router::IngressRoute { service, .. } => {
+            live_route(router, view).map_or_else(nobody, |route| ingress_route::read(route, service))
+        }
         Router::Nginx { ingress, service } => nginx::read(view, ingress, service),
         Router::Replicas { service } => replicas::read(view, service),
         Router::Service { service } => service::read(view, service),
@@ -236,7 +253,11 @@ pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) 
         }
         Router::Replicas { .. } => Seen::Split(replicas::reachable(baseline, split)),
         Router::Istio { service, .. } => istio::read(&istio::render(plain, service, split), service),
-        Router::Nginx { .. } | Router::Service { .. } | Router::Traefik { .. } => Seen::Split(split.clone()),
+        Router::Traefik { service, .. } => traefik::read(&traefik::render(plain, service, split), service),
+        Router::IngressRoute { service, .. } => {
+            ingress_route::read(&ingress_route::render(plain, service, split), service)
+        }
+        Router::Nginx { .. } | Router::Service { .. } => Seen::Split(split.clone()),
         Router::Partition | Router::OnDelete => Seen::Split(partition::reachable(shared::size(plain), split)),
     }
 }
@@ -253,6 +274,9 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
             (Router::Istio { service, .. }, _) => (istio::retreat(live, service), &[&["spec", "http"]]),
             (Router::Traefik { service, .. }, _) => {
                 (traefik::retreat(live, service), &[&["spec", "weighted", "services"]])
+            }
+            (Router::IngressRoute { service, .. }, _) => {
+                (ingress_route::retreat(live, service), &[&["spec", "routes"]])
             }
             (Router::Nginx { ingress, service }, _) if live.reference().name == *ingress => {
                 (nginx::retreat(live, ingress, service), &[&["spec", "rules"], &["spec", "defaultBackend"]])
@@ -296,8 +320,10 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
             live_route(router, view).map_or_else(absent, gateway_api::standing)
         }
         Router::Istio { .. } => live_route(router, view).map_or_else(absent, istio::standing),
-        // Traefik says nothing of a TraefikService: `settle` is for the moment that it takes.
-        Router::Traefik { .. } => live_route(router, view).map_or_else(absent, |_| Standing::Effective),
+        // Traefik says nothing of its own kinds: `settle` is for the moment that it takes.
+        Router::Traefik { .. } | Router::IngressRoute { .. } => {
+            live_route(router, view).map_or_else(absent, |_| Standing::Effective)
+        }
         Router::Nginx { ingress, .. } => nginx::standing(view, ingress),
         Router::Replicas { service } | Router::Service { service } => endpoints::standing(view, service),
         Router::Partition | Router::OnDelete => partition::standing(router, view),
@@ -329,6 +355,10 @@ pub fn routers(route: &Object) -> Vec<Router> {
     if route.reference().kind == Kind::TraefikService {
         let services = traefik::split_services(route).into_iter();
         return services.map(|service| Router::Traefik { traefik_service: name.clone(), service }).collect();
+    }
+    if route.reference().kind == Kind::IngressRoute {
+        let services = ingress_route::split_services(route).into_iter();
+        return services.map(|service| Router::IngressRoute { ingress_route: name.clone(), service }).collect();
     }
     let services = gateway_api::split_services(route).into_iter();
     if route.reference().kind == Kind::GrpcRoute {

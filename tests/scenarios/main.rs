@@ -82,6 +82,7 @@ scenarios! {
     by_grpc
     by_ingress
     by_ingress_fails
+    by_ingress_route
     by_mesh
     by_mesh_fails
     by_pods

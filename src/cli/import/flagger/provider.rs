@@ -29,7 +29,7 @@ impl Router {
 
     /// Whether it can send a request twice.
     pub(super) fn copies(self) -> bool {
-        matches!(self, Self::Gateway | Self::Istio)
+        matches!(self, Self::Gateway | Self::Istio | Self::Traefik)
     }
 }
 
