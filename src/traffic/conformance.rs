@@ -122,7 +122,7 @@ fn cluster(objects: &Objects) -> LiveState {
 }
 
 fn on<T>(state: &LiveState, run: impl FnOnce(&View<'_>) -> T) -> T {
-    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline: BASELINE, services: None })
+    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline: BASELINE, naming: &Naming::InPlace })
 }
 
 fn seen(row: &Row, state: &LiveState) -> Seen {

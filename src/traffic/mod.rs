@@ -17,8 +17,9 @@ pub mod traefik;
 use crate::manifest::desired::Router;
 use crate::manifest::ids::{Namespace, ObjectName, Percent, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, section};
-use crate::record::posture::Split;
-use crate::target::layout::{LayoutError, SUFFIX, suffixed};
+use crate::record::posture::{Naming, Split};
+use crate::record::state::RoleName;
+use crate::target::layout::{LayoutError, suffixed};
 use crate::target::live::LiveState;
 use crate::target::owned::owned_by;
 use crate::target::{shared, stateful};
@@ -99,8 +100,8 @@ pub struct View<'a> {
     pub target: &'a ObjectName,
     /// Stable's pods when the run entered *prepare*.
     pub baseline: u32,
-    /// The Services of both roles, where the router's name is not stable's.
-    pub services: Option<Services<'a>>,
+    /// What the objects of both roles are called.
+    pub naming: &'a Naming,
 }
 
 /// The objects that carry the split, the one that [`render`] makes first. All of them take the retreat's mark.
@@ -120,7 +121,7 @@ pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> 
             suffixed(ingress).as_ref().into_iter().chain([ingress]).map(|name| named(Kind::Ingress, name)).collect()
         }
         Router::Replicas { service } => {
-            let candidate = candidate_of(target).map(|name| named(Kind::Deployment, &name));
+            let candidate = suffixed(target).map(|name| named(Kind::Deployment, &name));
             std::iter::once(named(Kind::Service, service)).chain(candidate).collect()
         }
         Router::Service { service } => vec![named(Kind::Service, service)],
@@ -224,7 +225,7 @@ pub fn read(router: &Router, view: &View<'_>) -> Seen {
     let nobody = || Seen::Split(Split::stable());
     match router {
         Router::GatewayApi { service, .. } | Router::Grpc { service, .. } => {
-            let services = view.services.unwrap_or(service.into());
+            let services = view.naming.services().unwrap_or(service.into());
             live_route(router, view).map_or_else(nobody, |route| gateway_api::read(route, services))
         }
         Router::Istio { service, .. } => {
@@ -269,7 +270,7 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
     let lowered = |live: &Object| -> (Object, Fields) {
         match (router, live.reference().kind) {
             (Router::GatewayApi { service, .. } | Router::Grpc { service, .. }, _) => {
-                (gateway_api::retreat(live, view.services.unwrap_or(service.into())), &[&["spec", "rules"]])
+                (gateway_api::retreat(live, view.naming.services().unwrap_or(service.into())), &[&["spec", "rules"]])
             }
             (Router::Istio { service, .. }, _) => (istio::retreat(live, service), &[&["spec", "http"]]),
             (Router::Traefik { service, .. }, _) => {
@@ -389,14 +390,16 @@ fn live_route<'a>(router: &Router, view: &View<'a>) -> Option<&'a Object> {
     view.live.find(kind, view.namespace, name)
 }
 
-/// The candidate's live Deployment.
-fn candidate<'a>(view: &View<'a>) -> Option<&'a Object> {
-    view.live.find(Kind::Deployment, view.namespace, &candidate_of(view.target)?)
+/// Stable's live Deployment.
+fn stable<'a>(view: &View<'a>) -> Option<&'a Object> {
+    view.live.find(Kind::Deployment, view.namespace, &view.naming.workload(RoleName::Stable, view.target))
 }
 
-/// The name of the candidate's copy; none if it is too long for one, and then there is no candidate either.
-fn candidate_of(name: &ObjectName) -> Option<ObjectName> {
-    format!("{name}{SUFFIX}").parse().ok()
+/// The candidate's live Deployment.
+fn candidate<'a>(view: &View<'a>) -> Option<&'a Object> {
+    let [name, stable] = [RoleName::Candidate, RoleName::Stable].map(|role| view.naming.workload(role, view.target));
+    // A name that is too long for a copy has none.
+    view.live.find(Kind::Deployment, view.namespace, &name).filter(|_| name != stable)
 }
 
 #[cfg(test)]

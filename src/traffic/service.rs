@@ -57,7 +57,7 @@ pub fn leads_to_candidate(live: &Object, view: &View<'_>) -> bool {
 fn away(live: &Object, view: &View<'_>) -> Option<(String, String)> {
     let (key, value) = told_by(live)?;
     let own = value.strip_suffix(SUFFIX)?.to_owned();
-    let stable = view.live.find(Kind::Deployment, view.namespace, view.target).map(pod_labels);
+    let stable = super::stable(view).map(pod_labels);
     stable.is_none_or(|pods| pods.get(&key).and_then(Value::as_str) == Some(&own)).then_some((key, own))
 }
 

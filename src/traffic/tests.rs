@@ -3,7 +3,7 @@ use crate::target::fixtures::{by_pods, gateway, live, name, namespace, object, p
 use serde_json::json;
 
 fn view<'a>(live: &'a LiveState, namespace: &'a Namespace, target: &'a ObjectName) -> View<'a> {
-    View { live, namespace, target, baseline: 3, services: None }
+    View { live, namespace, target, baseline: 3, naming: &Naming::InPlace }
 }
 
 fn ten() -> Split {

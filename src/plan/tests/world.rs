@@ -478,7 +478,7 @@ impl World {
             namespace: &id().namespace,
             target: &plan.target.name,
             baseline: baseline.unwrap_or(4),
-            services: naming.services(),
+            naming: &naming,
         };
         match traffic::read(&traffic.router, &view) {
             Seen::Split(split) => split,

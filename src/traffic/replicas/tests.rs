@@ -1,4 +1,5 @@
 use super::*;
+use crate::record::posture::Naming;
 use crate::target::fixtures::{by_pods, live, name, namespace, object, pods};
 use crate::target::live::LiveState;
 use crate::traffic::{self, Form, Standing};
@@ -48,7 +49,7 @@ fn slice(slice: &str, pods: &[&str]) -> Object {
 }
 
 fn on<T>(state: &LiveState, baseline: u32, run: impl FnOnce(&View<'_>) -> T) -> T {
-    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline, services: None })
+    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline, naming: &Naming::InPlace })
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn slice(pods: &[&str]) -> Object {
 }
 
 fn on<T>(objects: Vec<Object>, run: impl FnOnce(&View<'_>) -> T) -> T {
-    run(&View { live: &live(objects), namespace: &namespace(), target: &name("web"), baseline: 2, services: None })
+    run(&View { live: &live(objects), namespace: &namespace(), target: &name("web"), baseline: 2, naming: &Naming::InPlace })
 }
 
 fn both() -> Vec<Object> {
