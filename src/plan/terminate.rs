@@ -299,7 +299,15 @@ fn splits(input: &Input, live: &LiveState) -> Vec<Way> {
             let shared = (!copied).then(|| Router::Replicas { service: name.clone() });
             switched.map(|service| Router::Service { service }).or(shared)
         });
-        routers.map(move |router| Way::from((router, target.clone()))).collect::<Vec<_>>()
+        let itself = candidate.reference().name == target;
+        routers
+            .map(move |router| {
+                // Where the target is the candidate, stable's is its copy.
+                let names = |service: &ObjectName| Names { target: target.clone(), service: service.clone() };
+                let switched = router.service().filter(|_| itself && router.by() == By::Selector).map(names);
+                Way { naming: switched.map_or(Naming::InPlace, Naming::Primary), ..Way::from((router, target.clone())) }
+            })
+            .collect::<Vec<_>>()
     });
     by_service.collect()
 }

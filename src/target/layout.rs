@@ -427,7 +427,7 @@ pub(super) fn serving<'a>(
 }
 
 /// A Service that is switched from one role to the other has to ask for the label that tells them apart.
-fn tells_apart(set: &Set, service: &ObjectName, mark: &Mark) -> Result<(), LayoutError> {
+pub(super) fn tells_apart(set: &Set, service: &ObjectName, mark: &Mark) -> Result<(), LayoutError> {
     let asked = telling(required(set, Kind::Service, service)?.at("/spec/selector"));
     let told = asked.is_some_and(|(key, _)| key == mark.key);
     let missing = || LayoutError::TellsNobodyApart { service: service.clone(), key: mark.key.clone() };

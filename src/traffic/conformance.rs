@@ -85,9 +85,11 @@ fn render_all(row: &Row, split: Option<&Split>) -> Objects {
         manager: MANAGER,
     };
     let rendered = inplace::render(&posture, &facts).unwrap_or_else(|error| panic!("{}: {error}", row.name));
-    // The mark by which one workload of both versions is told, as the planner writes it.
+    // The mark by which it is told whose a workload is, as the planner writes it.
     let marked = |inplace::Rendered { mut object, role, plain: _ }: inplace::Rendered| {
-        if shared::KINDS.contains(&object.reference().kind) && role == RoleName::Candidate {
+        let is_workload =
+            shared::KINDS.contains(&object.reference().kind) || object.reference().kind == Kind::Deployment;
+        if is_workload && role == RoleName::Candidate {
             object.annotate(ROLE, "candidate");
         }
         object
@@ -121,12 +123,13 @@ fn cluster(objects: &Objects) -> LiveState {
     live(objects.values().map(applied))
 }
 
-fn on<T>(state: &LiveState, run: impl FnOnce(&View<'_>) -> T) -> T {
-    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline: BASELINE, naming: &Naming::InPlace })
+fn on<T>(row: &Row, state: &LiveState, run: impl FnOnce(&View<'_>) -> T) -> T {
+    let naming = Naming::of(&row_plan(row));
+    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline: BASELINE, naming: &naming })
 }
 
 fn seen(row: &Row, state: &LiveState) -> Seen {
-    on(state, |view| read(&row.router, view))
+    on(row, state, |view| read(&row.router, view))
 }
 
 fn shown(row: &Row, split: &Split) -> Split {
@@ -138,7 +141,7 @@ fn shown(row: &Row, split: &Split) -> Split {
 
 /// What a retreat leaves of these objects.
 fn gone_back(row: &Row, state: &LiveState) -> LiveState {
-    let lowered = on(state, |view| retreat(&row.router, view, MANAGER));
+    let lowered = on(row, state, |view| retreat(&row.router, view, MANAGER));
     let mut after = state.clone();
     for object in lowered {
         after.objects.insert(object.reference().clone(), applied(&object).into());
@@ -261,7 +264,7 @@ fn a_retreat_repeats_all_that_is_ours_and_nothing_of_others() {
     each_row(|row| {
         let highest = splits(row).pop().unwrap();
         let state = cluster(&render_all(row, Some(&highest)));
-        let lowered = on(&state, |view| retreat(&row.router, view, MANAGER));
+        let lowered = on(row, &state, |view| retreat(&row.router, view, MANAGER));
         let expected = carriers(&row.router, &namespace(), &name("web"));
         assert_eq!(lowered.iter().map(|o| o.reference().clone()).collect::<Vec<_>>(), expected, "{}", row.name);
         for object in lowered {
@@ -272,7 +275,7 @@ fn a_retreat_repeats_all_that_is_ours_and_nothing_of_others() {
             assert_eq!(keys(&object), keys(&ours), "{}", row.name);
         }
         // Whatever is not ours there, what sends requests is taken back.
-        let theirs = on(&state, |view| retreat(&row.router, view, "someone"));
+        let theirs = on(row, &state, |view| retreat(&row.router, view, "someone"));
         let mut after = state.clone();
         for object in theirs {
             let over = state.get(object.reference()).unwrap();
@@ -363,8 +366,8 @@ fn what_is_not_there_leads_nobody_anywhere() {
     each_row(|row| {
         let nothing = LiveState::default();
         assert_eq!(seen(row, &nothing), Seen::Split(Split::stable()), "{}", row.name);
-        assert_eq!(on(&nothing, |view| retreat(&row.router, view, MANAGER)), [], "{}", row.name);
-        let standing = on(&nothing, |view| standing(&row.router, view));
+        assert_eq!(on(row, &nothing, |view| retreat(&row.router, view, MANAGER)), [], "{}", row.name);
+        let standing = on(row, &nothing, |view| standing(&row.router, view));
         assert!(matches!(standing, Standing::NotYet { .. }), "{}", row.name);
     });
 }

@@ -68,6 +68,8 @@ pub enum Form<'a> {
         split: &'a Split,
         /// The candidate's pods.
         candidate: &'a PodsDigest,
+        /// What the objects of both roles are called.
+        naming: &'a Naming,
     },
 }
 
@@ -189,8 +191,8 @@ pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
             ingress_route::render(plain, service, split)
         }
         (Form::Split { split, .. }, Router::Nginx { .. }) => nginx::render(plain, split),
-        (Form::Split { split, candidate }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
-        (Form::Split { split, .. }, Router::Service { .. }) => service::render(plain, split),
+        (Form::Split { split, candidate, .. }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
+        (Form::Split { split, naming, .. }, Router::Service { .. }) => service::render(plain, split, naming),
     }
 }
 
@@ -398,8 +400,11 @@ fn stable<'a>(view: &View<'a>) -> Option<&'a Object> {
 /// The candidate's live Deployment.
 fn candidate<'a>(view: &View<'a>) -> Option<&'a Object> {
     let [name, stable] = [RoleName::Candidate, RoleName::Stable].map(|role| view.naming.workload(role, view.target));
+    let live = view.live.find(Kind::Deployment, view.namespace, &name);
+    // At first sight the target of the layout `primary` is stable's, as it will be in the end: its mark says whose it is.
+    let own = |live: &&Object| !matches!(view.naming, Naming::Primary(_)) || shared::role(live) == RoleName::Candidate;
     // A name that is too long for a copy has none.
-    view.live.find(Kind::Deployment, view.namespace, &name).filter(|_| name != stable)
+    live.filter(|_| name != stable).filter(own)
 }
 
 #[cfg(test)]

@@ -153,6 +153,7 @@ scenarios! {
     primary_bad_version
     primary_by_ingress
     primary_by_mesh
+    primary_by_service
     primary_by_traefik
     primary_good_version
     primary_removed

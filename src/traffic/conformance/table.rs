@@ -35,8 +35,8 @@ pub(super) enum Tells {
 pub(super) fn rows() -> Vec<Row> {
     let mut rows =
         vec![gateway_api(), grpc(), istio(), nginx(), traefik(), ingress_route(), replicas(), service(), partition()];
-    let routed = rows.iter().filter(|row| row.router.by() == By::Route);
-    let copies: Vec<Row> = routed.map(|row| Row { layout: Layout::Primary, ..row.clone() }).collect();
+    let copied = rows.iter().filter(|row| [By::Route, By::Selector].contains(&row.router.by()));
+    let copies: Vec<Row> = copied.map(|row| Row { layout: Layout::Primary, ..row.clone() }).collect();
     rows.extend(copies);
     rows
 }
