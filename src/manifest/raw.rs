@@ -5,6 +5,7 @@
 
 mod installation;
 mod policy;
+mod traefik;
 
 use super::desired::{
     Approval, Bound, HeaderValue, Layout, OnNoData, Preview, Revert, SessionAffinity, TargetKind, Track, WebhookCall,
@@ -22,6 +23,7 @@ pub use policy::{Floors, Freeze, Limits, Login, PolicySpec, Schedule, Tenant, Tr
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+pub use traefik::Traefik;
 
 /// The version of all files of this release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -180,7 +182,7 @@ pub struct Traffic {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ObjectName")]
     pub service: Option<ObjectName>,
-    /// By a TraefikService: weights only.
+    /// By a TraefikService: weights and copies; or by an IngressRoute: headers too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Traefik")]
     pub traefik: Option<Traefik>,
@@ -236,16 +238,6 @@ pub struct Istio {
 pub struct Nginx {
     /// The Ingress among the manifests. One Ingress belongs to one rollout.
     pub ingress: ObjectName,
-    /// The Service among the manifests that it names.
-    pub service: ObjectName,
-}
-
-/// A TraefikService and the Service that is one of its weighted services.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Traefik {
-    /// The TraefikService among the manifests. One TraefikService belongs to one rollout.
-    pub traefik_service: ObjectName,
     /// The Service among the manifests that it names.
     pub service: ObjectName,
 }

@@ -145,7 +145,9 @@ fn led_to(context: &Context<'_>, rollout: &Rollout, set: &Set) -> Result<(), Str
         return Ok(());
     };
     let split = crate::record::posture::Split { weight: crate::manifest::ids::Percent::ALL, ..Default::default() };
-    if traffic::render(router, route, Form::Split { split: &split, candidate: &set.pods }) == *route {
+    if traffic::render(router, route, Form::Split { split: &split, candidate: &set.pods, naming: context.naming })
+        == *route
+    {
         let service = router.service().map(ToString::to_string).unwrap_or_default();
         return Err(format!("the live {} does not lead to Service {service}", route.reference()));
     }

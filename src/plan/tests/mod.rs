@@ -17,6 +17,7 @@ mod late;
 mod led;
 mod manifests;
 mod primary;
+mod primary_switched;
 mod promise;
 mod proven;
 mod references;

@@ -478,7 +478,7 @@ impl World {
             namespace: &id().namespace,
             target: &plan.target.name,
             baseline: baseline.unwrap_or(4),
-            services: naming.services(),
+            naming: &naming,
         };
         match traffic::read(&traffic.router, &view) {
             Seen::Split(split) => split,
@@ -529,7 +529,8 @@ impl World {
             let run = self.record.as_ref().and_then(|r| r.run.as_ref()).map(|r| &r.from);
             let allowed: Vec<_> =
                 [Some(&posture.stable.set), run].into_iter().flatten().map(|s| self.image_of(s)).collect();
-            let behind = self.behind("podinfo").filter(|_| posture.naming != Naming::InPlace);
+            let behind =
+                self.behind("podinfo").filter(|_| posture.naming != Naming::InPlace && !self.switches(posture));
             let behind = behind.map(|d| d.text("/spec/template/spec/containers/0/image"));
             for stable in behind.chain([self.image(&self.workload(RoleName::Stable))]) {
                 assert!(

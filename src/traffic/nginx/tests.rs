@@ -1,4 +1,5 @@
 use super::*;
+use crate::record::posture::Naming;
 use crate::target::fixtures::{live, name, namespace, object};
 use serde_json::json;
 
@@ -37,7 +38,7 @@ fn annotated(annotations: &[(&str, &str)]) -> Object {
 fn seen(objects: impl IntoIterator<Item = Object>) -> Seen {
     let view = |live| {
         read(
-            &View { live, namespace: &namespace(), target: &name("web"), baseline: 1, services: None },
+            &View { live, namespace: &namespace(), target: &name("web"), baseline: 1, naming: &Naming::InPlace },
             &name("web"),
             &name("web"),
         )
