@@ -60,7 +60,14 @@ impl Pass<'_> {
             return;
         }
         match sight.content(Referent::Secret, secret) {
-            Some(current) if current == version => self.make_copy(anchor.reference(), uid, secret, version),
+            Some(current) if current == version => match sight.unsettled(secret, context.input.now) {
+                Some(settled) => {
+                    let why =
+                        format!("Secret {secret} was written to a moment ago, and may be still: then it is copied");
+                    self.out.waits.push(Wait::new(Reason::Evidence, why).until(settled));
+                }
+                None => self.make_copy(anchor.reference(), uid, secret, version),
+            },
             None if matches!(sight.secret(secret), None | Some(Presence::Unknown(_))) => {
                 let (reason, why) = sight.unseen(Referent::Secret, secret);
                 self.out.waits.push(Wait::new(reason, why));

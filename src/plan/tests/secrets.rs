@@ -23,7 +23,7 @@ pub(super) struct Held {
 
 impl Held {
     pub(super) fn new(version: &str, data: &str) -> Self {
-        let identity = Identity { version: version.to_owned(), owner: None, holders: BTreeSet::new() };
+        let identity = Identity { version: version.to_owned(), written: None, owner: None, holders: BTreeSet::new() };
         Self { identity, data: data.to_owned() }
     }
 }
@@ -93,8 +93,8 @@ impl World {
             self.evidence.looked.retain(|lookup, _| lookup.name != copy.secret);
             return false;
         };
-        let identity =
-            Identity { version: "copy:1".to_owned(), owner: Some(copy.owner.clone()), holders: [holder].into() };
+        let (version, owner) = ("copy:1".to_owned(), Some(copy.owner.clone()));
+        let identity = Identity { version, written: None, owner, holders: [holder].into() };
         self.secrets().insert(name, Held { identity, data });
         true
     }
@@ -242,6 +242,24 @@ fn c_7_what_changes_before_it_is_copied_is_never_copied() {
     assert!(world.held().values().all(|held| held.data != "second"), "{:#?}", world.log);
     world.pass(31);
     assert_eq!(world.told_by("podinfo"), Some("third"), "{:#?}", world.log);
+}
+
+/// Two writes within a second leave the same trace.
+#[test]
+fn c_7_what_was_written_a_moment_ago_is_copied_once_another_write_would_show() {
+    let mut world = World::with_secret("hello");
+    world.say_secret("second");
+    let seen = world.now + chrono::TimeDelta::seconds(31);
+    let identity = &mut world.secrets().get_mut("Secret tls").unwrap().identity;
+    identity.written = Some(seen - chrono::TimeDelta::seconds(1));
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(prepare)", vec!["Evidence"]));
+    assert_eq!((world.anchors().len(), world.held().len()), (2, 2), "no copy yet");
+    assert_eq!(world.plan_now().wake_at, Some(seen + chrono::TimeDelta::seconds(4)));
+    // The second write, of the same second.
+    world.secrets().get_mut("Secret tls").unwrap().data = "third".to_owned();
+    world.pass(4);
+    assert_eq!((world.phase().as_str(), world.told_by("podinfo")), ("Progressing(tenth)", Some("third")));
 }
 
 #[test]
