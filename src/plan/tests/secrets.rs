@@ -194,6 +194,25 @@ fn c_7_who_may_not_look_or_copy_says_so_and_nothing_is_made() {
     assert_eq!(world.told_by("podinfo-primary"), Some("hello"));
 }
 
+/// What was made with a Secret is seen to fail also by whoever may not look at that Secret any more.
+#[test]
+fn c_7_a_look_that_is_forbidden_keeps_no_run_from_going_back() {
+    let mut world = World::with_secret("hello");
+    world.lost = 9;
+    world.say_secret("bad");
+    world.seen();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(prepare)", vec!["CandidateNotReady"]));
+    let copy = world.get(Kind::Deployment, "podinfo").unwrap();
+    let copy = copy.text("/spec/template/spec/containers/0/envFrom/0/secretRef/name").unwrap().to_owned();
+    world.unwatched = Err("secrets is forbidden".to_owned());
+    world.pass(31);
+    let waits = world.plan_now().waits;
+    let told = waits.iter().find(|wait| wait.message.contains(&copy)).map(|wait| wait.reason.as_str());
+    assert_eq!((world.phase().as_str(), told), ("Progressing(prepare)", Some("Forbidden")), "{waits:#?}");
+    world.pass(601);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Failed", 0), "{:#?}", world.log);
+}
+
 #[test]
 fn x_2_c_7_a_crash_between_any_two_writes_costs_nothing() {
     let mut steady = World::with_secret("hello");
