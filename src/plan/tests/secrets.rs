@@ -6,6 +6,7 @@ use super::manifests::{QUICK, filed, set_with};
 use super::world::World;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Set;
+use crate::manifest::ids::RunId;
 use crate::manifest::object::Kind;
 use crate::target::live::Outcome;
 use serde_json::json;
@@ -279,6 +280,21 @@ fn c_7_what_was_written_a_moment_ago_is_copied_once_another_write_would_show() {
     world.secrets().get_mut("Secret tls").unwrap().data = "third".to_owned();
     world.pass(4);
     assert_eq!((world.phase().as_str(), world.told_by("podinfo")), ("Progressing(tenth)", Some("third")));
+}
+
+/// A new process has looked up nothing: it does not take the word for one that cannot be followed.
+#[test]
+fn c_7_a_rollback_waits_until_the_secrets_of_that_version_are_looked_up() {
+    let mut world = World::with_secret("hello");
+    world.want(&tracking(), version("2"));
+    world.settle();
+    world.finish();
+    assert_eq!(world.image("podinfo-primary"), Some("app:2"));
+    world.evidence = Evidence::default();
+    world.say_of(DecisionAction::Rollback, RunId::zero());
+    world.settle();
+    world.finish();
+    assert_eq!((world.image("podinfo-primary"), world.told_by("podinfo-primary")), (Some("app:1"), Some("hello")));
 }
 
 #[test]
