@@ -10,7 +10,8 @@ use crate::cluster::rights;
 use crate::forge::host::Host;
 use crate::forge::settings::{Branch, Settings};
 use crate::git::{GitError, Store};
-use crate::manifest::ids::RolloutId;
+use crate::manifest::desired::Rollout;
+use crate::manifest::ids::{Namespace, RolloutId};
 use crate::manifest::installation::{Installation, PullHost};
 use crate::manifest::load::{self, Loaded};
 use crate::manifest::object::Kind;
@@ -86,8 +87,9 @@ async fn cluster(installation: &Installation, loaded: Option<&Loaded>) -> Vec<Ch
         Ok(server) => checks::server(&server, now()),
         Err(error) => vec![broken(error)],
     };
-    let needed =
+    let mut needed =
         rights::needed(&installation.instance, cluster.home(), installation.caps.namespaces(), installation.projection);
+    needed.extend(rights::to_copy(&loaded.map(copying).unwrap_or_default()));
     match cluster.lacks(needed.clone()).await {
         Ok(missing) => all.extend(checks::rights(&needed, &missing)),
         Err(error) => {
@@ -102,6 +104,12 @@ async fn cluster(installation: &Installation, loaded: Option<&Loaded>) -> Vec<Ch
         }
     }
     all
+}
+
+/// The namespaces of rollouts that track Secrets.
+pub(super) fn copying(loaded: &Loaded) -> BTreeSet<Namespace> {
+    let tracks = |rollout: &&Rollout| !rollout.plan.target.track.secrets.is_empty();
+    loaded.rollouts.values().flatten().filter(tracks).map(|rollout| rollout.id.namespace.clone()).collect()
 }
 
 /// The kinds that rollouts have objects of, by who has them.
