@@ -137,8 +137,9 @@ async fn host(installation: &Installation, site: &PullHost, loaded: Option<&Load
     // An answer without permissions and none at all say as much.
     let permissions = host.permissions().await.ok().flatten();
     all.push(checks::account(&login, permissions, site));
-    let settings =
-        Settings { instance: &installation.instance, main: &installation.repository.branch, account: &login };
+    let id = host.ids().await.ok().map(|ids| ids.user);
+    let main = &installation.repository.branch;
+    let settings = Settings { instance: &installation.instance, main, account: &login, id };
     for branch in Branch::ALL {
         let weight = weight(branch, installation, loaded);
         let rules = host.rules(&settings.name(branch)).await;
@@ -164,8 +165,8 @@ fn weight(branch: Branch, installation: &Installation, loaded: Option<&Loaded>) 
 
 /// Where no host has an API that is asked.
 fn unhosted(installation: &Installation) -> Check {
-    let settings =
-        Settings { instance: &installation.instance, main: &installation.repository.branch, account: "its account" };
+    let main = &installation.repository.branch;
+    let settings = Settings { instance: &installation.instance, main, account: "its account", id: None };
     let of = |branch| format!("{}: {}", settings.name(branch), settings.words(branch));
     let act = format!("see yourself that the Git host has\n    {}", Branch::ALL.map(of).join("\n    "));
     let says = "the Installation names no host with an API (forge.kind), so nothing can be asked of it";

@@ -31,7 +31,7 @@ fn refused() -> HostError {
 
 fn of_branch(which: Branch, rules: Result<Option<Rules>, HostError>) -> Check {
     let instance = "prod".parse().unwrap();
-    let settings = Settings { instance: &instance, main: "main", account: "bot" };
+    let settings = Settings { instance: &instance, main: "main", account: "bot", id: Some(7) };
     branch(&settings, &site(HostKind::Gitea), which, Weight::Needed, &rules)
 }
 
