@@ -138,8 +138,12 @@ pub(super) fn rights(needed: &[Right], missing: &[Right]) -> Vec<Check> {
             None => Check::ok(format!("rights {at}"), format!("all {} that the controller uses", rights.len())),
             Some(missing) => {
                 let says = format!("it may not {}", missing.join(", "));
-                let act = "grant its ServiceAccount that, as the chart does (docs/security.md has the table): helm upgrade, with the \
-                           namespace among namespaces";
+                let copies = missing.iter().any(|right| right == "create secrets");
+                let act = format!(
+                    "grant its ServiceAccount that, as the chart does (docs/security.md has the table): helm upgrade, with the \
+                     namespace among namespaces{}",
+                    if copies { ", and with rbac.copySecrets=true, as Secrets are tracked there" } else { "" }
+                );
                 Check::new(Found::Broken, format!("rights {at}"), &says, act)
             }
         }

@@ -10,7 +10,8 @@ use crate::cluster::rights;
 use crate::forge::host::Host;
 use crate::forge::settings::{Branch, Settings};
 use crate::git::{GitError, Store};
-use crate::manifest::ids::{CommitId, RolloutId};
+use crate::manifest::desired::Rollout;
+use crate::manifest::ids::{CommitId, Namespace, RolloutId};
 use crate::manifest::installation::{Installation, PullHost};
 use crate::manifest::load::{self, Loaded};
 use crate::manifest::object::Kind;
@@ -98,8 +99,9 @@ async fn cluster(installation: &Installation, loaded: Option<&Loaded>) -> Vec<Ch
         Ok(server) => checks::server(&server, now()),
         Err(error) => vec![broken(error)],
     };
-    let needed =
+    let mut needed =
         rights::needed(&installation.instance, cluster.home(), installation.caps.namespaces(), installation.projection);
+    needed.extend(rights::to_copy(&loaded.map(copying).unwrap_or_default()));
     match cluster.lacks(needed.clone()).await {
         Ok(missing) => all.extend(checks::rights(&needed, &missing)),
         Err(error) => {
@@ -114,6 +116,12 @@ async fn cluster(installation: &Installation, loaded: Option<&Loaded>) -> Vec<Ch
         }
     }
     all
+}
+
+/// The namespaces of rollouts that track Secrets.
+pub(super) fn copying(loaded: &Loaded) -> BTreeSet<Namespace> {
+    let tracks = |rollout: &&Rollout| !rollout.plan.target.track.secrets.is_empty();
+    loaded.rollouts.values().flatten().filter(tracks).map(|rollout| rollout.id.namespace.clone()).collect()
 }
 
 /// The kinds that rollouts have objects of, by who has them.
@@ -141,8 +149,9 @@ async fn host(installation: &Installation, site: &PullHost, loaded: Option<&Load
     // An answer without permissions and none at all say as much.
     let permissions = host.permissions().await.ok().flatten();
     all.push(checks::account(&login, permissions, site));
-    let settings =
-        Settings { instance: &installation.instance, main: &installation.repository.branch, account: &login };
+    let id = host.ids().await.ok().map(|ids| ids.user);
+    let main = &installation.repository.branch;
+    let settings = Settings { instance: &installation.instance, main, account: &login, id };
     for branch in Branch::ALL {
         let weight = weight(branch, installation, loaded);
         let rules = host.rules(&settings.name(branch)).await;
@@ -168,8 +177,8 @@ fn weight(branch: Branch, installation: &Installation, loaded: Option<&Loaded>) 
 
 /// Where no host has an API that is asked.
 fn unhosted(installation: &Installation) -> Check {
-    let settings =
-        Settings { instance: &installation.instance, main: &installation.repository.branch, account: "its account" };
+    let main = &installation.repository.branch;
+    let settings = Settings { instance: &installation.instance, main, account: "its account", id: None };
     let of = |branch| format!("{}: {}", settings.name(branch), settings.words(branch));
     let act = format!("see yourself that the Git host has\n    {}", Branch::ALL.map(of).join("\n    "));
     let says = "the Installation names no host with an API (forge.kind), so nothing can be asked of it";

@@ -1,17 +1,24 @@
 //! What people see of each finding.
 
 use super::checks::{Check, Found, Weight, account, apart, branch, kinds, rights, server, signed, text, webhook};
+use super::look::copying;
 use super::*;
 use crate::cli::ui::Ink;
+use crate::cli::validate;
 use crate::cluster::checkup::Server;
-use crate::cluster::rights::needed;
+use crate::cluster::rights::{needed, to_copy};
 use crate::forge::host::{Hook, HostError, Permissions};
 use crate::forge::settings::{Branch, Settings};
 use crate::gate::guard::Rules;
-use crate::manifest::installation::{HostKind, PullHost};
+use crate::manifest::files::Entry;
+use crate::manifest::installation::{Caps, HostKind, PullHost};
+use crate::manifest::load::load;
 use crate::manifest::object::Kind;
+use crate::manifest::oid;
 use crate::manifest::raw::Projection;
 use crate::record::fixture::time;
+use std::collections::BTreeSet;
+use std::path::Path;
 
 fn site(kind: HostKind) -> PullHost {
     let api = "https://git.example.test/api/v1".to_owned();
@@ -24,7 +31,7 @@ fn refused() -> HostError {
 
 fn of_branch(which: Branch, rules: Result<Option<Rules>, HostError>) -> Check {
     let instance = "prod".parse().unwrap();
-    let settings = Settings { instance: &instance, main: "main", account: "bot" };
+    let settings = Settings { instance: &instance, main: "main", account: "bot", id: Some(7) };
     branch(&settings, &site(HostKind::Gitea), which, Weight::Needed, &rules)
 }
 
@@ -95,6 +102,27 @@ fn what_is_wrong_comes_with_what_to_do() {
     all.push(webhook(HostKind::Github, &Ok(vec![hook])));
     insta::assert_snapshot!(text(&all, Ink::Plain));
     assert!(all.iter().filter(|check| check.found != Found::Ok).all(|check| check.act.is_some()), "{all:#?}");
+}
+
+#[test]
+fn the_right_to_copy_secrets_is_looked_for_where_rollouts_track_them() {
+    let mut files = validate::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples-repo")).unwrap();
+    assert_eq!(copying(&load(&files, &Caps::default())), BTreeSet::new());
+    for (name, from, to) in [
+        ("rollout.yaml", "name: podinfo}", "name: podinfo, layout: primary, track: {secrets: [tls]}}"),
+        ("podinfo.yaml", "- configMapRef: {name: podinfo}", "- secretRef: {name: tls}"),
+    ] {
+        let path = format!("teams/shop/podinfo/{name}").parse().unwrap();
+        let Some(Entry::File { bytes, .. }) = files.get(&path) else { panic!("{path} is a file") };
+        let text = String::from_utf8(bytes.to_vec()).unwrap().replace(from, to);
+        files.insert(path, Entry::File { blob: oid::blob(text.as_bytes()), bytes: text.into_bytes().into() });
+    }
+    let places = copying(&load(&files, &Caps::default()));
+    assert_eq!(places, ["shop".parse().unwrap()].into());
+    let wanted = to_copy(&places);
+    assert_eq!(wanted.iter().map(ToString::to_string).collect::<Vec<_>>(), ["create secrets"]);
+    let [check] = &*rights(&wanted, &wanted) else { panic!("one place") };
+    assert!(check.act.as_ref().unwrap().contains("rbac.copySecrets=true"), "{check:?}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod renamed;
 mod scaled;
 mod secrets;
 mod service;
+mod shown;
 mod takeover;
 mod tracked;
 mod versioned;

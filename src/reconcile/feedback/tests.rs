@@ -4,7 +4,7 @@ use super::super::source::Source;
 use super::super::testing::{STATE, World, id, leading, manifest, moved, rollout, steady};
 use super::*;
 use crate::forge::host::testing::{REPOSITORY, Server, USER};
-use crate::manifest::installation::PullHost;
+use crate::manifest::installation::{self, PullHost};
 use crate::record::store::print_state;
 use serde_json::{Value, json};
 
@@ -60,6 +60,15 @@ impl Story {
             caps: Caps::default(),
             poll: Duration::from_secs(1),
         })
+    }
+
+    /// The same, as the controller makes it.
+    fn shipped(&self) -> Reader {
+        let Setting { host, kind, store, lead, clock, main, .. } = self.reader().setting;
+        let text = "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: prod\n  \
+                    repository: {url: \"https://git.example.test/acme/shop.git\"}\n  clusters: {home: {inCluster: {}}}\n";
+        let of = installation::parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).unwrap();
+        Reader::new(Setting::new(host, kind, &of, main, &store, &lead, &clock))
     }
 
     /// Commits to a branch that starts from main; its head.
@@ -272,6 +281,33 @@ async fn attack_100_a_large_file_that_main_has_changed_too_is_not_merged() {
         story.reader().turn(&story.view).await.unwrap();
         assert_eq!(status(&story.said()[0].1).0, mark, "{:?}", story.said());
     }
+}
+
+#[tokio::test]
+async fn most_of_what_the_host_allows_is_left_to_what_rollouts_need() {
+    let story = Story::new().await;
+    let head = story.branch("topic", &[(FILE, None)]).await;
+    story.open(5, &head);
+    // Of a hundred.
+    story.server.state().spent = 40;
+    let limited = story.shipped().turn(&story.view).await;
+    assert!(matches!(limited, Err(Setback::Host(HostError::Limited(60)))), "{limited:?}");
+    assert_eq!((story.asked().len(), story.said()), (1, vec![]));
+}
+
+#[tokio::test]
+async fn no_more_than_a_hundred_things_are_said_within_an_hour() {
+    let story = Story::new().await;
+    let head = story.branch("topic", &[(FILE, None)]).await;
+    story.open(5, &head);
+    let (mut reader, now) = (story.reader(), story.clock.now());
+    reader.said = vec![now; SAID];
+    reader.turn(&story.view).await.unwrap();
+    assert_eq!((story.said(), reader.looked.len()), (vec![], 0), "it is not forgotten");
+    // The first was said an hour ago.
+    reader.said[0] = now - TimeDelta::hours(1);
+    reader.turn(&story.view).await.unwrap();
+    assert_eq!((story.said().len(), reader.looked.len(), reader.said.len()), (2, 1, SAID));
 }
 
 #[tokio::test]

@@ -173,7 +173,7 @@ async fn a_real_host_takes_the_settings_that_init_says() {
     let name = &world.space.name;
     let path = format!("repos/owner/{name}/branch_protections");
     let instance = "it".parse().unwrap();
-    let settings = Settings { instance: &instance, main: "main", account: "bot" };
+    let settings = Settings { instance: &instance, main: "main", account: "bot", id: None };
     for branch in Branch::ALL {
         let (method, _, rule) = settings.call(HostKind::Gitea, branch, None);
         let made = host.want(201, "owner", method, &path, Some(rule.clone())).await;

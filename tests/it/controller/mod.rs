@@ -15,6 +15,7 @@ mod jobs;
 mod journeys;
 mod judged;
 mod kept;
+mod live;
 mod measured;
 mod offered;
 mod outages;
