@@ -142,7 +142,7 @@ async fn what_github_may_answer_is_read() {
         let told = everything(&mut host, &MERGED.parse().unwrap()).await.unwrap();
         insta::assert_snapshot!(file, told.join("\n"));
         let instance = "prod".parse().unwrap();
-        let settings = Settings { instance: &instance, main: "main", account: "bot" };
+        let settings = Settings { instance: &instance, main: "main", account: "bot", id: Some(7) };
         for branch in Branch::ALL {
             let (method, path, body) = settings.call(HostKind::Github, branch, None);
             let url = format!("{}/repos/acme/shop/{path}", prism.url);
