@@ -3,9 +3,11 @@
 //! It is a file beside the controller and never comes from the repository, so that repository content chooses values
 //! and never endpoints or identities (design §8). Secrets stand in files that it names.
 
+mod answering;
 mod place;
 mod ssh;
 
+use answering::answering;
 use place::Place;
 pub use ssh::SshFiles;
 
@@ -270,50 +272,6 @@ fn forge(
     };
     let api = given.unwrap_or_else(|| place.api(kind, url)).as_str().trim_end_matches('/').to_owned();
     Ok(Some(PullHost { kind, api, owner: place.owner, name: place.name, token_file: token_file.into() }))
-}
-
-/// Why a provider cannot be used.
-enum Unclear {
-    Kind,
-    Url { of: &'static str, why: String },
-}
-
-/// The providers that can be used; `wrong` is told of the others.
-fn answering(
-    providers: BTreeMap<ProviderName, raw::Provider>,
-    mut wrong: impl FnMut(&str, Code, &str, &str),
-) -> BTreeMap<ProviderName, Provider> {
-    let mut answering = BTreeMap::new();
-    for (name, asked) in providers {
-        let pointer = format!("/spec/providers/{name}");
-        match provider(asked) {
-            Ok(provider) => drop(answering.insert(name, provider)),
-            Err(Unclear::Kind) => {
-                let what = "it is not clear what this provider is";
-                wrong(&pointer, Code::Schema, what, "exactly one of prometheus and webhook");
-            }
-            Err(Unclear::Url { of, why }) => {
-                wrong(&format!("{pointer}/{of}/url"), Code::Url, &why, "https://HOST or http://HOST");
-            }
-        }
-    }
-    answering
-}
-
-fn provider(raw::Provider { prometheus, webhook }: raw::Provider) -> Result<Provider, Unclear> {
-    let address = |of, url: &str| http_url(url).map_err(|why| Unclear::Url { of, why });
-    match (prometheus, webhook) {
-        (Some(raw::Prometheus { url, credentials_file }), None) => Ok(Provider::Prometheus(Prometheus {
-            url: address("prometheus", &url)?,
-            credentials_file: credentials_file.map(PathBuf::from),
-        })),
-        (None, Some(raw::Webhook { url, credentials_file, hmac_key_file })) => Ok(Provider::Webhook(Webhook {
-            url: address("webhook", &url)?,
-            credentials_file: credentials_file.map(PathBuf::from),
-            hmac_key_file: hmac_key_file.map(PathBuf::from),
-        })),
-        (Some(_), Some(_)) | (None, None) => Err(Unclear::Kind),
-    }
 }
 
 /// A URL that libgit2 cannot take for anything else (CVE-2017-1000117 and its kin).
