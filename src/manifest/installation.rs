@@ -90,6 +90,8 @@ pub struct Repository {
     pub signers_file: Option<PathBuf>,
     /// Where its host shows pull requests; none if it does not, or is not asked to.
     pub forge: Option<PullHost>,
+    /// The number that this host gave it, which no other one gets; none if it may be any that lies at the URL.
+    pub pinned: Option<u64>,
     /// Whether people are told there of their own pull requests.
     pub feedback: raw::Feedback,
 }
@@ -211,7 +213,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         None
     });
     let answering = answering(providers, &mut at);
-    let feedback = repository.forge.feedback;
+    let (feedback, pinned) = (repository.forge.feedback, repository.forge.repository_id);
     let forge = match forge(repository.forge, &url) {
         Ok(forge) => forge,
         Err(Odd { field, what, expected }) => {
@@ -232,6 +234,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         webhook_secret_file: repository.webhook_secret_file.map(PathBuf::from),
         signers_file: repository.allowed_signers_file.map(PathBuf::from),
         forge,
+        pinned,
         feedback,
     };
     let caps = Caps::new(caps.namespaces, caps.kinds);
@@ -247,13 +250,14 @@ struct Odd {
 
 /// The host of the repository at `url`.
 fn forge(
-    raw::Forge { kind, url: api, token_file, feedback: _ }: raw::Forge,
+    raw::Forge { kind, url: api, token_file, repository_id, feedback: _ }: raw::Forge,
     url: &Url,
 ) -> Result<Option<PullHost>, Odd> {
     let kind = match kind {
-        raw::ForgeKind::Branch if api.is_some() || token_file.is_some() => {
+        raw::ForgeKind::Branch if api.is_some() || token_file.is_some() || repository_id.is_some() => {
             let what = "with kind: branch nothing is asked of an API".to_owned();
-            return Err(Odd { field: "", what, expected: "kind: gitea, github or gitlab, or no url and no tokenFile" });
+            let expected = "kind: gitea, github or gitlab, or no url, no tokenFile and no repositoryId";
+            return Err(Odd { field: "", what, expected });
         }
         raw::ForgeKind::Branch => return Ok(None),
         raw::ForgeKind::Gitea => HostKind::Gitea,

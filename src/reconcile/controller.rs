@@ -270,8 +270,8 @@ impl Controller {
         };
         let desk = hosted::desk(installation, &shell, &store, &kept, guarded, keeping)?;
         Ok(Self {
+            source: hosted::source(installation, store, branches, &shell)?,
             shell: Arc::new(shell),
-            source: Source::new(store, branches, installation.caps.clone(), metrics.clone()),
             gaps: Gaps::default(),
             anchor: None,
             projector: match installation.projection {
