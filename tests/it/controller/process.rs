@@ -149,7 +149,7 @@ async fn the_checker_of_the_promise_sees_a_build_that_records_last() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_12_a_leader_paused_across_a_hand_over_raises_nothing_afterwards() {
+async fn attack_97_x_12_a_leader_paused_across_a_hand_over_raises_nothing_afterwards() {
     let world = World::new("paused", SLOW).await;
     let binary = Binary::new(&world);
     let first = binary.start("first", "", &[]);
