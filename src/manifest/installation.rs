@@ -213,8 +213,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         None
     });
     let answering = answering(providers, &mut at);
-    let (feedback, pinned) = (repository.forge.feedback, repository.forge.repository_id);
-    let forge = match forge(repository.forge, &url) {
+    let forge = match forge(repository.forge.clone(), &url) {
         Ok(forge) => forge,
         Err(Odd { field, what, expected }) => {
             at(&format!("/spec/repository/forge{field}"), Code::Schema, &what, expected);
@@ -234,8 +233,8 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         webhook_secret_file: repository.webhook_secret_file.map(PathBuf::from),
         signers_file: repository.allowed_signers_file.map(PathBuf::from),
         forge,
-        pinned,
-        feedback,
+        pinned: repository.forge.repository_id,
+        feedback: repository.forge.feedback,
     };
     let caps = Caps::new(caps.namespaces, caps.kinds);
     Ok(Installation { instance, repository, signing, clusters: reached, providers: answering, caps, projection })
