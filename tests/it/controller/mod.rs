@@ -4,6 +4,7 @@
 //! to do.
 
 mod app;
+mod canary;
 mod copies;
 mod credentials;
 mod daemon;

@@ -66,6 +66,24 @@ impl Binary {
         }
     }
 
+    /// All that `doctor` says.
+    pub(super) async fn doctor(&self, form: &str) -> String {
+        let mut doctor = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        doctor.args(["doctor", "-o", form, "--config"]).arg(self.path("installation.yaml"));
+        let said = doctor.output().await.unwrap();
+        String::from_utf8([said.stdout, said.stderr].concat()).unwrap()
+    }
+
+    /// Where it serves its numbers.
+    pub(super) async fn address(&self, identity: &str) -> String {
+        eventually("the address that it listens at", async || {
+            let log = self.log(identity);
+            let (_, at) = log.split_once("http://")?;
+            Some(at.split_once("/metrics")?.0.to_owned())
+        })
+        .await
+    }
+
     pub(super) fn log(&self, identity: &str) -> String {
         read(&self.path(&format!("{identity}.log")))
     }
