@@ -147,7 +147,8 @@ impl Term<'_> {
     /// Goes on with what was fetched last.
     async fn without(&mut self, git: Git) -> Next {
         let before = self.git();
-        let known = self.source.view().is_some() && before != Git::Fresh;
+        let reason = |git: &Git| git.trouble().map(|wait| wait.reason);
+        let known = self.source.view().is_some() && reason(&before) == reason(&git);
         // A Secret that was mended and is wrong now is other news than one that is missing.
         if !known || before != git {
             match &git {
