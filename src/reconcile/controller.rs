@@ -270,7 +270,7 @@ impl Controller {
         };
         let desk = hosted::desk(installation, &shell, &store, &kept, guarded, keeping)?;
         Ok(Self {
-            source: Source::new(store, branches, installation.caps.clone(), metrics.clone(), shell.clock.clone()),
+            source: hosted::source(installation, store, branches, &shell)?,
             shell: Arc::new(shell),
             gaps: Gaps::default(),
             anchor: None,

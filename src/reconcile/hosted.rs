@@ -6,7 +6,7 @@ use super::desk::{Desk, Setting};
 use super::evidence::Witness;
 use super::feedback;
 use super::shell::Shell;
-use super::source::Branches;
+use super::source::{Branches, Pin, Source};
 use crate::analysis::http::NoClient;
 use crate::forge::host::Host;
 use crate::gate::guard::Guard;
@@ -30,6 +30,19 @@ fn host(installation: &Installation, clock: &Clock, metrics: &Metrics) -> Result
     let (metrics, clock) = (metrics.clone(), clock.clone());
     let count = Box::new(move |errand, fate| metrics.asked_host(errand, fate));
     Ok(Some(Host::new(host.clone(), count, Box::new(move || clock.now())).map_err(NoClient::from)?))
+}
+
+/// Git, which has to be the repository that the installation names, if it names one by its number.
+pub(super) fn source(
+    installation: &Installation,
+    store: Store,
+    branches: Branches,
+    shell: &Shell,
+) -> Result<Source, RunError> {
+    let host = host(installation, &shell.clock, &shell.metrics)?;
+    let pin = host.zip(installation.repository.pinned).map(|(host, number)| Pin::new(number, host));
+    let (caps, metrics) = (installation.caps.clone(), shell.metrics.clone());
+    Ok(Source::new(store, branches, caps, metrics, shell.clock.clone()).pinned(pin))
 }
 
 /// Who tells how decisions came to their branch, if the installation names a host for it.

@@ -20,6 +20,7 @@
 {{- with .Values.repository.forge }}{{ if ne .kind "branch" }}
 {{- $forge := dict "kind" .kind "tokenFile" (include "tidegate.tokenFile" $) }}
 {{- if .url }}{{ $_ := set $forge "url" .url }}{{ end }}
+{{- if .repositoryId }}{{ $_ := set $forge "repositoryId" (int64 .repositoryId) }}{{ end }}
 {{- if not .feedback }}{{ $_ := set $forge "feedback" false }}{{ end }}
 {{- $_ := set $repository "forge" $forge }}
 {{- end }}{{ end }}

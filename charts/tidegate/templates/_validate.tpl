@@ -190,8 +190,8 @@
 {{- with .forge }}
 {{- if and (ne .kind "branch") (not .token.secretName) }}
 - repository.forge.token.secretName: {{ .kind }} needs the Secret with the API token of the controller's account there
-{{- else if and (eq .kind "branch") (or .url .token.secretName) }}
-- repository.forge.kind: with branch no API is asked: say gitea, github or gitlab, or leave url and token out
+{{- else if and (eq .kind "branch") (or .url .token.secretName .repositoryId) }}
+- repository.forge.kind: with branch no API is asked: say gitea, github or gitlab, or leave url, token and repositoryId out
 {{- end }}
 {{- if and .url (not (regexMatch (print $server "(/[!\"$->@-~]*)?$") .url)) }}
 - repository.forge.url: this cannot be used: it is https://HOST/PATH or http://HOST/PATH, with a port up to 65535, without

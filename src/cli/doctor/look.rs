@@ -2,6 +2,7 @@
 //! looked at.
 
 use super::checks::{self, Check, Found, Weight};
+use super::pinned;
 use crate::cli::cache::Cache;
 use crate::cli::failure::Failure;
 use crate::cli::screen::now;
@@ -144,11 +145,13 @@ async fn host(installation: &Installation, site: &PullHost, loaded: Option<&Load
             return Ok(vec![Check::new(Found::Broken, "Git host", &error.to_string(), act)]);
         }
     };
+    let number = host.repository().await;
     let mut all: Vec<Check> =
         host.clock().map(|clock| checks::apart("clock of the Git host", clock, now())).into_iter().collect();
     // An answer without permissions and none at all say as much.
     let permissions = host.permissions().await.ok().flatten();
     all.push(checks::account(&login, permissions, site));
+    all.push(pinned::check(installation.repository.pinned, site, &number));
     let id = host.ids().await.ok().map(|ids| ids.user);
     let main = &installation.repository.branch;
     let settings = Settings { instance: &installation.instance, main, account: &login, id };

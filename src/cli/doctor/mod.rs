@@ -2,6 +2,7 @@
 
 mod checks;
 mod look;
+mod pinned;
 
 #[cfg(test)]
 mod tests;

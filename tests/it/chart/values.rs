@@ -237,6 +237,7 @@ fn of_the_host() -> Vec<Switch> {
         ("repository.forge.url", json!({"repository": {"forge": {"url": "https://api.example.test"}}}), "url: https://api.example.test"),
         ("repository.forge.token.secretName", json!({"repository": {"forge": {"token": {"secretName": "other"}}}}), "tokenFile: /etc/tidegate/forge/other/token"),
         ("repository.forge.token.key", json!({"repository": {"forge": {"token": {"key": "api"}}}}), "tokenFile: /etc/tidegate/forge/bot/api"),
+        ("repository.forge.repositoryId", json!({"repository": {"forge": {"repositoryId": 1_234_567_890}}}), "repositoryId: 1234567890"),
         ("repository.forge.feedback", json!({"repository": {"forge": {"feedback": false}}}), "feedback: false"),
     ]
 }

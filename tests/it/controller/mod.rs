@@ -5,6 +5,7 @@
 
 mod app;
 mod asked;
+mod canary;
 mod copies;
 mod credentials;
 mod daemon;
