@@ -33,11 +33,13 @@ mod support {
     pub(crate) mod gateway;
     pub(crate) mod git_host;
     pub(crate) mod git_server;
+    pub(crate) mod github;
     pub(crate) mod gitlab;
     pub(crate) mod helm;
     pub(crate) mod http_backend;
     pub(crate) mod kubeconfig;
     pub(crate) mod origin;
+    pub(crate) mod prism;
     pub(crate) mod rights;
     pub(crate) mod site;
 }
