@@ -16,6 +16,7 @@ mod routes;
 mod run;
 mod search;
 mod seen;
+mod shape;
 mod story;
 mod weather;
 

@@ -2,7 +2,8 @@
 
 use crate::check::{Checker, KINDS};
 use crate::host::{DECISIONS, Host, MAIN};
-use crate::story::{Chapter, During, Edit, Part, Router};
+use crate::shape::Router;
+use crate::story::{Chapter, During, Edit, Part};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};

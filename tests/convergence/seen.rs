@@ -3,7 +3,8 @@
 use crate::check::TIDEGATE;
 use crate::promise::{Event, Watched};
 use crate::routes::Backend;
-use crate::story::{Part, Router};
+use crate::shape::Router;
+use crate::story::Part;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
