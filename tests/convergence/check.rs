@@ -35,8 +35,10 @@ pub(crate) struct Checker {
     pub(crate) meddled: Option<Time>,
     /// The time of the last change.
     now: Time,
-    /// Spans in which nobody held the Lease, or that a clock was set forward by.
+    /// Spans in which nobody held the Lease.
     gaps: Vec<(Time, Time)>,
+    /// Spans that somebody's clock was set forward by: others see nothing of them.
+    clocks: Vec<(String, (Time, Time))>,
     /// By how much the leader's clock was set since it renewed the Lease.
     set: TimeDelta,
     /// Since when the brake says something of a rollout.
@@ -70,6 +72,7 @@ impl Checker {
             meddled: None,
             now: Time::MIN_UTC,
             gaps: Vec::new(),
+            clocks: Vec::new(),
             set: TimeDelta::zero(),
             braked: BTreeMap::new(),
             found: None,
@@ -235,7 +238,9 @@ impl Checker {
             return None;
         }
         let entered = next.clock.entered;
-        let gaps = self.gaps.iter().map(|(from, to)| Gap { from: *from, to: *to, of: None }).collect();
+        let leader = self.leader();
+        let set = self.clocks.iter().filter(|(of, _)| *of == leader).map(|(_, span)| span);
+        let gaps = self.gaps.iter().chain(set).map(|(from, to)| Gap { from: *from, to: *to, of: None }).collect();
         let missed = |gap: Gap| (gap.to.min(entered.max(now)) - gap.from.max(exposed)).num_seconds().max(0);
         let missed: i64 = merged(gaps).into_iter().map(missed).sum();
         let observed = (entered - exposed).num_seconds() - missed;
@@ -295,7 +300,7 @@ impl Checker {
     /// Takes note that the leader's clock, which shows that time now, was set by so many seconds.
     pub(crate) fn clock_set(&mut self, shown: Time, by: i64) {
         let by = TimeDelta::seconds(by);
-        self.gaps.push((shown - by, shown));
+        self.clocks.push((self.leader(), (shown - by, shown)));
         self.set += by;
     }
 
