@@ -36,6 +36,8 @@ pub(crate) enum Edit {
     Errors,
     /// One that does not start.
     Crash,
+    /// One whose Job fails.
+    Untested,
     /// Another number of pods, and nothing else.
     Replicas(u64),
     /// Back to the version before.
@@ -64,6 +66,8 @@ pub(crate) enum During {
     HandRaises,
     /// A hand gives stable another pod.
     HandScales,
+    /// The webhook before steps says no.
+    WebhookHolds,
 }
 
 impl Story {
@@ -114,9 +118,13 @@ impl Part {
             if failed {
                 choices.push(Edit::Retry);
             }
+            if shape.is_tried_out() {
+                choices.extend([Edit::Untested, Edit::Untested]);
+            }
             let edit = match dice.pick(&choices) {
                 // What is measured of pods that are no copies says nothing of one version: there are no checks.
-                Edit::Errors if shape.router == Router::Set => Edit::Crash,
+                Edit::Errors if shape.router.is_shared() => Edit::Crash,
+                Edit::Replicas(_) if shape.router == Router::Daemon => Edit::Good,
                 edit => edit,
             };
             let during = (edit == Edit::Good && dice.chance(50)).then(|| During::new(dice, &shape));
@@ -124,9 +132,9 @@ impl Part {
             even = match (edit, during) {
                 (Edit::Good, _) => !ends_badly,
                 (Edit::Replicas(_), _) => true,
-                (Edit::Errors | Edit::Crash | Edit::Rollback | Edit::Retry, _) => false,
+                (Edit::Errors | Edit::Crash | Edit::Untested | Edit::Rollback | Edit::Retry, _) => false,
             };
-            failed = matches!(edit, Edit::Errors | Edit::Crash | Edit::Retry);
+            failed = matches!(edit, Edit::Errors | Edit::Crash | Edit::Untested | Edit::Retry);
             promoted += u32::from(edit == Edit::Good && !ends_badly && during != Some(During::MainBack));
             chapters.push(Chapter { edit, during });
         }
@@ -146,8 +154,11 @@ impl During {
             Self::Supersede,
             Self::MainBack,
             Self::BrokenFile,
-            Self::HandScales,
+            if shape.router == Router::Daemon { Self::Abort } else { Self::HandScales },
         ];
+        if shape.is_asked_about() {
+            choices.extend([Self::WebhookHolds, Self::WebhookHolds]);
+        }
         if shape.router.route(shape.name).is_some() {
             choices.extend([Self::HandRaises, Self::HandRaises]);
         }
@@ -158,6 +169,8 @@ impl During {
     pub(crate) fn lasts(self) -> Option<i64> {
         match self {
             Self::Suspend | Self::Hold | Self::Deny | Self::BrakeHold | Self::BrokenFile => Some(60),
+            // Longer than any soak.
+            Self::WebhookHolds => Some(150),
             // The run has gone back by then.
             Self::BrakeRevert => Some(240),
             Self::Abort | Self::Supersede | Self::MainBack | Self::HandRaises | Self::HandScales => None,
@@ -172,9 +185,15 @@ impl fmt::Display for Story {
             writeln!(f, "frozen in the seventh and the eighth of each ten minutes, with")?;
         }
         for Part { shape, chapters } in &self.rollouts {
-            writeln!(f, "\n{} pods of {}, split by {}:", shape.replicas, shape.stable(), shape.router)?;
+            writeln!(f, "\n{} pods of {}, split by {}:", shape.replicas, shape.stable("1"), shape.router)?;
+            if shape.is_compared() {
+                writeln!(f, "  compared with stable")?;
+            }
+            if shape.hook {
+                writeln!(f, "  a hook is told")?;
+            }
             for phase in &shape.phases {
-                write!(f, "{}", phase.text(shape.router != Router::Set))?;
+                write!(f, "{}", phase.text(shape.name, !shape.router.is_shared()))?;
             }
             let asked = if shape.approved_promotion { ", after an approval" } else { "" };
             writeln!(f, "  promoted after {} s with all requests{asked}", shape.bake)?;
@@ -198,6 +217,7 @@ impl fmt::Display for Edit {
             Self::Good => f.write_str("push a version that works"),
             Self::Errors => f.write_str("push a version whose requests fail"),
             Self::Crash => f.write_str("push a version that does not start"),
+            Self::Untested => f.write_str("push a version whose Job fails"),
             Self::Replicas(n) => write!(f, "push replicas: {n}"),
             Self::Rollback => f.write_str("rollback to the version before"),
             Self::Retry => f.write_str("retry the version that failed"),
@@ -219,6 +239,7 @@ impl fmt::Display for During {
             Self::BrokenFile => "push a broken file, mended after 60 s",
             Self::HandRaises => "a hand sends all requests to the candidate",
             Self::HandScales => "a hand gives stable one more pod",
+            Self::WebhookHolds => "the webhook holds, for 150 s",
         })
     }
 }
