@@ -45,28 +45,36 @@ pub fn below(plan: &Plan, set: Option<&Set>, floors: &Floors) -> Vec<String> {
             found.push(format!("phase {} soaks {}, and the policy asks for {least}", phase.name, phase.soak));
         }
     }
-    if *images == Some(ImageName::Digest) {
-        let objects = set.into_iter().flat_map(|set| set.objects.values()).map(|object| object.value());
-        let tagged: BTreeSet<&str> =
-            objects.chain(plan.jobs.values()).flat_map(named).filter(|image| !is_by_digest(image)).collect();
-        let shown: Vec<String> = tagged.iter().take(3).map(|image| plain(image)).collect();
-        if !tagged.is_empty() {
-            let (count, shown) = (tagged.len(), shown.join(", "));
-            found.push(format!(
-                "{count} of its images are named by what can be pointed elsewhere ({shown}), and the policy asks for digests: \
-                 NAME@sha256:…"
-            ));
-        }
-    }
+    found.extend(tagged(plan, set, *images));
     found
 }
 
-/// The images that the pods of an object have.
+/// Which images of a version, and of its Jobs, are not named as they have to be.
+#[must_use]
+pub fn tagged(plan: &Plan, set: Option<&Set>, asked: Option<ImageName>) -> Option<String> {
+    asked.filter(|asked| *asked == ImageName::Digest)?;
+    let objects = set.into_iter().flat_map(|set| set.objects.values()).map(|object| object.value());
+    let tagged: BTreeSet<&str> =
+        objects.chain(plan.jobs.values()).flat_map(named).filter(|image| !is_by_digest(image)).collect();
+    let shown: Vec<String> = tagged.iter().take(3).map(|image| plain(image)).collect();
+    (!tagged.is_empty()).then(|| {
+        let (count, shown) = (tagged.len(), shown.join(", "));
+        format!(
+            "{count} of its images are named by what can be pointed elsewhere ({shown}), and the policy asks for digests: \
+             NAME@sha256:…"
+        )
+    })
+}
+
+/// The images that the pods of an object have: of containers, and of volumes.
 fn named(object: &Value) -> impl Iterator<Item = &str> {
     let pods = object.pointer("/spec/template/spec");
-    let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
-    let containers = lists.filter_map(move |list| pods?.get(list)?.as_array()).flatten();
-    containers.filter_map(|container| container.get("image")?.as_str())
+    let lists = ["initContainers", "containers", "ephemeralContainers", "volumes"].into_iter();
+    let parts = lists.filter_map(move |list| pods?.get(list)?.as_array()).flatten();
+    parts.filter_map(|part| {
+        let image = part.get("image")?;
+        image.as_str().or_else(|| image.get("reference")?.as_str())
+    })
 }
 
 /// Whether an image is named by its digest, be there a tag beside it.
@@ -123,6 +131,9 @@ mod tests {
         for list in ["initContainers", "containers", "ephemeralContainers"] {
             assert_eq!(named(&pods(list)).collect::<Vec<_>>(), ["a:1"]);
         }
+        let volumes = serde_json::json!([{"name": "a", "emptyDir": {}}, {"name": "b", "image": {"reference": "b:1"}}]);
+        let volumes = serde_json::json!({"spec": {"template": {"spec": {"volumes": volumes}}}});
+        assert_eq!(named(&volumes).collect::<Vec<_>>(), ["b:1"]);
         let jobs = [("migrate.yaml".parse().unwrap(), pods("containers"))].into();
         let floors = Floors { images: Some(ImageName::Digest), ..Floors::default() };
         let found = below(&Plan { jobs, ..plan() }, None, &floors).join("; ");

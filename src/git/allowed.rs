@@ -86,7 +86,9 @@ impl Allowed {
         match Verdict::of(signature, content, &BTreeSet::new()) {
             // None is trusted by itself: whether a key counts is on the list.
             Verdict::Foreign(key) if self.signers.name(&key, committed).is_some() => Ok(()),
-            verdict => Err(verdict.to_string()),
+            verdict @ (Verdict::Trusted(_) | Verdict::Foreign(_) | Verdict::Unsigned | Verdict::Void(_)) => {
+                Err(verdict.to_string())
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::adopt::{self, Against, FirstSight};
 use super::converge::{Drift, StableFirst};
 use super::draft::{Draft, Manner};
 use super::evidence::Need;
+use super::floor;
 use super::input::{Desired, Input};
 use super::report::{Reason, Wait};
 use super::takeover;
@@ -89,6 +90,7 @@ enum Ours {
 fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: Ours, asked: &Asked) {
     draft.naming = posture.naming.clone();
     let mut waits = super::entry::barred(draft);
+    waits.extend(floor::first(draft, rollout));
     if ours == Ours::Lost {
         // Nothing else may hide that the record is lost: neither what bars a step nor what the API server says.
         let ours = adopt::ours(&draft.context(&rollout.plan, None, None)).into_iter();

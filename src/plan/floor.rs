@@ -4,7 +4,7 @@
 use super::draft::Draft;
 use super::report::{Reason, Wait};
 use crate::gate::floor;
-use crate::manifest::desired::{Plan, Set};
+use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::record::state::{Governed, Rule};
 
 /// Takes note of what the policy asks of what main wants now.
@@ -51,6 +51,14 @@ pub fn below(draft: &Draft<'_>, plan: &Plan) -> Option<Wait> {
     };
     let act = "push the next version, be it another annotation of its pods: for that the policy is as it is now";
     (!found.is_empty()).then(|| Wait::new(Reason::PolicyFloor, why()).act(act))
+}
+
+/// Why the first version may not be made: its phases are for those that come after it, its images are not.
+#[must_use]
+pub fn first(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
+    let known = draft.state.policy.as_ref().map(|known| known.terms().floors.stricter(&draft.input.policy.floors));
+    let asked = known.as_ref().unwrap_or(&draft.input.policy.floors).images;
+    floor::tagged(&rollout.plan, Some(&rollout.set), asked).map(|found| Wait::new(Reason::PolicyFloor, found))
 }
 
 /// The version that is on its way: the open run's, else the one that main wants.

@@ -262,6 +262,9 @@ impl Clerk {
 
     /// A pull request was closed unmerged: a no, if who did it may say so; else it is opened again.
     async fn closed(&mut self, branch: &str, request: &Request, number: u64) -> Result<(), HostError> {
+        if !self.still_asks(branch, request).await {
+            return Ok(());
+        }
         let Some(why) = self.objection(request, number).await? else {
             self.deny(branch, request, number).await;
             return Ok(());
@@ -276,6 +279,13 @@ impl Clerk {
         self.setting.host.reopen(number).await?;
         tracing::info!(branch, number, why, "was closed by somebody who may not say no, and is opened again");
         Ok(())
+    }
+
+    /// Whether the branch of a closed request is still what that was for. If it is gone, or asks for something else, it was closed with it,
+    /// and by nobody; the view, which is older than the list, does not know that yet.
+    async fn still_asks(&self, branch: &str, request: &Request) -> bool {
+        let there = self.setting.store.ls_refs(&[&format!("refs/heads/{branch}")]).await;
+        there.is_ok_and(|there| there.values().any(|head| *head == request.head))
     }
 
     /// Why the no of whoever closed a pull request does not count.

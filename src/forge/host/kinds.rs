@@ -19,7 +19,7 @@ impl HostKind {
     pub(super) fn page(self, page: usize) -> String {
         match self {
             Self::Gitea => format!("limit=50&page={page}"),
-            Self::Github | Self::Gitlab => format!("per_page=100&page={page}"),
+            Self::Github | Self::Gitlab => format!("per_page=50&page={page}"),
         }
     }
 

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 /// The most pages of closed pull requests that are looked through for one. What is further back counts as never made.
 const CLOSED_PAGES: usize = 10;
-/// After that long all are read anew, so that nothing that was missed is missed for good.
-const ANEW: TimeDelta = TimeDelta::hours(1);
+/// After that long all are read anew, so that nothing that was missed is missed for good: no list of changes tells of one that was deleted.
+const ANEW: TimeDelta = TimeDelta::minutes(10);
 
 /// What is known of them.
 #[derive(Default)]

@@ -349,8 +349,8 @@ async fn attack_85_reviews_of_which_a_part_is_missing_are_no_reviews() {
         reviewed(&client, kind);
         for (status, body) in [(500, ""), (200, "[{\"id\": 1}]"), (200, "<html>log in</html>"), (304, ""), (302, "")] {
             let at = match kind {
-                HostKind::Gitea | HostKind::Github => "reviews?per_page=100&page=3",
-                HostKind::Gitlab => "versions?per_page=100&page=2",
+                HostKind::Gitea | HostKind::Github => "reviews?per_page=50&page=3",
+                HostKind::Gitlab => "versions?per_page=50&page=2",
             };
             client.fails(at, status, &[("location", "http://evil.test/")], body);
             let error = client.host.reviews(3).await.unwrap_err();

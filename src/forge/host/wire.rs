@@ -19,9 +19,15 @@ pub(super) struct RawPull {
     pub(super) updated_at: Option<Time>,
     title: String,
     body: Option<String>,
-    user: Option<Id>,
+    user: Option<Author>,
     head: End,
     base: End,
+}
+
+#[derive(Deserialize)]
+struct Author {
+    /// Below nothing, of an account that is gone.
+    id: i64,
 }
 
 /// A word that is neither is no answer: it must not be taken for a no.
@@ -61,7 +67,7 @@ impl RawPull {
             branch: self.head.branch().to_owned(),
             base: self.base.branch().to_owned(),
             repository: self.head.repo.map(|repo| repo.id),
-            author: self.user.map(|user| user.id),
+            author: self.user.and_then(|user| u64::try_from(user.id).ok()),
             text: Text { title: self.title, body: self.body.unwrap_or_default() },
         }
     }

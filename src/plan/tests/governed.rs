@@ -105,6 +105,12 @@ fn attack_91_a_version_whose_image_a_tag_names_starts_no_run_where_the_policy_wa
     world.want(CANARY, set(&format!("2@sha256:{}", "a".repeat(64))));
     world.settle();
     assert_eq!(world.waits(), ["Approval"]);
+
+    let mut world = World::new(CANARY, "1");
+    world.policy.floors = floors(json!({"images": "digest"}));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Initializing", vec!["PolicyFloor"]));
+    assert!(world.live.objects.values().next().is_none(), "nor is a first one made");
 }
 
 #[test]

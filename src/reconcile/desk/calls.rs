@@ -5,6 +5,8 @@ use super::super::testing::{World, leading, moved};
 use super::*;
 use crate::forge::host::testing::{Server, USER};
 use crate::manifest::installation::{HostKind, PullHost};
+use crate::manifest::raw::Trust;
+use crate::record::state::Rule;
 use serde_json::json;
 
 const DECISIONS: &str = "tidegate/prod/decisions";
@@ -12,7 +14,7 @@ const DECISIONS: &str = "tidegate/prod/decisions";
 /// A desk, and the host that it asks.
 struct Office {
     /// Where main and the token are.
-    _world: World,
+    world: World,
     server: Server,
     clerk: Clerk,
     view: Arc<View>,
@@ -38,7 +40,7 @@ impl Office {
             woken: Arc::default(),
             feedback: None,
         });
-        Self { _world: world, server, clerk, view }
+        Self { world, server, clerk, view }
     }
 
     /// What was asked since the last time.
@@ -91,4 +93,27 @@ async fn at_rest_nothing_is_asked() {
         office.clerk.turn(&view).await;
     }
     assert_eq!(office.asked(), [""; 0]);
+}
+
+/// Whoever takes back a branch has closed its pull request, which nobody has said no to; the view tells it a tick later.
+#[tokio::test]
+async fn x_4_what_closed_with_its_branch_is_not_opened_again() {
+    let mut office = Office::on(HostKind::Github).await;
+    let (mut wanted, view) = (office.shows(1), Arc::clone(&office.view));
+    let (branch, mut request) = wanted.pop_first().unwrap();
+    request.head = office.world.commit(&branch, &[]).await;
+    request.text.body = format!("head {}", request.head);
+    request.rule = Some(Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::default() });
+    office.server.change(1, json!({"body": request.text.body}));
+    let wanted = BTreeMap::from([(branch.clone(), request)]);
+    office.clerk.round(&view, &wanted).await.unwrap();
+    office.asked();
+
+    office.server.change(1, json!({"state": "closed"}));
+    office.world.delete(&branch).await;
+    office.clerk.round(&view, &wanted).await.unwrap();
+    assert_eq!(office.asked().len(), 1, "the list alone");
+    office.world.commit(&branch, &[("other.txt", Some("another head"))]).await;
+    office.clerk.round(&view, &wanted).await.unwrap();
+    assert_eq!(office.asked().len(), 1, "nor if the branch asks for something else by now");
 }

@@ -28,7 +28,7 @@ async fn at_rest_a_host_is_asked_for_news_once_for_each_poll() {
     let (before, start) = (host.asked().len(), Instant::now());
     eventually("a few more", async || (host.asked().len() >= before + 5).then_some(())).await;
     let (asked, seconds) = (host.asked().split_off(before), start.elapsed().as_secs());
-    let list = "?state=opened&order_by=updated_at&sort=desc&target_branch=main&per_page=100&page=1";
+    let list = "?state=opened&order_by=updated_at&sort=desc&target_branch=main&per_page=50&page=1";
     assert!(asked.iter().all(|(what, status)| what.ends_with(list) && *status == 304), "{asked:#?}");
     // A poll is a second.
     assert!(asked.len() as u64 <= seconds + 1, "{} calls within {seconds} s", asked.len());

@@ -466,9 +466,13 @@ async fn handle(state: Arc<State>, request: Request) -> Response {
     let body: Bytes = to_bytes(body, 1 << 28).await.unwrap();
     let path = parts.uri.path();
     if !path.starts_with("/api/") {
-        return http_backend::answer(&state.root, &parts.method, &parts.uri, &parts.headers, body)
-            .await
-            .into_response();
+        let answer = http_backend::answer(&state.root, &parts.method, &parts.uri, &parts.headers, body).await;
+        // What was pushed is seen at once, before the next push hides it.
+        if path.ends_with("/git-receive-pack") {
+            let names: Vec<String> = state.lock().keys().cloned().collect();
+            names.iter().for_each(|name| state.with(name, |_, _| ()));
+        }
+        return answer.into_response();
     }
     let query = url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
     let header = |name: &str| parts.headers.get(name).map(|value| value.as_bytes());

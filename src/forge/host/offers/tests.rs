@@ -44,7 +44,7 @@ async fn one_page_of_what_leads_to_a_branch_is_listed_and_costs_nothing_while_it
                 "/projects/acme%2Fshop/merge_requests?state=opened&order_by=updated_at&sort=desc&target_branch=main"
             }
         };
-        assert_eq!(asked, format!("GET {}{query}&per_page=100&page=1", server.root()));
+        assert_eq!(asked, format!("GET {}{query}&per_page=50&page=1", server.root()));
     }
     assert_eq!(HostKind::Gitea.offer_ref(7), "refs/pull/7/head");
     assert_eq!(HostKind::Gitlab.offer_ref(7), "refs/merge-requests/7/head");

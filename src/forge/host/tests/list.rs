@@ -5,7 +5,7 @@ use super::*;
 /// The part of a request that tells pages of lists apart.
 fn pages(client: &Client) -> Vec<String> {
     let asked = client.asked();
-    asked.iter().map(|what| what.split_once('?').unwrap().1.replace("per_page=100&", "")).collect()
+    asked.iter().map(|what| what.split_once('?').unwrap().1.replace("per_page=50&", "")).collect()
 }
 
 fn queries(kind: HostKind) -> [&'static str; 2] {
@@ -112,15 +112,30 @@ async fn what_closes_while_pages_are_read_hides_no_other() {
 }
 
 #[tokio::test]
-async fn all_are_read_anew_after_an_hour() {
+async fn all_are_read_anew_after_ten_minutes() {
     for kind in KINDS {
         let mut client = looked_at(kind, 3, 2).await;
         client.asked();
-        client.host.now = Box::new(|| time("12:59:59"));
+        client.host.now = Box::new(|| time("12:09:59"));
         client.host.open().await.unwrap();
         assert_eq!(client.asked().len(), 1);
-        client.host.now = Box::new(|| time("13:00:00"));
+        client.host.now = Box::new(|| time("12:10:00"));
         client.host.open().await.unwrap();
         assert_eq!(client.asked().len(), 4);
     }
+}
+
+#[tokio::test]
+async fn of_an_account_that_is_gone_a_list_is_read_too() {
+    let mut client = Client::new(HostKind::Gitea).await;
+    for user in [json!({"id": -1, "login": "Ghost"}), Value::Null] {
+        client.server.open(USER, "theirs", "main", "");
+        client.server.state().pulls.last_mut().unwrap()["user"] = user;
+    }
+    client.server.open(USER, "ours", "main", "");
+    let open = client.host.open().await.unwrap();
+    assert_eq!(
+        open.iter().map(|found| (found.number, found.author)).collect::<Vec<_>>(),
+        [(3, Some(USER)), (2, None), (1, None)]
+    );
 }
