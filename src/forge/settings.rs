@@ -153,9 +153,14 @@ impl Settings<'_> {
                 ("POST", "rulesets".to_owned(), ruleset)
             }
             Branch::State => {
+                // The user of an App is named by the App.
+                let (users, apps) = match self.account.strip_suffix("[bot]") {
+                    Some(app) => (None, Some(app)),
+                    None => (Some(self.account), None),
+                };
                 let body = json!({
                     "required_status_checks": null, "enforce_admins": true, "required_pull_request_reviews": null,
-                    "restrictions": {"users": [self.account], "teams": [], "apps": []},
+                    "restrictions": {"users": Vec::from_iter(users), "teams": [], "apps": Vec::from_iter(apps)},
                     "allow_force_pushes": false, "allow_deletions": false,
                 });
                 ("PUT", format!("branches/{}/protection", escaped(&name)), body)

@@ -3,10 +3,12 @@
 //! It is a file beside the controller and never comes from the repository, so that repository content chooses values
 //! and never endpoints or identities (design §8). Secrets stand in files that it names.
 
+mod forge;
 mod place;
 mod ssh;
 
-use place::Place;
+use forge::forge;
+pub use forge::{Access, App, HostKind, PullHost};
 pub use ssh::SshFiles;
 
 use super::diagnostic::{Code, Diagnostic, quoted};
@@ -90,32 +92,6 @@ pub struct Repository {
     pub forge: Option<PullHost>,
     /// Whether people are told there of their own pull requests.
     pub feedback: raw::Feedback,
-}
-
-/// A repository on a Git host with pull requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PullHost {
-    /// Whose API it speaks.
-    pub kind: HostKind,
-    /// Where the API is, without a slash at the end.
-    pub api: String,
-    /// Who the repository belongs to; on GitLab perhaps groups in groups.
-    pub owner: String,
-    /// What it is called.
-    pub name: String,
-    /// The file with the token.
-    pub token_file: PathBuf,
-}
-
-/// Whose API a Git host speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostKind {
-    /// Gitea's, or Forgejo's.
-    Gitea,
-    /// GitHub's.
-    Github,
-    /// GitLab's.
-    Gitlab,
 }
 
 /// What the record is signed with.
@@ -210,7 +186,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
     });
     let answering = answering(providers, &mut at);
     let feedback = repository.forge.feedback;
-    let forge = match forge(repository.forge, &url) {
+    let forge = match forge(repository.forge, &url, repository.credentials_file.as_deref()) {
         Ok(forge) => forge,
         Err(Odd { field, what, expected }) => {
             at(&format!("/spec/repository/forge{field}"), Code::Schema, &what, expected);
@@ -241,35 +217,6 @@ struct Odd {
     field: &'static str,
     what: String,
     expected: &'static str,
-}
-
-/// The host of the repository at `url`.
-fn forge(
-    raw::Forge { kind, url: api, token_file, feedback: _ }: raw::Forge,
-    url: &Url,
-) -> Result<Option<PullHost>, Odd> {
-    let kind = match kind {
-        raw::ForgeKind::Branch if api.is_some() || token_file.is_some() => {
-            let what = "with kind: branch nothing is asked of an API".to_owned();
-            return Err(Odd { field: "", what, expected: "kind: gitea, github or gitlab, or no url and no tokenFile" });
-        }
-        raw::ForgeKind::Branch => return Ok(None),
-        raw::ForgeKind::Gitea => HostKind::Gitea,
-        raw::ForgeKind::Github => HostKind::Github,
-        raw::ForgeKind::Gitlab => HostKind::Gitlab,
-    };
-    let Some(token_file) = token_file else {
-        let what = "pull requests need a token".to_owned();
-        return Err(Odd { field: "", what, expected: "tokenFile: the file with the API token of the bot's account" });
-    };
-    let given = api.map(|api| http_url(&api)).transpose();
-    let given = given.map_err(|what| Odd { field: "/url", what, expected: "https://HOST/PATH" })?;
-    let Some(place) = Place::of(kind, url, given.as_ref()) else {
-        let what = format!("{} does not end with the repository's owner and name", quoted(url.as_str()));
-        return Err(Odd { field: "/kind", what, expected: "repository.url: https://HOST/OWNER/NAME.git" });
-    };
-    let api = given.unwrap_or_else(|| place.api(kind, url)).as_str().trim_end_matches('/').to_owned();
-    Ok(Some(PullHost { kind, api, owner: place.owner, name: place.name, token_file: token_file.into() }))
 }
 
 /// Why a provider cannot be used.

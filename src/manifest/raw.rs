@@ -15,7 +15,7 @@ use super::hook::Hook;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, SetId, StepName};
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
 pub use installation::{
-    Caps, Cluster, Feedback, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider,
+    App, Caps, Cluster, Feedback, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider,
     Repository, Signing, Ssh, Webhook,
 };
 pub use policy::{Floors, Freeze, Limits, Login, PolicySpec, Schedule, Tenant, Trust};

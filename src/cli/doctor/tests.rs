@@ -8,14 +8,15 @@ use crate::cluster::rights::needed;
 use crate::forge::host::{Hook, HostError, Permissions};
 use crate::forge::settings::{Branch, Settings};
 use crate::gate::guard::Rules;
-use crate::manifest::installation::{HostKind, PullHost};
+use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::manifest::object::Kind;
 use crate::manifest::raw::Projection;
 use crate::record::fixture::time;
 
 fn site(kind: HostKind) -> PullHost {
     let api = "https://git.example.test/api/v1".to_owned();
-    PullHost { kind, api, owner: "acme".to_owned(), name: "fleet".to_owned(), token_file: "/etc/tidegate/token".into() }
+    let access = Access::Token("/etc/tidegate/token".into());
+    PullHost { kind, api, owner: "acme".to_owned(), name: "fleet".to_owned(), access }
 }
 
 fn refused() -> HostError {

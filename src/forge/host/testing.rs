@@ -2,6 +2,8 @@
 //! knows it knows in GitHub's words.
 
 use crate::manifest::installation::HostKind;
+use crate::record::state::Time;
+use crate::sign::testing::Registered;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri};
@@ -27,6 +29,7 @@ pub(crate) struct Fault {
     pub(crate) body: String,
 }
 
+mod app;
 mod gitlab;
 
 #[derive(Default)]
@@ -40,6 +43,8 @@ pub(crate) struct State {
     pub(crate) fault: Option<Fault>,
     /// What is left of 100 requests; a 304 costs nothing.
     pub(crate) spent: u32,
+    /// Who alone is let in, and what the host's clock shows then.
+    pub(crate) app: Option<(Registered, Time)>,
 }
 
 #[derive(Clone)]
@@ -129,7 +134,10 @@ impl Server {
         }
         let query: BTreeMap<String, String> =
             url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
-        let (status, value, more) = self.carry_out(method, uri.path(), &query, body);
+        let (status, value, more) = match self.to_app(method, uri.path(), &header("authorization"), body) {
+            Some((status, value)) => (status, value, false),
+            None => self.carry_out(method, uri.path(), &query, body),
+        };
         let etag =
             format!("\"{:x}\"", value.to_string().bytes().fold(7_u64, |sum, b| sum.wrapping_mul(31) + u64::from(b)));
         let fresh = method != Method::GET || header("if-none-match") != etag;
@@ -145,6 +153,9 @@ impl Server {
         };
         say(limit, "100".to_owned());
         say(remaining, (100 - self.state().spent).to_string());
+        if let Some((_, now)) = &self.state().app {
+            say("date", now.format("%a, %d %b %Y %H:%M:%S GMT").to_string());
+        }
         if more {
             say("link", format!("<http://evil.test{}>; rel=\"next\", <http://evil.test/>; rel=\"last\"", uri.path()));
         }

@@ -6,8 +6,9 @@ use super::super::testing::{STATE, World, id, manifest, moved, rollout, steady};
 use super::*;
 use crate::cluster::client::Cluster;
 use crate::cluster::lease::{Lease, Notes, Timing};
+use crate::forge::host::Pass;
 use crate::forge::host::testing::{REPOSITORY, Server, USER};
-use crate::manifest::installation::PullHost;
+use crate::manifest::installation::{Access, PullHost};
 use crate::record::store::print_state;
 use crate::sim::kube_api::KubeApi;
 use serde_json::{Value, json};
@@ -69,10 +70,11 @@ impl Story {
         std::fs::write(&token_file, "token").unwrap();
         let api = self.server.api();
         let (kind, owner, name) = (self.kind, "acme".to_owned(), "shop".to_owned());
-        let site = PullHost { kind, api, owner, name, token_file };
+        let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
+        let site = PullHost { kind, api, owner, name, access };
         let clock = self.clock.clone();
         Reader::new(Setting {
-            host: Host::new(site, Box::new(|_, _| {}), Box::new(move || clock.now())).unwrap(),
+            host: Host::new(site, pass, Box::new(|_, _| {}), Box::new(move || clock.now())).unwrap(),
             kind,
             store: self.source.store().clone(),
             lead: self.lead.clone(),

@@ -214,15 +214,9 @@ impl Gitlab {
             let request = project.request(number);
             let text = |field: &str| request.shown[field].as_str().unwrap().to_owned();
             let (target, head) = (text("target_branch"), text("sha"));
-            let tree = origin.git(&["merge-tree", "--write-tree", &origin.tip(&target).unwrap(), &head]);
-            let at = chrono::Utc::now().timestamp();
-            let stream = format!(
-                "commit refs/heads/{target}\ncommitter {by} <{by}@example.test> {at} +0000\ndata 5\nmerge\n\
-                 from refs/heads/{target}^0\nmerge {head}\nM 040000 {tree} \"\"\n"
-            );
-            origin.git_with(&["fast-import", "--quiet"], stream.as_bytes());
+            let commit = origin.merge_as(by, &head, &target);
             let merged = json!({
-                "state": "merged", "merge_commit_sha": origin.tip(&target), "merge_user": user(by), "merged_by": user(by),
+                "state": "merged", "merge_commit_sha": commit, "merge_user": user(by), "merged_by": user(by),
                 "merged_at": now(),
             });
             request.shown.as_object_mut().unwrap().extend(merged.as_object().unwrap().clone());

@@ -129,6 +129,19 @@ impl Origin {
         merged
     }
 
+    /// Merges a commit into a branch now, by a person, as Git hosts do: always with a merge commit.
+    pub(crate) fn merge_as(&self, by: &str, head: &str, into: &str) -> String {
+        let tip = self.tip(into).expect("the branch to merge into is there");
+        let tree = self.git(&["merge-tree", "--write-tree", &tip, head]);
+        let at = chrono::Utc::now().timestamp();
+        let stream = format!(
+            "commit refs/heads/{into}\ncommitter {by} <{by}@example.test> {at} +0000\ndata 5\nmerge\n\
+             from refs/heads/{into}^0\nmerge {head}\nM 040000 {tree} \"\"\n"
+        );
+        self.git_with(&["fast-import", "--quiet"], stream.as_bytes());
+        self.tip(into).expect("fast-import moved the branch")
+    }
+
     /// Stores an object as it is, well-formed or not; its id.
     pub(crate) fn object(&self, kind: &str, bytes: &[u8]) -> String {
         let id = self.git_with(&["hash-object", "-t", kind, "-w", "--stdin", "--literally"], bytes);

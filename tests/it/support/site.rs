@@ -1,9 +1,10 @@
 //! A Git host as the people of a story meet it: the same story is told on each.
 
 use super::git_host::{GitHost, Hosted};
+use super::github::Github;
+use super::github_app::LOGIN;
 use super::gitlab::Gitlab;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 /// Where a story takes place.
 pub(crate) enum Site {
@@ -11,6 +12,8 @@ pub(crate) enum Site {
     Gitea(&'static GitHost),
     /// A stand-in.
     Gitlab(Gitlab),
+    /// A stand-in that lets in nobody but an App.
+    Github(Github),
 }
 
 impl Site {
@@ -22,19 +25,26 @@ impl Site {
         Self::Gitlab(Gitlab::start().await)
     }
 
-    /// Whose API it speaks.
-    pub(crate) fn kind(&self) -> &'static str {
-        match self {
-            Self::Gitea(_) => "gitea",
-            Self::Gitlab(_) => "gitlab",
-        }
+    pub(crate) async fn github() -> Self {
+        Self::Github(Github::start().await)
     }
 
-    /// The token of tidegate's account.
-    pub(crate) fn token_file(&self) -> PathBuf {
+    /// Whose API it speaks, and who tidegate is there, as its own file says it.
+    pub(crate) fn access(&self) -> String {
+        let (kind, token) = match self {
+            Self::Gitea(host) => ("gitea", host.token_file("bot")),
+            Self::Gitlab(host) => ("gitlab", host.token_file()),
+            Self::Github(host) => return format!("forge: {{kind: github, app: {}}}", host.app()),
+        };
+        let token = token.display();
+        format!("credentialsFile: {token}, forge: {{kind: {kind}, tokenFile: {token}}}")
+    }
+
+    /// What tidegate is called there.
+    pub(crate) fn account(&self) -> &'static str {
         match self {
-            Self::Gitea(host) => host.token_file("bot"),
-            Self::Gitlab(host) => host.token_file(),
+            Self::Gitea(_) | Self::Gitlab(_) => "bot",
+            Self::Github(_) => LOGIN,
         }
     }
 
@@ -43,6 +53,7 @@ impl Site {
         match self {
             Self::Gitea(host) => std::fs::read_to_string(host.token_file("owner")).unwrap().trim().to_owned(),
             Self::Gitlab(_) => "glpat-owner".to_owned(),
+            Self::Github(_) => unreachable!("nobody but the App is let in"),
         }
     }
 
@@ -51,6 +62,7 @@ impl Site {
         match self {
             Self::Gitea(host) => host.repository(name).await,
             Self::Gitlab(host) => host.repository(name),
+            Self::Github(host) => host.repository(name),
         }
     }
 
@@ -59,6 +71,7 @@ impl Site {
         match self {
             Self::Gitea(host) => host.keep(name, branch).await,
             Self::Gitlab(host) => host.keep(name, branch),
+            Self::Github(host) => host.keep(name, branch),
         }
     }
 
@@ -67,6 +80,7 @@ impl Site {
         match self {
             Self::Gitea(host) => host.pulls(name).await,
             Self::Gitlab(host) => host.pulls(name),
+            Self::Github(host) => host.pulls(name),
         }
     }
 
@@ -87,6 +101,9 @@ impl Site {
                 let sent = json!({"title": title, "description": body, "source_branch": head, "target_branch": base});
                 json!({"number": host.open(user, name, &sent)["iid"]})
             }
+            Self::Github(host) => {
+                host.open(user, name, &json!({"title": title, "body": body, "head": head, "base": base}))
+            }
         }
     }
 
@@ -95,6 +112,7 @@ impl Site {
         match self {
             Self::Gitea(host) => host.patch(user, name, pull, json!({"state": "closed"})).await,
             Self::Gitlab(host) => host.change(user, name, number(pull), &json!({"state_event": "close"})),
+            Self::Github(host) => host.change(name, number(pull), &json!({"state": "closed"})),
         }
     }
 
@@ -104,6 +122,7 @@ impl Site {
         match self {
             Self::Gitea(host) => host.patch(user, name, pull, sent).await,
             Self::Gitlab(host) => host.change(user, name, number(pull), &sent),
+            Self::Github(host) => host.change(name, number(pull), &sent),
         }
     }
 
@@ -116,6 +135,7 @@ impl Site {
                 said.as_array().unwrap().iter().map(|said| said["body"].as_str().unwrap().to_owned()).collect()
             }
             Self::Gitlab(host) => host.comments(name, number(pull)),
+            Self::Github(host) => host.comments(name, number(pull)),
         }
     }
 
@@ -127,6 +147,7 @@ impl Site {
                 (host.want(200, "owner", "GET", &path, None).await.as_array().unwrap().clone(), "status", "context")
             }
             Self::Gitlab(host) => (host.statuses(name, commit), "state", "name"),
+            Self::Github(host) => (host.statuses(name, commit), "state", "context"),
         };
         let text = |status: &Value, field: &str| status[field].as_str().unwrap_or_default().to_owned();
         let ours = all.iter().filter(|status| status[title] == "tidegate/it");
@@ -138,6 +159,7 @@ impl Site {
         match self {
             Self::Gitea(host) => host.push(user, name, branch, file),
             Self::Gitlab(host) => host.push(user, name, branch, file),
+            Self::Github(host) => host.push(user, name, branch, file),
         }
     }
 
@@ -146,6 +168,7 @@ impl Site {
         match self {
             Self::Gitea(host) => host.approve(user, name, pull).await,
             Self::Gitlab(host) => json!(host.approve(user, name, number(pull))),
+            Self::Github(_) => unreachable!("it has no reviews"),
         }
     }
 
@@ -154,6 +177,7 @@ impl Site {
         match self {
             Self::Gitea(host) => host.merge(name, pull).await,
             Self::Gitlab(host) => host.merge("reviewer", name, number(pull)),
+            Self::Github(host) => host.merge("reviewer", name, number(pull)),
         }
     }
 }
