@@ -13,12 +13,12 @@ mod signature;
 mod signers;
 mod wire;
 
-#[cfg(test)]
-#[path = "../../tests/support/github_app.rs"]
-pub(crate) mod testing;
-
 pub use app::{AppKey, BadAppKey};
 pub use key::{BadKey, PublicKey};
 pub use secret::{BadSecret, SigningKey};
 pub use signature::{Seal, seal};
 pub use signers::{BadSigners, Signers};
+
+#[cfg(test)]
+#[path = "../../tests/support/github_app.rs"]
+pub(crate) mod testing;
