@@ -11,6 +11,7 @@ use tidegate::manifest::files::RepoPath;
 use tidegate::manifest::ids::{InstanceName, RolloutId, SetId};
 use tidegate::manifest::installation::Caps;
 use tidegate::plan::draft::RecordChange;
+use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::record::{Entry, Recorder, Written, author};
 use tidegate::reconcile::source::{Branches, Looked, Source, View};
 use tidegate::record::store::{self, FileEdit};
@@ -67,7 +68,8 @@ impl Repository {
     }
 
     fn source(&self, name: &str) -> Source {
-        Source::new(self.store(name), Branches::new(&instance(), "main").unwrap(), Caps::default(), Metrics::new())
+        let branches = Branches::new(&instance(), "main").unwrap();
+        Source::new(self.store(name), branches, Caps::default(), Metrics::new(), Clock::default())
     }
 }
 

@@ -13,6 +13,7 @@
 mod cluster;
 mod fleet;
 mod git;
+mod host;
 mod measure;
 mod report;
 mod rest;
@@ -30,12 +31,15 @@ mod support {
     pub(crate) mod audit;
     pub(crate) mod cluster;
     pub(crate) mod gateway;
+    pub(crate) mod git_host;
     pub(crate) mod git_server;
+    pub(crate) mod gitlab;
     pub(crate) mod helm;
     pub(crate) mod http_backend;
     pub(crate) mod kubeconfig;
     pub(crate) mod origin;
     pub(crate) mod rights;
+    pub(crate) mod site;
 }
 
 use measure::Finding;
@@ -57,6 +61,7 @@ fn main() {
     take("rest", &|| runtime.block_on(rest::measure()));
     take("retreat", &|| runtime.block_on(retreat::measure()));
     take("steps", &|| runtime.block_on(steps::measure()));
+    take("host", &|| runtime.block_on(host::measure()));
     take("cluster", &|| runtime.block_on(cluster::measure()));
     if std::env::var("UPDATE_DOCS").is_ok() && wanted.is_empty() {
         report::write(&findings);

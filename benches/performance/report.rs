@@ -7,8 +7,8 @@ use std::path::Path;
 const HEAD: &str = "# Performance
 
 Made by `UPDATE_DOCS=1 cargo bench` from one run; do not edit. Real Git over HTTP (`git http-backend`), and where it says so a real
-API server, with all of it on one machine: what matters are the ratios, for which both sides were measured in turn. Values are the
-median, with the smallest and the largest. Nothing fails for being slow.
+API server or a real Git host, with all of it on one machine: what matters are the ratios, for which both sides were measured in turn.
+Values are the median, with the smallest and the largest. Nothing fails for being slow; counts of calls are held by tests too.
 ";
 
 /// Writes it.

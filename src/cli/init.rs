@@ -78,7 +78,7 @@ pub(super) fn command(args: &InitArgs, screen: &Screen) -> Result<Exit, Failure>
     } else {
         imported.files.insert(0, policy_of(&tenants));
     }
-    let settings = Settings { instance: &args.instance, main: "main", account: &args.account };
+    let settings = Settings { instance: &args.instance, main: "main", account: &args.account, id: None };
     next.push_str(&match args.host {
         HostKind::Any => in_words(&settings, screen.ink),
         HostKind::Gitea => as_commands(&settings, installation::HostKind::Gitea, screen.ink),
@@ -128,6 +128,9 @@ fn as_commands(settings: &Settings<'_>, kind: installation::HostKind, ink: Ink) 
         installation::HostKind::Gitlab => "https://gitlab.com/api/v4/projects/GROUP%2FNAME",
     };
     let mut text = format!("\n{title}\n  api={api}\n");
+    if kind == installation::HostKind::Github {
+        let _ = writeln!(text, "  ID=NUMBER  # \"id\" in https://api.github.com/users/{}", settings.account);
+    }
     for branch in Branch::ALL {
         let _ = writeln!(text, "  {}", settings.command(kind, "$api", branch, None));
     }
@@ -141,7 +144,7 @@ mod tests {
     #[test]
     fn what_to_set_on_the_host() {
         let instance = "prod".parse().unwrap();
-        let settings = Settings { instance: &instance, main: "main", account: "tidegate-bot" };
+        let settings = Settings { instance: &instance, main: "main", account: "tidegate-bot", id: None };
         use installation::HostKind::{Gitea, Github, Gitlab};
         let commands = [Gitea, Github, Gitlab].map(|kind| as_commands(&settings, kind, Ink::Plain)).concat();
         insta::assert_snapshot!(format!("{}{commands}", in_words(&settings, Ink::Plain)));

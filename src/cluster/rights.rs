@@ -3,6 +3,7 @@
 use crate::manifest::ids::{InstanceName, Namespace};
 use crate::manifest::object::Kind;
 use crate::manifest::raw::Projection;
+use crate::manifest::reference::Referent;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -74,6 +75,16 @@ pub fn needed(
     add(Some(home), "coordination.k8s.io", "leases", Some(&instance.in_cluster()), &["get", "update"]);
     add(None, "", "namespaces", Some("kube-system"), &["get"]);
     rights
+}
+
+/// What is needed besides where rollouts track Secrets, as `rbac.copySecrets` in the chart's values grants it: to make copies.
+#[must_use]
+pub fn to_copy(namespaces: &BTreeSet<Namespace>) -> Vec<Right> {
+    let create = |namespace: &Namespace| {
+        let namespace = Some(namespace.clone());
+        Right { namespace, group: "", resource: Referent::Secret.plural(), name: None, verb: "create" }
+    };
+    namespaces.iter().map(create).collect()
 }
 
 /// The API group of a kind; empty for the core.

@@ -91,6 +91,19 @@ mod tests {
     }
 
     #[test]
+    fn x_13_whoever_only_helps_leaves_more() {
+        let now = time("12:00:00");
+        let rests = |left: u32| {
+            let mut budget = Budget::leaving(60);
+            let told = [("x-ratelimit-limit", "5000".to_owned()), ("x-ratelimit-remaining", left.to_string())];
+            let told = told.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            budget.heard(200, &HeaderMap::from_iter(told), "", now);
+            budget.rests(now)
+        };
+        assert_eq!((rests(3_000), rests(2_999)), (None, Some(PAUSE)));
+    }
+
+    #[test]
     fn x_13_a_host_that_asks_for_a_pause_gets_one() {
         assert_eq!(heard(429, &[("retry-after", "7")], ""), (true, Some(7)));
         assert_eq!(heard(403, &[("retry-after", "7")], ""), (true, Some(7)));

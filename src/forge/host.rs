@@ -28,6 +28,7 @@ mod app;
 mod call;
 mod gitlab;
 mod kinds;
+mod list;
 mod offers;
 mod pass;
 mod reviews;
@@ -38,6 +39,7 @@ pub use app::{App, Granted};
 pub use call::{Errand, Fate, HostError};
 use gitlab::RawRequest;
 use kinds::Turn;
+use list::Listed;
 pub use offers::{Offer, Offers, Said};
 pub use pass::Pass;
 use reviews::RawUser;
@@ -53,8 +55,6 @@ const SPARE: i64 = 20;
 const LONGEST: usize = 16 << 20;
 /// The most pages of a list that are read: a longer one is not believed to end.
 const PAGES: usize = 100;
-/// The most pages of closed pull requests that are looked through for one. What is further back counts as never made.
-const CLOSED_PAGES: usize = 10;
 
 /// How a commit stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,8 +101,8 @@ pub struct Host {
     site: PullHost,
     pass: Pass,
     budget: Budget,
-    /// What each page of a list said last.
-    pages: BTreeMap<String, Page>,
+    /// Our pull requests.
+    listed: Listed,
     /// What else was read, with its ETag.
     known: BTreeMap<String, (String, Vec<u8>)>,
     /// What its clock said last.
@@ -119,21 +119,14 @@ struct Me {
     login: String,
 }
 
-#[derive(Clone)]
-struct Page {
-    etag: Option<String>,
-    pulls: Vec<Found>,
-    is_last: bool,
-}
-
 impl Host {
     /// Asks nothing yet.
     ///
     /// # Errors
     /// When there is no HTTP client: this machine's certificates cannot be read.
     pub fn new(site: PullHost, pass: Pass, count: Count, now: Now) -> Result<Self, reqwest::Error> {
-        let (budget, pages, known) = (Budget::leaving(SPARE), BTreeMap::new(), BTreeMap::new());
-        Ok(Self { client: client()?, site, pass, budget, pages, known, date: None, me: None, count, now })
+        let (budget, listed, known) = (Budget::leaving(SPARE), Listed::default(), BTreeMap::new());
+        Ok(Self { client: client()?, site, pass, budget, listed, known, date: None, me: None, count, now })
     }
 
     /// Leaves so many percent of what the host allows to others who use the same account.
@@ -172,41 +165,6 @@ impl Host {
         let me = Me { ids: Ids { user, repository }, login };
         self.me = Some(me.clone());
         Ok(me)
-    }
-
-    /// All open pull requests of ours, and perhaps others.
-    ///
-    /// # Errors
-    /// As [`HostError`] says. A list of which a part is missing is an error.
-    pub async fn open(&mut self) -> Result<Vec<Found>, HostError> {
-        let query = self.site.kind.open(&self.me().await?);
-        let mut all = Vec::new();
-        for page in 1..=PAGES {
-            let Page { pulls, is_last, .. } = self.page(&query, page).await?;
-            all.extend(pulls);
-            if is_last {
-                return Ok(all);
-            }
-        }
-        let why = format!("more than {PAGES} pages");
-        Err(HostError::Unusable { doing: "list open pull requests".to_owned(), why })
-    }
-
-    /// The closed pull requests of a branch that `wanted` says are the ones sought, or none if the latest have no such.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub async fn closed(&mut self, branch: &str, wanted: impl Fn(&Found) -> bool) -> Result<Vec<Found>, HostError> {
-        let me = self.me().await?;
-        let query = self.site.kind.closed(&self.site.owner, &me, branch);
-        for page in 1..=CLOSED_PAGES {
-            let Page { pulls, is_last, .. } = self.page(&query, page).await?;
-            let found: Vec<Found> = pulls.into_iter().filter(&wanted).collect();
-            if !found.is_empty() || is_last {
-                return Ok(found);
-            }
-        }
-        Ok(Vec::new())
     }
 
     /// One pull request.
@@ -290,45 +248,11 @@ impl Host {
         format!("{}/{path}", self.site.kind.repository(owner, name)).trim_end_matches('/').to_owned()
     }
 
-    async fn page(&mut self, query: &str, page: usize) -> Result<Page, HostError> {
-        let path = self.in_repository(&format!("{}?{query}&{}", self.site.kind.pulls(), self.site.kind.page(page)));
-        let etag = self.pages.get(&path).and_then(|known| known.etag.clone());
-        let answer = self.ask(Errand::List, Method::GET, &path, None, etag).await?;
-        if answer.status == 304 {
-            let known = self.pages.get(&path).cloned();
-            return known.ok_or_else(|| answer.unusable("not modified, though nothing is known of it"));
-        }
-        let pulls = self.read_pulls(&answer)?;
-        let header = |name| answer.headers.get(name).and_then(|value| value.to_str().ok());
-        let new = Page {
-            etag: header(ETAG).map(str::to_owned),
-            pulls,
-            is_last: !header(LINK).is_some_and(|link| link.contains("rel=\"next\"")),
-        };
-        // Closed ones are looked for once; what is kept of them would only grow.
-        if query.starts_with("state=open") {
-            if page == 1 && new.is_last {
-                self.pages.clear();
-            }
-            self.pages.insert(path, new.clone());
-        }
-        Ok(new)
-    }
-
     fn read_pull(&self, errand: Errand, answer: &Answer) -> Result<Found, HostError> {
         match self.site.kind {
             HostKind::Gitea | HostKind::Github => self.read(errand, answer).map(RawPull::read),
             HostKind::Gitlab => self.read(errand, answer).map(RawRequest::read),
         }
-    }
-
-    fn read_pulls(&self, answer: &Answer) -> Result<Vec<Found>, HostError> {
-        Ok(match self.site.kind {
-            HostKind::Gitea | HostKind::Github => {
-                self.read::<Vec<_>>(Errand::List, answer)?.into_iter().map(RawPull::read).collect()
-            }
-            HostKind::Gitlab => self.read::<Vec<_>>(Errand::List, answer)?.into_iter().map(RawRequest::read).collect(),
-        })
     }
 
     async fn get<T: DeserializeOwned>(&mut self, errand: Errand, path: String) -> Result<T, HostError> {
@@ -519,6 +443,8 @@ async fn whole(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
     Ok(body)
 }
 
+#[cfg(test)]
+use crate::sign::testing::Registered;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

@@ -9,9 +9,11 @@
 //! Called by `reconcile` and `cli`. Every call that may block runs on tokio's blocking threads with its own handle and
 //! ends within [`Timeouts::total`]; none is retried here, the next tick is the retry.
 
+mod allowed;
 mod commit;
 mod compact;
 mod credentials;
+mod envelope;
 mod gauge;
 mod history;
 mod http;

@@ -103,6 +103,8 @@ pub struct RemoteConfig {
     pub signing: Option<Signing>,
     /// The list of who may sign the tip of main, as `ssh-keygen` reads it. Read anew each time; none, where nobody has to.
     pub signers_file: Option<PathBuf>,
+    /// The OpenPGP keys of who may sign it, armoured, likewise. With both files whoever is in either may.
+    pub keyring_file: Option<PathBuf>,
     /// How long to wait.
     pub timeouts: Timeouts,
     /// How much to take.
@@ -125,6 +127,7 @@ impl RemoteConfig {
             ssh: None,
             signing: None,
             signers_file: None,
+            keyring_file: None,
             timeouts: Timeouts::default(),
             limits: Limits::default(),
             weather: None,

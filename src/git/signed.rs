@@ -4,12 +4,13 @@
 //! looking back ends. Without such a commit each one has to be signed, as each was made on top of one that was looked at.
 
 use super::commit::{Draft, commit_id, seal};
+use super::envelope::{Opened, open};
 use super::history::{subject, time};
 use super::{GitError, Store, oid};
 use crate::manifest::ids::CommitId;
-use crate::sign::{self, PublicKey, Seal, Signers, SigningKey};
+use crate::sign::{self, PublicKey, Seal, SigningKey};
 use chrono::{DateTime, Utc};
-use git2::{Commit, ErrorCode, Repository};
+use git2::{Commit, Repository};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -129,33 +130,6 @@ impl Store {
         Ok(looked.await?.into_iter().find(|sealed| !sealed.is_trusted()))
     }
 
-    /// Why nobody who may sign has signed that commit, which has to be so where the installation names a list of signers.
-    ///
-    /// # Errors
-    /// `Missing` when the commit is not in the cache.
-    pub async fn unverified(&self, commit: &CommitId) -> Result<Option<String>, GitError> {
-        let Some(file) = self.inner.config.signers_file.clone() else { return Ok(None) };
-        let id = commit.clone();
-        self.on_cache(move |_, repository| {
-            let commit = repository.find_commit(oid(id.as_str())).map_err(|error| GitError::commit(&id, error))?;
-            let listed =
-                |why: String| Ok(Some(format!("the list of signers {} cannot be used: {why}", file.display())));
-            let signers = match std::fs::read_to_string(&file).map(|text| Signers::parse(&text)) {
-                Ok(Ok(signers)) => signers,
-                Ok(Err(error)) => return listed(error.to_string()),
-                Err(error) => return listed(error.to_string()),
-            };
-            let verdict = look(repository, &commit, &BTreeSet::new())?.verdict;
-            if let Verdict::Foreign(key) = &verdict
-                && signers.name(key, time(&commit)).is_some()
-            {
-                return Ok(None);
-            }
-            Ok(Some(format!("commit {id} {verdict}; {} lists who may sign it", file.display())))
-        })
-        .await
-    }
-
     /// Makes a signed commit on top of `tip` with the files of `of`, or those of the tip. It accepts all that lies behind it,
     /// and descends from `of` as well, so that a branch that was replaced leads on from where it was. Subject, body, author
     /// and time are the draft's.
@@ -230,16 +204,22 @@ impl Walk<'_> {
     }
 }
 
+impl Verdict {
+    /// What a signature of `content` is worth where `keys` count.
+    pub(super) fn of(signature: Option<&[u8]>, content: &[u8], keys: &BTreeSet<PublicKey>) -> Self {
+        match sign::seal(signature, content) {
+            Seal::By(key) if keys.contains(&key) => Self::Trusted(key),
+            Seal::By(key) => Self::Foreign(key),
+            Seal::Void(what) => Self::Void(what),
+            Seal::None => Self::Unsigned,
+        }
+    }
+}
+
 fn look(repository: &Repository, commit: &Commit<'_>, keys: &BTreeSet<PublicKey>) -> Result<Sealed, GitError> {
-    let verdict = match repository.extract_signature(&commit.id(), None) {
-        Ok((signature, content)) => match sign::seal(Some(&signature), &content) {
-            Seal::By(key) if keys.contains(&key) => Verdict::Trusted(key),
-            Seal::By(key) => Verdict::Foreign(key),
-            Seal::Void(what) => Verdict::Void(what),
-            Seal::None => Verdict::Unsigned,
-        },
-        Err(error) if error.code() == ErrorCode::NotFound => Verdict::Unsigned,
-        Err(error) => return Err(GitError::local(&format!("read the signature of {}", commit.id()), error)),
+    let verdict = match open(repository, commit)? {
+        Ok(Opened { signature, content }) => Verdict::of(signature.as_deref(), &content, keys),
+        Err(what) => Verdict::Void(what),
     };
     let accepted = commit.parent_ids().next().map(|parent| format!("{ADOPTS}{parent}"));
     let message = String::from_utf8_lossy(commit.message_bytes());
@@ -250,7 +230,42 @@ fn look(repository: &Repository, commit: &Commit<'_>, keys: &BTreeSet<PublicKey>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use git2::Signature;
+    use crate::sign::openpgp::Keyring;
+    use git2::{ObjectType, Signature};
+
+    #[test]
+    fn attack_16_87_what_git_and_gpg_sign_is_over_the_commit_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = Repository::init_bare(dir.path()).unwrap();
+        let keyring = Keyring::parse(include_str!("../sign/fixtures/openpgp/ed25519.asc")).unwrap();
+        let raw = include_str!("../sign/fixtures/openpgp/commit");
+        let objects = repository.odb().unwrap();
+        let counts = |raw: &str| {
+            let id = objects.write(ObjectType::Commit, raw.as_bytes()).unwrap();
+            let opened = open(&repository, &repository.find_commit(id).unwrap()).unwrap();
+            opened.is_ok_and(|opened| {
+                let signature = opened.signature.unwrap_or_default();
+                keyring.judge(&signature, &opened.content, "2026-01-01T00:00:00Z".parse().unwrap()).is_ok()
+            })
+        };
+        assert!(counts(raw));
+        for (from, to) in [
+            ("tree 4b825dc6", "tree 4b825dc7"),
+            ("author Ana", "author Ann"),
+            ("change\n", "change\r\n"),
+            ("is a header\n", "is a header\n\0and more"),
+            ("is a header\n", "is a header"),
+            ("\ngpgsig -", "\nencoding UTF-8\ngpgsig -"),
+            ("\ngpgsig -", "\ngpgsig x\ngpgsig -"),
+        ] {
+            let changed = raw.replacen(from, to, 1);
+            assert!(changed != raw && !counts(&changed), "{changed}");
+        }
+        let (before, signature) = raw.split_once("gpgsig -").unwrap();
+        let (signature, after) = signature.split_once("\n\n").unwrap();
+        assert!(counts(&format!("{before}gpgsig -{signature}\n\n{after}")));
+        assert!(!counts(&format!("{before}\n{after}gpgsig -{signature}\n")), "in the message it is none");
+    }
 
     #[test]
     fn attack_98_a_foreign_past_is_not_walked_to_its_end() {

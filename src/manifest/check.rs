@@ -16,7 +16,7 @@ mod scale;
 mod service;
 mod stateful;
 mod tracked;
-mod traefik_service;
+mod traefik;
 mod versioned;
 mod virtual_service;
 
@@ -149,7 +149,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     findings.errors.extend(route::check(case));
     findings.errors.extend(ingress::check(case));
     findings.errors.extend(virtual_service::check(case));
-    traefik_service::check(case, findings);
+    traefik::check(case, findings);
 }
 
 fn windows(case: &Case<'_>, policy: Option<&Policy>) -> Vec<Diagnostic> {

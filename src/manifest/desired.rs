@@ -196,12 +196,20 @@ pub enum Router {
         /// The Service whose host it sends to, in the set.
         service: ObjectName,
     },
-    /// A TraefikService: weights.
+    /// A TraefikService: weights and copies.
     #[serde(rename_all = "camelCase")]
     Traefik {
         /// The TraefikService, in the set.
         traefik_service: ObjectName,
         /// The Service among its weighted services, in the set.
+        service: ObjectName,
+    },
+    /// An IngressRoute of Traefik: weights, headers and copies.
+    #[serde(rename_all = "camelCase")]
+    IngressRoute {
+        /// The IngressRoute, in the set.
+        ingress_route: ObjectName,
+        /// The Service that its routes lead to, in the set.
         service: ObjectName,
     },
     /// The number of candidate pods behind one Service.
@@ -255,6 +263,7 @@ impl Router {
             | Self::Nginx { service, .. }
             | Self::Istio { service, .. }
             | Self::Traefik { service, .. }
+            | Self::IngressRoute { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => Some(service),
             Self::Partition | Self::OnDelete => None,
@@ -271,6 +280,7 @@ impl Router {
             | Self::Nginx { service, .. }
             | Self::Istio { service, .. }
             | Self::Traefik { service, .. }
+            | Self::IngressRoute { service, .. }
             | Self::Replicas { service }
             | Self::Service { service } => service.clone_from(other),
             Self::Partition | Self::OnDelete => {}
@@ -287,6 +297,7 @@ impl Router {
             Self::Nginx { ingress, .. } => Some((Kind::Ingress, ingress)),
             Self::Istio { virtual_service, .. } => Some((Kind::VirtualService, virtual_service)),
             Self::Traefik { traefik_service, .. } => Some((Kind::TraefikService, traefik_service)),
+            Self::IngressRoute { ingress_route, .. } => Some((Kind::IngressRoute, ingress_route)),
             Self::Replicas { .. } | Self::Service { .. } | Self::Partition | Self::OnDelete => None,
         }
     }
@@ -306,6 +317,9 @@ impl Router {
             Self::Traefik { .. } => {
                 ("traefik", "/spec/traffic/traefik/traefikService", "/spec/traffic/traefik/service")
             }
+            Self::IngressRoute { .. } => {
+                ("traefik", "/spec/traffic/traefik/ingressRoute", "/spec/traffic/traefik/service")
+            }
             Self::Replicas { .. } => ("replicas", "/spec/traffic/replicas", "/spec/traffic/replicas/service"),
             Self::Service { .. } => ("service", "/spec/traffic/service", "/spec/traffic/service"),
             Self::Partition => ("partition", "/spec/target", "/spec/target"),
@@ -322,7 +336,8 @@ impl Router {
             | Self::Grpc { .. }
             | Self::Nginx { .. }
             | Self::Istio { .. }
-            | Self::Traefik { .. } => By::Route,
+            | Self::Traefik { .. }
+            | Self::IngressRoute { .. } => By::Route,
             Self::Replicas { .. } => By::Pods,
             Self::Service { .. } => By::Selector,
             Self::Partition | Self::OnDelete => By::Partition,

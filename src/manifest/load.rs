@@ -355,13 +355,19 @@ pub(super) fn router(traffic: &raw::Traffic) -> Option<Router> {
         .map(|raw::Nginx { ingress, service }| Router::Nginx { ingress: ingress.clone(), service: service.clone() });
     let by_pods = replicas.as_ref().map(|raw::Replicas { service }| Router::Replicas { service: service.clone() });
     let by_service = service.as_ref().map(|service| Router::Service { service: service.clone() });
-    let by_traefik = traefik.as_ref().map(|raw::Traefik { traefik_service, service }| Router::Traefik {
-        traefik_service: traefik_service.clone(),
-        service: service.clone(),
-    });
-    let others = [by_istio, by_nginx, by_pods, by_service, by_traefik].into_iter().flatten();
-    let mut named = by_gateway.into_iter().chain(others.map(Some));
+    let by_traefik = traefik.as_ref().map(by_traefik);
+    let others = [by_istio, by_nginx, by_pods, by_service].into_iter().flatten();
+    let mut named = by_gateway.into_iter().chain(by_traefik).chain(others.map(Some));
     named.next().flatten().filter(|_| named.next().is_none())
+}
+
+/// The router of an object of Traefik's, where exactly one is named.
+fn by_traefik(raw::Traefik { traefik_service, ingress_route, service }: &raw::Traefik) -> Option<Router> {
+    match (traefik_service.clone(), ingress_route.clone()) {
+        (Some(traefik_service), None) => Some(Router::Traefik { traefik_service, service: service.clone() }),
+        (None, Some(ingress_route)) => Some(Router::IngressRoute { ingress_route, service: service.clone() }),
+        (Some(_), Some(_)) | (None, None) => None,
+    }
 }
 
 /// The router of a route of the Gateway API, where exactly one is named.

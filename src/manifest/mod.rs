@@ -35,4 +35,5 @@ pub mod schema;
 pub mod set;
 pub mod ssh_url;
 pub mod tracked;
+pub mod traefik;
 pub mod yaml;

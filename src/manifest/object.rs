@@ -168,7 +168,12 @@ kinds! {
         ..PLAIN
     };
     IngressRoute: "IngressRoute", "traefik.io/v1alpha1", "ingressroutes", Facts {
-        origin: Origin::Custom, mappings: &["/spec"], references: Some("/spec/routes"), ..PLAIN
+        origin: Origin::Custom,
+        mappings: &["/spec"],
+        references: Some("/spec/routes"),
+        whole: &["spec", "routes"],
+        posture: &[".spec.routes"],
+        ..PLAIN
     };
     TraefikService: "TraefikService", "traefik.io/v1alpha1", "traefikservices", Facts {
         origin: Origin::Custom,

@@ -3,8 +3,10 @@
 //! Nothing here is checked beyond its shape; `load`, `policy`, `decision` and `installation` make validated values of
 //! it. The doc comments are the descriptions in the schemas.
 
+mod decision;
 mod installation;
 mod policy;
+mod traefik;
 
 use super::desired::{
     Approval, Bound, HeaderValue, Layout, OnNoData, Preview, Revert, SessionAffinity, TargetKind, Track, WebhookCall,
@@ -12,8 +14,9 @@ use super::desired::{
 use super::duration::Span;
 use super::files::RepoPath;
 use super::hook::Hook;
-use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, RunId, ScheduleName, SetId, StepName};
+use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, ScheduleName, StepName};
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
+pub use decision::{Action, DecisionSpec};
 pub use installation::{
     App, Caps, Cluster, Feedback, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider,
     Repository, Signing, Ssh, Webhook,
@@ -22,6 +25,7 @@ pub use policy::{Floors, Freeze, Limits, Login, PolicySpec, Schedule, Tenant, Tr
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+pub use traefik::Traefik;
 
 /// The version of all files of this release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -180,7 +184,7 @@ pub struct Traffic {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ObjectName")]
     pub service: Option<ObjectName>,
-    /// By a TraefikService: weights only.
+    /// By a TraefikService: weights and copies; or by an IngressRoute: headers too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Traefik")]
     pub traefik: Option<Traefik>,
@@ -236,16 +240,6 @@ pub struct Istio {
 pub struct Nginx {
     /// The Ingress among the manifests. One Ingress belongs to one rollout.
     pub ingress: ObjectName,
-    /// The Service among the manifests that it names.
-    pub service: ObjectName,
-}
-
-/// A TraefikService and the Service that is one of its weighted services.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Traefik {
-    /// The TraefikService among the manifests. One TraefikService belongs to one rollout.
-    pub traefik_service: ObjectName,
     /// The Service among the manifests that it names.
     pub service: ObjectName,
 }
@@ -476,50 +470,4 @@ impl Default for Rollback {
     fn default() -> Self {
         Self { window: default_rollback_window() }
     }
-}
-
-/// What a person decides about a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DecisionSpec {
-    /// The run: the open one, else the last, else `0`.
-    pub run: RunId,
-    /// What is decided.
-    pub action: Action,
-    /// With `approve`: opens approval gates up to and with this step, a phase or `promotion`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "StepName")]
-    pub through: Option<StepName>,
-    /// With `adopt`: what was live when it was decided, by the digest that `tidegate why` tells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "SetId")]
-    pub live: Option<SetId>,
-    /// Why, in the person's words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String", extend("maxLength" = 1024))]
-    pub reason: Option<String>,
-}
-
-/// What a person can decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Action {
-    /// Opens approval gates up to and with the step `through`.
-    Approve,
-    /// Says no: the posture stays, nothing is asked again before `resume`.
-    Deny,
-    /// Ends this step's soak and checks; never readiness, gates or floors.
-    Skip,
-    /// Bars entry to the next step.
-    Hold,
-    /// Lifts hold and deny.
-    Resume,
-    /// Goes back; the revision is refused.
-    Abort,
-    /// Lifts the refusal of the ended run that it names.
-    Retry,
-    /// Goes back to the promoted run that it names.
-    Rollback,
-    /// What is live becomes the stable version.
-    Adopt,
 }

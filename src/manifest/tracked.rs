@@ -3,7 +3,7 @@
 //! The people who own them change them where they are. A version takes each as it was when its run began: under the name of a
 //! copy that nobody can change, to which the pods of that version refer. So a change is tried out like any other, no pod meets it
 //! before its turn, and going back is possible as long as the run may have to. Git knows digests of the content, never the content;
-//! of a Secret not even that, but which version of the object it was.
+//! of a Secret not even that, but who wrote it when.
 
 use super::canonical;
 use super::ids::ObjectName;
@@ -43,7 +43,7 @@ pub type Tracked = BTreeMap<(Referent, ObjectName), Taken>;
 /// One tracked object as a version takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// Which content: a digest; of a Secret its uid and resourceVersion.
+    /// Which content: a digest; of a Secret its uid, and a digest of who wrote which keys when, or its resourceVersion.
     pub content: String,
     /// The copy that the pods refer to.
     pub copy: ObjectName,

@@ -105,7 +105,7 @@ pub fn client_side_managed(live: &Object, manager: &str) -> bool {
 
 /// What first sight came to.
 #[derive(Debug)]
-pub enum Sight {
+pub enum FirstSight {
     /// Everything is absent, or equal but for our marks.
     Clear,
     /// Nothing may be written, or not yet.
@@ -127,7 +127,7 @@ pub enum Against {
 ///
 /// # Errors
 /// When the posture cannot be rendered.
-pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -> Result<Sight, RenderError> {
+pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -> Result<FirstSight, RenderError> {
     let (mut waits, mut needs, mut differing) = (Vec::new(), Vec::new(), Vec::new());
     let all = inplace::render(posture, &context.facts())?;
     for (reference, rendered) in &all {
@@ -149,7 +149,7 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -
         match (ask(context, wanted, rendered.role), live) {
             (Reply::Asked(need), _) => needs.push(need),
             (Reply::Wait(wait), _) => waits.push(wait),
-            (Reply::Refused(why), _) => return Ok(Sight::Refused(why)),
+            (Reply::Refused(why), _) => return Ok(FirstSight::Refused(why)),
             (Reply::Allowed(result), Some(live)) => {
                 differing.extend(taken_over(context, posture, &result, live));
                 if against == Against::Live {
@@ -172,7 +172,7 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -
     if !needs.is_empty() {
         waits.push(Wait::new(Reason::Evidence, format!("{} server-side dry runs are on their way", needs.len())));
     }
-    Ok(if waits.is_empty() { Sight::Clear } else { Sight::Wait(waits, needs) })
+    Ok(if waits.is_empty() { FirstSight::Clear } else { FirstSight::Wait(waits, needs) })
 }
 
 /// Why what another has left, and only a run renders, leads requests to a candidate by now: so a canary Ingress may.

@@ -95,7 +95,7 @@ impl<'a> Context<'a> {
             namespace: self.namespace(),
             target: &self.plan.target.name,
             baseline: self.baseline,
-            services: self.naming.services(),
+            naming: self.naming,
         }
     }
 

@@ -68,8 +68,10 @@ pub enum Presence {
 /// Which object something is. Of what it holds nothing is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Its uid and resourceVersion: others once it is another object, or was written to.
+    /// Its uid, and which content it has, as far as its metadata tells: another one once it is another object, or has another content.
     pub version: String,
+    /// When that content was written last, to the second; none if the API server does not say.
+    pub written: Option<Time>,
     /// Our owner mark, if it has one.
     pub owner: Option<String>,
     /// The uids of the objects that it goes with.

@@ -60,17 +60,19 @@ pub fn ready_behind(router: Option<&Router>, view: &View<'_>) -> Ready {
         let ready = deployment.and_then(|d| d.int("/status/readyReplicas")).unwrap_or(0);
         u32::try_from(ready).unwrap_or(0)
     };
-    let both = |name: &ObjectName, count: &dyn Fn(&ObjectName) -> u32| Ready {
-        stable: count(name),
-        candidate: layout::suffixed(name).map_or(0, |copy| count(&copy)),
-    };
-    if let Some(Services { stable, candidate }) = view.services {
+    if let Some(Services { stable, candidate }) = view.naming.services() {
         return Ready { stable: endpoints(stable), candidate: candidate.map_or(0, endpoints) };
     }
     match router.map(|router| (router.by(), router.service())) {
-        Some((By::Route, Some(service))) => both(service, &endpoints),
+        Some((By::Route, Some(service))) => Ready {
+            stable: endpoints(service),
+            candidate: layout::suffixed(service).map_or(0, |copy| endpoints(&copy)),
+        },
         Some((By::Partition, _)) => ready_members(router, view),
-        Some((By::Route | By::Pods | By::Selector, _)) | None => both(view.target, &pods),
+        Some((By::Route | By::Pods | By::Selector, _)) | None => {
+            let of = |role| pods(&view.naming.workload(role, view.target));
+            Ready { stable: of(RoleName::Stable), candidate: of(RoleName::Candidate) }
+        }
     }
 }
 

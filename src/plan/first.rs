@@ -1,6 +1,6 @@
 //! First sight: from nothing to Steady(Initialized).
 
-use super::adopt::{self, Against, Sight};
+use super::adopt::{self, Against, FirstSight};
 use super::converge::{Drift, StableFirst};
 use super::draft::{Draft, Manner};
 use super::evidence::Need;
@@ -101,9 +101,9 @@ fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: O
     let sight = adopt::first_sight(&draft.context(&rollout.plan, None, None), &posture, Against::Live);
     match sight {
         Err(error) => draft.waits.push(Wait::new(Reason::Rejected, error.to_string())),
-        Ok(Sight::Wait(waits, needs)) => differ(draft, rollout, &posture, asked, waits, needs),
-        Ok(Sight::Refused(why)) => refuse(draft, rollout, why),
-        Ok(Sight::Clear) => {
+        Ok(FirstSight::Wait(waits, needs)) => differ(draft, rollout, &posture, asked, waits, needs),
+        Ok(FirstSight::Refused(why)) => refuse(draft, rollout, why),
+        Ok(FirstSight::Clear) => {
             draft.allow(posture);
             draft.state.phase = Phase::Initializing(Clock::entered(draft.now()));
             draft.note("nothing is in the way");

@@ -3,7 +3,7 @@
 //! The set that is made of it has the files of the set that main wants, so that going back to it undoes a change on main
 //! file by file; what of an object the API server, or a controller, has filled in is in none of them.
 
-use super::adopt::{self, Against, Sight, is_derived};
+use super::adopt::{self, Against, FirstSight, is_derived};
 use super::context::Context;
 use super::draft::Draft;
 use super::evidence::Need;
@@ -61,9 +61,11 @@ pub fn adopt(draft: &mut Draft<'_>, rollout: &Rollout, posture: &Posture, word: 
     let input = Input { sets, ..draft.input.clone() };
     let context = Context { input: &input, ..draft.context(&rollout.plan, None, None) };
     match adopt::first_sight(&context, &posture, Against::ItsOwnLive) {
-        Ok(Sight::Clear) => {}
-        Ok(Sight::Wait(waits, needs)) => return Err((waits, needs)),
-        Ok(Sight::Refused(why)) => return Err(differs(format!("the API server does not take what is live: {why}"))),
+        Ok(FirstSight::Clear) => {}
+        Ok(FirstSight::Wait(waits, needs)) => return Err((waits, needs)),
+        Ok(FirstSight::Refused(why)) => {
+            return Err(differs(format!("the API server does not take what is live: {why}")));
+        }
         Err(error) => return Err(differs(error.to_string())),
     }
     draft.count(word.consumed);
@@ -145,7 +147,9 @@ fn led_to(context: &Context<'_>, rollout: &Rollout, set: &Set) -> Result<(), Str
         return Ok(());
     };
     let split = crate::record::posture::Split { weight: crate::manifest::ids::Percent::ALL, ..Default::default() };
-    if traffic::render(router, route, Form::Split { split: &split, candidate: &set.pods }) == *route {
+    if traffic::render(router, route, Form::Split { split: &split, candidate: &set.pods, naming: context.naming })
+        == *route
+    {
         let service = router.service().map(ToString::to_string).unwrap_or_default();
         return Err(format!("the live {} does not lead to Service {service}", route.reference()));
     }

@@ -17,13 +17,13 @@ use crate::manifest::ids::{ObjectName, Percent, RunId};
 use crate::manifest::object::{APPLIED, DOMAIN, EPOCH, Kind, OWNER, Object, RETREATED, ROLE, SEQ};
 use crate::record::branches::{Asks, Head};
 use crate::record::history::voids;
-use crate::record::posture::{Naming, Posture};
+use crate::record::posture::{Names, Naming, Posture, Versions};
 use crate::record::state::Phase;
 use crate::target::layout::{SUFFIX, pod_labels, suffixed};
 use crate::target::live::LiveState;
 use crate::target::selector::serves;
 use crate::target::{compare, owned, shared};
-use crate::traffic::{self, Seen, Services, View, partition};
+use crate::traffic::{self, Seen, View, partition};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -124,10 +124,8 @@ fn unmark(object: &mut Object) {
 #[must_use]
 pub fn blind(input: &Input, live: &LiveState, waits: Vec<Wait>) -> RolloutPlan {
     let mut plan = planner::hold(waits);
-    for Way { router, target, candidate } in splits(input, live) {
-        let services = router.service().filter(|_| candidate.is_some());
-        let services = services.map(|stable| Services { stable, candidate: candidate.as_ref() });
-        let view = View { live, namespace: &input.id.namespace, target: &target, baseline: 0, services };
+    for Way { router, target, naming } in splits(input, live) {
+        let view = View { live, namespace: &input.id.namespace, target: &target, baseline: 0, naming: &naming };
         let marks = stable_marks(input, &router, &view);
         let (lowered, wait) = lowered(input, &router, &view);
         // As where the run is known: traffic goes first, but where all of it is led past stable, which a paused leader may be
@@ -246,13 +244,12 @@ fn marked(input: &Input, live: &LiveState, over: &Object, mut object: Object, ma
 struct Way {
     router: Router,
     target: ObjectName,
-    /// The candidate's Service, where that is no copy.
-    candidate: Option<ObjectName>,
+    naming: Naming,
 }
 
 impl From<(Router, ObjectName)> for Way {
     fn from((router, target): (Router, ObjectName)) -> Self {
-        Self { router, target, candidate: None }
+        Self { router, target, naming: Naming::InPlace }
     }
 }
 
@@ -265,7 +262,13 @@ fn splits(input: &Input, live: &LiveState) -> Vec<Way> {
     let brought = brought.map(|service| service.reference().name.clone()).collect();
     let between = routes().filter_map(|route| traffic::router_between(route, &brought));
     let between: Vec<Way> = between
-        .map(|(router, candidate)| Way { router, target: candidate.clone(), candidate: Some(candidate) })
+        .filter_map(|(router, candidate)| {
+            let stable = router.service()?.clone();
+            // Nothing else names the workloads; the route is asked for its Services alone.
+            let [stable, new] = [stable, candidate].map(|service| Names { target: service.clone(), service });
+            let target = new.target.clone();
+            Some(Way { router, target, naming: Naming::Versioned(Versions { stable, candidate: Some(new) }) })
+        })
         .collect();
     let by_route: Vec<_> = routes()
         .flat_map(traffic::routers)
@@ -296,7 +299,15 @@ fn splits(input: &Input, live: &LiveState) -> Vec<Way> {
             let shared = (!copied).then(|| Router::Replicas { service: name.clone() });
             switched.map(|service| Router::Service { service }).or(shared)
         });
-        routers.map(move |router| Way::from((router, target.clone()))).collect::<Vec<_>>()
+        let itself = candidate.reference().name == target;
+        routers
+            .map(move |router| {
+                // Where the target is the candidate, stable's is its copy.
+                let names = |service: &ObjectName| Names { target: target.clone(), service: service.clone() };
+                let switched = router.service().filter(|_| itself && router.by() == By::Selector).map(names);
+                Way { naming: switched.map_or(Naming::InPlace, Naming::Primary), ..Way::from((router, target.clone())) }
+            })
+            .collect::<Vec<_>>()
     });
     by_service.collect()
 }

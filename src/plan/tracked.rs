@@ -13,6 +13,7 @@ use crate::manifest::object::ObjectRef;
 use crate::manifest::reference::Referent;
 use crate::manifest::set;
 use crate::manifest::tracked::{self, Tracked};
+use crate::record::state::Time;
 use crate::record::text::plain;
 use crate::target::live::LiveState;
 use crate::target::tracked::{KEPT, of_live, secrets};
@@ -22,6 +23,11 @@ use std::sync::Arc;
 
 /// How often what is there is looked up again.
 const EVERY: TimeDelta = TimeDelta::seconds(30);
+
+/// For how long after a write another one may look the same: times of writes are whole seconds, and clocks differ a little.
+const SETTLES: TimeDelta = TimeDelta::seconds(5);
+/// Clocks that are further apart say nothing of moments.
+const APART: TimeDelta = TimeDelta::minutes(1);
 
 /// Where tracked objects are seen.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +60,15 @@ impl<'a> Sight<'a> {
             Presence::There(Identity { version, .. }) => Some(version.clone()),
             Presence::Absent | Presence::Forbidden(_) | Presence::Unknown(_) => None,
         }
+    }
+
+    /// Until when a Secret could get another content that its metadata does not tell from this one, if it still could: a copy that is made
+    /// before might not be of what is there in the end.
+    #[must_use]
+    pub fn unsettled(self, name: &ObjectName, now: Time) -> Option<Time> {
+        let Presence::There(Identity { written, .. }) = self.secret(name)? else { return None };
+        let settled = (*written)? + SETTLES;
+        (now < settled && settled <= now + SETTLES + APART).then_some(settled)
     }
 
     /// Why the content of a tracked object is not known.

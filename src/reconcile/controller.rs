@@ -271,8 +271,8 @@ impl Controller {
         };
         let desk = hosted::desk(way, &shell, &kept, guarded, keeping)?;
         Ok(Self {
+            source: Source::new(store, branches, installation.caps.clone(), metrics.clone(), shell.clock.clone()),
             shell: Arc::new(shell),
-            source: Source::new(store, branches, installation.caps.clone(), metrics.clone()),
             gaps: Gaps::default(),
             anchor: None,
             projector: match installation.projection {

@@ -67,18 +67,8 @@ impl Desk {
         let (views, seen) = watch::channel((0, None));
         let reader = setting.feedback.take().map(|feedback| Reader::new(feedback).work(seen.clone()));
         let (told, done) = watch::channel(0);
-        let clerk = Clerk {
-            setting,
-            wanted: Wanted::default(),
-            told: None,
-            open: None,
-            said: BTreeMap::new(),
-            merged: BTreeSet::new(),
-            reopened: BTreeSet::new(),
-            patience: Patience::default(),
-        };
         (Self { views, done }, async move {
-            let both = async { tokio::join!(clerk.work(seen, told), OptionFuture::from(reader)) };
+            let both = async { tokio::join!(Clerk::new(setting).work(seen, told), OptionFuture::from(reader)) };
             stop.run_until_cancelled(both).await;
         })
     }
@@ -135,6 +125,20 @@ struct Clerk {
 }
 
 impl Clerk {
+    /// Nothing known yet.
+    fn new(setting: Setting) -> Self {
+        Self {
+            setting,
+            wanted: Wanted::default(),
+            told: None,
+            open: None,
+            said: BTreeMap::new(),
+            merged: BTreeSet::new(),
+            reopened: BTreeSet::new(),
+            patience: Patience::default(),
+        }
+    }
+
     async fn work(mut self, mut seen: watch::Receiver<Seen>, told: watch::Sender<u64>) {
         loop {
             let (number, view) = seen.borrow_and_update().clone();
@@ -413,5 +417,7 @@ fn over(view: &View, instance: &InstanceName, branch: &str) -> Option<String> {
     }
 }
 
+#[cfg(test)]
+mod calls;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,10 @@
 //! What the tests of this room share: a repository on this machine with a policy, two rollouts, and people who write to it.
 
+use super::clock::Clock;
+use super::lead::{Keeper, Lead};
 use super::source::{Branches, Looked, Source, View};
+use crate::cluster::client::Cluster;
+use crate::cluster::lease::{Lease, Notes, Timing};
 use crate::git::{Draft, Edit, Person, RemoteConfig, Store};
 use crate::manifest::desired::Set;
 use crate::manifest::files::Entry;
@@ -11,9 +15,12 @@ use crate::record::posture::{Naming, Posture, Role, Size, Split};
 use crate::record::state::{Phase, Promoted, Rest, RolloutState};
 use crate::report::metrics::Metrics;
 use crate::sign::SigningKey;
+use crate::sim::kube_api::KubeApi;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 pub(super) const STATE: &str = "tidegate/prod/state";
 pub(super) const DECISIONS: &str = "tidegate/prod/decisions";
@@ -86,7 +93,8 @@ impl World {
         std::fs::create_dir_all(&cache).unwrap();
         let store = Store::open(&cache, config).unwrap();
         let branches = Branches::new(&"prod".parse().unwrap(), "main").unwrap();
-        Source::new(store, branches, crate::manifest::installation::Caps::default(), Metrics::new())
+        let caps = crate::manifest::installation::Caps::default();
+        Source::new(store, branches, caps, Metrics::new(), Clock::default())
     }
 
     /// The tip of a branch.
@@ -240,4 +248,22 @@ pub(super) fn steady(view: &View, name: &str, seq: u64) -> (RolloutState, BTreeM
 /// That this becomes the record.
 pub(super) fn write(state: RolloutState) -> RecordChange {
     RecordChange::Write { state: Box::new(state), plan: None, adopted: None, what: "test".to_owned() }
+}
+
+/// A process that leads a cluster in this one.
+pub(super) async fn leading(clock: &Clock) -> Lead {
+    let api = KubeApi::new(clock.now());
+    let home = "default".parse().unwrap();
+    let cluster = Cluster::over(api.caller("it"), home, &"prod".parse().unwrap()).await.unwrap();
+    let (notes, noted) = watch::channel(Notes::default());
+    let lease = Lease::new(cluster, "me", Timing::default());
+    let (keeper, mut lead, begun) = Keeper::new(lease, Timing::default(), clock.clone(), noted);
+    tokio::spawn(async move {
+        let _kept = (notes, begun);
+        keeper.keep(CancellationToken::new()).await;
+    });
+    while lead.held().is_none() {
+        lead.changed().await;
+    }
+    lead
 }

@@ -148,6 +148,7 @@ pub fn remote(installation: &Installation, pass: Option<&Pass>) -> Result<Remote
         .clone()
         .map(|installation::SshFiles { key_file, known_hosts_file }| SshIdentity { key_file, known_hosts_file });
     config.signers_file.clone_from(&repository.signers_file);
+    config.keyring_file.clone_from(&repository.keyring_file);
     config.signing = installation.signing.as_ref().map(signing).transpose()?;
     Ok(config)
 }

@@ -149,7 +149,7 @@ impl PublicKey {
 }
 
 /// A number with leading zeros, so that it is so wide.
-fn padded(number: &[u8], width: usize) -> Option<Vec<u8>> {
+pub(super) fn padded(number: &[u8], width: usize) -> Option<Vec<u8>> {
     let mut out = vec![0; width.checked_sub(number.len())?];
     out.extend_from_slice(number);
     Some(out)

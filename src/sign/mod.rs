@@ -1,5 +1,5 @@
-//! Who signed what: SSH keys and signatures as values, in the form that Git and `ssh-keygen` use (SSHSIG, namespace `git`). And
-//! the key by which a GitHub App says who it is.
+//! Who signed what: SSH keys and signatures as values, in the form that Git and `ssh-keygen` use (SSHSIG, namespace `git`), and
+//! signatures of people by OpenPGP. And the key by which a GitHub App says who it is.
 //!
 //! Nothing here reads a file or a repository, and no program is started: what signs and verifies is the crypto library that
 //! TLS uses too. A key that signs has no `Debug` and never leaves the process.
@@ -8,6 +8,7 @@
 
 mod app;
 mod key;
+pub mod openpgp;
 mod secret;
 mod signature;
 mod signers;

@@ -232,7 +232,11 @@ fn split_apex(object: &Object, posture: &Posture, facts: &Facts<'_>) -> Object {
                     traffic::between(services, route, split, cookie.as_deref())
                 });
             }
-            let rendered = traffic::render(&traffic.router, object, Form::Split { split, candidate: pods });
+            let rendered = traffic::render(
+                &traffic.router,
+                object,
+                Form::Split { split, candidate: pods, naming: &posture.naming },
+            );
             match cookie {
                 Some(cookie) => traffic::with_cookie(&traffic.router, &rendered, &cookie),
                 None => rendered,

@@ -279,7 +279,7 @@ pub fn candidate(
 ) -> Result<BTreeMap<ObjectRef, Object>, LayoutError> {
     let Some(traffic) = &plan.traffic else { return Ok(BTreeMap::new()) };
     if plan.target.kind == TargetKind::Service {
-        return service::candidate(stable, candidate, &plan.target.name, &traffic.router);
+        return service::candidate(stable, candidate, plan);
     }
     let source = required(candidate, Kind::Deployment, &plan.target.name)?;
     let mut deployment = copied(source, SUFFIX)?;
@@ -288,15 +288,16 @@ pub fn candidate(
     let mut copies = move_configs(&mut deployment, SUFFIX, |name| changed_config(name, stable, candidate))?;
     new_account(source, stable, candidate)?;
     match &traffic.router {
-        router @ (Router::GatewayApi { service, .. }
+        Router::GatewayApi { service, .. }
         | Router::Grpc { service, .. }
         | Router::Istio { service, .. }
         | Router::Nginx { service, .. }
-        | Router::Traefik { service, .. }) => {
+        | Router::Traefik { service, .. }
+        | Router::IngressRoute { service, .. } => {
             let mark = mark(source, SUFFIX)?;
             relabel(&mut deployment, &mark);
             let source = serving(candidate, service, &mark_back(&deployment, &mark), &plan.target.name)?;
-            copies.extend(led_to_copy(source, [stable, candidate], router, |labels| mark.move_in(labels))?);
+            copies.extend(led_to_copy(source, [stable, candidate], plan, |labels| mark.move_in(labels))?);
             copies.push(service_copy(source, SUFFIX, &mark.key, &mark.copy)?);
         }
         Router::Service { service } => {
@@ -380,7 +381,10 @@ pub fn copies(set: &Set, reference: &ObjectRef) -> bool {
     let name = reference.name.as_str();
     let mut originals =
         [SUFFIX, primary::SUFFIX].into_iter().filter_map(|suffix| name.strip_suffix(suffix)?.parse().ok());
-    !set.objects.contains_key(reference) && originals.any(|name| set.get(reference.kind, &name).is_some())
+    let copied = |kind, name: &ObjectName| set.get(kind, name).is_some();
+    // Beside an IngressRoute there may be a TraefikService.
+    let beside = |name: &ObjectName| reference.kind == Kind::TraefikService && copied(Kind::IngressRoute, name);
+    !set.objects.contains_key(reference) && originals.any(|name| copied(reference.kind, &name) || beside(&name))
 }
 
 /// The labels of a Deployment's pods.
@@ -423,7 +427,7 @@ pub(super) fn serving<'a>(
 }
 
 /// A Service that is switched from one role to the other has to ask for the label that tells them apart.
-fn tells_apart(set: &Set, service: &ObjectName, mark: &Mark) -> Result<(), LayoutError> {
+pub(super) fn tells_apart(set: &Set, service: &ObjectName, mark: &Mark) -> Result<(), LayoutError> {
     let asked = telling(required(set, Kind::Service, service)?.at("/spec/selector"));
     let told = asked.is_some_and(|(key, _)| key == mark.key);
     let missing = || LayoutError::TellsNobodyApart { service: service.clone(), key: mark.key.clone() };

@@ -6,7 +6,7 @@
 
 use super::layout::{self, Arranged, LayoutError, Mark};
 use crate::manifest::canonical::referenced_config_maps;
-use crate::manifest::desired::{Plan, Set};
+use crate::manifest::desired::{By, Plan, Set};
 use crate::manifest::ids::{ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, section};
 use crate::manifest::scaler;
@@ -98,11 +98,13 @@ pub fn candidate(
     let [old, new] = [stable, candidate].map(|set| scaler::of(set.objects.values(), Kind::Deployment, &names.target));
     let stays = |new: &&Object| old.is_none_or(|old| old.reference() == new.reference());
     all.extend(new.filter(stays).cloned());
-    let mut copies = vec![canary_service(apex, &layout::mark(source, SUFFIX)?)?];
-    if let Some(traffic) = &plan.traffic {
-        // Its pods are the target's own, so what tells them by labels stays as it is.
-        copies.extend(layout::led_to_copy(apex, [stable, candidate], &traffic.router, |_| {})?);
+    let mark = layout::mark(source, SUFFIX)?;
+    if plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Selector) {
+        [stable, candidate].into_iter().try_for_each(|set| layout::tells_apart(set, &names.service, &mark))?;
     }
+    let mut copies = vec![canary_service(apex, &mark)?];
+    // Its pods are the target's own, so what tells them by labels stays as it is.
+    copies.extend(layout::led_to_copy(apex, [stable, candidate], plan, |_| {})?);
     layout::free(&copies, [stable, candidate])?;
     all.push(target);
     all.extend(copies);

@@ -7,8 +7,7 @@ use super::layout::{self, LayoutError, SUFFIX};
 use super::live::LiveState;
 use super::workload::{self, Available, Readiness};
 use crate::manifest::canonical::drop_allotted;
-use crate::manifest::desired::{Router, Set};
-use crate::manifest::ids::ObjectName;
+use crate::manifest::desired::{Plan, Set};
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
 use std::collections::BTreeMap;
 
@@ -25,12 +24,11 @@ pub fn is_alias(service: &Object) -> bool {
 pub(super) fn candidate(
     stable: &Set,
     candidate: &Set,
-    target: &ObjectName,
-    router: &Router,
+    plan: &Plan,
 ) -> Result<BTreeMap<ObjectRef, Object>, LayoutError> {
-    let source = layout::required(candidate, Kind::Service, target)?;
+    let source = layout::required(candidate, Kind::Service, &plan.target.name)?;
     let mut copies = vec![copy(source)?];
-    copies.extend(layout::led_to_copy(source, [stable, candidate], router, |_| {})?);
+    copies.extend(layout::led_to_copy(source, [stable, candidate], plan, |_| {})?);
     layout::free(&copies, [stable, candidate])?;
     Ok(copies.into_iter().map(|copy| (copy.reference().clone(), copy)).collect())
 }

@@ -4,7 +4,10 @@
 
 use super::*;
 use crate::manifest::cookie;
-use crate::manifest::desired::{By, HeaderMatch, HeaderValue, Layout, Plan, SessionAffinity, Set, Target, TargetKind};
+use crate::manifest::desired::{
+    By, Expose, Gates, HeaderMatch, HeaderValue, Layout, PhasePlan, Plan, SessionAffinity, Set, Target, TargetKind,
+};
+use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, SetId};
 use crate::manifest::object::ROLE;
 use crate::record::posture::{Naming, Posture, Role, Size};
@@ -40,7 +43,19 @@ fn version(row: &Row, id: &str, image: &str) -> Set {
 
 fn row_plan(row: &Row) -> Plan {
     let plan = plan(Some(row.router.clone()));
-    Plan { target: Target { kind: row.target, layout: row.layout, ..plan.target.clone() }, ..plan }
+    let expose = Expose { mirror: row.tells.copies().then_some(Percent::ALL), ..Expose::default() };
+    let copies = PhasePlan {
+        name: "copies".parse().unwrap(),
+        before: Gates::default(),
+        expose,
+        soak: Span::ZERO,
+        checks: Vec::new(),
+    };
+    Plan {
+        phases: vec![copies],
+        target: Target { kind: row.target, layout: row.layout, ..plan.target.clone() },
+        ..plan
+    }
 }
 
 /// All objects with that split; without one those at rest.
@@ -70,9 +85,11 @@ fn render_all(row: &Row, split: Option<&Split>) -> Objects {
         manager: MANAGER,
     };
     let rendered = inplace::render(&posture, &facts).unwrap_or_else(|error| panic!("{}: {error}", row.name));
-    // The mark by which one workload of both versions is told, as the planner writes it.
+    // The mark by which it is told whose a workload is, as the planner writes it.
     let marked = |inplace::Rendered { mut object, role, plain: _ }: inplace::Rendered| {
-        if shared::KINDS.contains(&object.reference().kind) && role == RoleName::Candidate {
+        let is_workload =
+            shared::KINDS.contains(&object.reference().kind) || object.reference().kind == Kind::Deployment;
+        if is_workload && role == RoleName::Candidate {
             object.annotate(ROLE, "candidate");
         }
         object
@@ -106,12 +123,13 @@ fn cluster(objects: &Objects) -> LiveState {
     live(objects.values().map(applied))
 }
 
-fn on<T>(state: &LiveState, run: impl FnOnce(&View<'_>) -> T) -> T {
-    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline: BASELINE, services: None })
+fn on<T>(row: &Row, state: &LiveState, run: impl FnOnce(&View<'_>) -> T) -> T {
+    let naming = Naming::of(&row_plan(row));
+    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline: BASELINE, naming: &naming })
 }
 
 fn seen(row: &Row, state: &LiveState) -> Seen {
-    on(state, |view| read(&row.router, view))
+    on(row, state, |view| read(&row.router, view))
 }
 
 fn shown(row: &Row, split: &Split) -> Split {
@@ -123,7 +141,7 @@ fn shown(row: &Row, split: &Split) -> Split {
 
 /// What a retreat leaves of these objects.
 fn gone_back(row: &Row, state: &LiveState) -> LiveState {
-    let lowered = on(state, |view| retreat(&row.router, view, MANAGER));
+    let lowered = on(row, state, |view| retreat(&row.router, view, MANAGER));
     let mut after = state.clone();
     for object in lowered {
         after.objects.insert(object.reference().clone(), applied(&object).into());
@@ -150,6 +168,8 @@ fn splits(row: &Row) -> Vec<Split> {
         // Who got the candidate by weight keeps it.
         let run = BTreeSet::from([cookie::matching("stay", "7-9ac41f02")]);
         all.extend([10, 50, 100].map(|weight| Split { headers: run.clone(), ..split(weight) }));
+    }
+    if row.tells.copies() {
         let mirror = 10.try_into().unwrap();
         all.extend([0, 50].map(|weight| Split { mirror, ..split(weight) }));
     }
@@ -244,7 +264,7 @@ fn a_retreat_repeats_all_that_is_ours_and_nothing_of_others() {
     each_row(|row| {
         let highest = splits(row).pop().unwrap();
         let state = cluster(&render_all(row, Some(&highest)));
-        let lowered = on(&state, |view| retreat(&row.router, view, MANAGER));
+        let lowered = on(row, &state, |view| retreat(&row.router, view, MANAGER));
         let expected = carriers(&row.router, &namespace(), &name("web"));
         assert_eq!(lowered.iter().map(|o| o.reference().clone()).collect::<Vec<_>>(), expected, "{}", row.name);
         for object in lowered {
@@ -255,7 +275,7 @@ fn a_retreat_repeats_all_that_is_ours_and_nothing_of_others() {
             assert_eq!(keys(&object), keys(&ours), "{}", row.name);
         }
         // Whatever is not ours there, what sends requests is taken back.
-        let theirs = on(&state, |view| retreat(&row.router, view, "someone"));
+        let theirs = on(row, &state, |view| retreat(&row.router, view, "someone"));
         let mut after = state.clone();
         for object in theirs {
             let over = state.get(object.reference()).unwrap();
@@ -346,19 +366,23 @@ fn what_is_not_there_leads_nobody_anywhere() {
     each_row(|row| {
         let nothing = LiveState::default();
         assert_eq!(seen(row, &nothing), Seen::Split(Split::stable()), "{}", row.name);
-        assert_eq!(on(&nothing, |view| retreat(&row.router, view, MANAGER)), [], "{}", row.name);
-        let standing = on(&nothing, |view| standing(&row.router, view));
+        assert_eq!(on(row, &nothing, |view| retreat(&row.router, view, MANAGER)), [], "{}", row.name);
+        let standing = on(row, &nothing, |view| standing(&row.router, view));
         assert!(matches!(standing, Standing::NotYet { .. }), "{}", row.name);
     });
 }
 
 impl Tells {
+    fn copies(self) -> bool {
+        matches!(self, Self::Copies | Self::AllAndCopies)
+    }
+
     /// Header alternatives that the router can tell apart.
     fn alternatives(self) -> Vec<BTreeSet<HeaderMatch>> {
         let one = |pairs: &[(&str, &str)]| pairs.iter().map(|(n, v)| ((*n).to_owned(), (*v).into())).collect();
         let few = vec![[one(&[("x-canary", "always")])].into()];
         match self {
-            Self::Nobody => Vec::new(),
+            Self::Nobody | Self::Copies => Vec::new(),
             Self::OneHeaderAndCookie => {
                 let pattern = [("x-team".to_owned(), HeaderValue::Regex { regex: "^(shop|blog)$".to_owned() })].into();
                 let cookie = cookie::matching("canary", "always");

@@ -1,6 +1,6 @@
 //! Whether a Service's endpoints have followed its selector and the pods behind it.
 
-use super::{Standing, View, candidate, replicas, service as selector};
+use super::{Standing, View, candidate, replicas, service as selector, stable};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, Object, items};
 use crate::target::layout::pod_labels;
@@ -17,9 +17,8 @@ pub(super) fn standing(view: &View<'_>, service: &ObjectName) -> Standing {
     };
     // From *promote* on stable's pods may be of the candidate's version, and be asked for too.
     let served = |deployment: &&Object| serves(live.at("/spec/selector"), &pod_labels(deployment));
-    let stable = view.live.find(Kind::Deployment, view.namespace, view.target);
     let mut expected = 0;
-    for deployment in stable.into_iter().chain(candidate(view)).filter(served) {
+    for deployment in stable(view).into_iter().chain(candidate(view)).filter(served) {
         let seen = deployment.int("/status/observedGeneration");
         if seen.is_none() || seen != deployment.generation() {
             return not_yet(format!("the status of {} is older than its spec", deployment.reference()));

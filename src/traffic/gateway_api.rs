@@ -23,6 +23,8 @@ pub use left::{names_both, next, without_copies};
 pub use limits::{RouteError, check};
 pub use standing::standing;
 
+pub(super) use rules::weight;
+
 use rules::{Backend, Names, Rule, alternatives};
 
 /// The largest weight that the API takes (HTTPBackendRef).

@@ -2,7 +2,7 @@
 //!
 //! All of them are looked at in the words of an HTTPRoute. What Flagger leaves of `nginx` leads to the Service itself.
 
-use super::{gateway_api, istio, traefik};
+use super::{gateway_api, ingress_route, istio, traefik};
 use crate::manifest::desired::Router;
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Object, items_mut, section};
@@ -57,8 +57,10 @@ fn rules_of(words: &mut Object) -> impl Iterator<Item = &mut Value> {
 fn in_words(router: &Router, route: &Object) -> Object {
     if let Router::Istio { .. } = router {
         istio::in_words(route)
-    } else if let Router::Traefik { .. } = router {
-        traefik::in_words(route)
+    } else if let Router::Traefik { service, .. } = router {
+        traefik::in_words(route, service)
+    } else if let Router::IngressRoute { service, .. } = router {
+        ingress_route::in_words(route, service)
     } else {
         route.clone()
     }
@@ -67,8 +69,10 @@ fn in_words(router: &Router, route: &Object) -> Object {
 fn out_of_words(router: &Router, route: &Object, words: Object) -> Object {
     if let Router::Istio { .. } = router {
         istio::rewritten(route, |_| words)
-    } else if let Router::Traefik { .. } = router {
-        traefik::rewritten(route, |_| words)
+    } else if let Router::Traefik { service, .. } = router {
+        traefik::rewritten(route, service, |_| words)
+    } else if let Router::IngressRoute { service, .. } = router {
+        ingress_route::rewritten(route, service, |_| words)
     } else {
         words
     }
@@ -82,7 +86,8 @@ fn service_of<'a>(router: &'a Router, live: &Object) -> Option<&'a ObjectName> {
         Router::GatewayApi { service, .. }
         | Router::Grpc { service, .. }
         | Router::Istio { service, .. }
-        | Router::Traefik { service, .. } => is_route.then_some(service),
+        | Router::Traefik { service, .. }
+        | Router::IngressRoute { service, .. } => is_route.then_some(service),
         Router::Nginx { .. }
         | Router::Partition
         | Router::OnDelete

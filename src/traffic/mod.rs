@@ -5,6 +5,7 @@
 
 mod endpoints;
 pub mod gateway_api;
+pub mod ingress_route;
 pub mod istio;
 pub mod left;
 pub mod nginx;
@@ -14,10 +15,11 @@ pub mod service;
 pub mod traefik;
 
 use crate::manifest::desired::Router;
-use crate::manifest::ids::{Namespace, ObjectName, PodsDigest};
+use crate::manifest::ids::{Namespace, ObjectName, Percent, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, section};
-use crate::record::posture::Split;
-use crate::target::layout::{LayoutError, SUFFIX, suffixed};
+use crate::record::posture::{Naming, Split};
+use crate::record::state::RoleName;
+use crate::target::layout::{LayoutError, suffixed};
 use crate::target::live::LiveState;
 use crate::target::owned::owned_by;
 use crate::target::{shared, stateful};
@@ -66,6 +68,8 @@ pub enum Form<'a> {
         split: &'a Split,
         /// The candidate's pods.
         candidate: &'a PodsDigest,
+        /// What the objects of both roles are called.
+        naming: &'a Naming,
     },
 }
 
@@ -98,8 +102,8 @@ pub struct View<'a> {
     pub target: &'a ObjectName,
     /// Stable's pods when the run entered *prepare*.
     pub baseline: u32,
-    /// The Services of both roles, where the router's name is not stable's.
-    pub services: Option<Services<'a>>,
+    /// What the objects of both roles are called.
+    pub naming: &'a Naming,
 }
 
 /// The objects that carry the split, the one that [`render`] makes first. All of them take the retreat's mark.
@@ -110,14 +114,16 @@ pub struct View<'a> {
 pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> Vec<ObjectRef> {
     let named = |kind, name: &ObjectName| ObjectRef { kind, namespace: namespace.clone(), name: name.clone() };
     match router {
-        Router::GatewayApi { .. } | Router::Grpc { .. } | Router::Istio { .. } | Router::Traefik { .. } => {
-            router.route().map(|(kind, name)| named(kind, name)).into_iter().collect()
-        }
+        Router::GatewayApi { .. }
+        | Router::Grpc { .. }
+        | Router::Istio { .. }
+        | Router::Traefik { .. }
+        | Router::IngressRoute { .. } => router.route().map(|(kind, name)| named(kind, name)).into_iter().collect(),
         Router::Nginx { ingress, .. } => {
             suffixed(ingress).as_ref().into_iter().chain([ingress]).map(|name| named(Kind::Ingress, name)).collect()
         }
         Router::Replicas { service } => {
-            let candidate = candidate_of(target).map(|name| named(Kind::Deployment, &name));
+            let candidate = suffixed(target).map(|name| named(Kind::Deployment, &name));
             std::iter::once(named(Kind::Service, service)).chain(candidate).collect()
         }
         Router::Service { service } => vec![named(Kind::Service, service)],
@@ -126,24 +132,29 @@ pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> 
     }
 }
 
-/// What a router needs in the candidate's time beside the manifests' `route`, as it exposes nothing; `copied` is the layout's way
-/// to make a copy.
+/// What a router needs in the candidate's time beside the manifests' `route`, as it exposes nothing, where phases send at most a share
+/// of `copies` twice; `copied` is the layout's way to make a copy.
 ///
 /// # Errors
 /// What `copied` says.
 pub fn beside(
     router: &Router,
+    copies: Percent,
     route: &Object,
     copied: impl Fn(&Object) -> Result<Object, LayoutError>,
 ) -> Result<Option<Object>, LayoutError> {
     match router {
         Router::Nginx { service, .. } => Ok(Some(nginx::canary(&copied(route)?, service))),
+        Router::Traefik { service, .. } | Router::IngressRoute { service, .. } if !copies.is_zero() => {
+            Ok(traefik::copier(&copied(route)?, route, service))
+        }
         Router::GatewayApi { .. }
         | Router::Grpc { .. }
         | Router::Istio { .. }
         | Router::Replicas { .. }
         | Router::Service { .. }
         | Router::Traefik { .. }
+        | Router::IngressRoute { .. }
         | Router::Partition
         | Router::OnDelete => Ok(None),
     }
@@ -158,7 +169,9 @@ pub fn ports<'a>(router: &'a Router, route: &'a Object) -> Vec<&'a Value> {
         }
         Router::Istio { service, .. } => istio::ports(route, service),
         Router::Nginx { service, .. } => nginx::ports(route, service.as_str()).collect(),
-        Router::Traefik { service, .. } => traefik::ports(route, service).collect(),
+        Router::Traefik { service, .. } | Router::IngressRoute { service, .. } => {
+            traefik::ports(route, service).collect()
+        }
         Router::Replicas { .. } | Router::Service { .. } | Router::Partition | Router::OnDelete => Vec::new(),
     }
 }
@@ -174,9 +187,12 @@ pub fn render(router: &Router, plain: &Object, form: Form<'_>) -> Object {
         }
         (Form::Split { split, .. }, Router::Istio { service, .. }) => istio::render(plain, service, split),
         (Form::Split { split, .. }, Router::Traefik { service, .. }) => traefik::render(plain, service, split),
+        (Form::Split { split, .. }, Router::IngressRoute { service, .. }) => {
+            ingress_route::render(plain, service, split)
+        }
         (Form::Split { split, .. }, Router::Nginx { .. }) => nginx::render(plain, split),
-        (Form::Split { split, candidate }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
-        (Form::Split { split, .. }, Router::Service { .. }) => service::render(plain, split),
+        (Form::Split { split, candidate, .. }, Router::Replicas { .. }) => replicas::render(plain, split, candidate),
+        (Form::Split { split, naming, .. }, Router::Service { .. }) => service::render(plain, split, naming),
     }
 }
 
@@ -200,7 +216,8 @@ pub fn with_cookie(router: &Router, split: &Object, cookie: &str) -> Object {
         | Router::Partition
         | Router::OnDelete
         | Router::Service { .. }
-        | Router::Traefik { .. } => split.clone(),
+        | Router::Traefik { .. }
+        | Router::IngressRoute { .. } => split.clone(),
     }
 }
 
@@ -210,7 +227,7 @@ pub fn read(router: &Router, view: &View<'_>) -> Seen {
     let nobody = || Seen::Split(Split::stable());
     match router {
         Router::GatewayApi { service, .. } | Router::Grpc { service, .. } => {
-            let services = view.services.unwrap_or(service.into());
+            let services = view.naming.services().unwrap_or(service.into());
             live_route(router, view).map_or_else(nobody, |route| gateway_api::read(route, services))
         }
         Router::Istio { service, .. } => {
@@ -218,6 +235,9 @@ pub fn read(router: &Router, view: &View<'_>) -> Seen {
         }
         Router::Traefik { service, .. } => {
             live_route(router, view).map_or_else(nobody, |route| traefik::read(route, service))
+        }
+        Router::IngressRoute { service, .. } => {
+            live_route(router, view).map_or_else(nobody, |route| ingress_route::read(route, service))
         }
         Router::Nginx { ingress, service } => nginx::read(view, ingress, service),
         Router::Replicas { service } => replicas::read(view, service),
@@ -236,7 +256,11 @@ pub fn reachable(router: &Router, plain: &Object, baseline: u32, split: &Split) 
         }
         Router::Replicas { .. } => Seen::Split(replicas::reachable(baseline, split)),
         Router::Istio { service, .. } => istio::read(&istio::render(plain, service, split), service),
-        Router::Nginx { .. } | Router::Service { .. } | Router::Traefik { .. } => Seen::Split(split.clone()),
+        Router::Traefik { service, .. } => traefik::read(&traefik::render(plain, service, split), service),
+        Router::IngressRoute { service, .. } => {
+            ingress_route::read(&ingress_route::render(plain, service, split), service)
+        }
+        Router::Nginx { .. } | Router::Service { .. } => Seen::Split(split.clone()),
         Router::Partition | Router::OnDelete => Seen::Split(partition::reachable(shared::size(plain), split)),
     }
 }
@@ -248,11 +272,14 @@ pub fn retreat(router: &Router, view: &View<'_>, manager: &str) -> Vec<Object> {
     let lowered = |live: &Object| -> (Object, Fields) {
         match (router, live.reference().kind) {
             (Router::GatewayApi { service, .. } | Router::Grpc { service, .. }, _) => {
-                (gateway_api::retreat(live, view.services.unwrap_or(service.into())), &[&["spec", "rules"]])
+                (gateway_api::retreat(live, view.naming.services().unwrap_or(service.into())), &[&["spec", "rules"]])
             }
             (Router::Istio { service, .. }, _) => (istio::retreat(live, service), &[&["spec", "http"]]),
             (Router::Traefik { service, .. }, _) => {
                 (traefik::retreat(live, service), &[&["spec", "weighted", "services"]])
+            }
+            (Router::IngressRoute { service, .. }, _) => {
+                (ingress_route::retreat(live, service), &[&["spec", "routes"]])
             }
             (Router::Nginx { ingress, service }, _) if live.reference().name == *ingress => {
                 (nginx::retreat(live, ingress, service), &[&["spec", "rules"], &["spec", "defaultBackend"]])
@@ -296,8 +323,10 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
             live_route(router, view).map_or_else(absent, gateway_api::standing)
         }
         Router::Istio { .. } => live_route(router, view).map_or_else(absent, istio::standing),
-        // Traefik says nothing of a TraefikService: `settle` is for the moment that it takes.
-        Router::Traefik { .. } => live_route(router, view).map_or_else(absent, |_| Standing::Effective),
+        // Traefik says nothing of its own kinds: `settle` is for the moment that it takes.
+        Router::Traefik { .. } | Router::IngressRoute { .. } => {
+            live_route(router, view).map_or_else(absent, |_| Standing::Effective)
+        }
         Router::Nginx { ingress, .. } => nginx::standing(view, ingress),
         Router::Replicas { service } | Router::Service { service } => endpoints::standing(view, service),
         Router::Partition | Router::OnDelete => partition::standing(router, view),
@@ -330,6 +359,10 @@ pub fn routers(route: &Object) -> Vec<Router> {
         let services = traefik::split_services(route).into_iter();
         return services.map(|service| Router::Traefik { traefik_service: name.clone(), service }).collect();
     }
+    if route.reference().kind == Kind::IngressRoute {
+        let services = ingress_route::split_services(route).into_iter();
+        return services.map(|service| Router::IngressRoute { ingress_route: name.clone(), service }).collect();
+    }
     let services = gateway_api::split_services(route).into_iter();
     if route.reference().kind == Kind::GrpcRoute {
         return services.map(|service| Router::Grpc { grpc_route: name.clone(), service }).collect();
@@ -359,14 +392,19 @@ fn live_route<'a>(router: &Router, view: &View<'a>) -> Option<&'a Object> {
     view.live.find(kind, view.namespace, name)
 }
 
-/// The candidate's live Deployment.
-fn candidate<'a>(view: &View<'a>) -> Option<&'a Object> {
-    view.live.find(Kind::Deployment, view.namespace, &candidate_of(view.target)?)
+/// Stable's live Deployment.
+fn stable<'a>(view: &View<'a>) -> Option<&'a Object> {
+    view.live.find(Kind::Deployment, view.namespace, &view.naming.workload(RoleName::Stable, view.target))
 }
 
-/// The name of the candidate's copy; none if it is too long for one, and then there is no candidate either.
-fn candidate_of(name: &ObjectName) -> Option<ObjectName> {
-    format!("{name}{SUFFIX}").parse().ok()
+/// The candidate's live Deployment.
+fn candidate<'a>(view: &View<'a>) -> Option<&'a Object> {
+    let [name, stable] = [RoleName::Candidate, RoleName::Stable].map(|role| view.naming.workload(role, view.target));
+    let live = view.live.find(Kind::Deployment, view.namespace, &name);
+    // At first sight the target of the layout `primary` is stable's, as it will be in the end: its mark says whose it is.
+    let own = |live: &&Object| !matches!(view.naming, Naming::Primary(_)) || shared::role(live) == RoleName::Candidate;
+    // A name that is too long for a copy has none.
+    live.filter(|_| name != stable).filter(own)
 }
 
 #[cfg(test)]

@@ -2,23 +2,30 @@
 //! the candidate: blue/green, without a gateway.
 //!
 //! The candidate's pods have their own value of the label that tells them apart. The Service leads to them as soon as its
-//! selector asks for that value, and to nobody else.
+//! selector asks for that value, and to nobody else. With the layout `primary` it is stable's pods that have a value of their own: a
+//! Service that asks for the target's leads to the candidate as long as the target is the candidate's, and that its mark says. The
+//! mark and the version are written together, so whose pods these are is known at each instant: at first sight, and when the rollout has
+//! left main, they are stable's.
 
 use super::{Seen, View};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{Kind, Object, section};
-use crate::record::posture::Split;
+use crate::record::posture::{Naming, Split};
+use crate::record::state::RoleName;
 use crate::target::layout::{SUFFIX, pod_labels, telling};
 use crate::target::selector::serves;
+use crate::target::{primary, shared};
 use serde_json::Value;
 
-/// The Service of the manifests; at 100 its selector asks for the candidate's pods.
+/// The Service as it is at stable; at 100 its selector asks for the candidate's pods.
 #[must_use]
-pub fn render(service: &Object, split: &Split) -> Object {
-    match told_by(service).filter(|_| split.weight == Percent::ALL) {
-        Some((key, value)) => asking(service, &key, format!("{value}{SUFFIX}")),
-        None => service.clone(),
-    }
+pub fn render(service: &Object, split: &Split, naming: &Naming) -> Object {
+    let Some((key, value)) = told_by(service).filter(|_| split.weight == Percent::ALL) else { return service.clone() };
+    let candidate = match naming {
+        Naming::Primary(_) => value.strip_suffix(primary::SUFFIX).unwrap_or(&value).to_owned(),
+        Naming::InPlace | Naming::Leaving(_) | Naming::Shared | Naming::Versioned(_) => format!("{value}{SUFFIX}"),
+    };
+    asking(service, &key, candidate)
 }
 
 /// What split the Service's selector shows.
@@ -56,9 +63,23 @@ pub fn leads_to_candidate(live: &Object, view: &View<'_>) -> bool {
 /// itself be called `…-canary`: what stable's pods are called counts, where they are there.
 fn away(live: &Object, view: &View<'_>) -> Option<(String, String)> {
     let (key, value) = told_by(live)?;
-    let own = value.strip_suffix(SUFFIX)?.to_owned();
-    let stable = view.live.find(Kind::Deployment, view.namespace, view.target).map(pod_labels);
-    stable.is_none_or(|pods| pods.get(&key).and_then(Value::as_str) == Some(&own)).then_some((key, own))
+    let has =
+        |deployment: &Object, value: &str| pod_labels(deployment).get(&key).and_then(Value::as_str) == Some(value);
+    let stable = super::stable(view);
+    let own = match view.naming {
+        Naming::Primary(_) => {
+            let target = view.live.find(Kind::Deployment, view.namespace, view.target);
+            let lent = target.is_some_and(|target| shared::role(target) == RoleName::Stable || !has(target, &value));
+            if lent || target.or(stable).is_none() {
+                return None;
+            }
+            format!("{value}{}", primary::SUFFIX)
+        }
+        Naming::InPlace | Naming::Leaving(_) | Naming::Shared | Naming::Versioned(_) => {
+            value.strip_suffix(SUFFIX)?.to_owned()
+        }
+    };
+    stable.is_none_or(|stable| has(stable, &own)).then_some((key, own))
 }
 
 fn told_by(service: &Object) -> Option<(String, String)> {

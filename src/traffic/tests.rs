@@ -3,7 +3,7 @@ use crate::target::fixtures::{by_pods, gateway, live, name, namespace, object, p
 use serde_json::json;
 
 fn view<'a>(live: &'a LiveState, namespace: &'a Namespace, target: &'a ObjectName) -> View<'a> {
-    View { live, namespace, target, baseline: 3, services: None }
+    View { live, namespace, target, baseline: 3, naming: &Naming::InPlace }
 }
 
 fn ten() -> Split {
@@ -35,7 +35,8 @@ fn carriers_are_what_a_paused_leader_would_write_to() {
 #[test]
 fn a_retreat_repeats_what_is_ours_and_the_field_that_is_lowered() {
     let digest = pods();
-    let raised = render(&gateway(), &route(), Form::Split { split: &ten(), candidate: &digest });
+    let raised =
+        render(&gateway(), &route(), Form::Split { split: &ten(), candidate: &digest, naming: &Naming::InPlace });
     let state = live([raised]);
     let (namespace, target) = (namespace(), name("web"));
     let view = view(&state, &namespace, &target);

@@ -7,6 +7,7 @@ mod chart;
 mod cli;
 mod cluster;
 mod code;
+mod contract;
 mod controller;
 mod demo;
 mod docs;

@@ -33,7 +33,7 @@ const COMMANDS: &str = "
   wait until [APP] PHASE       `Steady`, `Steady(reverted)`, `Progressing(tenth)`, `Failed`, `gone`, …
   wait until [APP] waits REASON
   hand weight N                someone sets the candidate's share
-  hand edit KIND/NAME PATH VALUE, hand delete KIND/NAME
+  hand edit KIND/NAME PATH VALUE, hand delete KIND/NAME, program edit KIND/NAME PATH VALUE
   hand make KIND/NAME PATH VALUE   someone makes an object with that field
   hand apply APP VERSION… [; KIND PATH VALUE]   someone makes the app's objects with kubectl
   pods fail|recover DEPLOYMENT [N]   all of its pods, or so many
@@ -190,6 +190,7 @@ fn hands(cluster: &mut tidegate::sim::kube_api::World, words: &[&str]) -> Result
             live::weigh(cluster, "web", weight.parse().map_err(|_| format!("{weight} is no number"))?)
         }
         ["hand", "edit", object, _, _, ..] => live::edit(cluster, object, &words[3..].join(" ")),
+        ["program", "edit", object, _, _, ..] => live::program(cluster, object, &words[3..].join(" ")),
         ["hand", "make", object, _, _, ..] => live::make(cluster, object, &words[3..].join(" ")),
         ["hand", "delete", object] => live::delete(cluster, object),
         ["hand", "apply", app, ..] => {

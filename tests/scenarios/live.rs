@@ -164,6 +164,13 @@ pub(crate) fn edit(world: &mut World, object: &str, words: &str) -> Result<(), S
     update(world, &found, if words.starts_with("status.") { "status" } else { "" })
 }
 
+/// Some program changes one field of an object.
+pub(crate) fn program(world: &mut World, object: &str, words: &str) -> Result<(), String> {
+    let mut found = find(world, object)?;
+    edits::set(&mut found, words)?;
+    world.update(found, "", "some-program").map(drop).map_err(|refusal| format!("{refusal:?}"))
+}
+
 /// A hand makes an object.
 pub(crate) fn make(world: &mut World, object: &str, words: &str) -> Result<(), String> {
     let (kind, name) = object.split_once('/').ok_or("an object is named as KIND/NAME")?;

@@ -82,6 +82,7 @@ scenarios! {
     by_grpc
     by_ingress
     by_ingress_fails
+    by_ingress_route
     by_mesh
     by_mesh_fails
     by_pods
@@ -152,6 +153,7 @@ scenarios! {
     primary_bad_version
     primary_by_ingress
     primary_by_mesh
+    primary_by_service
     primary_by_traefik
     primary_good_version
     primary_removed

@@ -72,6 +72,11 @@ impl Registered {
         self.tokens.iter().any(|(known, end)| known == token && now < *end)
     }
 
+    /// Whether it is the one that asks: by an assertion of its own, or by a token that it was given once.
+    pub(crate) fn is(&self, bearer: &str) -> bool {
+        self.claims(bearer).is_some() || self.tokens.iter().any(|(known, _)| known == bearer)
+    }
+
     /// How many tokens were handed out.
     pub(crate) fn handed_out(&self) -> usize {
         self.tokens.len()
@@ -102,7 +107,7 @@ impl Registered {
                 if *id != INSTALLATION.to_string() {
                     return as_app((404, json!({"message": "Not Found"})));
                 }
-                let (token, end) = (format!("{CANARY}{}", self.tokens.len()), now + TimeDelta::hours(1));
+                let (token, end) = (format!("{CANARY}{}_{}", self.id, self.tokens.len()), now + TimeDelta::hours(1));
                 let until = end.to_rfc3339_opts(SecondsFormat::Secs, true);
                 let said = as_app((201, json!({"token": token, "expires_at": until, "permissions": self.granted})));
                 if said.as_ref().is_some_and(|(status, _)| *status == 201) {

@@ -75,8 +75,8 @@ impl Leader {
         let mut gaps = Gaps::default();
         gaps.inherit(inherited.gaps);
         Self {
+            source: Source::new(store, branches, installation.caps.clone(), metrics.clone(), shell.clock.clone()),
             shell,
-            source: Source::new(store, branches, installation.caps.clone(), metrics.clone()),
             gaps,
             announcer: Announcer::new(cluster, metrics),
             anchor: inherited.anchor,

@@ -11,6 +11,9 @@
 {{- with include "tidegate.signersDirectory" . }}
 {{- $_ := set $repository "allowedSignersFile" (print . "/" $.Values.repository.allowedSigners.key) }}
 {{- end }}
+{{- with include "tidegate.keyringDirectory" . }}
+{{- $_ := set $repository "keyringFile" (print . "/" $.Values.repository.keyring.key) }}
+{{- end }}
 {{- if .Values.repository.webhook.secretName }}
 {{- $_ := set $repository "webhookSecretFile" (include "tidegate.webhookFile" .) }}
 {{- end }}

@@ -27,6 +27,13 @@ Directories and no subPath: only so does a changed Secret reach a running pod.
 {{- end }}{{ end }}
 {{- end }}
 
+{{/* Likewise. */}}
+{{- define "tidegate.keyringDirectory" -}}
+{{- with .Values.repository.keyring }}{{ with .secretName | default .configMapName -}}
+/etc/tidegate/keyring/{{ . }}
+{{- end }}{{ end }}
+{{- end }}
+
 {{- define "tidegate.tokenFile" -}}
 {{- with .Values.repository.forge.token -}}
 /etc/tidegate/forge/{{ .secretName }}/{{ .key }}

@@ -180,6 +180,9 @@
 {{- if and .allowedSigners.secretName .allowedSigners.configMapName }}
 - repository.allowedSigners: name a Secret or a ConfigMap, not both
 {{- end }}
+{{- if and .keyring.secretName .keyring.configMapName }}
+- repository.keyring: name a Secret or a ConfigMap, not both
+{{- end }}
 {{- $odd := regexMatch "^(tidegate|refs)/|^HEAD$|(^|/)[.-]|[.](/|$)|[.]lock(/|$)|[.][.]|//|^/|/$" .branch }}
 {{- if or $odd (not (regexMatch "^[A-Za-z0-9/_.+-]{1,200}$" .branch)) }}
 - repository.branch: {{ quote .branch }} is no name of a branch

@@ -112,6 +112,18 @@ pub(super) fn apart(check: &str, theirs: Time, ours: Time) -> Check {
     )
 }
 
+/// Why main's tip is not signed by anybody who may, if it is not.
+pub(super) fn signed(main: &str, unverified: Option<&str>) -> Check {
+    let check = "signature of main";
+    match unverified {
+        None => Check::ok(check, format!("the tip of {main} is signed by somebody who may")),
+        Some(why) => {
+            let act = "sign a commit on top (git commit -S), or mend the file that says who may (docs/record.md, Signed sources)";
+            Check::new(Found::Broken, check, why, act)
+        }
+    }
+}
+
 /// What the controller may do, for each place in which it needs rights.
 pub(super) fn rights(needed: &[Right], missing: &[Right]) -> Vec<Check> {
     let of = |rights: &[Right]| {
@@ -126,8 +138,12 @@ pub(super) fn rights(needed: &[Right], missing: &[Right]) -> Vec<Check> {
             None => Check::ok(format!("rights {at}"), format!("all {} that the controller uses", rights.len())),
             Some(missing) => {
                 let says = format!("it may not {}", missing.join(", "));
-                let act = "grant its ServiceAccount that, as the chart does (docs/security.md has the table): helm upgrade, with the \
-                           namespace among namespaces";
+                let copies = missing.iter().any(|right| right == "create secrets");
+                let act = format!(
+                    "grant its ServiceAccount that, as the chart does (docs/security.md has the table): helm upgrade, with the \
+                     namespace among namespaces{}",
+                    if copies { ", and with rbac.copySecrets=true, as Secrets are tracked there" } else { "" }
+                );
                 Check::new(Found::Broken, format!("rights {at}"), &says, act)
             }
         }

@@ -11,7 +11,8 @@ use crate::cluster::rights;
 use crate::forge::host::{Host, Pass};
 use crate::forge::settings::{Branch, Settings};
 use crate::git::{GitError, Store};
-use crate::manifest::ids::RolloutId;
+use crate::manifest::desired::Rollout;
+use crate::manifest::ids::{CommitId, Namespace, RolloutId};
 use crate::manifest::installation::{Installation, PullHost};
 use crate::manifest::load::{self, Loaded};
 use crate::manifest::object::Kind;
@@ -63,7 +64,19 @@ async fn repository(
     };
     let loaded = load::load(&files, &installation.caps);
     let read = Check::ok(check, format!("{main} is at {}", tip.as_str().get(..8).unwrap_or_default()));
-    Ok((vec![read, declared(main, &loaded)], Some(loaded)))
+    let mut all = vec![read];
+    all.extend(signed(installation, &store, &tip).await?);
+    all.push(declared(main, &loaded));
+    Ok((all, Some(loaded)))
+}
+
+/// Whether somebody who may has signed main's tip; nothing where nobody has to.
+async fn signed(installation: &Installation, store: &Store, tip: &CommitId) -> Result<Option<Check>, GitError> {
+    let repository = &installation.repository;
+    if repository.signers_file.is_none() && repository.keyring_file.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(checks::signed(&repository.branch, store.unverified(tip, now()).await?.as_deref())))
 }
 
 /// What main declares.
@@ -93,8 +106,9 @@ async fn cluster(installation: &Installation, loaded: Option<&Loaded>) -> Vec<Ch
         Ok(server) => checks::server(&server, now()),
         Err(error) => vec![broken(error)],
     };
-    let needed =
+    let mut needed =
         rights::needed(&installation.instance, cluster.home(), installation.caps.namespaces(), installation.projection);
+    needed.extend(rights::to_copy(&loaded.map(copying).unwrap_or_default()));
     match cluster.lacks(needed.clone()).await {
         Ok(missing) => all.extend(checks::rights(&needed, &missing)),
         Err(error) => {
@@ -109,6 +123,12 @@ async fn cluster(installation: &Installation, loaded: Option<&Loaded>) -> Vec<Ch
         }
     }
     all
+}
+
+/// The namespaces of rollouts that track Secrets.
+pub(super) fn copying(loaded: &Loaded) -> BTreeSet<Namespace> {
+    let tracks = |rollout: &&Rollout| !rollout.plan.target.track.secrets.is_empty();
+    loaded.rollouts.values().flatten().filter(tracks).map(|rollout| rollout.id.namespace.clone()).collect()
 }
 
 /// The kinds that rollouts have objects of, by who has them.
@@ -145,8 +165,13 @@ async fn host(
         // What the repository says of an App's user is not what the App may do.
         Pass::App(found) => app::rights(&login, found.granted().await.as_ref(), &app::needed(&installation.repository)),
     });
-    let settings =
-        Settings { instance: &installation.instance, main: &installation.repository.branch, account: &login };
+    let id = match &pass {
+        Pass::Token(_) => host.ids().await.ok().map(|ids| ids.user),
+        // It is let past as itself, not as its user.
+        Pass::App(found) => found.number().await.ok(),
+    };
+    let main = &installation.repository.branch;
+    let settings = Settings { instance: &installation.instance, main, account: &login, id };
     for branch in Branch::ALL {
         let weight = weight(branch, installation, loaded);
         let rules = host.rules(&settings.name(branch)).await;
@@ -172,8 +197,8 @@ fn weight(branch: Branch, installation: &Installation, loaded: Option<&Loaded>) 
 
 /// Where no host has an API that is asked.
 fn unhosted(installation: &Installation) -> Check {
-    let settings =
-        Settings { instance: &installation.instance, main: &installation.repository.branch, account: "its account" };
+    let main = &installation.repository.branch;
+    let settings = Settings { instance: &installation.instance, main, account: "its account", id: None };
     let of = |branch| format!("{}: {}", settings.name(branch), settings.words(branch));
     let act = format!("see yourself that the Git host has\n    {}", Branch::ALL.map(of).join("\n    "));
     let says = "the Installation names no host with an API (forge.kind), so nothing can be asked of it";

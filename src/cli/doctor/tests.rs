@@ -1,17 +1,24 @@
 //! What people see of each finding.
 
-use super::checks::{Check, Found, Weight, account, apart, branch, kinds, rights, server, text, webhook};
+use super::checks::{Check, Found, Weight, account, apart, branch, kinds, rights, server, signed, text, webhook};
+use super::look::copying;
 use super::*;
 use crate::cli::ui::Ink;
+use crate::cli::validate;
 use crate::cluster::checkup::Server;
-use crate::cluster::rights::needed;
+use crate::cluster::rights::{needed, to_copy};
 use crate::forge::host::{Hook, HostError, Permissions};
 use crate::forge::settings::{Branch, Settings};
 use crate::gate::guard::Rules;
-use crate::manifest::installation::{Access, HostKind, PullHost};
+use crate::manifest::files::Entry;
+use crate::manifest::installation::{Access, Caps, HostKind, PullHost};
+use crate::manifest::load::load;
 use crate::manifest::object::Kind;
+use crate::manifest::oid;
 use crate::manifest::raw::Projection;
 use crate::record::fixture::time;
+use std::collections::BTreeSet;
+use std::path::Path;
 
 fn site(kind: HostKind) -> PullHost {
     let api = "https://git.example.test/api/v1".to_owned();
@@ -25,7 +32,7 @@ fn refused() -> HostError {
 
 fn of_branch(which: Branch, rules: Result<Option<Rules>, HostError>) -> Check {
     let instance = "prod".parse().unwrap();
-    let settings = Settings { instance: &instance, main: "main", account: "bot" };
+    let settings = Settings { instance: &instance, main: "main", account: "bot", id: Some(7) };
     branch(&settings, &site(HostKind::Gitea), which, Weight::Needed, &rules)
 }
 
@@ -49,6 +56,17 @@ fn all_that_is_well_is_a_table() {
         of_branch(Branch::State, Ok(Some(Rules { may_push: Some(true), ..kept() }))),
     ];
     insta::assert_snapshot!(text(&all, Ink::Plain));
+}
+
+#[test]
+fn a_tip_that_nobody_who_may_has_signed_is_broken() {
+    assert_eq!(signed("main", None).found, Found::Ok);
+    let Check { found, says, act, .. } =
+        signed("main", Some("commit 1 is not signed; /keyring.asc lists who may sign it"));
+    assert!(
+        found == Found::Broken && says.contains("is not signed") && act.unwrap().contains("git commit -S"),
+        "{says}"
+    );
 }
 
 #[test]
@@ -85,6 +103,27 @@ fn what_is_wrong_comes_with_what_to_do() {
     all.push(webhook(HostKind::Github, &Ok(vec![hook])));
     insta::assert_snapshot!(text(&all, Ink::Plain));
     assert!(all.iter().filter(|check| check.found != Found::Ok).all(|check| check.act.is_some()), "{all:#?}");
+}
+
+#[test]
+fn the_right_to_copy_secrets_is_looked_for_where_rollouts_track_them() {
+    let mut files = validate::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples-repo")).unwrap();
+    assert_eq!(copying(&load(&files, &Caps::default())), BTreeSet::new());
+    for (name, from, to) in [
+        ("rollout.yaml", "name: podinfo}", "name: podinfo, layout: primary, track: {secrets: [tls]}}"),
+        ("podinfo.yaml", "- configMapRef: {name: podinfo}", "- secretRef: {name: tls}"),
+    ] {
+        let path = format!("teams/shop/podinfo/{name}").parse().unwrap();
+        let Some(Entry::File { bytes, .. }) = files.get(&path) else { panic!("{path} is a file") };
+        let text = String::from_utf8(bytes.to_vec()).unwrap().replace(from, to);
+        files.insert(path, Entry::File { blob: oid::blob(text.as_bytes()), bytes: text.into_bytes().into() });
+    }
+    let places = copying(&load(&files, &Caps::default()));
+    assert_eq!(places, ["shop".parse().unwrap()].into());
+    let wanted = to_copy(&places);
+    assert_eq!(wanted.iter().map(ToString::to_string).collect::<Vec<_>>(), ["create secrets"]);
+    let [check] = &*rights(&wanted, &wanted) else { panic!("one place") };
+    assert!(check.act.as_ref().unwrap().contains("rbac.copySecrets=true"), "{check:?}");
 }
 
 #[test]

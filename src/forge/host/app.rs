@@ -49,7 +49,7 @@ pub struct App {
 
 struct Kept {
     budget: Budget,
-    slug: Option<String>,
+    named: Option<RawApp>,
     /// The number of the installation, as it was looked up.
     installation: Option<String>,
     held: Option<Held>,
@@ -64,8 +64,9 @@ struct Held {
     granted: Granted,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 struct RawApp {
+    id: u64,
     slug: String,
 }
 
@@ -90,7 +91,7 @@ impl App {
     pub fn new(site: &PullHost, app: &installation::App, now: Now) -> Result<Self, reqwest::Error> {
         let kept = Kept {
             budget: Budget::leaving(0),
-            slug: None,
+            named: None,
             installation: app.installation.clone(),
             held: None,
             failed: None,
@@ -120,17 +121,27 @@ impl App {
         }
     }
 
-    /// What its user is called: asked once.
+    /// Its number, whatever it calls itself: by that rules of branches let it past.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn number(&self) -> Result<u64, HostError> {
+        Ok(self.named().await?.id)
+    }
+
+    /// What its user is called.
     pub(super) async fn login(&self) -> Result<String, HostError> {
+        Ok(format!("{}[bot]", self.named().await?.slug))
+    }
+
+    /// Who it is: asked once.
+    async fn named(&self) -> Result<RawApp, HostError> {
         let mut kept = self.kept.lock().await;
-        let slug = match &kept.slug {
-            Some(slug) => slug.clone(),
-            None => {
-                let RawApp { slug } = self.ask(&mut kept.budget, Method::GET, "app", None).await?;
-                kept.slug.insert(slug).clone()
-            }
-        };
-        Ok(format!("{slug}[bot]"))
+        if let Some(named) = &kept.named {
+            return Ok(named.clone());
+        }
+        let named: RawApp = self.ask(&mut kept.budget, Method::GET, "app", None).await?;
+        Ok(kept.named.insert(named).clone())
     }
 
     async fn held(&self) -> Result<Held, HostError> {

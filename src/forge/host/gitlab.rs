@@ -49,6 +49,8 @@ pub(super) struct RawRequest {
     source_project_id: Option<u64>,
     source_branch: String,
     target_branch: String,
+    /// When anything of it was changed.
+    pub(super) updated_at: Option<Time>,
 }
 
 /// A word that is none of these is no answer: it must not be taken for a no.

@@ -32,6 +32,15 @@ impl HostKind {
         }
     }
 
+    /// The query for pull requests however they stand, those that changed last first, on Gitea and GitLab those of a user alone.
+    pub(super) fn changes(self, me: &Me) -> String {
+        match self {
+            Self::Gitea => format!("state=all&sort=recentupdate&poster={}", me.login),
+            Self::Github => "state=all&sort=updated&direction=desc".to_owned(),
+            Self::Gitlab => format!("state=all&order_by=updated_at&sort=desc&author_id={}", me.ids.user),
+        }
+    }
+
     /// The query for closed pull requests, among them those of a branch, the latest first. Gitea can look for a branch
     /// too, but then gives any one of several. On GitLab one that is being merged is neither open nor closed, so all are asked for.
     pub(super) fn closed(self, owner: &str, me: &Me, branch: &str) -> String {

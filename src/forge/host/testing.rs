@@ -1,9 +1,7 @@
 //! A Git host in this process, as GitHub or GitLab describes its API: it keeps pull requests, pages, ETags and a budget. What it
-//! knows it knows in GitHub's words.
+//! knows it knows in GitHub's words. The integration tests have it too, where its answers are held against what GitHub publishes.
 
-use crate::manifest::installation::HostKind;
-use crate::record::state::Time;
-use crate::sign::testing::Registered;
+use super::{HostKind, Registered};
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri};
@@ -14,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::net::TcpListener;
 
-/// How long its pages are, whatever is asked for.
+/// How long its pages are, whatever is asked for, unless a test says otherwise.
 const PAGE: usize = 2;
 pub(crate) const USER: u64 = 42;
 pub(crate) const REPOSITORY: u64 = 7;
@@ -29,7 +27,11 @@ pub(crate) struct Fault {
     pub(crate) body: String,
 }
 
+#[path = "testing/app.rs"]
 mod app;
+#[path = "testing/github.rs"]
+pub(crate) mod github;
+#[path = "testing/gitlab.rs"]
 mod gitlab;
 
 #[derive(Default)]
@@ -43,8 +45,21 @@ pub(crate) struct State {
     pub(crate) fault: Option<Fault>,
     /// What is left of 100 requests; a 304 costs nothing.
     pub(crate) spent: u32,
+    /// How long its pages are.
+    pub(crate) page: Option<usize>,
+    /// A part of a request, and the pull request that is closed right after that was answered.
+    pub(crate) turn: Option<(&'static str, u64)>,
+    /// How often a pull request was changed, a second apart.
+    changes: i64,
     /// Who alone is let in, and what the host's clock shows then.
-    pub(crate) app: Option<(Registered, Time)>,
+    pub(crate) app: Option<(Registered, chrono::DateTime<chrono::Utc>)>,
+}
+
+impl State {
+    fn now(&mut self) -> Value {
+        self.changes += 1;
+        json!(chrono::DateTime::from_timestamp(1_767_225_600 + self.changes, 0).unwrap().to_rfc3339())
+    }
 }
 
 #[derive(Clone)]
@@ -88,12 +103,13 @@ impl Server {
     /// Opens a pull request; its number.
     pub(crate) fn open(&self, author: u64, branch: &str, base: &str, body: &str) -> u64 {
         let mut state = self.state();
-        let number = state.pulls.len() as u64 + 1;
+        let (number, now) = (state.pulls.len() as u64 + 1, state.now());
+        let end = |branch: &str| json!({"label": format!("acme:{branch}"), "ref": branch, "sha": github::sha("0"), "repo": {"id": REPOSITORY}});
         state.pulls.push(json!({
-            "number": number, "state": "open", "merged_at": null, "title": "a title", "body": body,
+            "number": number, "state": "open", "merged_at": null, "title": "a title", "body": body, "updated_at": now,
             "user": {"id": author, "login": "somebody"},
-            "head": {"label": format!("acme:{branch}"), "ref": branch, "repo": {"id": REPOSITORY}},
-            "base": {"label": format!("acme:{base}"), "ref": base, "repo": {"id": REPOSITORY}},
+            "head": end(branch),
+            "base": end(base),
         }));
         number
     }
@@ -101,8 +117,10 @@ impl Server {
     /// Changes a pull request, as a person does.
     pub(crate) fn change(&self, number: u64, fields: Value) {
         let mut state = self.state();
+        let now = state.now();
         let pull = state.pulls.iter_mut().find(|pull| pull["number"] == number).unwrap();
         pull.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        pull["updated_at"] = now;
     }
 
     /// All of them, as it tells them, in that state.
@@ -123,6 +141,11 @@ impl Server {
         let what = format!("{method} {uri}");
         let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default();
         self.state().asked.push((what.clone(), header("authorization")));
+        if self.kind == HostKind::Github {
+            let version = [header("accept"), header("x-github-api-version")];
+            assert_eq!(version, ["application/json", "2022-11-28"], "the answers are of another version else");
+            assert!(header("user-agent").starts_with("tidegate/"), "GitHub answers nobody who does not say who asks");
+        }
         let fault = self.state().fault.clone().filter(|fault| what.contains(fault.at));
         if let Some(fault) = fault {
             let mut response = fault.body.into_response();
@@ -138,6 +161,10 @@ impl Server {
             Some((status, value)) => (status, value, false),
             None => self.carry_out(method, uri.path(), &query, body),
         };
+        let turn = self.state().turn.take_if(|(at, _)| what.contains(*at));
+        if let Some((_, number)) = turn {
+            self.change(number, json!({"state": "closed"}));
+        }
         let etag =
             format!("\"{:x}\"", value.to_string().bytes().fold(7_u64, |sum, b| sum.wrapping_mul(31) + u64::from(b)));
         let fresh = method != Method::GET || header("if-none-match") != etag;
@@ -146,7 +173,13 @@ impl Server {
         *response.status_mut() = if fresh { status } else { 304 }.try_into().unwrap();
         let mut say =
             |name: &'static str, value: String| drop(response.headers_mut().insert(name, value.parse().unwrap()));
-        say("etag", etag);
+        if fresh {
+            say("content-type", "application/json; charset=utf-8".to_owned());
+        }
+        // Gitea has none.
+        if self.kind != HostKind::Gitea {
+            say("etag", etag);
+        }
         let [limit, remaining] = match self.kind {
             HostKind::Gitea | HostKind::Github => ["x-ratelimit-limit", "x-ratelimit-remaining"],
             HostKind::Gitlab => ["ratelimit-limit", "ratelimit-remaining"],
@@ -176,8 +209,7 @@ impl Server {
         let text = |name: &str| sent[name].as_str().unwrap_or_default().to_owned();
         let Some(path) = path.strip_prefix("/api/v3/") else { return (404, json!({"message": "Not Found"}), false) };
         match (method.as_str(), path.split('/').collect::<Vec<_>>().as_slice()) {
-            // Gitea says it twice.
-            ("GET", ["user"]) => (200, json!({"id": USER, "login": "bot", "username": "bot"}), false),
+            ("GET", ["user"]) => (200, json!({"id": USER, "login": "bot"}), false),
             ("GET", ["repos", "acme", "shop"]) => (200, json!({"id": REPOSITORY, "name": "shop"}), false),
             ("GET", ["repos", "acme", "shop", "pulls"]) => {
                 let (value, more) = self.list(query);
@@ -206,7 +238,7 @@ impl Server {
                 (201, json!({"id": 1}), false)
             }
             ("GET", ["repos", "acme", "shop", "issues", number, "comments"]) => {
-                let (value, more) = paged(&self.said(number), query);
+                let (value, more) = self.paged(&self.said(number), query);
                 (200, value, more)
             }
             ("PATCH", ["repos", "acme", "shop", "issues", "comments", id]) => {
@@ -224,12 +256,13 @@ impl Server {
     }
 
     fn there(&self, path: &str, query: &BTreeMap<String, String>) -> (u16, Value, bool) {
-        match self.state().there.get(path) {
+        let found = self.state().there.get(path).cloned();
+        match found {
             Some(Value::Array(all)) => {
-                let (value, more) = paged(all, query);
+                let (value, more) = self.paged(&all, query);
                 (200, value, more)
             }
-            Some(thing) => (200, thing.clone(), false),
+            Some(thing) => (200, thing, false),
             None => (404, json!({"message": "Not Found"}), false),
         }
     }
@@ -245,17 +278,29 @@ impl Server {
     fn list(&self, query: &BTreeMap<String, String>) -> (Value, bool) {
         let asked = |name: &str| query.get(name).map(String::as_str);
         let wanted = |pull: &&Value| {
-            asked("state").is_none_or(|state| pull["state"] == state)
+            asked("state").is_none_or(|state| state == "all" || pull["state"] == state)
                 && asked("head").is_none_or(|head| pull["head"]["label"] == head)
         };
-        let all: Vec<Value> = self.state().pulls.iter().rev().filter(wanted).cloned().collect();
-        paged(&all, query)
+        let mut all: Vec<Value> = self.state().pulls.iter().filter(wanted).cloned().collect();
+        // Of who merged one a list says nothing.
+        all.iter_mut().filter_map(Value::as_object_mut).for_each(|pull| drop(pull.remove("merged_by")));
+        self.paged(&ordered(all, asked("sort")), query)
+    }
+
+    /// A page of a list, and whether there is more.
+    fn paged(&self, all: &[Value], query: &BTreeMap<String, String>) -> (Value, bool) {
+        let length = self.state().page.unwrap_or(PAGE);
+        let page: usize = query.get("page").map_or(1, |page| page.parse().unwrap());
+        let shown: Vec<Value> = all.iter().skip((page - 1) * length).take(length).cloned().collect();
+        (json!(shown), all.len() > page * length)
     }
 }
 
-/// A page of a list, and whether there is more.
-fn paged(all: &[Value], query: &BTreeMap<String, String>) -> (Value, bool) {
-    let page: usize = query.get("page").map_or(1, |page| page.parse().unwrap());
-    let shown: Vec<Value> = all.iter().skip((page - 1) * PAGE).take(PAGE).cloned().collect();
-    (json!(shown), all.len() > page * PAGE)
+/// The newest first, or those that changed last.
+fn ordered(mut all: Vec<Value>, by: Option<&str>) -> Vec<Value> {
+    all.reverse();
+    if by.is_some_and(|by| by.contains("update")) {
+        all.sort_by(|a, b| b["updated_at"].as_str().cmp(&a["updated_at"].as_str()));
+    }
+    all
 }

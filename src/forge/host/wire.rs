@@ -1,6 +1,7 @@
 //! What a Git host's API answers, in the words that Gitea and GitHub share.
 
 use crate::forge::pull::{Found, Standing, Text};
+use crate::record::state::Time;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -14,6 +15,8 @@ pub(super) struct RawPull {
     number: u64,
     state: State,
     merged_at: Option<String>,
+    /// When anything of it was changed.
+    pub(super) updated_at: Option<Time>,
     title: String,
     body: Option<String>,
     user: Option<Id>,

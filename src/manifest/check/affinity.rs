@@ -57,7 +57,7 @@ fn lacks(router: &Router) -> Option<(&'static str, &'static str)> {
             "with ingress-nginx a cookie keeps users at stable too, also at weight 100, and at the candidate of the next run",
             "let chosen users in by a cookie that the application sets: expose: {cookies: [{canary: always}]}",
         )),
-        Router::Traefik { .. } => Some((
+        Router::Traefik { .. } | Router::IngressRoute { .. } => Some((
             "with Traefik a cookie keeps users at stable too, and at the candidate of the next run",
             "with Traefik as a gateway of the Gateway API there is traffic.gatewayAPI",
         )),

@@ -1,7 +1,7 @@
 //! Phases: named once, each exposing more than the one before, and nothing that the router cannot do.
 
 use super::Case;
-use crate::manifest::desired::{By, HeaderMatch};
+use crate::manifest::desired::{By, HeaderMatch, Router};
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::ids::{Percent, StepName};
 use crate::manifest::{expand, raw};
@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 /// The most phases that a plan has.
 const MOST: usize = 50;
+const EITHER: &str = "exactly one of gatewayAPI, istio, nginx, replicas, service and traefik";
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found = names(case);
@@ -83,7 +84,6 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
         // It has none, which is told with it.
         return Vec::new();
     }
-    let either = "exactly one of gatewayAPI, istio, nginx, replicas, service and traefik";
     let Some(traffic) = &case.spec.traffic else {
         if case.spec.phases.is_empty() {
             return Vec::new();
@@ -98,7 +98,22 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
             diagnostic.help("add traffic: {replicas: {service: …}}, or gatewayAPI for headers and fine weights"),
         ];
     };
+    let Some(router) = case.router() else { return vec![unnamed(case, traffic)] };
     let phases = || case.spec.phases.iter().enumerate();
+    match (router.by(), router) {
+        (By::Route, Router::Traefik { .. }) => {
+            let expected = "a weight, or an ingressRoute in place of the traefikService";
+            phases().flat_map(|(i, phase)| untold(case, i, phase, "traefik by a TraefikService", expected)).collect()
+        }
+        // What a route cannot do is told with it, and no file names a partition.
+        (By::Route | By::Partition, _) => Vec::new(),
+        (By::Pods, _) => phases().flat_map(|(i, phase)| by_pods(case, i, phase)).collect(),
+        (By::Selector, _) => phases().flat_map(|(i, phase)| by_service(case, i, phase)).collect(),
+    }
+}
+
+/// No router, more than one, or one without a route or with two.
+fn unnamed(case: &Case<'_>, traffic: &raw::Traffic) -> Diagnostic {
     let raw::Traffic {
         gateway_api,
         istio,
@@ -110,28 +125,24 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
         drain: _,
         session_affinity: _,
     } = traffic;
-    let others = istio.is_some() || nginx.is_some() || replicas.is_some() || service.is_some() || traefik.is_some();
-    match case.router().map(|router| router.by()) {
-        None if gateway_api.is_none() && !others => {
-            vec![case.error("/spec/traffic", Code::Schema, "no router is named", either)]
+    let routes = |field: &str, some: bool, one: &str| {
+        let what = if some { "two routes at once" } else { "no route is named" };
+        case.error(&format!("/spec/traffic/{field}"), Code::Schema, what, format!("exactly one of {one}"))
+    };
+    let others = istio.is_some() || nginx.is_some() || replicas.is_some() || service.is_some();
+    match (gateway_api, traefik) {
+        (Some(gateway), None) if !others => {
+            let found = routes("gatewayAPI", gateway.http_route.is_some(), "httpRoute and grpcRoute");
+            found.help("where both come in by one host, an HTTPRoute takes calls of gRPC too")
         }
-        None if !others => {
-            let one = "exactly one of httpRoute and grpcRoute";
-            let route = gateway_api.as_ref().and_then(|gateway| gateway.http_route.as_ref());
-            let what = if route.is_some() { "two routes at once" } else { "no route is named" };
-            let found = case.error("/spec/traffic/gatewayAPI", Code::Schema, what, one);
-            vec![found.help("where both come in by one host, an HTTPRoute takes calls of gRPC too")]
+        (None, Some(traefik)) if !others => {
+            routes("traefik", traefik.ingress_route.is_some(), "traefikService and ingressRoute")
         }
-        None => vec![case.error("/spec/traffic", Code::Schema, "more than one router", either)],
-        Some(By::Route) if traefik.is_some() => {
-            phases().flat_map(|(i, phase)| unrouted(case, i, phase, "traefik")).collect()
+        (gateway, traefik) => {
+            let some = gateway.is_some() || traefik.is_some() || others;
+            let what = if some { "more than one router" } else { "no router is named" };
+            case.error("/spec/traffic", Code::Schema, what, EITHER)
         }
-        // What its route cannot do is told with the route.
-        Some(By::Route) => Vec::new(),
-        Some(By::Pods) => phases().flat_map(|(i, phase)| by_pods(case, i, phase)).collect(),
-        // No file names it.
-        Some(By::Partition) => Vec::new(),
-        Some(By::Selector) => phases().flat_map(|(i, phase)| by_service(case, i, phase)).collect(),
     }
 }
 
@@ -159,20 +170,27 @@ fn by_service(case: &Case<'_>, i: usize, phase: &raw::Phase) -> Vec<Diagnostic> 
     unrouted(case, i, phase, "service").into_iter().chain(part).collect()
 }
 
-/// What takes a route: neither a Service nor a TraefikService looks at a request.
+/// What takes a route: a Service looks at no request.
 fn unrouted(case: &Case<'_>, i: usize, phase: &raw::Phase, router: &str) -> Vec<Diagnostic> {
-    let raw::Expose { headers, cookies, weight: _, weights: _, ramp: _, mirror, preview: _ } = &phase.expose;
-    let error = |field: &str, what: String| {
-        let pointer = format!("/spec/phases/{i}/expose/{field}");
-        case.error(&pointer, Code::RouterLimit, what, "a weight, or the router gatewayAPI")
-    };
+    let expected = "a weight, or the router gatewayAPI";
+    let mirror = phase.expose.mirror.map(|_| {
+        let what = format!("the router {router} cannot send a request twice");
+        case.error(&format!("/spec/phases/{i}/expose/mirror"), Code::RouterLimit, what, expected)
+    });
+    untold(case, i, phase, router, expected).into_iter().chain(mirror).collect()
+}
+
+/// What takes a look at requests.
+fn untold(case: &Case<'_>, i: usize, phase: &raw::Phase, router: &str, expected: &str) -> Vec<Diagnostic> {
+    let raw::Expose { headers, cookies, weight: _, weights: _, ramp: _, mirror: _, preview: _ } = &phase.expose;
     let given = [("headers", headers.is_empty()), ("cookies", cookies.is_empty())];
-    let given = given
-        .iter()
-        .filter(|(_, empty)| !*empty)
-        .map(|(field, _)| error(field, format!("the router {router} cannot tell requests apart by their {field}")));
-    let mirror = mirror.map(|_| error("mirror", format!("the router {router} cannot send a request twice")));
-    given.chain(mirror).collect()
+    let given = given.iter().filter(|(_, empty)| !*empty);
+    given
+        .map(|(field, _)| {
+            let what = format!("the router {router} cannot tell requests apart by their {field}");
+            case.error(&format!("/spec/phases/{i}/expose/{field}"), Code::RouterLimit, what, expected)
+        })
+        .collect()
 }
 
 fn order(case: &Case<'_>) -> Vec<Diagnostic> {

@@ -96,6 +96,11 @@ fn names(case: &Case<'_>, target: &Item, service: &Item) -> Vec<Diagnostic> {
 
 /// Whether the copy of an object can be called what it will be called.
 pub(super) fn name_of_copy(case: &Case<'_>, item: &Item, suffix: &str) -> Vec<Diagnostic> {
+    name_beside(case, item, item.object.reference().kind, suffix)
+}
+
+/// Whether an object of that kind can be made beside another, and called so.
+pub(super) fn name_beside(case: &Case<'_>, item: &Item, kind: Kind, suffix: &str) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let reference = item.object.reference();
     let copy = format!("{}{suffix}", reference.name);
@@ -104,7 +109,7 @@ pub(super) fn name_of_copy(case: &Case<'_>, item: &Item, suffix: &str) -> Vec<Di
         let expected = format!("a name of at most {} characters", LONGEST - suffix.len());
         found.push(item.error("/metadata/name", Code::NameTooLong, what, expected));
     }
-    let taken = copy.parse().ok().and_then(|name| case.item(reference.kind, &name));
+    let taken = copy.parse().ok().and_then(|name| case.item(kind, &name));
     if let Some(other) = taken {
         let what = format!("the copy of {} will have this name", reference.name);
         found.push(other.error("/metadata/name", Code::Conflict, what, format!("a name without {suffix}")));

@@ -34,13 +34,10 @@ fn split_otherwise(case: &Case<'_>) -> Option<Diagnostic> {
         (Some(_), Some(By::Pods)) => {
             "by pods one Service leads to both versions, and with the layout primary it leads to the copy alone"
         }
-        (Some(_), Some(By::Selector)) => {
-            "the router service leads one Service from the target to a copy, and here the target is the new version"
-        }
         // That there is no router, or more than one, is told with it.
-        (Some(_), Some(By::Route | By::Partition) | None) => return None,
+        (Some(_), Some(By::Route | By::Selector | By::Partition) | None) => return None,
     };
-    let expected = "traffic: {gatewayAPI: …}, istio, nginx or traefik; or layout: inPlace";
+    let expected = "traffic: {gatewayAPI: …}, istio, nginx, traefik or service; or layout: inPlace";
     Some(case.error("/spec/target/layout", Code::LayoutLimit, why, expected))
 }
 

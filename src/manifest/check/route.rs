@@ -18,7 +18,7 @@ const MATCHES: usize = 128;
 const BACKENDS: usize = 16;
 const HEADERS: usize = 16;
 /// A weight is multiplied by up to 100, and the Gateway API takes at most 1,000,000.
-const WEIGHT: i64 = 1_000_000 / 100;
+pub(super) const WEIGHT: i64 = 1_000_000 / 100;
 
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let Some(router @ (Router::GatewayApi { .. } | Router::Grpc { .. })) = case.router() else { return Vec::new() };

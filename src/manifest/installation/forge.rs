@@ -1,7 +1,7 @@
 //! The Git host that an installation names, and who the controller is there.
 
-use super::place::Place;
-use super::{Odd, http_url};
+use super::place::{Odd, Place};
+use super::text::http_url;
 use crate::manifest::diagnostic::quoted;
 use crate::manifest::raw;
 use std::fmt;

@@ -4,6 +4,13 @@ use super::HostKind;
 use super::ssh::host_of;
 use url::Url;
 
+/// What is wrong with a field.
+pub(super) struct Odd {
+    pub(super) field: &'static str,
+    pub(super) what: String,
+    pub(super) expected: &'static str,
+}
+
 /// Where a repository is.
 pub(super) struct Place {
     /// On GitLab perhaps groups in groups: `acme/shops`.

@@ -90,6 +90,10 @@ pub struct Repository {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "file-path"))]
     pub allowed_signers_file: Option<String>,
+    /// The OpenPGP keys of who may sign it, as `gpg --armor --export` writes them. With a list too, whoever is in either may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "file-path"))]
+    pub keyring_file: Option<String>,
     /// The Git host.
     #[serde(default)]
     pub forge: Forge,

@@ -3,13 +3,14 @@
 use super::Pass;
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Object, ObjectRef};
-use crate::manifest::reference::Referent;
+use crate::manifest::reference::{self, Reference, Referent};
 use crate::plan::action::{Class, Expects, SecretCopy, Verb};
 use crate::plan::evidence::Presence;
 use crate::plan::report::{Reason, Wait};
 use crate::plan::tracked::Sight;
 use crate::record::state::RoleName;
 use crate::target::tracked::{KEPT, secrets};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 impl Pass<'_> {
@@ -38,9 +39,8 @@ impl Pass<'_> {
         let (Some(uid), Some(Presence::There(_) | Presence::Absent)) = (anchor.uid(), sight.secret(name)) else {
             let (reason, why) = sight.unseen(Referent::Secret, name);
             let wait = Wait::new(reason, why);
-            // Pods that are there have their copy: what is done with them needs no look at it.
-            let runs = context.live.get(&context.workload(RoleName::Stable)).is_some();
-            if runs && self.posture.candidate.is_none() {
+            // What is done with pods that are there needs no look at their copy: least of all to see that they fail.
+            if self.is_read(name) {
                 self.out.drifted.push(wait);
             } else {
                 self.out.waits.push(wait);
@@ -60,7 +60,14 @@ impl Pass<'_> {
             return;
         }
         match sight.content(Referent::Secret, secret) {
-            Some(current) if current == version => self.make_copy(anchor.reference(), uid, secret, version),
+            Some(current) if current == version => match sight.unsettled(secret, context.input.now) {
+                Some(settled) => {
+                    let why =
+                        format!("Secret {secret} was written to a moment ago, and may be still: then it is copied");
+                    self.out.waits.push(Wait::new(Reason::Evidence, why).until(settled));
+                }
+                None => self.make_copy(anchor.reference(), uid, secret, version),
+            },
             None if matches!(sight.secret(secret), None | Some(Presence::Unknown(_))) => {
                 let (reason, why) = sight.unseen(Referent::Secret, secret);
                 self.out.waits.push(Wait::new(reason, why));
@@ -74,6 +81,16 @@ impl Pass<'_> {
                 self.out.drifted.push(wait);
             }
         }
+    }
+
+    /// Whether pods were made that read a copy, which was there before them.
+    fn is_read(&self, copy: &ObjectName) -> bool {
+        let roles = [RoleName::Stable, RoleName::Candidate].into_iter();
+        roles.filter_map(|role| self.context.live.get(&self.context.workload(role))).any(|workload| {
+            let read = reference::references(workload.at("/spec/template").unwrap_or(&Value::Null));
+            let names = |one: &Reference| one.to == Referent::Secret && one.name == copy.as_str();
+            workload.int("/spec/replicas") != Some(0) && read.iter().any(names)
+        })
     }
 
     fn make_copy(&mut self, anchor: &ObjectRef, uid: &str, secret: &ObjectName, version: &str) {

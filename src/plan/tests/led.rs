@@ -19,7 +19,7 @@ struct Led {
     carrier: (Kind, &'static str),
 }
 
-const ALL: [Led; 3] = [
+const ALL: [Led; 4] = [
     Led {
         router: "istio: {virtualService: podinfo, service: podinfo}",
         routes: mesh,
@@ -37,6 +37,12 @@ const ALL: [Led; 3] = [
         routes: || vec![weighted(json!([{"name": "podinfo", "port": 80}]))],
         left: || vec![weighted(json!([{"name": "podinfo-primary", "namespace": "shop", "port": 80, "weight": 100}]))],
         carrier: (Kind::TraefikService, "podinfo"),
+    },
+    Led {
+        router: "ingressRoute: {ingressRoute: podinfo, service: podinfo}",
+        routes: || vec![ingress_route("podinfo")],
+        left: || vec![ingress_route("podinfo-primary")],
+        carrier: (Kind::IngressRoute, "podinfo"),
     },
 ];
 
@@ -82,6 +88,12 @@ fn left_of_ingress() -> Vec<Value> {
 fn weighted(services: Value) -> Value {
     let spec = json!({"weighted": {"services": services}});
     json!({"apiVersion": "traefik.io/v1alpha1", "kind": "TraefikService", "metadata": {"name": "podinfo"}, "spec": spec})
+}
+
+fn ingress_route(service: &str) -> Value {
+    let services = json!([{"name": service, "port": 80}]);
+    let spec = json!({"routes": [{"match": "Host(`podinfo.example.org`)", "kind": "Rule", "services": services}]});
+    json!({"apiVersion": "traefik.io/v1alpha1", "kind": "IngressRoute", "metadata": {"name": "podinfo"}, "spec": spec})
 }
 
 impl Led {

@@ -39,7 +39,7 @@ impl World {
         seen
     }
 
-    fn in_copies(plan: &str) -> Self {
+    pub(super) fn in_copies(plan: &str) -> Self {
         let mut world = Self::new(&primary(plan), "1");
         world.settle();
         assert_eq!((world.phase().as_str(), world.pods_of("podinfo")), ("Steady", Some(0)));

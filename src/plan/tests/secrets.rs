@@ -6,6 +6,7 @@ use super::manifests::{QUICK, filed, set_with};
 use super::world::World;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Set;
+use crate::manifest::ids::RunId;
 use crate::manifest::object::Kind;
 use crate::target::live::Outcome;
 use serde_json::json;
@@ -23,7 +24,7 @@ pub(super) struct Held {
 
 impl Held {
     pub(super) fn new(version: &str, data: &str) -> Self {
-        let identity = Identity { version: version.to_owned(), owner: None, holders: BTreeSet::new() };
+        let identity = Identity { version: version.to_owned(), written: None, owner: None, holders: BTreeSet::new() };
         Self { identity, data: data.to_owned() }
     }
 }
@@ -93,8 +94,8 @@ impl World {
             self.evidence.looked.retain(|lookup, _| lookup.name != copy.secret);
             return false;
         };
-        let identity =
-            Identity { version: "copy:1".to_owned(), owner: Some(copy.owner.clone()), holders: [holder].into() };
+        let (version, owner) = ("copy:1".to_owned(), Some(copy.owner.clone()));
+        let identity = Identity { version, written: None, owner, holders: [holder].into() };
         self.secrets().insert(name, Held { identity, data });
         true
     }
@@ -194,6 +195,25 @@ fn c_7_who_may_not_look_or_copy_says_so_and_nothing_is_made() {
     assert_eq!(world.told_by("podinfo-primary"), Some("hello"));
 }
 
+/// What was made with a Secret is seen to fail also by whoever may not look at that Secret any more.
+#[test]
+fn c_7_a_look_that_is_forbidden_keeps_no_run_from_going_back() {
+    let mut world = World::with_secret("hello");
+    world.lost = 9;
+    world.say_secret("bad");
+    world.seen();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(prepare)", vec!["CandidateNotReady"]));
+    let copy = world.get(Kind::Deployment, "podinfo").unwrap();
+    let copy = copy.text("/spec/template/spec/containers/0/envFrom/0/secretRef/name").unwrap().to_owned();
+    world.unwatched = Err("secrets is forbidden".to_owned());
+    world.pass(31);
+    let waits = world.plan_now().waits;
+    let told = waits.iter().find(|wait| wait.message.contains(&copy)).map(|wait| wait.reason.as_str());
+    assert_eq!((world.phase().as_str(), told), ("Progressing(prepare)", Some("Forbidden")), "{waits:#?}");
+    world.pass(601);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Failed", 0), "{:#?}", world.log);
+}
+
 #[test]
 fn x_2_c_7_a_crash_between_any_two_writes_costs_nothing() {
     let mut steady = World::with_secret("hello");
@@ -242,6 +262,39 @@ fn c_7_what_changes_before_it_is_copied_is_never_copied() {
     assert!(world.held().values().all(|held| held.data != "second"), "{:#?}", world.log);
     world.pass(31);
     assert_eq!(world.told_by("podinfo"), Some("third"), "{:#?}", world.log);
+}
+
+/// Two writes within a second leave the same trace.
+#[test]
+fn c_7_what_was_written_a_moment_ago_is_copied_once_another_write_would_show() {
+    let mut world = World::with_secret("hello");
+    world.say_secret("second");
+    let seen = world.now + chrono::TimeDelta::seconds(31);
+    let identity = &mut world.secrets().get_mut("Secret tls").unwrap().identity;
+    identity.written = Some(seen - chrono::TimeDelta::seconds(1));
+    world.pass(31);
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(prepare)", vec!["Evidence"]));
+    assert_eq!((world.anchors().len(), world.held().len()), (2, 2), "no copy yet");
+    assert_eq!(world.plan_now().wake_at, Some(seen + chrono::TimeDelta::seconds(4)));
+    // The second write, of the same second.
+    world.secrets().get_mut("Secret tls").unwrap().data = "third".to_owned();
+    world.pass(4);
+    assert_eq!((world.phase().as_str(), world.told_by("podinfo")), ("Progressing(tenth)", Some("third")));
+}
+
+/// A new process has looked up nothing: it does not take the word for one that cannot be followed.
+#[test]
+fn c_7_a_rollback_waits_until_the_secrets_of_that_version_are_looked_up() {
+    let mut world = World::with_secret("hello");
+    world.want(&tracking(), version("2"));
+    world.settle();
+    world.finish();
+    assert_eq!(world.image("podinfo-primary"), Some("app:2"));
+    world.evidence = Evidence::default();
+    world.say_of(DecisionAction::Rollback, RunId::zero());
+    world.settle();
+    world.finish();
+    assert_eq!((world.image("podinfo-primary"), world.told_by("podinfo-primary")), (Some("app:1"), Some("hello")));
 }
 
 #[test]

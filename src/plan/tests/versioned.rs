@@ -4,8 +4,9 @@ use super::manifests::{CANARY, QUICK, named, named_with, versioned};
 use super::world::{Pods, World};
 use crate::gate::BrakeWord;
 use crate::manifest::decision::DecisionAction;
-use crate::manifest::object::{Kind, OWNER, RETREATED};
+use crate::manifest::object::{Kind, OWNER, RETREATED, SEQ};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 impl World {
     fn of_versions(plan: &str) -> Self {
@@ -310,6 +311,31 @@ fn a_route_that_the_new_version_alone_has_is_made_when_its_run_cannot_go_back() 
     assert_eq!(back.there(), OLD);
     world.pass(31);
     assert_eq!((world.phase().as_str(), world.routed("direct")), ("Steady", "1 podinfo-v2".to_owned()));
+}
+
+#[test]
+fn a_route_of_the_new_version_that_is_there_already_stays_there() {
+    let with_route = named_with("2", |all| {
+        all.push(
+            json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": {"name": "direct"},
+            "spec": {"rules": [{"backendRefs": [{"name": "podinfo-v2", "port": 80}]}]}}),
+        );
+    });
+    let drained = QUICK.replace("drain: 0s", "drain: 30s");
+    let mut world = World::of_versions(&drained);
+    world.want(&versioned(&drained, "2"), with_route);
+    up_to(&mut world, "Finalising(return)");
+    let mut later = world.clone();
+    up_to(&mut later, "Steady");
+    let mut direct = later.get(Kind::HttpRoute, "direct").unwrap().clone();
+    direct.annotate(SEQ, &world.record().seq.to_string());
+    world.live.objects.insert(direct.reference().clone(), Arc::new(direct));
+    while world.phase() != "Steady" {
+        if !world.tick_until(1) {
+            world.now += chrono::TimeDelta::seconds(30);
+        }
+        assert!(world.get(Kind::HttpRoute, "direct").is_some(), "{}: {:#?}", world.phase(), world.log);
+    }
 }
 
 #[test]

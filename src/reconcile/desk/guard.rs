@@ -25,7 +25,8 @@ impl Clerk {
             Ok(account) => account,
             Err(error) => return self.untold(error),
         };
-        let settings = Settings { instance: &self.setting.instance, main: &self.setting.main, account: &account };
+        let settings =
+            Settings { instance: &self.setting.instance, main: &self.setting.main, account: &account, id: None };
         let guard = match host.rules(&settings.name(Branch::Decisions)).await {
             // It is made with the first request.
             Ok(None) => Guard::Unknown,

@@ -47,3 +47,48 @@ impl Collector {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Providers;
+    use super::*;
+    use crate::cluster::client::Cluster;
+    use crate::reconcile::clock::Clock;
+    use crate::sim::kube_api::{Fault, KubeApi, Verdict};
+    use serde_json::json;
+    use tokio::sync::Notify;
+
+    #[tokio::test]
+    async fn c_7_one_look_without_an_answer_takes_nothing_back() {
+        let (clock, hand) = Clock::default().another();
+        let api = KubeApi::new(clock.now());
+        let home = "default".parse().unwrap();
+        let cluster = Cluster::over(api.caller("it"), home, &"prod".parse().unwrap()).await.unwrap();
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "tls", "namespace": "default"}});
+        let secret = api.change(|world| world.create("v1", "Secret", "maker", secret)).unwrap();
+        let woken = Arc::new(Notify::new());
+        let collector = Collector::new(cluster, Providers::new(), clock, Arc::clone(&woken));
+        let (rollout, namespace) = ("default/web".parse().unwrap(), "default".parse().unwrap());
+        let lookup = Lookup { to: Referent::Secret, namespace, name: "tls".parse().unwrap() };
+        let look = async || {
+            hand.step(30);
+            collector.look(&rollout, std::slice::from_ref(&lookup));
+            woken.notified().await;
+            collector.of(&rollout).looked[&lookup].clone()
+        };
+        let first = look().await;
+        assert!(matches!(first.presence, Presence::There(_)), "{first:?}");
+        api.judge(|_| Verdict::Before(Fault::Unavailable));
+        let silent = look().await;
+        assert!(silent.presence == first.presence && silent.at > first.at, "{silent:?}");
+        // What is said counts, and so does silence where nothing was known.
+        api.judge(|_| Verdict::Before(Fault::Forbidden));
+        assert!(matches!(look().await.presence, Presence::Forbidden(_)));
+        api.judge(|_| Verdict::Before(Fault::Unavailable));
+        assert!(matches!(look().await.presence, Presence::Unknown(_)));
+        api.acquit();
+        assert_eq!(look().await.presence, first.presence);
+        api.change(|world| world.delete(&secret)).unwrap();
+        assert_eq!(look().await.presence, Presence::Absent);
+    }
+}

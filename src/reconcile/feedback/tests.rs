@@ -1,18 +1,13 @@
 //! What people's pull requests come to, with a Git host in this process and a repository on this machine.
 
-use super::super::lead::Keeper;
 use super::super::source::Source;
-use super::super::testing::{STATE, World, id, manifest, moved, rollout, steady};
+use super::super::testing::{STATE, World, id, leading, manifest, moved, rollout, steady};
 use super::*;
-use crate::cluster::client::Cluster;
-use crate::cluster::lease::{Lease, Notes, Timing};
 use crate::forge::host::Pass;
 use crate::forge::host::testing::{REPOSITORY, Server, USER};
-use crate::manifest::installation::{Access, PullHost};
+use crate::manifest::installation::{self, Access, PullHost};
 use crate::record::store::print_state;
-use crate::sim::kube_api::KubeApi;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 /// People, their host, and a process that leads.
 struct Story {
@@ -23,23 +18,6 @@ struct Story {
     server: Server,
     lead: Lead,
     clock: Clock,
-}
-
-async fn leading(clock: &Clock) -> Lead {
-    let api = KubeApi::new(clock.now());
-    let home = "default".parse().unwrap();
-    let cluster = Cluster::over(api.caller("it"), home, &"prod".parse().unwrap()).await.unwrap();
-    let (notes, noted) = watch::channel(Notes::default());
-    let lease = Lease::new(cluster, "me", Timing::default());
-    let (keeper, mut lead, begun) = Keeper::new(lease, Timing::default(), clock.clone(), noted);
-    tokio::spawn(async move {
-        let _kept = (notes, begun);
-        keeper.keep(CancellationToken::new()).await;
-    });
-    while lead.held().is_none() {
-        lead.changed().await;
-    }
-    lead
 }
 
 impl Story {
@@ -84,6 +62,15 @@ impl Story {
             caps: Caps::default(),
             poll: Duration::from_secs(1),
         })
+    }
+
+    /// The same, as the controller makes it.
+    fn shipped(&self) -> Reader {
+        let Setting { host, kind, store, lead, clock, main, .. } = self.reader().setting;
+        let text = "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: prod\n  \
+                    repository: {url: \"https://git.example.test/acme/shop.git\"}\n  clusters: {home: {inCluster: {}}}\n";
+        let of = installation::parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).unwrap();
+        Reader::new(Setting::new(host, kind, &of, main, &store, &lead, &clock))
     }
 
     /// Commits to a branch that starts from main; its head.
@@ -150,10 +137,11 @@ async fn told_and_mended(kind: HostKind, failure: &str) {
     assert!(words.starts_with("1 finding: teams/shop/a/rollout.yaml:6:18:"), "{words}");
     assert!(said[1].1.contains("**teams/shop/a/rollout.yaml:6:18** `Schema`: "), "{}", said[1].1);
 
-    // Nothing new costs one list; another process finds what was said.
+    // Nothing new costs one list, by its ETag; another process finds what was said.
     story.asked();
+    let spent = story.server.state().spent;
     reader.turn(&story.view).await.unwrap();
-    assert_eq!(story.asked().len(), 1);
+    assert_eq!((story.asked().len(), story.server.state().spent), (1, spent));
     story.reader().turn(&story.view).await.unwrap();
     assert_eq!((story.writes(), story.said().len()), (vec![], 2));
 
@@ -295,6 +283,33 @@ async fn attack_100_a_large_file_that_main_has_changed_too_is_not_merged() {
         story.reader().turn(&story.view).await.unwrap();
         assert_eq!(status(&story.said()[0].1).0, mark, "{:?}", story.said());
     }
+}
+
+#[tokio::test]
+async fn most_of_what_the_host_allows_is_left_to_what_rollouts_need() {
+    let story = Story::new().await;
+    let head = story.branch("topic", &[(FILE, None)]).await;
+    story.open(5, &head);
+    // Of a hundred.
+    story.server.state().spent = 40;
+    let limited = story.shipped().turn(&story.view).await;
+    assert!(matches!(limited, Err(Setback::Host(HostError::Limited(60)))), "{limited:?}");
+    assert_eq!((story.asked().len(), story.said()), (1, vec![]));
+}
+
+#[tokio::test]
+async fn no_more_than_a_hundred_things_are_said_within_an_hour() {
+    let story = Story::new().await;
+    let head = story.branch("topic", &[(FILE, None)]).await;
+    story.open(5, &head);
+    let (mut reader, now) = (story.reader(), story.clock.now());
+    reader.said = vec![now; SAID];
+    reader.turn(&story.view).await.unwrap();
+    assert_eq!((story.said(), reader.looked.len()), (vec![], 0), "it is not forgotten");
+    // The first was said an hour ago.
+    reader.said[0] = now - TimeDelta::hours(1);
+    reader.turn(&story.view).await.unwrap();
+    assert_eq!((story.said().len(), reader.looked.len(), reader.said.len()), (2, 1, SAID));
 }
 
 #[tokio::test]

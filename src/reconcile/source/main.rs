@@ -14,7 +14,7 @@ use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
 use crate::manifest::policy::{self, Policy, Tenant};
 use crate::manifest::raw::Trust;
 use crate::plan::input::{Desired, MayStart, PolicyView};
-use crate::record::state::RolloutState;
+use crate::record::state::{RolloutState, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -182,12 +182,13 @@ impl Cache {
         tip: Option<&CommitId>,
         caps: &Caps,
         records: &Records,
+        now: Time,
     ) -> Result<Arc<Wanted>, GitError> {
         let Some(tip) = tip else { return Ok(self.unreadable("the branch does not exist".to_owned())) };
         if let Some(why) = self.rewritten(store, tip, records).await? {
             return Ok(self.unreadable(why));
         }
-        if let Some(why) = store.unverified(tip).await? {
+        if let Some(why) = store.unverified(tip, now).await? {
             self.refused = Some(tip.clone());
             return Ok(self.unreadable(format!("UnverifiedSource: {why}")));
         }
@@ -240,11 +241,11 @@ impl Cache {
     }
 
     /// Whether a tip that was refused for its signature is accepted now, or the other way round: the list of who may sign has
-    /// changed.
-    pub(super) async fn is_judged_anew(&self, store: &Store) -> bool {
+    /// changed, or a key has expired.
+    pub(super) async fn is_judged_anew(&self, store: &Store, now: Time) -> bool {
         match (&self.refused, &self.tip) {
-            (Some(tip), _) => matches!(store.unverified(tip).await, Ok(None)),
-            (None, Some(tip)) => matches!(store.unverified(tip).await, Ok(Some(_))),
+            (Some(tip), _) => matches!(store.unverified(tip, now).await, Ok(None)),
+            (None, Some(tip)) => matches!(store.unverified(tip, now).await, Ok(Some(_))),
             (None, None) => false,
         }
     }

@@ -12,6 +12,7 @@ pub use main::{Policies, Wanted};
 pub use state::{Record, Records};
 pub use words::Words;
 
+use super::clock::Clock;
 use super::record::author;
 use crate::forge::branch;
 use crate::git::{Ancestry, GitError, Person, RefName, Store};
@@ -114,6 +115,8 @@ pub struct Source {
     branches: Branches,
     caps: Caps,
     metrics: Metrics,
+    /// Which keys count now is judged by it.
+    clock: Clock,
     view: Option<Arc<View>>,
     /// The remote was looked at by this process at least once.
     seen_remote: bool,
@@ -126,12 +129,13 @@ pub struct Source {
 impl Source {
     /// Nothing read yet.
     #[must_use]
-    pub fn new(store: Store, branches: Branches, caps: Caps, metrics: Metrics) -> Self {
+    pub fn new(store: Store, branches: Branches, caps: Caps, metrics: Metrics, clock: Clock) -> Self {
         Self {
             store,
             branches,
             caps,
             metrics,
+            clock,
             view: None,
             seen_remote: false,
             seals: seals::Seals::default(),
@@ -171,7 +175,7 @@ impl Source {
             Err(error) => return Looked::Away(error.to_string()),
         };
         let same = self.view.as_ref().is_some_and(|view| view.tips == tips && view.git == Git::Fresh);
-        if same && !self.main.is_judged_anew(&self.store).await {
+        if same && !self.main.is_judged_anew(&self.store, self.clock.now()).await {
             return Looked::Same;
         }
         match self.read(tips, Git::Fresh, anchor).await {
@@ -228,7 +232,8 @@ impl Source {
         if git == Git::Fresh && self.main.lacks_past(&self.store, tips.main.as_ref(), &records).await? {
             self.deepen().await?;
         }
-        let main = self.main.read(&self.store, tips.main.as_ref(), &self.caps, &records).await?;
+        let now = self.clock.now();
+        let main = self.main.read(&self.store, tips.main.as_ref(), &self.caps, &records, now).await?;
         let words = self.words.read(&self.store, tips.decisions.as_ref(), &records, &self.branches.author).await?;
         let records = self.state.with_sets(&self.store, records, &main, &words).await?;
         let view = Arc::new(View { tips, git, main, records, words: Arc::new(words) });

@@ -1,7 +1,7 @@
 //! What leads requests to the candidate's copy of a Service, beside that copy.
 
 use super::{LayoutError, SUFFIX, copied};
-use crate::manifest::desired::{Router, Set};
+use crate::manifest::desired::{Plan, Router, Set, Traffic};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, Object, items};
 use crate::traffic;
@@ -15,12 +15,14 @@ use serde_json::Value;
 pub(in crate::target) fn led_to_copy(
     service: &Object,
     [stable, candidate]: [&Set; 2],
-    router: &Router,
+    plan: &Plan,
     relabel: impl Fn(&mut Value),
 ) -> Result<Vec<Object>, LayoutError> {
+    let Some(Traffic { router, .. }) = &plan.traffic else { return Ok(Vec::new()) };
     let route = offers_ports(service, stable, router)?;
     let copied = |object: &Object| copied(object, SUFFIX);
-    let beside = route.map(|route| traffic::beside(router, route, copied)).transpose()?.flatten();
+    let copies = plan.phases.iter().filter_map(|phase| phase.expose.mirror).max().unwrap_or_default();
+    let beside = route.map(|route| traffic::beside(router, copies, route, copied)).transpose()?.flatten();
     let rule = destination_rule(candidate, &service.reference().name, relabel)?;
     Ok(beside.into_iter().chain(rule).collect())
 }

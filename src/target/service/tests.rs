@@ -1,5 +1,5 @@
 use super::*;
-use crate::manifest::desired::TargetKind;
+use crate::manifest::desired::{Router, TargetKind};
 use crate::target::fixtures::{gateway, live, name, object, pods, reference, set};
 use crate::target::layout;
 use crate::traffic::istio;

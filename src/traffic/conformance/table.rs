@@ -26,14 +26,17 @@ pub(super) enum Tells {
     Nobody,
     /// Those with one header, and those with one cookie.
     OneHeaderAndCookie,
+    /// None; but it can send copies.
+    Copies,
     /// Those with any headers; and it can send copies.
     AllAndCopies,
 }
 
 pub(super) fn rows() -> Vec<Row> {
-    let mut rows = vec![gateway_api(), grpc(), istio(), nginx(), traefik(), replicas(), service(), partition()];
-    let routed = rows.iter().filter(|row| row.router.by() == By::Route);
-    let copies: Vec<Row> = routed.map(|row| Row { layout: Layout::Primary, ..row.clone() }).collect();
+    let mut rows =
+        vec![gateway_api(), grpc(), istio(), nginx(), traefik(), ingress_route(), replicas(), service(), partition()];
+    let copied = rows.iter().filter(|row| [By::Route, By::Selector].contains(&row.router.by()));
+    let copies: Vec<Row> = copied.map(|row| Row { layout: Layout::Primary, ..row.clone() }).collect();
     rows.extend(copies);
     rows
 }
@@ -183,9 +186,32 @@ fn traefik() -> Row {
             object(Kind::TraefikService, "web", json!({"spec": {"weighted": {"services": entries}}})),
             object(Kind::IngressRoute, "web", json!({"spec": {"entryPoints": ["websecure"], "routes": leads}})),
         ],
-        tells: Tells::Nobody,
+        tells: Tells::Copies,
         foreign: vec![(carrier(Kind::TraefikService, "web"), |service| {
             service["spec"]["weighted"]["services"] = json!([{"name": "web-canary", "port": 80}]);
+        })],
+    }
+}
+
+fn ingress_route() -> Row {
+    let routes = json!([
+        {"match": "Host(`web.example.org`) && PathPrefix(`/docs`)", "kind": "Rule", "services": [{"name": "docs", "port": 80}]},
+        {"match": "Host(`web.example.org`)", "kind": "Rule", "middlewares": [{"name": "auth"}],
+         "services": [{"name": "web", "port": 80}, {"name": "old", "port": 80, "weight": 3}]},
+        {"match": "Host(`a.example.org`) || Host(`b.example.org`)", "priority": 7, "services": [{"name": "web", "port": 80}]},
+    ]);
+    let spec = json!({"entryPoints": ["websecure"], "routes": routes, "tls": {}});
+    Row {
+        name: "traefik by an IngressRoute",
+        layout: Layout::InPlace,
+        target: TargetKind::Deployment,
+        router: Router::IngressRoute { ingress_route: web(), service: web() },
+        manifests: vec![backend_service(), object(Kind::IngressRoute, "web", json!({"spec": spec}))],
+        tells: Tells::AllAndCopies,
+        foreign: vec![(carrier(Kind::IngressRoute, "web"), |route| {
+            let all =
+                json!({"match": "PathPrefix(`/`)", "priority": 1000, "services": [{"name": "web-canary", "port": 80}]});
+            route["spec"]["routes"].as_array_mut().unwrap().push(all);
         })],
     }
 }

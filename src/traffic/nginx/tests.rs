@@ -1,4 +1,5 @@
 use super::*;
+use crate::record::posture::Naming;
 use crate::target::fixtures::{live, name, namespace, object};
 use serde_json::json;
 
@@ -37,7 +38,7 @@ fn annotated(annotations: &[(&str, &str)]) -> Object {
 fn seen(objects: impl IntoIterator<Item = Object>) -> Seen {
     let view = |live| {
         read(
-            &View { live, namespace: &namespace(), target: &name("web"), baseline: 1, services: None },
+            &View { live, namespace: &namespace(), target: &name("web"), baseline: 1, naming: &Naming::InPlace },
             &name("web"),
             &name("web"),
         )
@@ -125,12 +126,32 @@ fn from_a_canary_alone_both_ingresses_and_the_service_are_known() {
     assert!(names(&made(), "web-canary") && !names(&made(), "web") && names(&main_ingress(), "old"));
 }
 
+fn made_at(mut ingress: Object, at: &str) -> Object {
+    section(ingress.value_mut(), &["metadata"]).insert("creationTimestamp".to_owned(), at.into());
+    ingress
+}
+
+/// Another controller serves it: it has its requests all to itself.
+#[test]
+fn an_older_ingress_of_another_class_hides_nobody() {
+    let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+    let left = |class: &str| {
+        let mut left = made_at(annotated(&[("canary", "false")]), late);
+        left.annotate("kubernetes.io/ingress.class", class);
+        left
+    };
+    let main = || made_at(main_ingress(), early);
+    assert_eq!(seen([main(), left("nginx")]), Seen::Split(Split::stable()));
+    assert!(matches!(seen([main(), left("internal")]), Seen::Foreign(_)));
+    // The field counts before the annotation.
+    let mut internal = main();
+    internal.value_mut()["spec"]["ingressClassName"] = "internal".into();
+    assert_eq!(seen([internal.clone(), left("internal")]), Seen::Split(Split::stable()));
+    assert!(matches!(seen([internal, left("nginx")]), Seen::Foreign(_)));
+}
+
 #[test]
 fn what_flagger_leaves_beside_an_older_ingress_reaches_nobody() {
-    let made_at = |mut ingress: Object, at: &str| {
-        section(ingress.value_mut(), &["metadata"]).insert("creationTimestamp".to_owned(), at.into());
-        ingress
-    };
     let left = || annotated(&[("canary", "false")]);
     let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
     assert_eq!(seen([made_at(main_ingress(), early), made_at(left(), late)]), Seen::Split(Split::stable()));

@@ -1,4 +1,5 @@
 use super::*;
+use crate::record::posture::Naming;
 use crate::target::fixtures::{by_pods, live, name, namespace, object, pods};
 use crate::target::live::LiveState;
 use crate::traffic::{self, Form, Standing};
@@ -48,7 +49,7 @@ fn slice(slice: &str, pods: &[&str]) -> Object {
 }
 
 fn on<T>(state: &LiveState, baseline: u32, run: impl FnOnce(&View<'_>) -> T) -> T {
-    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline, services: None })
+    run(&View { live: state, namespace: &namespace(), target: &name("web"), baseline, naming: &Naming::InPlace })
 }
 
 #[test]
@@ -75,8 +76,13 @@ fn candidate_pods_never_exceed_the_weight() {
 #[test]
 fn at_100_the_service_asks_for_the_candidates_pods() {
     let digest = pods();
-    let render =
-        |of: u8| traffic::render(&by_pods(), &service(None), Form::Split { split: &split(of), candidate: &digest });
+    let render = |of: u8| {
+        traffic::render(
+            &by_pods(),
+            &service(None),
+            Form::Split { split: &split(of), candidate: &digest, naming: &Naming::InPlace },
+        )
+    };
     assert_eq!(render(99), service(None));
     assert_eq!(render(100), service(Some("0123456789abcdef")));
     assert_eq!(traffic::render(&by_pods(), &service(None), Form::Plain), service(None));

@@ -1,5 +1,7 @@
 use super::*;
 use crate::manifest::desired::Router;
+use crate::manifest::object::ROLE;
+use crate::record::posture::Names;
 use crate::target::fixtures::{live, name, namespace, object, pods};
 use crate::traffic::{self, Form, Standing};
 use serde_json::json;
@@ -25,7 +27,22 @@ fn slice(pods: &[&str]) -> Object {
 }
 
 fn on<T>(objects: Vec<Object>, run: impl FnOnce(&View<'_>) -> T) -> T {
-    run(&View { live: &live(objects), namespace: &namespace(), target: &name("web"), baseline: 2, services: None })
+    by(&Naming::InPlace, objects, run)
+}
+
+fn by<T>(naming: &Naming, objects: Vec<Object>, run: impl FnOnce(&View<'_>) -> T) -> T {
+    run(&View { live: &live(objects), namespace: &namespace(), target: &name("web"), baseline: 2, naming })
+}
+
+fn primary() -> Naming {
+    Naming::Primary(Names { target: name("web"), service: name("web") })
+}
+
+/// The target in the layout `primary`, the candidate's or not.
+fn target(role: &str) -> Object {
+    let mut target = deployment("web", "web");
+    target.annotate(ROLE, role);
+    target
 }
 
 fn both() -> Vec<Object> {
@@ -37,7 +54,13 @@ fn the_selector_changes_at_100_and_nowhere_else() {
     let router = Router::Service { service: name("web") };
     let plain = service(json!({"app": "web", "tier": "front"}));
     let digest = pods();
-    let render = |of| traffic::render(&router, &plain, Form::Split { split: &split(of), candidate: &digest });
+    let render = |of| {
+        traffic::render(
+            &router,
+            &plain,
+            Form::Split { split: &split(of), candidate: &digest, naming: &Naming::InPlace },
+        )
+    };
     assert_eq!(render(0), plain);
     assert_eq!(render(100), service(json!({"app": "web-canary", "tier": "front"})));
     assert_eq!(traffic::render(&router, &plain, Form::Plain), plain);
@@ -90,4 +113,30 @@ fn c_33_the_switch_stands_when_exactly_the_candidates_pods_are_behind_it() {
     assert!(matches!(standing(stable, &["a"]), Standing::NotYet { .. }));
     assert_eq!(standing(candidate.clone(), &["c", "d"]), Standing::Effective);
     assert!(matches!(standing(candidate, &["b", "c", "d"]), Standing::NotYet { .. }), "one of stable's is left");
+}
+
+#[test]
+fn c_1_the_targets_pods_are_the_candidates_where_its_mark_says_so() {
+    let copy = || deployment("web-primary", "web-primary");
+    let (to_target, to_copy) = (json!({"app": "web", "tier": "front"}), json!({"app": "web-primary", "tier": "front"}));
+    let table = [
+        ("in a run", vec![target("candidate"), copy()], 100),
+        ("a copy that somebody deleted", vec![target("candidate")], 100),
+        ("a target that somebody deleted", vec![copy()], 100),
+        ("at first sight", vec![deployment("web", "web"), copy()], 0),
+        ("at first sight, before the copy", vec![deployment("web", "web")], 0),
+        ("on the way out", vec![target("stable"), copy()], 0),
+        ("nobody", vec![], 0),
+    ];
+    for (what, objects, weight) in table {
+        let live = |selector: &Value| objects.iter().cloned().chain([service(selector.clone())]).collect();
+        let seen = |selector| by(&primary(), live(selector), |view| read(view, &name("web")));
+        assert_eq!(seen(&to_target), Seen::Split(split(weight)), "{what}");
+        assert_eq!(seen(&to_copy), Seen::Split(split(0)), "{what}");
+        let back = by(&primary(), live(&to_target), |view| retreat(&service(to_target.clone()), view));
+        assert_eq!(back, service(if weight == 100 { to_copy.clone() } else { to_target.clone() }), "{what}");
+    }
+    let at_stable = service(to_copy);
+    assert_eq!(render(&at_stable, &split(100), &primary()), service(to_target));
+    assert_eq!(render(&at_stable, &split(0), &primary()), at_stable);
 }

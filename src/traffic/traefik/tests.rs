@@ -62,3 +62,50 @@ fn what_leads_to_a_service_is_known_wherever_it_stands() {
         assert_eq!(references(&object, &name(of)), wanted, "{of}: {:?}", object.value());
     }
 }
+
+fn copies(weight: u8, mirror: u8) -> Split {
+    Split { mirror: mirror.try_into().unwrap(), ..at(weight) }
+}
+
+#[test]
+fn copies_are_a_share_of_stables_that_comes_by_the_copier() {
+    let web = name("web");
+    let plain =
+        service(json!([{"name": "web", "port": 80, "passHostHeader": true}, {"name": "old", "port": 80, "weight": 3}]));
+    let rendered = render(&plain, &web, &copies(50, 10));
+    let of = |name: &str, weight: u64| json!({"name": name, "port": 80, "passHostHeader": true, "weight": weight});
+    let expected = json!([
+        of("web", 4_500), {"name": "web-canary", "kind": "TraefikService", "weight": 500}, of("web-canary", 5_000),
+        {"name": "old", "port": 80, "weight": 30_000},
+    ]);
+    assert_eq!(rendered.at("/spec/weighted/services"), Some(&expected));
+    for (weight, mirror) in [(0, 1), (33, 33), (50, 10), (0, 100), (99, 100)] {
+        let split = copies(weight, mirror);
+        let rendered = render(&plain, &web, &split);
+        assert_eq!(read(&rendered, &web), Seen::Split(split));
+        assert_eq!(retreat(&rendered, &web), render(&plain, &web, &Split::stable()));
+    }
+    assert_eq!(split_services(&rendered), BTreeSet::from([web]));
+}
+
+/// As in Traefik's reference of TraefikService, "Mirroring".
+#[test]
+fn the_copier_leads_to_stable_and_copies_to_the_candidate() {
+    let metadata = json!({"labels": {"team": "shop"}});
+    let plain = object(
+        Kind::TraefikService,
+        "web",
+        json!({"metadata": metadata, "spec": {"weighted": {"services": [entry("web", 3)]}}}),
+    );
+    let made = copier(&plain.renamed(name("web-canary")), &plain, &name("web")).unwrap();
+    insta::assert_json_snapshot!(made.value());
+    assert!(references(&made, &name("web")) && references(&made, &name("web-canary")));
+    assert_eq!(split_services(&made), BTreeSet::new());
+}
+
+#[test]
+fn x_16_a_copier_without_stable_beside_it_is_seen_and_goes_back() {
+    let by_hand = service(json!([{"name": "web-canary", "kind": "TraefikService", "weight": 7}]));
+    assert_eq!(read(&by_hand, &name("web")), Seen::Split(copies(0, 100)));
+    assert_eq!(retreat(&by_hand, &name("web")), service(json!([{"name": "web", "weight": 7}])));
+}

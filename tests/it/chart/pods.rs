@@ -219,6 +219,7 @@ fn a_repository_behind_ssh_has_its_files_where_git_is_reached_and_signers_where_
         "credentials": {"secretName": ""},
         "ssh": {"secretName": "deploy"},
         "allowedSigners": {"configMapName": "people"},
+        "keyring": {"secretName": "people"},
     });
     let values = with(&all(), &json!({"repository": repository}));
     let found = installation_of(&values).repository;
@@ -234,10 +235,13 @@ fn a_repository_behind_ssh_has_its_files_where_git_is_reached_and_signers_where_
     for pod in [test, uninstall] {
         let (_, said) = said(pod, &[]);
         assert!(said.contains(&format!("cannot open the private key {key}")), "{said}");
-        assert!(!pod.to_string().contains("/etc/tidegate/signers"), "it judges nobody's signature");
+        let lists = ["/etc/tidegate/signers", "/etc/tidegate/keyring"];
+        assert!(lists.iter().all(|list| !pod.to_string().contains(list)), "it judges nobody's signature");
     }
     let signers = found.signers_file.unwrap();
     assert_eq!(source(pod, signers.to_str().unwrap()), ("people".to_owned(), "allowed_signers".to_owned()));
+    let keyring = found.keyring_file.unwrap();
+    assert_eq!(source(pod, keyring.to_str().unwrap()), ("people".to_owned(), "keyring.asc".to_owned()));
     let secret = json!({"repository": {"allowedSigners": {"secretName": "list", "configMapName": "", "key": "k"}}});
     let values = with(&values, &secret);
     let signers = installation_of(&values).repository.signers_file.unwrap();

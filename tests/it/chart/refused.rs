@@ -34,6 +34,7 @@ fn contradictions_say_what_to_set() {
         (json!({"repository": {"url": "ssh://git.example.test/a", "ssh": {"secretName": "a"}, "credentials": {"secretName": "b"}}}), "repository.credentials.secretName: leave it out"),
         (json!({"repository": {"ssh": {"secretName": "a"}}}), "repository.ssh.secretName: only a repository behind ssh://git@HOST/PATH has it"),
         (json!({"repository": {"allowedSigners": {"secretName": "a", "configMapName": "b"}}}), "repository.allowedSigners: name a Secret or a ConfigMap"),
+        (json!({"repository": {"keyring": {"secretName": "a", "configMapName": "b"}}}), "repository.keyring: name a Secret or a ConfigMap"),
         (json!({"repository": {"url": "git.example.test:a"}}), "repository.url: \"git.example.test:a\" cannot be used"),
         (json!({"repository": {"url": "https://git.example.test/"}}), "cannot be used: it is https://HOST/PATH"),
         (json!({"repository": {"url": "https://git.example.test/a?b"}}), "without '?' and '#'"),

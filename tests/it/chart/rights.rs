@@ -122,15 +122,22 @@ fn kind(right: &Right) -> String {
 /// `doctor` asks for what is granted, no more and no less.
 #[test]
 fn x_18_doctor_asks_for_exactly_what_is_granted() {
-    let values = |shown: bool| with(&few(), &json!({"projection": {"enabled": shown}}));
-    for (projection, shown) in [(Projection::Off, false), (Projection::On, true)] {
-        let objects = RELEASE.objects(&values(shown));
+    let values = |shown: bool, copies: bool| {
+        with(&few(), &json!({"projection": {"enabled": shown}, "rbac": {"copySecrets": copies}}))
+    };
+    for (projection, shown, copies) in
+        [(Projection::Off, false, false), (Projection::On, true, false), (Projection::Off, false, true)]
+    {
+        let objects = RELEASE.objects(&values(shown, copies));
         let account = json!({"kind": "ServiceAccount", "name": "tide--prod", "namespace": "delivery"});
         let granted = Right::of(&objects, &account);
         let served = granted.iter().map(|right| right.namespace.as_str());
         let served = served.filter(|name| !["", "delivery"].contains(name)).map(|name| name.parse().unwrap()).collect();
         let home = "delivery".parse().unwrap();
-        let needed = rights::needed(&"prod".parse().unwrap(), &home, &served, projection);
+        let mut needed = rights::needed(&"prod".parse().unwrap(), &home, &served, projection);
+        if copies {
+            needed.extend(rights::to_copy(&served));
+        }
         let needed: BTreeSet<Right> = needed
             .into_iter()
             .map(|right| Right {

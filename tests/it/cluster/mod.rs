@@ -21,6 +21,7 @@ macro_rules! on_both {
 }
 
 mod lease;
+mod secrets;
 mod watch;
 pub(crate) mod world;
 mod writes;

@@ -14,7 +14,7 @@ async fn ready(address: &str) -> (u16, String) {
 }
 
 /// Waits until `/readyz` answers so, with all of these words in a line.
-async fn until(address: &str, status: u16, words: &[&str]) {
+pub(super) async fn until(address: &str, status: u16, words: &[&str]) {
     eventually(&format!("{status} with {words:?} at /readyz"), async || {
         let (found, body) = ready(address).await;
         let said = body.lines().any(|line| words.iter().all(|word| line.contains(word)));

@@ -1,4 +1,4 @@
-//! Requests as pull requests: people answer them on a real Git host, Gitea, and on a stand-in for GitLab.
+//! Requests as pull requests: people answer them on a real Git host, Gitea, and on stand-ins for GitHub and GitLab.
 
 use super::app::{App, GATED};
 use super::world::{World, is_on};
@@ -12,7 +12,7 @@ use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
 
 /// A word before each phase.
-fn twice_gated() -> String {
+pub(super) fn twice_gated() -> String {
     GATED.replace("name: half, expose", "name: half, before: {approval: pullRequest}, expose")
 }
 
@@ -55,6 +55,13 @@ async fn x_3_x_4_people_answer_pull_requests_on_a_real_host() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_3_x_4_people_answer_merge_requests_of_gitlab() {
     people_answer("hosted-gitlab", &Site::gitlab().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_3_x_4_people_answer_pull_requests_on_github() {
+    let site = Site::github().await;
+    people_answer("hosted-github", &site).await;
+    site.is_as_described();
 }
 
 pub(super) async fn people_answer(name: &str, host: &Site) {
@@ -169,7 +176,7 @@ async fn a_real_host_takes_the_settings_that_init_says() {
     let name = &world.space.name;
     let path = format!("repos/owner/{name}/branch_protections");
     let instance = "it".parse().unwrap();
-    let settings = Settings { instance: &instance, main: "main", account: "bot" };
+    let settings = Settings { instance: &instance, main: "main", account: "bot", id: None };
     for branch in Branch::ALL {
         let (method, _, rule) = settings.call(HostKind::Gitea, branch, None);
         let made = host.want(201, "owner", method, &path, Some(rule.clone())).await;

@@ -61,6 +61,13 @@ async fn x_2_no_approval_counts_on_an_unprotected_branch_of_gitlab_until_what_do
     none_counts_until_set("kept-gitlab", &Site::gitlab().await).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_no_approval_counts_on_an_unprotected_branch_of_github_until_what_doctor_says_is_set() {
+    let site = Site::github().await;
+    none_counts_until_set("kept-github", &site).await;
+    site.is_as_described();
+}
+
 async fn none_counts_until_set(name: &str, host: &Site) {
     let mut world = World::unkept(name, host).await;
     world.add(GATED, &App::new("web", 1));

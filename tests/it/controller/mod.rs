@@ -5,6 +5,7 @@
 
 mod app;
 mod as_app;
+mod asked;
 mod copies;
 mod credentials;
 mod daemon;
@@ -15,6 +16,7 @@ mod jobs;
 mod journeys;
 mod judged;
 mod kept;
+mod live;
 mod measured;
 mod offered;
 mod outages;
@@ -26,6 +28,7 @@ mod rest;
 mod rights;
 mod routers;
 mod running;
+mod secured;
 mod served;
 mod services;
 mod stateful;

@@ -1,4 +1,4 @@
-//! Approvals that reviews have to prove: those of a real Git host, Gitea, and those of a stand-in for GitLab.
+//! Approvals that reviews have to prove: those of a real Git host, Gitea, and those of stand-ins for GitHub and GitLab.
 
 use super::app::{App, GATED};
 use super::world::{World, is_on};
@@ -56,6 +56,13 @@ async fn x_2_attack_74_a_step_is_entered_on_the_review_of_somebody_else() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_2_attack_74_so_it_is_on_gitlab() {
     by_somebody_else("proven-gitlab", &Site::gitlab().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_attack_74_so_it_is_on_github() {
+    let site = Site::github().await;
+    by_somebody_else("proven-github", &site).await;
+    site.is_as_described();
 }
 
 async fn by_somebody_else(name: &str, host: &Site) {

@@ -10,10 +10,7 @@ use crate::support::logs::StateBranch;
 use crate::support::origin::Origin;
 use crate::support::promise::{Checked, Watched};
 use crate::support::site::Site;
-use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
-use serde_json::Value;
+use crate::support::sshd::Sshd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -115,6 +112,18 @@ impl World {
         let Hosted { origin, url } = site.repository(&world.space.name).await;
         world.repository = Some(format!("{{url: \"{url}\", poll: 1s, {}}}", site.access()));
         world.origin = origin;
+        world.begin();
+        world
+    }
+
+    /// Moves to a repository behind a real sshd, which takes the place of the one on the Git server.
+    pub(super) async fn behind_ssh(name: &str, sshd: &Sshd) -> Self {
+        let mut world = Self::empty(Held::Shared(Bed::shared().await), name).await;
+        world.origin = Origin::init(&sshd.file("fleet.git"));
+        let url = sshd.url(world.origin.path());
+        let [key, hosts] = ["client", "known_hosts"].map(|name| sshd.file(name).display().to_string());
+        let ssh = format!("ssh: {{keyFile: {key}, knownHostsFile: {hosts}}}");
+        world.repository = Some(format!("{{url: \"{url}\", poll: 1s, {ssh}}}"));
         world.begin();
         world
     }
@@ -434,69 +443,11 @@ impl World {
         self.origin.commit(DECISIONS, &[(&path, Some(text.as_bytes()))], action);
     }
 
-    /// An object as it is.
-    pub(super) async fn get(&self, kind: &str, name: &str) -> Option<Value> {
-        let found = self.objects(kind).get_opt(name).await.unwrap();
-        found.map(|object| serde_json::to_value(object).unwrap())
-    }
-
-    /// The API of a kind.
-    pub(super) fn objects(&self, kind: &str) -> Api<DynamicObject> {
-        let (group, version) = match kind {
-            "Deployment" | "StatefulSet" | "DaemonSet" => ("apps", "v1"),
-            "HTTPRoute" => ("gateway.networking.k8s.io", "v1"),
-            "HorizontalPodAutoscaler" => ("autoscaling", "v2"),
-            _ => ("", "v1"),
-        };
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        Api::namespaced_with(self.space.client.clone(), &self.space.name, &resource)
-    }
-
-    /// The share of requests that the route of `web` sends to the new version, in percent.
-    pub(super) async fn weight(&self) -> i64 {
-        let route = self.get("HTTPRoute", "web").await.unwrap();
-        let rule = route["spec"]["rules"].as_array().unwrap().last().unwrap().clone();
-        let refs = rule["backendRefs"].as_array().cloned().unwrap_or_default();
-        let weight =
-            |name: &str| refs.iter().find(|r| r["name"] == name).map_or(0, |r| r["weight"].as_i64().unwrap_or(1));
-        let (stable, candidate) = (weight("web"), weight("web-canary"));
-        candidate * 100 / (stable + candidate).max(1)
-    }
-
-    /// Whether the gateway does what the route of `web` says now.
-    pub(super) async fn in_force(&self) -> bool {
-        let route = self.get("HTTPRoute", "web").await.unwrap();
-        let conditions = route["status"]["parents"][0]["conditions"].as_array().cloned().unwrap_or_default();
-        let is_new = |condition: &Value| condition["observedGeneration"] == route["metadata"]["generation"];
-        !conditions.is_empty() && conditions.iter().all(is_new)
-    }
-
     /// Waits until the Git server was asked so many times more.
     pub(super) async fn polls(&self, times: usize) {
         let asked = || self.git.requests().into_values().sum::<usize>();
         let before = asked();
         eventually("polls", async || (asked() >= before + times).then_some(())).await;
-    }
-
-    /// The names of all objects of these kinds that are the new version's, or carry a mark of a run.
-    pub(super) async fn traces(&self) -> Vec<String> {
-        let mut traces = Vec::new();
-        for kind in ["Deployment", "Service", "ConfigMap", "HTTPRoute"] {
-            for object in self.objects(kind).list(&ListParams::default()).await.unwrap() {
-                let marked = object.annotations().contains_key("tidegate.io/retreated");
-                if marked || object.name_any().ends_with("-canary") {
-                    traces.push(format!("{kind}/{}", object.name_any()));
-                }
-            }
-        }
-        traces
-    }
-
-    /// The uids of the pods of an app.
-    pub(super) async fn pods(&self, app: &str) -> BTreeSet<String> {
-        let pods: Api<Pod> = self.space.api();
-        let pods = pods.list(&ListParams::default().labels(&format!("app={app}"))).await.unwrap();
-        pods.into_iter().filter_map(|pod| pod.metadata.uid).collect()
     }
 
     /// Runs kubectl as a person in the test's namespace.

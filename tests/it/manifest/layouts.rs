@@ -67,7 +67,11 @@ fn another_router_than_a_route_is_refused_with_its_line() {
         tree
     };
     insta::assert_snapshot!(report(&by("replicas: {service: podinfo}").load(), Output::Text, Colour::Never).text);
-    assert!(codes(&by("service: podinfo").load(), "shop/podinfo").contains(&Code::LayoutLimit));
+    let mut switched = by("service: podinfo");
+    assert_eq!(codes(&switched.load(), "shop/podinfo"), [Code::RouterLimit, Code::RouterLimit], "all or nobody");
+    switched.edit(PODINFO, "        weight: 34", "        preview: fullSize");
+    switched.edit(PODINFO, "{weight: 50}", "{preview: fullSize}");
+    assert_eq!(codes(&switched.load(), "shop/podinfo"), []);
 }
 
 #[test]

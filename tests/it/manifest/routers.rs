@@ -58,6 +58,17 @@ spec:
   routes: [{match: Host(`podinfo.example.org`), kind: Rule, services: [{name: podinfo, kind: TraefikService}]}]
 ";
 
+const INGRESS_ROUTE: &str = "
+---
+apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {name: podinfo}
+spec:
+  routes:
+    - {match: Host(`podinfo.example.org`), kind: Rule, services: [{name: podinfo, port: 80}]}
+    - {match: PathPrefix(`/old`), kind: Rule, priority: 100, services: [{name: podinfo, port: 80, weight: 2}]}
+";
+
 /// The example behind another route.
 fn behind(route: &str) -> Tree {
     let mut tree = Tree::example();
@@ -65,6 +76,7 @@ fn behind(route: &str) -> Tree {
         INGRESS => "nginx: {ingress",
         GRPC_ROUTE => "gatewayAPI: {grpcRoute",
         TRAEFIK => "traefik: {traefikService",
+        INGRESS_ROUTE => "traefik: {ingressRoute",
         _ => "istio: {virtualService",
     };
     tree.edit(PODINFO, "gatewayAPI: {httpRoute", router).append(PODINFO_SET, route);
@@ -80,7 +92,7 @@ fn found(tree: &Tree) -> Vec<Code> {
 
 #[test]
 fn an_ingress_and_a_virtual_service_are_taken_as_they_are() {
-    for route in [GRPC_ROUTE, INGRESS, TRAEFIK, VIRTUAL_SERVICE] {
+    for route in [GRPC_ROUTE, INGRESS, INGRESS_ROUTE, TRAEFIK, VIRTUAL_SERVICE] {
         assert_eq!(found(&behind(route)), [], "{route}");
     }
     let both = "gatewayAPI: {httpRoute: podinfo, service: podinfo}\n    nginx: {ingress: podinfo";
@@ -94,7 +106,7 @@ fn the_layout_primary_goes_together_with_each_route() {
         tree.edit(PODINFO, "{kind: Deployment, name: podinfo}", "{kind: Deployment, name: podinfo, layout: primary}");
         tree
     };
-    for route in [GRPC_ROUTE, INGRESS, TRAEFIK, VIRTUAL_SERVICE] {
+    for route in [GRPC_ROUTE, INGRESS, INGRESS_ROUTE, TRAEFIK, VIRTUAL_SERVICE] {
         assert_eq!(found(&in_copies(route)), [], "{route}");
     }
     let rule = |labels: &str| {
@@ -151,8 +163,42 @@ const OF_TRAEFIK: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO_SET, "services: [{name: podinfo, kind: TraefikService}]", "services: [{name: podinfo, port: 80}]", &[]),
     (PODINFO, "        weight: 10", "        weight: 10\n        headers: [{x-canary: always}]", &[Code::RouterLimit]),
     (PODINFO, "        weight: 10", "        weight: 10\n        cookies: [{canary: always}]", &[Code::RouterLimit]),
-    (PODINFO, "        weight: 10", "        weight: 10\n        mirror: 10", &[Code::RouterLimit]),
+    (PODINFO, "        weight: 10", "        weight: 10\n        mirror: 10", &[]),
+    (PODINFO, "{traefikService: podinfo, ", "{", &[Code::Schema]),
+    (PODINFO, "{traefikService: podinfo, ", "{traefikService: podinfo, ingressRoute: podinfo, ", &[Code::Schema]),
 ];
+
+#[rustfmt::skip]
+const OF_AN_INGRESS_ROUTE: &[(&str, &str, &str, &[Code])] = &[
+    (PODINFO, "{ingressRoute: podinfo", "{ingressRoute: other", &[Code::TargetMissing]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]}", "[{name: podinfo, port: 80}, {name: podinfo-canary, port: 80}]}", &[Code::Conflict]),
+    (PODINFO_SET, "priority: 100", "priority: 28", &[Code::RouterLimit]),
+    (PODINFO_SET, "priority: 100", "syntax: v2", &[Code::RouterLimit]),
+    (PODINFO_SET, "weight: 2", "weight: 10001", &[Code::RouterLimit]),
+    (PODINFO, "{x-canary: always}", "{x-canary: 'a`b'}", &[Code::RouterLimit]),
+    (PODINFO, "{x-canary: always}", "{'x`y': always}", &[Code::RouterLimit]),
+    (PODINFO, "{x-canary: always}", "{x-canary: {regex: '^a(b|c)$'}}, {x-a: b, x-c: d}", &[]),
+    (PODINFO, "headers: [{x-canary: always}]", "cookies: [{canary: always}]", &[]),
+    (PODINFO, "headers: [{x-canary: always}]", "mirror: 10", &[]),
+];
+
+#[test]
+fn an_ingress_route_tells_headers_apart_and_copies() {
+    for (path, from, to, wanted) in OF_AN_INGRESS_ROUTE {
+        let mut tree = behind(INGRESS_ROUTE);
+        tree.edit(path, from, to);
+        assert_eq!(found(&tree), **wanted, "{to}\n{:#?}", tree.load().errors());
+    }
+    let mut tree = behind(INGRESS_ROUTE);
+    tree.edit(PODINFO, "headers: [{x-canary: always}]", "mirror: 10");
+    let mut taken = tree.clone();
+    tree.edit(PODINFO_SET, "port: 80, weight: 2", "port: 8080, weight: 2");
+    assert_eq!(found(&tree), [Code::RouterLimit]);
+    let copier =
+        "---\napiVersion: traefik.io/v1alpha1\nkind: TraefikService\nmetadata: {name: podinfo-canary}\nspec: {}\n";
+    taken.append(PODINFO_SET, copier);
+    assert_eq!(found(&taken), [Code::Conflict], "the name of what copies");
+}
 
 #[rustfmt::skip]
 const OF_A_VIRTUAL_SERVICE: &[(&str, &str, &str, &[Code])] = &[

@@ -55,6 +55,13 @@ impl Bed {
         self.run.join("kubeconfig")
     }
 
+    /// A folder for what stands beside it.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        let folder = self.run.join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
     /// The API server's audit log.
     pub(crate) fn audit_log(&self) -> PathBuf {
         self.run.join("audit.log")
@@ -249,14 +256,25 @@ fn testbed() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/testbed")
 }
 
-/// A program that `build` has built.
-pub(crate) fn program(name: &str) -> PathBuf {
-    let home = std::env::var("TIDEGATE_TESTBED").map(PathBuf::from).unwrap_or_else(|_| {
+/// Where `build` puts what it builds.
+pub(crate) fn home() -> PathBuf {
+    std::env::var("TIDEGATE_TESTBED").map(PathBuf::from).unwrap_or_else(|_| {
         let cache = std::env::var("XDG_CACHE_HOME").map(PathBuf::from);
         let cache = cache.unwrap_or_else(|_| Path::new(&std::env::var("HOME").unwrap()).join(".cache"));
         cache.join("tidegate-testbed")
-    });
-    home.join("bin").join(name)
+    })
+}
+
+/// A program that `build` has built.
+pub(crate) fn program(name: &str) -> PathBuf {
+    home().join("bin").join(name)
+}
+
+/// Builds what not every test needs, if it is not built yet.
+pub(crate) async fn build(group: &'static str) {
+    let build = move || Command::new(testbed().join("build")).arg(group).stdout(Stdio::null()).status().unwrap();
+    let built = tokio::task::spawn_blocking(build).await.unwrap();
+    assert!(built.success(), "tests/testbed/build {group}: {built}; what it needs is said above");
 }
 
 /// Starts Contour and Envoy beside a bed, in a network where the addresses of pods are local.
@@ -266,14 +284,13 @@ pub(crate) async fn proxy(bed: &Bed) {
 
 /// Builds a Git host if there is none yet, and starts it beside a bed: its folder and its address.
 pub(crate) async fn git_host(bed: &Bed) -> (PathBuf, String) {
-    let build = || Command::new(testbed().join("build")).arg("gitea").stdout(Stdio::null()).status().unwrap();
-    let built = tokio::task::spawn_blocking(build).await.unwrap();
-    assert!(built.success(), "tests/testbed/build gitea: {built}; what it needs is said above");
+    build("gitea").await;
     let said = run(script("githost", &bed.run), String::new()).await.unwrap_or_else(|why| panic!("githost: {why}"));
     (bed.run.join("gitea.d"), said.trim().to_owned())
 }
 
-fn script(name: &str, run: &Path) -> Command {
+/// A script of the test bed, for the bed in that folder.
+pub(crate) fn script(name: &str, run: &Path) -> Command {
     let mut command = Command::new(testbed().join(name));
     command.env("TIDEGATE_TESTBED_RUN", run);
     command
@@ -295,11 +312,12 @@ fn start_blocking(run: &Path) -> Result<ChildStdin, String> {
         return Err(format!("tests/testbed/build: {status}; what it needs is said above"));
     }
     let mut up = script("up", run);
-    up.arg("--while-stdin").stdin(Stdio::piped()).stdout(Stdio::null());
+    up.arg("--while-stdin").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut up = up.spawn().map_err(|e| format!("tests/testbed/up: {e}"))?;
     let alive = up.stdin.take().ok_or("tests/testbed/up has no standard input")?;
-    let status = up.wait().map_err(|e| format!("tests/testbed/up: {e}"))?;
-    if status.success() { Ok(alive) } else { Err(format!("tests/testbed/up: {status}; the reason is said above")) }
+    let ended = up.wait_with_output().map_err(|e| format!("tests/testbed/up: {e}"))?;
+    let complaint = String::from_utf8_lossy(&ended.stderr);
+    if ended.status.success() { Ok(alive) } else { Err(format!("tests/testbed/up: {}: {complaint}", ended.status)) }
 }
 
 /// Runs a command to its end with that standard input; what it printed, or its complaint.

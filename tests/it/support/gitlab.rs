@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 /// The groups of all its repositories.
 const GROUPS: &str = "acme/shops";
 /// Its users, by number; the address of each is NAME@example.test.
-const USERS: [(u64, &str); 5] = [(1, "owner"), (2, "reviewer"), (3, "stranger"), (4, "robot"), (42, "bot")];
+pub(super) const USERS: [(u64, &str); 5] = [(1, "owner"), (2, "reviewer"), (3, "stranger"), (4, "robot"), (42, "bot")];
 
 /// The running stand-in.
 pub(crate) struct Gitlab {
@@ -30,6 +30,8 @@ pub(crate) struct Gitlab {
 struct State {
     root: PathBuf,
     projects: Mutex<BTreeMap<String, Project>>,
+    /// Each call of its API, with the status of the answer.
+    asked: Mutex<Vec<(String, u16)>>,
 }
 
 #[derive(Default)]
@@ -47,6 +49,8 @@ struct Project {
 struct MergeRequest {
     /// As GitLab shows it.
     shown: Value,
+    /// The same when it was looked at last.
+    known: Value,
     versions: Vec<Value>,
     approvals: BTreeMap<String, Value>,
     notes: Vec<Value>,
@@ -58,26 +62,36 @@ fn user(name: &str) -> Value {
     json!({"id": id, "username": name})
 }
 
-fn now() -> String {
+pub(super) fn now() -> String {
     chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Nanos, true)
 }
 
 impl Project {
     /// Sees what was pushed, or deleted, since it was looked at last.
     fn look(&mut self, origin: &Origin) {
+        let heads = origin.git(&["for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads"]);
+        let heads: BTreeMap<&str, &str> = heads.lines().filter_map(|line| line.split_once(' ')).collect();
         let open = self.requests.iter_mut().filter(|request| request.shown["state"] == "opened");
         for request in open {
-            let Some(head) = origin.tip(request.shown["source_branch"].as_str().unwrap()) else {
+            let Some(head) = heads.get(request.shown["source_branch"].as_str().unwrap()) else {
                 request.shown["state"] = json!("closed");
                 continue;
             };
-            if request.shown["sha"] != *head {
+            if request.shown["sha"] != **head {
                 self.last += 1;
                 request.shown["sha"] = json!(head);
-                origin.git(&["update-ref", &format!("refs/merge-requests/{}/head", request.shown["iid"]), &head]);
+                origin.git(&["update-ref", &format!("refs/merge-requests/{}/head", request.shown["iid"]), head]);
                 let version = json!({"id": self.last, "head_commit_sha": head, "created_at": now()});
                 request.versions.insert(0, version);
             }
+        }
+    }
+
+    /// Sees which ones have changed since they were looked at last.
+    fn stamp(&mut self) {
+        for request in self.requests.iter_mut().filter(|request| request.shown != request.known) {
+            request.shown["updated_at"] = json!(now());
+            request.known = request.shown.clone();
         }
     }
 
@@ -136,7 +150,8 @@ impl Gitlab {
     /// Starts it, without repositories.
     pub(crate) async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let state = Arc::new(State { root: directory.path().join("git"), projects: Mutex::default() });
+        let (root, projects, asked) = (directory.path().join("git"), Mutex::default(), Mutex::default());
+        let state = Arc::new(State { root, projects, asked });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = Arc::clone(&state);
@@ -148,6 +163,11 @@ impl Gitlab {
 
     pub(crate) fn token_file(&self) -> PathBuf {
         self.directory.path().join("bot.token")
+    }
+
+    /// Each call of its API so far, with the status of the answer.
+    pub(crate) fn asked(&self) -> Vec<(String, u16)> {
+        self.state.asked.lock().unwrap().clone()
     }
 
     /// Makes a repository that all may write to.
@@ -214,9 +234,9 @@ impl Gitlab {
             let request = project.request(number);
             let text = |field: &str| request.shown[field].as_str().unwrap().to_owned();
             let (target, head) = (text("target_branch"), text("sha"));
-            let commit = origin.merge_as(by, &head, &target);
+            let became = origin.merge_as(by, &head, &target);
             let merged = json!({
-                "state": "merged", "merge_commit_sha": commit, "merge_user": user(by), "merged_by": user(by),
+                "state": "merged", "merge_commit_sha": became, "merge_user": user(by), "merged_by": user(by),
                 "merged_at": now(),
             });
             request.shown.as_object_mut().unwrap().extend(merged.as_object().unwrap().clone());
@@ -249,7 +269,10 @@ impl State {
         let mut projects = self.lock();
         let project = projects.get_mut(name).unwrap();
         project.look(&origin);
-        act(project, &origin)
+        project.stamp();
+        let done = act(project, &origin);
+        project.stamp();
+        done
     }
 
     fn answer(&self, method: &Method, path: &str, query: &BTreeMap<String, String>, sent: &Value) -> (u16, Value) {
@@ -318,9 +341,14 @@ fn in_project(
                 };
                 asked("state", &one["state"])
                     && asked("source_branch", &one["source_branch"])
+                    && asked("target_branch", &one["target_branch"])
                     && asked("author_id", &one["author"]["id"])
             };
-            (200, project.requests.iter().rev().map(|one| &one.shown).filter(wanted).cloned().collect())
+            let mut all: Vec<&Value> = project.requests.iter().rev().map(|one| &one.shown).filter(wanted).collect();
+            if query.get("order_by").is_some_and(|by| by == "updated_at") {
+                all.sort_by(|a, b| b["updated_at"].as_str().cmp(&a["updated_at"].as_str()));
+            }
+            (200, json!(all))
         }
         ("POST", ["merge_requests"]) => match project.open("bot", sent) {
             Some(shown) => (201, shown),
@@ -451,7 +479,26 @@ async fn handle(state: Arc<State>, request: Request) -> Response {
         }
         _ => (401, json!({"message": "401 Unauthorized"})),
     };
-    let mut response = answer.to_string().into_response();
+    let (answer, link) = paged(answer, &query);
+    let text = answer.to_string();
+    let etag = format!("\"{:x}\"", text.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte)));
+    let known = status == 200 && header("if-none-match") == Some(etag.as_bytes());
+    let (status, text) = if known { (304, String::new()) } else { (status, text) };
+    state.asked.lock().unwrap().push((format!("{} {}", parts.method, parts.uri), status));
+    let mut response = text.into_response();
     *response.status_mut() = status.try_into().unwrap();
+    response.headers_mut().insert("etag", etag.parse().unwrap());
+    if let Some(link) = link {
+        response.headers_mut().insert("link", link.parse().unwrap());
+    }
     response
+}
+
+/// The page of a list that is asked for, and what leads to the next if there is one.
+fn paged(answer: Value, query: &BTreeMap<String, String>) -> (Value, Option<&'static str>) {
+    let Value::Array(all) = answer else { return (answer, None) };
+    let number = |name: &str, else_is: usize| query.get(name).map_or(else_is, |text| text.parse().unwrap());
+    let (length, page) = (number("per_page", 20), number("page", 1));
+    let next = (all.len() > length * page).then_some("<http://next.invalid/>; rel=\"next\"");
+    (all.into_iter().skip(length * (page - 1)).take(length).collect(), next)
 }

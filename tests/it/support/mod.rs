@@ -20,6 +20,7 @@ pub(crate) mod kubeconfig;
 #[path = "promise/logs.rs"]
 pub(crate) mod logs;
 pub(crate) mod origin;
+pub(crate) mod prism;
 pub(crate) mod prometheus;
 pub(crate) mod promise;
 #[path = "promise/tests.rs"]

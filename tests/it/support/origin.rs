@@ -129,17 +129,17 @@ impl Origin {
         merged
     }
 
-    /// Merges a commit into a branch now, by a person, as Git hosts do: always with a merge commit.
-    pub(crate) fn merge_as(&self, by: &str, head: &str, into: &str) -> String {
+    /// Merges a commit into a branch as a host does for one of its users: now, and always with a merge commit. The new tip.
+    pub(crate) fn merge_as(&self, user: &str, head: &str, into: &str) -> String {
         let tip = self.tip(into).expect("the branch to merge into is there");
         let tree = self.git(&["merge-tree", "--write-tree", &tip, head]);
         let at = chrono::Utc::now().timestamp();
         let stream = format!(
-            "commit refs/heads/{into}\ncommitter {by} <{by}@example.test> {at} +0000\ndata 5\nmerge\n\
+            "commit refs/heads/{into}\ncommitter {user} <{user}@example.test> {at} +0000\ndata 5\nmerge\n\
              from refs/heads/{into}^0\nmerge {head}\nM 040000 {tree} \"\"\n"
         );
         self.git_with(&["fast-import", "--quiet"], stream.as_bytes());
-        self.tip(into).expect("fast-import moved the branch")
+        self.tip(into).expect("fast-import made the merge")
     }
 
     /// Stores an object as it is, well-formed or not; its id.

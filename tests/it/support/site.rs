@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 pub(crate) enum Site {
     /// A real one.
     Gitea(&'static GitHost),
+    /// A stand-in, which is held against what GitHub has published; with the App that tidegate is there, if it is one.
+    Github(&'static Github, Option<String>),
     /// A stand-in.
     Gitlab(Gitlab),
-    /// A stand-in that lets in nobody but an App.
-    Github(Github),
 }
 
 impl Site {
@@ -21,30 +21,58 @@ impl Site {
         Self::Gitea(GitHost::shared().await)
     }
 
+    pub(crate) async fn github() -> Self {
+        Self::Github(Github::shared().await, None)
+    }
+
+    /// GitHub, where tidegate is an App of its own.
+    pub(crate) async fn github_app() -> Self {
+        let host = Github::shared().await;
+        Self::Github(host, Some(host.register()))
+    }
+
     pub(crate) async fn gitlab() -> Self {
         Self::Gitlab(Gitlab::start().await)
     }
 
-    pub(crate) async fn github() -> Self {
-        Self::Github(Github::start().await)
+    /// Whose API it speaks.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Gitea(_) => "gitea",
+            Self::Github(..) => "github",
+            Self::Gitlab(_) => "gitlab",
+        }
     }
 
-    /// Whose API it speaks, and who tidegate is there, as its own file says it.
+    /// Whose API it speaks, where, and who tidegate is there, as its own file says it.
     pub(crate) fn access(&self) -> String {
-        let (kind, token) = match self {
-            Self::Gitea(host) => ("gitea", host.token_file("bot")),
-            Self::Gitlab(host) => ("gitlab", host.token_file()),
-            Self::Github(host) => return format!("forge: {{kind: github, app: {}}}", host.app()),
+        let (kind, api) = match self {
+            Self::Github(host, _) => (self.kind(), format!("url: \"{}\", ", host.api())),
+            Self::Gitea(_) | Self::Gitlab(_) => (self.kind(), String::new()),
+        };
+        let token = match self {
+            Self::Gitea(host) => host.token_file("bot"),
+            Self::Github(host, Some(app)) => return format!("forge: {{kind: {kind}, {api}app: {}}}", host.app(app)),
+            Self::Github(host, None) => host.token_file(),
+            Self::Gitlab(host) => host.token_file(),
         };
         let token = token.display();
-        format!("credentialsFile: {token}, forge: {{kind: {kind}, tokenFile: {token}}}")
+        format!("credentialsFile: {token}, forge: {{kind: {kind}, {api}tokenFile: {token}}}")
     }
 
     /// What tidegate is called there.
     pub(crate) fn account(&self) -> &'static str {
         match self {
-            Self::Gitea(_) | Self::Gitlab(_) => "bot",
-            Self::Github(_) => LOGIN,
+            Self::Github(_, Some(_)) => LOGIN,
+            Self::Gitea(_) | Self::Github(..) | Self::Gitlab(_) => "bot",
+        }
+    }
+
+    /// Panics if anything that was asked or answered is not as the host's maker has published, where there is such.
+    pub(crate) fn is_as_described(&self) {
+        match self {
+            Self::Github(host, _) => host.is_as_described(),
+            Self::Gitea(_) | Self::Gitlab(_) => (),
         }
     }
 
@@ -52,8 +80,8 @@ impl Site {
     pub(crate) fn owner_token(&self) -> String {
         match self {
             Self::Gitea(host) => std::fs::read_to_string(host.token_file("owner")).unwrap().trim().to_owned(),
+            Self::Github(..) => "ghp_owner".to_owned(),
             Self::Gitlab(_) => "glpat-owner".to_owned(),
-            Self::Github(_) => unreachable!("nobody but the App is let in"),
         }
     }
 
@@ -61,8 +89,9 @@ impl Site {
     pub(crate) async fn repository(&self, name: &str) -> Hosted {
         match self {
             Self::Gitea(host) => host.repository(name).await,
+            Self::Github(host, Some(app)) => host.repository_of(name, app),
+            Self::Github(host, None) => host.repository(name),
             Self::Gitlab(host) => host.repository(name),
-            Self::Github(host) => host.repository(name),
         }
     }
 
@@ -70,8 +99,8 @@ impl Site {
     pub(crate) async fn keep(&self, name: &str, branch: &str) {
         match self {
             Self::Gitea(host) => host.keep(name, branch).await,
+            Self::Github(host, _) => host.keep(name, branch),
             Self::Gitlab(host) => host.keep(name, branch),
-            Self::Github(host) => host.keep(name, branch),
         }
     }
 
@@ -79,8 +108,8 @@ impl Site {
     pub(crate) async fn pulls(&self, name: &str) -> Vec<Value> {
         match self {
             Self::Gitea(host) => host.pulls(name).await,
+            Self::Github(host, _) => host.pulls(name),
             Self::Gitlab(host) => host.pulls(name),
-            Self::Github(host) => host.pulls(name),
         }
     }
 
@@ -97,12 +126,12 @@ impl Site {
                 let sent = json!({"title": title, "body": body, "head": head, "base": base});
                 host.want(201, user, "POST", &format!("repos/owner/{name}/pulls"), Some(sent)).await
             }
+            Self::Github(host, _) => {
+                host.open(user, name, &json!({"title": title, "body": body, "head": head, "base": base}))
+            }
             Self::Gitlab(host) => {
                 let sent = json!({"title": title, "description": body, "source_branch": head, "target_branch": base});
                 json!({"number": host.open(user, name, &sent)["iid"]})
-            }
-            Self::Github(host) => {
-                host.open(user, name, &json!({"title": title, "body": body, "head": head, "base": base}))
             }
         }
     }
@@ -111,8 +140,8 @@ impl Site {
     pub(crate) async fn close(&self, user: &str, name: &str, pull: &Value) {
         match self {
             Self::Gitea(host) => host.patch(user, name, pull, json!({"state": "closed"})).await,
+            Self::Github(host, _) => host.change(user, name, number(pull), &json!({"state": "closed"})),
             Self::Gitlab(host) => host.change(user, name, number(pull), &json!({"state_event": "close"})),
-            Self::Github(host) => host.change(name, number(pull), &json!({"state": "closed"})),
         }
     }
 
@@ -121,8 +150,8 @@ impl Site {
         let sent = json!({"title": title});
         match self {
             Self::Gitea(host) => host.patch(user, name, pull, sent).await,
+            Self::Github(host, _) => host.change(user, name, number(pull), &sent),
             Self::Gitlab(host) => host.change(user, name, number(pull), &sent),
-            Self::Github(host) => host.change(name, number(pull), &sent),
         }
     }
 
@@ -134,8 +163,8 @@ impl Site {
                 let said = host.want(200, "owner", "GET", &path, None).await;
                 said.as_array().unwrap().iter().map(|said| said["body"].as_str().unwrap().to_owned()).collect()
             }
+            Self::Github(host, _) => host.comments(name, number(pull)),
             Self::Gitlab(host) => host.comments(name, number(pull)),
-            Self::Github(host) => host.comments(name, number(pull)),
         }
     }
 
@@ -146,8 +175,8 @@ impl Site {
                 let path = format!("repos/owner/{name}/statuses/{commit}");
                 (host.want(200, "owner", "GET", &path, None).await.as_array().unwrap().clone(), "status", "context")
             }
+            Self::Github(host, _) => (host.statuses(name, commit), "state", "context"),
             Self::Gitlab(host) => (host.statuses(name, commit), "state", "name"),
-            Self::Github(host) => (host.statuses(name, commit), "state", "context"),
         };
         let text = |status: &Value, field: &str| status[field].as_str().unwrap_or_default().to_owned();
         let ours = all.iter().filter(|status| status[title] == "tidegate/it");
@@ -158,8 +187,8 @@ impl Site {
     pub(crate) fn push(&self, user: &str, name: &str, branch: &str, file: (&str, &str)) {
         match self {
             Self::Gitea(host) => host.push(user, name, branch, file),
+            Self::Github(host, _) => host.push(user, name, branch, file),
             Self::Gitlab(host) => host.push(user, name, branch, file),
-            Self::Github(host) => host.push(user, name, branch, file),
         }
     }
 
@@ -167,8 +196,8 @@ impl Site {
     pub(crate) async fn approve(&self, user: &str, name: &str, pull: &Value) -> Value {
         match self {
             Self::Gitea(host) => host.approve(user, name, pull).await,
+            Self::Github(host, _) => json!(host.approve(user, name, number(pull))),
             Self::Gitlab(host) => json!(host.approve(user, name, number(pull))),
-            Self::Github(_) => unreachable!("it has no reviews"),
         }
     }
 
@@ -176,8 +205,8 @@ impl Site {
     pub(crate) async fn merge(&self, name: &str, pull: &Value) {
         match self {
             Self::Gitea(host) => host.merge(name, pull).await,
+            Self::Github(host, _) => host.merge("reviewer", name, number(pull)),
             Self::Gitlab(host) => host.merge("reviewer", name, number(pull)),
-            Self::Github(host) => host.merge("reviewer", name, number(pull)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::cluster::eventually;
 use super::origin::Origin;
+use std::fs::OpenOptions;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,7 +18,9 @@ pub(crate) struct Sshd {
     dir: tempfile::TempDir,
     address: SocketAddr,
     user: String,
-    _child: Child,
+    /// How it is started, one word each.
+    program: Vec<String>,
+    child: Child,
 }
 
 impl Sshd {
@@ -30,7 +33,7 @@ impl Sshd {
     pub(crate) async fn with(more: &str) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/testbed/sshd");
         let found = said(Command::new(script).stderr(Stdio::inherit())).await;
-        let words: Vec<&str> = found.lines().collect();
+        let program: Vec<String> = found.lines().map(str::to_owned).collect();
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let read = |name: &str| std::fs::read_to_string(at(name)).unwrap();
@@ -45,9 +48,8 @@ impl Sshd {
         std::fs::write(at("authorized"), authorized).unwrap();
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let config = format!(
-            "ListenAddress {address}\nHostKey {}\nAuthorizedKeysFile {}\nUsePAM no\nStrictModes no\nPidFile none\n\
+            "ListenAddress {address}\nAuthorizedKeysFile {}\nUsePAM no\nStrictModes no\nPidFile none\n\
              PasswordAuthentication no\nKbdInteractiveAuthentication no\nPermitRootLogin prohibit-password\n{more}",
-            at("host").display(),
             at("authorized").display()
         );
         std::fs::write(at("sshd_config"), config).unwrap();
@@ -55,14 +57,20 @@ impl Sshd {
         std::fs::write(at("known_hosts"), known("host.pub")).unwrap();
         std::fs::write(at("other_hosts"), known("stranger.pub")).unwrap();
         std::fs::write(at("no_hosts"), "").unwrap();
-        let log = std::fs::File::create(at("log")).unwrap();
-        let mut command = Command::new(words[0]);
-        command.args(&words[1..]).args(["-D", "-e", "-f"]).arg(at("sshd_config"));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
-        let child = command.spawn().unwrap();
-        eventually("an sshd that listens", async || TcpStream::connect(address).await.ok()).await;
+        let child = serve(&program, dir.path(), address, "host").await;
         let user = said(Command::new("id").arg("-un")).await.trim().to_owned();
-        Self { dir, address, user, _child: child }
+        Self { dir, address, user, program, child }
+    }
+
+    /// From now on it shows that key of [`Self::file`] as its own, as a host does that was set up anew, or somebody in its place.
+    pub(crate) async fn show(&mut self, key: &str) {
+        self.child.kill().await.unwrap();
+        self.child = serve(&self.program, self.dir.path(), self.address, key).await;
+    }
+
+    /// How often its log says that.
+    pub(crate) fn said(&self, words: &str) -> usize {
+        std::fs::read_to_string(self.file("log")).unwrap().matches(words).count()
     }
 
     /// Of what the test needs. Private keys: `client`, which may do anything, `silent` and `endless`, which run one command, and
@@ -83,6 +91,16 @@ impl Sshd {
     pub(crate) fn url(&self, path: &Path) -> String {
         format!("ssh://{}@{}{}", self.user, self.address, path.display())
     }
+}
+
+async fn serve(program: &[String], dir: &Path, address: SocketAddr, key: &str) -> Child {
+    let log = OpenOptions::new().create(true).append(true).open(dir.join("log")).unwrap();
+    let mut command = Command::new(&program[0]);
+    command.args(&program[1..]).args(["-D", "-e", "-f"]).arg(dir.join("sshd_config")).arg("-h").arg(dir.join(key));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).kill_on_drop(true);
+    let child = command.spawn().unwrap();
+    eventually("an sshd that listens", async || TcpStream::connect(address).await.ok()).await;
+    child
 }
 
 async fn said(command: &mut Command) -> String {

@@ -1,6 +1,6 @@
 //! Flagger's names, or those of here: the layout `primary` where it goes together with the Canary, else `inPlace`.
 
-use super::Canary;
+use super::{Canary, Router};
 use crate::cli::import::draft::Imported;
 use crate::cli::import::fields::Fate;
 use crate::manifest::desired::Layout;
@@ -10,13 +10,13 @@ use crate::manifest::{load, oid};
 use std::collections::BTreeMap;
 
 /// What is said of a provider whose router has no such layout.
-const ROUTER: &str = "spec.traffic. With this router the layout is inPlace, as primary is there for routers that split a route: the pods of \
-                      NAME-primary are not taken over (docs/layouts.md)";
+const ROUTER: &str = "spec.traffic. With the router replicas the layout is inPlace: the pods of NAME-primary are not taken over \
+                      (docs/layouts.md)";
 
 impl Canary<'_> {
     /// The layout. `refused` is what was found to be in its way already.
     pub(super) fn layout(&mut self, refused: Option<&String>) -> Layout {
-        if self.router.route().is_none() {
+        if self.router == Router::Replicas {
             self.notes.say(&self.spec("provider"), Fate::Differs, ROUTER);
             return Layout::InPlace;
         }

@@ -151,7 +151,9 @@ impl Canary<'_> {
             }
             Router::Nginx => self.ingress_users(&matches),
             Router::Traefik => {
-                self.notes.say(&matches, Fate::NotBuilt, "a TraefikService looks at no request, with Flagger neither");
+                let text =
+                    "a TraefikService looks at no request, with Flagger neither; name the IngressRoute in its place";
+                self.notes.say(&matches, Fate::NotBuilt, text);
                 return;
             }
             Router::Service | Router::Replicas => {

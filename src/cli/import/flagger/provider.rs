@@ -29,7 +29,7 @@ impl Router {
 
     /// Whether it can send a request twice.
     pub(super) fn copies(self) -> bool {
-        matches!(self, Self::Gateway | Self::Istio)
+        matches!(self, Self::Gateway | Self::Istio | Self::Traefik)
     }
 }
 
@@ -111,7 +111,7 @@ pub(in crate::cli::import) fn lines() -> Vec<[String; 3]> {
             Router::Istio => "`istio`",
             Router::Nginx => "`nginx`",
             Router::Traefik => "`traefik`",
-            Router::Service | Router::Replicas => "`replicas` for weights, else `service`",
+            Router::Service | Router::Replicas => "`replicas` for weights, else `service` with the layout `primary`",
         };
         let counts = match counts {
             Counts::Proxy(proxy) => format!("`successRate` and `latency` of the proxy `{proxy}`"),

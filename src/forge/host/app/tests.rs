@@ -87,7 +87,7 @@ impl Story {
 #[tokio::test]
 async fn a_token_is_asked_for_once_and_again_shortly_before_its_end() {
     let story = Story::new().await;
-    let first = vec![Ok(format!("{CANARY}0")); 20];
+    let first = vec![Ok(format!("{CANARY}123_0")); 20];
     assert_eq!(story.tokens(20).await, first);
     let asked = ["GET repos/acme/shop/installation", "POST app/installations/789/access_tokens"];
     assert_eq!(story.asked(), asked);
@@ -97,7 +97,7 @@ async fn a_token_is_asked_for_once_and_again_shortly_before_its_end() {
     assert_eq!(story.tokens(20).await, first);
     assert_eq!(story.asked(), Vec::<String>::new());
     story.pass(TimeDelta::minutes(2));
-    assert_eq!(story.tokens(20).await, vec![Ok(format!("{CANARY}1")); 20]);
+    assert_eq!(story.tokens(20).await, vec![Ok(format!("{CANARY}123_1")); 20]);
     assert_eq!(story.asked(), asked[1..], "where it is installed is known");
     // One that an installation names is not looked up.
     let story = Story::with(Some("789")).await;
@@ -114,7 +114,7 @@ async fn who_waits_while_a_try_fails_is_told_the_same() {
     story.tokens(1).await[0].clone().unwrap_err();
     assert_eq!(story.asked().len(), 1, "the next one tries again");
     story.server.state().fault = None;
-    assert_eq!(story.tokens(2).await, vec![Ok(format!("{CANARY}0")); 2]);
+    assert_eq!(story.tokens(2).await, vec![Ok(format!("{CANARY}123_0")); 2]);
     // A host that wants a pause gets one.
     story.pass(TimeDelta::hours(1));
     story.fails("access_tokens", 429, "");
@@ -139,7 +139,7 @@ async fn clocks_that_differ_are_told_and_a_little_does_not_matter() {
     for seconds in [-60, -20, 20, 59] {
         let story = Story::new().await;
         story.adjust(TimeDelta::seconds(seconds));
-        assert_eq!(story.tokens(1).await, [Ok(format!("{CANARY}0"))], "{seconds}");
+        assert_eq!(story.tokens(1).await, [Ok(format!("{CANARY}123_0"))], "{seconds}");
     }
     // A token ends by the host's clock: one that ours, far behind by then, takes for new is refused there, and renewed.
     let story = Story::new().await;
@@ -149,7 +149,7 @@ async fn clocks_that_differ_are_told_and_a_little_does_not_matter() {
     let stale = story.app.token().await.unwrap();
     story.adjust(TimeDelta::seconds(3_590));
     story.app.refused(&stale).await;
-    assert_eq!(story.tokens(1).await, [Ok(format!("{CANARY}1"))]);
+    assert_eq!(story.tokens(1).await, [Ok(format!("{CANARY}123_1"))]);
 }
 
 #[tokio::test]
@@ -236,10 +236,10 @@ async fn attack_93_git_is_lent_the_same_token_and_nothing_shows_it() {
     let story = Story::new().await;
     let lent = Pass::App(Arc::clone(&story.app)).lent().unwrap();
     let login = story.app.lend().await.unwrap();
-    assert_eq!((login.user.as_str(), login.password.expose_secret()), ("x-access-token", "ghs_canary0"));
-    assert_eq!(story.tokens(1).await, [Ok("ghs_canary0".to_owned())]);
+    assert_eq!((login.user.as_str(), login.password.expose_secret()), ("x-access-token", "ghs_canary123_0"));
+    assert_eq!(story.tokens(1).await, [Ok("ghs_canary123_0".to_owned())]);
     Lender::refused(&*story.app, &login).await;
-    assert_eq!(story.app.lend().await.unwrap().password.expose_secret(), "ghs_canary1");
+    assert_eq!(story.app.lend().await.unwrap().password.expose_secret(), "ghs_canary123_1");
     let mut config = RemoteConfig::new(RemoteUrl::Local("/nowhere".into()));
     config.lent = Some(lent);
     let key = std::fs::read_to_string(&story.key).unwrap();

@@ -1,6 +1,6 @@
 //! The same host as GitLab describes its API.
 
-use super::{REPOSITORY, Server, USER, paged};
+use super::{REPOSITORY, Server, USER, ordered};
 use axum::http::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ impl Server {
                     note["author"] = user.unwrap_or_default();
                     note
                 });
-                let (value, more) = paged(&all.collect::<Vec<_>>(), query);
+                let (value, more) = self.paged(&all.collect::<Vec<_>>(), query);
                 (200, value, more)
             }
             ("POST", []) => {
@@ -104,7 +104,7 @@ impl Server {
     }
 
     fn requests(&self, query: &BTreeMap<String, String>) -> (Value, bool) {
-        let all: Vec<Value> = self.state().pulls.iter().rev().map(as_request).collect();
+        let all: Vec<Value> = self.state().pulls.iter().map(as_request).collect();
         let wanted = |request: &&Value| {
             let asked = |name: &str, has: &Value| {
                 let word = has.as_str().map_or_else(|| has.to_string(), str::to_owned);
@@ -115,8 +115,8 @@ impl Server {
                 && asked("target_branch", &request["target_branch"])
                 && asked("author_id", &request["author"]["id"])
         };
-        let wanted: Vec<Value> = all.iter().filter(wanted).cloned().collect();
-        paged(&wanted, query)
+        let wanted = all.iter().filter(wanted).cloned().collect();
+        self.paged(&ordered(wanted, query.get("order_by").map(String::as_str)), query)
     }
 }
 
@@ -131,7 +131,7 @@ pub(super) fn as_request(pull: &Value) -> Value {
         "iid": pull["number"], "state": state, "merged_at": pull["merged_at"], "title": pull["title"],
         "description": pull["body"], "author": {"id": pull["user"]["id"], "username": pull["user"]["login"]},
         "source_project_id": pull["head"]["repo"]["id"], "source_branch": pull["head"]["ref"], "target_branch": pull["base"]["ref"],
-        "sha": pull["head"]["sha"],
+        "sha": pull["head"]["sha"], "updated_at": pull["updated_at"],
     })
 }
 

@@ -2,27 +2,16 @@
 
 use super::*;
 
-/// What GitHub tells of a branch: its rulesets, and the classic rule where our account may know it.
-fn of_branch(client: &Client, protected: bool, listed: Value, classic: Option<Value>) {
-    let (branch, rules) = ("branches/tidegate%2Fprod%2Fdecisions", "rules/branches/tidegate%2Fprod%2Fdecisions");
-    let classic = classic.map(|rule| (format!("{branch}/protection"), rule));
-    let there = [(branch.to_owned(), json!({"protected": protected})), (rules.to_owned(), listed)];
-    client.server.state().there = there.into_iter().chain(classic).collect();
-}
-
 #[tokio::test]
 async fn what_protects_a_branch_is_read_from_rulesets_and_from_classic_rules() {
     let mut client = Client::new(HostKind::Github).await;
     assert_eq!(client.host.rules("tidegate/prod/decisions").await, Ok(None), "there is no such branch");
-    let review = |count: u32| json!({"type": "pull_request", "parameters": {"required_approving_review_count": count}});
-    let reviews =
-        |count: u32| Some(json!({"required_pull_request_reviews": {"required_approving_review_count": count}}));
-    let only = |login: &str| Some(json!({"restrictions": {"users": [{"login": login}], "teams": [], "apps": []}}));
+    let (reviews, only) = (|count| Some(github::classic(count)), |login| Some(github::only(login)));
     let idle = json!([{"type": "deletion"}, {"type": "non_fast_forward"}]);
     for (what, protected, listed, classic, open) in [
         ("nothing", false, json!([]), None, Some("no rule")),
-        ("a ruleset", true, json!([review(1)]), None, None),
-        ("a ruleset without reviewers", true, json!([review(0)]), None, Some("no approval")),
+        ("a ruleset", true, json!([github::ruleset(1)]), None, None),
+        ("a ruleset without reviewers", true, json!([github::ruleset(0)]), None, Some("no approval")),
         ("one that asks for less", true, idle.clone(), None, Some("no approval")),
         ("that and a classic rule", true, idle, reviews(2), None),
         ("a classic rule", true, json!([]), reviews(1), None),
@@ -31,7 +20,7 @@ async fn what_protects_a_branch_is_read_from_rulesets_and_from_classic_rules() {
         ("that we may push", true, json!([]), only("Bot"), Some("push")),
         ("what nobody tells us", true, json!([]), None, None),
     ] {
-        of_branch(&client, protected, listed, classic);
+        client.server.keeps(protected, listed, classic);
         let rules = client.host.rules("tidegate/prod/decisions").await.unwrap().unwrap();
         match open {
             Some(part) => assert!(rules.open().is_some_and(|why| why.contains(part)), "{what}: {rules:?}"),
@@ -44,7 +33,7 @@ async fn what_protects_a_branch_is_read_from_rulesets_and_from_classic_rules() {
 #[tokio::test]
 async fn rules_that_have_not_changed_cost_nothing() {
     let mut client = Client::new(HostKind::Github).await;
-    of_branch(&client, false, json!([]), None);
+    client.server.keeps(false, json!([]), None);
     let first = client.host.rules("tidegate/prod/decisions").await.unwrap();
     let spent = client.server.state().spent;
     client.counted();
@@ -58,9 +47,9 @@ async fn rules_that_have_not_changed_cost_nothing() {
 async fn who_is_told_of_pushes_and_what_our_account_may_do() {
     let mut client = Client::new(HostKind::Github).await;
     assert_eq!(client.host.permissions().await, Ok(None));
-    let hook = |active: bool, last: Value| json!({"active": active, "events": ["push"], "config": {"url": "https://t.test/webhook"}, "last_response": last});
-    let all =
-        json!([hook(false, Value::Null), hook(true, json!({"code": 502, "status": "x", "message": "bad\ngateway"}))]);
+    let unused = json!({"code": null, "status": "unused", "message": null});
+    let failed = json!({"code": 502, "status": "x", "message": "bad\ngateway"});
+    let all = json!([github::hook(false, unused), github::hook(true, failed)]);
     client.server.state().there = [("hooks".to_owned(), all)].into();
     let [hook] = &*client.host.hooks().await.unwrap() else { panic!() };
     assert!(hook.pushes && hook.url == "https://t.test/webhook", "{hook:?}");

@@ -75,8 +75,8 @@ pub(super) fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagn
         let what = "this proxy counts by workloads, and the target is a Service, which has none of its own";
         return refused("/proxy", what, "proxy: contour or traefik");
     }
-    if let Some(Router::Traefik { .. }) = case.router() {
-        let what = "what Traefik counts of a TraefikService is not known here";
+    if let Some(Router::Traefik { .. } | Router::IngressRoute { .. }) = case.router() {
+        let what = "what Traefik counts of kinds of its own is not known here";
         return refused("", what, "traffic.gatewayAPI or traffic.istio");
     }
     match case.spec.traffic.as_ref().map(|traffic| (&traffic.gateway_api, &traffic.istio, &traffic.nginx)) {

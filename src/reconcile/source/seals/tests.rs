@@ -1,8 +1,10 @@
 use super::super::super::testing::{STATE, World, id, manifest, moved, steady};
 use super::super::{Looked, Records, Source, View};
 use crate::git::Signing;
+use crate::manifest::ids::CommitId;
 use crate::record::store::print_state;
 use crate::sign::SigningKey;
+use crate::sign::openpgp::testing::Owner;
 use std::sync::Arc;
 
 const OURS: &[u8] = include_bytes!("../../../sign/fixtures/ed25519");
@@ -127,4 +129,66 @@ async fn attack_87_main_is_followed_only_if_someone_who_may_has_signed_its_tip()
     // The list is read anew: who is on it now counts now.
     allow(&[OURS, OTHER]);
     assert_eq!(unread(&*moved(&mut source, None).await), None);
+}
+
+/// Commits to main, signed with OpenPGP as Git does it.
+async fn commit_by(world: &World, owner: &Owner, image: &str) -> CommitId {
+    let unsigned = world.commit("main", &[("teams/shop/a/app.yaml", Some(&manifest("a", image)))]).await;
+    let origin = git2::Repository::open(world.dir.path().join("origin.git")).unwrap();
+    let objects = origin.odb().unwrap();
+    let content = objects.read(git2::Oid::from_str(unsigned.as_str()).unwrap()).unwrap();
+    let content = std::str::from_utf8(content.data()).unwrap();
+    let signed = origin.commit_signed(content, &owner.sign(content.as_bytes()), None).unwrap();
+    origin.reference("refs/heads/main", signed, true, "signed").unwrap();
+    signed.to_string().parse().unwrap()
+}
+
+#[tokio::test]
+async fn attack_87_88_with_a_keyring_main_is_followed_if_a_key_in_it_has_signed_its_tip() {
+    let world = World::new().await;
+    let (ana, eve) = (Owner::new(1), Owner::new(2));
+    let [keyring, list] = ["keyring.asc", "allowed"].map(|name| world.dir.path().join(name));
+    let fresh = |cache| world.source_with(cache, |config| config.keyring_file = Some(keyring.clone()));
+    let mut source = fresh("c");
+    let unread = |view: &View| view.main.why_unreadable().map(str::to_owned);
+    let told = |view: &View| unread(view).unwrap();
+    let missing = told(&*moved(&mut source, None).await);
+    assert!(missing.starts_with("UnverifiedSource: the keyring ") && missing.contains("keyring.asc"), "{missing}");
+    std::fs::write(&keyring, "ssh-ed25519 AAAA ana\n").unwrap();
+    let wrong = told(&*moved(&mut fresh("a"), None).await);
+    assert!(wrong.contains("line 1: this is neither armour nor a comment"), "{wrong}");
+    std::fs::write(&keyring, ana.keyring()).unwrap();
+    let unsigned = told(&*moved(&mut fresh("b"), None).await);
+    assert!(
+        unsigned.contains("is not signed; ") && unsigned.ends_with("keyring.asc lists who may sign it"),
+        "{unsigned}"
+    );
+
+    let good = commit_by(&world, &ana, "a:2").await;
+    let view = moved(&mut source, None).await;
+    assert_eq!((unread(&view), view.main.rollouts().count()), (None, 2));
+    commit_by(&world, &eve, "a:evil").await;
+    let foreign = moved(&mut source, None).await;
+    let wanted = format!("carries an OpenPGP signature by {}, which is not in the keyring; ", eve.fingerprint());
+    assert!(told(&foreign).contains(&wanted), "{}", told(&foreign));
+    assert_eq!(foreign.main.commit, Some(good), "the last good state");
+    // A key of SSH counts where a list is named too, and whoever is in neither counts nowhere.
+    std::fs::write(&list, format!("ben@example.test {}\n", key(OURS).public())).unwrap();
+    let files: [(&str, Option<&str>); 1] = [("README.md", Some("1"))];
+    world.commit_signed("main", &files, &key(OURS)).await;
+    let ssh = told(&*moved(&mut source, None).await);
+    assert!(ssh.contains("is signed by SHA256:") && ssh.contains("a key that is not trusted; "), "{ssh}");
+    let mut both = world.source_with("d", |config| {
+        (config.signers_file, config.keyring_file) = (Some(list.clone()), Some(keyring.clone()));
+    });
+    assert_eq!(unread(&*moved(&mut both, None).await), None);
+    commit_by(&world, &ana, "a:3").await;
+    assert_eq!(unread(&*moved(&mut both, None).await), None);
+    // OpenPGP without a keyring says what to name; a list that cannot be read holds whoever has signed.
+    let mut listed = world.source_with("e", |config| config.signers_file = Some(list.clone()));
+    let unnamed = told(&*moved(&mut listed, None).await);
+    assert!(unnamed.contains("no keyring is named (repository.keyringFile)"), "{unnamed}");
+    std::fs::remove_file(&list).unwrap();
+    let broken = told(&*moved(&mut both, None).await);
+    assert!(broken.contains("the list of signers "), "{broken}");
 }

@@ -222,7 +222,7 @@ impl Live {
                 reach(format!("Ingress {canary}"), held, routes::canary_ingress(&held.spec))
             }
             // What Traefik would make of it is not judged here.
-            Router::Traefik { .. } => None,
+            Router::Traefik { .. } | Router::IngressRoute { .. } => None,
             Router::Service { service: name } => reach(format!("Service {name}"), selected?, all),
             Router::Replicas { service: name } => {
                 let asks = service.filter(|s| s.spec["selector"][PODS].as_str().is_some());

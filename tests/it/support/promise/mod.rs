@@ -209,6 +209,7 @@ impl Instant<'_> {
             | Router::Nginx { .. }
             | Router::Service { .. }
             | Router::Traefik { .. }
+            | Router::IngressRoute { .. }
                 if reach.split.within(&ceiling) =>
             {
                 return None;
@@ -218,7 +219,8 @@ impl Instant<'_> {
             | Router::Istio { .. }
             | Router::Nginx { .. }
             | Router::Service { .. }
-            | Router::Traefik { .. } => describe(&ceiling),
+            | Router::Traefik { .. }
+            | Router::IngressRoute { .. } => describe(&ceiling),
             router @ (Router::Partition | Router::OnDelete) => {
                 let limit = self.posture().map_or_else(Split::stable, |posture| posture.split.clone());
                 let at_rest = *router == Router::Partition && self.shared_is_stable();

@@ -1,0 +1,76 @@
+//! How words are proven that let a rollout go further.
+
+use super::{DecisionFile, Lacks, Unproven, Word, through};
+use crate::gate::proof::{self, Asked, Evidence, Flaw, Merged, Testimony, Wanted};
+use crate::manifest::ids::CommitId;
+use crate::record::state::{Approved, Proven, Rule, Time, Void};
+use crate::record::text::plain;
+use chrono::TimeDelta;
+use std::collections::BTreeMap;
+
+/// How old an answer may be by which a word counts: what people may do can change at any time.
+const FRESH: TimeDelta = TimeDelta::seconds(60);
+
+/// What proofs are judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct Court<'a> {
+    /// Who may approve, and how.
+    pub rule: &'a Rule,
+    /// The decisions branch.
+    pub base: &'a str,
+    /// Nothing is approved before.
+    pub since: Time,
+    /// What the Git host has told.
+    pub told: &'a BTreeMap<Asked, Testimony>,
+    /// The time of this tick.
+    pub now: Time,
+}
+
+impl Court<'_> {
+    pub(super) fn judge(&self, file: &DecisionFile, mut word: Word) -> Result<Word, Box<Unproven>> {
+        let asked =
+            |commit: &CommitId| Asked { path: file.path.clone(), blob: file.blob.clone(), commit: commit.clone() };
+        let asked = file.brought.as_ref().map(asked);
+        let judged = asked.as_ref().map(|asked| (asked, self.verdict(asked)));
+        let lacks = match judged {
+            Some((asked, Ok((merged, by)))) => {
+                let names: Vec<&str> = by.iter().map(|by| by.login.as_str()).collect();
+                word.consumed.by = plain(&names.join(", "));
+                word.consumed.proof =
+                    if by.iter().all(|by| by.review.is_none()) { "merge" } else { "review" }.to_owned();
+                word.consumed.proven = Some(Proven {
+                    pull: merged.number,
+                    head: merged.head.clone(),
+                    commit: asked.commit.clone(),
+                    through: through(&word.decision.action).cloned(),
+                    by,
+                });
+                return Ok(word);
+            }
+            Some((_, Err(lacks))) => lacks,
+            None => Lacks::Proof([Flaw::Incomplete("Git does not tell how the file came".to_owned())].into()),
+        };
+        if let Lacks::Proof(flaws) = &lacks {
+            let through = through(&word.decision.action).cloned();
+            word.consumed.void = Some(Void { why: plain(&proof::said(flaws)), through, head: None });
+        }
+        Err(Box::new(Unproven { word, asked, lacks }))
+    }
+
+    /// What is known of a word's proof: who has approved the pull request that brought it.
+    ///
+    /// # Errors
+    /// What it lacks.
+    pub fn verdict(&self, asked: &Asked) -> Result<(&Merged, Vec<Approved>), Lacks> {
+        let fresh = |told: &&Testimony| self.now - told.at <= FRESH;
+        let Some(Testimony { evidence, at }) = self.told.get(asked).filter(fresh) else { return Err(Lacks::Answer) };
+        let file = (&asked.path, &asked.blob);
+        let wanted = Wanted { base: self.base, file, since: self.since, rule: self.rule };
+        match (evidence, proof::prove(&wanted, evidence)) {
+            (Evidence::Incomplete(why), _) => Err(Lacks::Knowledge(why.clone(), *at)),
+            (Evidence::Merged(merged), Ok(by)) => Ok((merged, by)),
+            (Evidence::Merged(_) | Evidence::Pushed, Err(flaws)) => Err(Lacks::Proof(flaws)),
+            (Evidence::Pushed, Ok(_)) => Err(Lacks::Proof([Flaw::Pushed].into())),
+        }
+    }
+}

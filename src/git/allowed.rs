@@ -1,0 +1,114 @@
+//! Who may sign the tip of main: SSH keys on a list, OpenPGP keys in a keyring, or both. The files are read anew each time.
+
+use super::envelope::open;
+use super::history::time;
+use super::signed::Verdict;
+use super::{GitError, RemoteConfig, Store, oid};
+use crate::manifest::ids::CommitId;
+use crate::sign::Signers;
+use crate::sign::openpgp::{self, Keyring};
+use chrono::{DateTime, Utc};
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Bytes of one file: as many as a Secret or a ConfigMap holds.
+const LONGEST: u64 = 1 << 20;
+
+impl Store {
+    /// Why nobody who may sign has signed that commit, which has to be so where the installation says who may.
+    ///
+    /// # Errors
+    /// `Missing` when the commit is not in the cache.
+    pub async fn unverified(&self, commit: &CommitId, now: DateTime<Utc>) -> Result<Option<String>, GitError> {
+        let config = &self.inner.config;
+        if config.signers_file.is_none() && config.keyring_file.is_none() {
+            return Ok(None);
+        }
+        let id = commit.clone();
+        self.on_cache(move |inner, repository| {
+            let commit = repository.find_commit(oid(id.as_str())).map_err(|error| GitError::commit(&id, error))?;
+            let allowed = match Allowed::read(&inner.config) {
+                Ok(allowed) => allowed,
+                Err(why) => return Ok(Some(why)),
+            };
+            let judged = match open(repository, &commit)? {
+                Ok(opened) => allowed.judge(opened.signature.as_deref(), &opened.content, time(&commit), now),
+                Err(what) => Err(format!("carries {what}")),
+            };
+            Ok(judged.err().map(|why| format!("commit {id} {why}; {}", inner.config.who_may())))
+        })
+        .await
+    }
+}
+
+impl RemoteConfig {
+    /// Where it stands who may sign.
+    fn who_may(&self) -> String {
+        let files = [&self.signers_file, &self.keyring_file].into_iter().flatten();
+        match &files.map(|file| file.display().to_string()).collect::<Vec<_>>()[..] {
+            [one] => format!("{one} lists who may sign it"),
+            all => format!("{} list who may sign it", all.join(" and ")),
+        }
+    }
+}
+
+/// Who may sign.
+struct Allowed {
+    signers: Signers,
+    /// None where no file is named.
+    keyring: Option<Keyring>,
+}
+
+impl Allowed {
+    /// Reads the files that are named. One that cannot be read is told even if the other one would do: it may be what takes a key back.
+    fn read(config: &RemoteConfig) -> Result<Self, String> {
+        let signers = list("list of signers", config.signers_file.as_ref(), Signers::parse)?.unwrap_or_default();
+        Ok(Self { signers, keyring: list("keyring", config.keyring_file.as_ref(), Keyring::parse)? })
+    }
+
+    /// Why a signature of `content`, which was committed at that time, does not count, if it does not.
+    fn judge(
+        &self,
+        signature: Option<&[u8]>,
+        content: &[u8],
+        committed: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<(), String> {
+        if let Some(signature) = signature.filter(|signature| openpgp::is_meant(signature)) {
+            let Some(keyring) = &self.keyring else {
+                return Err("carries an OpenPGP signature, and no keyring is named (repository.keyringFile)".to_owned());
+            };
+            return keyring.judge(signature, content, now).map(drop).map_err(|refused| format!("carries {refused}"));
+        }
+        match Verdict::of(signature, content, &BTreeSet::new()) {
+            // None is trusted by itself: whether a key counts is on the list.
+            Verdict::Foreign(key) if self.signers.name(&key, committed).is_some() => Ok(()),
+            verdict => Err(verdict.to_string()),
+        }
+    }
+}
+
+/// What a file holds, where one is named.
+fn list<T, E: Display>(
+    what: &str,
+    file: Option<&PathBuf>,
+    parse: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<Option<T>, String> {
+    let Some(file) = file else { return Ok(None) };
+    let unusable = |why: String| format!("the {what} {} cannot be used: {why}", file.display());
+    let text = text(file).map_err(|error| unusable(error.to_string()))?;
+    parse(&text).map(Some).map_err(|error| unusable(error.to_string()))
+}
+
+fn text(file: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(file)?.take(LONGEST + 1).read_to_string(&mut text)?;
+    if u64::try_from(read).is_ok_and(|read| read <= LONGEST) {
+        Ok(text)
+    } else {
+        Err(std::io::Error::other("it is larger than 1 MiB"))
+    }
+}

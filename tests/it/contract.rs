@@ -1,0 +1,199 @@
+//! What GitHub has published: its description of its API, which all that our client asks and all that our stand-ins answer is held
+//! against; its own examples of answers, which our client has to read; its examples of webhooks.
+
+use crate::support::github_app::Registered;
+use crate::support::prism::{Description, Prism, described};
+use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use testing::{Server, github};
+use tidegate::forge::host::{Host, HostError, Mark, Offers, Pass, Status};
+use tidegate::forge::pull::Text;
+use tidegate::forge::receiver::{PATH, Receiver};
+use tidegate::forge::settings::{Branch, Settings};
+use tidegate::gate::proof::User;
+use tidegate::manifest::ids::CommitId;
+use tidegate::manifest::installation::{Access, HostKind, PullHost};
+use tidegate::record::state::Time;
+use tokio::sync::Notify;
+use tower::ServiceExt;
+
+/// The stand-in of the unit tests.
+#[path = "../../src/forge/host/testing.rs"]
+#[allow(dead_code, reason = "it is for more than GitHub")]
+mod testing;
+
+const DECISIONS: &str = "tidegate/prod/decisions";
+/// What GitHub's example of a merged pull request was merged as.
+const MERGED: &str = "e5bd3914e2e596debea16f433f57875b5b90bcd6";
+
+/// A client of the repository `acme/shop` there.
+fn client(api: &str, folder: &Path) -> Host {
+    let token_file = folder.join("token");
+    std::fs::write(&token_file, "ghp_bot\n").unwrap();
+    let (kind, api, owner, name) = (HostKind::Github, api.to_owned(), "acme".to_owned(), "shop".to_owned());
+    let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
+    let site = PullHost { kind, api, owner, name, access };
+    Host::new(site, pass, Box::new(|_, _| {}), Box::new(|| Time::UNIX_EPOCH)).unwrap()
+}
+
+/// Asks all that is ever asked of GitHub: of a branch, of pull request 3, of what became of it, of those who reviewed it. What it
+/// tells, a line for each.
+async fn everything(host: &mut Host, merged: &CommitId) -> Result<Vec<String>, HostError> {
+    let text = Text { title: "t".to_owned(), body: "b".to_owned() };
+    let (status, one, mut seen) = (Status::new(Mark::Pending, "seen"), github::sha("d"), Offers::default());
+    let one: CommitId = one.parse().unwrap();
+    let mut told = vec![
+        format!("ids: {:?}, {}", host.ids().await?, host.login().await?),
+        format!("permissions: {:?}", host.permissions().await?),
+        format!("hooks: {:?}", host.hooks().await?),
+        format!("rules: {:?}", host.rules(DECISIONS).await?),
+        format!("open: {:?}", host.open().await?),
+        format!("closed: {:?}", host.closed("b", |_| true).await?),
+        format!("one: {:?}", host.pull(3).await?),
+        format!("offers: {:?}", host.offers("main", &mut seen).await?),
+        format!("merged: {:?}", host.merged_as(merged).await?),
+        format!("blob: {:?}", host.blob(&one, &"a/b/c.yaml".parse().unwrap()).await?),
+        format!("commits: {:?}", host.commits(3).await?),
+        format!("commit: {:?}", host.commit(&one).await?),
+        format!("closer: {:?}", host.closer(3).await?),
+    ];
+    let (reviews, machines) = host.reviews(3).await?;
+    told.push(format!("reviews: {reviews:?}"));
+    let users: BTreeSet<User> = reviews.into_iter().map(|review| review.by).collect();
+    told.push(format!("accounts: {:?}", host.accounts(&users, &machines).await?));
+    told.push(format!("may write: {:?}", host.may_write(&User { id: 1, login: "Ana".to_owned() }).await?));
+    // Once more by its ETag.
+    host.offers("main", &mut seen).await?;
+    told.push(format!("made: {:?}", host.create("x/1", "main", &text).await?));
+    host.update(3, &text).await?;
+    host.comment(3, "<!-- what").await?;
+    told.push(format!("said: {:?}", host.said(3, "<!--").await?));
+    host.rephrase(3, 1, "other").await?;
+    host.close(3, "why", &text).await?;
+    host.reopen(3).await?;
+    host.tell(&one, "tidegate/prod", &status).await?;
+    Ok(told)
+}
+
+/// Panics unless all that GitHub describes was asked of a stand-in, and nothing else.
+async fn assert_all_was_asked(server: &Server) {
+    let (description, asked) = (Description::read().await, server.state().asked.clone());
+    let operation = |(what, _): &(String, String)| {
+        let (method, path) = what.split_once(' ').unwrap();
+        let path = path.strip_prefix(server.root()).unwrap();
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        description.operation(method, path, query)
+    };
+    let asked: BTreeSet<String> = asked.iter().map(operation).collect();
+    // What people set, and paths of files that are longer or shorter.
+    let by_people = |what: &String| what.starts_with("PUT ") || what.ends_with("/rulesets");
+    let of_files = |what: &String| what.contains("/contents/") && !what.ends_with("/{path}/{path1}/{path2}");
+    let never = description.operations().difference(&asked).cloned().collect::<Vec<_>>();
+    let never: Vec<_> = never.into_iter().filter(|what| !by_people(what) && !of_files(what)).collect();
+    assert_eq!(never, [""; 0], "is described for nothing, or is not tried here");
+}
+
+#[tokio::test]
+async fn what_is_asked_of_github_and_what_the_stand_in_answers_is_as_github_describes_it() {
+    let (server, folder) = (Server::start(HostKind::Github).await, tempfile::tempdir().unwrap());
+    let prism = Prism::before(&server.api(), folder.path()).await;
+    let mut host = client(&prism.url, folder.path());
+    let merged = github::sha("e").parse().unwrap();
+    assert_eq!(host.rules(DECISIONS).await, Ok(None));
+    assert!(host.hooks().await.is_err(), "hidden");
+    for (listed, classic) in [
+        (json!([github::ruleset(1), {"type": "deletion"}, {"type": "non_fast_forward"}]), None),
+        (json!([{"type": "update"}]), None),
+        (json!([]), Some(github::only("ana"))),
+        (json!([]), Some(github::classic(2))),
+    ] {
+        server.keeps(true, listed, classic);
+        assert!(host.rules(DECISIONS).await.unwrap().unwrap().protected);
+    }
+    let mut there = std::mem::take(&mut server.state().there);
+    let never = github::hook(false, json!({"code": null, "status": "unused", "message": null}));
+    let failed = github::hook(true, json!({"code": 502, "status": "failed", "message": "Bad Gateway"}));
+    there.insert("hooks".to_owned(), json!([never, failed]));
+    there.insert("contents/a/b/c.yaml".to_owned(), json!({"type": "file", "sha": github::sha("a")}));
+    server.merges();
+    server.state().there.extend(there);
+    server.state().spent = 0;
+    let told = everything(&mut host, &merged).await.unwrap();
+    let untold: Vec<&String> = told.iter().filter(|line| line.ends_with("None")).collect();
+    assert_eq!(untold, ["permissions: None"]);
+    // What it refuses.
+    let text = Text { title: "t".to_owned(), body: "b".to_owned() };
+    let again = host.create("x/1", "main", &text).await;
+    assert!(matches!(again, Err(HostError::Refused { status: 422, .. })), "{again:?}");
+    assert_eq!(host.blob(&merged, &"a/b/d.yaml".parse().unwrap()).await, Ok(None));
+    assert_eq!(prism.complaints(), [""; 0]);
+    assert_all_was_asked(&server).await;
+}
+
+#[tokio::test]
+async fn what_github_may_answer_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for file in ["examples", "least"] {
+        let prism = Prism::mock(&format!("{file}.json"), folder.path()).await;
+        let mut host = client(&prism.url, folder.path());
+        let told = everything(&mut host, &MERGED.parse().unwrap()).await.unwrap();
+        insta::assert_snapshot!(file, told.join("\n"));
+        let instance = "prod".parse().unwrap();
+        let settings = Settings { instance: &instance, main: "main", account: "bot", id: Some(7) };
+        for branch in Branch::ALL {
+            let (method, path, body) = settings.call(HostKind::Github, branch, None);
+            let url = format!("{}/repos/acme/shop/{path}", prism.url);
+            let sent = reqwest::Client::new().request(method.parse().unwrap(), url);
+            let sent = sent.header("content-type", "application/json").body(body.to_string());
+            let status = sent.send().await.unwrap().status();
+            assert!(status.is_success(), "{method} {path}: {status}");
+        }
+        // GitHub's examples lack what its description says they must have.
+        let ours = |complaint: &String| !complaint.contains("Violation: response");
+        assert_eq!(prism.complaints().into_iter().filter(ours).collect::<Vec<_>>(), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn attacks_68_70_71_every_webhook_that_github_shows_wakes_if_it_is_signed_and_never_else() {
+    const SECRET: &str = "canary-0f8d1c";
+    Description::read().await;
+    let folder = tempfile::tempdir().unwrap();
+    let (secret_file, told) = (folder.path().join("secret"), Arc::new(Notify::new()));
+    std::fs::write(&secret_file, SECRET).unwrap();
+    let router = Receiver { secret_file, told: Arc::clone(&told), count: Box::new(|_| {}) }.router();
+    let send = async |event: &str, signature: Option<String>, body: &str| {
+        let mut request =
+            Request::post(PATH).header("x-github-event", event).header("content-type", "application/json");
+        if let Some(signature) = signature {
+            request = request.header("x-hub-signature-256", signature);
+        }
+        let request = request.body(Body::from(body.to_owned())).unwrap();
+        let status = router.clone().oneshot(request).await.unwrap().status().as_u16();
+        let woken = tokio::time::timeout(std::time::Duration::ZERO, told.notified()).await.is_ok();
+        (status, woken)
+    };
+    let signed = |secret: &str, body: &str| {
+        let tag = sign(&Key::new(HMAC_SHA256, secret.as_bytes()), body.as_bytes());
+        let hex: Vec<String> = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        Some(format!("sha256={}", hex.concat()))
+    };
+    let all: Vec<(String, Value)> =
+        serde_json::from_str(&std::fs::read_to_string(described("webhooks.json")).unwrap()).unwrap();
+    for (event, payload) in &all {
+        let body = payload.to_string();
+        assert_eq!(send(event, signed(SECRET, &body), &body).await, (202, true), "{event}");
+        assert_eq!(send(event, signed("another", &body), &body).await, (401, false), "{event}");
+        assert_eq!(send(event, signed(SECRET, &body), &format!("{body} ")).await, (401, false), "{event}");
+        assert_eq!(send(event, None, &body).await, (401, false), "{event}");
+    }
+    let events: BTreeSet<&str> = all.iter().map(|(event, _)| event.as_str()).collect();
+    for known in ["ping", "push", "pull_request", "pull_request_review", "create", "delete"] {
+        assert!(events.contains(known), "{known} in {events:?}");
+    }
+}
