@@ -76,7 +76,7 @@ impl Repository {
 async fn look(source: &mut Source) -> std::sync::Arc<View> {
     match source.look_up(None).await {
         Looked::Moved(view) => view,
-        other @ (Looked::Same | Looked::Away(_)) => panic!("{other:?}"),
+        other @ (Looked::Same | Looked::Away(_) | Looked::Replaced(_)) => panic!("{other:?}"),
     }
 }
 

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn fields_of_others_and_objects_that_should_be_absent_are_never_forced() {
+    async fn attack_54_fields_of_others_and_objects_that_should_be_absent_are_never_forced() {
         let fake = Fake::answering([conflict(".spec.paused")]);
         let outcome = perform(&fake, apply(deployment(), version())).await;
         assert_eq!(outcome, Outcome::Conflict { manager: "hand".into(), fields: vec![".spec.paused".into()] });
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_posture_and_our_marks_are_forced_and_what_a_persons_tool_owns() {
+    fn attack_54_only_the_posture_and_our_marks_are_forced_and_what_a_persons_tool_owns() {
         let rows: [(Kind, &str, &[&str], bool); 19] = [
             (Kind::HttpRoute, "hand", &[".spec.rules"], true),
             (Kind::Deployment, "hand", &[".spec.replicas"], true),
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_delete_names_what_it_deletes() {
+    async fn attack_50_53_a_delete_names_what_it_deletes() {
         let target = deployment().reference().clone();
         let delete = |expects| Verb::Delete { target: target.clone(), expects };
         let fake = Fake::answering([(200, json!({"kind": "Status", "status": "Success"}))]);
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn broken_answers_and_other_clusters_change_nothing() {
+    async fn attack_55_59_broken_answers_and_other_clusters_change_nothing() {
         let fake = Fake::default().then(502, "<html>bad gateway</html>").then(200, "{\"metadata\": ");
         let cluster = fake.cluster().await;
         for _ in 0..2 {

@@ -21,7 +21,7 @@ use tower::{BoxError, Service};
 const SILENCE: Duration = Duration::from_secs(90);
 /// The most that one answer may hold, a watch included (which is then opened again): 200 objects of a list's page
 /// would have to hold 320 KiB each to reach it.
-const RESPONSE_LIMIT: usize = 64 << 20;
+pub(super) const RESPONSE_LIMIT: usize = 64 << 20;
 /// How long a kubeconfig that has changed and cannot be used is left alone.
 const AGAIN: Duration = Duration::from_secs(5);
 /// The most that a kubeconfig may hold.
@@ -197,7 +197,7 @@ fn client(mut config: Config) -> Result<kube::Client, ClusterError> {
 }
 
 /// A response that breaks off where it grows beyond [`RESPONSE_LIMIT`].
-fn bounded<B>(response: Response<B>) -> Response<Limited<B>> {
+pub(super) fn bounded<B>(response: Response<B>) -> Response<Limited<B>> {
     response.map(|body| Limited::new(body, RESPONSE_LIMIT))
 }
 

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_sorted_by_code_reason_and_causes() {
+    fn attack_55_answers_are_sorted_by_code_reason_and_causes() {
         let rows = [
             ("Stale", 409, "Conflict", "deployments", ""),
             ("Stale", 409, "AlreadyExists", "deployments", ""),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_of_an_api_server_is_no_evidence() {
+    fn attack_55_59_what_is_no_answer_of_an_api_server_is_no_evidence() {
         let rows = [
             ("MissingKind", Failure::Garbage { code: 404, text: "404 page not found".into() }),
             ("Retriable", Failure::Garbage { code: 404, text: "<html>not here</html>".into() }),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_is_escaped_and_cut() {
+    fn attack_59_foreign_text_is_escaped_and_cut() {
         assert_eq!(foreign("a\u{1b}[31mb\nc\u{202e}"), "a\\u{1b}[31mb\\u{a}c\\u{202e}");
         assert_eq!(foreign("grüße"), "grüße");
         for long in ["x".repeat(5_000), "ü".repeat(5_000), "\u{1b}".repeat(5_000)] {

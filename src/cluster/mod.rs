@@ -26,4 +26,6 @@ mod trim;
 pub mod watch;
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod testing;

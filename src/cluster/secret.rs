@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn c_7_nobodys_words_are_repeated_that_was_shown_the_secret() {
+    async fn attack_57_c_7_nobodys_words_are_repeated_that_was_shown_the_secret() {
         let denied = "admission webhook \"policy\" denied the request: data.key is";
         let outcomes = [
             Fake::answering([refusal(403, "Forbidden", "")]),

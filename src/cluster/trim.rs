@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn managed_fields_stay_where_we_write_and_only_as_far_as_they_help() {
+    fn attack_51_managed_fields_stay_where_we_write_and_only_as_far_as_they_help() {
         let huge: Map<String, Value> = (0..10_000).map(|n| (format!("f:{n}"), json!({}))).collect();
         let managed = json!([
             {"manager": "tidegate-a", "operation": "Apply", "fieldsV1": huge},
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_and_absurd_annotations_go() {
+    fn attack_51_57_copies_and_absurd_annotations_go() {
         let absurd = "x".repeat(1 << 20);
         let kept = trimmed(
             Kind::ConfigMap,
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_data() {
+    fn attack_52_nonsense_is_data() {
         for value in
             [json!({"metadata": {"annotations": "x", "managedFields": {}}, "spec": 1, "status": []}), json!({})]
         {

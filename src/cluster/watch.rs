@@ -411,7 +411,7 @@ mod tests {
     const WATCH: &str = "watch=true&allowWatchBookmarks=true&resourceVersion=";
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_goes_on_where_it_was_and_lists_again_when_that_is_gone() {
+    async fn attack_55_56_a_watch_goes_on_where_it_was_and_lists_again_when_that_is_gone() {
         let gone = json!({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"});
         let bookmark = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"resourceVersion": "7"}});
         let fake = Fake::answering([page(&[config("a", "1")], "", "more"), page(&[config("b", "2")], "5", "")])
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn broken_answers_never_empty_what_is_known() {
+    async fn attack_55_59_broken_answers_never_empty_what_is_known() {
         let fake = Fake::answering([page(&[config("a", "1")], "", "more")])
             .then(500, "{}")
             .then(200, "<html>log in</html>")

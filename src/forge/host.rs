@@ -143,6 +143,15 @@ impl Host {
         self.me().await.map(|me| me.ids)
     }
 
+    /// The number of the repository that lies there now: asked each time.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn repository(&mut self) -> Result<u64, HostError> {
+        let Id { id } = self.get(Errand::Identify, self.in_repository("")).await?;
+        Ok(id)
+    }
+
     async fn me(&mut self) -> Result<Me, HostError> {
         if let Some(me) = &self.me {
             return Ok(me.clone());
@@ -161,7 +170,7 @@ impl Host {
             let why = "an account without a number or a name".to_owned();
             return Err(HostError::Unusable { doing: format!("GET {path}"), why });
         };
-        let Id { id: repository } = self.get(Errand::Identify, self.in_repository("")).await?;
+        let repository = self.repository().await?;
         let me = Me { ids: Ids { user, repository }, login };
         self.me = Some(me.clone());
         Ok(me)

@@ -1,14 +1,17 @@
 //! What the policy asks of every plan of a tenant: floors that no rollout goes below.
 
 use super::approval;
-use crate::manifest::desired::{PhasePlan, Plan};
+use crate::manifest::desired::{PhasePlan, Plan, Set};
 use crate::manifest::ids::{CheckName, Percent};
-use crate::manifest::raw::Floors;
+use crate::manifest::raw::{Floors, ImageName};
+use crate::record::text::plain;
+use serde_json::Value;
+use std::collections::BTreeSet;
 
-/// What of a plan is below the floors, each in words; empty if nothing is.
+/// What of a plan, and of the version that it is for, is below the floors, each in words; empty if nothing is.
 #[must_use]
-pub fn below(plan: &Plan, floors: &Floors) -> Vec<String> {
-    let Floors { approved_steps, first_exposure, checks, soak } = floors;
+pub fn below(plan: &Plan, set: Option<&Set>, floors: &Floors) -> Vec<String> {
+    let Floors { approved_steps, first_exposure, checks, soak, images } = floors;
     let mut found = Vec::new();
     let gated = approval::steps(plan);
     if gated < *approved_steps as usize {
@@ -42,7 +45,34 @@ pub fn below(plan: &Plan, floors: &Floors) -> Vec<String> {
             found.push(format!("phase {} soaks {}, and the policy asks for {least}", phase.name, phase.soak));
         }
     }
+    if *images == Some(ImageName::Digest) {
+        let objects = set.into_iter().flat_map(|set| set.objects.values()).map(|object| object.value());
+        let tagged: BTreeSet<&str> =
+            objects.chain(plan.jobs.values()).flat_map(named).filter(|image| !is_by_digest(image)).collect();
+        let shown: Vec<String> = tagged.iter().take(3).map(|image| plain(image)).collect();
+        if !tagged.is_empty() {
+            let (count, shown) = (tagged.len(), shown.join(", "));
+            found.push(format!(
+                "{count} of its images are named by what can be pointed elsewhere ({shown}), and the policy asks for digests: \
+                 NAME@sha256:…"
+            ));
+        }
+    }
     found
+}
+
+/// The images that the pods of an object have.
+fn named(object: &Value) -> impl Iterator<Item = &str> {
+    let pods = object.pointer("/spec/template/spec");
+    let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
+    let containers = lists.filter_map(move |list| pods?.get(list)?.as_array()).flatten();
+    containers.filter_map(|container| container.get("image")?.as_str())
+}
+
+/// Whether an image is named by its digest, be there a tag beside it.
+fn is_by_digest(image: &str) -> bool {
+    let digest = image.split_once("@sha256:").map_or("", |(_, digest)| digest);
+    digest.len() == 64 && digest.bytes().all(|digit| digit.is_ascii_digit() || matches!(digit, b'a'..=b'f'))
 }
 
 /// Whether the answers of the new version reach anybody.
@@ -62,14 +92,40 @@ mod tests {
 
     #[test]
     fn nothing_is_below_no_floors() {
-        assert_eq!(below(&plan(), &Floors::default()), Vec::<String>::new());
-        assert_eq!(below(&Plan { phases: Vec::new(), ..plan() }, &Floors::default()), Vec::<String>::new());
+        assert_eq!(below(&plan(), None, &Floors::default()), Vec::<String>::new());
+        assert_eq!(below(&Plan { phases: Vec::new(), ..plan() }, None, &Floors::default()), Vec::<String>::new());
     }
 
     #[test]
     fn all_that_is_below_is_told_at_once_with_what_was_found_and_expected() {
-        insta::assert_snapshot!(below(&plan(), &floors()).join("\n"));
+        insta::assert_snapshot!(below(&plan(), None, &floors()).join("\n"));
         let without = Plan { phases: Vec::new(), ..plan() };
-        insta::assert_snapshot!("without_phases", below(&without, &floors()).join("\n"));
+        insta::assert_snapshot!("without_phases", below(&without, None, &floors()).join("\n"));
+    }
+
+    #[test]
+    fn attack_91_only_a_digest_names_one_content() {
+        let of_one = "a".repeat(64);
+        for (image, fixed) in [
+            (format!("example.test/web@sha256:{of_one}"), true),
+            (format!("example.test/web:2@sha256:{of_one}"), true),
+            ("example.test/web:2".to_owned(), false),
+            ("web".to_owned(), false),
+            ("web@sha256:aaaa".to_owned(), false),
+            (format!("web@sha256:{}", "g".repeat(64)), false),
+            (format!("web@sha512:{of_one}"), false),
+            (format!("sha256:{of_one}"), false),
+        ] {
+            assert_eq!(is_by_digest(&image), fixed, "{image}");
+        }
+        // Of all containers, and of Jobs before steps too.
+        let pods = |list: &str| serde_json::json!({"spec": {"template": {"spec": {list: [{"image": "a:1"}, {}]}}}});
+        for list in ["initContainers", "containers", "ephemeralContainers"] {
+            assert_eq!(named(&pods(list)).collect::<Vec<_>>(), ["a:1"]);
+        }
+        let jobs = [("migrate.yaml".parse().unwrap(), pods("containers"))].into();
+        let floors = Floors { images: Some(ImageName::Digest), ..Floors::default() };
+        let found = below(&Plan { jobs, ..plan() }, None, &floors).join("; ");
+        assert!(found.starts_with("1 of its images") && found.contains("(a:1)"), "{found}");
     }
 }

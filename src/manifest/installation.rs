@@ -3,11 +3,13 @@
 //! It is a file beside the controller and never comes from the repository, so that repository content chooses values
 //! and never endpoints or identities (design §8). Secrets stand in files that it names.
 
+mod answering;
 mod forge;
 mod place;
 mod ssh;
 mod text;
 
+use answering::answering;
 use forge::forge;
 pub use forge::{Access, App, HostKind, PullHost};
 use place::Odd;
@@ -96,6 +98,8 @@ pub struct Repository {
     pub keyring_file: Option<PathBuf>,
     /// Where its host shows pull requests; none if it does not, or is not asked to.
     pub forge: Option<PullHost>,
+    /// The number that this host gave it, which no other one gets; none if it may be any that lies at the URL.
+    pub pinned: Option<u64>,
     /// Whether people are told there of their own pull requests.
     pub feedback: raw::Feedback,
 }
@@ -191,8 +195,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         None
     });
     let answering = answering(providers, &mut at);
-    let feedback = repository.forge.feedback;
-    let forge = match forge(repository.forge, &url, repository.credentials_file.as_deref()) {
+    let forge = match forge(repository.forge.clone(), &url, repository.credentials_file.as_deref()) {
         Ok(forge) => forge,
         Err(Odd { field, what, expected }) => {
             at(&format!("/spec/repository/forge{field}"), Code::Schema, &what, expected);
@@ -213,54 +216,11 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         signers_file: repository.allowed_signers_file.map(PathBuf::from),
         keyring_file: repository.keyring_file.map(PathBuf::from),
         forge,
-        feedback,
+        pinned: repository.forge.repository_id,
+        feedback: repository.forge.feedback,
     };
     let caps = Caps::new(caps.namespaces, caps.kinds);
     Ok(Installation { instance, repository, signing, clusters: reached, providers: answering, caps, projection })
-}
-
-/// Why a provider cannot be used.
-enum Unclear {
-    Kind,
-    Url { of: &'static str, why: String },
-}
-
-/// The providers that can be used; `wrong` is told of the others.
-fn answering(
-    providers: BTreeMap<ProviderName, raw::Provider>,
-    mut wrong: impl FnMut(&str, Code, &str, &str),
-) -> BTreeMap<ProviderName, Provider> {
-    let mut answering = BTreeMap::new();
-    for (name, asked) in providers {
-        let pointer = format!("/spec/providers/{name}");
-        match provider(asked) {
-            Ok(provider) => drop(answering.insert(name, provider)),
-            Err(Unclear::Kind) => {
-                let what = "it is not clear what this provider is";
-                wrong(&pointer, Code::Schema, what, "exactly one of prometheus and webhook");
-            }
-            Err(Unclear::Url { of, why }) => {
-                wrong(&format!("{pointer}/{of}/url"), Code::Url, &why, "https://HOST or http://HOST");
-            }
-        }
-    }
-    answering
-}
-
-fn provider(raw::Provider { prometheus, webhook }: raw::Provider) -> Result<Provider, Unclear> {
-    let address = |of, url: &str| http_url(url).map_err(|why| Unclear::Url { of, why });
-    match (prometheus, webhook) {
-        (Some(raw::Prometheus { url, credentials_file }), None) => Ok(Provider::Prometheus(Prometheus {
-            url: address("prometheus", &url)?,
-            credentials_file: credentials_file.map(PathBuf::from),
-        })),
-        (None, Some(raw::Webhook { url, credentials_file, hmac_key_file })) => Ok(Provider::Webhook(Webhook {
-            url: address("webhook", &url)?,
-            credentials_file: credentials_file.map(PathBuf::from),
-            hmac_key_file: hmac_key_file.map(PathBuf::from),
-        })),
-        (Some(_), Some(_)) | (None, None) => Err(Unclear::Kind),
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use super::draft::Draft;
 use super::report::{Reason, Wait};
 use crate::gate::floor;
-use crate::manifest::desired::Plan;
+use crate::manifest::desired::{Plan, Set};
 use crate::record::state::{Governed, Rule};
 
 /// Takes note of what the policy asks of what main wants now.
@@ -28,7 +28,8 @@ pub fn rule(draft: &Draft<'_>) -> Option<Rule> {
 #[must_use]
 pub fn below(draft: &Draft<'_>, plan: &Plan) -> Option<Wait> {
     let now = &draft.input.policy.floors;
-    let found = floor::below(plan, now);
+    let set = coming(draft);
+    let found = floor::below(plan, set, now);
     if !found.is_empty() {
         let wait = Wait::new(Reason::PolicyFloor, found.join("; "));
         return Some(match &draft.state.run {
@@ -41,7 +42,7 @@ pub fn below(draft: &Draft<'_>, plan: &Plan) -> Option<Wait> {
         });
     }
     let known = draft.state.policy.as_ref()?;
-    let found = floor::below(plan, &known.terms().floors.stricter(now));
+    let found = floor::below(plan, set, &known.terms().floors.stricter(now));
     let why = || {
         format!(
             "{}; the policy was loosened together with this version, and a change of the policy is for what comes after it",
@@ -50,4 +51,13 @@ pub fn below(draft: &Draft<'_>, plan: &Plan) -> Option<Wait> {
     };
     let act = "push the next version, be it another annotation of its pods: for that the policy is as it is now";
     (!found.is_empty()).then(|| Wait::new(Reason::PolicyFloor, why()).act(act))
+}
+
+/// The version that is on its way: the open run's, else the one that main wants.
+fn coming<'a>(draft: &Draft<'a>) -> Option<&'a Set> {
+    let set = match &draft.state.run {
+        Some(run) => draft.input.sets.get(&run.to),
+        None => draft.wanted().map(|rollout| &rollout.set),
+    };
+    set.map(|set| &**set)
 }

@@ -163,4 +163,18 @@ pub enum Git {
     Fresh,
     /// The tips are the last fetched: only retreats may run.
     Away(String),
+    /// The same, as what lies at the repository's URL by now is another repository.
+    Replaced(String),
+}
+
+impl Git {
+    /// Why the tips are the last fetched, if they are.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Wait> {
+        match self {
+            Self::Fresh => None,
+            Self::Away(why) => Some(Wait::new(Reason::GitAway, why.clone())),
+            Self::Replaced(why) => Some(Wait::new(Reason::RepositoryReplaced, why.clone())),
+        }
+    }
 }

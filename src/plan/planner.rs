@@ -10,7 +10,7 @@ use super::floor;
 use super::forward;
 use super::hooks;
 use super::idle;
-use super::input::{Desired, Git, Input, Live, Recorded};
+use super::input::{Desired, Input, Live, Recorded};
 use super::jobs;
 use super::procedure;
 use super::renamed::renamed;
@@ -137,14 +137,13 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
     // Also where nothing is to be entered, people have to know.
     let untold = draft.input.desired.unread();
     draft.waits.extend(untold.filter(|untold| draft.waits.iter().all(|wait| wait.reason != untold.reason)));
-    if let Git::Away(why) = &draft.input.git {
+    if let Some(away) = draft.input.git.trouble() {
         // Nothing is queued: one later commit says what live and marks show.
         let lowered: Vec<Action> = due(&draft).into_iter().filter(|action| action.class == Class::Retreat).collect();
         // What would be recorded is not: that is no reason to look again at once.
         let wake_at = draft.wake_at().filter(|at| *at > draft.now());
         let Draft { retreats, waits, .. } = draft;
         let retreats = [retreats, lowered].concat();
-        let away = Wait::new(Reason::GitAway, why.clone());
         let waits = [vec![away], waits].concat();
         return RolloutPlan { retreats, wake_at, ..hold(waits) };
     }

@@ -102,6 +102,7 @@ reasons! {
     CrdMissing: "operations", "The cluster does not serve a kind that this rollout needs.", "install the kind in the cluster, or do without it";
     ClusterAway: "operations", "The cluster cannot be read.", "look at the API server and at the controller's kubeconfig";
     GitAway: "operations", "Git cannot be reached; only retreats run.", "look at the Git host and at the controller's credentials";
+    RepositoryReplaced: "operations", "What lies at the repository's URL is another repository than the Installation names; only retreats run.", "tidegate doctor says which one lies there: mend spec.repository of the Installation (docs/hosts.md)";
     StateLost: "operations", "Live objects carry our marks, but Git has no record of them.", "push the state branch again from a clone that has it (docs/operations.md)";
     RecordUnreadable: "operations", "The record in Git cannot be read.", "put the state branch back to its last good commit (docs/operations.md)";
     ForeignState: "operations", "The record was written by another instance or for another cluster.", "find out which instance shall write there, and give the other a name of its own";

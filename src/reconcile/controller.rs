@@ -271,7 +271,7 @@ impl Controller {
         };
         let desk = hosted::desk(way, &shell, &kept, guarded, keeping)?;
         Ok(Self {
-            source: Source::new(store, branches, installation.caps.clone(), metrics.clone(), shell.clock.clone()),
+            source: hosted::source(way, branches, &shell)?,
             shell: Arc::new(shell),
             gaps: Gaps::default(),
             anchor: None,

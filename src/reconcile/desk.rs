@@ -18,7 +18,7 @@ use crate::gate::approval;
 use crate::gate::guard::Guard;
 use crate::git::{Pushed, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName};
-use crate::plan::input::MayStart;
+use crate::plan::input::{Git, MayStart};
 use crate::record::history::voids;
 use crate::record::state::{Pull, Rule, Void};
 use crate::record::text::unlinked;
@@ -75,11 +75,14 @@ impl Desk {
 
     /// Takes note of what Git says.
     pub fn see(&self, view: Option<Arc<View>>) {
+        // In a repository of somebody else nobody is asked or told anything.
+        let stranger = view.as_ref().is_some_and(|view| matches!(view.git, Git::Replaced(_)));
+        let view = view.filter(|_| !stranger);
         self.views.send_if_modified(|(number, seen)| {
             let same = match (&view, &*seen) {
                 (Some(new), Some(old)) => Arc::ptr_eq(new, old),
                 (Some(_), None) => false,
-                (None, _) => true,
+                (None, seen) => !stranger || seen.is_none(),
             };
             if !same {
                 (*number, *seen) = (*number + 1, view);

@@ -6,7 +6,7 @@ use super::desk::{Desk, Setting};
 use super::evidence::Witness;
 use super::feedback;
 use super::shell::Shell;
-use super::source::Branches;
+use super::source::{Branches, Pin, Source};
 use crate::analysis::http::NoClient;
 use crate::forge::host::{Host, Pass};
 use crate::gate::guard::Guard;
@@ -38,6 +38,14 @@ fn host(way: &Way<'_>, clock: &Clock, metrics: &Metrics) -> Result<Option<Host>,
     let (metrics, clock) = (metrics.clone(), clock.clone());
     let count = Box::new(move |errand, fate| metrics.asked_host(errand, fate));
     Ok(Some(Host::new(host, pass, count, Box::new(move || clock.now())).map_err(NoClient::from)?))
+}
+
+/// Git, which has to be the repository that the installation names, if it names one by its number.
+pub(super) fn source(way: Way<'_>, branches: Branches, shell: &Shell) -> Result<Source, RunError> {
+    let host = host(&way, &shell.clock, &shell.metrics)?;
+    let pin = host.zip(way.installation.repository.pinned).map(|(host, number)| Pin::new(number, host));
+    let (caps, metrics) = (way.installation.caps.clone(), shell.metrics.clone());
+    Ok(Source::new(way.store.clone(), branches, caps, metrics, shell.clock.clone()).pinned(pin))
 }
 
 /// Who tells how decisions came to their branch, if the installation names a host for it.

@@ -15,7 +15,8 @@ use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
 use crate::manifest::installation::HostKind;
 use crate::manifest::object::{Kind, OWNER};
 use crate::plan::evidence::Evidence;
-use crate::plan::input::{Desired, Git, Input, Live, MayStart, PolicyView, Recorded};
+use crate::plan::input::{Desired, Input, Live, MayStart, PolicyView, Recorded};
+use crate::plan::report::Reason;
 use crate::record::state::{RolloutState, Time, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -237,7 +238,7 @@ impl Scene<'_> {
             brake: self.snapshot.brake.of(id),
             may_start,
             gaps: self.snapshot.gaps(&id.namespace),
-            asked: self.view.git == Git::Fresh,
+            trouble: self.view.git.trouble().map(|wait| wait.reason),
             trusted: matches!(self.view.records, Records::Read(_)),
         }
     }
@@ -259,7 +260,7 @@ pub struct Fingerprint {
     brake: Result<Option<BrakeWord>, String>,
     may_start: MayStart,
     gaps: Vec<(Time, Time)>,
-    asked: bool,
+    trouble: Option<Reason>,
     trusted: bool,
 }
 

@@ -41,7 +41,7 @@ impl Pace {
                 self.tries = 0;
                 self.poll
             }
-            Git::Away(_) => {
+            Git::Away(_) | Git::Replaced(_) => {
                 self.tries = (self.tries + 1).min(10);
                 jittered(Duration::from_secs(1 << self.tries).min(self.poll))
             }

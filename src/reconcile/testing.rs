@@ -214,7 +214,7 @@ fn draft(parent: Option<CommitId>, files: &[(&str, Option<&str>)]) -> Draft {
 pub(super) async fn moved(source: &mut Source, anchor: Option<&CommitId>) -> Arc<View> {
     match source.look_up(anchor).await {
         Looked::Moved(view) => view,
-        other @ (Looked::Same | Looked::Away(_)) => panic!("{other:?}"),
+        other @ (Looked::Same | Looked::Away(_) | Looked::Replaced(_)) => panic!("{other:?}"),
     }
 }
 

@@ -103,7 +103,7 @@ impl Term<'_> {
         let view = self.source.view()?;
         let anchor = self.anchor.clone();
         let meanwhile = Meanwhile { held: &self.held, view: &view, gaps: self.gaps, table: &self.table };
-        let looked = shell.during(meanwhile, self.source.look_up(anchor.as_ref())).await;
+        let looked = shell.during(meanwhile, self.source.look_up_to_write(anchor.as_ref())).await;
         self.looked(looked).await
     }
 
@@ -139,19 +139,28 @@ impl Term<'_> {
                 }
                 Some(Next::Again)
             }
-            Looked::Away(why) => {
-                let before = self.git();
-                let known = self.source.view().is_some() && before != Git::Fresh;
-                // A Secret that was mended and is wrong now is other news than one that is missing.
-                if !known || before != Git::Away(why.clone()) {
-                    tracing::warn!(why, "Git is away: only retreats run");
-                }
-                let anchor = self.anchor.clone();
-                self.source.offline(&why, anchor.as_ref()).await;
-                // What goes back needs no Git, and is looked at at once; after that there is nothing to do but wait.
-                Some(if known { Next::GitAway } else { Next::Again })
+            Looked::Away(why) => Some(self.without(Git::Away(why)).await),
+            Looked::Replaced(why) => Some(self.without(Git::Replaced(why)).await),
+        }
+    }
+
+    /// Goes on with what was fetched last.
+    async fn without(&mut self, git: Git) -> Next {
+        let before = self.git();
+        let reason = |git: &Git| git.trouble().map(|wait| wait.reason);
+        let known = self.source.view().is_some() && reason(&before) == reason(&git);
+        // A Secret that was mended and is wrong now is other news than one that is missing.
+        if !known || before != git {
+            match &git {
+                Git::Fresh => {}
+                Git::Away(why) => tracing::warn!(why, "Git is away: only retreats run"),
+                Git::Replaced(why) => tracing::error!(why, "another repository lies there: only retreats run"),
             }
         }
+        let anchor = self.anchor.clone();
+        self.source.offline(git, anchor.as_ref()).await;
+        // What goes back needs no Git, and is looked at at once; after that there is nothing to do but wait.
+        if known { Next::GitAway } else { Next::Again }
     }
 
     /// Records what changed, then does what the record allows, then asks people.
@@ -252,7 +261,7 @@ impl Term<'_> {
             }
             Written::Away(why) => {
                 tracing::warn!(why, "it is not known whether the record was pushed; observes again");
-                Err(self.looked(Looked::Away(why)).await.unwrap_or(Next::GitAway))
+                Err(self.without(Git::Away(why)).await)
             }
         }
     }

@@ -51,10 +51,7 @@ impl Readiness {
 
     /// How the last request to Git went. Who was ready stays so: what goes back needs no Git.
     pub fn git(&self, git: &Git) {
-        *lock(&self.inner.git_away) = match git {
-            Git::Fresh => None,
-            Git::Away(why) => Some(why.clone()),
-        };
+        *lock(&self.inner.git_away) = git.trouble().map(|wait| wait.message);
     }
 
     /// What is missing, in words; empty when ready.

@@ -1,7 +1,7 @@
 //! Bad inputs that a repository can bring, by the number of the threat list. Each one is done to the example repository
 //! and must reject one rollout for one reason, within seconds (of a debug build), and leave the others as they were.
 
-use crate::tree::{PODINFO, PODINFO_SET, POLICY, SITE, Tree, WORKER, WORKER_SET, codes};
+use crate::tree::{PODINFO, PODINFO_SET, POLICY, SITE, Tree, WORKER, WORKER_SET, codes, source_dir};
 use std::time::{Duration, Instant};
 use tidegate::manifest::diagnostic::Code;
 use tidegate::manifest::files::Entry;
@@ -118,6 +118,8 @@ const ATTACKS: &[Attack] = &[
     attack("49", "a webhook", |t| { t.append(PODINFO_SET, "\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: x}\n"); }, "shop/podinfo", Code::KindNotAllowed),
     attack("49", "a Secret", |t| { t.append(PODINFO_SET, SECRET); }, "shop/podinfo", Code::SecretData),
     attack("49", "a pod of one's own", |t| { t.append(PODINFO_SET, "\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: x}\n"); }, "shop/podinfo", Code::KindNotAllowed),
+    attack("50", "a claim, which another name would take away", |t| { t.append(PODINFO_SET, "\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n"); }, "shop/podinfo", Code::KindNotAllowed),
+    attack("50", "a namespace, which another name would take away", |t| { t.append(PODINFO_SET, "\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"); }, "shop/podinfo", Code::KindNotAllowed),
     attack("60", "marks of ours", |t| { t.edit(PODINFO_SET, "labels: {app: podinfo}", "labels: {app: podinfo, tidegate.io/owner: me}"); }, "shop/podinfo", Code::NotPermitted),
     attack("61", "an address to ask for numbers", |t| checks(t, "prometheus: {provider: main, address: \"http://169.254.169.254/\", query: up}"), "shop/podinfo", Code::UnknownField),
     attack("61", "an address for a provider", |t| checks(t, "prometheus: {provider: \"http://localhost:10250\", query: up}"), "shop/podinfo", Code::Schema),
@@ -228,6 +230,21 @@ fn attack_45_nobody_rejects_another_tenants_rollout_by_naming_it() {
     let loaded = tree.load();
     assert_eq!(codes(&loaded, "shop/podinfo"), []);
     assert_eq!(loaded.unnamed.iter().map(|d| d.code).collect::<Vec<_>>(), [Code::NotPermitted]);
+}
+
+/// Whether the weaknesses of dependencies are looked for; what was found while this was written is not of use tomorrow.
+#[test]
+fn attack_96_a_dependency_with_a_known_weakness_fails_the_checks() {
+    let read = |path: &str| std::fs::read_to_string(source_dir().join(path)).unwrap();
+    let (run, script) = (read(".ci/run"), read(".ci/advisories"));
+    assert!(run.lines().any(|line| line.starts_with(".ci/advisories ||") && line.contains("== 75")), "{run}");
+    assert!(script.contains("set -euo pipefail") && script.ends_with("check advisories\n"), "{script}");
+    let deny = read("deny.toml");
+    let advisories = deny.split("\n[").find(|part| part.starts_with("advisories]")).unwrap();
+    let (_, ignored) = advisories.split_once("ignore = [").unwrap();
+    let exceptions = ignored.split_once(']').unwrap().0;
+    assert_eq!(exceptions.matches("id = ").count(), exceptions.matches("reason = ").count(), "{exceptions}");
+    assert_eq!(exceptions.matches("RUSTSEC-").count(), exceptions.matches("id = ").count(), "{exceptions}");
 }
 
 #[cfg(unix)]

@@ -32,17 +32,26 @@ fn documents() -> BTreeMap<PathBuf, String> {
     pages.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
 
-/// The ids that the name of a test begins with: `c_9_n_18_back_again` holds C-9 and N-18.
-fn ids_of(test: &str) -> Vec<String> {
-    let mut parts = test.split('_');
-    let mut ids = Vec::new();
-    while let (Some(letter @ ("x" | "c" | "n" | "f" | "t")), Some(number)) = (parts.next(), parts.next()) {
-        if number.is_empty() || !number.bytes().all(|digit| digit.is_ascii_digit()) {
-            break;
+/// What the name of a test begins with: `c_9_n_18_back_again` holds C-9 and N-18, `attack_3_4_c_7_links` attacks 3 and 4, and C-7.
+fn held_by(test: &str) -> (Vec<String>, Vec<u8>) {
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+    let parts: Vec<&str> = test.split('_').collect();
+    let (mut ids, mut attacks, mut rest) = (Vec::new(), Vec::new(), parts.as_slice());
+    loop {
+        rest = match rest {
+            [letter @ ("x" | "c" | "n" | "f" | "t"), number, after @ ..] if is_number(number) => {
+                ids.push(format!("{}-{number}", letter.to_uppercase()));
+                after
+            }
+            ["attack", number, ..] if is_number(number) => {
+                let numbers = rest[1..].iter().map_while(|part| part.parse::<u8>().ok());
+                attacks.extend(numbers);
+                let count = rest[1..].iter().take_while(|part| is_number(part)).count();
+                &rest[1 + count..]
+            }
+            _ => return (ids, attacks),
         }
-        ids.push(format!("{}-{number}", letter.to_uppercase()));
     }
-    ids
 }
 
 /// The names of all functions.
@@ -55,7 +64,7 @@ fn tests(all: &[Source]) -> impl Iterator<Item = &str> {
 
 /// The ids that tests hold.
 fn held(all: &[Source]) -> BTreeSet<String> {
-    tests(all).flat_map(ids_of).collect()
+    tests(all).flat_map(|test| held_by(test).0).collect()
 }
 
 /// The ids that the document gives a text.
@@ -87,23 +96,38 @@ fn the_rule_of_requirements_bites() {
     assert_eq!(missing(&told, &held), ["X-8"]);
 }
 
-/// The numbers that the name of a test begins with: `attack_3_4_links` holds 3 and 4.
-fn numbers_of(test: &str) -> Vec<u8> {
-    let numbers = test.strip_prefix("attack_").into_iter().flat_map(|rest| rest.split('_'));
-    numbers.map_while(|part| part.parse().ok()).collect()
+/// How many inputs the list of threats has.
+const ATTACKS: u8 = 98;
+
+/// The numbers that the page tells, in its order.
+fn attacks_told(page: &str) -> Vec<u8> {
+    page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |")?.0.parse().ok()).collect()
 }
 
 #[test]
 fn attacks_are_told_and_held() {
     let mut sources = read(&source_dir().join("src"));
     sources.extend(read(&source_dir().join("tests")));
-    let mut held: BTreeSet<u8> = tests(&sources).flat_map(numbers_of).collect();
+    let mut held: BTreeSet<u8> = tests(&sources).flat_map(|test| held_by(test).1).collect();
     held.extend(crate::attacks::numbers());
-    let page = document("docs/attacks.md");
-    let told: Vec<u8> =
-        page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |")?.0.parse().ok()).collect();
-    assert!(told.len() > 40 && told.is_sorted(), "{told:?}");
-    assert_eq!(told.iter().filter(|number| !held.contains(number)).collect::<Vec<_>>(), Vec::<&u8>::new());
+    let told = attacks_told(&document("docs/attacks.md"));
+    assert!(told.is_sorted_by(|one, next| one < next), "in order, each once: {told:?}");
+    let told: BTreeSet<u8> = told.into_iter().collect();
+    let passed = (1..=ATTACKS).filter(|number| held.contains(number) && told.contains(number)).count();
+    println!("{passed} of {ATTACKS} are told and held by tests, and {} besides", told.range(ATTACKS + 1..).count());
+    let missing: Vec<u8> = (1..=ATTACKS).filter(|number| !told.contains(number)).collect();
+    assert_eq!(missing, Vec::<u8>::new(), "docs/attacks.md does not tell these");
+    assert_eq!(told.difference(&held).collect::<Vec<_>>(), Vec::<&u8>::new(), "told, and held by no test");
+    assert_eq!(held.difference(&told).collect::<Vec<_>>(), Vec::<&u8>::new(), "held by tests, and not told");
+}
+
+#[test]
+fn the_rule_of_attacks_bites() {
+    let (ids, attacks) = held_by("x_2_attack_74_75_c_7_no_9");
+    assert_eq!((ids.join(" ").as_str(), attacks), ("X-2 C-7", vec![74, 75]));
+    assert_eq!(held_by("attack_addresses_are_plain"), (Vec::new(), Vec::new()));
+    assert_eq!(held_by("no_attack_3_here"), (Vec::new(), Vec::new()));
+    assert_eq!(attacks_told("| number | what |\n|---|---|\n| 3 | a |\ntext | 4 | b\n| 5 | c |"), [3, 5]);
 }
 
 /// Compares a document's part between its markers with what it shall be; `UPDATE_DOCS=1` writes it.

@@ -27,6 +27,7 @@
 {{- $_ := set $forge "tokenFile" (include "tidegate.tokenFile" $) }}
 {{- end }}
 {{- if .url }}{{ $_ := set $forge "url" .url }}{{ end }}
+{{- if .repositoryId }}{{ $_ := set $forge "repositoryId" (int64 .repositoryId) }}{{ end }}
 {{- if not .feedback }}{{ $_ := set $forge "feedback" false }}{{ end }}
 {{- $_ := set $repository "forge" $forge }}
 {{- end }}{{ end }}

@@ -190,8 +190,8 @@
 {{- with .forge }}
 {{- if and (ne .kind "branch") (not .token.secretName) (not .app.secretName) }}
 - repository.forge.token.secretName: {{ .kind }} needs the Secret with the API token of the controller's account there
-{{- else if and (eq .kind "branch") (or .url .token.secretName .app.secretName) }}
-- repository.forge.kind: with branch no API is asked: say gitea, github or gitlab, or leave url, token and app out
+{{- else if and (eq .kind "branch") (or .url .token.secretName .app.secretName .repositoryId) }}
+- repository.forge.kind: with branch no API is asked: say gitea, github or gitlab, or leave url, token, app and repositoryId out
 {{- else if and .token.secretName .app.secretName }}
 - repository.forge.app.secretName: name the Secret of a token or that of an App, not both
 {{- else if and .app.secretName (ne .kind "github") }}

@@ -3,6 +3,7 @@
 
 use super::app;
 use super::checks::{self, Check, Found, Weight};
+use super::pinned;
 use crate::cli::cache::Cache;
 use crate::cli::failure::Failure;
 use crate::cli::screen::now;
@@ -157,6 +158,7 @@ async fn host(
             return Ok(vec![Check::new(Found::Broken, "Git host", &error.to_string(), act)]);
         }
     };
+    let number = host.repository().await;
     let mut all: Vec<Check> =
         host.clock().map(|clock| checks::apart("clock of the Git host", clock, now())).into_iter().collect();
     all.push(match &pass {
@@ -165,6 +167,7 @@ async fn host(
         // What the repository says of an App's user is not what the App may do.
         Pass::App(found) => app::rights(&login, found.granted().await.as_ref(), &app::needed(&installation.repository)),
     });
+    all.push(pinned::check(installation.repository.pinned, site, &number));
     let id = match &pass {
         Pass::Token(_) => host.ids().await.ok().map(|ids| ids.user),
         // It is let past as itself, not as its user.

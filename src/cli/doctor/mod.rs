@@ -3,6 +3,7 @@
 mod app;
 mod checks;
 mod look;
+mod pinned;
 
 #[cfg(test)]
 mod tests;

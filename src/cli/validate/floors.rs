@@ -17,7 +17,7 @@ pub(super) fn below(files: &Files, loaded: &Loaded) -> Vec<Diagnostic> {
 }
 
 fn of(files: &Files, rollout: &Rollout, floors: &Floors) -> Vec<Diagnostic> {
-    let found = floor::below(&rollout.plan, floors);
+    let found = floor::below(&rollout.plan, Some(&rollout.set), floors);
     let Some(Entry::File { bytes, .. }) = files.get(&rollout.path).filter(|_| !found.is_empty()) else {
         return Vec::new();
     };

@@ -148,7 +148,7 @@ async fn an_absent_api_server_is_survived_and_the_gap_is_counted() {
 }
 
 #[tokio::test]
-async fn a_release_frees_it_and_nonsense_does_not_stop_it() {
+async fn attack_52_a_release_frees_it_and_nonsense_does_not_stop_it() {
     let fake = Fake::answering([(200, json!({"metadata": "x", "spec": []})), (200, json!("y")), (200, json!({}))]);
     let mut lease = contender(&fake).await;
     assert!(matches!(lease.turn(&Notes::default(), Instant::now(), wall(0)).await, Turn::Leading { .. }));

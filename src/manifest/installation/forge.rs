@@ -65,11 +65,12 @@ impl fmt::Display for Access {
 
 /// The host of the repository at `url`; `credentials` is what the installation names for Git.
 pub(super) fn forge(asked: raw::Forge, url: &Url, credentials: Option<&str>) -> Result<Option<PullHost>, Odd> {
-    let raw::Forge { kind, url: api, token_file, app, feedback: _ } = asked;
+    let raw::Forge { kind, url: api, token_file, app, repository_id, feedback: _ } = asked;
     let kind = match kind {
-        raw::ForgeKind::Branch if api.is_some() || token_file.is_some() || app.is_some() => {
+        raw::ForgeKind::Branch if api.is_some() || token_file.is_some() || app.is_some() || repository_id.is_some() => {
             let what = "with kind: branch nothing is asked of an API".to_owned();
-            return Err(Odd { field: "", what, expected: "kind: gitea, github or gitlab, or no url and no tokenFile" });
+            let expected = "kind: gitea, github or gitlab, or no url, no tokenFile, no app and no repositoryId";
+            return Err(Odd { field: "", what, expected });
         }
         raw::ForgeKind::Branch => return Ok(None),
         raw::ForgeKind::Gitea => HostKind::Gitea,

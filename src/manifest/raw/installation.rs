@@ -153,6 +153,10 @@ pub struct Forge {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "App")]
     pub app: Option<App>,
+    /// The number that the host gave the repository, which no other one gets. Left out: whatever lies at its URL is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64", extend("minimum" = 1))]
+    pub repository_id: Option<u64>,
     /// Whether people are told what their own pull requests to that branch would come to, by a commit status and a comment.
     #[serde(default)]
     #[schemars(with = "bool")]

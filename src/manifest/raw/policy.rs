@@ -69,6 +69,18 @@ pub struct Floors {
     /// The shortest soak of each phase which users reach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak: Option<Span>,
+    /// What the images of its pods, and of its Jobs, have to be named by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ImageName")]
+    pub images: Option<ImageName>,
+}
+
+/// What an image is named by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ImageName {
+    /// Its digest, which is of this one content; where a tag points to may change.
+    Digest,
 }
 
 impl Floors {
@@ -88,6 +100,7 @@ impl Floors {
                 .map_or(self.first_exposure.or(other.first_exposure), |(one, other)| Some(one.min(other))),
             checks: self.checks.union(&other.checks).cloned().collect(),
             soak: self.soak.max(other.soak),
+            images: self.images.or(other.images),
         }
     }
 }

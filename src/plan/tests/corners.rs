@@ -201,7 +201,7 @@ fn a_deadline_wakes_also_without_git() {
 }
 
 #[test]
-fn marks_that_a_hand_has_written_are_in_nobodys_way() {
+fn attack_52_marks_that_a_hand_has_written_are_in_nobodys_way() {
     for (key, value) in [
         (SEQ, "999"),
         (SEQ, "nonsense"),

@@ -95,6 +95,19 @@ fn a_version_whose_plan_is_below_a_floor_starts_no_run() {
 }
 
 #[test]
+fn attack_91_a_version_whose_image_a_tag_names_starts_no_run_where_the_policy_wants_digests() {
+    let mut world = rested(Guard::Unasked);
+    world.policy.floors = floors(json!({"images": "digest"}));
+    world.want(CANARY, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Steady", vec!["PolicyFloor"]));
+    assert!(said(&world, "PolicyFloor").contains("(app:2)"), "{}", said(&world, "PolicyFloor"));
+    world.want(CANARY, set(&format!("2@sha256:{}", "a".repeat(64))));
+    world.settle();
+    assert_eq!(world.waits(), ["Approval"]);
+}
+
+#[test]
 fn a_floor_that_is_raised_holds_at_once_and_never_on_the_way_back() {
     let mut world = rested(Guard::Unasked);
     world.want(CANARY, set("2"));

@@ -30,7 +30,7 @@ fn c_20_on_the_way_back_too_the_drain_counts_from_when_the_route_is_in_force() {
 }
 
 #[test]
-fn what_somebody_copied_with_our_marks_is_never_deleted() {
+fn attack_50_what_somebody_copied_with_our_marks_is_never_deleted() {
     let mut world = World::new(QUICK, "1");
     world.settle();
     let mut copy = world.get(Kind::ConfigMap, "settings").unwrap().value().clone();

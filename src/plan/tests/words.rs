@@ -276,7 +276,7 @@ fn x_10_a_record_of_another_instance_or_cluster_is_not_acted_on() {
 }
 
 #[test]
-fn deletions_beyond_the_policys_limit_wait_for_a_person() {
+fn attack_50_deletions_beyond_the_policys_limit_wait_for_a_person() {
     let many = |version: &str, n: usize| {
         set_with(version, |all| {
             for i in 0..n {

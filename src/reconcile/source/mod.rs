@@ -4,11 +4,13 @@
 //! What cannot be believed is never taken for "nothing": it becomes *unreadable*, from which nothing follows.
 
 mod main;
+mod pin;
 mod seals;
 mod state;
 mod words;
 
 pub use main::{Policies, Wanted};
+pub use pin::Pin;
 pub use state::{Record, Records};
 pub use words::Words;
 
@@ -107,6 +109,8 @@ pub enum Looked {
     Moved(Arc<View>),
     /// The server gave no usable answer.
     Away(String),
+    /// Another repository lies there by now; nothing of it was read.
+    Replaced(String),
 }
 
 /// Git, as one process sees it.
@@ -117,6 +121,8 @@ pub struct Source {
     metrics: Metrics,
     /// Which keys count now is judged by it.
     clock: Clock,
+    /// Which repository it has to be; any that lies there, if none.
+    pin: Option<Pin>,
     view: Option<Arc<View>>,
     /// The remote was looked at by this process at least once.
     seen_remote: bool,
@@ -136,6 +142,7 @@ impl Source {
             caps,
             metrics,
             clock,
+            pin: None,
             view: None,
             seen_remote: false,
             seals: seals::Seals::default(),
@@ -143,6 +150,12 @@ impl Source {
             state: state::Cache::default(),
             words: words::Cache::default(),
         }
+    }
+
+    /// The same, of the one repository that is meant.
+    #[must_use]
+    pub fn pinned(self, pin: Option<Pin>) -> Self {
+        Self { pin, ..self }
     }
 
     /// The branches.
@@ -178,6 +191,10 @@ impl Source {
         if same && !self.main.is_judged_anew(&self.store, self.clock.now()).await {
             return Looked::Same;
         }
+        // Asked after the look-up: who has taken the name since then shows tips that nobody fetches.
+        if !same && let Some(doubt) = self.doubt().await {
+            return doubt;
+        }
         match self.read(tips, Git::Fresh, anchor).await {
             Ok(view) => {
                 self.seen_remote = true;
@@ -187,8 +204,26 @@ impl Source {
         }
     }
 
-    /// What was fetched last, for as long as the server is away. A state tip that is older than the anchor is no record.
-    pub async fn offline(&mut self, why: &str, anchor: Option<&CommitId>) -> Arc<View> {
+    /// The same before anything is written there, be it to a repository that shows what it has always shown.
+    pub async fn look_up_to_write(&mut self, anchor: Option<&CommitId>) -> Looked {
+        match self.look_up(anchor).await {
+            Looked::Same => self.doubt().await.unwrap_or(Looked::Same),
+            looked @ (Looked::Moved(_) | Looked::Away(_) | Looked::Replaced(_)) => looked,
+        }
+    }
+
+    /// Why what lies there is not believed to be the repository that is meant.
+    async fn doubt(&mut self) -> Option<Looked> {
+        match &mut self.pin {
+            Some(pin) => pin.hold().await.err(),
+            None => None,
+        }
+    }
+
+    /// What was fetched last, for as long as `git` says that nothing can be. A state tip that is older than the anchor is no
+    /// record.
+    pub async fn offline(&mut self, git: Git, anchor: Option<&CommitId>) -> Arc<View> {
+        let why = git.trouble().map(|wait| wait.message).unwrap_or_default();
         let tips = match &self.view {
             Some(view) => view.tips.clone(),
             None => match self.store.cached_tips().await {
@@ -199,16 +234,15 @@ impl Source {
                 }
             },
         };
-        let git = Git::Away(why.to_owned());
         let view = match self.read(tips.clone(), git.clone(), anchor).await {
             // An empty cache shows no record, and that means nothing.
             Ok(view) if tips.state.is_some() || (anchor.is_none() && self.seen_remote) => return view,
-            Ok(view) => View { records: Records::Unreadable(unknown_record(why)), ..(*view).clone() },
+            Ok(view) => View { records: Records::Unreadable(unknown_record(&why)), ..(*view).clone() },
             Err(error) => View {
                 tips,
                 git,
                 main: Arc::new(Wanted::unreadable(error.to_string())),
-                records: Records::Unreadable(unknown_record(why)),
+                records: Records::Unreadable(unknown_record(&why)),
                 words: Arc::default(),
             },
         };

@@ -6,6 +6,10 @@ use crate::record::fixture;
 use crate::record::state::RolloutState;
 use crate::record::store::print_state;
 
+fn away() -> Git {
+    Git::Away("away".to_owned())
+}
+
 fn unreadable(view: &View) -> &str {
     match &view.records {
         Records::Unreadable(why) => why,
@@ -175,20 +179,20 @@ async fn while_git_is_away_the_last_tips_serve_if_no_newer_one_is_known() {
     moved(&mut source, None).await;
     std::fs::rename(world.dir.path().join("origin.git"), world.dir.path().join("gone")).unwrap();
     assert!(matches!(source.look_up(Some(&tip)).await, Looked::Away(_)));
-    let view = source.offline("away", Some(&tip)).await;
+    let view = source.offline(away(), Some(&tip)).await;
     assert_eq!(view.git, Git::Away("away".to_owned()));
     assert!(view.records.get(&id("a")).is_some());
 
     // The same from the cache on disk, as a new process finds it.
     let mut again = world.source("c");
     assert!(matches!(again.look_up(Some(&tip)).await, Looked::Away(_)));
-    let view = again.offline("away", Some(&tip)).await;
+    let view = again.offline(away(), Some(&tip)).await;
     assert!(view.records.get(&id("a")).is_some() && view.main.rollout(&id("a")).is_some());
 
     // Another leader has pushed since, or there is no cache: what is known is no record.
     let newer = fixture::commit(0x99);
-    assert!(unreadable(&*again.offline("away", Some(&newer)).await).starts_with("HistoryRewritten: "));
-    let view = world.source("empty").offline("away", Some(&tip)).await;
+    assert!(unreadable(&*again.offline(away(), Some(&newer)).await).starts_with("HistoryRewritten: "));
+    let view = world.source("empty").offline(away(), Some(&tip)).await;
     assert!(unreadable(&view).starts_with("Git is away (away)"));
     assert!(desired(&view, "a").starts_with("unreadable: "));
 

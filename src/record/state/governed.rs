@@ -24,7 +24,7 @@ pub struct Terms {
 /// Floors, of which a newer version may know more: people may write no others, but a record of such a version is read.
 fn known<'de, D: Deserializer<'de>>(source: D) -> Result<Floors, D::Error> {
     let mut fields: BTreeMap<String, Value> = BTreeMap::deserialize(source)?;
-    fields.retain(|name, _| ["approvedSteps", "firstExposure", "checks", "soak"].contains(&name.as_str()));
+    fields.retain(|name, _| ["approvedSteps", "firstExposure", "checks", "soak", "images"].contains(&name.as_str()));
     serde_json::from_value(fields.into_iter().collect()).map_err(D::Error::custom)
 }
 

@@ -28,7 +28,7 @@ fn we_sign_as_ssh_keygen_does() {
 }
 
 #[test]
-fn signatures_of_each_kind_of_key_hold_for_what_was_signed_alone() {
+fn attack_89_signatures_of_each_kind_of_key_hold_for_what_was_signed_alone() {
     let all: [(&[u8], &[u8]); 6] = [
         (fixture!("ed25519.pub"), fixture!("ed25519.sig")),
         (fixture!("ed25519.pub"), fixture!("sha256.sig")),
@@ -45,7 +45,7 @@ fn signatures_of_each_kind_of_key_hold_for_what_was_signed_alone() {
 }
 
 #[test]
-fn attack_87_what_proves_nothing_is_told_apart() {
+fn attack_87_88_what_proves_nothing_is_told_apart() {
     assert_eq!(seal(None, CONTENT), Seal::None);
     let void = |signature: &[u8]| match seal(Some(signature), CONTENT) {
         Seal::Void(why) => why,

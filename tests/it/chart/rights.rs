@@ -219,7 +219,7 @@ fn x_18_nothing_in_the_cluster_as_a_whole_can_be_written() {
 }
 
 #[test]
-fn x_18_there_is_no_crd_no_webhook_and_no_secret() {
+fn attack_95_x_18_there_is_no_crd_no_webhook_and_no_secret() {
     let known = [
         "ClusterRole",
         "ClusterRoleBinding",

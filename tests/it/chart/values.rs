@@ -247,6 +247,7 @@ fn of_the_host() -> Vec<Switch> {
         ("repository.forge.app.installation", as_app(&json!({"installation": "789"})), "installation: \"789\""),
         ("repository.forge.app.secretName", as_app(&json!({"secretName": "other"})), "keyFile: /etc/tidegate/app/other/private-key.pem"),
         ("repository.forge.app.key", as_app(&json!({"key": "app.pem"})), "keyFile: /etc/tidegate/app/apps/app.pem"),
+        ("repository.forge.repositoryId", json!({"repository": {"forge": {"repositoryId": 1_234_567_890}}}), "repositoryId: 1234567890"),
         ("repository.forge.feedback", json!({"repository": {"forge": {"feedback": false}}}), "feedback: false"),
     ]
 }

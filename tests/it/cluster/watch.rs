@@ -214,7 +214,7 @@ async fn a_broken_connection_is_noticed_and_nothing_is_missed() {
 }
 
 #[tokio::test]
-async fn a_forgotten_history_is_listed_again() {
+async fn attack_55_a_forgotten_history_is_listed_again() {
     let bed = Bed::own().await;
     let world = World::on(&bed).await;
     let object = |value: &str| world.config_map("a", json!({"k": value}));

@@ -17,9 +17,9 @@ use tidegate::target::owned::{annotators, owned_by};
 on_both! {
     what_we_apply_is_what_we_own_and_applying_it_again_changes_nothing,
     a_route_is_owned_as_a_whole,
-    a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_back,
-    what_has_moved_is_stale_and_stays_as_it_is,
-    a_deletion_hits_what_was_meant_or_nothing,
+    attack_54_a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_back,
+    attack_53_what_has_moved_is_stale_and_stays_as_it_is,
+    attack_50_53_a_deletion_hits_what_was_meant_or_nothing,
     a_dry_run_changes_nothing,
     refusals_are_told_apart_by_what_follows_from_them,
     an_event_is_seen_on_its_object,
@@ -72,7 +72,7 @@ async fn a_route_is_owned_as_a_whole(world: World) {
     .await;
 }
 
-async fn a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_back(world: World) {
+async fn attack_54_a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_back(world: World) {
     let wanted = |replicas: u8| world.deployment("podinfo", json!({"replicas": replicas, "minReadySeconds": 1}));
     let created = world.applied(&wanted(0), Expects::Absent).await;
     world.by_hand(&world.object(Kind::Deployment, "podinfo", json!({"spec": {"replicas": 1}}))).await;
@@ -120,7 +120,7 @@ async fn a_mark_that_a_hand_has_written_is_ours_again_with_the_next_write() {
     assert_eq!((again.annotation(SEQ), annotators(&again, SEQ)), (Some("5"), vec![world.cluster.manager()]));
 }
 
-async fn what_has_moved_is_stale_and_stays_as_it_is(world: World) {
+async fn attack_53_what_has_moved_is_stale_and_stays_as_it_is(world: World) {
     let first = world.applied(&world.config_map("a", json!({"k": "1"})), Expects::Absent).await;
     let second = world.applied(&world.config_map("a", json!({"k": "2"})), version(&first)).await;
     let other = Expects::Uid("00000000-0000-0000-0000-000000000000".into());
@@ -140,7 +140,7 @@ async fn what_has_moved_is_stale_and_stays_as_it_is(world: World) {
     }
 }
 
-async fn a_deletion_hits_what_was_meant_or_nothing(world: World) {
+async fn attack_50_53_a_deletion_hits_what_was_meant_or_nothing(world: World) {
     let first = world.applied(&world.config_map("a", json!({"k": "1"})), Expects::Absent).await;
     let second = world.applied(&world.config_map("a", json!({"k": "2"})), uid(&first)).await;
     let delete = |expects| Verb::Delete { target: first.reference().clone(), expects };

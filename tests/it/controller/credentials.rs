@@ -34,12 +34,7 @@ async fn a_credential_that_is_missing_or_wrong_is_told_and_counts_once_it_is_men
     let text = text.replace("poll: 1s}", &format!("poll: 1s, credentialsFile: {}}}", git.display()));
     std::fs::write(binary.path("installation.yaml"), text).unwrap();
     let mut process = binary.start("one", "", &[]);
-    let address = eventually("the address that it listens at", async || {
-        let log = binary.log("one");
-        let (_, at) = log.split_once("http://")?;
-        Some(at.split_once("/metrics")?.0.to_owned())
-    })
-    .await;
+    let address = binary.address("one").await;
 
     // At the start: the kubeconfig, then the Git credentials.
     until(&address, 503, &["the cluster was not listed yet: ", "far-kubeconfig", "No such file"]).await;

@@ -210,7 +210,7 @@ async fn x_16_drift_at_rest_is_put_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_field_that_another_manager_owns_is_named_and_not_fought_over() {
+async fn attack_54_a_field_that_another_manager_owns_is_named_and_not_fought_over() {
     let mut world = World::new("owned", GATED).await;
     world.start();
     world.until_steady(Rest::Initialized).await;

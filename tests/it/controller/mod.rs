@@ -6,6 +6,7 @@
 mod app;
 mod as_app;
 mod asked;
+mod canary;
 mod copies;
 mod credentials;
 mod daemon;

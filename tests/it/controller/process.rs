@@ -66,6 +66,24 @@ impl Binary {
         }
     }
 
+    /// All that `doctor` says.
+    pub(super) async fn doctor(&self, form: &str) -> String {
+        let mut doctor = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        doctor.args(["doctor", "-o", form, "--config"]).arg(self.path("installation.yaml"));
+        let said = doctor.output().await.unwrap();
+        String::from_utf8([said.stdout, said.stderr].concat()).unwrap()
+    }
+
+    /// Where it serves its numbers.
+    pub(super) async fn address(&self, identity: &str) -> String {
+        eventually("the address that it listens at", async || {
+            let log = self.log(identity);
+            let (_, at) = log.split_once("http://")?;
+            Some(at.split_once("/metrics")?.0.to_owned())
+        })
+        .await
+    }
+
     pub(super) fn log(&self, identity: &str) -> String {
         read(&self.path(&format!("{identity}.log")))
     }
@@ -149,7 +167,7 @@ async fn the_checker_of_the_promise_sees_a_build_that_records_last() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_12_a_leader_paused_across_a_hand_over_raises_nothing_afterwards() {
+async fn attack_97_x_12_a_leader_paused_across_a_hand_over_raises_nothing_afterwards() {
     let world = World::new("paused", SLOW).await;
     let binary = Binary::new(&world);
     let first = binary.start("first", "", &[]);

@@ -112,7 +112,7 @@ async fn secrets(world: &World) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_7_c_17_c_35_a_live_secret_is_a_part_of_the_version_and_told_to_nobody() {
+async fn attack_57_c_7_c_17_c_35_a_live_secret_is_a_part_of_the_version_and_told_to_nobody() {
     let target = format!("    layout: primary\n    track: {{secrets: [web]}}\n{}", ungated());
     let mut world = World::new("secrets", &target).await;
     world.add("  progressDeadline: 10s\n", &App::worker("api", 1));

@@ -5,14 +5,15 @@ use super::cluster::{build, eventually, home, script};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Stdio};
+use std::process::{Child, Stdio};
 
 /// A running one; it ends with this value, and with this process.
 pub(crate) struct Prism {
     /// Where it listens.
     pub(crate) url: String,
     log: PathBuf,
-    _alive: ChildStdin,
+    /// It ends when its standard input does.
+    _running: Child,
 }
 
 impl Prism {
@@ -33,15 +34,14 @@ impl Prism {
         let complaints = written.try_clone().unwrap();
         let mut prism = script("prism", folder);
         prism.args(how).stdin(Stdio::piped()).stdout(written).stderr(complaints);
-        let mut prism = prism.spawn().unwrap();
-        let alive = prism.stdin.take().unwrap();
+        let running = prism.spawn().unwrap();
         let url = eventually(&format!("a Prism that listens, see {}", log.display()), async || {
             let said = std::fs::read_to_string(&log).unwrap();
             let (_, url) = said.split_once("Prism is listening on ")?;
             url.contains('\n').then(|| url.lines().next().unwrap().to_owned())
         })
         .await;
-        Self { url, log, _alive: alive }
+        Self { url, log, _running: running }
     }
 
     /// What was not as described, each with what was asked then, or a little later.

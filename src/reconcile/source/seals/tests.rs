@@ -94,7 +94,7 @@ async fn attack_20_a_replaced_branch_leads_on_from_where_it_was() {
 }
 
 #[tokio::test]
-async fn attack_87_main_is_followed_only_if_someone_who_may_has_signed_its_tip() {
+async fn attack_87_92_main_is_followed_only_if_someone_who_may_has_signed_its_tip() {
     let world = World::new().await;
     let list = world.dir.path().join("allowed");
     let allow = |signers: &[&[u8]]| {
