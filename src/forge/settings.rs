@@ -209,6 +209,10 @@ mod tests {
         let unasked = Settings { id: None, ..settings };
         let command = unasked.command(HostKind::Github, "$api", Branch::State, None);
         assert!(command.contains("\"bypass_actors\":[{\"actor_id\":'$ID',\"actor_type\":\"User\""), "{command}");
+        let app = Settings { account: "tidegate[bot]", ..settings };
+        let (_, _, body) = app.call(HostKind::Github, Branch::State, None);
+        let past = json!([{"actor_id": 7, "actor_type": "Integration", "bypass_mode": "always"}]);
+        assert_eq!(body["bypass_actors"], past);
         insta::assert_snapshot!("gitlab", settings.command(HostKind::Gitlab, "$api", Branch::Decisions, None));
     }
 }
