@@ -64,6 +64,7 @@ impl Real {
             store: self.repository.store(cache),
             providers: [("bench".parse().unwrap(), Provider::Prometheus(Arc::new(Meter::default())))].into(),
             clock: Clock::default(),
+            pass: None,
         }
     }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tidegate::analysis::provider::Provider;
-use tidegate::forge::host::{Errand, Fate, Host};
+use tidegate::forge::host::{Errand, Fate, Host, Pass};
 use tidegate::git::Store;
 use tidegate::manifest::ids::RolloutId;
 use tidegate::manifest::installation::{self, Installation};
@@ -72,7 +72,7 @@ impl Story {
 
     async fn world(&self) -> World {
         let mut world = self.sim.world(LEADER).await;
-        world.store = Store::open(self.cache.path(), remote(&self.installation).unwrap()).unwrap();
+        world.store = Store::open(self.cache.path(), remote(&self.installation, None).unwrap()).unwrap();
         world
     }
 
@@ -93,9 +93,7 @@ impl Story {
 
 /// The controller's own file.
 fn installed(site: &Site, url: &str, fleet: &Fleet, polls: &str) -> Installation {
-    let token = site.token_file();
-    let (token, kind) = (token.display(), site.kind());
-    let hosted = format!("{polls}, credentialsFile: {token}, forge: {{kind: {kind}, tokenFile: {token}}}}}");
+    let hosted = format!("{polls}, {}}}", site.access());
     let text = fleet.installation(url, "{inCluster: {}}").replace("poll: 1h}", &hosted);
     installation::parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).unwrap()
 }
@@ -120,7 +118,8 @@ async fn lists() -> Finding {
             counted.fetch_add(1, Ordering::Relaxed);
         }
     };
-    let mut host = Host::new(of, Box::new(count), Box::new(move || clock.now())).unwrap();
+    let pass = Pass::new(&of, Box::new(|| chrono::DateTime::UNIX_EPOCH)).unwrap();
+    let mut host = Host::new(of, pass, Box::new(count), Box::new(move || clock.now())).unwrap();
     assert_eq!(host.open().await.unwrap().len(), REQUESTS);
     println!("  the first look takes {} calls", calls.swap(0, Ordering::Relaxed));
     let mut ours = Samples::default();

@@ -34,6 +34,8 @@ mod support {
     pub(crate) mod git_host;
     pub(crate) mod git_server;
     pub(crate) mod github;
+    #[path = "../../support/github_app.rs"]
+    pub(crate) mod github_app;
     pub(crate) mod gitlab;
     pub(crate) mod helm;
     pub(crate) mod http_backend;

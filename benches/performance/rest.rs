@@ -120,6 +120,7 @@ impl Sim {
             store: Store::open(&directory, remote).unwrap(),
             providers: self.providers.clone(),
             clock: Clock::default(),
+            pass: None,
         }
     }
 }

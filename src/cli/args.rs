@@ -139,6 +139,9 @@ pub(super) struct RepositoryArgs {
     /// A file with USER:PASSWORD or a token. Default: Git's credential helpers are asked
     #[arg(long, value_name = "FILE", env = "TIDEGATE_CREDENTIALS_FILE")]
     pub credentials_file: Option<PathBuf>,
+    /// Be the GitHub App that this Installation names: for the chart, as nobody else has the App's key
+    #[arg(long, value_name = "FILE", conflicts_with = "credentials_file", hide = true)]
+    pub app_of: Option<PathBuf>,
     /// Certificates (PEM) to trust besides the system's
     #[arg(long, value_name = "FILE", env = "TIDEGATE_CA_FILE")]
     pub ca_file: Option<PathBuf>,

@@ -129,7 +129,11 @@ fn as_commands(settings: &Settings<'_>, kind: installation::HostKind, ink: Ink) 
     };
     let mut text = format!("\n{title}\n  api={api}\n");
     if kind == installation::HostKind::Github {
-        let _ = writeln!(text, "  ID=NUMBER  # \"id\" in https://api.github.com/users/{}", settings.account);
+        let known = match settings.account.strip_suffix("[bot]") {
+            Some(app) => format!("apps/{app}"),
+            None => format!("users/{}", settings.account),
+        };
+        let _ = writeln!(text, "  ID=NUMBER  # \"id\" in https://api.github.com/{known}");
     }
     for branch in Branch::ALL {
         let _ = writeln!(text, "  {}", settings.command(kind, "$api", branch, None));
@@ -148,5 +152,7 @@ mod tests {
         use installation::HostKind::{Gitea, Github, Gitlab};
         let commands = [Gitea, Github, Gitlab].map(|kind| as_commands(&settings, kind, Ink::Plain)).concat();
         insta::assert_snapshot!(format!("{}{commands}", in_words(&settings, Ink::Plain)));
+        let app = as_commands(&Settings { account: "tidegate[bot]", ..settings }, Github, Ink::Plain);
+        assert!(app.contains("in https://api.github.com/apps/tidegate\n"), "{app}");
     }
 }

@@ -4,8 +4,9 @@ use super::address::Address;
 use super::args::RepositoryArgs;
 use super::cache::Cache;
 use super::failure::Failure;
+use super::run;
 use crate::forge::branch;
-use crate::git::{GitError, Person, RefName, RemoteConfig, Store, WorkingCopy};
+use crate::git::{GitError, Lent, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
 use crate::manifest::desired::{Plan, Set, Target};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, Files, RepoPath};
@@ -13,6 +14,8 @@ use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
 use crate::manifest::set::{self, SetFiles};
+use crate::reconcile::clock::Clock;
+use crate::reconcile::world;
 use crate::record::history;
 use crate::record::state::RolloutState;
 use crate::record::store;
@@ -57,6 +60,18 @@ pub(super) struct Record {
 /// All records, by rollout; those that cannot be read with the reason.
 pub(super) type Records = BTreeMap<RolloutId, Result<Record, String>>;
 
+/// What the GitHub App lends that an installation names, which nobody is sent but the host of its repository.
+fn lent(file: &Path, url: &RemoteUrl) -> Result<Lent, Failure> {
+    let installation = run::installation(file)?;
+    let own = installation.repository.url.as_str();
+    if own.parse().as_ref() != Ok(url) {
+        return Err(Failure::usage(format!("{} is about {own}, and not about {url}", file.display())));
+    }
+    let pass = world::pass(&installation, &Clock::default()).map_err(anyhow::Error::new)?;
+    let none = || Failure::usage(format!("{} names no GitHub App (spec.repository.forge.app)", file.display()));
+    pass.and_then(|pass| pass.lent()).ok_or_else(none)
+}
+
 impl Repository {
     /// Finds the repository, looks up the branches of all instances, and chooses one that has a record.
     pub(super) async fn open(args: &RepositoryArgs, access: Access) -> Result<Self, Failure> {
@@ -79,7 +94,8 @@ impl Repository {
         config.ca_file.clone_from(&args.ca_file);
         config.ssh = args.ssh.identity();
         config.login.clone_from(&address.login);
-        let knows = config.credentials_file.is_some() || config.login.is_some();
+        config.lent = args.app_of.as_deref().map(|file| lent(file, &address.url)).transpose()?;
+        let knows = config.credentials_file.is_some() || config.login.is_some() || config.lent.is_some();
         if access == Access::Write && !knows {
             config.login = address.ask();
         }

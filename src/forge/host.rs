@@ -2,13 +2,14 @@
 //! has other words for the same. All that differs stands in `kinds`, and what GitLab alone needs in `gitlab`.
 //!
 //! Every call ends within [`PATIENCE`], goes to the one address that the installation names, follows no redirect, and is
-//! counted. The token is read from its file at each call, and is in no error.
+//! counted. The token is read from its file at each call, or is that of a GitHub App (`app`), and is in no error.
 
 use super::budget::Budget;
 use super::pull::{Found, Ids, Text};
+use super::settings::escaped;
 use crate::gate::proof::User;
 use crate::manifest::ids::CommitId;
-use crate::manifest::installation::{HostKind, PullHost};
+use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::record::state::Time;
 use crate::record::text::{causes, plain};
 use chrono::DateTime;
@@ -23,20 +24,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+mod app;
 mod call;
 mod gitlab;
 mod kinds;
 mod list;
 mod offers;
+mod pass;
 mod reviews;
 mod rules;
 mod wire;
 
+pub use app::{App, Granted};
 pub use call::{Errand, Fate, HostError};
 use gitlab::RawRequest;
 use kinds::Turn;
 use list::Listed;
 pub use offers::{Offer, Offers, Said};
+pub use pass::Pass;
 use reviews::RawUser;
 pub use reviews::{Pulled, Shown};
 pub use rules::{Hook, Permissions};
@@ -94,6 +99,7 @@ pub type Now = Box<dyn Fn() -> Time + Send + Sync>;
 pub struct Host {
     client: Client,
     site: PullHost,
+    pass: Pass,
     budget: Budget,
     /// Our pull requests.
     listed: Listed,
@@ -118,15 +124,9 @@ impl Host {
     ///
     /// # Errors
     /// When there is no HTTP client: this machine's certificates cannot be read.
-    pub fn new(site: PullHost, count: Count, now: Now) -> Result<Self, reqwest::Error> {
-        let client = Client::builder()
-            .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
-            // The token goes nowhere else.
-            .redirect(Policy::none())
-            .timeout(PATIENCE)
-            .build()?;
+    pub fn new(site: PullHost, pass: Pass, count: Count, now: Now) -> Result<Self, reqwest::Error> {
         let (budget, listed, known) = (Budget::leaving(SPARE), Listed::default(), BTreeMap::new());
-        Ok(Self { client, site, budget, listed, known, date: None, me: None, count, now })
+        Ok(Self { client: client()?, site, pass, budget, listed, known, date: None, me: None, count, now })
     }
 
     /// Leaves so many percent of what the host allows to others who use the same account.
@@ -156,10 +156,19 @@ impl Host {
         if let Some(me) = &self.me {
             return Ok(me.clone());
         }
-        let user: RawUser = self.get(Errand::Identify, "user".to_owned()).await?;
+        let path = match self.pass.clone() {
+            Pass::Token(_) => "user".to_owned(),
+            // What an App does is done by a user of its own, whose token nobody has.
+            Pass::App(app) => {
+                let login = app.login().await;
+                (self.count)(Errand::Identify, login.as_ref().map_or_else(HostError::fate, |_| Fate::Done));
+                format!("users/{}", escaped(&login?))
+            }
+        };
+        let user: RawUser = self.get(Errand::Identify, path.clone()).await?;
         let Some(User { id: user, login }) = user.read() else {
             let why = "an account without a number or a name".to_owned();
-            return Err(HostError::Unusable { doing: "GET user".to_owned(), why });
+            return Err(HostError::Unusable { doing: format!("GET {path}"), why });
         };
         let repository = self.repository().await?;
         let me = Me { ids: Ids { user, repository }, login };
@@ -298,11 +307,50 @@ impl Host {
         body: Option<&Value>,
         etag: Option<String>,
     ) -> Result<Answer, HostError> {
-        let token = Token::read(&self.site.token_file).await?;
+        let bearer = self.pass.bearer().await?;
+        let line = Line { client: &self.client, site: &self.site, bearer: &bearer };
+        let answer = line.send(method, path, body, etag).await?;
+        self.date = answer.date().or(self.date);
+        let message = if (200..300).contains(&answer.status) { String::new() } else { answer.message() };
+        if self.budget.heard(answer.status, &answer.headers, &message, (self.now)()) {
+            let pause = self.budget.rests((self.now)()).map_or(1, |pause| pause.num_seconds());
+            return Err(HostError::Limited(pause));
+        }
+        if answer.status == 401 {
+            self.pass.refused(&bearer).await;
+        }
+        answer.judged(&message, &self.site)
+    }
+}
+
+fn client() -> Result<Client, reqwest::Error> {
+    Client::builder()
+        .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
+        // The token goes nowhere else.
+        .redirect(Policy::none())
+        .timeout(PATIENCE)
+        .build()
+}
+
+/// The way to a host's API, for one who is let in by this.
+struct Line<'a> {
+    client: &'a Client,
+    site: &'a PullHost,
+    bearer: &'a SecretString,
+}
+
+impl Line<'_> {
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        etag: Option<String>,
+    ) -> Result<Answer, HostError> {
         let doing = format!("{method} {}", path.split('?').next().unwrap_or(path));
         let away = |error: &reqwest::Error| HostError::Away { doing: doing.clone(), why: causes(error) };
         let mut request = self.client.request(method, format!("{}/{path}", self.site.api));
-        request = request.bearer_auth(token.0.expose_secret()).header(ACCEPT, "application/json");
+        request = request.bearer_auth(self.bearer.expose_secret()).header(ACCEPT, "application/json");
         if self.site.kind == HostKind::Github {
             request = request.header("x-github-api-version", "2022-11-28");
         }
@@ -313,16 +361,9 @@ impl Host {
             request = request.header("content-type", "application/json").body(body.to_string());
         }
         let response = request.send().await.map_err(|error| away(&error))?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        self.date = headers.get(DATE).and_then(|date| moment(date.to_str().ok()?)).or(self.date);
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = whole(response).await.map_err(|error| away(&error))?;
-        let answer = Answer { doing, status: status.as_u16(), headers, body };
-        let message = if status.is_success() { String::new() } else { answer.message() };
-        if self.budget.heard(answer.status, &answer.headers, &message, (self.now)()) {
-            let pause = self.budget.rests((self.now)()).map_or(1, |pause| pause.num_seconds());
-            return Err(HostError::Limited(pause));
-        }
-        answer.judged(&message, &self.site)
+        Ok(Answer { doing, status, headers, body })
     }
 }
 
@@ -359,6 +400,11 @@ impl Answer {
         HostError::Unusable { doing: self.doing.clone(), why: plain(why) }
     }
 
+    /// What the host's clock showed.
+    fn date(&self) -> Option<Time> {
+        moment(self.headers.get(DATE)?.to_str().ok()?)
+    }
+
     /// What an error says of itself, escaped: in words, or, as GitLab may, in lists and maps of them.
     fn message(&self) -> String {
         let Ok(Value::Object(said)) = serde_json::from_slice(&self.body) else { return String::new() };
@@ -371,18 +417,18 @@ impl Answer {
     fn judged(self, message: &str, site: &PullHost) -> Result<Self, HostError> {
         let doing = self.doing.clone();
         let refused = |why: String| Err(HostError::Refused { doing: doing.clone(), status: self.status, why });
-        let token = site.token_file.display();
+        let access = &site.access;
         match self.status {
             200..=299 | 304 => Ok(self),
             300..=399 => {
                 Err(self.unusable("a redirect, which is not followed: was the repository moved, is the URL right?"))
             }
-            401 => refused(format!("{message}; is the token in {token} valid?")),
-            403 => refused(format!("{message}; may the token in {token} read and write pull requests?")),
-            404 => refused(format!(
-                "{message}; does {}/{} exist, and may the token in {token} see it?",
-                site.owner, site.name
-            )),
+            401 => refused(match access {
+                Access::Token(_) => format!("{message}; is {access} valid?"),
+                Access::App(_) => format!("{message}; the next call asks for a new token"),
+            }),
+            403 => refused(format!("{message}; may {access} read and write pull requests?")),
+            404 => refused(format!("{message}; does {}/{} exist, and may {access} see it?", site.owner, site.name)),
             500.. => Err(HostError::Away { doing, why: format!("status {}", self.status) }),
             _ => refused(message.to_owned()),
         }
@@ -406,6 +452,8 @@ async fn whole(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
     Ok(body)
 }
 
+#[cfg(test)]
+use crate::sign::testing::Registered;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

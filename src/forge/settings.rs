@@ -166,7 +166,9 @@ impl Settings<'_> {
             Branch::State => {
                 let update = json!({"type": "update", "parameters": {"update_allows_fetch_and_merge": false}});
                 let mut only = ruleset(&name, &name, &json!([update]));
-                only["bypass_actors"] = json!([{"actor_id": self.id, "actor_type": "User", "bypass_mode": "always"}]);
+                // The user of an App is let past as the App.
+                let kind = if self.account.ends_with("[bot]") { "Integration" } else { "User" };
+                only["bypass_actors"] = json!([{"actor_id": self.id, "actor_type": kind, "bypass_mode": "always"}]);
                 only
             }
         }
@@ -207,6 +209,10 @@ mod tests {
         let unasked = Settings { id: None, ..settings };
         let command = unasked.command(HostKind::Github, "$api", Branch::State, None);
         assert!(command.contains("\"bypass_actors\":[{\"actor_id\":'$ID',\"actor_type\":\"User\""), "{command}");
+        let app = Settings { account: "tidegate[bot]", ..settings };
+        let (_, _, body) = app.call(HostKind::Github, Branch::State, None);
+        let past = json!([{"actor_id": 7, "actor_type": "Integration", "bypass_mode": "always"}]);
+        assert_eq!(body["bypass_actors"], past);
         insta::assert_snapshot!("gitlab", settings.command(HostKind::Gitlab, "$api", Branch::Decisions, None));
     }
 }

@@ -1,6 +1,6 @@
 //! Requests to a smart HTTP server: one client, no redirects, every byte counted, every failure sorted.
 
-use super::remote::{Login, RemoteConfig, Timeouts};
+use super::remote::{Lent, Login, RemoteConfig, Timeouts};
 use super::{GitError, credentials};
 use crate::record::text::{causes, plain};
 use bytes::Bytes;
@@ -64,6 +64,7 @@ pub(super) struct Http {
     url: Url,
     credentials_file: Option<PathBuf>,
     login: Option<Login>,
+    lent: Option<Lent>,
     total: Duration,
 }
 
@@ -87,7 +88,7 @@ impl Http {
         }
         let client = client.build().map_err(|e| GitError::Config(format!("the HTTP client: {}", causes(&e))))?;
         let (credentials_file, login) = (config.credentials_file.clone(), config.login.clone());
-        Ok(Self { client, url, credentials_file, login, total })
+        Ok(Self { client, url, credentials_file, login, lent: config.lent.clone(), total })
     }
 
     /// What an operation that starts now may take.
@@ -123,8 +124,11 @@ impl Http {
         if version == Version::V2 {
             request = request.header("git-protocol", "version=2");
         }
-        let from_file = self.credentials_file.as_ref().map(|file| credentials::read(file, &self.url)).transpose()?;
-        if let Some(found) = from_file.as_ref().or(self.login.as_ref()) {
+        let login = match timeout_at(budget.deadline, self.login()).await {
+            Err(_) => return Err(late(&doing, self.total)),
+            Ok(login) => login?,
+        };
+        if let Some(found) = &login {
             request = request.basic_auth(&found.user, Some(found.password.expose_secret()));
         }
         let response = match timeout_at(budget.deadline, request.send()).await {
@@ -133,6 +137,10 @@ impl Http {
             Ok(Ok(response)) => response,
         };
         if let Some(error) = self.refusal(&doing, &response) {
+            if let (StatusCode::UNAUTHORIZED, Some(Lent(lender)), Some(login)) = (response.status(), &self.lent, &login)
+            {
+                lender.refused(login).await;
+            }
             return Err(error);
         }
         let found = header(response.headers(), &CONTENT_TYPE);
@@ -141,6 +149,15 @@ impl Http {
             return Err(GitError::Protocol { doing, why });
         }
         Ok(Answer { doing, response, budget, left: budget.bytes, total: self.total })
+    }
+
+    /// Who to be in a request that is made now.
+    async fn login(&self) -> Result<Option<Login>, GitError> {
+        match (&self.lent, &self.credentials_file) {
+            (Some(Lent(lender)), _) => lender.lend().await.map(Some),
+            (None, Some(file)) => credentials::read(file, &self.url).map(Some),
+            (None, None) => Ok(self.login.clone()),
+        }
     }
 
     fn refusal(&self, doing: &str, response: &reqwest::Response) -> Option<GitError> {
@@ -164,6 +181,9 @@ impl Http {
     }
 
     fn hint(&self) -> String {
+        if let Some(Lent(lender)) = &self.lent {
+            return lender.hint();
+        }
         match (&self.credentials_file, &self.login) {
             (Some(file), _) => format!("check the credentials in {} and what they allow", file.display()),
             (None, Some(login)) => format!("check what {:?} of the credential helper may do", login.user),

@@ -1,13 +1,16 @@
 //! Where the repository is, how to get in, and how much of it is taken.
 
+use super::GitError;
 use super::refs::RefName;
 use super::signed::Signing;
 use super::weather::Weather;
 use crate::manifest::ssh_url::{InvalidSshUrl, SshUrl};
+use futures::future::BoxFuture;
 use secrecy::SecretString;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
@@ -90,6 +93,8 @@ pub struct RemoteConfig {
     pub credentials_file: Option<PathBuf>,
     /// Who to be instead, where no file says it: what a person's credential helper answered.
     pub login: Option<Login>,
+    /// Who lends one instead, for each request anew; counts more than both.
+    pub lent: Option<Lent>,
     /// Certificates (PEM) that are trusted besides the system's.
     pub ca_file: Option<PathBuf>,
     /// Who we are behind SSH, and which hosts are believed. Without it no such server is asked.
@@ -117,6 +122,7 @@ impl RemoteConfig {
             shallow: None,
             credentials_file: None,
             login: None,
+            lent: None,
             ca_file: None,
             ssh: None,
             signing: None,
@@ -145,6 +151,36 @@ pub struct Login {
     pub user: String,
     /// The password, or a token.
     pub password: SecretString,
+}
+
+/// Who lends logins that end by themselves.
+pub trait Lender: Send + Sync {
+    /// One for a request that is made now.
+    fn lend(&self) -> BoxFuture<'_, Result<Login, GitError>>;
+
+    /// The server did not take it: it is not lent again.
+    fn refused<'a>(&'a self, login: &'a Login) -> BoxFuture<'a, ()>;
+
+    /// Where to look when the server refuses one.
+    fn hint(&self) -> String;
+}
+
+/// Who lends logins. Clones are the same one.
+#[derive(Clone)]
+pub struct Lent(pub(super) Arc<dyn Lender>);
+
+impl Lent {
+    /// By that one.
+    #[must_use]
+    pub fn by(lender: Arc<impl Lender + 'static>) -> Self {
+        Self(lender)
+    }
+}
+
+impl fmt::Debug for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lent")
+    }
 }
 
 /// How long to wait for a server.

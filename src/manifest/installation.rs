@@ -4,17 +4,20 @@
 //! and never endpoints or identities (design §8). Secrets stand in files that it names.
 
 mod answering;
+mod forge;
 mod place;
 mod ssh;
 mod text;
 
 use answering::answering;
-use place::{Odd, Place};
+use forge::forge;
+pub use forge::{Access, App, HostKind, PullHost};
+use place::Odd;
 pub use ssh::SshFiles;
 pub use text::{check_branch, check_http_url, check_path, check_url};
 use text::{git_url, http_url};
 
-use super::diagnostic::{Code, Diagnostic, quoted};
+use super::diagnostic::{Code, Diagnostic};
 use super::files::RepoPath;
 use super::ids::{ClusterName, InstanceName, Namespace, ProviderName};
 use super::object::Kind;
@@ -101,32 +104,6 @@ pub struct Repository {
     pub feedback: raw::Feedback,
 }
 
-/// A repository on a Git host with pull requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PullHost {
-    /// Whose API it speaks.
-    pub kind: HostKind,
-    /// Where the API is, without a slash at the end.
-    pub api: String,
-    /// Who the repository belongs to; on GitLab perhaps groups in groups.
-    pub owner: String,
-    /// What it is called.
-    pub name: String,
-    /// The file with the token.
-    pub token_file: PathBuf,
-}
-
-/// Whose API a Git host speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostKind {
-    /// Gitea's, or Forgejo's.
-    Gitea,
-    /// GitHub's.
-    Github,
-    /// GitLab's.
-    Gitlab,
-}
-
 /// What the record is signed with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signing {
@@ -191,17 +168,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         let mark = parsed.documents.first().map(|root| root.locate(pointer)).unwrap_or_default();
         found.push(parsed.source.at(mark, code, what, expected));
     };
-    let mut reached = BTreeMap::new();
-    for (name, cluster) in clusters {
-        match (cluster.in_cluster, cluster.kubeconfig_file) {
-            (Some(raw::InCluster {}), None) => drop(reached.insert(name, Cluster::InCluster)),
-            (None, Some(file)) => drop(reached.insert(name, Cluster::Kubeconfig(file.into()))),
-            (Some(_), Some(_)) | (None, None) => {
-                let pointer = format!("/spec/clusters/{name}");
-                at(&pointer, Code::Schema, "it is not clear how to reach this cluster", "inCluster or kubeconfigFile");
-            }
-        }
-    }
+    let reached = reached(clusters, &mut at);
     if let Some(kind) = caps.kinds.iter().find(|kind| !Kind::MANIFEST.contains(kind)) {
         let what = format!("objects of kind {kind} are never managed");
         at("/spec/caps/kinds", Code::KindNotAllowed, &what, "kinds that may stand in a set");
@@ -218,7 +185,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         None
     });
     let answering = answering(providers, &mut at);
-    let forge = match forge(repository.forge.clone(), &url) {
+    let forge = match forge(repository.forge.clone(), &url, repository.credentials_file.as_deref()) {
         Ok(forge) => forge,
         Err(Odd { field, what, expected }) => {
             at(&format!("/spec/repository/forge{field}"), Code::Schema, &what, expected);
@@ -246,34 +213,28 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
     Ok(Installation { instance, repository, signing, clusters: reached, providers: answering, caps, projection })
 }
 
-/// The host of the repository at `url`.
-fn forge(
-    raw::Forge { kind, url: api, token_file, repository_id, feedback: _ }: raw::Forge,
-    url: &Url,
-) -> Result<Option<PullHost>, Odd> {
-    let kind = match kind {
-        raw::ForgeKind::Branch if api.is_some() || token_file.is_some() || repository_id.is_some() => {
-            let what = "with kind: branch nothing is asked of an API".to_owned();
-            let expected = "kind: gitea, github or gitlab, or no url, no tokenFile and no repositoryId";
-            return Err(Odd { field: "", what, expected });
+/// The clusters that can be reached; `wrong` is told of the others.
+fn reached(
+    clusters: BTreeMap<ClusterName, raw::Cluster>,
+    mut wrong: impl FnMut(&str, Code, &str, &str),
+) -> BTreeMap<ClusterName, Cluster> {
+    let mut reached = BTreeMap::new();
+    for (name, cluster) in clusters {
+        match (cluster.in_cluster, cluster.kubeconfig_file) {
+            (Some(raw::InCluster {}), None) => drop(reached.insert(name, Cluster::InCluster)),
+            (None, Some(file)) => drop(reached.insert(name, Cluster::Kubeconfig(file.into()))),
+            (Some(_), Some(_)) | (None, None) => {
+                let pointer = format!("/spec/clusters/{name}");
+                wrong(
+                    &pointer,
+                    Code::Schema,
+                    "it is not clear how to reach this cluster",
+                    "inCluster or kubeconfigFile",
+                );
+            }
         }
-        raw::ForgeKind::Branch => return Ok(None),
-        raw::ForgeKind::Gitea => HostKind::Gitea,
-        raw::ForgeKind::Github => HostKind::Github,
-        raw::ForgeKind::Gitlab => HostKind::Gitlab,
-    };
-    let Some(token_file) = token_file else {
-        let what = "pull requests need a token".to_owned();
-        return Err(Odd { field: "", what, expected: "tokenFile: the file with the API token of the bot's account" });
-    };
-    let given = api.map(|api| http_url(&api)).transpose();
-    let given = given.map_err(|what| Odd { field: "/url", what, expected: "https://HOST/PATH" })?;
-    let Some(place) = Place::of(kind, url, given.as_ref()) else {
-        let what = format!("{} does not end with the repository's owner and name", quoted(url.as_str()));
-        return Err(Odd { field: "/kind", what, expected: "repository.url: https://HOST/OWNER/NAME.git" });
-    };
-    let api = given.unwrap_or_else(|| place.api(kind, url)).as_str().trim_end_matches('/').to_owned();
-    Ok(Some(PullHost { kind, api, owner: place.owner, name: place.name, token_file: token_file.into() }))
+    }
+    reached
 }
 
 #[cfg(test)]

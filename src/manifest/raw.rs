@@ -18,7 +18,7 @@ use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, Schedul
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
 pub use decision::{Action, DecisionSpec};
 pub use installation::{
-    Caps, Cluster, Feedback, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider,
+    App, Caps, Cluster, Feedback, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider,
     Repository, Signing, Ssh, Webhook,
 };
 pub use policy::{Floors, Freeze, ImageName, Limits, Login, PolicySpec, Schedule, Tenant, Trust};

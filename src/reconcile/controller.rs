@@ -5,7 +5,7 @@ use super::desk::Desk;
 use super::evidence::Collector;
 use super::front::Front;
 use super::gaps::Gaps;
-use super::hosted;
+use super::hosted::{self, Way};
 use super::lead::{Keeper, Lead, Standing};
 use super::pace::Pace;
 use super::project::Projector;
@@ -231,7 +231,7 @@ struct Controller {
 impl Controller {
     fn start(
         front: &Front,
-        World { cluster, store, providers, clock }: World,
+        World { cluster, store, providers, clock, pass }: World,
         installation: &Installation,
         options: &Options,
         stop: &CancellationToken,
@@ -252,9 +252,10 @@ impl Controller {
         let kept = CancellationToken::new();
         let (guarded, guard) = watch::channel(hosted::guard(installation));
         keeping.spawn(keeper.keep(kept.clone()));
+        let way = Way { installation, pass: pass.as_ref(), store: &store };
         let shell = Shell {
             evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken))
-                .with(hosted::witness(installation, &branches, &store, &clock, &metrics)?),
+                .with(hosted::witness(way, &branches, &clock, &metrics)?),
             main: installation.repository.branch.clone(),
             host: installation.repository.forge.as_ref().map(|host| host.kind),
             guard,
@@ -268,9 +269,9 @@ impl Controller {
             metrics: metrics.clone(),
             cluster: cluster.clone(),
         };
-        let desk = hosted::desk(installation, &shell, &store, &kept, guarded, keeping)?;
+        let desk = hosted::desk(way, &shell, &kept, guarded, keeping)?;
         Ok(Self {
-            source: hosted::source(installation, store, branches, &shell)?,
+            source: hosted::source(way, branches, &shell)?,
             shell: Arc::new(shell),
             gaps: Gaps::default(),
             anchor: None,

@@ -8,7 +8,7 @@ use super::feedback;
 use super::shell::Shell;
 use super::source::{Branches, Pin, Source};
 use crate::analysis::http::NoClient;
-use crate::forge::host::Host;
+use crate::forge::host::{Host, Pass};
 use crate::gate::guard::Guard;
 use crate::git::{RefName, Store};
 use crate::manifest::installation::Installation;
@@ -19,62 +19,65 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+/// How the Git host is reached that the installation names, and what lets in there.
+#[derive(Clone, Copy)]
+pub(super) struct Way<'a> {
+    pub(super) installation: &'a Installation,
+    pub(super) pass: Option<&'a Pass>,
+    pub(super) store: &'a Store,
+}
+
 /// What is known of the decisions branch before anybody asked.
 pub(super) fn guard(installation: &Installation) -> Guard {
     if installation.repository.forge.is_some() { Guard::Unknown } else { Guard::Unasked }
 }
 
 /// The Git host that the installation names, for one who asks it.
-fn host(installation: &Installation, clock: &Clock, metrics: &Metrics) -> Result<Option<Host>, RunError> {
-    let Some(host) = &installation.repository.forge else { return Ok(None) };
+fn host(way: &Way<'_>, clock: &Clock, metrics: &Metrics) -> Result<Option<Host>, RunError> {
+    let Some((host, pass)) = way.installation.repository.forge.clone().zip(way.pass.cloned()) else { return Ok(None) };
     let (metrics, clock) = (metrics.clone(), clock.clone());
     let count = Box::new(move |errand, fate| metrics.asked_host(errand, fate));
-    Ok(Some(Host::new(host.clone(), count, Box::new(move || clock.now())).map_err(NoClient::from)?))
+    Ok(Some(Host::new(host, pass, count, Box::new(move || clock.now())).map_err(NoClient::from)?))
 }
 
 /// Git, which has to be the repository that the installation names, if it names one by its number.
-pub(super) fn source(
-    installation: &Installation,
-    store: Store,
-    branches: Branches,
-    shell: &Shell,
-) -> Result<Source, RunError> {
-    let host = host(installation, &shell.clock, &shell.metrics)?;
-    let pin = host.zip(installation.repository.pinned).map(|(host, number)| Pin::new(number, host));
-    let (caps, metrics) = (installation.caps.clone(), shell.metrics.clone());
-    Ok(Source::new(store, branches, caps, metrics, shell.clock.clone()).pinned(pin))
+pub(super) fn source(way: Way<'_>, branches: Branches, shell: &Shell) -> Result<Source, RunError> {
+    let host = host(&way, &shell.clock, &shell.metrics)?;
+    let pin = host.zip(way.installation.repository.pinned);
+    // Without this answer nothing is written, so no part of what the host allows is left to others.
+    let pin = pin.map(|(host, number)| Pin::new(number, host.leaving(0)));
+    let (caps, metrics) = (way.installation.caps.clone(), shell.metrics.clone());
+    Ok(Source::new(way.store.clone(), branches, caps, metrics, shell.clock.clone()).pinned(pin))
 }
 
 /// Who tells how decisions came to their branch, if the installation names a host for it.
 pub(super) fn witness(
-    installation: &Installation,
+    way: Way<'_>,
     branches: &Branches,
-    store: &Store,
     clock: &Clock,
     metrics: &Metrics,
 ) -> Result<Option<Witness>, RunError> {
-    let host = host(installation, clock, metrics)?;
-    Ok(host.map(|host| Witness { host: host.into(), store: store.clone(), main: branches.main.clone() }))
+    let host = host(&way, clock, metrics)?;
+    Ok(host.map(|host| Witness { host: host.into(), store: way.store.clone(), main: branches.main.clone() }))
 }
 
 /// Begins to show our requests as pull requests, if the installation names a host for them.
 pub(super) fn desk(
-    installation: &Installation,
+    way: Way<'_>,
     shell: &Shell,
-    store: &Store,
     kept: &CancellationToken,
     guard: watch::Sender<Guard>,
     keeping: &mut JoinSet<()>,
 ) -> Result<Option<Desk>, RunError> {
-    let Some(host) = host(installation, &shell.clock, &shell.metrics)? else { return Ok(None) };
+    let Some(host) = host(&way, &shell.clock, &shell.metrics)? else { return Ok(None) };
     let setting = Setting {
         host,
-        store: store.clone(),
+        store: way.store.clone(),
         lead: shell.lead.clone(),
         instance: shell.instance.clone(),
         main: shell.main.clone(),
-        poll: installation.repository.poll,
-        feedback: feedback(installation, shell, store)?,
+        poll: way.installation.repository.poll,
+        feedback: feedback(&way, shell)?,
         guard,
         woken: Arc::clone(&shell.woken),
     };
@@ -84,9 +87,10 @@ pub(super) fn desk(
 }
 
 /// What tells people of their own pull requests, if the installation wants that.
-fn feedback(installation: &Installation, shell: &Shell, store: &Store) -> Result<Option<feedback::Setting>, RunError> {
+fn feedback(way: &Way<'_>, shell: &Shell) -> Result<Option<feedback::Setting>, RunError> {
+    let Way { installation, pass: _, store } = *way;
     let (Some(kind), Feedback::On) = (shell.host, installation.repository.feedback) else { return Ok(None) };
     let main = RefName::branch(&shell.main)?;
-    let host = host(installation, &shell.clock, &shell.metrics)?;
+    let host = host(way, &shell.clock, &shell.metrics)?;
     Ok(host.map(|host| feedback::Setting::new(host, kind, installation, main, store, &shell.lead, &shell.clock)))
 }

@@ -4,11 +4,13 @@ use super::clock::Clock;
 use super::controller::RunError;
 use super::evidence::Providers;
 use super::source::Branches;
+use crate::analysis::http::NoClient;
 use crate::analysis::prometheus::Prometheus;
 use crate::analysis::provider::Provider;
 use crate::analysis::webhook::Webhook;
 use crate::cluster::client::Cluster;
 use crate::cluster::connection::ClusterSource;
+use crate::forge::host::Pass;
 use crate::git::{RemoteConfig, Signing, SshIdentity, Store};
 use crate::manifest::ids::ClusterName;
 use crate::manifest::installation::{self, Installation};
@@ -33,6 +35,8 @@ pub struct World {
     pub providers: Providers,
     /// The time.
     pub clock: Clock,
+    /// What lets in to the Git host, if the installation names one.
+    pub pass: Option<Pass>,
 }
 
 impl World {
@@ -42,11 +46,14 @@ impl World {
     /// When the Git cache cannot be opened or the cluster does not answer. The repository is not asked yet.
     pub async fn connect(installation: &Installation, cache: &Path) -> Result<Self, RunError> {
         let (_, source) = served(installation)?;
+        let clock = Clock::default();
+        let pass = pass(installation, &clock)?;
         Ok(Self {
-            store: Store::open(cache, remote(installation)?)?,
+            store: Store::open(cache, remote(installation, pass.as_ref())?)?,
             cluster: Cluster::connect(&source, &installation.instance).await?,
             providers: providers(installation)?,
-            clock: Clock::default(),
+            clock,
+            pass,
         })
     }
 
@@ -116,15 +123,26 @@ fn providers(installation: &Installation) -> Result<Providers, RunError> {
     .collect()
 }
 
+/// What lets in to the Git host, if the installation names one. Nothing is asked yet.
+///
+/// # Errors
+/// When there is no HTTP client.
+pub fn pass(installation: &Installation, clock: &Clock) -> Result<Option<Pass>, RunError> {
+    let Some(host) = &installation.repository.forge else { return Ok(None) };
+    let clock = clock.clone();
+    Ok(Some(Pass::new(host, Box::new(move || clock.now())).map_err(NoClient::from)?))
+}
+
 /// The repository, of which only main is fetched without its past.
 ///
 /// # Errors
 /// When its address, a branch's name or the signing key cannot be used.
-pub fn remote(installation: &Installation) -> Result<RemoteConfig, RunError> {
+pub fn remote(installation: &Installation, pass: Option<&Pass>) -> Result<RemoteConfig, RunError> {
     let repository = &installation.repository;
     let mut config = RemoteConfig::new(repository.url.as_str().parse()?);
     config.shallow = Some(Branches::new(&installation.instance, &repository.branch)?.main);
     config.credentials_file.clone_from(&repository.credentials_file);
+    config.lent = pass.and_then(Pass::lent);
     config.ssh = repository
         .ssh
         .clone()

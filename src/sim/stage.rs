@@ -204,6 +204,7 @@ impl Stage {
             ]
             .into(),
             clock: self.clock_of(identity),
+            pass: None,
         };
         controller::run_in(world, &self.installation, &options, stop).await
     }

@@ -20,8 +20,8 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("analysis", &["manifest", "record"]),
     ("plan", &["analysis", "gate", "manifest", "record", "rules", "target", "traffic"]),
     ("git", &["manifest", "record", "rules", "sign"]),
-    // What a host tells of reviews is judged there.
-    ("forge", &["gate", "git", "manifest", "record"]),
+    // What a host tells of reviews is judged there. An App signs what lets it in.
+    ("forge", &["gate", "git", "manifest", "record", "sign"]),
     // Actions and live objects are the values that this room takes and gives; the brake is one that it reads.
     ("cluster", &["gate", "manifest", "plan", "record", "rules", "target"]),
     ("report", &["forge", "git", "manifest", "plan", "record", "target"]),

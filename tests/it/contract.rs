@@ -1,6 +1,7 @@
 //! What GitHub has published: its description of its API, which all that our client asks and all that our stand-ins answer is held
 //! against; its own examples of answers, which our client has to read; its examples of webhooks.
 
+use crate::support::github_app::{BOT, LOGIN, Registered};
 use crate::support::prism::{Description, Prism, described};
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use axum::body::Body;
@@ -10,13 +11,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use testing::{Server, github};
-use tidegate::forge::host::{Host, HostError, Mark, Offers, Status};
+use tidegate::forge::host::{Host, HostError, Mark, Offers, Pass, Status};
 use tidegate::forge::pull::Text;
 use tidegate::forge::receiver::{PATH, Receiver};
 use tidegate::forge::settings::{Branch, Settings};
 use tidegate::gate::proof::User;
 use tidegate::manifest::ids::CommitId;
-use tidegate::manifest::installation::{HostKind, PullHost};
+use tidegate::manifest::installation::{Access, App, HostKind, PullHost};
 use tidegate::record::state::Time;
 use tokio::sync::Notify;
 use tower::ServiceExt;
@@ -35,8 +36,20 @@ fn client(api: &str, folder: &Path) -> Host {
     let token_file = folder.join("token");
     std::fs::write(&token_file, "ghp_bot\n").unwrap();
     let (kind, api, owner, name) = (HostKind::Github, api.to_owned(), "acme".to_owned(), "shop".to_owned());
-    let site = PullHost { kind, api, owner, name, token_file };
-    Host::new(site, Box::new(|_, _| {}), Box::new(|| Time::UNIX_EPOCH)).unwrap()
+    let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
+    let site = PullHost { kind, api, owner, name, access };
+    Host::new(site, pass, Box::new(|_, _| {}), Box::new(|| Time::UNIX_EPOCH)).unwrap()
+}
+
+/// The same for a GitHub App, which GitHub knows like that.
+fn as_app(api: &str, folder: &Path, known: &Registered) -> Host {
+    let key_file = folder.join("app.pem");
+    std::fs::write(&key_file, known.pkcs1()).unwrap();
+    let access = Access::App(App { id: "123".to_owned(), installation: None, key_file });
+    let (kind, api, owner, name) = (HostKind::Github, api.to_owned(), "acme".to_owned(), "shop".to_owned());
+    let site = PullHost { kind, api, owner, name, access };
+    let pass = Pass::new(&site, Box::new(|| Time::UNIX_EPOCH)).unwrap();
+    Host::new(site, pass, Box::new(|_, _| {}), Box::new(|| Time::UNIX_EPOCH)).unwrap()
 }
 
 /// Asks all that is ever asked of GitHub: of a branch, of pull request 3, of what became of it, of those who reviewed it. What it
@@ -129,6 +142,11 @@ async fn what_is_asked_of_github_and_what_the_stand_in_answers_is_as_github_desc
     let again = host.create("x/1", "main", &text).await;
     assert!(matches!(again, Err(HostError::Refused { status: 422, .. })), "{again:?}");
     assert_eq!(host.blob(&merged, &"a/b/d.yaml".parse().unwrap()).await, Ok(None));
+    // What it tells an App of itself.
+    let known = Registered::new("123");
+    let mut app = as_app(&prism.url, folder.path(), &known);
+    server.state().app = Some((known, Time::UNIX_EPOCH));
+    assert_eq!((app.ids().await.unwrap().user, app.login().await.unwrap().as_str()), (BOT, LOGIN));
     assert_eq!(prism.complaints(), [""; 0]);
     assert_all_was_asked(&server).await;
 }
@@ -141,10 +159,12 @@ async fn what_github_may_answer_is_read() {
         let mut host = client(&prism.url, folder.path());
         let told = everything(&mut host, &MERGED.parse().unwrap()).await.unwrap();
         insta::assert_snapshot!(file, told.join("\n"));
+        let mut app = as_app(&prism.url, folder.path(), &Registered::new("123"));
+        assert_eq!(app.login().await.unwrap(), "octocat");
         let instance = "prod".parse().unwrap();
-        let settings = Settings { instance: &instance, main: "main", account: "bot", id: Some(7) };
-        for branch in Branch::ALL {
-            let (method, path, body) = settings.call(HostKind::Github, branch, None);
+        let settings = |account| Settings { instance: &instance, main: "main", account, id: Some(7) };
+        for (account, branch) in ["bot", "tidegate[bot]"].into_iter().flat_map(|who| Branch::ALL.map(|b| (who, b))) {
+            let (method, path, body) = settings(account).call(HostKind::Github, branch, None);
             let url = format!("{}/repos/acme/shop/{path}", prism.url);
             let sent = reqwest::Client::new().request(method.parse().unwrap(), url);
             let sent = sent.header("content-type", "application/json").body(body.to_string());

@@ -18,7 +18,14 @@
 {{- $_ := set $repository "webhookSecretFile" (include "tidegate.webhookFile" .) }}
 {{- end }}
 {{- with .Values.repository.forge }}{{ if ne .kind "branch" }}
-{{- $forge := dict "kind" .kind "tokenFile" (include "tidegate.tokenFile" $) }}
+{{- $forge := dict "kind" .kind }}
+{{- if .app.secretName }}
+{{- $app := dict "id" .app.id "keyFile" (include "tidegate.appKeyFile" $) }}
+{{- with .app.installation }}{{ $_ := set $app "installation" . }}{{ end }}
+{{- $_ := set $forge "app" $app }}
+{{- else }}
+{{- $_ := set $forge "tokenFile" (include "tidegate.tokenFile" $) }}
+{{- end }}
 {{- if .url }}{{ $_ := set $forge "url" .url }}{{ end }}
 {{- if .repositoryId }}{{ $_ := set $forge "repositoryId" (int64 .repositoryId) }}{{ end }}
 {{- if not .feedback }}{{ $_ := set $forge "feedback" false }}{{ end }}

@@ -40,6 +40,12 @@ Directories and no subPath: only so does a changed Secret reach a running pod.
 {{- end -}}
 {{- end }}
 
+{{- define "tidegate.appKeyFile" -}}
+{{- with .Values.repository.forge.app -}}
+/etc/tidegate/app/{{ .secretName }}/{{ .key }}
+{{- end -}}
+{{- end }}
+
 {{- define "tidegate.webhookFile" -}}
 {{- with .Values.repository.webhook -}}
 /etc/tidegate/webhook/{{ .secretName }}/{{ .key }}
@@ -131,6 +137,29 @@ capabilities: {drop: [ALL]}
 {{- if .Values.repository.ca.configMapName }}
 - {name: ca, mountPath: /etc/tidegate/ca, readOnly: true}
 {{- end }}
+{{- end }}
+
+{{/* The key of the GitHub App that the controller is, if it is one. */}}
+{{- define "tidegate.appVolumes" -}}
+{{- with .Values.repository.forge.app }}{{ if .secretName }}
+- name: app
+  secret:
+    secretName: {{ .secretName | quote }}
+    items: [{key: {{ .key | quote }}, path: {{ .key | quote }}}]
+    optional: true
+    defaultMode: 288 # 0440
+{{- end }}{{ end }}
+{{- end }}
+
+{{- define "tidegate.appMounts" -}}
+{{- with .Values.repository.forge.app.secretName }}
+- {name: app, mountPath: {{ printf "/etc/tidegate/app/%s" . | quote }}, readOnly: true}
+{{- end }}
+{{- end }}
+
+{{/* Says something where Git is let in by the App. */}}
+{{- define "tidegate.gitByApp" -}}
+{{- if and .Values.repository.forge.app.secretName (not (hasPrefix "ssh://" .Values.repository.url)) }}app{{ end }}
 {{- end }}
 
 {{- define "tidegate.gitEnvironment" -}}

@@ -39,6 +39,9 @@ containers:
       {{- if .Values.repository.credentials.secretName }}
       - {{ include "tidegate.credentialsFile" . | printf "--credentials-file=%s" | quote }}
       {{- end }}
+      {{- if include "tidegate.gitByApp" . }}
+      - --app-of=/etc/tidegate/installation/installation.yaml
+      {{- end }}
       {{- if .Values.repository.ssh.secretName }}
       - {{ include "tidegate.sshKeyFile" . | printf "--ssh-key-file=%s" | quote }}
       - {{ include "tidegate.knownHostsFile" . | printf "--known-hosts-file=%s" | quote }}
@@ -52,10 +55,19 @@ containers:
     volumeMounts:
       - {name: tmp, mountPath: /tmp}
       {{- with include "tidegate.gitMounts" . | trim }}{{ . | nindent 6 }}{{ end }}
+      {{- if include "tidegate.gitByApp" . }}
+      - {name: installation, mountPath: /etc/tidegate/installation, readOnly: true}
+      {{- include "tidegate.appMounts" . | trim | nindent 6 }}
+      {{- end }}
 volumes:
   - name: tmp
     emptyDir: {sizeLimit: {{ .Values.cache.sizeLimit | quote }}}
   {{- with include "tidegate.gitVolumes" . | trim }}{{ . | nindent 2 }}{{ end }}
+  {{- if include "tidegate.gitByApp" . }}
+  - name: installation
+    configMap: {name: {{ include "tidegate.name" . | quote }}}
+  {{- include "tidegate.appVolumes" . | trim | nindent 2 }}
+  {{- end }}
 {{- end }}
 {{- end }}
 

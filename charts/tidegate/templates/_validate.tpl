@@ -188,10 +188,22 @@
 - repository.branch: {{ quote .branch }} is no name of a branch
 {{- end }}
 {{- with .forge }}
-{{- if and (ne .kind "branch") (not .token.secretName) }}
+{{- if and (ne .kind "branch") (not .token.secretName) (not .app.secretName) }}
 - repository.forge.token.secretName: {{ .kind }} needs the Secret with the API token of the controller's account there
-{{- else if and (eq .kind "branch") (or .url .token.secretName .repositoryId) }}
-- repository.forge.kind: with branch no API is asked: say gitea, github or gitlab, or leave url, token and repositoryId out
+{{- else if and (eq .kind "branch") (or .url .token.secretName .app.secretName .repositoryId) }}
+- repository.forge.kind: with branch no API is asked: say gitea, github or gitlab, or leave url, token, app and repositoryId out
+{{- else if and .token.secretName .app.secretName }}
+- repository.forge.app.secretName: name the Secret of a token or that of an App, not both
+{{- else if and .app.secretName (ne .kind "github") }}
+- repository.forge.app.secretName: only github has Apps: name the Secret of a token in repository.forge.token
+{{- else if and .app.secretName (not .app.id) }}
+- repository.forge.app.id: which App is it? Say its App ID or its client ID
+{{- end }}
+{{- if and (not .app.secretName) (or .app.id .app.installation) }}
+- repository.forge.app.secretName: name the Secret with the private key of the App {{ .app.id }}
+{{- end }}
+{{- if and (include "tidegate.gitByApp" $) $.Values.repository.credentials.secretName }}
+- repository.credentials.secretName: leave it out: over https Git is let in by the App of repository.forge.app
 {{- end }}
 {{- if and .url (not (regexMatch (print $server "(/[!\"$->@-~]*)?$") .url)) }}
 - repository.forge.url: this cannot be used: it is https://HOST/PATH or http://HOST/PATH, with a port up to 65535, without

@@ -234,6 +234,7 @@ impl Origin {
             remote: "origin".to_owned(),
             instance: None,
             credentials_file: None,
+            app_of: None,
             ca_file: None,
             ssh: SshArgs::default(),
         }
@@ -364,6 +365,7 @@ async fn without_a_record_the_next_step_is_named() {
         remote: "origin".to_owned(),
         instance: None,
         credentials_file: None,
+        app_of: None,
         ca_file: None,
         ssh: SshArgs::default(),
     };

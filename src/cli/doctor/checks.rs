@@ -180,7 +180,7 @@ pub(super) fn kinds(needed: &BTreeMap<Kind, BTreeSet<RolloutId>>, missing: &BTre
 /// What the account of the token may do.
 pub(super) fn account(login: &str, permissions: Option<Permissions>, site: &PullHost) -> Check {
     let (check, login) = ("account on the Git host", plain(login));
-    let file = site.token_file.display();
+    let access = &site.access;
     match permissions {
         Some(Permissions { push: false, .. }) => Check::new(
             Found::Broken,
@@ -201,7 +201,7 @@ pub(super) fn account(login: &str, permissions: Option<Permissions>, site: &Pull
             Found::Unknown,
             check,
             &format!("the host does not say what {login} may do"),
-            format!("see that it may write, and that the token in {file} is for this repository"),
+            format!("see that it may write, and that {access} is for this repository"),
         ),
     }
 }

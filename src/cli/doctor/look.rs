@@ -1,6 +1,7 @@
 //! Looks at the repository, the cluster and the Git host, each for itself: what cannot be reached keeps nothing else from being
 //! looked at.
 
+use super::app;
 use super::checks::{self, Check, Found, Weight};
 use super::pinned;
 use crate::cli::cache::Cache;
@@ -8,7 +9,7 @@ use crate::cli::failure::Failure;
 use crate::cli::screen::now;
 use crate::cluster::client::Cluster;
 use crate::cluster::rights;
-use crate::forge::host::Host;
+use crate::forge::host::{Host, Pass};
 use crate::forge::settings::{Branch, Settings};
 use crate::git::{GitError, Store};
 use crate::manifest::desired::Rollout;
@@ -17,6 +18,7 @@ use crate::manifest::installation::{Installation, PullHost};
 use crate::manifest::load::{self, Loaded};
 use crate::manifest::object::Kind;
 use crate::manifest::raw::Trust;
+use crate::reconcile::clock::Clock;
 use crate::reconcile::source::Branches;
 use crate::reconcile::world;
 use anyhow::Context;
@@ -26,18 +28,23 @@ use std::path::Path;
 /// Everything, in the order in which people set it up.
 pub(super) async fn all(installation: &Installation, cache: &Path) -> Result<Vec<Check>, Failure> {
     let cache = Cache::below(cache).context("cannot make a directory for the Git cache")?;
-    let (mut all, loaded) = repository(installation, &cache).await?;
+    let pass = world::pass(installation, &Clock::default()).map_err(anyhow::Error::new)?;
+    let (mut all, loaded) = repository(installation, pass.as_ref(), &cache).await?;
     all.extend(cluster(installation, loaded.as_ref()).await);
-    match &installation.repository.forge {
-        Some(site) => all.extend(host(installation, site, loaded.as_ref()).await?),
+    match installation.repository.forge.as_ref().zip(pass) {
+        Some((site, pass)) => all.extend(host(installation, site, pass, loaded.as_ref()).await?),
         None => all.push(unhosted(installation)),
     }
     Ok(all)
 }
 
 /// The repository, and what main says.
-async fn repository(installation: &Installation, cache: &Cache) -> Result<(Vec<Check>, Option<Loaded>), Failure> {
-    let config = world::remote(installation).map_err(anyhow::Error::new)?;
+async fn repository(
+    installation: &Installation,
+    pass: Option<&Pass>,
+    cache: &Cache,
+) -> Result<(Vec<Check>, Option<Loaded>), Failure> {
+    let config = world::remote(installation, pass).map_err(anyhow::Error::new)?;
     let branches =
         Branches::new(&installation.instance, &installation.repository.branch).map_err(anyhow::Error::new)?;
     let store = Store::open(&cache.path, config)?;
@@ -136,23 +143,36 @@ fn kinds(loaded: &Loaded) -> BTreeMap<Kind, BTreeSet<RolloutId>> {
     kinds
 }
 
-async fn host(installation: &Installation, site: &PullHost, loaded: Option<&Loaded>) -> Result<Vec<Check>, Failure> {
-    let mut host = Host::new(site.clone(), Box::new(|_, _| ()), Box::new(now)).map_err(anyhow::Error::new)?;
+async fn host(
+    installation: &Installation,
+    site: &PullHost,
+    pass: Pass,
+    loaded: Option<&Loaded>,
+) -> Result<Vec<Check>, Failure> {
+    let host = Host::new(site.clone(), pass.clone(), Box::new(|_, _| ()), Box::new(now));
+    let mut host = host.map_err(anyhow::Error::new)?;
     let login = match host.login().await {
         Ok(login) => login,
         Err(error) => {
-            let act = "look at spec.repository.forge of the Installation: kind, url, tokenFile";
+            let act = "look at spec.repository.forge of the Installation: kind, url, tokenFile or app";
             return Ok(vec![Check::new(Found::Broken, "Git host", &error.to_string(), act)]);
         }
     };
     let number = host.repository().await;
     let mut all: Vec<Check> =
         host.clock().map(|clock| checks::apart("clock of the Git host", clock, now())).into_iter().collect();
-    // An answer without permissions and none at all say as much.
-    let permissions = host.permissions().await.ok().flatten();
-    all.push(checks::account(&login, permissions, site));
+    all.push(match &pass {
+        // An answer without permissions and none at all say as much.
+        Pass::Token(_) => checks::account(&login, host.permissions().await.ok().flatten(), site),
+        // What the repository says of an App's user is not what the App may do.
+        Pass::App(found) => app::rights(&login, found.granted().await.as_ref(), &app::needed(&installation.repository)),
+    });
     all.push(pinned::check(installation.repository.pinned, site, &number));
-    let id = host.ids().await.ok().map(|ids| ids.user);
+    let id = match &pass {
+        Pass::Token(_) => host.ids().await.ok().map(|ids| ids.user),
+        // It is let past as itself, not as its user.
+        Pass::App(found) => found.number().await.ok(),
+    };
     let main = &installation.repository.branch;
     let settings = Settings { instance: &installation.instance, main, account: &login, id };
     for branch in Branch::ALL {

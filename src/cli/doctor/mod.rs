@@ -1,5 +1,6 @@
 //! `tidegate doctor`: reads back all that the controller needs, and says what is missing and how to set it.
 
+mod app;
 mod checks;
 mod look;
 mod pinned;

@@ -38,13 +38,14 @@ pub(super) fn check(pinned: Option<u64>, site: &PullHost, asked: &Result<u64, Ho
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::installation::HostKind;
+    use crate::manifest::installation::{Access, HostKind};
 
     #[test]
     fn attack_22_doctor_tells_a_repository_that_has_taken_the_name_of_ours() {
         let api = "https://git.example.test/api/v1".to_owned();
         let (owner, name) = ("acme".to_owned(), "fleet".to_owned());
-        let site = PullHost { kind: HostKind::Gitea, api, owner, name, token_file: "/etc/tidegate/token".into() };
+        let access = Access::Token("/etc/tidegate/token".into());
+        let site = PullHost { kind: HostKind::Gitea, api, owner, name, access };
         let found = |pinned, asked| {
             let Check { found, says, act, .. } = check(pinned, &site, &asked);
             (found, says, act.unwrap_or_default())

@@ -11,7 +11,7 @@ use crate::forge::host::{Hook, HostError, Permissions};
 use crate::forge::settings::{Branch, Settings};
 use crate::gate::guard::Rules;
 use crate::manifest::files::Entry;
-use crate::manifest::installation::{Caps, HostKind, PullHost};
+use crate::manifest::installation::{Access, Caps, HostKind, PullHost};
 use crate::manifest::load::load;
 use crate::manifest::object::Kind;
 use crate::manifest::oid;
@@ -22,7 +22,8 @@ use std::path::Path;
 
 fn site(kind: HostKind) -> PullHost {
     let api = "https://git.example.test/api/v1".to_owned();
-    PullHost { kind, api, owner: "acme".to_owned(), name: "fleet".to_owned(), token_file: "/etc/tidegate/token".into() }
+    let access = Access::Token("/etc/tidegate/token".into());
+    PullHost { kind, api, owner: "acme".to_owned(), name: "fleet".to_owned(), access }
 }
 
 fn refused() -> HostError {

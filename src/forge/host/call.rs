@@ -91,6 +91,9 @@ pub enum HostError {
     /// The token cannot be read; nothing was asked.
     #[error("the token file {0}")]
     Token(String),
+    /// The key of the GitHub App cannot be used; nothing was asked.
+    #[error("the key of the GitHub App, {0}")]
+    Key(String),
     /// No answer, or one that says that the host has trouble. Try again later.
     #[error("{doing}: the Git host is away: {why}")]
     Away {
@@ -125,7 +128,7 @@ pub enum HostError {
 impl HostError {
     pub(super) fn fate(&self) -> Fate {
         match self {
-            Self::Token(_) | Self::Unusable { .. } => Fate::Failed,
+            Self::Token(_) | Self::Key(_) | Self::Unusable { .. } => Fate::Failed,
             Self::Away { .. } => Fate::Away,
             Self::Limited(_) => Fate::Limited,
             Self::Refused { .. } => Fate::Refused,

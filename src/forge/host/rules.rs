@@ -69,6 +69,14 @@ struct RawReviews {
 #[derive(Deserialize)]
 struct RawRestrictions {
     users: Vec<RawLogin>,
+    #[serde(default)]
+    apps: Vec<RawSlug>,
+}
+
+/// An App, whose user is called like it.
+#[derive(Deserialize)]
+struct RawSlug {
+    slug: String,
 }
 
 #[derive(Deserialize)]
@@ -218,7 +226,11 @@ fn of_rulesets(listed: &[RawRule]) -> Option<Rules> {
 }
 
 fn of_classic(RawProtection { required_pull_request_reviews, restrictions }: &RawProtection, login: &str) -> Rules {
-    let named = restrictions.as_ref().map(|only| only.users.iter().any(|user| user.login.eq_ignore_ascii_case(login)));
+    let app = login.strip_suffix("[bot]");
+    let named = restrictions.as_ref().map(|only| {
+        only.users.iter().any(|user| user.login.eq_ignore_ascii_case(login))
+            || only.apps.iter().any(|RawSlug { slug }| Some(slug.as_str()) == app)
+    });
     let reviewed = required_pull_request_reviews.is_some();
     Rules {
         protected: true,

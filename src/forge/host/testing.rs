@@ -1,7 +1,7 @@
 //! A Git host in this process, as GitHub or GitLab describes its API: it keeps pull requests, pages, ETags and a budget. What it
 //! knows it knows in GitHub's words. The integration tests have it too, where its answers are held against what GitHub publishes.
 
-use super::HostKind;
+use super::{HostKind, Registered};
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri};
@@ -27,6 +27,8 @@ pub(crate) struct Fault {
     pub(crate) body: String,
 }
 
+#[path = "testing/app.rs"]
+mod app;
 #[path = "testing/github.rs"]
 pub(crate) mod github;
 #[path = "testing/gitlab.rs"]
@@ -49,6 +51,8 @@ pub(crate) struct State {
     pub(crate) turn: Option<(&'static str, u64)>,
     /// How often a pull request was changed, a second apart.
     changes: i64,
+    /// Who alone is let in, and what the host's clock shows then.
+    pub(crate) app: Option<(Registered, chrono::DateTime<chrono::Utc>)>,
 }
 
 impl State {
@@ -153,7 +157,10 @@ impl Server {
         }
         let query: BTreeMap<String, String> =
             url::form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
-        let (status, value, more) = self.carry_out(method, uri.path(), &query, body);
+        let (status, value, more) = match self.to_app(method, uri.path(), &header("authorization"), body) {
+            Some((status, value)) => (status, value, false),
+            None => self.carry_out(method, uri.path(), &query, body),
+        };
         let turn = self.state().turn.take_if(|(at, _)| what.contains(*at));
         if let Some((_, number)) = turn {
             self.change(number, json!({"state": "closed"}));
@@ -179,6 +186,9 @@ impl Server {
         };
         say(limit, "100".to_owned());
         say(remaining, (100 - self.state().spent).to_string());
+        if let Some((_, now)) = &self.state().app {
+            say("date", now.format("%a, %d %b %Y %H:%M:%S GMT").to_string());
+        }
         if more {
             say("link", format!("<http://evil.test{}>; rel=\"next\", <http://evil.test/>; rel=\"last\"", uri.path()));
         }

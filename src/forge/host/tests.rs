@@ -28,10 +28,11 @@ impl Client {
         let token_file = dir.path().join("token");
         std::fs::write(&token_file, format!("{TOKEN}\n")).unwrap();
         let api = server.api();
-        let site = PullHost { kind, api, owner: "acme".to_owned(), name: "shop".to_owned(), token_file };
+        let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
+        let site = PullHost { kind, api, owner: "acme".to_owned(), name: "shop".to_owned(), access };
         let told = Arc::clone(&fates);
         let count = Box::new(move |errand, fate| told.lock().unwrap().push((errand, fate)));
-        let mut host = Host::new(site, count, Box::new(|| time("12:00:00"))).unwrap();
+        let mut host = Host::new(site, pass, count, Box::new(|| time("12:00:00"))).unwrap();
         host.ids().await.unwrap();
         let client = Self { server, host, fates, dir };
         client.asked();

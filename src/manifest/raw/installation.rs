@@ -149,6 +149,10 @@ pub struct Forge {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "file-path"))]
     pub token_file: Option<String>,
+    /// Which GitHub App to be, instead of the account of a token. Over https Git is let in by it too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "App")]
+    pub app: Option<App>,
     /// The number that the host gave the repository, which no other one gets. Left out: whatever lies at its URL is followed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64", extend("minimum" = 1))]
@@ -157,6 +161,22 @@ pub struct Forge {
     #[serde(default)]
     #[schemars(with = "bool")]
     pub feedback: Feedback,
+}
+
+/// A GitHub App that is installed where the repository is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct App {
+    /// Its App ID or its client ID, in quotes.
+    #[schemars(extend("pattern" = "^[A-Za-z0-9.]{1,60}$"))]
+    pub id: String,
+    /// The number of its installation, in quotes. Left out: that of the repository is looked up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("pattern" = "^[1-9][0-9]{0,18}$"))]
+    pub installation: Option<String>,
+    /// The file with its private key, as GitHub hands it out (RSA, PEM).
+    #[schemars(extend("format" = "file-path"))]
+    pub key_file: String,
 }
 
 /// Whether people are told what their own pull requests would come to.

@@ -3,8 +3,9 @@
 use super::super::clock::Clock;
 use super::super::testing::{World, leading, moved};
 use super::*;
+use crate::forge::host::Pass;
 use crate::forge::host::testing::{Server, USER};
-use crate::manifest::installation::{HostKind, PullHost};
+use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::manifest::raw::Trust;
 use crate::record::state::Rule;
 use serde_json::json;
@@ -28,9 +29,10 @@ impl Office {
         let (token_file, lead) = (world.dir.path().join("token"), leading(&clock).await);
         std::fs::write(&token_file, "token").unwrap();
         let (owner, name) = ("acme".to_owned(), "shop".to_owned());
-        let site = PullHost { kind, api: server.api(), owner, name, token_file };
+        let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
+        let site = PullHost { kind, api: server.api(), owner, name, access };
         let clerk = Clerk::new(Setting {
-            host: Host::new(site, Box::new(|_, _| {}), Box::new(move || clock.now())).unwrap(),
+            host: Host::new(site, pass, Box::new(|_, _| {}), Box::new(move || clock.now())).unwrap(),
             store: source.store().clone(),
             lead,
             instance: "prod".parse().unwrap(),

@@ -3,8 +3,9 @@
 use super::super::source::Source;
 use super::super::testing::{STATE, World, id, leading, manifest, moved, rollout, steady};
 use super::*;
+use crate::forge::host::Pass;
 use crate::forge::host::testing::{REPOSITORY, Server, USER};
-use crate::manifest::installation::{self, PullHost};
+use crate::manifest::installation::{self, Access, PullHost};
 use crate::record::store::print_state;
 use serde_json::{Value, json};
 
@@ -47,10 +48,11 @@ impl Story {
         std::fs::write(&token_file, "token").unwrap();
         let api = self.server.api();
         let (kind, owner, name) = (self.kind, "acme".to_owned(), "shop".to_owned());
-        let site = PullHost { kind, api, owner, name, token_file };
+        let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
+        let site = PullHost { kind, api, owner, name, access };
         let clock = self.clock.clone();
         Reader::new(Setting {
-            host: Host::new(site, Box::new(|_, _| {}), Box::new(move || clock.now())).unwrap(),
+            host: Host::new(site, pass, Box::new(|_, _| {}), Box::new(move || clock.now())).unwrap(),
             kind,
             store: self.source.store().clone(),
             lead: self.lead.clone(),

@@ -1,10 +1,11 @@
 //! What runs: under the restricted profile, with an Installation and arguments that the program takes.
 
+use super::values::as_app;
 use super::{RELEASE, all, few, find, with};
 use crate::support::origin::Origin;
 use serde_json::{Value, json};
 use std::process::Command;
-use tidegate::manifest::installation::{self, Cluster, Installation, Provider};
+use tidegate::manifest::installation::{self, Access, Cluster, Installation, Provider};
 
 /// The pods that the chart makes: those of the Deployment, and the ones of `helm test` and `helm uninstall`.
 fn pods(values: &Value) -> Vec<Value> {
@@ -173,7 +174,8 @@ fn the_files_that_are_named_are_those_that_are_mounted() {
     assert_eq!(source(test, credentials.to_str().unwrap()), secret);
     assert_eq!(source(uninstall, credentials.to_str().unwrap()), secret);
     let forge = found.repository.forge.unwrap();
-    assert_eq!(source(pod, forge.token_file.to_str().unwrap()), ("bot".to_owned(), "token".to_owned()));
+    let Access::Token(token) = forge.access else { panic!("{:?}", forge.access) };
+    assert_eq!(source(pod, token.to_str().unwrap()), ("bot".to_owned(), "token".to_owned()));
     assert_eq!(forge.api, "https://git.example.test/api/v1");
     let webhook = found.repository.webhook_secret_file.unwrap();
     assert_eq!(source(pod, webhook.to_str().unwrap()), ("hook".to_owned(), "secret".to_owned()));
@@ -301,4 +303,28 @@ fn what_differs_in_the_installation_starts_other_pods() {
     assert_eq!(mark(json!({})), mark(json!({"replicas": 1})));
     let forged = json!({"podAnnotations": {"tidegate.io/installation": "x", "a": "b"}});
     assert_eq!(mark(json!({})), mark(forged));
+}
+
+#[test]
+fn whoever_reads_git_as_a_github_app_has_its_key_and_knows_which_it_is() {
+    let values = with(&all(), &as_app(&json!({})));
+    let forge = installation_of(&values).repository.forge.unwrap();
+    let Access::App(app) = forge.access else { panic!("{:?}", forge.access) };
+    assert_eq!((app.id.as_str(), app.installation), ("12", None));
+    let key = ("apps".to_owned(), "private-key.pem".to_owned());
+    let [pod, others @ ..] = &pods(&values)[..] else { panic!("three pods") };
+    assert_eq!(source(pod, app.key_file.to_str().unwrap()), key);
+    for other in others {
+        assert_eq!(source(other, app.key_file.to_str().unwrap()), key);
+        let file = "/etc/tidegate/installation/installation.yaml";
+        assert!(other["containers"][0]["args"].as_array().unwrap().contains(&json!(format!("--app-of={file}"))));
+        let mounts = other["containers"][0]["volumeMounts"].as_array().unwrap();
+        assert!(mounts.iter().any(|mount| mount["mountPath"] == "/etc/tidegate/installation"), "{mounts:?}");
+    }
+    // Behind ssh Git is let in by another key.
+    let ssh =
+        json!({"repository": {"url": "ssh://git@git.example.test/acme/shop.git", "ssh": {"secretName": "deploy"}}});
+    let [pod, others @ ..] = &pods(&with(&values, &ssh))[..] else { panic!("three pods") };
+    assert_eq!(source(pod, app.key_file.to_str().unwrap()), key);
+    assert!(others.iter().all(|other| !other.to_string().contains("/etc/tidegate/app")));
 }

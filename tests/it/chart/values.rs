@@ -216,6 +216,12 @@ fn ssh(secret: &str, key: &str, hosts: &str) -> Value {
     json!({"repository": {"url": url, "credentials": {"secretName": ""}, "ssh": ssh}})
 }
 
+/// A controller that is a GitHub App.
+pub(super) fn as_app(over: &Value) -> Value {
+    let app = with(&json!({"id": "12", "secretName": "apps"}), over);
+    json!({"repository": {"credentials": {"secretName": ""}, "forge": {"kind": "github", "token": {"secretName": ""}, "app": app}}})
+}
+
 #[rustfmt::skip]
 fn of_the_host() -> Vec<Switch> {
     vec![
@@ -237,6 +243,10 @@ fn of_the_host() -> Vec<Switch> {
         ("repository.forge.url", json!({"repository": {"forge": {"url": "https://api.example.test"}}}), "url: https://api.example.test"),
         ("repository.forge.token.secretName", json!({"repository": {"forge": {"token": {"secretName": "other"}}}}), "tokenFile: /etc/tidegate/forge/other/token"),
         ("repository.forge.token.key", json!({"repository": {"forge": {"token": {"key": "api"}}}}), "tokenFile: /etc/tidegate/forge/bot/api"),
+        ("repository.forge.app.id", as_app(&json!({"id": "Iv23li"})), "id: Iv23li"),
+        ("repository.forge.app.installation", as_app(&json!({"installation": "789"})), "installation: \"789\""),
+        ("repository.forge.app.secretName", as_app(&json!({"secretName": "other"})), "keyFile: /etc/tidegate/app/other/private-key.pem"),
+        ("repository.forge.app.key", as_app(&json!({"key": "app.pem"})), "keyFile: /etc/tidegate/app/apps/app.pem"),
         ("repository.forge.repositoryId", json!({"repository": {"forge": {"repositoryId": 1_234_567_890}}}), "repositoryId: 1234567890"),
         ("repository.forge.feedback", json!({"repository": {"forge": {"feedback": false}}}), "feedback: false"),
     ]

@@ -64,7 +64,7 @@ async fn x_3_x_4_people_answer_pull_requests_on_github() {
     site.is_as_described();
 }
 
-async fn people_answer(name: &str, host: &Site) {
+pub(super) async fn people_answer(name: &str, host: &Site) {
     let mut world = World::hosted(name, host).await;
     world.add(&twice_gated(), &App::new("web", 1));
     let name = world.space.name.clone();
@@ -73,7 +73,10 @@ async fn people_answer(name: &str, host: &Site) {
     world.release(&App::new("web", 2));
 
     let pull = open(host, &world, "tenth").await;
-    assert_eq!((&pull["user"]["login"], &pull["base"]["ref"]), (&json!("bot"), &json!("tidegate/it/decisions")));
+    assert_eq!(
+        (&pull["user"]["login"], &pull["base"]["ref"]),
+        (&json!(host.account()), &json!("tidegate/it/decisions"))
+    );
     assert_eq!(pull["title"], format!("{name}/web: go on to tenth (weight 10)"));
     let body = pull["body"].as_str().unwrap();
     for part in

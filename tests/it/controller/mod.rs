@@ -4,6 +4,7 @@
 //! to do.
 
 mod app;
+mod as_app;
 mod asked;
 mod canary;
 mod copies;

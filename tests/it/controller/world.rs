@@ -110,11 +110,7 @@ impl World {
     pub(super) async fn unkept(name: &str, site: &Site) -> Self {
         let mut world = Self::empty(Held::Shared(Bed::shared().await), name).await;
         let Hosted { origin, url } = site.repository(&world.space.name).await;
-        let token = site.token_file();
-        let token = token.display();
-        let api = site.api().map(|api| format!("url: \"{api}\", ")).unwrap_or_default();
-        let forge = format!("forge: {{kind: {}, {api}tokenFile: {token}}}", site.kind());
-        world.repository = Some(format!("{{url: \"{url}\", poll: 1s, credentialsFile: {token}, {forge}}}"));
+        world.repository = Some(format!("{{url: \"{url}\", poll: 1s, {}}}", site.access()));
         world.origin = origin;
         world.begin();
         world

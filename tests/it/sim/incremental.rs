@@ -297,6 +297,7 @@ async fn world(stage: &Stage, directory: &Path, installation: &Installation) -> 
         store: Store::open(&cache, remote).unwrap(),
         providers: Providers::new(),
         clock: stage.clock.clone(),
+        pass: None,
     }
 }
 

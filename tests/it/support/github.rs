@@ -4,6 +4,7 @@
 
 use super::cluster::Bed;
 use super::git_host::Hosted;
+use super::github_app::{BOT, LOGIN};
 use super::gitlab::{USERS, now};
 use super::http_backend;
 use super::origin::Origin;
@@ -11,7 +12,7 @@ use super::prism::Prism;
 use axum::body::{Bytes, to_bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,6 +21,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::OnceCell;
+
+mod apps;
 
 /// The running stand-in: one for all tests of the process, which have repositories of their own.
 pub(crate) struct Github {
@@ -32,10 +35,13 @@ pub(crate) struct Github {
 struct State {
     root: PathBuf,
     repositories: Mutex<BTreeMap<String, Repository>>,
+    apps: Mutex<apps::Apps>,
 }
 
 #[derive(Default)]
 struct Repository {
+    /// The App that alone is let in.
+    app: Option<String>,
     pulls: Vec<Pull>,
     /// What was said of commits.
     statuses: Vec<Value>,
@@ -68,13 +74,20 @@ struct Asked<'a> {
 static SHARED: OnceCell<Github> = OnceCell::const_new();
 
 fn user(name: &str) -> Value {
+    if name == LOGIN {
+        return json!({"id": BOT, "login": LOGIN, "type": "Bot"});
+    }
     let (id, name) = USERS.iter().find(|(_, known)| *known == name).unwrap();
     let kind = if *name == "robot" { "Bot" } else { "User" };
     json!({"id": id, "login": name, "type": kind})
 }
 
+fn wrong(status: u16, why: &str) -> (u16, Value) {
+    (status, json!({"message": why, "documentation_url": "https://docs.github.com/rest", "status": status.to_string()}))
+}
+
 fn nothing(why: &str) -> (u16, Value) {
-    (404, json!({"message": why, "documentation_url": "https://docs.github.com/rest", "status": "404"}))
+    wrong(404, why)
 }
 
 impl Pull {
@@ -99,9 +112,10 @@ impl Pull {
 impl Repository {
     /// Sees what was pushed, or deleted, since it was looked at last.
     fn look(&mut self, origin: &Origin) {
+        let us = if self.app.is_some() { LOGIN } else { "bot" };
         for pull in self.pulls.iter_mut().filter(|pull| pull.shown["state"] == "open") {
             let Some(head) = origin.tip(pull.shown["head"]["ref"].as_str().unwrap()) else {
-                pull.change("bot", &json!({"state": "closed"}));
+                pull.change(us, &json!({"state": "closed"}));
                 pull.gone = true;
                 continue;
             };
@@ -165,7 +179,8 @@ impl Github {
     /// In a thread of its own, so that it outlives the runtime of any one test.
     async fn start() -> Self {
         let folder = Bed::shared().await.beside("github.d");
-        let state = Arc::new(State { root: folder.join("git"), repositories: Mutex::default() });
+        let state =
+            Arc::new(State { root: folder.join("git"), repositories: Mutex::default(), apps: Mutex::default() });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -444,20 +459,23 @@ async fn handle(state: Arc<State>, request: Request) -> Response {
     let body: Bytes = to_bytes(body, 1 << 28).await.unwrap();
     let path = parts.uri.path();
     if !path.starts_with("/api/") {
-        return http_backend::answer(&state.root, &parts.method, &parts.uri, &parts.headers, body)
-            .await
-            .into_response();
+        if !state.lets_in(path, &parts.headers) {
+            return (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Basic realm=\"GitHub\"")]).into_response();
+        }
+        let answer = http_backend::answer(&state.root, &parts.method, &parts.uri, &parts.headers, body).await;
+        // What was pushed is seen at once, before the next push hides it.
+        let name = path.strip_prefix("/acme/").and_then(|path| path.strip_suffix(".git/git-receive-pack"));
+        if let Some(name) = name {
+            state.with(name, |_, _| ());
+        }
+        return answer.into_response();
     }
     let query = url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()).into_owned().collect();
-    let header = |name: &str| parts.headers.get(name).map(|value| value.as_bytes());
-    let by = match header("authorization") {
-        Some(b"Bearer ghp_bot") => Ok("bot"),
-        Some(b"token ghp_owner") => Ok("owner"),
-        _ => Err((401, json!({"message": "Bad credentials"}))),
+    let (method, sent) = (parts.method.as_str(), serde_json::from_slice(&body).unwrap_or_default());
+    let (status, answer) = match state.asker(method, path, &parts.headers, &sent) {
+        Ok(asker) => state.answer(method, path, &query, &sent, asker.login),
+        Err(said) => said,
     };
-    let sent = serde_json::from_slice(&body).unwrap_or_default();
-    let (status, answer) =
-        by.map_or_else(|refused| refused, |by| state.answer(parts.method.as_str(), path, &query, &sent, by));
     let text = answer.to_string();
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);

@@ -2,16 +2,16 @@
 
 use super::git_host::{GitHost, Hosted};
 use super::github::Github;
+use super::github_app::LOGIN;
 use super::gitlab::Gitlab;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 /// Where a story takes place.
 pub(crate) enum Site {
     /// A real one.
     Gitea(&'static GitHost),
-    /// A stand-in, which is held against what GitHub has published.
-    Github(&'static Github),
+    /// A stand-in, which is held against what GitHub has published; with the App that tidegate is there, if it is one.
+    Github(&'static Github, Option<String>),
     /// A stand-in.
     Gitlab(Gitlab),
 }
@@ -22,7 +22,13 @@ impl Site {
     }
 
     pub(crate) async fn github() -> Self {
-        Self::Github(Github::shared().await)
+        Self::Github(Github::shared().await, None)
+    }
+
+    /// GitHub, where tidegate is an App of its own.
+    pub(crate) async fn github_app() -> Self {
+        let host = Github::shared().await;
+        Self::Github(host, Some(host.register()))
     }
 
     pub(crate) async fn gitlab() -> Self {
@@ -33,33 +39,40 @@ impl Site {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Gitea(_) => "gitea",
-            Self::Github(_) => "github",
+            Self::Github(..) => "github",
             Self::Gitlab(_) => "gitlab",
         }
     }
 
-    /// Where its API is, unless it is where the repository is.
-    pub(crate) fn api(&self) -> Option<&str> {
+    /// Whose API it speaks, where, and who tidegate is there, as its own file says it.
+    pub(crate) fn access(&self) -> String {
+        let (kind, api) = match self {
+            Self::Github(host, _) => (self.kind(), format!("url: \"{}\", ", host.api())),
+            Self::Gitea(_) | Self::Gitlab(_) => (self.kind(), String::new()),
+        };
+        let token = match self {
+            Self::Gitea(host) => host.token_file("bot"),
+            Self::Github(host, Some(app)) => return format!("forge: {{kind: {kind}, {api}app: {}}}", host.app(app)),
+            Self::Github(host, None) => host.token_file(),
+            Self::Gitlab(host) => host.token_file(),
+        };
+        let token = token.display();
+        format!("credentialsFile: {token}, forge: {{kind: {kind}, {api}tokenFile: {token}}}")
+    }
+
+    /// What tidegate is called there.
+    pub(crate) fn account(&self) -> &'static str {
         match self {
-            Self::Github(host) => Some(host.api()),
-            Self::Gitea(_) | Self::Gitlab(_) => None,
+            Self::Github(_, Some(_)) => LOGIN,
+            Self::Gitea(_) | Self::Github(..) | Self::Gitlab(_) => "bot",
         }
     }
 
     /// Panics if anything that was asked or answered is not as the host's maker has published, where there is such.
     pub(crate) fn is_as_described(&self) {
         match self {
-            Self::Github(host) => host.is_as_described(),
+            Self::Github(host, _) => host.is_as_described(),
             Self::Gitea(_) | Self::Gitlab(_) => (),
-        }
-    }
-
-    /// The token of tidegate's account.
-    pub(crate) fn token_file(&self) -> PathBuf {
-        match self {
-            Self::Gitea(host) => host.token_file("bot"),
-            Self::Github(host) => host.token_file(),
-            Self::Gitlab(host) => host.token_file(),
         }
     }
 
@@ -67,7 +80,7 @@ impl Site {
     pub(crate) fn owner_token(&self) -> String {
         match self {
             Self::Gitea(host) => std::fs::read_to_string(host.token_file("owner")).unwrap().trim().to_owned(),
-            Self::Github(_) => "ghp_owner".to_owned(),
+            Self::Github(..) => "ghp_owner".to_owned(),
             Self::Gitlab(_) => "glpat-owner".to_owned(),
         }
     }
@@ -76,7 +89,8 @@ impl Site {
     pub(crate) async fn repository(&self, name: &str) -> Hosted {
         match self {
             Self::Gitea(host) => host.repository(name).await,
-            Self::Github(host) => host.repository(name),
+            Self::Github(host, Some(app)) => host.repository_of(name, app),
+            Self::Github(host, None) => host.repository(name),
             Self::Gitlab(host) => host.repository(name),
         }
     }
@@ -85,7 +99,7 @@ impl Site {
     pub(crate) async fn keep(&self, name: &str, branch: &str) {
         match self {
             Self::Gitea(host) => host.keep(name, branch).await,
-            Self::Github(host) => host.keep(name, branch),
+            Self::Github(host, _) => host.keep(name, branch),
             Self::Gitlab(host) => host.keep(name, branch),
         }
     }
@@ -94,7 +108,7 @@ impl Site {
     pub(crate) async fn pulls(&self, name: &str) -> Vec<Value> {
         match self {
             Self::Gitea(host) => host.pulls(name).await,
-            Self::Github(host) => host.pulls(name),
+            Self::Github(host, _) => host.pulls(name),
             Self::Gitlab(host) => host.pulls(name),
         }
     }
@@ -112,7 +126,7 @@ impl Site {
                 let sent = json!({"title": title, "body": body, "head": head, "base": base});
                 host.want(201, user, "POST", &format!("repos/owner/{name}/pulls"), Some(sent)).await
             }
-            Self::Github(host) => {
+            Self::Github(host, _) => {
                 host.open(user, name, &json!({"title": title, "body": body, "head": head, "base": base}))
             }
             Self::Gitlab(host) => {
@@ -126,7 +140,7 @@ impl Site {
     pub(crate) async fn close(&self, user: &str, name: &str, pull: &Value) {
         match self {
             Self::Gitea(host) => host.patch(user, name, pull, json!({"state": "closed"})).await,
-            Self::Github(host) => host.change(user, name, number(pull), &json!({"state": "closed"})),
+            Self::Github(host, _) => host.change(user, name, number(pull), &json!({"state": "closed"})),
             Self::Gitlab(host) => host.change(user, name, number(pull), &json!({"state_event": "close"})),
         }
     }
@@ -136,7 +150,7 @@ impl Site {
         let sent = json!({"title": title});
         match self {
             Self::Gitea(host) => host.patch(user, name, pull, sent).await,
-            Self::Github(host) => host.change(user, name, number(pull), &sent),
+            Self::Github(host, _) => host.change(user, name, number(pull), &sent),
             Self::Gitlab(host) => host.change(user, name, number(pull), &sent),
         }
     }
@@ -149,7 +163,7 @@ impl Site {
                 let said = host.want(200, "owner", "GET", &path, None).await;
                 said.as_array().unwrap().iter().map(|said| said["body"].as_str().unwrap().to_owned()).collect()
             }
-            Self::Github(host) => host.comments(name, number(pull)),
+            Self::Github(host, _) => host.comments(name, number(pull)),
             Self::Gitlab(host) => host.comments(name, number(pull)),
         }
     }
@@ -161,7 +175,7 @@ impl Site {
                 let path = format!("repos/owner/{name}/statuses/{commit}");
                 (host.want(200, "owner", "GET", &path, None).await.as_array().unwrap().clone(), "status", "context")
             }
-            Self::Github(host) => (host.statuses(name, commit), "state", "context"),
+            Self::Github(host, _) => (host.statuses(name, commit), "state", "context"),
             Self::Gitlab(host) => (host.statuses(name, commit), "state", "name"),
         };
         let text = |status: &Value, field: &str| status[field].as_str().unwrap_or_default().to_owned();
@@ -173,7 +187,7 @@ impl Site {
     pub(crate) fn push(&self, user: &str, name: &str, branch: &str, file: (&str, &str)) {
         match self {
             Self::Gitea(host) => host.push(user, name, branch, file),
-            Self::Github(host) => host.push(user, name, branch, file),
+            Self::Github(host, _) => host.push(user, name, branch, file),
             Self::Gitlab(host) => host.push(user, name, branch, file),
         }
     }
@@ -182,7 +196,7 @@ impl Site {
     pub(crate) async fn approve(&self, user: &str, name: &str, pull: &Value) -> Value {
         match self {
             Self::Gitea(host) => host.approve(user, name, pull).await,
-            Self::Github(host) => json!(host.approve(user, name, number(pull))),
+            Self::Github(host, _) => json!(host.approve(user, name, number(pull))),
             Self::Gitlab(host) => json!(host.approve(user, name, number(pull))),
         }
     }
@@ -191,7 +205,7 @@ impl Site {
     pub(crate) async fn merge(&self, name: &str, pull: &Value) {
         match self {
             Self::Gitea(host) => host.merge(name, pull).await,
-            Self::Github(host) => host.merge("reviewer", name, number(pull)),
+            Self::Github(host, _) => host.merge("reviewer", name, number(pull)),
             Self::Gitlab(host) => host.merge("reviewer", name, number(pull)),
         }
     }

@@ -10,7 +10,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 const [packages, folder] = process.argv.slice(2);
 const repository = "/repos/{owner}/{repo}";
 const used = {
+  "/app": ["get"],
+  "/app/installations/{installation_id}/access_tokens": ["post"],
   "/user": ["get"],
+  "/users/{username}": ["get"],
   [repository]: ["get"],
   [`${repository}/branches/{branch}`]: ["get"],
   [`${repository}/branches/{branch}/protection`]: ["get", "put"],
@@ -19,6 +22,7 @@ const used = {
   [`${repository}/commits/{ref}`]: ["get"],
   [`${repository}/contents/{path}`]: ["get"],
   [`${repository}/hooks`]: ["get"],
+  [`${repository}/installation`]: ["get"],
   [`${repository}/issues/{issue_number}`]: ["get"],
   [`${repository}/issues/{issue_number}/comments`]: ["get", "post"],
   [`${repository}/issues/comments/{comment_id}`]: ["patch"],

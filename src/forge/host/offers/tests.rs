@@ -1,8 +1,8 @@
 //! People's own pull requests, as a host lists them, and our comment there.
 
 use crate::forge::host::testing::{Server, USER};
-use crate::forge::host::{Host, HostError, Offers};
-use crate::manifest::installation::{HostKind, PullHost};
+use crate::forge::host::{Host, HostError, Offers, Pass};
+use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::record::fixture::time;
 use serde_json::json;
 
@@ -10,8 +10,9 @@ async fn client(kind: HostKind) -> (Server, Host, tempfile::TempDir) {
     let (server, dir) = (Server::start(kind).await, tempfile::tempdir().unwrap());
     let token_file = dir.path().join("token");
     std::fs::write(&token_file, "token").unwrap();
-    let site = PullHost { kind, api: server.api(), owner: "acme".to_owned(), name: "shop".to_owned(), token_file };
-    let host = Host::new(site, Box::new(|_, _| {}), Box::new(|| time("12:00:00"))).unwrap();
+    let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
+    let site = PullHost { kind, api: server.api(), owner: "acme".to_owned(), name: "shop".to_owned(), access };
+    let host = Host::new(site, pass, Box::new(|_, _| {}), Box::new(|| time("12:00:00"))).unwrap();
     (server, host, dir)
 }
 

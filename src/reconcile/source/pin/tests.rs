@@ -1,8 +1,9 @@
 use super::super::super::testing::{World, manifest, moved};
 use super::super::{Looked, Records, Source};
 use super::*;
+use crate::forge::host::Pass;
 use crate::forge::host::testing::{Fault, REPOSITORY, Server};
-use crate::manifest::installation::{HostKind, PullHost};
+use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::plan::input::Git;
 use crate::record::fixture::time;
 
@@ -11,8 +12,9 @@ fn pinned(world: &World, server: &Server, kind: HostKind, cache: &str) -> Source
     let token_file = world.dir.path().join("token");
     std::fs::write(&token_file, "token").unwrap();
     let (owner, name) = ("acme".to_owned(), "shop".to_owned());
-    let site = PullHost { kind, api: server.api(), owner, name, token_file };
-    let host = Host::new(site, Box::new(|_, _| ()), Box::new(|| time("12:00:00"))).unwrap();
+    let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
+    let site = PullHost { kind, api: server.api(), owner, name, access };
+    let host = Host::new(site, pass, Box::new(|_, _| ()), Box::new(|| time("12:00:00"))).unwrap();
     world.source(cache).pinned(Some(Pin::new(REPOSITORY, host)))
 }
 

@@ -1,0 +1,55 @@
+//! What lets in to a Git host.
+
+use super::{App, HostError, Now, Token};
+use crate::git::Lent;
+use crate::manifest::installation::{Access, PullHost};
+use secrecy::SecretString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What lets in to a Git host. Clones share what a GitHub App was given.
+#[derive(Clone)]
+pub enum Pass {
+    /// A token, read from its file each time.
+    Token(PathBuf),
+    /// A GitHub App.
+    App(Arc<App>),
+}
+
+impl Pass {
+    /// As an installation says. Asks nothing yet.
+    ///
+    /// # Errors
+    /// When there is no HTTP client: this machine's certificates cannot be read.
+    pub fn new(site: &PullHost, now: Now) -> Result<Self, reqwest::Error> {
+        Ok(match &site.access {
+            Access::Token(file) => Self::Token(file.clone()),
+            Access::App(app) => Self::App(Arc::new(App::new(site, app, now)?)),
+        })
+    }
+
+    /// What Git is let in by too, if it is.
+    #[must_use]
+    pub fn lent(&self) -> Option<Lent> {
+        match self {
+            Self::Token(_) => None,
+            Self::App(app) => Some(Lent::by(app.clone())),
+        }
+    }
+
+    pub(super) async fn bearer(&self) -> Result<SecretString, HostError> {
+        match self {
+            Self::Token(file) => Ok(Token::read(file).await?.0),
+            Self::App(app) => app.token().await,
+        }
+    }
+
+    /// The host does not take that any more.
+    pub(super) async fn refused(&self, bearer: &SecretString) {
+        match self {
+            // Another one stands in its file soon, or never.
+            Self::Token(_) => {}
+            Self::App(app) => app.refused(bearer).await,
+        }
+    }
+}
