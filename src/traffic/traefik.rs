@@ -139,6 +139,10 @@ impl<'a> Entries<'a> {
         Self { namespace: namespace.as_str(), service: service.as_str(), copier: format!("{name}{SUFFIX}") }
     }
 
+    pub(super) fn is_candidate(&self, entry: &Value) -> bool {
+        is_service(entry, self.namespace, &format!("{}{SUFFIX}", self.service))
+    }
+
     /// References and, where some of stable's requests come by the copier, the filter that says which share of them is copied, rounded
     /// up.
     pub(super) fn in_words(&self, entries: &[&Value]) -> Value {

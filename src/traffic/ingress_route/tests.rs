@@ -57,6 +57,24 @@ fn a_route_for_headers_goes_before_that_of_the_others_and_before_no_other() {
     assert_eq!(routes, [(46, false), (24, true), (23, true), (8, true), (7, true), (27, false)]);
 }
 
+/// A route of the user's own may ask for a header of the next one's requests, in the words in which we write that.
+#[test]
+fn c_22_a_rule_of_the_users_own_is_none_of_ours() {
+    let both = "Host(`a.example.org`) || Host(`b.example.org`)";
+    let led = |rule: &str, to: &str| json!({"match": rule, "kind": "Rule", "services": [{"name": to, "port": 80}]});
+    let own = format!("({both}) && Header(`x-api`, `2`)");
+    for first in ["web", "docs"] {
+        let routes = json!([led(&own, first), led(both, "web")]);
+        let plain = object(Kind::IngressRoute, "web", json!({"spec": {"routes": routes}}));
+        for testers in [split(0, &[]), split(10, &[]), split(10, &[one(&[("x-canary", "always")])])] {
+            let rendered = render(&plain, &name("web"), &testers);
+            assert_eq!(read(&rendered, &name("web")), Seen::Split(testers), "{first}: {:#}", rendered.value());
+            let back = retreat(&rendered, &name("web"));
+            assert_eq!(back, render(&plain, &name("web"), &Split::stable()), "{first}");
+        }
+    }
+}
+
 #[test]
 fn x_16_what_a_hand_writes_otherwise_is_foreign_and_goes_back() {
     let rendered = render(&route(), &name("web"), &split(0, &[one(&[("x-canary", "always")])]));
