@@ -32,10 +32,10 @@ pub fn retreat(live: &Object, of: &ObjectName) -> Object {
     rewritten(live, of, |words| gateway_api::retreat(words, of))
 }
 
-/// The Services that it splits.
+/// The Services that it splits, or would split between them and these of candidates.
 #[must_use]
-pub fn split_services(route: &Object) -> BTreeSet<ObjectName> {
-    traefik::split_in(items(&route.value()["spec"], "routes").flat_map(|one| items(one, "services")))
+pub fn split_services(route: &Object, candidates: &BTreeSet<ObjectName>) -> BTreeSet<ObjectName> {
+    traefik::split_in(items(&route.value()["spec"], "routes").flat_map(|one| items(one, "services")), candidates)
 }
 
 fn rule(route: &Value) -> &str {

@@ -343,9 +343,10 @@ pub fn references(object: &Object, service: &ObjectName) -> bool {
         || is(Kind::Ingress) && nginx::names(object, service.as_str())
 }
 
-/// The routers that a live object shows which leads requests: it names Services beside their candidate's copies.
+/// The routers that a live object shows which leads requests: it names Services beside their candidate's copies, or could do so
+/// with one of these, where a copy that gets nothing is not named.
 #[must_use]
-pub fn routers(route: &Object) -> Vec<Router> {
+pub fn routers(route: &Object, candidates: &BTreeSet<ObjectName>) -> Vec<Router> {
     let name = &route.reference().name;
     if route.reference().kind == Kind::Ingress {
         let beside = nginx::beside(route).into_iter();
@@ -356,11 +357,11 @@ pub fn routers(route: &Object) -> Vec<Router> {
         return services.map(|service| Router::Istio { virtual_service: name.clone(), service }).collect();
     }
     if route.reference().kind == Kind::TraefikService {
-        let services = traefik::split_services(route).into_iter();
+        let services = traefik::split_services(route, candidates).into_iter();
         return services.map(|service| Router::Traefik { traefik_service: name.clone(), service }).collect();
     }
     if route.reference().kind == Kind::IngressRoute {
-        let services = ingress_route::split_services(route).into_iter();
+        let services = ingress_route::split_services(route, candidates).into_iter();
         return services.map(|service| Router::IngressRoute { ingress_route: name.clone(), service }).collect();
     }
     let services = gateway_api::split_services(route).into_iter();
