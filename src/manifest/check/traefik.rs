@@ -68,6 +68,26 @@ fn leads(item: &Item, service: &str) -> Vec<Diagnostic> {
         let expected = format!("{service} alone; the phases split it");
         found.push(item.error(&format!("{at}/name"), Code::Conflict, what, expected));
     }
+    found.extend(read_otherwise(item, service, &entries));
+    found
+}
+
+/// What a split that is written there would not be read back from.
+fn read_otherwise(item: &Item, service: &str, entries: &[(String, &Value)]) -> Vec<Diagnostic> {
+    let copier = format!("{}{SUFFIX}", item.object.reference().name);
+    let copies = entries.iter().filter(|(_, entry)| entry["kind"] == "TraefikService" && entry["name"] == *copier);
+    let mut found: Vec<Diagnostic> = copies
+        .map(|(at, _)| {
+            let what = format!("what leads to the TraefikService {copier} is read as requests that a phase copies");
+            item.error(&format!("{at}/name"), Code::Conflict, what, "a TraefikService of another name")
+        })
+        .collect();
+    let mut own = entries.iter().filter(|(_, entry)| is(entry, service)).peekable();
+    let first = own.peek().map(|(at, _)| at.clone());
+    if let Some(at) = first.filter(|_| own.all(|(_, entry)| entry["weight"] == 0)) {
+        let what = format!("the Service {service} gets no request here, so that no share of it can be split");
+        found.push(item.error(&format!("{at}/weight"), Code::RouterLimit, what, "a weight above 0"));
+    }
     found
 }
 
