@@ -17,9 +17,10 @@ pub mod traefik;
 use crate::manifest::desired::Router;
 use crate::manifest::ids::{Namespace, ObjectName, Percent, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, section};
+use crate::manifest::traefik::copier_suffix;
 use crate::record::posture::{Naming, Split};
 use crate::record::state::RoleName;
-use crate::target::layout::{LayoutError, suffixed};
+use crate::target::layout::{LayoutError, SUFFIX, suffixed};
 use crate::target::live::LiveState;
 use crate::target::owned::owned_by;
 use crate::target::{shared, stateful};
@@ -133,7 +134,8 @@ pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> 
 }
 
 /// What a router needs in the candidate's time beside the manifests' `route`, as it exposes nothing, where phases send at most a share
-/// of `copies` twice; `copied` is the layout's way to make a copy.
+/// of `copies` twice; `copied` is the layout's way to make a copy
+/// whose name ends so.
 ///
 /// # Errors
 /// What `copied` says.
@@ -141,12 +143,13 @@ pub fn beside(
     router: &Router,
     copies: Percent,
     route: &Object,
-    copied: impl Fn(&Object) -> Result<Object, LayoutError>,
+    copied: impl Fn(&Object, &'static str) -> Result<Object, LayoutError>,
 ) -> Result<Option<Object>, LayoutError> {
     match router {
-        Router::Nginx { service, .. } => Ok(Some(nginx::canary(&copied(route)?, service))),
+        Router::Nginx { service, .. } => Ok(Some(nginx::canary(&copied(route, SUFFIX)?, service))),
         Router::Traefik { service, .. } | Router::IngressRoute { service, .. } if !copies.is_zero() => {
-            Ok(traefik::copier(&copied(route)?, route, service))
+            let copy = copied(route, copier_suffix(route.reference().kind))?;
+            Ok(traefik::copier(&copy, route, service))
         }
         Router::GatewayApi { .. }
         | Router::Grpc { .. }

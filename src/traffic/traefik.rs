@@ -12,6 +12,7 @@ use super::gateway_api::weight;
 use super::{Seen, gateway_api};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
+use crate::manifest::traefik::copier_suffix;
 use crate::record::posture::Split;
 use crate::target::layout::{SUFFIX, suffixed};
 use serde_json::{Value, json};
@@ -143,8 +144,9 @@ const PERCENTS: u64 = 100;
 
 impl<'a> Entries<'a> {
     pub(super) fn of(route: &'a Object, service: &'a ObjectName) -> Self {
-        let ObjectRef { namespace, name, .. } = route.reference();
-        Self { namespace: namespace.as_str(), service: service.as_str(), copier: format!("{name}{SUFFIX}") }
+        let ObjectRef { namespace, name, kind } = route.reference();
+        let copier = format!("{name}{}", copier_suffix(*kind));
+        Self { namespace: namespace.as_str(), service: service.as_str(), copier }
     }
 
     pub(super) fn is_candidate(&self, entry: &Value) -> bool {

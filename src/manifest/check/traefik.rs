@@ -8,7 +8,7 @@ use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::expand;
 use crate::manifest::object::{Kind, items};
 use crate::manifest::set::Item;
-use crate::manifest::traefik::{priority, priority_before};
+use crate::manifest::traefik::{copier_suffix, priority, priority_before};
 use serde_json::Value;
 
 pub(super) fn check(case: &Case<'_>, findings: &mut Findings) {
@@ -74,7 +74,8 @@ fn leads(item: &Item, service: &str) -> Vec<Diagnostic> {
 
 /// What a split that is written there would not be read back from.
 fn read_otherwise(item: &Item, service: &str, entries: &[(String, &Value)]) -> Vec<Diagnostic> {
-    let copier = format!("{}{SUFFIX}", item.object.reference().name);
+    let route = item.object.reference();
+    let copier = format!("{}{}", route.name, copier_suffix(route.kind));
     let copies = entries.iter().filter(|(_, entry)| entry["kind"] == "TraefikService" && entry["name"] == *copier);
     let mut found: Vec<Diagnostic> = copies
         .map(|(at, _)| {
@@ -130,7 +131,8 @@ fn copied(case: &Case<'_>, item: &Item, service: &str) -> Vec<Diagnostic> {
         let what = format!("a phase copies requests, and this leads them to {service} otherwise than the first does");
         item.error(at, Code::RouterLimit, what, "the same but for the weight")
     });
-    other.into_iter().chain(pods::name_beside(case, item, Kind::TraefikService, SUFFIX)).collect()
+    let suffix = copier_suffix(item.object.reference().kind);
+    other.into_iter().chain(pods::name_beside(case, item, Kind::TraefikService, suffix)).collect()
 }
 
 /// Names and values of headers stand between backticks in rules.
