@@ -1,6 +1,14 @@
 //! What has to be known of Traefik's rules.
 
+use super::object::Kind;
 use serde_json::Value;
+
+/// What the name of the TraefikService ends in that copies requests beside a route of that kind. That of an IngressRoute is none that
+/// a TraefikService of the same name would have beside it, which may be another rollout's.
+#[must_use]
+pub fn copier_suffix(route: Kind) -> &'static str {
+    if route == Kind::IngressRoute { "-copies" } else { "-canary" }
+}
 
 /// The priority of an IngressRoute's route: what it says, else the length of its rule; 0 says nothing (Traefik's reference, "Rules and
 /// Priority").

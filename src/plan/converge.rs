@@ -164,11 +164,16 @@ impl Pass<'_> {
     /// A hand raised the exposure: it is lowered to the record. Not in *return*, where the share goes to the same version.
     fn lower(&mut self) -> bool {
         let handing_back = self.hands_back();
+        let live_split = exposure::live_split(self.context);
         // What we never write is more than the record says, whatever it is.
-        let within = exposure::live_split(self.context).is_ok_and(|live| live.within(&self.posture.split));
+        let within = live_split.as_ref().is_ok_and(|live| live.within(&self.posture.split));
         if handing_back || within || self.drift == Drift::Restore {
             return false;
         }
+        // The posture may be that of a step which no record allows yet, and this waits for none: it is written only where it exposes
+        // no more than live does. Of what cannot be read nobody knows how much that is.
+        let split = &self.posture.split;
+        let lowers = split.is_stable() || live_split.is_ok_and(|live| split.within(&live));
         for carrier in exposure::carriers(self.context) {
             let Some(rendered) = self.rendered.get(&carrier) else { continue };
             if let Some(live) = self.context.live.get(&carrier) {
@@ -179,7 +184,11 @@ impl Pass<'_> {
                 {
                     continue;
                 }
-                self.apply(&carrier, Class::Retreat, "exposure back to the record");
+                if lowers {
+                    self.apply(&carrier, Class::Retreat, "exposure back to the record");
+                } else {
+                    self.bring_down(live);
+                }
             }
         }
         let displaced = exposure::displaced(self.context, self.posture.split.weight);

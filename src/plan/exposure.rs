@@ -122,14 +122,21 @@ pub fn taken_away(pod: &Object) -> Verb {
 /// what we own of it.
 #[must_use]
 pub fn retreated(context: &Context<'_>, live: &Object, mark: &str) -> Object {
+    let mut object = at_stable(context, live);
+    if holds(Rule::Mark) {
+        object.annotate(RETREATED, mark);
+    }
+    object
+}
+
+/// The same with the marks that it has: no run goes back.
+#[must_use]
+pub fn at_stable(context: &Context<'_>, live: &Object) -> Object {
     let lowered = context.router().map(|router| traffic::retreat(router, &context.view(), context.manager));
     let lowered = lowered.into_iter().flatten().find(|object| object.reference() == live.reference());
     let kept = || owned::owned_by(live, context.manager);
     let nothing = || Object::new(live.reference().clone(), serde_json::Value::Null);
     let mut object = lowered.or_else(kept).unwrap_or_else(nothing);
-    if holds(Rule::Mark) {
-        object.annotate(RETREATED, mark);
-    }
     let digest = compare::applied_digest(&object);
     object.annotate(APPLIED, &digest);
     object

@@ -25,7 +25,7 @@ use crate::target::selector::serves;
 use crate::target::{compare, owned, shared};
 use crate::traffic::{self, Seen, View, partition};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The manifest is gone: objects stay, our marks go, then the record (design §13.10). A rollout that comes back meanwhile is
 /// taken over after that, as at first sight.
@@ -259,7 +259,7 @@ fn splits(input: &Input, live: &LiveState) -> Vec<Way> {
     let ours = |kind| live.objects.owned_by(&owner).filter(move |o| o.reference().kind == kind);
     let routes = || Kind::ROUTES.iter().flat_map(|kind| ours(*kind));
     let brought = ours(Kind::Service).filter(|service| service.annotation(ROLE) == Some("candidate"));
-    let brought = brought.map(|service| service.reference().name.clone()).collect();
+    let brought: BTreeSet<ObjectName> = brought.map(|service| service.reference().name.clone()).collect();
     let between = routes().filter_map(|route| traffic::router_between(route, &brought));
     let between: Vec<Way> = between
         .filter_map(|(router, candidate)| {
@@ -271,7 +271,7 @@ fn splits(input: &Input, live: &LiveState) -> Vec<Way> {
         })
         .collect();
     let by_route: Vec<_> = routes()
-        .flat_map(traffic::routers)
+        .flat_map(|route| traffic::routers(route, &brought))
         .filter_map(|router| {
             let named = router.route().map(|(_, route)| route).or_else(|| router.service()).cloned()?;
             Some((router, named))

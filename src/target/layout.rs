@@ -23,6 +23,7 @@ use crate::manifest::desired::{Plan, Router, Set, TargetKind};
 use crate::manifest::ids::{ObjectName, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, PODS, section};
 use crate::manifest::scaler;
+use crate::manifest::traefik::copier_suffix;
 use crate::record::posture::Naming;
 use crate::record::state::RoleName;
 use serde_json::Value;
@@ -383,8 +384,9 @@ pub fn copies(set: &Set, reference: &ObjectRef) -> bool {
         [SUFFIX, primary::SUFFIX].into_iter().filter_map(|suffix| name.strip_suffix(suffix)?.parse().ok());
     let copied = |kind, name: &ObjectName| set.get(kind, name).is_some();
     // Beside an IngressRoute there may be a TraefikService.
-    let beside = |name: &ObjectName| reference.kind == Kind::TraefikService && copied(Kind::IngressRoute, name);
-    !set.objects.contains_key(reference) && originals.any(|name| copied(reference.kind, &name) || beside(&name))
+    let copier = name.strip_suffix(copier_suffix(Kind::IngressRoute)).and_then(|name| name.parse().ok());
+    let beside = reference.kind == Kind::TraefikService && copier.is_some_and(|of| copied(Kind::IngressRoute, &of));
+    !set.objects.contains_key(reference) && (beside || originals.any(|name| copied(reference.kind, &name)))
 }
 
 /// The labels of a Deployment's pods.

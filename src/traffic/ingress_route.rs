@@ -32,10 +32,10 @@ pub fn retreat(live: &Object, of: &ObjectName) -> Object {
     rewritten(live, of, |words| gateway_api::retreat(words, of))
 }
 
-/// The Services that it splits.
+/// The Services that it splits, or would split between them and these of candidates.
 #[must_use]
-pub fn split_services(route: &Object) -> BTreeSet<ObjectName> {
-    traefik::split_in(items(&route.value()["spec"], "routes").flat_map(|one| items(one, "services")))
+pub fn split_services(route: &Object, candidates: &BTreeSet<ObjectName>) -> BTreeSet<ObjectName> {
+    traefik::split_in(items(&route.value()["spec"], "routes").flat_map(|one| items(one, "services")), candidates)
 }
 
 fn rule(route: &Value) -> &str {
@@ -49,7 +49,9 @@ pub(super) fn in_words(route: &Object, of: &ObjectName) -> Object {
     let words = routes.iter().enumerate().map(|(i, one)| {
         let services: Vec<&Value> = items(one, "services").collect();
         let mut words = entries.in_words(&services);
-        let next = routes.get(i + 1).and_then(|next| with_headers(rule(one), rule(next)));
+        // A route of the user's may have such a rule too, and asks for its headers itself.
+        let ours = !services.is_empty() && services.iter().all(|entry| entries.is_candidate(entry));
+        let next = routes.get(i + 1).filter(|_| ours).and_then(|next| with_headers(rule(one), rule(next)));
         words["matches"] = next.unwrap_or_else(|| vec![json!({"rule": rule(one)})]).into();
         words["own"] = (*one).clone();
         words
@@ -105,7 +107,8 @@ fn header(one: &Value) -> Option<String> {
     Some(format!("{AND}{how}{}`, `{}`)", one["name"].as_str()?, one["value"].as_str()?))
 }
 
-/// The matches of a route that is the next one's for certain headers: as [`asked`] writes them. None of any other rule.
+/// The matches of a route for the candidate alone that is the next one's for certain headers: as [`asked`] writes them. None of any
+/// other rule.
 fn with_headers(rule: &str, next: &str) -> Option<Vec<Value>> {
     let mut rest = rule;
     let mut all = Vec::new();

@@ -17,9 +17,10 @@ pub mod traefik;
 use crate::manifest::desired::Router;
 use crate::manifest::ids::{Namespace, ObjectName, Percent, PodsDigest};
 use crate::manifest::object::{Kind, Object, ObjectRef, section};
+use crate::manifest::traefik::copier_suffix;
 use crate::record::posture::{Naming, Split};
 use crate::record::state::RoleName;
-use crate::target::layout::{LayoutError, suffixed};
+use crate::target::layout::{LayoutError, SUFFIX, suffixed};
 use crate::target::live::LiveState;
 use crate::target::owned::owned_by;
 use crate::target::{shared, stateful};
@@ -133,7 +134,8 @@ pub fn carriers(router: &Router, namespace: &Namespace, target: &ObjectName) -> 
 }
 
 /// What a router needs in the candidate's time beside the manifests' `route`, as it exposes nothing, where phases send at most a share
-/// of `copies` twice; `copied` is the layout's way to make a copy.
+/// of `copies` twice; `copied` is the layout's way to make a copy
+/// whose name ends so.
 ///
 /// # Errors
 /// What `copied` says.
@@ -141,12 +143,13 @@ pub fn beside(
     router: &Router,
     copies: Percent,
     route: &Object,
-    copied: impl Fn(&Object) -> Result<Object, LayoutError>,
+    copied: impl Fn(&Object, &'static str) -> Result<Object, LayoutError>,
 ) -> Result<Option<Object>, LayoutError> {
     match router {
-        Router::Nginx { service, .. } => Ok(Some(nginx::canary(&copied(route)?, service))),
+        Router::Nginx { service, .. } => Ok(Some(nginx::canary(&copied(route, SUFFIX)?, service))),
         Router::Traefik { service, .. } | Router::IngressRoute { service, .. } if !copies.is_zero() => {
-            Ok(traefik::copier(&copied(route)?, route, service))
+            let copy = copied(route, copier_suffix(route.reference().kind))?;
+            Ok(traefik::copier(&copy, route, service))
         }
         Router::GatewayApi { .. }
         | Router::Grpc { .. }
@@ -343,9 +346,10 @@ pub fn references(object: &Object, service: &ObjectName) -> bool {
         || is(Kind::Ingress) && nginx::names(object, service.as_str())
 }
 
-/// The routers that a live object shows which leads requests: it names Services beside their candidate's copies.
+/// The routers that a live object shows which leads requests: it names Services beside their candidate's copies, or could do so
+/// with one of these, where a copy that gets nothing is not named.
 #[must_use]
-pub fn routers(route: &Object) -> Vec<Router> {
+pub fn routers(route: &Object, candidates: &BTreeSet<ObjectName>) -> Vec<Router> {
     let name = &route.reference().name;
     if route.reference().kind == Kind::Ingress {
         let beside = nginx::beside(route).into_iter();
@@ -356,11 +360,11 @@ pub fn routers(route: &Object) -> Vec<Router> {
         return services.map(|service| Router::Istio { virtual_service: name.clone(), service }).collect();
     }
     if route.reference().kind == Kind::TraefikService {
-        let services = traefik::split_services(route).into_iter();
+        let services = traefik::split_services(route, candidates).into_iter();
         return services.map(|service| Router::Traefik { traefik_service: name.clone(), service }).collect();
     }
     if route.reference().kind == Kind::IngressRoute {
-        let services = ingress_route::split_services(route).into_iter();
+        let services = ingress_route::split_services(route, candidates).into_iter();
         return services.map(|service| Router::IngressRoute { ingress_route: name.clone(), service }).collect();
     }
     let services = gateway_api::split_services(route).into_iter();

@@ -12,8 +12,9 @@ use super::gateway_api::weight;
 use super::{Seen, gateway_api};
 use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
+use crate::manifest::traefik::copier_suffix;
 use crate::record::posture::Split;
-use crate::target::layout::SUFFIX;
+use crate::target::layout::{SUFFIX, suffixed};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -77,16 +78,24 @@ pub fn own_entries<'a>(route: &'a Object, of: &'a ObjectName) -> impl Iterator<I
     all.filter(move |entry| is_service(entry, namespace, of.as_str()))
 }
 
-/// The Services that it splits.
+/// The Services that it splits, or would split between them and these of candidates.
 #[must_use]
-pub fn split_services(service: &Object) -> BTreeSet<ObjectName> {
-    split_in(items(&service.value()["spec"]["weighted"], "services"))
+pub fn split_services(service: &Object, candidates: &BTreeSet<ObjectName>) -> BTreeSet<ObjectName> {
+    split_in(items(&service.value()["spec"]["weighted"], "services"), candidates)
 }
 
-/// The Services whose candidate's copy stands among these entries.
-pub(super) fn split_in<'a>(entries: impl Iterator<Item = &'a Value>) -> BTreeSet<ObjectName> {
+/// The Services whose candidate's copy stands among these entries. It does not where it gets nothing: then the copy is one of
+/// these.
+pub(super) fn split_in<'a>(
+    entries: impl Iterator<Item = &'a Value>,
+    candidates: &BTreeSet<ObjectName>,
+) -> BTreeSet<ObjectName> {
     let services = entries.filter(|entry| entry.get("kind").is_none_or(|kind| kind == "Service"));
-    services.filter_map(|entry| entry["name"].as_str()?.strip_suffix(SUFFIX)?.parse().ok()).collect()
+    let split = |name: &str| match name.strip_suffix(SUFFIX) {
+        Some(service) => service.parse().ok(),
+        None => name.parse().ok().filter(|name| suffixed(name).is_some_and(|copy| candidates.contains(&copy))),
+    };
+    services.filter_map(|entry| split(entry["name"].as_str()?)).collect()
 }
 
 /// The TraefikService that sends stable each request that comes by it, and the candidate a copy; nobody is led to it. `copy` is the route
@@ -135,8 +144,13 @@ const PERCENTS: u64 = 100;
 
 impl<'a> Entries<'a> {
     pub(super) fn of(route: &'a Object, service: &'a ObjectName) -> Self {
-        let ObjectRef { namespace, name, .. } = route.reference();
-        Self { namespace: namespace.as_str(), service: service.as_str(), copier: format!("{name}{SUFFIX}") }
+        let ObjectRef { namespace, name, kind } = route.reference();
+        let copier = format!("{name}{}", copier_suffix(*kind));
+        Self { namespace: namespace.as_str(), service: service.as_str(), copier }
+    }
+
+    pub(super) fn is_candidate(&self, entry: &Value) -> bool {
+        is_service(entry, self.namespace, &format!("{}{SUFFIX}", self.service))
     }
 
     /// References and, where some of stable's requests come by the copier, the filter that says which share of them is copied, rounded
@@ -168,7 +182,16 @@ impl<'a> Entries<'a> {
     }
 
     /// The references with their shares; those of stable's requests that are copied come by the copier.
+    ///
+    /// What gets nothing for the candidate is left out: without a ready pod behind one of its services Traefik drops the whole route, and
+    /// who is led to stable would find nobody.
     pub(super) fn out_of_words(&self, rule: &Value) -> Value {
+        let for_candidate =
+            |entry: &Value| self.is_candidate(entry) || is(entry, self.namespace, "TraefikService", &self.copier);
+        self.weighed(rule).into_iter().filter(|entry| weight(entry) > 0 || !for_candidate(entry)).collect()
+    }
+
+    fn weighed(&self, rule: &Value) -> Vec<Value> {
         let mirror = items(rule, "filters").find_map(|filter| filter.get("requestMirror"));
         let refs = items(rule, "backendRefs");
         let Some(mirror) = mirror else { return refs.cloned().collect() };

@@ -8,7 +8,7 @@ use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::expand;
 use crate::manifest::object::{Kind, items};
 use crate::manifest::set::Item;
-use crate::manifest::traefik::{priority, priority_before};
+use crate::manifest::traefik::{copier_suffix, priority, priority_before};
 use serde_json::Value;
 
 pub(super) fn check(case: &Case<'_>, findings: &mut Findings) {
@@ -68,6 +68,27 @@ fn leads(item: &Item, service: &str) -> Vec<Diagnostic> {
         let expected = format!("{service} alone; the phases split it");
         found.push(item.error(&format!("{at}/name"), Code::Conflict, what, expected));
     }
+    found.extend(read_otherwise(item, service, &entries));
+    found
+}
+
+/// What a split that is written there would not be read back from.
+fn read_otherwise(item: &Item, service: &str, entries: &[(String, &Value)]) -> Vec<Diagnostic> {
+    let route = item.object.reference();
+    let copier = format!("{}{}", route.name, copier_suffix(route.kind));
+    let copies = entries.iter().filter(|(_, entry)| entry["kind"] == "TraefikService" && entry["name"] == *copier);
+    let mut found: Vec<Diagnostic> = copies
+        .map(|(at, _)| {
+            let what = format!("what leads to the TraefikService {copier} is read as requests that a phase copies");
+            item.error(&format!("{at}/name"), Code::Conflict, what, "a TraefikService of another name")
+        })
+        .collect();
+    let mut own = entries.iter().filter(|(_, entry)| is(entry, service)).peekable();
+    let first = own.peek().map(|(at, _)| at.clone());
+    if let Some(at) = first.filter(|_| own.all(|(_, entry)| entry["weight"] == 0)) {
+        let what = format!("the Service {service} gets no request here, so that no share of it can be split");
+        found.push(item.error(&format!("{at}/weight"), Code::RouterLimit, what, "a weight above 0"));
+    }
     found
 }
 
@@ -110,7 +131,8 @@ fn copied(case: &Case<'_>, item: &Item, service: &str) -> Vec<Diagnostic> {
         let what = format!("a phase copies requests, and this leads them to {service} otherwise than the first does");
         item.error(at, Code::RouterLimit, what, "the same but for the weight")
     });
-    other.into_iter().chain(pods::name_beside(case, item, Kind::TraefikService, SUFFIX)).collect()
+    let suffix = copier_suffix(item.object.reference().kind);
+    other.into_iter().chain(pods::name_beside(case, item, Kind::TraefikService, suffix)).collect()
 }
 
 /// Names and values of headers stand between backticks in rules.

@@ -73,7 +73,13 @@ impl Pass<'_> {
             return;
         }
         let carries = exposure::carriers(self.context).contains(live.reference());
-        let same = exposure::live_split(self.context).is_ok_and(|split| self.context.reached(&split, self.posture));
+        let live_split = exposure::live_split(self.context);
+        if carries && live_split.is_err() {
+            // Nothing could be lowered first, and what nobody can read is no share that a hand has lowered.
+            self.apply(reference, Class::Advance, &format!("exposure back to the record: {what}"));
+            return;
+        }
+        let same = live_split.is_ok_and(|split| self.context.reached(&split, self.posture));
         if carries && !same {
             let why = format!("{reference}: {what}");
             self.out.waits.push(Wait::new(Reason::LoweredByHand, why));
@@ -103,6 +109,20 @@ impl Pass<'_> {
         if let Some(live) = live {
             self.migrate(live);
         }
+    }
+
+    /// Brings a carrier down to nothing for the candidate. The share of the record comes with what waits for the record.
+    pub(super) fn bring_down(&mut self, live: &Object) {
+        let (reference, object) = (live.reference(), exposure::at_stable(self.context, live));
+        let digest = compare::applied_digest(&object);
+        // Who cannot serve gets nobody: then it is put back with what waits for the record.
+        let serves = exposure::ready(self.context).stable > 0;
+        if !serves || compare::differs(&object, live).is_empty() || self.failed_before(reference, &digest) {
+            return;
+        }
+        let verb = Verb::Apply { object: Box::new(object), expects: exactly(Some(live)) };
+        let why = format!("{reference}: all traffic to stable: a hand exposes it in a way of its own");
+        self.out.actions.push(self.context.action(Class::Retreat, None, verb, why));
     }
 
     /// What is created exposes nothing: a paused leader may create late what another run has deleted. Size and split come with

@@ -3,8 +3,10 @@
 use super::manifests::{CANARY, QUICK, REPLICAS, set, set_with};
 use super::world::{Gateway, Pods, World};
 use crate::manifest::decision::DecisionAction;
-use crate::manifest::object::Kind;
-use crate::plan::action::Action;
+use crate::manifest::object::{Kind, items};
+use crate::plan::action::{Action, Class, Verb};
+use crate::plan::draft::RolloutPlan;
+use chrono::TimeDelta;
 use serde_json::json;
 
 fn promoted_twice() -> World {
@@ -77,6 +79,52 @@ fn a_hand_that_exposes_in_a_way_of_its_own_is_brought_down_to_the_record() {
     });
     world.settle();
     assert_eq!(world.get(Kind::HttpRoute, "podinfo").and_then(|r| r.at("/spec/rules/0/filters")), None);
+}
+
+/// What its retreats write to the candidate's references.
+fn led_to_candidate(world: &World) -> Vec<u64> {
+    let RolloutPlan { retreats, actions, .. } = world.plan_now();
+    let lowering = retreats.iter().chain(&actions).filter(|action| action.class == Class::Retreat);
+    let routes = lowering.filter_map(|action| match &action.verb {
+        Verb::Apply { object, .. } if object.reference().kind == Kind::HttpRoute => Some(object),
+        _ => None,
+    });
+    let weights = routes.map(|route| {
+        let refs = items(&route.value()["spec"], "rules").flat_map(|rule| items(rule, "backendRefs"));
+        refs.filter(|one| one["name"] == "podinfo-canary").filter_map(|one| one["weight"].as_u64()).sum()
+    });
+    weights.collect()
+}
+
+fn expose_unreadably(world: &mut World) {
+    world.edit(Kind::HttpRoute, "podinfo", |route| {
+        let alone = json!({"matches": [{"path": {"value": "/new"}}], "backendRefs": [{"name": "podinfo-canary", "port": 80, "weight": 1}]});
+        route["spec"]["rules"].as_array_mut().unwrap().push(alone);
+    });
+}
+
+#[test]
+fn c_21_over_what_nobody_can_read_no_share_is_written_before_the_record() {
+    let mut at_step = World::at_tenth();
+    at_step.now += TimeDelta::seconds(306);
+    // The record is a step ahead of what live shows.
+    let mut recorded = World::at_tenth();
+    while recorded.record().clusters.values().next().unwrap().posture.split.weight.get() == 10 {
+        recorded.now += TimeDelta::seconds(60);
+        recorded.tick_until(1);
+    }
+    assert_eq!(recorded.weight(), 10);
+    for mut world in [at_step, recorded] {
+        expose_unreadably(&mut world);
+        assert_eq!(led_to_candidate(&world), [0]);
+        let mut away = world.clone();
+        away.without_git();
+        away.settle();
+        assert_eq!(away.weight(), 0);
+        world.settle();
+        assert_eq!(world.weight(), 50, "{:#?}", world.log);
+        assert!(world.marked().is_empty(), "this is not going back");
+    }
 }
 
 #[test]

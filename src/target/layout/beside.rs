@@ -20,7 +20,6 @@ pub(in crate::target) fn led_to_copy(
 ) -> Result<Vec<Object>, LayoutError> {
     let Some(Traffic { router, .. }) = &plan.traffic else { return Ok(Vec::new()) };
     let route = offers_ports(service, stable, router)?;
-    let copied = |object: &Object| copied(object, SUFFIX);
     let copies = plan.phases.iter().filter_map(|phase| phase.expose.mirror).max().unwrap_or_default();
     let beside = route.map(|route| traffic::beside(router, copies, route, copied)).transpose()?.flatten();
     let rule = destination_rule(candidate, &service.reference().name, relabel)?;

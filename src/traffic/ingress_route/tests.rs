@@ -52,9 +52,29 @@ fn a_cookie_is_a_pattern_of_a_header() {
 fn a_route_for_headers_goes_before_that_of_the_others_and_before_no_other() {
     let rendered = render(&route(), &name("web"), &split(0, &[one(&[("x-canary", "always")])]));
     let routes: Vec<(i64, bool)> = items(&rendered.value()["spec"], "routes")
-        .map(|route| (priority(route), traefik::split_in(items(route, "services")).contains(&name("web"))))
+        .map(|route| {
+            (priority(route), traefik::split_in(items(route, "services"), &BTreeSet::new()).contains(&name("web")))
+        })
         .collect();
-    assert_eq!(routes, [(46, false), (24, true), (23, true), (8, true), (7, true), (27, false)]);
+    assert_eq!(routes, [(46, false), (24, true), (23, false), (8, true), (7, false), (27, false)]);
+}
+
+/// A route of the user's own may ask for a header of the next one's requests, in the words in which we write that.
+#[test]
+fn c_22_a_rule_of_the_users_own_is_none_of_ours() {
+    let both = "Host(`a.example.org`) || Host(`b.example.org`)";
+    let led = |rule: &str, to: &str| json!({"match": rule, "kind": "Rule", "services": [{"name": to, "port": 80}]});
+    let own = format!("({both}) && Header(`x-api`, `2`)");
+    for first in ["web", "docs"] {
+        let routes = json!([led(&own, first), led(both, "web")]);
+        let plain = object(Kind::IngressRoute, "web", json!({"spec": {"routes": routes}}));
+        for testers in [split(0, &[]), split(10, &[]), split(10, &[one(&[("x-canary", "always")])])] {
+            let rendered = render(&plain, &name("web"), &testers);
+            assert_eq!(read(&rendered, &name("web")), Seen::Split(testers), "{first}: {:#}", rendered.value());
+            let back = retreat(&rendered, &name("web"));
+            assert_eq!(back, render(&plain, &name("web"), &Split::stable()), "{first}");
+        }
+    }
 }
 
 #[test]
@@ -91,6 +111,8 @@ fn a_route_that_is_left_alone_goes_back_to_stable_with_its_rule() {
 #[test]
 fn the_services_that_are_split_are_known() {
     let rendered = render(&route(), &name("web"), &split(10, &[]));
-    assert_eq!(split_services(&rendered), BTreeSet::from([name("web")]));
-    assert_eq!(split_services(&route()), BTreeSet::new());
+    let candidates = BTreeSet::from([name("web-canary")]);
+    assert_eq!(split_services(&rendered, &BTreeSet::new()), BTreeSet::from([name("web")]));
+    assert_eq!(split_services(&route(), &BTreeSet::new()), BTreeSet::new());
+    assert_eq!(split_services(&route(), &candidates), BTreeSet::from([name("web")]));
 }

@@ -29,7 +29,7 @@ fn c_22_shares_are_split_and_others_keep_theirs() {
     assert_eq!(read(&rendered, &name("web")), Seen::Split(at(25)));
     assert_eq!(retreat(&rendered, &name("web")), render(&plain, &name("web"), &Split::stable()));
     assert_eq!(ports(&plain, &name("web")).collect::<Vec<_>>(), [&json!("http")]);
-    assert_eq!(split_services(&rendered), BTreeSet::from([name("web")]));
+    assert_eq!(split_services(&rendered, &BTreeSet::new()), BTreeSet::from([name("web")]));
 }
 
 #[test]
@@ -37,6 +37,25 @@ fn x_16_a_candidate_alone_is_foreign_and_goes_back() {
     let by_hand = service(json!([entry("web-canary", 1)]));
     assert!(matches!(read(&by_hand, &name("web")), Seen::Foreign(_)));
     assert_eq!(retreat(&by_hand, &name("web")), service(json!([entry("web", 1)])));
+}
+
+/// Traefik 3, `pkg/provider/kubernetes/crd`: "no servers found" for one service, and the whole router is left out.
+#[test]
+fn c_22_a_candidate_that_gets_nothing_is_not_named() {
+    let (web, candidates) = (name("web"), BTreeSet::from([name("web-canary")]));
+    let plain = service(json!([entry("web", 3), {"name": "old", "port": 80, "weight": 0}]));
+    let at_stable = render(&plain, &web, &Split::stable());
+    let expected = json!([entry("web", 300), {"name": "old", "port": 80, "weight": 0}]);
+    assert_eq!(at_stable.at("/spec/weighted/services"), Some(&expected));
+    for split in [at(25), at(100), copies(0, 10), copies(50, 100)] {
+        let rendered = render(&plain, &web, &split);
+        assert_eq!(read(&rendered, &web), Seen::Split(split));
+        assert_eq!(retreat(&rendered, &web), at_stable);
+    }
+    assert!(!render(&plain, &web, &copies(0, 10)).value().to_string().contains(r#""name":"web-canary","namespace""#));
+    // Whoever looks without a record finds what it splits all the same.
+    assert_eq!(split_services(&at_stable, &candidates), BTreeSet::from([web]));
+    assert_eq!(split_services(&at_stable, &BTreeSet::new()), BTreeSet::new());
 }
 
 #[test]
@@ -85,7 +104,7 @@ fn copies_are_a_share_of_stables_that_comes_by_the_copier() {
         assert_eq!(read(&rendered, &web), Seen::Split(split));
         assert_eq!(retreat(&rendered, &web), render(&plain, &web, &Split::stable()));
     }
-    assert_eq!(split_services(&rendered), BTreeSet::from([web]));
+    assert_eq!(split_services(&rendered, &BTreeSet::new()), BTreeSet::from([web]));
 }
 
 /// As in Traefik's reference of TraefikService, "Mirroring".
@@ -100,7 +119,7 @@ fn the_copier_leads_to_stable_and_copies_to_the_candidate() {
     let made = copier(&plain.renamed(name("web-canary")), &plain, &name("web")).unwrap();
     insta::assert_json_snapshot!(made.value());
     assert!(references(&made, &name("web")) && references(&made, &name("web-canary")));
-    assert_eq!(split_services(&made), BTreeSet::new());
+    assert_eq!(split_services(&made, &BTreeSet::new()), BTreeSet::new());
 }
 
 #[test]

@@ -159,6 +159,8 @@ const OF_TRAEFIK: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO_SET, "[{name: podinfo, port: 80}]", "[{name: podinfo, kind: TraefikService}]", &[Code::TargetMissing]),
     (PODINFO_SET, "[{name: podinfo, port: 80}]", "[{name: podinfo, port: 80}, {name: podinfo-canary, port: 80}]", &[Code::Conflict]),
     (PODINFO_SET, "[{name: podinfo, port: 80}]", "[{name: podinfo, port: 80}]\n    sticky: {cookie: {name: stay}}", &[Code::RouterLimit]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]", "[{name: podinfo, port: 80, weight: 0}]", &[Code::RouterLimit]),
+    (PODINFO_SET, "[{name: podinfo, port: 80}]", "[{name: podinfo, port: 80}, {name: podinfo-canary, kind: TraefikService}]", &[Code::Conflict]),
     (PODINFO_SET, "[{name: podinfo, port: 80}]", "[{name: podinfo, namespace: other, port: 80}]", &[Code::CrossNamespace]),
     (PODINFO_SET, "services: [{name: podinfo, kind: TraefikService}]", "services: [{name: podinfo, port: 80}]", &[]),
     (PODINFO, "        weight: 10", "        weight: 10\n        headers: [{x-canary: always}]", &[Code::RouterLimit]),
@@ -175,6 +177,8 @@ const OF_AN_INGRESS_ROUTE: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO_SET, "priority: 100", "priority: 28", &[Code::RouterLimit]),
     (PODINFO_SET, "priority: 100", "syntax: v2", &[Code::RouterLimit]),
     (PODINFO_SET, "weight: 2", "weight: 10001", &[Code::RouterLimit]),
+    (PODINFO_SET, "port: 80, weight: 2}]", "port: 80}, {name: podinfo-copies, kind: TraefikService}]", &[Code::Conflict]),
+    (PODINFO_SET, "match: PathPrefix(`/old`)", "match: '(Host(`podinfo.example.org`)) && Header(`x-api`, `2`)'", &[]),
     (PODINFO, "{x-canary: always}", "{x-canary: 'a`b'}", &[Code::RouterLimit]),
     (PODINFO, "{x-canary: always}", "{'x`y': always}", &[Code::RouterLimit]),
     (PODINFO, "{x-canary: always}", "{x-canary: {regex: '^a(b|c)$'}}, {x-a: b, x-c: d}", &[]),
@@ -195,7 +199,7 @@ fn an_ingress_route_tells_headers_apart_and_copies() {
     tree.edit(PODINFO_SET, "port: 80, weight: 2", "port: 8080, weight: 2");
     assert_eq!(found(&tree), [Code::RouterLimit]);
     let copier =
-        "---\napiVersion: traefik.io/v1alpha1\nkind: TraefikService\nmetadata: {name: podinfo-canary}\nspec: {}\n";
+        "---\napiVersion: traefik.io/v1alpha1\nkind: TraefikService\nmetadata: {name: podinfo-copies}\nspec: {}\n";
     taken.append(PODINFO_SET, copier);
     assert_eq!(found(&taken), [Code::Conflict], "the name of what copies");
 }
