@@ -101,7 +101,11 @@ impl Registered {
         let as_app =
             |said: (u16, Value)| Some(self.wrong(bearer, now).map_or(said, |why| (401, json!({"message": why}))));
         match (method, path.split('/').collect::<Vec<_>>().as_slice()) {
-            ("GET", ["app"]) => as_app((200, json!({"id": 1, "slug": LOGIN.trim_end_matches("[bot]")}))),
+            ("GET", ["app"]) => {
+                let slug = LOGIN.trim_end_matches("[bot]");
+                let page = format!("https://github.com/apps/{slug}");
+                as_app((200, json!({"id": 1, "slug": slug, "html_url": page})))
+            }
             ("GET", ["repos", _, _, "installation"]) => as_app((200, json!({"id": INSTALLATION}))),
             ("POST", ["app", "installations", id, "access_tokens"]) => {
                 if *id != INSTALLATION.to_string() {

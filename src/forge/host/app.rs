@@ -67,7 +67,16 @@ struct Held {
 #[derive(Clone, Deserialize)]
 struct RawApp {
     id: u64,
-    slug: String,
+    /// GitHub does not promise it.
+    slug: Option<String>,
+    /// Ends with it.
+    html_url: String,
+}
+
+impl RawApp {
+    fn slug(&self) -> &str {
+        self.slug.as_deref().or_else(|| self.html_url.rsplit('/').next()).unwrap_or_default()
+    }
 }
 
 #[derive(Deserialize)]
@@ -131,7 +140,7 @@ impl App {
 
     /// What its user is called.
     pub(super) async fn login(&self) -> Result<String, HostError> {
-        Ok(format!("{}[bot]", self.named().await?.slug))
+        Ok(format!("{}[bot]", self.named().await?.slug()))
     }
 
     /// Who it is: asked once.

@@ -87,7 +87,7 @@ fn led_to_candidate(world: &World) -> Vec<u64> {
     let lowering = retreats.iter().chain(&actions).filter(|action| action.class == Class::Retreat);
     let routes = lowering.filter_map(|action| match &action.verb {
         Verb::Apply { object, .. } if object.reference().kind == Kind::HttpRoute => Some(object),
-        _ => None,
+        Verb::Apply { .. } | Verb::Migrate { .. } | Verb::Delete { .. } | Verb::CopySecret(_) => None,
     });
     let weights = routes.map(|route| {
         let refs = items(&route.value()["spec"], "rules").flat_map(|rule| items(rule, "backendRefs"));
