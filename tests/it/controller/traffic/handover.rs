@@ -40,6 +40,20 @@ async fn managed_by_flagger(behind: &Behind) {
         (primary["status"]["availableReplicas"] == 2 && world.pods("web").await.is_empty()).then_some(())
     })
     .await;
+    collected(behind).await;
+}
+
+/// Waits until the garbage collector knows HTTPRoutes: one that nobody owns any more is gone. It learns of new kinds every thirty
+/// seconds, and takes an owner from those objects only that it knows (`--cascade=orphan`); it deletes the others later.
+async fn collected(behind: &Behind) {
+    let gone = "{apiVersion: v1, kind: ConfigMap, name: gone, uid: 5f0c3c0e-8d5e-4a86-9d4f-0c5f0b6a7e11}";
+    let orphan = format!(
+        "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {{name: orphan, ownerReferences: [{gone}]}}\n\
+         spec: {{hostnames: [orphan.example.test]}}\n"
+    );
+    behind.world.kubectl(&["create", "-f", "-"], &orphan).await;
+    let is_gone = async || behind.world.get("HTTPRoute", "orphan").await.is_none().then_some(());
+    eventually("a garbage collector that knows HTTPRoutes", is_gone).await;
 }
 
 /// Commits what the import makes, as it stands.
