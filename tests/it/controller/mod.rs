@@ -25,6 +25,7 @@ mod process;
 mod projected;
 mod proven;
 mod references;
+mod renamed;
 mod rest;
 mod rights;
 mod routers;
