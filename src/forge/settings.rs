@@ -96,11 +96,19 @@ impl Settings<'_> {
                 let (made, new, _) = self.call(kind, branch, None);
                 format!("{} || {}", curl("-fs", method, &path), curl("-fsS", made, &new))
             }
-            // It lets levels be changed in its paid plans alone: a rule that is there is made anew.
+            // It lets levels be changed in its paid plans alone (PATCH knows `allow_force_push` elsewhere): a rule that is there is
+            // made anew, behind one for all names that begin so, since of several rules the one that allows most holds. The branch
+            // is never without a rule, and each command can be given again.
             (HostKind::Gitlab, _) => {
-                let name = escaped(&self.name(branch));
-                let gone = format!("curl -sS -o /dev/null -X DELETE -H \"{token}\" \"{api}/{path}/{name}\"");
-                format!("{gone}; {}", curl("-fsS", method, &path))
+                let name = self.name(branch);
+                let behind = format!("{name}**");
+                let mut meanwhile = body.clone();
+                meanwhile["name"] = json!(behind);
+                let put = curl_with("-sS -o /dev/null", method, &path, &meanwhile);
+                let gone = |name: &str| {
+                    format!("curl -sS -o /dev/null -X DELETE -H \"{token}\" \"{api}/{path}/{}\"", escaped(name))
+                };
+                format!("{put} && {} && {} && {}", gone(&name), curl("-fsS", method, &path), gone(&behind))
             }
             (HostKind::Gitea | HostKind::Github, _) => curl("-fsS", method, &path),
         }

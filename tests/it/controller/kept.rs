@@ -5,11 +5,14 @@ use super::hosted::open;
 use super::process::Binary;
 use super::world::{World, is_on};
 use crate::support::cluster::apply;
-use crate::support::git_host::GitHost;
+use crate::support::git_host::{GitHost, Hosted};
+use crate::support::gitlab::Gitlab;
 use crate::support::helm::Identity;
 use crate::support::site::Site;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use tidegate::forge::settings::{Branch, Settings};
+use tidegate::manifest::installation::HostKind;
 use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
 use tokio::process::Command;
@@ -40,12 +43,17 @@ fn check<'a>(checks: &'a [Value], name: &str) -> &'a Value {
     checks.iter().find(|check| check["check"] == name).unwrap_or_else(|| panic!("no {name} in {checks:#?}"))
 }
 
+/// Gives a command as the owner of that token; what it complains of.
+async fn shell(command: &str, token: &str) -> Result<(), String> {
+    let mut set = Command::new("bash");
+    set.args(["-c", command]).env("TOKEN", token).env("no_proxy", "*");
+    let said = set.output().await.unwrap();
+    if said.status.success() { Ok(()) } else { Err(String::from_utf8(said.stderr).unwrap()) }
+}
+
 /// Does what `doctor` says of the decisions branch, with that token; what it finds then.
 async fn mend(world: &World, found: &Value, token: &str) -> Vec<Value> {
-    let mut set = Command::new("bash");
-    set.args(["-c", found["act"].as_str().unwrap()]).env("TOKEN", token.trim()).env("no_proxy", "*");
-    let said = set.output().await.unwrap();
-    assert!(said.status.success(), "{found}: {}", String::from_utf8_lossy(&said.stderr));
+    shell(found["act"].as_str().unwrap(), token.trim()).await.unwrap_or_else(|said| panic!("{found}: {said}"));
     let (checks, _) = examined(world).await;
     assert_eq!(check(&checks, "branch tidegate/it/decisions")["found"], "ok", "{checks:#?}");
     checks
@@ -117,6 +125,27 @@ async fn doctor_changes_a_rule_that_asks_for_too_little_and_says_what_it_could_n
     for fine in ["repository", "API server", "clock of the API server", "clock of the Git host", "kinds"] {
         assert_eq!(check(&checks, fine)["found"], "ok", "{checks:#?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rule_of_gitlab_is_changed_and_the_branch_is_never_without_one() {
+    let host = Gitlab::start().await;
+    let Hosted { origin, url } = host.repository("rules");
+    origin.commit("main", &[("README.md", Some(b"x"))], "first");
+    host.keep("rules", "main");
+    let (instance, main) = ("it".parse().unwrap(), "main");
+    let settings = Settings { instance: &instance, main, account: "bot", id: None };
+    let api = format!("{}/api/v4/projects/acme%2Fshops%2Frules", url.split("/acme").next().unwrap());
+    // Whoever was interrupted gives it again.
+    for branch in [Branch::Main, Branch::Main, Branch::State] {
+        let command = settings.command(HostKind::Gitlab, &api, branch, None);
+        shell(&command, "glpat-owner").await.unwrap();
+    }
+    let state = ("tidegate/it/state".to_owned(), [30, 0]);
+    let (rules, bared) = host.rules("rules");
+    assert_eq!((rules, bared), ([("main".to_owned(), [0, 40]), state].into(), Vec::<String>::new()));
+    let asked: Vec<u16> = host.asked().into_iter().map(|(_, status)| status).collect();
+    assert_eq!(asked, [[201, 204, 201, 204], [201, 204, 201, 204], [201, 404, 201, 204]].concat());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -41,6 +41,8 @@ struct Project {
     statuses: Vec<Value>,
     /// The branches with a rule: from which level on people may push, and merge.
     kept: BTreeMap<String, [u64; 2]>,
+    /// The branches that were left without one.
+    bared: Vec<String>,
     /// The last number of a note or a version.
     last: u64,
 }
@@ -93,6 +95,13 @@ impl Project {
             request.shown["updated_at"] = json!(now());
             request.known = request.shown.clone();
         }
+    }
+
+    /// The rules of a branch.
+    fn rules(&self, branch: &str) -> Vec<[u64; 2]> {
+        let is_of =
+            |name: &str| name == branch || name.split_once('*').is_some_and(|(begin, _)| branch.starts_with(begin));
+        self.kept.iter().filter(|(name, _)| is_of(name)).map(|(_, levels)| *levels).collect()
     }
 
     fn note(&mut self, number: u64, by: &str, body: &str, system: bool) -> u64 {
@@ -183,6 +192,11 @@ impl Gitlab {
             origin.git(&["update-ref", &format!("refs/heads/{branch}"), "refs/heads/main"]);
             project.kept.insert(branch.to_owned(), [0, 40]);
         });
+    }
+
+    /// The rules of a repository, and the branches that were left without one by who changed them.
+    pub(crate) fn rules(&self, name: &str) -> (BTreeMap<String, [u64; 2]>, Vec<String>) {
+        self.state.with(name, |project, _| (project.kept.clone(), project.bared.clone()))
     }
 
     /// All merge requests, newest first, in the words of other hosts.
@@ -393,10 +407,16 @@ fn in_project(
 /// Rules of branches, and what they come to.
 fn of_branches(project: &mut Project, origin: &Origin, asked: (&str, &[&str]), sent: &Value) -> (u16, Value) {
     match asked {
-        ("DELETE", ["protected_branches", branch]) => match project.kept.remove(&branch.replace("%2F", "/")) {
-            Some(_) => (204, json!(null)),
-            None => (404, json!({"message": "404 Not Found"})),
-        },
+        ("DELETE", ["protected_branches", branch]) => {
+            let branch = branch.replace("%2F", "/");
+            if project.kept.remove(&branch).is_none() {
+                return (404, json!({"message": "404 Not Found"}));
+            }
+            if project.rules(&branch).is_empty() && origin.tip(&branch).is_some() {
+                project.bared.push(branch);
+            }
+            (204, json!(null))
+        }
         ("POST", ["protected_branches"]) => {
             let name = sent["name"].as_str().unwrap().to_owned();
             if project.kept.contains_key(&name) {
@@ -408,11 +428,11 @@ fn of_branches(project: &mut Project, origin: &Origin, asked: (&str, &[&str]), s
         }
         ("GET", ["repository", "branches", branch]) => {
             let branch = branch.replace("%2F", "/");
-            let rule = project.kept.get(&branch);
+            let rules = project.rules(&branch);
             // Tidegate's account is a Developer.
-            let [push, merge] = rule.map_or([true, true], |levels| levels.map(|level| level == 30));
+            let [push, merge] = [0, 1].map(|of| rules.is_empty() || rules.iter().any(|levels| levels[of] == 30));
             let shown = json!({
-                "name": branch, "protected": rule.is_some(), "can_push": push, "developers_can_push": push,
+                "name": branch, "protected": !rules.is_empty(), "can_push": push, "developers_can_push": push,
                 "developers_can_merge": merge,
             });
             origin.tip(&branch).map_or((404, json!({"message": "404 Branch Not Found"})), |_| (200, shown))
