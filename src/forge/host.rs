@@ -8,6 +8,7 @@ use super::budget::Budget;
 use super::pull::{Found, Ids, Text};
 use super::settings::escaped;
 use crate::gate::proof::User;
+use crate::git::Refusal;
 use crate::manifest::ids::CommitId;
 use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::record::state::Time;
@@ -316,8 +317,8 @@ impl Host {
             let pause = self.budget.rests((self.now)()).map_or(1, |pause| pause.num_seconds());
             return Err(HostError::Limited(pause));
         }
-        if answer.status == 401 {
-            self.pass.refused(&bearer).await;
+        if let Some(why) = answer.refusal(&message) {
+            self.pass.refused(&bearer, why).await;
         }
         answer.judged(&message, &self.site)
     }
@@ -412,6 +413,15 @@ impl Answer {
         let words = words.filter(|word| !word.is_null());
         let words = words.map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned));
         plain(&words.collect::<Vec<_>>().join(" "))
+    }
+
+    /// Whether what let us in does not any more, or does not as far as that.
+    fn refusal(&self, message: &str) -> Option<Refusal> {
+        match self.status {
+            401 => Some(Refusal::Unknown),
+            403 if message.contains("not accessible by integration") => Some(Refusal::Lacking),
+            _ => None,
+        }
     }
 
     fn judged(self, message: &str, site: &PullHost) -> Result<Self, HostError> {

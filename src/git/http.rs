@@ -1,6 +1,6 @@
 //! Requests to a smart HTTP server: one client, no redirects, every byte counted, every failure sorted.
 
-use super::remote::{Lent, Login, RemoteConfig, Timeouts};
+use super::remote::{Lent, Login, Refusal, RemoteConfig, Timeouts};
 use super::{GitError, credentials};
 use crate::record::text::{causes, plain};
 use bytes::Bytes;
@@ -137,9 +137,13 @@ impl Http {
             Ok(Ok(response)) => response,
         };
         if let Some(error) = self.refusal(&doing, &response) {
-            if let (StatusCode::UNAUTHORIZED, Some(Lent(lender)), Some(login)) = (response.status(), &self.lent, &login)
-            {
-                lender.refused(login).await;
+            let why = match (&error, response.status()) {
+                (GitError::Denied { .. }, StatusCode::UNAUTHORIZED) => Some(Refusal::Unknown),
+                (GitError::Denied { .. }, _) => Some(Refusal::Lacking),
+                _ => None,
+            };
+            if let (Some(why), Some(Lent(lender)), Some(login)) = (why, &self.lent, &login) {
+                lender.refused(login, why).await;
             }
             return Err(error);
         }

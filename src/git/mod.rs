@@ -41,7 +41,7 @@ pub use merge::{Merge, merge_files};
 pub use offer::Merged;
 pub use push::Pushed;
 pub use refs::RefName;
-pub use remote::{InvalidUrl, Lender, Lent, Limits, Login, RemoteConfig, RemoteUrl, SshIdentity, Timeouts};
+pub use remote::{InvalidUrl, Lender, Lent, Limits, Login, Refusal, RemoteConfig, RemoteUrl, SshIdentity, Timeouts};
 pub use repo::{Store, create_bare};
 pub use signed::{Keys, Sealed, Signing, Verdict};
 pub use weather::{Errand, Fate, Weather};

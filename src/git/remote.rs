@@ -153,13 +153,22 @@ pub struct Login {
     pub password: SecretString,
 }
 
+/// Why a login is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is not known, or not any more.
+    Unknown,
+    /// It may not do what was asked. A later one may, if that was granted meanwhile.
+    Lacking,
+}
+
 /// Who lends logins that end by themselves.
 pub trait Lender: Send + Sync {
     /// One for a request that is made now.
     fn lend(&self) -> BoxFuture<'_, Result<Login, GitError>>;
 
-    /// The server did not take it: it is not lent again.
-    fn refused<'a>(&'a self, login: &'a Login) -> BoxFuture<'a, ()>;
+    /// The server did not take it: it is not lent again, if another one may be taken.
+    fn refused<'a>(&'a self, login: &'a Login, why: Refusal) -> BoxFuture<'a, ()>;
 
     /// Where to look when the server refuses one.
     fn hint(&self) -> String;

@@ -6,7 +6,7 @@
 
 use super::{Answer, Client, HostError, Line, Method, Now, client};
 use crate::forge::budget::Budget;
-use crate::git::{GitError, Lender, Login};
+use crate::git::{GitError, Lender, Login, Refusal};
 use crate::manifest::duration::Span;
 use crate::manifest::installation::{self, PullHost};
 use crate::record::state::Time;
@@ -26,6 +26,9 @@ use tokio::sync::Mutex;
 
 /// How long before its end a token is not used any more: longer than anything takes that begins with it.
 const MARGIN: TimeDelta = TimeDelta::minutes(5);
+/// A token keeps the permissions that it was made with. One that lacks some is no reason for a new one for so long, so that what nobody
+/// grants is asked for 12 times an hour and no more.
+const FRESH: TimeDelta = TimeDelta::minutes(5);
 /// An assertion is valid from so many seconds ago, as the host's clock may be behind.
 const SINCE: i64 = 60;
 /// And for so many: it may not end more than ten minutes from now, and the host's clock may be behind there too.
@@ -60,6 +63,7 @@ struct Kept {
 #[derive(Clone)]
 struct Held {
     token: SecretString,
+    made: Time,
     until: Time,
     granted: Granted,
 }
@@ -122,12 +126,13 @@ impl App {
         Ok(self.held().await?.token)
     }
 
-    /// The host does not take that token any more: nobody is given it again.
-    pub(super) async fn refused(&self, token: &SecretString) {
+    /// The host does not take that token: nobody is given it again, unless a new one would be the same.
+    pub(super) async fn refused(&self, token: &SecretString, why: Refusal) {
         let mut kept = self.kept.lock().await;
-        if kept.held.as_ref().is_some_and(|held| held.token.expose_secret() == token.expose_secret()) {
-            kept.held = None;
-        }
+        let since = (self.now)() - FRESH;
+        kept.held.take_if(|held| {
+            held.token.expose_secret() == token.expose_secret() && (why == Refusal::Unknown || held.made <= since)
+        });
     }
 
     /// Its number, whatever it calls itself: by that rules of branches let it past.
@@ -193,7 +198,7 @@ impl App {
         // By the host's own clock, whatever ours says; GitHub's last an hour.
         let lasts = (expires_at - answer.date().unwrap_or(before)).min(TimeDelta::hours(1));
         let granted = permissions.into_iter().map(|(what, level)| (plain(&what), plain(&level))).collect();
-        Ok(Held { token: token.into(), until: before + lasts - MARGIN, granted })
+        Ok(Held { token: token.into(), made: before, until: before + lasts - MARGIN, granted })
     }
 
     async fn ask<T: DeserializeOwned>(
@@ -298,8 +303,8 @@ impl Lender for App {
         lend.boxed()
     }
 
-    fn refused<'a>(&'a self, login: &'a Login) -> BoxFuture<'a, ()> {
-        self.refused(&login.password).boxed()
+    fn refused<'a>(&'a self, login: &'a Login, why: Refusal) -> BoxFuture<'a, ()> {
+        self.refused(&login.password, why).boxed()
     }
 
     fn hint(&self) -> String {

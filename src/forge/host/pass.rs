@@ -1,7 +1,7 @@
 //! What lets in to a Git host.
 
 use super::{App, HostError, Now, Token};
-use crate::git::Lent;
+use crate::git::{Lent, Refusal};
 use crate::manifest::installation::{Access, PullHost};
 use secrecy::SecretString;
 use std::path::PathBuf;
@@ -44,12 +44,12 @@ impl Pass {
         }
     }
 
-    /// The host does not take that any more.
-    pub(super) async fn refused(&self, bearer: &SecretString) {
+    /// The host does not take that.
+    pub(super) async fn refused(&self, bearer: &SecretString, why: Refusal) {
         match self {
             // Another one stands in its file soon, or never.
             Self::Token(_) => {}
-            Self::App(app) => app.refused(bearer).await,
+            Self::App(app) => app.refused(bearer, why).await,
         }
     }
 }

@@ -148,7 +148,7 @@ async fn clocks_that_differ_are_told_and_a_little_does_not_matter() {
     story.adjust(TimeDelta::seconds(-3_590));
     let stale = story.app.token().await.unwrap();
     story.adjust(TimeDelta::seconds(3_590));
-    story.app.refused(&stale).await;
+    story.app.refused(&stale, Refusal::Unknown).await;
     assert_eq!(story.tokens(1).await, [Ok(format!("{CANARY}123_1"))]);
 }
 
@@ -177,6 +177,31 @@ async fn it_is_its_own_user_and_renews_what_the_host_refuses() {
     story.fails("pulls", 403, "{\"message\": \"Resource not accessible by integration\"}");
     let error = host.open().await.unwrap_err().to_string();
     assert!(error.contains("may the GitHub App 123 read and write pull requests?"), "{error}");
+    story.app.token().await.unwrap();
+    assert_eq!(story.handed_out(), 2, "a new token would lack the same");
+}
+
+/// An owner grants what is missing: that counts from the next token on.
+#[tokio::test]
+async fn a_token_that_lacks_a_permission_is_renewed_and_not_more_often_than_every_few_minutes() {
+    let story = Story::new().await;
+    let pass = Pass::App(Arc::clone(&story.app));
+    let mut host = Host::new(story.site.clone(), pass, Box::new(|_, _| ()), Box::new(|| time("12:00:00"))).unwrap();
+    host.ids().await.unwrap();
+    // Another refusal says nothing of what the token may do.
+    for (said, made) in [("Resource not accessible by integration", [1, 2, 2]), ("Must have admin rights", [2, 2, 2])] {
+        story.fails("pulls", 403, &json!({"message": said}).to_string());
+        for (minutes, made) in [5, 1, 4].into_iter().zip(made) {
+            story.pass(TimeDelta::minutes(minutes));
+            host.open().await.unwrap_err();
+            assert_eq!(story.handed_out(), made, "{said}");
+        }
+    }
+    // Git likewise.
+    let login = story.app.lend().await.unwrap();
+    Lender::refused(&*story.app, &login, Refusal::Lacking).await;
+    story.app.lend().await.unwrap();
+    assert_eq!(story.handed_out(), 3);
 }
 
 #[tokio::test]
@@ -238,7 +263,7 @@ async fn attack_93_git_is_lent_the_same_token_and_nothing_shows_it() {
     let login = story.app.lend().await.unwrap();
     assert_eq!((login.user.as_str(), login.password.expose_secret()), ("x-access-token", "ghs_canary123_0"));
     assert_eq!(story.tokens(1).await, [Ok("ghs_canary123_0".to_owned())]);
-    Lender::refused(&*story.app, &login).await;
+    Lender::refused(&*story.app, &login, Refusal::Unknown).await;
     assert_eq!(story.app.lend().await.unwrap().password.expose_secret(), "ghs_canary123_1");
     let mut config = RemoteConfig::new(RemoteUrl::Local("/nowhere".into()));
     config.lent = Some(lent);
