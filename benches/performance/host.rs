@@ -20,7 +20,7 @@ use tidegate::manifest::ids::RolloutId;
 use tidegate::manifest::installation::{self, Installation};
 use tidegate::reconcile::clock::Clock;
 use tidegate::reconcile::controller::{self, Once, Options};
-use tidegate::reconcile::world::{World, remote};
+use tidegate::reconcile::world::{World, pass, remote};
 use tidegate::record::store::parse_state;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -72,7 +72,9 @@ impl Story {
 
     async fn world(&self) -> World {
         let mut world = self.sim.world(LEADER).await;
-        world.store = Store::open(self.cache.path(), remote(&self.installation, None).unwrap()).unwrap();
+        world.pass = pass(&self.installation, &world.clock).unwrap();
+        let remote = remote(&self.installation, world.pass.as_ref()).unwrap();
+        world.store = Store::open(self.cache.path(), remote).unwrap();
         world
     }
 
