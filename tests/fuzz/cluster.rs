@@ -1,7 +1,8 @@
 //! What stands in the cluster: the Lease, the brake, and objects whose annotations anybody may have written.
 
 use crate::budget::{Fate, tried, within};
-use crate::change::{Few, Inside, Piece};
+use crate::change::{Few, Piece};
+use crate::inside::Inside;
 use crate::record::is_planned;
 use crate::world::{RUN, live, seen};
 use arbitrary::Arbitrary;

@@ -13,6 +13,7 @@ mod change;
 mod cluster;
 mod files;
 mod import;
+mod inside;
 mod record;
 mod world;
 

@@ -1,7 +1,8 @@
 //! What tidegate has written to Git: records, plans, and Git's own trees.
 
 use crate::budget::{Fate, tried, within};
-use crate::change::{Few, Inside, Text};
+use crate::change::{Few, Text};
+use crate::inside::Inside;
 use crate::world::{RUN, id, plan_text};
 use arbitrary::{Arbitrary, Result, Unstructured};
 use serde_json::Value;
