@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use tidegate::manifest::ids::{RolloutId, RunId};
-use tidegate::record::state::{Outcome, Phase, RolloutState, Standing, Time};
+use tidegate::record::state::{Outcome, Phase, RolloutState, Standing, Stop, Time};
 use tidegate::sim::kube_api::World;
 use tidegate::sim::kube_api::resource::Resource;
 
@@ -217,9 +217,13 @@ impl Player {
         now: Time,
     ) {
         let Some(during) = playing.chapter.during else { return };
-        let first = self.part.shape.phases[0].name;
+        // The first phase, or a later one where it was left as soon as Git had it.
+        let phases = &self.part.shape.phases;
+        let exposed =
+            |stop: &Stop| stop.clock.exposed.is_some() && phases.iter().any(|phase| phase.name == stop.step.as_str());
         let there = record.run.is_some()
-            && matches!(&record.phase, Phase::Progressing(stop) if stop.step.as_str() == first && stop.clock.exposed.is_some());
+            && matches!(record.phase, Phase::Progressing(_) | Phase::Waiting { .. })
+            && record.phase.stop().is_some_and(exposed);
         match playing.during {
             Progress::Ahead if there => {
                 self.begin(during, playing, host, checker, record, now);
