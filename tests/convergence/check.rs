@@ -201,7 +201,7 @@ impl Checker {
             found.push(("what was refused stays refused", format!("{id}: run {} starts", run.id)));
         }
         found.extend(self.entered(seen, before, state, now).map(|what| ("no gate is passed while it is closed", what)));
-        found.extend(self.soaked(seen, before, state, now).map(|what| ("a soak is observed time", what)));
+        found.extend(self.soaked(seen, before, state).map(|what| ("a soak is observed time", what)));
         found.extend(self.claimed(seen, before, state).map(|what| ("the record claims what was", what)));
         let promotes = before.promoted.as_ref().map(|past| &past.set) != state.promoted.as_ref().map(|now| &now.set);
         if promotes && fails(seen.image()) {
@@ -266,7 +266,7 @@ impl Checker {
     }
 
     /// A step that was left before it had been observed for long enough.
-    fn soaked(&self, seen: &Seen, before: &RolloutState, state: &RolloutState, now: Time) -> Option<String> {
+    fn soaked(&self, seen: &Seen, before: &RolloutState, state: &RolloutState) -> Option<String> {
         let left = before.phase.stop()?;
         let next = state.phase.stop()?;
         let forward = matches!(state.phase, Phase::Progressing(_) | Phase::Promoting(_)) && next.seq != left.seq;
@@ -279,7 +279,7 @@ impl Checker {
         let leader = self.leader();
         let set = self.clocks.iter().filter(|(of, _)| *of == leader).map(|(_, span)| span);
         let gaps = self.gaps.iter().chain(set).map(|(from, to)| Gap { from: *from, to: *to, of: None }).collect();
-        let missed = |gap: Gap| (gap.to.min(entered.max(now)) - gap.from.max(exposed)).num_seconds().max(0);
+        let missed = |gap: Gap| (gap.to.min(entered) - gap.from.max(exposed)).num_seconds().max(0);
         let missed: i64 = merged(gaps).into_iter().map(missed).sum();
         let observed = (entered - exposed).num_seconds() - missed;
         let need = i64::try_from(phase.soak).unwrap();

@@ -176,14 +176,15 @@ spec:
 
     /// A check of the candidate's errors, alone or beside stable's; none of pods that are no copies.
     fn checks(&self, tag: &str) -> String {
-        let measured = match (self.router.is_shared(), self.compared) {
-            (true, _) => return String::new(),
-            (false, false) => {
-                format!("prometheus: {{provider: world, query: errors(shop/{})}}\n      max: 0.01", self.candidate(tag))
-            }
-            (false, true) => "prometheus: {provider: world, query: errors, labels: {workload: deployment}}
+        if self.router.is_shared() {
+            return String::new();
+        }
+        let measured = if self.is_compared() {
+            "prometheus: {provider: world, query: errors, labels: {workload: deployment}}
       comparedWithStable: {difference: {max: 0.01}}"
-                .to_owned(),
+                .to_owned()
+        } else {
+            format!("prometheus: {{provider: world, query: errors(shop/{})}}\n      max: 0.01", self.candidate(tag))
         };
         format!("  checks:\n    errors:\n      {measured}\n      interval: 10s\n      minSamples: 2\n")
     }
@@ -210,9 +211,10 @@ spec:
         self.phases.iter().any(|phase| phase.webhook)
     }
 
-    /// Whether the candidate is compared with stable: what is measured of pods that are no copies says nothing of one version.
+    /// Whether the candidate is compared with stable: what is measured of pods that are no copies says nothing of one version, and
+    /// with all requests at the candidate stable serves nobody.
     pub(crate) fn is_compared(&self) -> bool {
-        self.compared && !self.router.is_shared()
+        self.compared && !self.router.is_shared() && self.router != Router::Service
     }
 
     /// Whether some phase has a Job before it.
