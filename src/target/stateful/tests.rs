@@ -124,7 +124,8 @@ fn where_the_template_is_stables_again_only_what_is_broken_has_to_be_taken_away(
 #[test]
 fn it_is_ready_when_as_many_pods_as_may_be_new_are_and_all_are_available() {
     let judged_by =
-        |pods: &str, partition: u32, status: Value| match readiness(&set(partition, "candidate", status), &world(pods)) {
+        |pods: &str, partition: u32, status: Value| match readiness(&set(partition, "candidate", status), &world(pods))
+        {
             Readiness::Ready => "ready".to_owned(),
             Readiness::NotReady { why, available } => format!("{why} {}", available == Available::Unseen),
         };
