@@ -157,6 +157,9 @@ pub fn unmet(draft: &mut Draft<'_>, plan: &Plan, run: &Run, next: &Step) -> Vec<
 
 /// The Job before a step that nothing else keeps the run from but `others`.
 fn tried_out(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, others: &[Wait]) -> Option<Wait> {
+    if !holds(Rule::Gates) {
+        return None;
+    }
     jobs::before(draft, plan, run, step, if others.is_empty() { Way::Clear } else { Way::Barred })
 }
 

@@ -157,11 +157,13 @@ fn turn_back(
 }
 
 /// Whether requests are sent to the candidate. By pods they are sent to ready ones only, so that new pods may take their
-/// time; but once the step was reached, or the Service asks for nobody else, some have to be there.
+/// time; but once the step was reached, or the Service asks for nobody else, some have to be there. Of a workload that both versions
+/// share the few new pods may all be away where a node is drained, and stable's answer meanwhile: the progress deadline says how long.
 fn relies_on_candidate(context: &Context<'_>, stop: &Stop) -> bool {
     let Ok(split) = exposure::live_split(context) else { return false };
     let by_pods = match context.router().map(Router::by) {
         Some(By::Pods) => split.weight != Percent::ALL,
+        Some(By::Partition) if split.weight != Percent::ALL => return false,
         Some(By::Partition) => true,
         Some(By::Route | By::Selector) | None => false,
     };
@@ -211,7 +213,8 @@ fn go_on(
     draft.waits.extend(converged.drifted.clone());
     if !converged.reached {
         wake_at_deadline(draft, plan, stop, &converged);
-        if let Some(why) = gone(plan, &converged).filter(|_| stop.clock.exposed.is_some() && stop.clock.lost.is_none())
+        if let Some(why) =
+            gone(draft, plan, step, &converged).filter(|_| stop.clock.exposed.is_some() && stop.clock.lost.is_none())
         {
             draft.note(format!("not in force any more: {}", why.as_str()));
             let clock = Clock { lost: Some(draft.now()), ..stop.clock };
@@ -249,12 +252,17 @@ fn go_on(
 }
 
 /// Why live users do not reach what they should any more. By pods the endpoints follow every change of pods a moment later:
-/// that is no such time.
-fn gone(plan: &Plan, converged: &Converged) -> Option<Reason> {
-    let by_pods = plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() != By::Route);
+/// that is no such time, but one in which a workload that both versions share has no new pod ready is.
+fn gone(draft: &Draft<'_>, plan: &Plan, step: &Step, converged: &Converged) -> Option<Reason> {
+    let by = plan.traffic.as_ref().map(|traffic| traffic.router.by());
+    let is_shared = by == Some(By::Partition) && !step.posture.split.is_stable();
+    if is_shared && exposure::ready(&draft.context(plan, None, None)).candidate == 0 {
+        return Some(Reason::CandidateNotReady);
+    }
+    let by_route = by.is_none_or(|by| by == By::Route);
     let mut reasons = converged.waits.iter().map(|wait| wait.reason);
     let lost = |why: &Reason| {
-        matches!(why, Reason::LoweredByHand | Reason::CrdMissing) || *why == Reason::RouteNotEffective && !by_pods
+        matches!(why, Reason::LoweredByHand | Reason::CrdMissing) || *why == Reason::RouteNotEffective && by_route
     };
     reasons.find(lost)
 }

@@ -7,7 +7,7 @@
 //! else ("Forced rollback" in the documentation of StatefulSets): it has to be deleted on the way back.
 
 use super::live::LiveState;
-use super::shared::{Member, available, controlled, is_seen, number, pods_of, role};
+use super::shared::{Member, available, controlled, count, is_seen, number, pods_of, role};
 use super::workload::Readiness;
 use crate::manifest::ids::Percent;
 use crate::manifest::object::{Object, section};
@@ -130,12 +130,16 @@ pub fn readiness(set: &Object, live: &LiveState) -> Readiness {
         return not("its controller has not seen it yet".to_owned());
     }
     let (open, wanted) = (open(set), replicas(set));
+    let ready = count(own().filter(Member::is_ready));
     if status("updatedReplicas") < open {
         not(format!("{} of {open} pods are of the new template", status("updatedReplicas")))
     } else if status("replicas") > wanted {
         not(format!("{} pods too many are still there", status("replicas") - wanted))
     } else if status("availableReplicas") < wanted {
         not(format!("{} of {wanted} pods are ready", status("availableReplicas")))
+    } else if ready < open {
+        // The set and its pods are watched apart: what the one says the other may not show yet.
+        not(format!("{ready} of {open} pods of the template are seen ready"))
     } else if open == wanted && between_revisions(set).is_some() {
         not("its update is not complete".to_owned())
     } else {

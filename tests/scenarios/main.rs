@@ -103,6 +103,8 @@ scenarios! {
     daemon_grows
     daemon_node_is_lost
     daemon_nodes
+    daemon_pod_fails
+    daemon_pod_is_deleted
     daemon_pods_end_slowly
     daemon_removed
     daemon_without_a_record
@@ -187,6 +189,7 @@ scenarios! {
     stateful_git_away
     stateful_goes_back
     stateful_is_scaled
+    stateful_pod_is_evicted
     stateful_refused
     stateful_removed
     stateful_without_a_record

@@ -123,13 +123,19 @@ fn where_the_template_is_stables_again_only_what_is_broken_has_to_be_taken_away(
 
 #[test]
 fn it_is_ready_when_as_many_pods_as_may_be_new_are_and_all_are_available() {
-    let judged =
-        |partition: u32, status: Value| match readiness(&set(partition, "candidate", status), &world("0a 1a 2a 3b!")) {
+    let judged_by =
+        |pods: &str, partition: u32, status: Value| match readiness(&set(partition, "candidate", status), &world(pods))
+        {
             Readiness::Ready => "ready".to_owned(),
             Readiness::NotReady { why, available } => format!("{why} {}", available == Available::Unseen),
         };
+    let judged = |partition, status| judged_by("0b 1b 2b 3b", partition, status);
     let status = |updated: u32, available: u32| json!({"updatedReplicas": updated, "availableReplicas": available, "replicas": 4});
     assert_eq!(judged(3, status(1, 4)), "ready");
+    let behind = "0 of 1 pods of the template are seen ready false";
+    assert_eq!(judged_by("0a 1a 2a 3a", 3, status(1, 4)), behind, "its pods were heard of before its status");
+    assert_eq!(judged_by("0a 1a 2a", 3, status(1, 4)), behind);
+    assert_eq!(judged_by("0a 1a 2a 3b!", 3, status(1, 4)), behind);
     assert_eq!(judged(3, status(0, 4)), "0 of 1 pods are of the new template false");
     assert_eq!(judged(3, status(1, 3)), "3 of 4 pods are ready false");
     assert_eq!(judged(0, status(4, 4)), "its update is not complete false");
