@@ -33,6 +33,7 @@ mod secured;
 mod served;
 mod services;
 mod stateful;
+mod teams;
 mod told;
 mod tracked;
 mod traffic;

@@ -15,6 +15,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::net::TcpListener;
 
+mod teams;
+
 /// The groups of all its repositories.
 const GROUPS: &str = "acme/shops";
 /// Its users, by number; the address of each is NAME@example.test.
@@ -30,6 +32,8 @@ pub(crate) struct Gitlab {
 struct State {
     root: PathBuf,
     projects: Mutex<BTreeMap<String, Project>>,
+    /// The groups beside those of the repositories, with who is in each.
+    groups: Mutex<teams::Groups>,
     /// Each call of its API, with the status of the answer.
     asked: Mutex<Vec<(String, u16)>>,
 }
@@ -151,7 +155,7 @@ impl Gitlab {
     pub(crate) async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (root, projects, asked) = (directory.path().join("git"), Mutex::default(), Mutex::default());
-        let state = Arc::new(State { root, projects, asked });
+        let state = Arc::new(State { root, projects, groups: Mutex::default(), asked });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = Arc::clone(&state);
@@ -295,6 +299,7 @@ impl State {
                     (200, USERS.iter().filter(named).map(shown).collect())
                 }
                 ["users", id] => (200, profile(id)),
+                ["groups", group, below @ ..] => teams::answer(&self.groups.lock().unwrap(), group, below),
                 _ => nothing(),
             };
         };
