@@ -34,6 +34,7 @@ mod offers;
 mod pass;
 mod reviews;
 mod rules;
+mod teams;
 mod wire;
 
 pub use app::{App, Granted};

@@ -9,6 +9,7 @@
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::manifest::raw::Trust;
+use crate::manifest::team::Team;
 use crate::record::state::{Approved, Rule, Time};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -142,6 +143,8 @@ pub struct Merged {
     pub reviews: Vec<Review>,
     /// Those who reviewed or merged it, as they are now.
     pub accounts: BTreeMap<User, Account>,
+    /// By which of the rule's teams those of them are approvers now whom it does not name.
+    pub teams: BTreeMap<User, Team>,
 }
 
 /// What was learned of how a decision came to its branch.
@@ -164,6 +167,8 @@ pub struct Asked {
     pub blob: BlobId,
     /// The commit of the decisions branch with which it came.
     pub commit: CommitId,
+    /// By what it will be judged: only of its teams it is asked who is in them.
+    pub rule: Rule,
 }
 
 /// What was learned, and when it was asked.
@@ -213,8 +218,8 @@ pub enum Flaw {
     Early(User),
     /// No person.
     Machine(User),
-    /// The policy does not name them.
-    NotListed(User),
+    /// The policy does not name them, and they are in none of these teams of it.
+    NotListed(User, BTreeSet<Team>),
     /// They may not write now.
     NotAllowed(User),
     /// Somebody who may approve asks for changes.
@@ -252,7 +257,11 @@ impl fmt::Display for Flaw {
             }
             Self::Early(user) => write!(f, "{user} reviewed it before the run started"),
             Self::Machine(user) => write!(f, "{user} is no person"),
-            Self::NotListed(user) => write!(f, "{user} is none of the policy's approvers"),
+            Self::NotListed(user, teams) => {
+                write!(f, "{user} is none of the policy's approvers")?;
+                let teams: Vec<String> = teams.iter().map(Team::to_string).collect();
+                if teams.is_empty() { Ok(()) } else { write!(f, ", and not in {}", teams.join(" or ")) }
+            }
             Self::NotAllowed(user) => write!(f, "{user} may not write to the repository now"),
             Self::Rejected(user) => write!(f, "{user} asks for changes"),
             Self::TooFew { found, needed } => write!(f, "approved by {found}, needed are {needed}"),
@@ -290,7 +299,7 @@ pub fn prove(wanted: &Wanted<'_>, evidence: &Evidence) -> Result<Vec<Approved>, 
         match (says, doubt) {
             (Says::Nothing | Says::Withdrawn, _) => {}
             (Says::Approved, None) => {
-                approved.insert(by, Approved { user: by.id, login: by.login.clone(), review: Some(*id), at: *at });
+                approved.insert(by, counted(wanted, merged, by, Some(*id), *at));
             }
             (Says::Approved, Some(doubt)) => drop(doubts.insert(doubt)),
             // A no of another commit is still a no: its author has not taken it back.
@@ -303,8 +312,7 @@ pub fn prove(wanted: &Wanted<'_>, evidence: &Evidence) -> Result<Vec<Approved>, 
     if let (Some((by, at)), Trust::Merges) = (&merged.by, wanted.rule.trust) {
         match doubt(wanted, merged, by, None, *at) {
             None => {
-                let merger = Approved { user: by.id, login: by.login.clone(), review: None, at: *at };
-                approved.entry(by).or_insert(merger);
+                approved.entry(by).or_insert_with(|| counted(wanted, merged, by, None, *at));
             }
             Some(doubt) => drop(doubts.insert(doubt)),
         }
@@ -370,8 +378,8 @@ fn doubt(wanted: &Wanted<'_>, merged: &Merged, by: &User, of: Option<&CommitId>,
         Some(Flaw::Wrote(by.clone(), commit.clone()))
     } else if account.permission < Permission::Write {
         Some(Flaw::NotAllowed(by.clone()))
-    } else if !wanted.rule.names(&by.login) {
-        Some(Flaw::NotListed(by.clone()))
+    } else if !wanted.rule.names(&by.login) && team(wanted, merged, by).is_none() {
+        Some(Flaw::NotListed(by.clone(), wanted.rule.teams()))
     } else if let Some(of) = of.filter(|of| **of != merged.head) {
         Some(Flaw::OtherCommit(by.clone(), of.clone(), merged.head.clone()))
     } else if at < wanted.since {
@@ -379,6 +387,17 @@ fn doubt(wanted: &Wanted<'_>, merged: &Merged, by: &User, of: Option<&CommitId>,
     } else {
         None
     }
+}
+
+/// By which team of the rule somebody is an approver.
+fn team<'a>(wanted: &Wanted<'_>, merged: &'a Merged, by: &User) -> Option<&'a Team> {
+    merged.teams.get(by).filter(|team| wanted.rule.teams().contains(*team))
+}
+
+/// An approval that counts: whoever is in several teams is one person.
+fn counted(wanted: &Wanted<'_>, merged: &Merged, by: &User, review: Option<u64>, at: Time) -> Approved {
+    let team = team(wanted, merged, by).filter(|_| !wanted.rule.names(&by.login));
+    Approved { user: by.id, login: by.login.clone(), review, team: team.map(Team::to_string), at }
 }
 
 #[cfg(test)]

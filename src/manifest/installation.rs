@@ -21,6 +21,7 @@ use super::diagnostic::{Code, Diagnostic};
 use super::files::RepoPath;
 use super::ids::{ClusterName, InstanceName, Namespace, ProviderName};
 use super::object::Kind;
+use super::team::Teams;
 use super::yaml::{self, Dialect};
 use super::{raw, schema};
 use crate::sign::PublicKey;
@@ -127,13 +128,26 @@ pub enum Cluster {
 pub struct Caps {
     namespaces: BTreeSet<Namespace>,
     kinds: BTreeSet<Kind>,
+    teams: Teams,
 }
 
 impl Caps {
     /// Caps with these namespaces and kinds; none given allows all.
     #[must_use]
     pub fn new(namespaces: BTreeSet<Namespace>, kinds: BTreeSet<Kind>) -> Self {
-        Self { namespaces, kinds }
+        Self { namespaces, kinds, teams: Teams::Any }
+    }
+
+    /// The same where policies may name these teams.
+    #[must_use]
+    pub fn with(self, teams: Teams) -> Self {
+        Self { teams, ..self }
+    }
+
+    /// The teams that policies may name.
+    #[must_use]
+    pub fn teams(&self) -> &Teams {
+        &self.teams
     }
 
     /// Whether rollouts may use that namespace.
@@ -209,7 +223,7 @@ pub fn parse(name: &RepoPath, bytes: &[u8]) -> Result<Installation, Vec<Diagnost
         pinned: repository.forge.repository_id,
         feedback: repository.forge.feedback,
     };
-    let caps = Caps::new(caps.namespaces, caps.kinds);
+    let caps = Caps::new(caps.namespaces, caps.kinds).with(Teams::on(repository.forge.as_ref()));
     Ok(Installation { instance, repository, signing, clusters: reached, providers: answering, caps, projection })
 }
 

@@ -91,7 +91,7 @@ pub fn is_rollout_file(path: &RepoPath) -> bool {
 /// Reads everything.
 #[must_use]
 pub fn load(files: &Files, caps: &Caps) -> Loaded {
-    let policy = read_policy(files);
+    let policy = read_policy(files, caps);
     let mut loaded = Loaded { policy, rollouts: BTreeMap::new(), unnamed: Vec::new(), warnings: Vec::new() };
     let mut drafts = Vec::new();
     for (path, entry) in files.iter().filter(|(path, _)| is_rollout_file(path)) {
@@ -121,10 +121,10 @@ pub fn load(files: &Files, caps: &Caps) -> Loaded {
     loaded
 }
 
-fn read_policy(files: &Files) -> Result<Policy, Vec<Diagnostic>> {
+fn read_policy(files: &Files, caps: &Caps) -> Result<Policy, Vec<Diagnostic>> {
     let path: RepoPath = policy::FILE.parse().expect("the name of the policy's file is a path");
     match files.get(&path) {
-        Some(Entry::File { bytes, .. }) => policy::parse(&path, bytes),
+        Some(Entry::File { bytes, .. }) => policy::parse_under(&path, bytes, caps.teams()),
         Some(entry) => Err(vec![unread(&path, entry)]),
         None => {
             let found = "there is no policy";

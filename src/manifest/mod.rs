@@ -34,6 +34,7 @@ pub mod scaler;
 pub mod schema;
 pub mod set;
 pub mod ssh_url;
+pub mod team;
 pub mod tracked;
 pub mod traefik;
 pub mod yaml;

@@ -1,18 +1,21 @@
 //! The policy: tenants, windows, freezes and limits, validated. `gate::schedule` evaluates the schedules.
 
 use super::cron::Cron;
-use super::diagnostic::{Code, Diagnostic, quoted};
+use super::diagnostic::{Code, Diagnostic, Mark, quoted};
 use super::duration::Span;
 use super::files::RepoPath;
 use super::ids::{ClusterName, Namespace, ScheduleName, TenantName};
 use super::raw::{Floors, Trust};
-use super::yaml::{self, Dialect, Parsed};
+use super::team::{Approver, Team, Teams};
+use super::yaml::{self, Dialect, Node, Parsed};
 use super::{raw, schema};
 use crate::record::state::Rule;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The file that holds the policy, at the root of the repository.
 pub const FILE: &str = "tidegate.yaml";
+/// How many teams a tenant may name: who is in each is asked of the Git host, about each person who decides, each time.
+const MOST_TEAMS: usize = 5;
 
 /// What operations allows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -36,8 +39,8 @@ pub struct Tenant {
     pub namespaces: BTreeSet<Namespace>,
     /// The cluster that its rollouts run on.
     pub cluster: ClusterName,
-    /// The people who may decide, by their names on the Git host. Empty: whoever can merge there.
-    pub approvers: BTreeSet<String>,
+    /// Who may decide. Empty: whoever can merge on the Git host.
+    pub approvers: BTreeSet<Approver>,
     /// How many of them have to approve.
     pub approvals: u32,
     /// What counts as an approval.
@@ -50,7 +53,7 @@ impl Tenant {
     /// What proves a word on a Git host with reviews; none where whoever may write may decide.
     #[must_use]
     pub fn rule(&self) -> Option<Rule> {
-        let approvers = self.approvers.iter().map(|name| name.to_ascii_lowercase()).collect();
+        let approvers = self.approvers.iter().map(|name| name.to_string().to_ascii_lowercase()).collect();
         let asks = !self.approvers.is_empty() && self.trust != Trust::Writers;
         asks.then_some(Rule { approvers, approvals: self.approvals, trust: self.trust })
     }
@@ -105,23 +108,31 @@ impl Policy {
     }
 }
 
-/// Reads the policy.
+/// Reads the policy of a repository of which it is not known where it lies.
 ///
 /// # Errors
 /// All that is wrong with it.
 pub fn parse(path: &RepoPath, bytes: &[u8]) -> Result<Policy, Vec<Diagnostic>> {
+    parse_under(path, bytes, &Teams::Any)
+}
+
+/// Reads the policy, which may name these teams.
+///
+/// # Errors
+/// All that is wrong with it.
+pub fn parse_under(path: &RepoPath, bytes: &[u8], teams: &Teams) -> Result<Policy, Vec<Diagnostic>> {
     let parsed = yaml::parse(path, bytes, Dialect::Own);
     let raw: raw::Policy = schema::read(&parsed)?;
     let mut found = overlaps(&parsed, &raw.spec.tenants);
     found.extend(strangers(&parsed, &raw.spec));
     found.extend(unreachable(&parsed, &raw.spec.tenants));
+    found.extend(foreign(&parsed, &raw.spec.tenants, teams));
     found.extend(instants(&parsed, &raw.spec));
     if !found.is_empty() {
         return Err(found);
     }
     let raw::PolicySpec { tenants, windows, freezes, limits } = raw.spec;
     let tenant = |raw::Tenant { path, namespaces, clusters, approvers, approvals, trust, floors }: raw::Tenant| {
-        let approvers = approvers.into_iter().map(|raw::Login(name)| name).collect();
         clusters.into_iter().next().map(|cluster| Tenant {
             path,
             namespaces,
@@ -164,10 +175,32 @@ fn overlaps(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec
     found
 }
 
-/// Approvals that nobody could ever have.
+/// Teams that it may not name, and more than are asked for.
+fn foreign(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>, teams: &Teams) -> Vec<Diagnostic> {
+    let Some(root) = parsed.documents.first() else { return Vec::new() };
+    let mut found = Vec::new();
+    for name in tenants.keys() {
+        let list = format!("/spec/tenants/{name}/approvers");
+        let items = root.at(&list).map(Node::items).unwrap_or_default();
+        let named = items.iter().filter_map(|item| Some((item.mark, item.text()?.parse().ok()?)));
+        let named: Vec<(Mark, Team)> = named.collect();
+        for (mark, team) in &named {
+            let refused = teams.refuse(team);
+            found.extend(refused.map(|(what, expected)| parsed.source.at(*mark, Code::NotPermitted, what, expected)));
+        }
+        if named.len() > MOST_TEAMS {
+            let text = format!("{} teams are named", named.len());
+            found.push(parsed.source.at(root.locate(&list), Code::Schema, text, format!("at most {MOST_TEAMS}")));
+        }
+    }
+    found
+}
+
+/// Approvals that nobody could ever have. How many people are in a team is not known here.
 fn unreachable(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec<Diagnostic> {
     let Some(root) = parsed.documents.first() else { return Vec::new() };
-    let too_many = |tenant: &raw::Tenant| tenant.approvals as usize > tenant.approvers.len().max(1);
+    let by_name = |tenant: &raw::Tenant| tenant.approvers.iter().all(|one| matches!(one, Approver::Account(_)));
+    let too_many = |tenant: &raw::Tenant| by_name(tenant) && tenant.approvals as usize > tenant.approvers.len().max(1);
     let told = |(name, tenant): (&TenantName, &raw::Tenant)| {
         let mark = root.locate(&format!("/spec/tenants/{name}/approvals"));
         let text = format!("{} approvals are asked for, of {} approvers", tenant.approvals, tenant.approvers.len());
@@ -226,7 +259,8 @@ pub fn check_zone(text: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, check_cron, check_zone, parse};
+    use super::{Code, Teams, check_cron, check_zone, parse, parse_under};
+    use crate::manifest::installation::HostKind;
 
     #[test]
     fn schedules_have_a_cron_expression_and_a_zone() {
@@ -297,6 +331,49 @@ spec:
         5:91 2 approvals are asked for, of 1 approvers; expected at most as many approvals as there are approvers
         7:73 2 approvals are asked for, of 0 approvers; expected at most as many approvals as there are approvers
         ");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_team_is_shown_where_it_stands() {
+        let text = "\
+apiVersion: tidegate.io/v1alpha1
+kind: Policy
+spec:
+  tenants:
+    a: {path: a, namespaces: [a], clusters: [home], approvals: 3, approvers: [ana, \"@shop\", \"@/x\", \"@acme/a b\", -x]}
+    b: {path: b, namespaces: [b], clusters: [home], approvals: 3, approvers: [ana, \"@evil/shop\", \"@Acme/a/b\", \"@acme/fine\"]}
+    c: {path: c, namespaces: [c], clusters: [home], approvers: [\"@acme/1\", \"@acme/2\", \"@acme/3\", \"@acme/4\", \"@acme/5\", \"@acme/6\"]}
+";
+        insta::assert_snapshot!(said(text), @r#"
+        5:84 "@shop" is not a team; expected @ORGANISATION/TEAM, as in CODEOWNERS, such as "@acme/shop"; on GitLab a group by its whole path; at most 255 letters, digits, '.', '_' and '-'
+        5:93 "@/x" is not a team; expected @ORGANISATION/TEAM, as in CODEOWNERS, such as "@acme/shop"; on GitLab a group by its whole path; at most 255 letters, digits, '.', '_' and '-'
+        5:100 "@acme/a b" is not a team; expected @ORGANISATION/TEAM, as in CODEOWNERS, such as "@acme/shop"; on GitLab a group by its whole path; at most 255 letters, digits, '.', '_' and '-'
+        5:113 "-x" is not the name of an account; expected at most 100 letters, digits, '.', '_', '-' and '@', the first one a letter or a digit; or a team such as "@acme/shop"
+        "#);
+        let bare = "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    a: {path: a, namespaces: [a], clusters: [home], approvers: [@acme/shop]}\n";
+        let [quote] = &*parse(&"tidegate.yaml".parse().unwrap(), bare.as_bytes()).unwrap_err() else { panic!("one") };
+        assert_eq!((quote.line, quote.column), (5, 65), "{quote}");
+        assert!(quote.to_string().contains("put what begins with @ into quotes"), "{quote}");
+        let fine = text.replace("    a: {", "    # ");
+        let under = |teams: &Teams| {
+            let errors = parse_under(&"tidegate.yaml".parse().unwrap(), fine.as_bytes(), teams).unwrap_err();
+            errors
+                .iter()
+                .map(|d| format!("{}:{} {}; expected {}\n", d.line, d.column, d.found, d.expected))
+                .collect::<String>()
+        };
+        insta::assert_snapshot!(under(&Teams::Any), @"7:53 6 teams are named; expected at most 5");
+        let on_github = Teams::Of { kind: HostKind::Github, owner: "acme".to_owned() };
+        insta::assert_snapshot!(under(&on_github), @r#"
+        6:84 @evil/shop is a team of evil, and the repository belongs to acme; expected a team of acme: "@acme/TEAM"
+        6:98 @acme/a/b is a group in groups, which only GitLab has; expected a team of acme: "@acme/TEAM"
+        7:53 6 teams are named; expected at most 5
+        "#);
+        let unhosted = under(&Teams::None);
+        assert_eq!(
+            unhosted.lines().filter(|line| line.contains("names no Git host that tells who is in @")).count(),
+            9
+        );
     }
 
     #[test]

@@ -93,6 +93,7 @@ const FORMATS: &[(&str, Check)] = &[
     ("set-id", parses::<ids::SetId>),
     ("time-span", parses::<Span>),
     ("repository-path", parses::<RepoPath>),
+    ("approver", parses::<super::team::Approver>),
     ("cron", policy::check_cron),
     ("time-zone", policy::check_zone),
     ("git-url", super::installation::check_url),

@@ -195,6 +195,10 @@ impl Builder {
             self.report(mark, Code::TooDeep, "nested too deep", format!("at most {MAX_DEPTH} levels"));
         } else {
             self.report(mark, Code::Syntax, format!("this is not YAML: {}", error.info()), "YAML");
+            let line = self.source.text().split('\n').nth(mark.line.saturating_sub(1)).unwrap_or_default();
+            if line.chars().nth(mark.column.saturating_sub(1)) == Some('@') {
+                self.advise("put what begins with @ into quotes: \"@acme/shop\"");
+            }
         }
     }
 

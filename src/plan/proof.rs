@@ -144,7 +144,7 @@ pub fn still(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &StepName) -> 
         else {
             continue;
         };
-        let asked = Asked { path: word.path, blob: word.blob, commit: proven.commit };
+        let asked = Asked { path: word.path, blob: word.blob, commit: proven.commit, rule: rule.clone() };
         match court(draft, &rule, &base).verdict(&asked) {
             Ok(_) => return Vec::new(),
             Err(Lacks::Answer) => waits.push(ask(draft, asked, Some(&reach))),

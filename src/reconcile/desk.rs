@@ -16,6 +16,7 @@ use crate::forge::host::{Host, HostError, Status};
 use crate::forge::pull::{self, Found, Ids, Request, Standing, Text, Verdict, verdict};
 use crate::gate::approval;
 use crate::gate::guard::Guard;
+use crate::gate::proof::Flaw;
 use crate::git::{Pushed, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName};
 use crate::plan::input::{Git, MayStart};
@@ -292,12 +293,14 @@ impl Clerk {
     async fn objection(&mut self, request: &Request, number: u64) -> Result<Option<String>, HostError> {
         let Some(rule) = &request.rule else { return Ok(None) };
         let host = &mut self.setting.host;
-        Ok(match host.closer(number).await? {
-            None => Some("nobody knows who closed this".to_owned()),
-            Some(user) if !rule.names(&user.login) => Some(format!("{user} is none of the policy's approvers")),
-            Some(user) if !host.may_write(&user).await? => Some(format!("{user} may not write to the repository")),
-            Some(_) => None,
-        })
+        let Some(user) = host.closer(number).await? else {
+            return Ok(Some("nobody knows who closed this".to_owned()));
+        };
+        if !rule.names(&user.login) && host.teams(rule, [user.clone()].into()).await?.is_empty() {
+            return Ok(Some(Flaw::NotListed(user, rule.teams()).to_string()));
+        }
+        let may = host.may_write(&user).await?;
+        Ok((!may).then(|| format!("{user} may not write to the repository")))
     }
 
     /// A pull request was closed unmerged: its branch goes, which is what the next plan sees.

@@ -4,6 +4,7 @@
 use super::app;
 use super::checks::{self, Check, Found, Weight};
 use super::pinned;
+use super::teams;
 use crate::cli::cache::Cache;
 use crate::cli::failure::Failure;
 use crate::cli::screen::now;
@@ -85,7 +86,12 @@ fn declared(main: &str, loaded: &Loaded) -> Check {
     let (check, act) = ("manifests", "tidegate validate, in a clone, shows each error with its line");
     let rejected = loaded.rollouts.values().filter(|rollout| rollout.is_err()).count() + loaded.unnamed.len();
     match &loaded.policy {
-        Err(_) => Check::new(Found::Broken, check, &format!("the policy tidegate.yaml of {main} cannot be read"), act),
+        Err(errors) => {
+            // Those that `validate` cannot know are about the Installation.
+            let why = errors.first().map(|error| format!(": {}:{}: {}", error.line, error.column, error.found));
+            let says = format!("the policy tidegate.yaml of {main} cannot be read{}", why.unwrap_or_default());
+            Check::new(Found::Broken, check, &says, act)
+        }
         Ok(_) if rejected > 0 => {
             Check::new(Found::Warning, check, &format!("{rejected} rollouts of {main} have errors"), act)
         }
@@ -180,6 +186,7 @@ async fn host(
         let rules = host.rules(&settings.name(branch)).await;
         all.push(checks::branch(&settings, site, branch, weight, &rules));
     }
+    all.extend(teams::checks(&mut host, loaded).await);
     all.push(match &installation.repository.webhook_secret_file {
         Some(_) => checks::webhook(site.kind, &host.hooks().await),
         None => Check::ok("webhook", "none is heard: the repository is looked at every poll"),

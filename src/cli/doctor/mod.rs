@@ -4,6 +4,7 @@ mod app;
 mod checks;
 mod look;
 mod pinned;
+mod teams;
 
 #[cfg(test)]
 mod tests;

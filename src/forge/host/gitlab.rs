@@ -155,8 +155,9 @@ struct RawEvent {
     user: Option<RawUser>,
 }
 
+/// Of a project, or of a group.
 #[derive(Deserialize)]
-struct RawMember {
+pub(super) struct RawMember {
     access_level: i64,
     /// Of the account: `active`, `blocked`, …
     state: String,
@@ -167,7 +168,7 @@ struct RawMember {
 }
 
 impl RawMember {
-    fn permission(&self, now: Time) -> Permission {
+    pub(super) fn permission(&self, now: Time) -> Permission {
         let awaited = self.membership_state.as_deref().is_some_and(|state| state != "active");
         let today = now.format("%Y-%m-%d").to_string();
         // GitLab takes memberships away some hours after they have ended.

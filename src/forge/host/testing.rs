@@ -251,6 +251,7 @@ impl Server {
                 (201, json!({"id": 1}), false)
             }
             ("GET", ["repos", "acme", "shop", rest @ ..]) => self.there(&rest.join("/"), query),
+            ("GET", _) => self.there(&format!("/{path}"), query),
             _ => (404, json!({"message": "Not Found"}), false),
         }
     }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 mod list;
 mod rules;
+mod teams;
 
 const TOKEN: &str = "ghp_5ecret";
 const KINDS: [HostKind; 2] = [HostKind::Github, HostKind::Gitlab];

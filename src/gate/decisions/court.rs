@@ -28,8 +28,12 @@ pub struct Court<'a> {
 
 impl Court<'_> {
     pub(super) fn judge(&self, file: &DecisionFile, mut word: Word) -> Result<Word, Box<Unproven>> {
-        let asked =
-            |commit: &CommitId| Asked { path: file.path.clone(), blob: file.blob.clone(), commit: commit.clone() };
+        let asked = |commit: &CommitId| Asked {
+            path: file.path.clone(),
+            blob: file.blob.clone(),
+            commit: commit.clone(),
+            rule: self.rule.clone(),
+        };
         let asked = file.brought.as_ref().map(asked);
         let judged = asked.as_ref().map(|asked| (asked, self.verdict(asked)));
         let lacks = match judged {

@@ -62,6 +62,7 @@ fn merged() -> Merged {
         changes: [(path(PATH), Some(blob(1)))].into(),
         reviews: vec![review(1, ana(), Says::Approved)],
         accounts: [(ana(), person(Permission::Write)), (ben(), person(Permission::Admin))].into(),
+        teams: BTreeMap::new(),
     }
 }
 
@@ -82,7 +83,7 @@ fn flaws(change: impl FnOnce(&mut Merged)) -> Vec<Flaw> {
 #[test]
 fn a_request_of_ours_that_another_has_approved_is_proven() {
     let approved = judged(&rule(), &Evidence::Merged(Box::new(merged()))).unwrap();
-    let by_ana = Approved { user: 1, login: "Ana".to_owned(), review: Some(1), at: time("09:30:00") };
+    let by_ana = Approved { user: 1, login: "Ana".to_owned(), review: Some(1), team: None, at: time("09:30:00") };
     assert_eq!(approved, [by_ana], "names have no case");
     let mut nobody = merged();
     nobody.reviews.clear();
@@ -100,7 +101,7 @@ fn who_merged_counts_where_the_policy_says_so() {
         change(&mut merged);
         judged(&merging, &Evidence::Merged(Box::new(merged)))
     };
-    let by_ben = Approved { user: 2, login: "ben".to_owned(), review: None, at: time("09:31:00") };
+    let by_ben = Approved { user: 2, login: "ben".to_owned(), review: None, team: None, at: time("09:31:00") };
     assert_eq!(by(|_| {}), Ok(vec![by_ben]));
     assert!(by(|m| m.by = None).is_err());
     assert!(by(|m| m.by = Some((user(3), time("09:31:00")))).is_err(), "a stranger");
@@ -171,9 +172,65 @@ fn attack_79_80_who_may_not_write_now_does_not_approve() {
         m.accounts.insert(user(3), person(Permission::Admin));
         m.reviews[0].by = user(3);
     });
-    assert_eq!(unlisted, [Flaw::NotListed(user(3))]);
+    assert_eq!(unlisted, [Flaw::NotListed(user(3), BTreeSet::new())]);
     let nobody = Rule { approvers: BTreeSet::new(), ..rule() };
     assert!(judged(&nobody, &Evidence::Merged(Box::new(merged()))).is_err(), "no approvers are none, not all");
+}
+
+/// A rule that names Ana, and a team.
+fn of_team(approvals: u32, trust: Trust) -> Rule {
+    Rule { approvers: ["ana", "@acme/shop", "@acme/ops"].map(str::to_owned).into(), approvals, trust }
+}
+
+#[test]
+fn x_2_attack_78_80_who_is_in_a_team_of_the_policy_approves_as_one_person() {
+    let (shop, ops): (Team, Team) = ("@acme/shop".parse().unwrap(), "@acme/ops".parse().unwrap());
+    let rule = of_team(1, Trust::Reviews);
+    let by_ben = |teams: BTreeMap<User, Team>| {
+        let reviews = vec![review(1, ben(), Says::Approved)];
+        judged(&rule, &Evidence::Merged(Box::new(Merged { reviews, teams, ..merged() })))
+    };
+    let [found] = &*by_ben([(ben(), shop.clone())].into()).unwrap() else { panic!("one") };
+    assert_eq!((found.user, found.team.as_deref(), found.review), (2, Some("@acme/shop"), Some(1)));
+    let gone = by_ben(BTreeMap::new()).unwrap_err();
+    assert!(gone.contains(&Flaw::NotListed(ben(), [ops.clone(), shop.clone()].into())), "{gone:?}");
+    assert_eq!(
+        said(&gone),
+        "ben is none of the policy's approvers, and not in @acme/ops or @acme/shop; approved by 0, needed are 1"
+    );
+    let foreign = by_ben([(ben(), "@evil/shop".parse().unwrap())].into());
+    assert_eq!(foreign, Err(gone), "only of a team that the rule names");
+
+    // Whom it names is nobody's member, and who says it twice is one.
+    let mut both = merged();
+    both.teams = [(ana(), shop.clone()), (ben(), ops)].into();
+    let two = |merged: &Merged, trust| judged(&of_team(2, trust), &Evidence::Merged(Box::new(merged.clone())));
+    assert_eq!(two(&both, Trust::Reviews), Err([Flaw::TooFew { found: 1, needed: 2 }].into()), "teams are no persons");
+    let by: Vec<_> = two(&both, Trust::Merges).unwrap().into_iter().map(|by| (by.login, by.team)).collect();
+    assert_eq!(by, [("Ana".to_owned(), None), ("ben".to_owned(), Some("@acme/ops".to_owned()))]);
+}
+
+#[test]
+fn attack_74_79_84_a_team_lets_nobody_in_who_may_not_or_has_made_it() {
+    let shop: Team = "@acme/shop".parse().unwrap();
+    let flaws = |change: fn(&mut Merged)| {
+        let mut merged = merged();
+        merged.reviews = vec![review(1, ben(), Says::Approved)];
+        merged.teams = [(ben(), shop.clone())].into();
+        change(&mut merged);
+        let mut flaws = judged(&of_team(1, Trust::Reviews), &Evidence::Merged(Box::new(merged))).unwrap_err();
+        flaws.remove(&Flaw::TooFew { found: 0, needed: 1 });
+        flaws.into_iter().collect::<Vec<_>>()
+    };
+    assert_eq!(flaws(|m| m.author = ben()), [Flaw::Own(ben())]);
+    assert_eq!(flaws(|m| drop(m.writers.insert(Maker::User(ben()), commit(1)))), [Flaw::Wrote(ben(), commit(1))]);
+    assert_eq!(flaws(|m| drop(m.accounts.insert(ben(), person(Permission::Read)))), [Flaw::NotAllowed(ben())]);
+    let machine = |m: &mut Merged| {
+        m.accounts.insert(ben(), Account { being: Being::Machine, permission: Permission::Admin });
+    };
+    assert_eq!(flaws(machine), [Flaw::Machine(ben())]);
+    // A no of somebody in the team holds it up.
+    assert_eq!(flaws(|m| m.reviews.insert(0, review(2, ben(), Says::ChangesRequested))), [Flaw::Rejected(ben())]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CheckName, ClusterName, Namespace, Percent, ScheduleName, TenantName};
+use crate::manifest::team::Approver;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,9 +37,9 @@ pub struct Tenant {
     /// The cluster that its rollouts run on: one, by its name in the installation.
     #[schemars(extend("minItems" = 1, "maxItems" = 1))]
     pub clusters: Vec<ClusterName>,
-    /// The people who may decide, by their names on the Git host. Empty: whoever can merge there.
+    /// Who may decide: accounts by their names on the Git host, and teams such as `"@acme/shop"`. Empty: whoever can merge there.
     #[serde(default)]
-    pub approvers: BTreeSet<Login>,
+    pub approvers: BTreeSet<Approver>,
     /// How many of them have to approve a step.
     #[serde(default = "default_approvals")]
     #[schemars(extend("minimum" = 1, "maximum" = 10))]
@@ -126,12 +127,6 @@ fn none(count: &u32) -> bool {
 fn default_approvals() -> u32 {
     1
 }
-
-/// A name on the Git host.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(transparent)]
-#[schemars(extend("pattern" = "^[A-Za-z0-9][A-Za-z0-9._@-]*$", "maxLength" = 100))]
-pub struct Login(pub String);
 
 /// A recurring span of time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

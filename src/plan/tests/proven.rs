@@ -18,6 +18,8 @@ pub(super) struct Reviewed {
     permission: Permission,
     /// Who made a commit of the version.
     writer: &'static str,
+    /// By which teams they are approvers.
+    teams: Vec<(&'static str, &'static str)>,
     /// Why it tells nothing.
     away: Option<&'static str>,
     /// Whether a pull request was merged at all.
@@ -26,7 +28,14 @@ pub(super) struct Reviewed {
 
 impl Default for Reviewed {
     fn default() -> Self {
-        Self { by: Vec::new(), permission: Permission::Write, writer: "ben", away: None, pushed: false }
+        Self {
+            by: Vec::new(),
+            permission: Permission::Write,
+            writer: "ben",
+            teams: Vec::new(),
+            away: None,
+            pushed: false,
+        }
     }
 }
 
@@ -67,6 +76,7 @@ impl Reviewed {
             changes: [(attest.asked.path.clone(), Some(attest.asked.blob.clone()))].into(),
             reviews: self.by.iter().enumerate().map(review).collect(),
             accounts: self.by.iter().map(account).collect(),
+            teams: self.teams.iter().map(|(login, team)| (user(login), team.parse().unwrap())).collect(),
         }))
     }
 }
@@ -77,8 +87,12 @@ fn rule() -> Rule {
 
 /// A run that waits before `tenth` for a word that Ana, Ben or Eve has to give.
 fn asked() -> World {
+    asked_of(rule())
+}
+
+fn asked_of(rule: Rule) -> World {
     let mut world = World::new(CANARY, "1");
-    world.policy.proof = Some(rule());
+    world.policy.proof = Some(rule);
     world.settle();
     world.want(CANARY, set("2"));
     world.settle();
@@ -195,6 +209,52 @@ fn attack_80_what_was_approved_is_looked_at_again_before_the_step_is_entered() {
         }
         assert_eq!(world.phase(), "Steady");
     }
+}
+
+#[test]
+fn x_2_attack_80_who_is_in_a_team_is_asked_when_the_word_counts_and_when_the_step_is_entered() {
+    let mut world = asked_of(Rule { approvers: ["ana", "@acme/shop"].map(str::to_owned).into(), ..rule() });
+    world.host = Reviewed { by: vec!["eve"], ..Reviewed::default() };
+    world.approve("promotion");
+    let refused = "eve is none of the policy's approvers, and not in @acme/shop; approved by 0, needed are 1";
+    assert!(said(&world, "ApprovalUnproven").contains(refused), "{:#?}", world.plan_now().waits);
+
+    world.host.teams = vec![("eve", "@acme/shop")];
+    world.approve("promotion");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    let word = words(&world).last().unwrap();
+    let by = &word.proven.as_ref().unwrap().by[0];
+    assert_eq!((by.user, by.login.as_str(), by.team.as_deref()), (user("eve").id, "eve", Some("@acme/shop")));
+
+    // She is taken off the team before the run is asked for the promotion.
+    world.host.teams.clear();
+    for _ in 0..4 {
+        world.pass(330);
+    }
+    assert_eq!(world.phase(), "WaitingPromotion(half)", "phases without a gate go on: {:?}", world.log);
+    assert!(said(&world, "ApprovalUnproven").contains(refused), "{:#?}", world.plan_now().waits);
+    // What cannot be looked up is no no.
+    world.host = Reviewed { by: vec!["eve"], away: Some("there is no team @acme/shop, or …"), ..Reviewed::default() };
+    world.say(DecisionAction::Approve { through: "promotion".parse().unwrap() });
+    world.settle();
+    assert!(said(&world, "ProofUnavailable").contains("there is no team @acme/shop"), "{:?}", world.waits());
+    world.host = Reviewed { by: vec!["eve"], teams: vec![("eve", "@acme/shop")], ..Reviewed::default() };
+    for _ in 0..4 {
+        world.pass(60);
+    }
+    assert_eq!(world.phase(), "Steady");
+}
+
+#[test]
+fn a_team_that_is_asked_for_anew_is_asked_about_anew() {
+    let mut world = asked_of(Rule { approvers: ["ana", "eve", "@acme/shop"].map(str::to_owned).into(), ..rule() });
+    world.host = Reviewed { by: vec!["eve"], ..Reviewed::default() };
+    world.policy.proof.as_mut().unwrap().approvers.remove("eve");
+    world.host.teams = vec![("eve", "@acme/shop")];
+    world.approve("tenth");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    let by = &words(&world)[0].proven.as_ref().unwrap().by[0];
+    assert_eq!(by.team.as_deref(), Some("@acme/shop"), "by name she is an approver no longer");
 }
 
 #[test]

@@ -3,12 +3,14 @@
 use super::Collector;
 use crate::forge::branch::approval;
 use crate::forge::host::{Host, HostError, Pulled, Shown};
-use crate::gate::proof::{Being, Evidence, Maker, Merged, Says, Testimony, User};
+use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, Testimony, User};
 use crate::git::{Changed, GitError, Made, RefName, Store};
 use crate::manifest::ids::{CommitId, RolloutId};
+use crate::manifest::raw::Trust;
+use crate::manifest::team::Team;
 use crate::plan::evidence::{Attest, Request, Version};
 use crate::reconcile::clock::Clock;
-use crate::record::state::Time;
+use crate::record::state::{Rule, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +20,7 @@ use tokio::time::sleep;
 /// How long a host has, after a push to a branch, to know the pull request that it merged: 1 + 2 + 4 + 8 + 15 + 30 = 60 s. By nobody merged,
 /// and void, is what it does not know then.
 const PAUSES: [u64; 6] = [1, 2, 4, 8, 15, 30];
-/// Of how many people a version's commits may be: each costs a call.
+/// Of how many people a version's commits may be, and how many may have to be looked for in teams: each costs a call.
 const PEOPLE: usize = 50;
 
 /// Who tells how decisions came to their branch.
@@ -129,13 +131,15 @@ impl Witness {
         let at = clock.now();
         let (reviews, mut machines) = host.reviews(number).await?;
         let merger = pulled.by.iter().map(|(user, _)| user);
-        // Nobody speaks by our own account, whatever the host takes it for.
-        machines.extend(merger.filter(|user| pulled.being == Being::Machine || user.id == own).cloned());
+        machines.extend(merger.filter(|_| pulled.being == Being::Machine).cloned());
         let spoke = reviews.iter().filter(|review| review.says != Says::Nothing).map(|review| review.by.clone());
         let users: BTreeSet<User> = spoke.chain(pulled.by.iter().map(|(user, _)| user.clone())).collect();
-        let accounts = host.accounts(&users, &machines).await?;
-        let (base, by) = (pulled.base, pulled.by);
-        let merged = Merged { number, base, head, author, by, makers, writers, changes: files, reviews, accounts };
+        let mut accounts = host.accounts(&users, &machines).await?;
+        // Nobody speaks by our own account, whatever the host takes it for, and whatever team it is in.
+        accounts.iter_mut().filter(|(user, _)| user.id == own).for_each(|(_, account)| account.being = Being::Machine);
+        let (base, by, changes) = (pulled.base, pulled.by, files);
+        let teams = teams(&mut host, &attest.asked.rule, &reviews, &accounts).await?;
+        let merged = Merged { number, base, head, author, by, makers, writers, changes, reviews, accounts, teams };
         Ok((Evidence::Merged(Box::new(merged)), at))
     }
 
@@ -175,6 +179,23 @@ impl Witness {
         }
         Ok(writers)
     }
+}
+
+/// By which teams of the rule people are approvers. Nothing is asked about those whose word does not count in any case.
+async fn teams(
+    host: &mut Host,
+    rule: &Rule,
+    reviews: &[Review],
+    accounts: &BTreeMap<User, Account>,
+) -> Result<BTreeMap<User, Team>, Silence> {
+    let speaks = |user: &User| rule.trust == Trust::Merges || reviews.iter().any(|review| review.by == *user);
+    let may = |account: &Account| account.being == Being::Person && account.permission >= Permission::Write;
+    let people = accounts.iter().filter(|(user, account)| may(account) && speaks(user));
+    let people: BTreeSet<User> = people.map(|(user, _)| user.clone()).collect();
+    if people.len() > PEOPLE {
+        return Err(Silence::Odd(format!("more than {PEOPLE} people who may write have said something")));
+    }
+    Ok(host.teams(rule, people).await?)
 }
 
 /// The commit that no other one is on top of, if it is one.

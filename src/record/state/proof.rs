@@ -3,14 +3,15 @@
 use super::Time;
 use crate::manifest::ids::{CommitId, StepName};
 use crate::manifest::raw::Trust;
+use crate::manifest::team::Team;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// What proves a word that lets a rollout go further: the approvers of a policy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Rule {
-    /// Who may approve, by their names on the Git host in lower case. Empty: nobody.
+    /// Who may approve, by their names on the Git host in lower case; what begins with `@` is a team. Empty: nobody.
     pub approvers: BTreeSet<String>,
     /// How many of them are needed.
     pub approvals: u32,
@@ -23,6 +24,12 @@ impl Rule {
     #[must_use]
     pub fn names(&self, login: &str) -> bool {
         self.approvers.contains(&login.to_ascii_lowercase())
+    }
+
+    /// The teams that it names. No account's name begins as theirs, so to an older version they are nobody.
+    #[must_use]
+    pub fn teams(&self) -> BTreeSet<Team> {
+        self.approvers.iter().filter_map(|name| name.parse().ok()).collect()
     }
 
     /// The stricter of two in each respect: what restricts acts at once, what loosens waits for the next run.
@@ -63,6 +70,9 @@ pub struct Approved {
     /// The number of their review; none for who merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub review: Option<u64>,
+    /// The team of the policy by which they counted; none for whom it names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub team: Option<String>,
     /// When.
     pub at: Time,
 }
@@ -96,5 +106,13 @@ mod tests {
         assert_eq!(Rule::stricter(Some(&one), None), Some(one.clone()));
         assert_eq!(Rule::stricter(None, Some(&other)), Some(other));
         assert_eq!(Rule::stricter(None, None), None);
+    }
+
+    #[test]
+    fn teams_are_what_begins_with_an_at_sign() {
+        let approvers = ["ana", "@acme/shop", "@acme", "acme/shop"].map(str::to_owned).into();
+        let rule = Rule { approvers, approvals: 1, trust: Trust::Reviews };
+        assert_eq!(rule.teams(), ["@acme/shop".parse().unwrap()].into());
+        assert!(rule.names("Ana") && !rule.names("shop"));
     }
 }

@@ -34,6 +34,7 @@ mod secured;
 mod served;
 mod services;
 mod stateful;
+mod teams;
 mod told;
 mod tracked;
 mod traffic;

@@ -10,9 +10,10 @@ use tidegate::record::state::Rest;
 
 const DECISIONS: &str = "tidegate/it/decisions";
 
-/// A rollout at rest whose steps these people approve, and its next version, which somebody has made.
-async fn released(name: &str, host: &Site, approvers: &str, by: &str) -> World {
+/// A rollout at rest whose steps these people approve (SPACE is the name of its namespace), and its next version, which somebody has made.
+pub(super) async fn released(name: &str, host: &Site, approvers: &str, by: &str) -> World {
     let mut world = World::hosted(name, host).await;
+    let approvers = approvers.replace("SPACE", &world.space.name);
     let policy = format!(
         "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    \
          it: {{path: it, namespaces: [{}], clusters: [home], approvers: [{approvers}]}}\n",
@@ -29,7 +30,7 @@ async fn released(name: &str, host: &Site, approvers: &str, by: &str) -> World {
 }
 
 /// Waits for an open pull request that leads to `tenth`, another one than `before`.
-async fn asked(host: &Site, world: &World, before: Option<&Value>) -> Value {
+pub(super) async fn asked(host: &Site, world: &World, before: Option<&Value>) -> Value {
     let number = before.map_or(0, |pull| pull["number"].as_u64().unwrap());
     let is_it = |pull: &Value| pull["state"] == "open" && pull["number"].as_u64().unwrap() > number;
     eventually("a pull request", async || host.pulls(&world.space.name).await.into_iter().find(is_it)).await

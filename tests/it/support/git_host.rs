@@ -22,6 +22,19 @@ pub(crate) struct Hosted {
 
 static SHARED: OnceCell<GitHost> = OnceCell::const_new();
 
+/// An organisation of `owner`.
+const ORGANISATION: &str = "acme";
+
+/// Who a repository belongs to: those of stories about teams are an organisation's.
+fn owner_of(name: &str) -> &'static str {
+    if name.starts_with("team") { ORGANISATION } else { "owner" }
+}
+
+/// Where its API has a repository.
+pub(crate) fn in_api(name: &str) -> String {
+    format!("repos/{}/{name}", owner_of(name))
+}
+
 impl GitHost {
     /// The one beside the shared bed.
     pub(crate) async fn shared() -> &'static Self {
@@ -37,38 +50,62 @@ impl GitHost {
         self.folder.join(format!("{user}.token"))
     }
 
-    /// Makes a repository of `owner` that all may write to.
+    /// Makes a repository that all may write to: of `owner`, or of an organisation of theirs.
     pub(crate) async fn repository(&self, name: &str) -> Hosted {
         let wanted = json!({"name": name, "auto_init": true, "default_branch": "main", "private": true});
-        self.want(201, "owner", "POST", "user/repos", Some(wanted)).await;
+        let to = if owner_of(name) == ORGANISATION {
+            // The first one makes it.
+            self.call("owner", "POST", "orgs", Some(json!({"username": ORGANISATION}))).await;
+            format!("orgs/{ORGANISATION}/repos")
+        } else {
+            "user/repos".to_owned()
+        };
+        self.want(201, "owner", "POST", &to, Some(wanted)).await;
         for user in ["reviewer", "bot", "stranger"] {
-            let path = format!("repos/owner/{name}/collaborators/{user}");
+            let path = format!("{}/collaborators/{user}", in_api(name));
             // While much else is made, Gitea may say that it has let somebody in and not have done so.
             eventually("a repository that all may write to", async || {
                 self.want(204, "owner", "PUT", &path, Some(json!({"permission": "write"}))).await;
-                (self.call(user, "GET", &format!("repos/owner/{name}"), None).await.0 == 200).then_some(())
+                (self.call(user, "GET", &in_api(name), None).await.0 == 200).then_some(())
             })
             .await;
         }
-        let disk = self.folder.join(format!("data/gitea-repositories/owner/{name}.git"));
+        let disk = self.folder.join(format!("data/gitea-repositories/{}/{name}.git", owner_of(name)));
         Hosted { origin: Origin::at(&disk).stamped(), url: self.url_of(name) }
     }
 
     /// Makes a branch of a repository to which `reviewer` and `owner` alone may write.
     pub(crate) async fn keep(&self, name: &str, branch: &str) {
         let made = json!({"new_branch_name": branch, "old_branch_name": "main"});
-        self.want(201, "owner", "POST", &format!("repos/owner/{name}/branches"), Some(made)).await;
+        self.want(201, "owner", "POST", &format!("{}/branches", in_api(name)), Some(made)).await;
         let may = ["reviewer", "owner"];
         let rule = json!({
             "rule_name": branch, "enable_push": true, "enable_push_whitelist": true, "push_whitelist_usernames": may,
             "enable_merge_whitelist": true, "merge_whitelist_usernames": may,
         });
-        self.want(201, "owner", "POST", &format!("repos/owner/{name}/branch_protections"), Some(rule)).await;
+        self.want(201, "owner", "POST", &format!("{}/branch_protections", in_api(name)), Some(rule)).await;
     }
 
-    /// Where a repository of `owner` is served.
+    /// Makes a team of the organisation, of these people and of `bot`, who may not look into it else; or lets them alone stay in it.
+    pub(crate) async fn team(&self, name: &str, people: &[&str]) {
+        let wanted = json!({"name": name, "permission": "read", "units_map": {"repo.code": "read"}});
+        let (status, made) = self.call("owner", "POST", &format!("orgs/{ORGANISATION}/teams"), Some(wanted)).await;
+        let id = if status == 201 {
+            made["id"].clone()
+        } else {
+            let found = self.want(200, "owner", "GET", &format!("orgs/{ORGANISATION}/teams?limit=50"), None).await;
+            found.as_array().unwrap().iter().find(|team| team["name"] == name).unwrap()["id"].clone()
+        };
+        for user in ["owner", "reviewer", "bot", "stranger"] {
+            let is_in = user == "bot" || people.contains(&user);
+            let path = format!("teams/{id}/members/{user}");
+            self.want(204, "owner", if is_in { "PUT" } else { "DELETE" }, &path, None).await;
+        }
+    }
+
+    /// Where a repository is served.
     pub(crate) fn url_of(&self, name: &str) -> String {
-        format!("{}/owner/{name}.git", self.url)
+        format!("{}/{}/{name}.git", self.url, owner_of(name))
     }
 
     /// One call to its API as a user: the status, and the answer if it is JSON.
@@ -94,13 +131,13 @@ impl GitHost {
 
     /// Changes a pull request as a user.
     pub(crate) async fn patch(&self, user: &str, name: &str, pull: &Value, fields: Value) {
-        let path = format!("repos/owner/{name}/pulls/{}", pull["number"]);
+        let path = format!("{}/pulls/{}", in_api(name), pull["number"]);
         self.want(201, user, "PATCH", &path, Some(fields)).await;
     }
 
-    /// All pull requests of a repository of `owner`, newest first.
+    /// All pull requests of a repository, newest first.
     pub(crate) async fn pulls(&self, name: &str) -> Vec<Value> {
-        let path = format!("repos/owner/{name}/pulls?state=all&limit=50");
+        let path = format!("{}/pulls?state=all&limit=50", in_api(name));
         self.want(200, "owner", "GET", &path, None).await.as_array().unwrap().clone()
     }
 
@@ -108,7 +145,7 @@ impl GitHost {
     pub(crate) fn push(&self, user: &str, name: &str, branch: &str, file: (&str, &str)) {
         let token = std::fs::read_to_string(self.token_file(user)).unwrap();
         let url = self.url.replace("://", &format!("://{user}:{}@", token.trim()));
-        let (url, dir) = (format!("{url}/owner/{name}.git"), tempfile::tempdir().unwrap());
+        let (url, dir) = (format!("{url}/{}/{name}.git", owner_of(name)), tempfile::tempdir().unwrap());
         let clone = Origin::at(dir.path());
         let reference = format!("refs/heads/{branch}:refs/heads/{branch}");
         clone.git(&["init", "--quiet", "--bare"]);
@@ -120,14 +157,14 @@ impl GitHost {
 
     /// Says yes to a pull request; the number of the review.
     pub(crate) async fn approve(&self, user: &str, name: &str, pull: &Value) -> Value {
-        let path = format!("repos/owner/{name}/pulls/{}/reviews", pull["number"]);
+        let path = format!("{}/pulls/{}/reviews", in_api(name), pull["number"]);
         let review = json!({"event": "APPROVED", "body": "fine", "commit_id": pull["head"]["sha"]});
         self.want(200, user, "POST", &path, Some(review)).await["id"].clone()
     }
 
     /// Merges a pull request at its head as `reviewer`. Gitea asks to try again until it knows whether it can be merged.
     pub(crate) async fn merge(&self, name: &str, pull: &Value) {
-        let path = format!("repos/owner/{name}/pulls/{}/merge", pull["number"]);
+        let path = format!("{}/pulls/{}/merge", in_api(name), pull["number"]);
         let body = json!({"Do": "merge", "head_commit_id": pull["head"]["sha"]});
         eventually(&format!("a merge of {}", pull["title"]), async || {
             let (status, answer) = self.call("reviewer", "POST", &path, Some(body.clone())).await;

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
 mod apps;
+mod teams;
 
 /// The running stand-in: one for all tests of the process, which have repositories of their own.
 pub(crate) struct Github {
@@ -36,6 +37,8 @@ struct State {
     root: PathBuf,
     repositories: Mutex<BTreeMap<String, Repository>>,
     apps: Mutex<apps::Apps>,
+    /// The teams of the organisation `acme`, with who is in each.
+    teams: Mutex<teams::Teams>,
 }
 
 #[derive(Default)]
@@ -179,8 +182,12 @@ impl Github {
     /// In a thread of its own, so that it outlives the runtime of any one test.
     async fn start() -> Self {
         let folder = Bed::shared().await.beside("github.d");
-        let state =
-            Arc::new(State { root: folder.join("git"), repositories: Mutex::default(), apps: Mutex::default() });
+        let state = Arc::new(State {
+            root: folder.join("git"),
+            repositories: Mutex::default(),
+            apps: Mutex::default(),
+            teams: Mutex::default(),
+        });
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -320,6 +327,7 @@ impl State {
         let parts: Vec<&str> = path.trim_start_matches("/api/v3/").split('/').collect();
         match parts.as_slice() {
             ["user"] => (200, user(by)),
+            ["orgs", "acme", "teams", below @ ..] => teams::answer(&self.teams.lock().unwrap(), below),
             ["repos", "acme", name, below @ ..] if self.lock().contains_key(*name) => {
                 let asked = Asked { method, below, query, sent, by };
                 self.with(name, |repository, origin| in_repository(repository, origin, name, &asked))

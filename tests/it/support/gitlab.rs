@@ -2,6 +2,7 @@
 //! with their versions, approvals, notes and events, and sees a push when it is looked at next.
 
 mod api;
+mod teams;
 
 use super::git_host::Hosted;
 use super::http_backend;
@@ -31,6 +32,8 @@ pub(crate) struct Gitlab {
 struct State {
     root: PathBuf,
     projects: Mutex<BTreeMap<String, Project>>,
+    /// The groups beside those of the repositories, with who is in each.
+    groups: Mutex<teams::Groups>,
     /// Each call of its API, with the status of the answer.
     asked: Mutex<Vec<(String, u16)>>,
 }
@@ -161,7 +164,7 @@ impl Gitlab {
     pub(crate) async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (root, projects, asked) = (directory.path().join("git"), Mutex::default(), Mutex::default());
-        let state = Arc::new(State { root, projects, asked });
+        let state = Arc::new(State { root, projects, groups: Mutex::default(), asked });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = Arc::clone(&state);

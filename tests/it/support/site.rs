@@ -1,6 +1,6 @@
 //! A Git host as the people of a story meet it: the same story is told on each.
 
-use super::git_host::{GitHost, Hosted};
+use super::git_host::{GitHost, Hosted, in_api};
 use super::github::Github;
 use super::github_app::LOGIN;
 use super::gitlab::Gitlab;
@@ -104,6 +104,15 @@ impl Site {
         }
     }
 
+    /// Makes a team `@acme/NAME` of these people, or lets them alone stay in it.
+    pub(crate) async fn team(&self, name: &str, people: &[&str]) {
+        match self {
+            Self::Gitea(host) => host.team(name, people).await,
+            Self::Github(host, _) => host.team(name, people),
+            Self::Gitlab(host) => host.team(name, people),
+        }
+    }
+
     /// All pull requests of a repository, newest first.
     pub(crate) async fn pulls(&self, name: &str) -> Vec<Value> {
         match self {
@@ -124,7 +133,7 @@ impl Site {
         match self {
             Self::Gitea(host) => {
                 let sent = json!({"title": title, "body": body, "head": head, "base": base});
-                host.want(201, user, "POST", &format!("repos/owner/{name}/pulls"), Some(sent)).await
+                host.want(201, user, "POST", &format!("{}/pulls", in_api(name)), Some(sent)).await
             }
             Self::Github(host, _) => {
                 host.open(user, name, &json!({"title": title, "body": body, "head": head, "base": base}))
@@ -159,7 +168,7 @@ impl Site {
     pub(crate) async fn comments(&self, name: &str, pull: &Value) -> Vec<String> {
         match self {
             Self::Gitea(host) => {
-                let path = format!("repos/owner/{name}/issues/{}/comments", pull["number"]);
+                let path = format!("{}/issues/{}/comments", in_api(name), pull["number"]);
                 let said = host.want(200, "owner", "GET", &path, None).await;
                 said.as_array().unwrap().iter().map(|said| said["body"].as_str().unwrap().to_owned()).collect()
             }
@@ -172,7 +181,7 @@ impl Site {
     pub(crate) async fn statuses(&self, name: &str, commit: &str) -> Vec<(String, String)> {
         let (all, word, title) = match self {
             Self::Gitea(host) => {
-                let path = format!("repos/owner/{name}/statuses/{commit}");
+                let path = format!("{}/statuses/{commit}", in_api(name));
                 (host.want(200, "owner", "GET", &path, None).await.as_array().unwrap().clone(), "status", "context")
             }
             Self::Github(host, _) => (host.statuses(name, commit), "state", "context"),

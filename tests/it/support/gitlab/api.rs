@@ -1,6 +1,6 @@
 //! What the stand-in answers.
 
-use super::{MergeRequest, Origin, Project, State, USERS, user};
+use super::{MergeRequest, Origin, Project, State, USERS, teams, user};
 use axum::http::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -32,6 +32,7 @@ impl State {
                     (200, USERS.iter().filter(named).map(shown).collect())
                 }
                 ["users", id] => (200, profile(id)),
+                ["groups", group, below @ ..] => teams::answer(&self.groups.lock().unwrap(), group, below),
                 _ => nothing(),
             };
         };
