@@ -46,13 +46,20 @@ impl Story {
     fn reader(&self) -> Reader {
         let token_file = self.world.dir.path().join("token");
         std::fs::write(&token_file, "token").unwrap();
+        self.reader_by(Access::Token(token_file))
+    }
+
+    fn reader_by(&self, access: Access) -> Reader {
         let api = self.server.api();
         let (kind, owner, name) = (self.kind, "acme".to_owned(), "shop".to_owned());
-        let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
         let site = PullHost { kind, api, owner, name, access };
-        let clock = self.clock.clone();
+        let now = || {
+            let clock = self.clock.clone();
+            Box::new(move || clock.now())
+        };
+        let pass = Pass::new(&site, now()).unwrap();
         Reader::new(Setting {
-            host: Host::new(site, pass, Box::new(|_, _| {}), Box::new(move || clock.now())).unwrap(),
+            host: Host::new(site, pass, Box::new(|_, _| {}), now()).unwrap(),
             kind,
             store: self.source.store().clone(),
             lead: self.lead.clone(),
@@ -115,6 +122,8 @@ fn status(text: &str) -> (String, String) {
     assert_eq!(word(name), "tidegate/prod/manifests");
     (word("state"), word("description"))
 }
+
+mod checks;
 
 const FILE: &str = "teams/shop/a/rollout.yaml";
 
