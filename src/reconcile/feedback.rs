@@ -220,7 +220,8 @@ impl Reader {
         let caps = self.setting.caps.clone();
         let (mut read, files) = aloof(move || (reading(&load::load(&files, &caps), &beside), files)).await?;
         if !read.errors.is_empty() || !read.warnings.is_empty() {
-            read.same = same(&read, &files, &store.files(&offer.head, None).await?);
+            let same = same(&read, &files, &store.files(&offer.head, None).await?).into_iter();
+            read.same = same.map(|path| (path.clone(), self.setting.host.page_of(&offer.head, &path))).collect();
         }
         Ok(Some(Verdict::Read(read)))
     }

@@ -55,8 +55,9 @@ pub struct Reading {
     pub errors: Vec<Diagnostic>,
     /// What is accepted, and probably not meant.
     pub warnings: Vec<Diagnostic>,
-    /// The files that are the same in the commit that is offered: a finding in one is at that line there too.
-    pub same: BTreeSet<RepoPath>,
+    /// The files that are the same in the commit that is offered, each with its page there, if it has one: a finding in one is at
+    /// that line there too.
+    pub same: BTreeMap<RepoPath, Option<String>>,
     /// What would become of the rollouts that it changes.
     pub outlooks: BTreeMap<RolloutId, Outlook>,
     /// How many more it changes.
@@ -149,9 +150,11 @@ impl Reading {
     }
 
     fn text(&self, now: Time) -> String {
-        let Self { errors, warnings, same: _, outlooks, more } = self;
+        let Self { errors, warnings, same, outlooks, more } = self;
         let mut text = String::new();
-        let lines = |all: &[Diagnostic]| -> Vec<String> { all.iter().map(|d| format!("- {}\n", finding(d))).collect() };
+        let lines = |all: &[Diagnostic]| -> Vec<String> {
+            all.iter().map(|d| format!("- {}\n", finding(d, same.get(&d.path)))).collect()
+        };
         if !errors.is_empty() {
             let intro = format!(
                 "**{}.** Merged like this, what they are about is not rolled out; what runs goes on running.\n\n",
@@ -182,12 +185,15 @@ impl Reading {
     }
 }
 
-/// One finding on one line: `path:line:column: what; what was expected (how to mend it)`.
-fn finding(diagnostic: &Diagnostic) -> String {
+/// One finding on one line: `path:line:column: what; what was expected (how to mend it)`. Its place leads to the page of the file.
+fn finding(diagnostic: &Diagnostic, page: Option<&Option<String>>) -> String {
     let Diagnostic { path, line, column, length: _, code, found, expected, help, source: _ } = diagnostic;
-    let place = format!("**{}:{line}:{column}**", escaped(path.as_str()));
+    let place = format!("{}:{line}:{column}", escaped(path.as_str()));
+    // The hosts agree on what a line of a page is called.
+    let place =
+        page.and_then(Option::as_ref).map_or_else(|| place.clone(), |page| format!("[{place}](<{page}#L{line}>)"));
     let help = help.as_ref().map(|help| format!(" ({})", escaped(help))).unwrap_or_default();
-    format!("{place} `{code}`: {}; expected {}{help}", escaped(found), escaped(expected))
+    format!("**{place}** `{code}`: {}; expected {}{help}", escaped(found), escaped(expected))
 }
 
 /// What would become of a rollout.

@@ -117,6 +117,12 @@ impl RawRun {
 }
 
 impl Host {
+    /// Where people see a file as a commit has it, if that can be told.
+    #[must_use]
+    pub fn page_of(&self, commit: &CommitId, path: &RepoPath) -> Option<String> {
+        self.site.page(commit, path)
+    }
+
     /// Says what a commit comes to, under a name: by a check where we are an App that may write some, else by a status.
     ///
     /// # Errors

@@ -47,7 +47,7 @@ pub(super) fn reading(offered: &Loaded, beside: &Beside) -> Reading {
     Reading {
         errors: offered.errors().into_iter().filter(is_new).cloned().collect(),
         warnings: offered.warnings.iter().filter(is_new).cloned().collect(),
-        same: BTreeSet::new(),
+        same: BTreeMap::new(),
         outlooks: outlooks.collect(),
         more: changed.len().saturating_sub(ENTRIES),
     }

@@ -144,7 +144,10 @@ async fn told_and_mended(kind: HostKind, failure: &str) {
     let (mark, words) = status(&said[0].1);
     assert_eq!(mark, failure);
     assert!(words.starts_with("1 finding: teams/shop/a/rollout.yaml:6:18:"), "{words}");
-    assert!(said[1].1.contains("**teams/shop/a/rollout.yaml:6:18** `Schema`: "), "{}", said[1].1);
+    let blob = if kind == HostKind::Gitlab { "-/blob" } else { "blob" };
+    let page = format!("http://{}/acme/shop/{blob}/{head}/teams/shop/a/rollout.yaml", story.server.address);
+    let place = format!("**[teams/shop/a/rollout.yaml:6:18](<{page}#L6>)** `Schema`: ");
+    assert!(said[1].1.contains(&place), "{place} in {}", said[1].1);
 
     // Nothing new costs one list, by its ETag; another process finds what was said.
     story.asked();

@@ -41,7 +41,7 @@ impl Reading {
         let all = errors.chain(self.warnings.iter().map(|finding| (finding, Level::Warning)));
         // A path that hides something is not shown to anybody as it is.
         let is_there = |finding: &Diagnostic| {
-            self.same.contains(&finding.path) && plain(finding.path.as_str()) == finding.path.as_str()
+            self.same.contains_key(&finding.path) && plain(finding.path.as_str()) == finding.path.as_str()
         };
         all.filter(|(finding, _)| is_there(finding))
             .take(SHOWN)

@@ -14,7 +14,7 @@ fn at(path: &str, line: usize, found: &str) -> Diagnostic {
 }
 
 fn check(errors: Vec<Diagnostic>, warnings: Vec<Diagnostic>, same: &[&str]) -> Check {
-    let same = same.iter().map(|path| path.parse().unwrap()).collect();
+    let same = same.iter().map(|path| (path.parse().unwrap(), None)).collect();
     let verdict = Verdict::Read(Reading { errors, warnings, same, ..Reading::default() });
     Feedback { head: commit(0xab), verdict }.check(time("12:00:00"))
 }
