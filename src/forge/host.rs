@@ -27,6 +27,7 @@ use std::time::Duration;
 
 mod app;
 mod call;
+mod checks;
 mod gitlab;
 mod kinds;
 mod list;
@@ -39,6 +40,7 @@ mod wire;
 
 pub use app::{App, Granted};
 pub use call::{Errand, Fate, HostError};
+pub use checks::{Annotation, Check, Level};
 use gitlab::RawRequest;
 use kinds::Turn;
 use list::Listed;
@@ -465,6 +467,11 @@ async fn whole(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
 
 #[cfg(test)]
 use crate::sign::testing::Registered;
+#[cfg(test)]
+use github_checks::Checks;
+#[cfg(test)]
+#[path = "../../tests/support/github_checks.rs"]
+pub(crate) mod github_checks;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

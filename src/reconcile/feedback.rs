@@ -15,7 +15,7 @@ use crate::manifest::load::{self, Loaded};
 use crate::record::state::Time;
 use crate::report::feedback::{Feedback, Verdict, mark};
 use chrono::TimeDelta;
-use reading::{Beside, reading, touches};
+use reading::{Beside, reading, same, touches};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -218,7 +218,11 @@ impl Reader {
         };
         let beside = Beside { main: base, changed, records: Arc::clone(records), now: self.setting.clock.now() };
         let caps = self.setting.caps.clone();
-        let read = aloof(move || reading(&load::load(&files, &caps), &beside)).await?;
+        let (mut read, files) = aloof(move || (reading(&load::load(&files, &caps), &beside), files)).await?;
+        if !read.errors.is_empty() || !read.warnings.is_empty() {
+            let same = same(&read, &files, &store.files(&offer.head, None).await?).into_iter();
+            read.same = same.map(|path| (path.clone(), self.setting.host.page_of(&offer.head, &path))).collect();
+        }
         Ok(Some(Verdict::Read(read)))
     }
 
@@ -247,15 +251,16 @@ impl Reader {
         if self.said.len() >= SAID {
             return Ok(Came::Later);
         }
-        self.said.push(now);
+        let check = feedback.check(now);
+        self.said.extend(std::iter::repeat_n(now, check.writes()));
         // The comment comes last: where it stands all is said.
-        match host.tell(&feedback.head, &format!("tidegate/{instance}/manifests"), &feedback.status()).await {
+        match host.show(&feedback.head, &format!("tidegate/{instance}/manifests"), &check).await {
             Err(HostError::Refused { status, why, .. }) => {
                 tracing::warn!(number = offer.number, status, why, "the commit status of a pull request is not taken");
             }
             done => done?,
         }
-        let text = feedback.comment(instance, clock.now());
+        let text = feedback.comment(instance, now);
         match said {
             Some(said) => host.rephrase(offer.number, said.id, &text).await?,
             None => host.comment(offer.number, &text).await?,

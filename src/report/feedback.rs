@@ -1,4 +1,5 @@
-//! What people are told of their own pull requests: a commit status, and one comment with all findings or the timeline.
+//! What people are told of their own pull requests: a commit status, or a check with each finding at its line (`check`), and one
+//! comment with all findings or the timeline.
 //!
 //! Everything here may be hostile but the numbers: what comes from files is escaped, cut and counted, so that it is one line
 //! of text that names nobody and ends nothing. No line of a file is quoted.
@@ -8,6 +9,7 @@ use crate::forge::pull::escaped;
 use crate::manifest::desired::Suspend;
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::duration::Span;
+use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
 use crate::manifest::oid;
 use crate::plan::forecast::{Forecast, Foreseen};
@@ -16,6 +18,8 @@ use crate::record::state::Time;
 use crate::record::text::plain;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+
+mod check;
 
 /// So many bytes of one list are shown: hosts take 65,536 characters in all.
 const LIST: usize = 20_000;
@@ -51,6 +55,9 @@ pub struct Reading {
     pub errors: Vec<Diagnostic>,
     /// What is accepted, and probably not meant.
     pub warnings: Vec<Diagnostic>,
+    /// The files that are the same in the commit that is offered, each with its page there, if it has one: a finding in one is at
+    /// that line there too.
+    pub same: BTreeMap<RepoPath, Option<String>>,
     /// What would become of the rollouts that it changes.
     pub outlooks: BTreeMap<RolloutId, Outlook>,
     /// How many more it changes.
@@ -68,14 +75,17 @@ impl Feedback {
     /// with the time alone. While this is the same there is nothing to say.
     #[must_use]
     pub fn first_line(&self, instance: &InstanceName) -> String {
+        format!("{}{} {} -->", mark(instance), self.head, self.digest())
+    }
+
+    fn digest(&self) -> String {
         let substance = match &self.verdict {
             Verdict::Elsewhere => "elsewhere".to_owned(),
             Verdict::Conflict(paths) => format!("{paths:?}"),
             Verdict::Unreadable(why) => why.clone(),
             Verdict::Read(reading) => reading.substance(),
         };
-        let digest: String = oid::blob(substance.as_bytes()).as_str().chars().take(16).collect();
-        format!("{}{} {digest} -->", mark(instance), self.head)
+        oid::blob(substance.as_bytes()).as_str().chars().take(16).collect()
     }
 
     /// The commit status.
@@ -85,7 +95,7 @@ impl Feedback {
             Verdict::Elsewhere => Status::new(Mark::Success, "changes no manifests"),
             Verdict::Conflict(_) => Status::new(Mark::Pending, "not checked: it cannot be merged as it is"),
             Verdict::Unreadable(why) => Status::new(Mark::Failure, &format!("cannot be read: {}", plain(why))),
-            Verdict::Read(Reading { errors, warnings: _, outlooks, more }) => match errors.first() {
+            Verdict::Read(Reading { errors, warnings: _, same: _, outlooks, more }) => match errors.first() {
                 Some(first) => {
                     let Diagnostic { path, line, column, found, .. } = first;
                     let text = format!("{}: {path}:{line}:{column}: {found}", count(errors.len(), "finding"));
@@ -103,7 +113,12 @@ impl Feedback {
     /// The comment, in Markdown.
     #[must_use]
     pub fn comment(&self, instance: &InstanceName, now: Time) -> String {
-        let body = match &self.verdict {
+        let body = self.body(now);
+        format!("{}\n{body}\n---\ntidegate `{instance}`, commit {}\n", self.first_line(instance), self.head)
+    }
+
+    fn body(&self, now: Time) -> String {
+        match &self.verdict {
             Verdict::Elsewhere => "This pull request changes no manifests any more.\n".to_owned(),
             Verdict::Conflict(paths) => {
                 let intro = "**This cannot be merged as it is**, so it was not checked. Both sides have changed:\n\n";
@@ -111,14 +126,13 @@ impl Feedback {
             }
             Verdict::Unreadable(why) => format!("**This cannot be read**: {}.\n", escaped(why)),
             Verdict::Read(reading) => reading.text(now),
-        };
-        format!("{}\n{body}\n---\ntidegate `{instance}`, commit {}\n", self.first_line(instance), self.head)
+        }
     }
 }
 
 impl Reading {
     fn substance(&self) -> String {
-        let Self { errors, warnings, outlooks, more } = self;
+        let Self { errors, warnings, same: _, outlooks, more } = self;
         let mut text = format!("{more}\n");
         for diagnostic in errors.iter().chain(warnings) {
             text.push_str(&diagnostic.to_string());
@@ -136,9 +150,11 @@ impl Reading {
     }
 
     fn text(&self, now: Time) -> String {
-        let Self { errors, warnings, outlooks, more } = self;
+        let Self { errors, warnings, same, outlooks, more } = self;
         let mut text = String::new();
-        let lines = |all: &[Diagnostic]| -> Vec<String> { all.iter().map(|d| format!("- {}\n", finding(d))).collect() };
+        let lines = |all: &[Diagnostic]| -> Vec<String> {
+            all.iter().map(|d| format!("- {}\n", finding(d, same.get(&d.path)))).collect()
+        };
         if !errors.is_empty() {
             let intro = format!(
                 "**{}.** Merged like this, what they are about is not rolled out; what runs goes on running.\n\n",
@@ -169,12 +185,15 @@ impl Reading {
     }
 }
 
-/// One finding on one line: `path:line:column: what; what was expected (how to mend it)`.
-fn finding(diagnostic: &Diagnostic) -> String {
+/// One finding on one line: `path:line:column: what; what was expected (how to mend it)`. Its place leads to the page of the file.
+fn finding(diagnostic: &Diagnostic, page: Option<&Option<String>>) -> String {
     let Diagnostic { path, line, column, length: _, code, found, expected, help, source: _ } = diagnostic;
-    let place = format!("**{}:{line}:{column}**", escaped(path.as_str()));
+    let place = format!("{}:{line}:{column}", escaped(path.as_str()));
+    // The hosts agree on what a line of a page is called.
+    let place =
+        page.and_then(Option::as_ref).map_or_else(|| place.clone(), |page| format!("[{place}](<{page}#L{line}>)"));
     let help = help.as_ref().map(|help| format!(" ({})", escaped(help))).unwrap_or_default();
-    format!("{place} `{code}`: {}; expected {}{help}", escaped(found), escaped(expected))
+    format!("**{place}** `{code}`: {}; expected {}{help}", escaped(found), escaped(expected))
 }
 
 /// What would become of a rollout.

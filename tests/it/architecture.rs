@@ -75,6 +75,7 @@ const PURE: &[&str] = &[
     "forge/settings.rs",
     "reconcile/feedback/reading.rs",
     "report/feedback.rs",
+    "report/feedback/check.rs",
     "cli/import/argo",
     "cli/import/draft.rs",
     "cli/import/fields.rs",

@@ -2,6 +2,7 @@
 //! against; its own examples of answers, which our client has to read; its examples of webhooks.
 
 use crate::support::github_app::{BOT, LOGIN, Registered};
+use crate::support::github_checks::{APP, Checks};
 use crate::support::prism::{Description, Prism, described};
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use axum::body::Body;
@@ -11,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use testing::{Server, github};
-use tidegate::forge::host::{Host, HostError, Mark, Offers, Pass, Status};
+use tidegate::forge::host::{Annotation, Check, Host, HostError, Level, Mark, Offers, Pass, Status};
 use tidegate::forge::pull::Text;
 use tidegate::forge::receiver::{PATH, Receiver};
 use tidegate::forge::settings::{Branch, Settings};
@@ -94,6 +95,20 @@ async fn everything(host: &mut Host, merged: &CommitId) -> Result<Vec<String>, H
     Ok(told)
 }
 
+/// A check with more annotations than one request may have, of both kinds.
+fn check() -> Check {
+    let one = |line: usize| Annotation {
+        path: "a/b/c.yaml".parse().unwrap(),
+        line,
+        columns: (line % 2 == 0).then_some((1, line)),
+        level: if line % 3 == 0 { Level::Warning } else { Level::Failure },
+        title: "Schema".to_owned(),
+        message: "x".to_owned(),
+    };
+    let (status, id, summary) = (Status::new(Mark::Failure, "60 findings"), "1".to_owned(), "s".to_owned());
+    Check { status, id, summary, annotations: (1..=60).map(one).collect() }
+}
+
 /// Panics unless all that GitHub describes was asked of a stand-in, and nothing else.
 async fn assert_all_was_asked(server: &Server) {
     let (description, asked) = (Description::read().await, server.state().asked.clone());
@@ -150,6 +165,12 @@ async fn what_is_asked_of_github_and_what_the_stand_in_answers_is_as_github_desc
     let mut app = as_app(&prism.url, folder.path(), &known);
     server.state().app = Some((known, Time::UNIX_EPOCH));
     assert_eq!((app.ids().await.unwrap().user, app.login().await.unwrap().as_str()), (BOT, LOGIN));
+    let (one, conflict) = (github::sha("d").parse().unwrap(), Status::new(Mark::Pending, "not checked"));
+    let unchecked = Check { status: conflict, id: "0".to_owned(), annotations: Vec::new(), ..check() };
+    for (check, writes) in [(&unchecked, 1), (&check(), 3), (&check(), 3)] {
+        app.show(&one, "tidegate/prod/manifests", check).await.unwrap();
+        assert_eq!(server.state().checks.writes, writes);
+    }
     assert_eq!(prism.complaints(), [""; 0]);
     assert_all_was_asked(&server).await;
 }
@@ -164,6 +185,7 @@ async fn what_github_may_answer_is_read() {
         insta::assert_snapshot!(file, told.join("\n"));
         let mut app = as_app(&prism.url, folder.path(), &Registered::new("123"));
         assert_eq!(app.login().await.unwrap(), "octocat");
+        app.check(APP, &MERGED.parse().unwrap(), "mighty_readme", &check()).await.unwrap();
         let instance = "prod".parse().unwrap();
         let settings = |account| Settings { instance: &instance, main: "main", account, id: Some(7) };
         for (account, branch) in ["bot", "tidegate[bot]"].into_iter().flat_map(|who| Branch::ALL.map(|b| (who, b))) {

@@ -3,6 +3,7 @@
 use super::checks::{Check, Found};
 use crate::forge::host::{Granted, HostError};
 use crate::manifest::installation::Repository;
+use crate::manifest::raw::Feedback;
 use crate::record::text::plain;
 
 /// A permission of a repository: GitHub's name for it in its API, what its settings call it, and the level that is needed.
@@ -46,8 +47,19 @@ pub(super) fn needed(repository: &Repository) -> Vec<Needed> {
     ]
 }
 
+/// What it does without, in a poorer way, and that way.
+pub(super) fn wished(repository: &Repository) -> Option<(Needed, &'static str)> {
+    let poorer = "people's pull requests get a commit status and a comment, and no finding is shown at its line";
+    (repository.feedback == Feedback::On).then_some((("checks", "Checks", Level::Write), poorer))
+}
+
 /// Whether it has that, and not too much.
-pub(super) fn rights(login: &str, granted: Result<&Granted, &HostError>, needed: &[Needed]) -> Check {
+pub(super) fn rights(
+    login: &str,
+    granted: Result<&Granted, &HostError>,
+    needed: &[Needed],
+    wished: Option<(Needed, &str)>,
+) -> Check {
     let (check, app) = ("GitHub App", plain(login.trim_end_matches("[bot]")));
     let page = format!(
         "on GitHub, in the settings of whom the App belongs to: Developer settings, GitHub Apps, {app}, Permissions & events"
@@ -57,23 +69,28 @@ pub(super) fn rights(login: &str, granted: Result<&Granted, &HostError>, needed:
         Err(error) => return Check::new(Found::Broken, check, &error.to_string(), page),
     };
     let level = |name: &str| granted.get(name).and_then(|word| Level::of(word));
-    let lacks: Vec<String> = needed
-        .iter()
-        .filter(|(name, _, wanted)| level(name).is_none_or(|has| has < *wanted))
-        .map(|(_, label, wanted)| format!("{label}: {}", wanted.label()))
-        .collect();
-    if !lacks.is_empty() {
-        let lacks = lacks.join(", ");
-        let act = format!(
-            "{page}, Repository permissions: set {lacks}; then accept that where it is installed (Settings, GitHub Apps, Configure)"
-        );
-        return Check::new(Found::Broken, check, &format!("{app} lacks {lacks}"), act);
+    let lacks = |(name, _, wanted): &Needed| level(name).is_none_or(|has| has < *wanted);
+    let set = |(_, label, wanted): &Needed| format!("{label}: {}", wanted.label());
+    let act = |what: &str| {
+        format!(
+            "{page}, Repository permissions: set {what}; then accept that where it is installed (Settings, GitHub Apps, Configure)"
+        )
+    };
+    let missing: Vec<String> = needed.iter().filter(|one| lacks(one)).map(set).collect();
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        return Check::new(Found::Broken, check, &format!("{app} lacks {missing}"), act(&missing));
+    }
+    if let Some((one, poorer)) = wished.filter(|(one, _)| lacks(one)) {
+        let says = format!("{app} lacks {}: {poorer}", set(&one));
+        return Check::new(Found::Warning, check, &says, act(&set(&one)));
     }
     if level("administration") == Some(Level::Write) {
         let says = format!("{app} may administer the repository, and so change the rules that hold it");
         return Check::new(Found::Warning, check, &says, format!("{page}: set Administration: Read-only"));
     }
-    Check::ok(check, format!("{app} has all {} permissions that the controller uses", needed.len()))
+    let all = needed.len() + usize::from(wished.is_some());
+    Check::ok(check, format!("{app} has all {all} permissions that the controller uses"))
 }
 
 #[cfg(test)]
@@ -84,7 +101,7 @@ mod tests {
 
     fn of(granted: &[(&str, &str)]) -> Check {
         let granted = granted.iter().map(|(name, level)| ((*name).to_owned(), (*level).to_owned())).collect();
-        rights("tide[bot]", Ok(&granted), &NEEDED)
+        rights("tide[bot]", Ok(&granted), &NEEDED, None)
     }
 
     #[test]
@@ -99,7 +116,16 @@ mod tests {
         let much = of(&[("contents", "write"), ("metadata", "read"), ("administration", "write")]);
         assert_eq!((much.found, much.act.unwrap().contains("Administration: Read-only")), (Found::Warning, true));
         let error = HostError::Key("/k: gone".to_owned());
-        let away = rights("tide[bot]", Err(&error), &NEEDED);
+        let granted = [("contents", "write"), ("metadata", "read"), ("checks", "read")];
+        let granted = granted.map(|(name, level)| (name.to_owned(), level.to_owned())).into();
+        let checks = Some((("checks", "Checks", Level::Write), "no finding is shown at its line"));
+        let Check { found, says, act, .. } = rights("tide[bot]", Ok(&granted), &NEEDED, checks);
+        assert_eq!(
+            (found, says.as_str()),
+            (Found::Warning, "tide lacks Checks: Read and write: no finding is shown at its line")
+        );
+        assert!(act.unwrap().contains("set Checks: Read and write; then accept"));
+        let away = rights("tide[bot]", Err(&error), &NEEDED, None);
         assert!(away.found == Found::Broken && away.says.contains("/k: gone") && away.act.is_some(), "{away:?}");
     }
 }

@@ -171,7 +171,10 @@ async fn host(
         // An answer without permissions and none at all say as much.
         Pass::Token(_) => checks::account(&login, host.permissions().await.ok().flatten(), site),
         // What the repository says of an App's user is not what the App may do.
-        Pass::App(found) => app::rights(&login, found.granted().await.as_ref(), &app::needed(&installation.repository)),
+        Pass::App(found) => {
+            let of = &installation.repository;
+            app::rights(&login, found.granted().await.as_ref(), &app::needed(of), app::wished(of))
+        }
     });
     all.push(pinned::check(installation.repository.pinned, site, &number));
     let id = match &pass {

@@ -15,6 +15,8 @@ pub enum Errand {
     Comment,
     /// How a commit stands.
     Status,
+    /// What a commit comes to, line by line.
+    Check,
     /// Who approved, and who made what.
     Review,
     /// Which rules hold for branches, and what else the host says of itself.
@@ -23,13 +25,14 @@ pub enum Errand {
 
 impl Errand {
     /// All.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Identify,
         Self::List,
         Self::Create,
         Self::Update,
         Self::Comment,
         Self::Status,
+        Self::Check,
         Self::Review,
         Self::Protection,
     ];
@@ -44,6 +47,7 @@ impl Errand {
             Self::Update => "update",
             Self::Comment => "comment",
             Self::Status => "status",
+            Self::Check => "check",
             Self::Review => "review",
             Self::Protection => "protection",
         }

@@ -2,8 +2,11 @@
 
 use super::{Mark, Me, Method, Status};
 use crate::forge::pull::Text;
-use crate::manifest::installation::HostKind;
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::CommitId;
+use crate::manifest::installation::{HostKind, PullHost};
 use serde_json::{Map, Value, json};
+use url::Url;
 
 /// Where a pull request is brought to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,5 +141,24 @@ impl HostKind {
                 json!({"state": state, "description": text, "name": name})
             }
         }
+    }
+}
+
+impl PullHost {
+    /// Where people see a file as a commit has it; none if the API is not where such hosts have it.
+    pub(super) fn page(&self, commit: &CommitId, path: &RepoPath) -> Option<String> {
+        let Self { kind, api, owner, name, access: _ } = self;
+        let (root, below) = match kind {
+            HostKind::Gitea => (api.strip_suffix("/api/v1")?.to_owned(), "src/commit"),
+            HostKind::Github => {
+                let pages = api.strip_suffix("/api/v3").map(str::to_owned);
+                (pages.or_else(|| Some(format!("https://{}", api.strip_prefix("https://api.")?)))?, "blob")
+            }
+            HostKind::Gitlab => (api.strip_suffix("/api/v4")?.to_owned(), "-/blob"),
+        };
+        let mut page = Url::parse(&root).ok()?;
+        let parts = [owner.as_str(), name, below, commit.as_str(), path.as_str()];
+        page.path_segments_mut().ok()?.pop_if_empty().extend(parts.iter().flat_map(|part| part.split('/')));
+        Some(page.into())
     }
 }

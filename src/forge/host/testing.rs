@@ -1,7 +1,7 @@
 //! A Git host in this process, as GitHub or GitLab describes its API: it keeps pull requests, pages, ETags and a budget. What it
 //! knows it knows in GitHub's words. The integration tests have it too, where its answers are held against what GitHub publishes.
 
-use super::{HostKind, Registered};
+use super::{Checks, HostKind, Registered};
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri};
@@ -38,6 +38,8 @@ mod gitlab;
 pub(crate) struct State {
     pub(crate) pulls: Vec<Value>,
     pub(crate) comments: Vec<(String, String)>,
+    /// What Apps have said of commits.
+    pub(crate) checks: Checks,
     /// What else can be read below the repository, or after a slash below the API: lists come in pages.
     pub(crate) there: BTreeMap<String, Value>,
     /// Each request, with the header `Authorization`.
@@ -249,6 +251,10 @@ impl Server {
             ("POST", ["repos", "acme", "shop", "statuses", commit]) => {
                 self.state().comments.push(((*commit).to_owned(), sent.to_string()));
                 (201, json!({"id": 1}), false)
+            }
+            (method, ["repos", "acme", "shop", rest @ ..]) if rest.contains(&"check-runs") => {
+                let (status, value) = self.checks(method, rest, query, &sent);
+                (status, value, false)
             }
             ("GET", ["repos", "acme", "shop", rest @ ..]) => self.there(&rest.join("/"), query),
             ("GET", _) => self.there(&format!("/{path}"), query),

@@ -157,7 +157,7 @@ pub struct Forge {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64", extend("minimum" = 1))]
     pub repository_id: Option<u64>,
-    /// Whether people are told what their own pull requests to that branch would come to, by a commit status and a comment.
+    /// Whether people are told what their own pull requests to that branch would come to, by a commit status or a check, and a comment.
     #[serde(default)]
     #[schemars(with = "bool")]
     pub feedback: Feedback,

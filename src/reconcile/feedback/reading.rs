@@ -3,7 +3,7 @@
 
 use crate::manifest::desired::Rollout;
 use crate::manifest::diagnostic::Diagnostic;
-use crate::manifest::files::RepoPath;
+use crate::manifest::files::{Files, RepoPath};
 use crate::manifest::ids::RolloutId;
 use crate::manifest::load::{self, Loaded};
 use crate::manifest::policy;
@@ -47,9 +47,17 @@ pub(super) fn reading(offered: &Loaded, beside: &Beside) -> Reading {
     Reading {
         errors: offered.errors().into_iter().filter(is_new).cloned().collect(),
         warnings: offered.warnings.iter().filter(is_new).cloned().collect(),
+        same: BTreeMap::new(),
         outlooks: outlooks.collect(),
         more: changed.len().saturating_sub(ENTRIES),
     }
+}
+
+/// The files with findings that are in `head`, the commit that is offered, as they are in `merged`, main with it. Where main has
+/// changed one too, its lines are others.
+pub(super) fn same(reading: &Reading, merged: &Files, head: &Files) -> BTreeSet<RepoPath> {
+    let paths = reading.errors.iter().chain(&reading.warnings).map(|finding| &finding.path);
+    paths.filter(|path| merged.get(*path).is_some_and(|entry| head.get(*path) == Some(entry))).cloned().collect()
 }
 
 /// The rollouts that are not the same as on main, or gone; but for those with errors.

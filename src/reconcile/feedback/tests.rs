@@ -46,13 +46,20 @@ impl Story {
     fn reader(&self) -> Reader {
         let token_file = self.world.dir.path().join("token");
         std::fs::write(&token_file, "token").unwrap();
+        self.reader_by(Access::Token(token_file))
+    }
+
+    fn reader_by(&self, access: Access) -> Reader {
         let api = self.server.api();
         let (kind, owner, name) = (self.kind, "acme".to_owned(), "shop".to_owned());
-        let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
         let site = PullHost { kind, api, owner, name, access };
-        let clock = self.clock.clone();
+        let now = || {
+            let clock = self.clock.clone();
+            Box::new(move || clock.now())
+        };
+        let pass = Pass::new(&site, now()).unwrap();
         Reader::new(Setting {
-            host: Host::new(site, pass, Box::new(|_, _| {}), Box::new(move || clock.now())).unwrap(),
+            host: Host::new(site, pass, Box::new(|_, _| {}), now()).unwrap(),
             kind,
             store: self.source.store().clone(),
             lead: self.lead.clone(),
@@ -116,6 +123,8 @@ fn status(text: &str) -> (String, String) {
     (word("state"), word("description"))
 }
 
+mod checks;
+
 const FILE: &str = "teams/shop/a/rollout.yaml";
 
 #[tokio::test]
@@ -135,7 +144,10 @@ async fn told_and_mended(kind: HostKind, failure: &str) {
     let (mark, words) = status(&said[0].1);
     assert_eq!(mark, failure);
     assert!(words.starts_with("1 finding: teams/shop/a/rollout.yaml:6:18:"), "{words}");
-    assert!(said[1].1.contains("**teams/shop/a/rollout.yaml:6:18** `Schema`: "), "{}", said[1].1);
+    let blob = if kind == HostKind::Gitlab { "-/blob" } else { "blob" };
+    let page = format!("http://{}/acme/shop/{blob}/{head}/teams/shop/a/rollout.yaml", story.server.address);
+    let place = format!("**[teams/shop/a/rollout.yaml:6:18](<{page}#L6>)** `Schema`: ");
+    assert!(said[1].1.contains(&place), "{place} in {}", said[1].1);
 
     // Nothing new costs one list, by its ETag; another process finds what was said.
     story.asked();

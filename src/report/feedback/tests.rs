@@ -39,6 +39,16 @@ fn findings_are_told_at_their_lines() {
 }
 
 #[test]
+fn a_finding_leads_to_its_line_on_the_page_of_its_file() {
+    let finding = diagnostic("teams/shop/pod)](info/rollout.yaml", "101 is too large");
+    let page = "https://git.example.test/acme/fleet/src/commit/ab/teams/shop/pod)](info/rollout.yaml".to_owned();
+    let same = [(finding.path.clone(), Some(page.clone()))].into();
+    let text = said(&read(Reading { errors: vec![finding], same, ..Reading::default() }));
+    let place = format!("- **[teams/shop/pod\\)\\]\\(info/rollout.yaml:17:5](<{page}#L17>)** `Schema`: 101");
+    assert!(text.contains(&place), "{place} in {text}");
+}
+
+#[test]
 fn what_is_no_finding_is_told_too() {
     let of = |verdict| Feedback { head: commit(0xab), verdict };
     let all = [

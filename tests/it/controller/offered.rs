@@ -95,7 +95,7 @@ async fn people_are_told_on_their_own_pull_requests() {
     let first = offer.until(&head, "failure").await;
     let line = 1 + bad.lines().position(|line| line.contains("500")).unwrap();
     let body = first["body"].as_str().unwrap();
-    assert!(body.contains(&format!("**it/web.rollout.yaml:{line}:")), "{body}");
+    assert!(body.contains(&format!("**[it/web.rollout.yaml:{line}:")), "{body}");
 
     // Its mend is told in the same comment, with what is to come.
     host.push("reviewer", &name, "topic", ("it/web.rollout.yaml", &rollout));

@@ -5,6 +5,7 @@
 use super::cluster::Bed;
 use super::git_host::Hosted;
 use super::github_app::{BOT, LOGIN};
+use super::github_checks::Checks;
 use super::gitlab::{USERS, now};
 use super::http_backend;
 use super::origin::Origin;
@@ -24,6 +25,7 @@ use tokio::sync::OnceCell;
 
 mod apps;
 mod teams;
+mod told;
 
 /// The running stand-in: one for all tests of the process, which have repositories of their own.
 pub(crate) struct Github {
@@ -48,6 +50,8 @@ struct Repository {
     pulls: Vec<Pull>,
     /// What was said of commits.
     statuses: Vec<Value>,
+    /// What its App has said of commits.
+    checks: Checks,
     /// The branches with a ruleset: its rules.
     rulesets: BTreeMap<String, Value>,
     /// The last number of a comment or a review.
@@ -153,9 +157,12 @@ impl Repository {
             let sha = origin.tip(branch).unwrap();
             json!({"label": format!("acme:{branch}"), "ref": branch, "sha": sha, "repo": {"id": 7}, "user": user("owner")})
         };
+        let number = self.pulls.len() + 1;
+        let head = end(&sent["head"]);
+        origin.git(&["update-ref", &format!("refs/pull/{number}/head"), head["sha"].as_str().unwrap()]);
         let shown = json!({
-            "number": self.pulls.len() + 1, "state": "open", "title": sent["title"], "body": sent["body"], "user": user(by),
-            "head": end(&sent["head"]), "base": end(&sent["base"]), "draft": false, "merged_at": null,
+            "number": number, "state": "open", "title": sent["title"], "body": sent["body"], "user": user(by),
+            "head": head, "base": end(&sent["base"]), "draft": false, "merged_at": null,
             "merge_commit_sha": null,
         });
         let (merged_by, closed_by) = (Value::Null, Value::Null);
@@ -265,13 +272,6 @@ impl Github {
         self.state.with(name, |repository, _| repository.pull(number).comments.iter().map(text).collect())
     }
 
-    /// What was said of a commit.
-    pub(crate) fn statuses(&self, name: &str, commit: &str) -> Vec<Value> {
-        self.state.with(name, |repository, _| {
-            repository.statuses.iter().filter(|status| status["sha"] == commit).cloned().collect()
-        })
-    }
-
     /// Approves one as a user; the number of the review.
     pub(crate) fn approve(&self, by: &str, name: &str, number: u64) -> u64 {
         self.state.with(name, |repository, _| {
@@ -339,6 +339,9 @@ impl State {
 
 fn in_repository(repository: &mut Repository, origin: &Origin, name: &str, asked: &Asked<'_>) -> (u16, Value) {
     let Asked { method, below, query, sent, by } = asked;
+    if let Some(said) = told::answer(repository, asked) {
+        return said;
+    }
     match (*method, *below) {
         ("GET", []) => {
             let may = json!({"admin": *by == "owner", "maintain": *by == "owner", "push": true, "triage": true, "pull": true});

@@ -3,7 +3,7 @@
 use crate::forge::host::testing::{Server, USER};
 use crate::forge::host::{Host, HostError, Offers, Pass};
 use crate::manifest::installation::{Access, HostKind, PullHost};
-use crate::record::fixture::time;
+use crate::record::fixture::{commit, time};
 use serde_json::json;
 
 async fn client(kind: HostKind) -> (Server, Host, tempfile::TempDir) {
@@ -82,4 +82,31 @@ async fn attack_85_comments_without_end_are_no_reason_to_say_it_twice() {
         server.state().there.insert("foreign".to_owned(), json!(many));
         assert!(matches!(host.said(3, "<!--").await, Err(HostError::Unusable { .. })));
     }
+}
+
+#[test]
+fn a_file_of_a_commit_has_a_page() {
+    let page = |kind, api: &str, owner: &str, path: &str| {
+        let access = Access::Token("/token".into());
+        let site = PullHost { kind, api: api.to_owned(), owner: owner.to_owned(), name: "shop".to_owned(), access };
+        site.page(&commit(0xab), &path.parse().unwrap()).map(|page| page.replace(commit(0xab).as_str(), "AB"))
+    };
+    let file = "a b/c#1.yaml";
+    for (kind, api, owner, expected) in [
+        (
+            HostKind::Gitea,
+            "https://g.test/x/api/v1",
+            "acme",
+            "https://g.test/x/acme/shop/src/commit/AB/a%20b/c%231.yaml",
+        ),
+        (HostKind::Github, "https://api.github.com", "acme", "https://github.com/acme/shop/blob/AB/a%20b/c%231.yaml"),
+        (HostKind::Github, "https://g.test/api/v3", "acme", "https://g.test/acme/shop/blob/AB/a%20b/c%231.yaml"),
+        (HostKind::Gitlab, "https://g.test/api/v4", "a/b", "https://g.test/a/b/shop/-/blob/AB/a%20b/c%231.yaml"),
+    ] {
+        assert_eq!(page(kind, api, owner, file).as_deref(), Some(expected));
+    }
+    assert_eq!(page(HostKind::Gitea, "https://g.test/other", "acme", file), None);
+    // What ends a link in Markdown, or the page's path, is none of it.
+    let hostile = page(HostKind::Gitea, "https://g.test/api/v1", "acme", "a>)?<x>`\"{}|/y").unwrap();
+    assert!(!hostile.contains(['<', '>', '?', '`', '"', '{', ' ']), "{hostile}");
 }
