@@ -126,7 +126,7 @@ pub(crate) async fn measure() -> Vec<Finding> {
         reference: None,
         goal,
         share,
-        why: "A tick that is under way, or a batch of its plans, is brought to its end first",
+        why: "One plan of another, or what stands around the plans of a tick, is brought to its end first",
     };
     vec![
         finding("From a measurement to the retreat, 1,000 open runs, p50 (world in a process)", 0.5, 15.0),

@@ -5,6 +5,7 @@
 
 mod attest;
 mod look;
+mod news;
 
 pub use attest::Witness;
 
@@ -84,9 +85,10 @@ struct Known {
     attesting: BTreeSet<(RolloutId, Asked)>,
     /// What was applied in a dry run whose answer does not hold for good.
     again: BTreeMap<Question, (RolloutId, Need, Expects)>,
-    /// Rollouts with news since a tick looked at them, and since anybody did.
+    /// Rollouts with news since a tick looked at them, since anybody did, and since anybody asked whether they are bad.
     news: BTreeSet<RolloutId>,
     fresh: BTreeSet<RolloutId>,
+    unheard: BTreeSet<RolloutId>,
 }
 
 impl Collector {
@@ -102,25 +104,6 @@ impl Collector {
     #[must_use]
     pub fn of(&self, rollout: &RolloutId) -> Arc<Evidence> {
         self.known().by_rollout.get(rollout).cloned().unwrap_or_default()
-    }
-
-    /// The rollouts with answers that came since the last call: for a tick.
-    #[must_use]
-    pub fn news(&self) -> BTreeSet<RolloutId> {
-        let mut known = self.known();
-        known.fresh.clear();
-        std::mem::take(&mut known.news)
-    }
-
-    /// Those of them that came since the last call of either and that are `wanted`: for a look besides the tick, which leaves the
-    /// news there.
-    #[must_use]
-    pub fn fresh(&self, wanted: impl Fn(&RolloutId, &Evidence) -> bool) -> BTreeSet<RolloutId> {
-        let known = &mut *self.known();
-        let is_wanted = |id: &RolloutId| known.by_rollout.get(id).is_some_and(|evidence| wanted(id, evidence));
-        let fresh: BTreeSet<_> = known.fresh.iter().filter(|id| is_wanted(id)).cloned().collect();
-        known.fresh.retain(|id| !fresh.contains(id));
-        fresh
     }
 
     /// Asks what a rollout wants to know, unless it is being asked already. Each question is about `live` as it was planned
@@ -325,11 +308,6 @@ impl Known {
         let evidence = self.by_rollout.remove(rollout)?;
         self.again.retain(|_, (of, _, _)| of != rollout);
         Some(evidence)
-    }
-
-    fn tell(&mut self, news: BTreeSet<RolloutId>) {
-        self.fresh.extend(news.iter().cloned());
-        self.news.extend(news);
     }
 
     /// The question, if it is to be asked now.

@@ -10,14 +10,14 @@ use crate::manifest::ids::RolloutId;
 use crate::plan::action::Action;
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::evidence::Evidence;
-use crate::plan::input::{Input, MayStart};
+use crate::plan::input::{Input, Live, MayStart};
 use crate::plan::planner;
 use crate::plan::tracked;
 use crate::record::state::{Phase, RolloutState, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How many rollouts are planned before what goes back of them is done, and bad news of others is looked at.
+/// How many rollouts are planned before what goes back of them is done.
 pub(super) const BATCH: usize = 16;
 
 /// A rollout and its plan.
@@ -43,8 +43,8 @@ impl Term<'_> {
         })
     }
 
-    /// Plans every rollout that is awake, and does what goes back. Returns the plans that still hold: not those of rollouts whose
-    /// world had moved.
+    /// Plans every rollout that is awake, does what goes back, and asks what they want to know. Returns the plans that want Git, and
+    /// still hold: not those of rollouts whose world had moved.
     pub(super) async fn plan(&mut self, view: &Arc<View>, snapshot: &Snapshot) -> (Plans, Next) {
         let me = self.shell.writer(&self.held);
         let guard = self.shell.guard.borrow().clone();
@@ -61,51 +61,81 @@ impl Term<'_> {
         let mut open = view.records.states().filter(|state| is_under_way(state)).count();
         // What goes back waits for no plan of another.
         for batch in first.chunks(BATCH).chain(others.chunks(BATCH)) {
-            let mut made = self.plan_some(&scene, batch, &mut open);
+            let mut made = Plans::new();
+            for id in batch {
+                let planned = self.plan_one(&scene, id, &mut open);
+                made.extend(planned.map(|planned| (id.clone(), planned)));
+                next = next.min(self.heed(view, snapshot.now).await);
+            }
             let (void, then) = self.retreat(&made, snapshot.now).await;
             made.retain(|id, _| !void.contains(id));
+            next = next.min(then).min(self.heed(view, snapshot.now).await);
+            // With each batch: after the last of many, bad news of the first would wait until all are asked for and let go.
+            self.inquire(&made);
+            made.retain(|id, planned| self.wants_git(planned) && !self.table.rests(id, snapshot.now));
             plans.extend(made);
-            next = next.min(then);
-            for first in self.shell.retreat_alarmed(&self.meanwhile(view)).await {
-                self.announcer.retreated(&first, snapshot.now);
-                next = Next::Again;
-            }
         }
         self.show(view);
         (plans, next)
     }
 
-    /// Plans those of them that are awake; `open` is how many runs are under way.
-    fn plan_some(&mut self, scene: &Scene<'_>, ids: &[RolloutId], open: &mut usize) -> Plans {
+    /// Plans it if it is awake; `open` is how many runs are under way.
+    fn plan_one(&mut self, scene: &Scene<'_>, id: &RolloutId, open: &mut usize) -> Option<Planned> {
         let (view, snapshot) = (scene.view, scene.snapshot);
         let limit = view.main.max_concurrent_runs();
-        let mut plans = Plans::new();
-        for id in ids {
-            let may_start = if *open < limit { MayStart::Yes } else { MayStart::No { limit } };
-            let fingerprint = scene.fingerprint(id, may_start);
-            if self.table.sleeps(id, &fingerprint, snapshot) {
-                continue;
-            }
-            let input = scene.input(id, self.shell.evidence.of(id), may_start);
-            let plan = planner::plan(&input);
-            tracing::debug!(rollout = %id, "planned");
-            for wait in &plan.waits {
-                let until = wait.until.map(tracing::field::display);
-                tracing::debug!(rollout = %id, reason = wait.reason.as_str(), wait.message, until, "waits");
-            }
-            if let RecordChange::Write { state, .. } = &plan.record {
-                let before = view.records.get(id).and_then(|record| record.state.as_ref().ok());
-                *open += usize::from(is_under_way(state) && !before.is_some_and(is_under_way));
-            }
-            self.table.planned(&input, fingerprint, &plan);
-            let asks = !plan.waits.is_empty() || !plan.needs.is_empty() || !plan.questions.is_empty();
-            // A record that Git does not take is planned again, from the same answers.
-            if !asks && plan.record == RecordChange::Keep {
-                self.shell.evidence.settled(id, &tracked::watched(&input));
-            }
-            plans.insert(id.clone(), Planned { input, plan });
+        let may_start = if *open < limit { MayStart::Yes } else { MayStart::No { limit } };
+        let fingerprint = scene.fingerprint(id, may_start);
+        if self.table.sleeps(id, &fingerprint, snapshot) {
+            return None;
         }
-        plans
+        let input = scene.input(id, self.shell.evidence.of(id), may_start);
+        let plan = planner::plan(&input);
+        tracing::debug!(rollout = %id, "planned");
+        for wait in &plan.waits {
+            let until = wait.until.map(tracing::field::display);
+            tracing::debug!(rollout = %id, reason = wait.reason.as_str(), wait.message, until, "waits");
+        }
+        if let RecordChange::Write { state, .. } = &plan.record {
+            let before = view.records.get(id).and_then(|record| record.state.as_ref().ok());
+            *open += usize::from(is_under_way(state) && !before.is_some_and(is_under_way));
+        }
+        self.table.planned(&input, fingerprint, &plan);
+        let asks = !plan.waits.is_empty() || !plan.needs.is_empty() || !plan.questions.is_empty();
+        // A record that Git does not take is planned again, from the same answers.
+        if !asks && plan.record == RecordChange::Keep {
+            self.shell.evidence.settled(id, &tracked::watched(&input));
+        }
+        Some(Planned { input, plan })
+    }
+
+    /// Does what goes back of rollouts that bad news has come of: it waits for no other plan.
+    async fn heed(&mut self, view: &View, now: Time) -> Next {
+        let done = self.shell.retreat_alarmed(&self.meanwhile(view)).await;
+        done.iter().for_each(|first| self.announcer.retreated(first, now));
+        if done.is_empty() { Next::Rest } else { Next::Again }
+    }
+
+    /// Asks what these plans want to know. Nobody waits for the answers.
+    fn inquire(&self, plans: &Plans) {
+        let evidence = &self.shell.evidence;
+        for (id, Planned { input, plan }) in plans {
+            evidence.measure(id, &plan.questions);
+            evidence.look(id, &plan.lookups);
+            evidence.attest(id, &plan.attests);
+            if let Live::Seen(live) = &input.live {
+                evidence.ask(id, &plan.needs, live);
+            }
+        }
+    }
+
+    /// Whether there is anything to do that needs Git, or its leave.
+    fn wants_git(&self, planned: &Planned) -> bool {
+        let plan = &planned.plan;
+        let first = planned.advances().next();
+        plan.record != RecordChange::Keep
+            || first.is_some_and(|action| !self.shell.evidence.rests(action, planned.input.now))
+            || !plan.proposals.is_empty()
+            || !plan.void.is_empty()
     }
 
     /// Does what goes back; returns the rollouts whose plans are void, because the world had moved.

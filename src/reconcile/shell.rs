@@ -110,7 +110,7 @@ impl Shell {
         let guard = self.guard.borrow().clone();
         let scene = Scene { me: &me, view, snapshot: &snapshot, host: self.host, guard: &guard };
         let moved = then.and_then(|then| snapshot.moved_since(then));
-        let fresh = self.evidence.fresh(|_, _| true);
+        let fresh = self.evidence.fresh();
         let mut ids = Vec::new();
         for state in view.records.states().filter(|state| state.run.is_some()) {
             let id = &state.metadata;
@@ -138,7 +138,7 @@ impl Shell {
     /// Looks at the open runs that bad news has come of since anybody looked, and does what goes back: what may happen while a
     /// tick plans all others. The first thing that was done for each.
     pub(super) async fn retreat_alarmed(&self, term: &Meanwhile<'_>) -> Vec<Action> {
-        let alarmed = self.evidence.fresh(|id, evidence| is_alarmed(term.view, id, evidence));
+        let alarmed = self.evidence.bad_news(|id, evidence| is_alarmed(term.view, id, evidence));
         if alarmed.is_empty() {
             return Vec::new();
         }

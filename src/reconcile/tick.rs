@@ -14,7 +14,7 @@ use super::table::Table;
 use crate::cluster::lease::LeaseHeld;
 use crate::manifest::ids::{CommitId, RolloutId};
 use crate::plan::draft::RecordChange;
-use crate::plan::input::{Git, Live};
+use crate::plan::input::Git;
 use crate::record::state::Time;
 use crate::rules::{Rule, holds};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,16 +62,7 @@ impl Term<'_> {
         shell.evidence.age(now);
         self.table.wake(&shell.evidence.news());
         let Some(view) = self.source.view() else { return self.look_up().await };
-        let (mut plans, next) = self.plan(&view, &snapshot).await;
-        for (id, Planned { input, plan }) in &plans {
-            shell.evidence.measure(id, &plan.questions);
-            shell.evidence.look(id, &plan.lookups);
-            shell.evidence.attest(id, &plan.attests);
-            if let Live::Seen(live) = &input.live {
-                shell.evidence.ask(id, &plan.needs, live);
-            }
-        }
-        plans.retain(|id, planned| self.wants_git(planned) && !self.table.rests(id, now));
+        let (plans, next) = self.plan(&view, &snapshot).await;
         if plans.is_empty() {
             return next;
         }
@@ -322,16 +313,6 @@ impl Term<'_> {
             waiting.insert(id.clone(), lines);
         }
         waiting
-    }
-
-    /// Whether there is anything to do that needs Git, or its leave.
-    fn wants_git(&self, planned: &Planned) -> bool {
-        let plan = &planned.plan;
-        let first = planned.advances().next();
-        plan.record != RecordChange::Keep
-            || first.is_some_and(|action| !self.shell.evidence.rests(action, planned.input.now))
-            || !plan.proposals.is_empty()
-            || !plan.void.is_empty()
     }
 }
 

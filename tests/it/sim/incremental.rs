@@ -26,7 +26,7 @@ use tidegate::sim::kube_api::resource::Resource;
 use tidegate::sim::stage::Stage;
 use tidegate::sim::workloads;
 
-const INSTALLATION: &str = "apiVersion: tidegate.io/v1alpha1
+pub(super) const INSTALLATION: &str = "apiVersion: tidegate.io/v1alpha1
 kind: Installation
 spec:
   instance: world
@@ -96,7 +96,7 @@ fn rollout(name: &str, how: u8) -> String {
     )
 }
 
-fn manifests(name: &str, version: u8) -> String {
+pub(super) fn manifests(name: &str, version: u8) -> String {
     if version == 4 {
         return "kind: Nothing\n".to_owned();
     }
@@ -243,17 +243,22 @@ fn compare(term: &Term<'_>, tale: &str) -> usize {
     slept
 }
 
+/// Lets the cluster's controllers do what is due.
+pub(super) async fn play(stage: &Stage) {
+    stage.api.change(|world| {
+        let now = stage.clock.now();
+        workloads::pass(world, (now - world.now()).max(chrono::TimeDelta::zero()));
+        workloads::settle(world);
+    });
+    // What was written reaches the watches, and what was asked comes back.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+}
+
 /// Ticks until nothing is left to do at once, in a cluster whose controllers answer.
 async fn tick(stage: &Stage, term: &mut Term<'_>, tale: &str) -> usize {
     let mut slept = 0;
     for _ in 0..60 {
-        stage.api.change(|world| {
-            let now = stage.clock.now();
-            workloads::pass(world, (now - world.now()).max(chrono::TimeDelta::zero()));
-            workloads::settle(world);
-        });
-        // What was written reaches the watches, and what was asked comes back.
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        play(stage).await;
         slept += compare(term, tale);
         let next = term.look_up().await.min(term.tick().await);
         slept += compare(term, tale);
@@ -288,7 +293,7 @@ async fn story(events: &[Event]) -> usize {
     slept
 }
 
-async fn world(stage: &Stage, directory: &Path, installation: &Installation) -> World {
+pub(super) async fn world(stage: &Stage, directory: &Path, installation: &Installation) -> World {
     let cache = directory.join("one");
     let remote = RemoteConfig::new(RemoteUrl::Local(stage.repository()));
     let home = "tidegate".parse().unwrap();

@@ -3,6 +3,7 @@
 mod apply;
 mod calls;
 mod incremental;
+mod meanwhile;
 mod rooms;
 mod schema;
 mod stories;
