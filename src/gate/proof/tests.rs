@@ -224,7 +224,10 @@ fn attack_74_79_84_a_team_lets_nobody_in_who_may_not_or_has_made_it() {
     };
     assert_eq!(flaws(|m| m.author = ben()), [Flaw::Own(ben())]);
     assert_eq!(flaws(|m| drop(m.writers.insert(Maker::User(ben()), commit(1)))), [Flaw::Wrote(ben(), commit(1))]);
-    assert_eq!(flaws(|m| drop(m.accounts.insert(ben(), person(Permission::Read)))), [Flaw::NotAllowed(ben())]);
+    let reader = |m: &mut Merged| {
+        m.accounts.insert(ben(), person(Permission::Read));
+    };
+    assert_eq!(flaws(reader), [Flaw::NotAllowed(ben())]);
     let machine = |m: &mut Merged| {
         m.accounts.insert(ben(), Account { being: Being::Machine, permission: Permission::Admin });
     };
