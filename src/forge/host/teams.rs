@@ -131,12 +131,8 @@ impl Host {
             (HostKind::Gitea, _) => "the scope read:organization, and its account has to be in the team",
             (HostKind::Gitlab, _) => "the scope read_api, and its account has to be in the group if that is private",
         };
-        match error {
-            HostError::Refused { doing, status: status @ (403 | 404), why: _ } => {
-                let why = format!("there is no team {team}, or {access} may not see who is in it: it needs {needs}");
-                HostError::Refused { doing, status, why }
-            }
-            error => error,
-        }
+        let HostError::Refused { doing, status: status @ (403 | 404), why: _ } = error else { return error };
+        let why = format!("there is no team {team}, or {access} may not see who is in it: it needs {needs}");
+        HostError::Refused { doing, status, why }
     }
 }
