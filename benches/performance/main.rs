@@ -36,6 +36,8 @@ mod support {
     pub(crate) mod github;
     #[path = "../../support/github_app.rs"]
     pub(crate) mod github_app;
+    #[path = "../../support/github_checks.rs"]
+    pub(crate) mod github_checks;
     pub(crate) mod gitlab;
     pub(crate) mod helm;
     pub(crate) mod http_backend;

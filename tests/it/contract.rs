@@ -100,8 +100,8 @@ fn check() -> Check {
     let one = |line: usize| Annotation {
         path: "a/b/c.yaml".parse().unwrap(),
         line,
-        columns: (line % 2 == 0).then_some((1, line)),
-        level: if line % 3 == 0 { Level::Warning } else { Level::Failure },
+        columns: line.is_multiple_of(2).then_some((1, line)),
+        level: if line.is_multiple_of(3) { Level::Warning } else { Level::Failure },
         title: "Schema".to_owned(),
         message: "x".to_owned(),
     };

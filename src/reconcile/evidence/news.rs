@@ -46,3 +46,46 @@ impl Known {
         self.news.extend(news);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::client::Cluster;
+    use crate::reconcile::clock::Clock;
+    use crate::reconcile::evidence::Providers;
+    use crate::sim::kube_api::KubeApi;
+    use std::cell::RefCell;
+    use std::sync::Arc;
+    use tokio::sync::Notify;
+
+    #[tokio::test]
+    async fn each_answer_is_asked_about_once_and_a_tick_sees_all() {
+        let clock = Clock::default();
+        let (home, instance) = ("default".parse().unwrap(), "prod".parse().unwrap());
+        let cluster = Cluster::over(KubeApi::new(clock.now()).caller("it"), home, &instance).await.unwrap();
+        let collector = Collector::new(cluster, Providers::new(), clock, Arc::new(Notify::new()));
+        let [bad, good] = ["shop/bad", "shop/good"].map(|id| id.parse::<RolloutId>().unwrap());
+        let comes = |id: &RolloutId| {
+            let mut known = collector.known();
+            known.of(id);
+            known.tell([id.clone()].into());
+        };
+        let asked = RefCell::new(Vec::new());
+        let bad_news = || {
+            collector.bad_news(|id, _| {
+                asked.borrow_mut().push(id.name.to_string());
+                *id == bad
+            })
+        };
+        [&bad, &good].into_iter().for_each(comes);
+        assert_eq!((bad_news(), bad_news()), ([bad.clone()].into(), [].into()));
+        assert_eq!(asked.take(), ["bad", "good"]);
+        // Nobody has looked at the other one.
+        assert_eq!(collector.fresh(), [good.clone()].into());
+        comes(&good);
+        assert_eq!((bad_news(), asked.take()), ([].into(), vec!["good".to_owned()]));
+        comes(&bad);
+        assert_eq!(collector.news(), [bad.clone(), good.clone()].into());
+        assert_eq!((bad_news(), collector.fresh()), ([].into(), [].into()));
+    }
+}

@@ -23,7 +23,8 @@ pub(super) fn answer(repository: &mut Repository, asked: &Asked<'_>) -> Option<(
     let Asked { method, below, query, sent, by } = asked;
     match (*method, *below) {
         ("PATCH", ["issues", "comments", id]) => {
-            let is_it = |comment: &&mut Value| comment["id"].to_string() == *id;
+            let id: u64 = id.parse().unwrap();
+            let is_it = |comment: &&mut Value| comment["id"] == id;
             let comments = |pull: &mut Pull| -> Option<Value> {
                 let comment = pull.comments.iter_mut().find(is_it)?;
                 comment["body"] = sent["body"].clone();
