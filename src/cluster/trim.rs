@@ -56,7 +56,10 @@ fn trim_pod(value: &mut Value) {
     }
     let Some(status) = pod.get_mut("status").and_then(Value::as_object_mut) else { return };
     status.retain(|key, _| {
-        matches!(key.as_str(), "phase" | "reason" | "message" | "podIP" | "conditions" | "containerStatuses")
+        matches!(
+            key.as_str(),
+            "phase" | "reason" | "message" | "podIP" | "startTime" | "conditions" | "containerStatuses"
+        )
     });
     if let Some(containers) = status.get_mut("containerStatuses").and_then(Value::as_array_mut) {
         for container in containers.iter_mut().filter_map(Value::as_object_mut) {

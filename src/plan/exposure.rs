@@ -84,6 +84,13 @@ fn ready_members(router: Option<&Router>, view: &View<'_>) -> Ready {
     Ready { stable: ready(RoleName::Stable), candidate: ready(RoleName::Candidate) }
 }
 
+/// Whether a pod of the candidate's has failed by itself, of a workload that both roles share.
+#[must_use]
+pub fn has_failed(context: &Context<'_>) -> bool {
+    let members = shared_set(context).map(|set| shared::members(set, context.live)).unwrap_or_default();
+    members.iter().any(|member| member.role == RoleName::Candidate && member.has_failed())
+}
+
 /// The live workload that both roles share, where they do.
 #[must_use]
 pub fn shared_set<'a>(context: &Context<'a>) -> Option<&'a Object> {

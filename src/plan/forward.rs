@@ -158,12 +158,13 @@ fn turn_back(
 
 /// Whether requests are sent to the candidate. By pods they are sent to ready ones only, so that new pods may take their
 /// time; but once the step was reached, or the Service asks for nobody else, some have to be there. Of a workload that both versions
-/// share the few new pods may all be away where a node is drained, and stable's answer meanwhile: the progress deadline says how long.
+/// share the few new pods may all be away where a node is drained, and stable's answer meanwhile: the progress deadline says how long. One
+/// that has failed by itself speaks against its version.
 fn relies_on_candidate(context: &Context<'_>, stop: &Stop) -> bool {
     let Ok(split) = exposure::live_split(context) else { return false };
     let by_pods = match context.router().map(Router::by) {
         Some(By::Pods) => split.weight != Percent::ALL,
-        Some(By::Partition) if split.weight != Percent::ALL => return false,
+        Some(By::Partition) if split.weight != Percent::ALL && !exposure::has_failed(context) => return false,
         Some(By::Partition) => true,
         Some(By::Route | By::Selector) | None => false,
     };
@@ -191,6 +192,8 @@ fn until_deadline<'r>(
     let waiting = matches!(draft.state.phase, Phase::Waiting { .. } | Phase::WaitingPromotion { .. });
     let from = match available {
         Available::NotSince(since) => (*since).max(stop.clock.entered),
+        // Of a workload that both versions share no new pod may be there at all, and none be made.
+        Available::Perhaps(_) if is_shared(plan) && stop.clock.lost.is_some() => stop.clock.lost?,
         _ if waiting || stop.clock.exposed.is_some() => return None,
         Available::Perhaps(made) => made.map_or(stop.clock.entered, |made| made.max(stop.clock.entered)),
         Available::Unseen => return None,
@@ -255,8 +258,8 @@ fn go_on(
 /// that is no such time, but one in which a workload that both versions share has no new pod ready is.
 fn gone(draft: &Draft<'_>, plan: &Plan, step: &Step, converged: &Converged) -> Option<Reason> {
     let by = plan.traffic.as_ref().map(|traffic| traffic.router.by());
-    let is_shared = by == Some(By::Partition) && !step.posture.split.is_stable();
-    if is_shared && exposure::ready(&draft.context(plan, None, None)).candidate == 0 {
+    let exposes = is_shared(plan) && !step.posture.split.is_stable();
+    if exposes && exposure::ready(&draft.context(plan, None, None)).candidate == 0 {
         return Some(Reason::CandidateNotReady);
     }
     let by_route = by.is_none_or(|by| by == By::Route);
@@ -265,6 +268,11 @@ fn gone(draft: &Draft<'_>, plan: &Plan, step: &Step, converged: &Converged) -> O
         matches!(why, Reason::LoweredByHand | Reason::CrdMissing) || *why == Reason::RouteNotEffective && by_route
     };
     reasons.find(lost)
+}
+
+/// Whether both versions are pods of one workload.
+fn is_shared(plan: &Plan) -> bool {
+    plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Partition)
 }
 
 /// A run that stands before a gate tells of it at each look, also while something else is missing: else what it waits on

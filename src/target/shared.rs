@@ -15,6 +15,9 @@ use serde_json::Value;
 /// The kinds of such workloads.
 pub const KINDS: [Kind; 2] = [Kind::StatefulSet, Kind::DaemonSet];
 
+/// Within what a pod's start and its first word of not being ready are written; the API counts whole seconds.
+const STARTS: TimeDelta = TimeDelta::seconds(2);
+
 /// How many of so many pods stand for a weight: never more than its share.
 #[must_use]
 pub fn pods_of(replicas: u32, weight: Percent) -> u32 {
@@ -89,6 +92,19 @@ impl Member<'_> {
         self.is_cut_off() || self.end_asked().is_some_and(before)
     }
 
+    /// Whether it has failed by itself: it is not ready any more, or was restarted, and nobody asked for its end.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        let started: Option<Time> = self.pod.text("/status/startTime").and_then(|at| at.parse().ok());
+        // It is not ready from its start on until it is for the first time; the two are not written at one moment.
+        let lost = self.unready_since().zip(started).is_some_and(|(since, started)| since - started > STARTS);
+        let restarted = || {
+            let restarts = |container: &Value| container["restartCount"].as_u64().unwrap_or(0) > 0;
+            self.pod.at("/status").is_some_and(|status| items(status, "containerStatuses").any(restarts))
+        };
+        !self.is_ready() && !self.is_ending() && !self.is_cut_off() && (lost || restarted())
+    }
+
     /// Whether its node is lost. Such a pod is said to be not ready, and nothing else: its containers stay as they were heard of last, and
     /// no reason is given (`MarkPodsNotReady` in `pkg/controller/util/node`).
     fn is_cut_off(&self) -> bool {
@@ -113,8 +129,11 @@ impl Member<'_> {
         items(self.pod.at("/status")?, "conditions").find(|condition| condition["type"] == kind)
     }
 
-    /// Since when it has not been ready.
+    /// Since when it has not been ready, or is on its way out.
     fn unready_since(&self) -> Option<Time> {
+        if self.is_ending() && self.says("Ready", "True") {
+            return self.end_asked();
+        }
         let lost = self.condition("Ready").map(|ready| &ready["lastTransitionTime"]);
         lost.or_else(|| self.pod.at("/metadata/creationTimestamp"))?.as_str()?.parse().ok()
     }

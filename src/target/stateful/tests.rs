@@ -165,3 +165,24 @@ fn a_run_begins_where_there_is_one_revision() {
         between_revisions(&set(0, "stable", json!({"currentRevision": "db-b", "observedGeneration": 1}))).is_some()
     );
 }
+
+#[test]
+fn a_pod_has_failed_by_itself_when_it_is_not_ready_any_more_or_was_restarted() {
+    let failed = |what: &str, more: Value| {
+        let mut value = pod(what).value().clone();
+        value["status"]["startTime"] = "2026-03-01T10:59:58Z".into();
+        for (key, field) in more.as_object().into_iter().flatten() {
+            value["status"][key] = field.clone();
+        }
+        let pod = object(Kind::Pod, "db-3", value);
+        Member { pod: &pod, role: RoleName::Candidate }.has_failed()
+    };
+    assert!(!failed("3b!", json!({})), "it starts");
+    assert!(failed("3b!", json!({"startTime": "2026-03-01T10:59:57Z"})), "it was ready before");
+    assert!(failed("3b!", json!({"containerStatuses": [{"restartCount": 0}, {"restartCount": 1}]})));
+    assert!(!failed("3b", json!({"containerStatuses": [{"restartCount": 1}]})), "it is ready again");
+    assert!(!failed("3b?", json!({"startTime": "2026-03-01T10:00:00Z"})), "somebody asked for its end");
+    let cut_off = json!([{"type": "Ready", "status": "False", "lastTransitionTime": "2026-03-01T11:00:00Z"},
+        {"type": "ContainersReady", "status": "True"}]);
+    assert!(!failed("3b!", json!({"startTime": "2026-03-01T10:00:00Z", "conditions": cut_off})), "its node is lost");
+}
