@@ -88,6 +88,7 @@ impl Term<'_> {
         if self.table.sleeps(id, &fingerprint, snapshot) {
             return None;
         }
+        self.shell.evidence.heard(id);
         let input = scene.input(id, self.shell.evidence.of(id), may_start);
         let plan = planner::plan(&input);
         tracing::debug!(rollout = %id, "planned");

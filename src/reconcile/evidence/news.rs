@@ -36,6 +36,11 @@ impl Collector {
         }
         bad
     }
+
+    /// Takes note that a rollout is planned with all of its answers so far: whatever is bad of them its plan does.
+    pub fn heard(&self, id: &RolloutId) {
+        self.known().unheard.remove(id);
+    }
 }
 
 impl Known {
@@ -84,6 +89,9 @@ mod tests {
         assert_eq!(collector.fresh(), [good.clone()].into());
         comes(&good);
         assert_eq!((bad_news(), asked.take()), ([].into(), vec!["good".to_owned()]));
+        comes(&bad);
+        collector.heard(&bad);
+        assert_eq!((bad_news(), collector.fresh()), ([].into(), [bad.clone(), good.clone()].into()));
         comes(&bad);
         assert_eq!(collector.news(), [bad.clone(), good.clone()].into());
         assert_eq!((bad_news(), collector.fresh()), ([].into(), [].into()));

@@ -103,7 +103,8 @@ async fn c_7_each_way_to_another_content_is_seen() {
     secret.patch("ana", Patch::Merge(json!({"data": {"a": "Mg=="}}))).await;
     assert!(secret.is_new().await, "another value");
     let before = secret.look().await;
-    secret.patch("ana", Patch::Merge(json!({"stringData": {"c": "1"}}))).await;
+    // By somebody else: the time of ana's entry stays as it is.
+    secret.patch("cleo", Patch::Merge(json!({"stringData": {"c": "1"}}))).await;
     assert!(secret.is_new().await, "another key");
     secret.patch("ben", remove("c")).await;
     assert_eq!(secret.look().await, before, "taken away by somebody who owns nothing: the data is what it was");
