@@ -12,8 +12,8 @@ const repository = "/repos/{owner}/{repo}";
 const used = {
   "/app": ["get"],
   "/app/installations/{installation_id}/access_tokens": ["post"],
-  "/orgs/{org}/teams/{team_slug}": ["get"],
   "/orgs/{org}/teams/{team_slug}/memberships/{username}": ["get"],
+  "/orgs/{org}/teams/{team_slug}/repos/{owner}/{repo}": ["get"],
   "/user": ["get"],
   "/users/{username}": ["get"],
   [repository]: ["get"],
