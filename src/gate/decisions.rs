@@ -89,7 +89,7 @@ pub struct Unproven {
 pub enum Lacks {
     /// Nobody was asked yet.
     Answer,
-    /// The host did not tell all when it was asked then.
+    /// The host did not tell all, and is asked again then.
     Knowledge(String, Time),
     /// It is none: all that is wrong.
     Proof(BTreeSet<Flaw>),

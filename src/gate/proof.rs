@@ -156,6 +156,8 @@ pub enum Evidence {
     Pushed,
     /// The host did not tell all, and why.
     Incomplete(String),
+    /// A team cannot be seen, and why: that lasts until people do something about it.
+    Unseen(String),
 }
 
 /// A decision whose proof is asked for: which file, and the commit that brought it.
@@ -259,8 +261,7 @@ impl fmt::Display for Flaw {
             Self::Machine(user) => write!(f, "{user} is no person"),
             Self::NotListed(user, teams) => {
                 write!(f, "{user} is none of the policy's approvers")?;
-                let teams: Vec<String> = teams.iter().map(Team::to_string).collect();
-                if teams.is_empty() { Ok(()) } else { write!(f, ", and not in {}", teams.join(" or ")) }
+                if teams.is_empty() { Ok(()) } else { write!(f, ", and not in {}", either(teams)) }
             }
             Self::NotAllowed(user) => write!(f, "{user} may not write to the repository now"),
             Self::Rejected(user) => write!(f, "{user} asks for changes"),
@@ -272,6 +273,12 @@ impl fmt::Display for Flaw {
 /// A commit as people see it.
 fn short(commit: &CommitId) -> &str {
     commit.as_str().get(..8).unwrap_or(commit.as_str())
+}
+
+/// One of these teams, in words.
+#[must_use]
+pub fn either(teams: &BTreeSet<Team>) -> String {
+    teams.iter().map(Team::to_string).collect::<Vec<_>>().join(" or ")
 }
 
 /// All that is wrong, in words.
@@ -288,7 +295,7 @@ pub fn prove(wanted: &Wanted<'_>, evidence: &Evidence) -> Result<Vec<Approved>, 
     let merged = match evidence {
         Evidence::Merged(merged) => merged,
         Evidence::Pushed => return Err([Flaw::Pushed].into()),
-        Evidence::Incomplete(why) => return Err([Flaw::Incomplete(why.clone())].into()),
+        Evidence::Incomplete(why) | Evidence::Unseen(why) => return Err([Flaw::Incomplete(why.clone())].into()),
     };
     let mut flaws = content(wanted, merged);
     let mut approved: BTreeMap<&User, Approved> = BTreeMap::new();

@@ -19,8 +19,6 @@ use crate::record::text::plain;
 use chrono::TimeDelta;
 use std::collections::BTreeSet;
 
-/// For how long a host is left alone that did not tell all.
-const AGAIN: TimeDelta = TimeDelta::seconds(15);
 /// By how much a host's clock may be behind ours.
 const SKEW: TimeDelta = TimeDelta::minutes(10);
 
@@ -105,10 +103,10 @@ fn ask(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>) -> Wait {
 
 fn unknown(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>, why: &str, at: Time) -> Wait {
     let why = format!("who approved {} is not known: {why}", asked.path);
-    if at + AGAIN <= draft.now() {
+    if at <= draft.now() {
         ask(draft, asked, reach);
     } else {
-        draft.wake(at + AGAIN);
+        draft.wake(at);
     }
     Wait::new(Reason::ProofUnavailable, plain(&why))
 }

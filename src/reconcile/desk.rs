@@ -16,7 +16,6 @@ use crate::forge::host::{Host, HostError, Status};
 use crate::forge::pull::{self, Found, Ids, Request, Standing, Text, Verdict, verdict};
 use crate::gate::approval;
 use crate::gate::guard::Guard;
-use crate::gate::proof::Flaw;
 use crate::git::{Pushed, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName};
 use crate::plan::input::{Git, MayStart};
@@ -296,11 +295,7 @@ impl Clerk {
         let Some(user) = host.closer(number).await? else {
             return Ok(Some("nobody knows who closed this".to_owned()));
         };
-        if !rule.names(&user.login) && host.teams(rule, [user.clone()].into()).await?.is_empty() {
-            return Ok(Some(Flaw::NotListed(user, rule.teams()).to_string()));
-        }
-        let may = host.may_write(&user).await?;
-        Ok((!may).then(|| format!("{user} may not write to the repository")))
+        host.objection(rule, &user).await
     }
 
     /// A pull request was closed unmerged: its branch goes, which is what the next plan sees.

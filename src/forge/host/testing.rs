@@ -269,6 +269,7 @@ impl Server {
                 let (value, more) = self.paged(&all, query);
                 (200, value, more)
             }
+            Some(Value::Null) => (204, Value::Null, false),
             Some(thing) => (200, thing, false),
             None => (404, json!({"message": "Not Found"}), false),
         }

@@ -10,6 +10,10 @@ use std::collections::BTreeMap;
 
 /// How old an answer may be by which a word counts: what people may do can change at any time.
 const FRESH: TimeDelta = TimeDelta::seconds(60);
+/// For how long a host is left alone that did not tell all.
+const AGAIN: TimeDelta = TimeDelta::seconds(15);
+/// For how long it is where people have to do something first: each question costs calls of a budget that all share.
+const LATER: TimeDelta = TimeDelta::minutes(5);
 
 /// What proofs are judged by.
 #[derive(Debug, Clone, Copy)]
@@ -66,12 +70,16 @@ impl Court<'_> {
     /// # Errors
     /// What it lacks.
     pub fn verdict(&self, asked: &Asked) -> Result<(&Merged, Vec<Approved>), Lacks> {
-        let fresh = |told: &&Testimony| self.now - told.at <= FRESH;
+        let fresh = |told: &&Testimony| {
+            let pause = if matches!(told.evidence, Evidence::Unseen(_)) { LATER } else { TimeDelta::zero() };
+            self.now - told.at <= pause + FRESH
+        };
         let Some(Testimony { evidence, at }) = self.told.get(asked).filter(fresh) else { return Err(Lacks::Answer) };
         let file = (&asked.path, &asked.blob);
         let wanted = Wanted { base: self.base, file, since: self.since, rule: self.rule };
         match (evidence, proof::prove(&wanted, evidence)) {
-            (Evidence::Incomplete(why), _) => Err(Lacks::Knowledge(why.clone(), *at)),
+            (Evidence::Incomplete(why), _) => Err(Lacks::Knowledge(why.clone(), *at + AGAIN)),
+            (Evidence::Unseen(why), _) => Err(Lacks::Knowledge(why.clone(), *at + LATER)),
             (Evidence::Merged(merged), Ok(by)) => Ok((merged, by)),
             (Evidence::Merged(_) | Evidence::Pushed, Err(flaws)) => Err(Lacks::Proof(flaws)),
             (Evidence::Pushed, Ok(_)) => Err(Lacks::Proof([Flaw::Pushed].into())),

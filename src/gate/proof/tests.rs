@@ -240,7 +240,9 @@ fn attack_74_79_84_a_team_lets_nobody_in_who_may_not_or_has_made_it() {
 fn attack_82_85_what_was_pushed_or_is_not_known_is_no_proof() {
     assert_eq!(judged(&rule(), &Evidence::Pushed), Err([Flaw::Pushed].into()));
     let why = "page 2 of the reviews: status 500".to_owned();
-    assert_eq!(judged(&rule(), &Evidence::Incomplete(why.clone())), Err([Flaw::Incomplete(why)].into()));
+    for told in [Evidence::Incomplete(why.clone()), Evidence::Unseen(why.clone())] {
+        assert_eq!(judged(&rule(), &told), Err([Flaw::Incomplete(why.clone())].into()));
+    }
 }
 
 #[test]

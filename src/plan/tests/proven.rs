@@ -22,6 +22,8 @@ pub(super) struct Reviewed {
     teams: Vec<(&'static str, &'static str)>,
     /// Why it tells nothing.
     away: Option<&'static str>,
+    /// Why it does not tell who is in a team.
+    unseen: Option<&'static str>,
     /// Whether a pull request was merged at all.
     pushed: bool,
 }
@@ -34,6 +36,7 @@ impl Default for Reviewed {
             writer: "ben",
             teams: Vec::new(),
             away: None,
+            unseen: None,
             pushed: false,
         }
     }
@@ -51,6 +54,9 @@ impl Reviewed {
     pub(super) fn tell(&self, attest: &Attest) -> Evidence {
         if let Some(why) = self.away {
             return Evidence::Incomplete(why.to_owned());
+        }
+        if let Some(why) = self.unseen {
+            return Evidence::Unseen(why.to_owned());
         }
         if self.pushed {
             return Evidence::Pushed;
@@ -215,7 +221,7 @@ fn attack_80_what_was_approved_is_looked_at_again_before_the_step_is_entered() {
 fn x_2_attack_80_who_is_in_a_team_is_asked_when_the_word_counts_and_when_the_step_is_entered() {
     let mut world = asked_of(Rule { approvers: ["ana", "@acme/shop"].map(str::to_owned).into(), ..rule() });
     world.host = Reviewed { by: vec!["eve"], ..Reviewed::default() };
-    world.approve("promotion");
+    world.approve("tenth");
     let refused = "eve is none of the policy's approvers, and not in @acme/shop; approved by 0, needed are 1";
     assert!(said(&world, "ApprovalUnproven").contains(refused), "{:#?}", world.plan_now().waits);
 
@@ -243,6 +249,24 @@ fn x_2_attack_80_who_is_in_a_team_is_asked_when_the_word_counts_and_when_the_ste
         world.pass(60);
     }
     assert_eq!(world.phase(), "Steady");
+}
+
+#[test]
+fn x_13_a_team_that_cannot_be_seen_is_asked_about_every_five_minutes_alone() {
+    let mut world = asked_of(Rule { approvers: ["@acme/shop".to_owned()].into(), ..rule() });
+    let why = "there is no team @acme/shop with access to this repository, or …";
+    world.host.unseen = Some(why);
+    world.say(DecisionAction::Approve { through: "tenth".parse().unwrap() });
+    world.settle();
+    // From now on it can be seen.
+    world.host = Reviewed { by: vec!["eve"], teams: vec![("eve", "@acme/shop")], ..Reviewed::default() };
+    for _ in 0..4 {
+        world.pass(70);
+        assert!(said(&world, "ProofUnavailable").contains(why), "{:#?}", world.plan_now().waits);
+    }
+    assert_eq!((world.phase().as_str(), words(&world).len()), ("Waiting", 0));
+    world.pass(20);
+    assert_eq!(world.phase(), "Progressing(tenth)");
 }
 
 #[test]

@@ -86,11 +86,14 @@ impl GitHost {
         self.want(201, "owner", "POST", &format!("{}/branch_protections", in_api(name)), Some(rule)).await;
     }
 
-    /// Makes a team of the organisation, of these people and of `bot`, who may not look into it else; or lets them alone stay in it.
+    /// Makes a team of the organisation for the repository of its name, of these people and of `bot`, who may not look into it else; or
+    /// lets them alone stay in it.
     pub(crate) async fn team(&self, name: &str, people: &[&str]) {
         let wanted = json!({"name": name, "permission": "read", "units_map": {"repo.code": "read"}});
         let (status, made) = self.call("owner", "POST", &format!("orgs/{ORGANISATION}/teams"), Some(wanted)).await;
         let id = if status == 201 {
+            let path = format!("teams/{}/repos/{ORGANISATION}/{name}", made["id"]);
+            self.want(204, "owner", "PUT", &path, None).await;
             made["id"].clone()
         } else {
             let found = self.want(200, "owner", "GET", &format!("orgs/{ORGANISATION}/teams?limit=50"), None).await;

@@ -12,8 +12,8 @@ const repository = "/repos/{owner}/{repo}";
 const used = {
   "/app": ["get"],
   "/app/installations/{installation_id}/access_tokens": ["post"],
-  "/orgs/{org}/teams/{team_slug}": ["get"],
   "/orgs/{org}/teams/{team_slug}/memberships/{username}": ["get"],
+  "/orgs/{org}/teams/{team_slug}/repos/{owner}/{repo}": ["get"],
   "/user": ["get"],
   "/users/{username}": ["get"],
   [repository]: ["get"],
@@ -66,6 +66,8 @@ const example = (one) => (resolved(one).value?.$ref ? example(resolved(one).valu
 function tidy(response) {
   // The example of a list's headers leads from page to page for ever.
   delete response.headers;
+  // Of one without a description Prism knows nothing.
+  if (!response.$ref) response.description ??= "";
   for (const told of Object.values(response.content ?? {}))
     for (const name of Object.keys(told.examples ?? {})) told.examples[name] = { value: example(told.examples[name]) };
 }

@@ -76,7 +76,7 @@ impl Server {
             ("collaborators/Ana/permission".to_owned(), json!({"permission": "write"})),
             ("collaborators/ci[bot]/permission".to_owned(), json!({"permission": "admin"})),
             ("issues/3".to_owned(), json!({"closed_by": ana})),
-            ("/orgs/acme/teams/shop".to_owned(), json!({"id": 1, "name": "Shop", "slug": "shop"})),
+            ("/orgs/acme/teams/shop/repos/acme/shop".to_owned(), Value::Null),
             ("/orgs/acme/teams/shop/memberships/Ana".to_owned(), json!({"role": "member", "state": "active"})),
         ];
         self.state().there = there.into();

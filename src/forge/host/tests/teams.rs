@@ -16,29 +16,37 @@ fn people() -> BTreeSet<User> {
     [(1, "Ana"), (2, "ben"), (3, "eve")].map(|(id, login)| User { id, login: login.to_owned() }).into()
 }
 
+/// A part of what is asked first of the team `@acme/shop`.
+fn first(kind: HostKind) -> &'static str {
+    match kind {
+        HostKind::Github => "teams/shop/repos/acme/shop",
+        HostKind::Gitea => "repos/acme/shop/teams/shop",
+        HostKind::Gitlab => "groups/acme%2Fshop",
+    }
+}
+
 /// A host with the team `@acme/shop`.
 async fn host(kind: HostKind) -> Client {
     let client = Client::new(kind).await;
     let there = match kind {
         HostKind::Github => vec![
-            ("/orgs/acme/teams/shop", json!({"id": 5, "slug": "shop"})),
+            ("/orgs/acme/teams/shop/repos/acme/shop", Value::Null),
             ("/orgs/acme/teams/shop/memberships/Ana", json!({"role": "member", "state": "active"})),
             ("/orgs/acme/teams/shop/memberships/ben", json!({"role": "member", "state": "pending"})),
         ],
         HostKind::Gitea => vec![
-            (
-                "/orgs/acme/teams/search",
-                json!({"ok": true, "data": [{"id": 4, "name": "shoppers"}, {"id": 5, "name": "Shop"}]}),
-            ),
+            ("teams/shop", json!({"id": 5, "name": "Shop"})),
+            ("/teams/5", json!({"id": 5, "name": "Shop"})),
             ("/teams/5/members/Ana", json!({"id": 1, "login": "Ana"})),
             // The name is somebody else's by now.
             ("/teams/5/members/ben", json!({"id": 9, "login": "ben"})),
         ],
         HostKind::Gitlab => vec![
+            ("/groups/acme", json!({"id": 4, "full_path": "acme"})),
             ("/groups/acme%2Fshop", json!({"id": 5, "full_path": "acme/shop"})),
-            ("/groups/acme%2Fshop/members/all/1", json!({"access_level": 10, "state": "active"})),
+            ("/groups/acme%2Fshop/members/1", json!({"access_level": 10, "state": "active"})),
             (
-                "/groups/acme%2Fshop/members/all/2",
+                "/groups/acme%2Fshop/members/2",
                 json!({"access_level": 50, "state": "active", "expires_at": "2020-01-01"}),
             ),
         ],
@@ -55,7 +63,12 @@ async fn attack_78_80_only_who_is_in_the_team_now_counts_and_only_the_unnamed_ar
         let found: Vec<_> = found.iter().map(|(user, team)| (user.login.as_str(), team.to_string())).collect();
         assert_eq!(found, [("Ana", "@acme/shop".to_owned())], "{kind:?}");
         let asked = client.asked();
-        assert_eq!((asked.len(), client.counted().len()), (3, 3), "the team, and Ana and Ben: {asked:?}");
+        let calls = match kind {
+            HostKind::Github => 3,
+            HostKind::Gitea => 4,
+            HostKind::Gitlab => 5,
+        };
+        assert_eq!((asked.len(), client.counted().len()), (calls, calls), "the team, and Ana and Ben: {asked:?}");
         assert!(!asked.iter().any(|asked| asked.contains("eve") || asked.ends_with("/3")), "{asked:?}");
         let nobody = client.host.teams(&rule(&["ana", "ben", "eve", "@acme/shop"]), people()).await;
         assert_eq!(nobody, Ok([].into()));
@@ -73,19 +86,12 @@ async fn a_team_that_is_not_there_or_may_not_be_seen_is_not_one_that_nobody_is_i
     ] {
         let mut client = host(kind).await;
         let ghosts = client.host.teams(&rule(&["@acme/ghosts"]), people()).await.unwrap_err().to_string();
-        assert!(
-            ghosts.contains("there is no team @acme/ghosts, or the token in ") && ghosts.contains(right),
-            "{ghosts}"
-        );
+        let given = if kind == HostKind::Gitlab { "" } else { " with access to this repository" };
+        let there = format!("there is no team @acme/ghosts{given}, or the token in ");
+        assert!(ghosts.contains(&there) && ghosts.contains(right), "{ghosts}");
         assert!(client.host.tells(&"@acme/ghosts".parse().unwrap()).await.is_err());
         assert_eq!(client.host.tells(&"@acme/shop".parse().unwrap()).await, Ok(()));
-        let member = match kind {
-            HostKind::Gitea => "/members/",
-            HostKind::Github => "/memberships/",
-            HostKind::Gitlab => "/members/all/",
-        };
-        for at in ["shop", member] {
-            let at = if kind == HostKind::Gitea && at == "shop" { "search" } else { at };
+        for at in [first(kind), "/member"] {
             client.fails(at, 403, &[], "{\"message\": \"Resource not accessible\"}");
             let refused = client.host.teams(&rule(&["@acme/shop"]), people()).await.unwrap_err().to_string();
             assert!(refused.contains("(403)") && refused.contains(right), "{refused}");
@@ -96,7 +102,7 @@ async fn a_team_that_is_not_there_or_may_not_be_seen_is_not_one_that_nobody_is_i
 #[tokio::test]
 async fn attack_85_x_13_what_is_not_told_of_a_team_is_not_no() {
     for kind in KINDS {
-        for at in [if kind == HostKind::Gitea { "search" } else { "shop" }, "/member"] {
+        for at in [first(kind), "/member"] {
             for (status, body) in
                 [(500, ""), (429, "{}"), (200, "<html>log in</html>"), (200, "[]"), (302, ""), (401, "{}")]
             {
@@ -107,9 +113,72 @@ async fn attack_85_x_13_what_is_not_told_of_a_team_is_not_no() {
             }
         }
     }
-    let mut client = host(HostKind::Gitea).await;
-    let many: Vec<Value> = (0..50).map(|n| json!({"id": n, "name": format!("shop-{n}")})).collect();
-    client.server.state().there.insert("/orgs/acme/teams/search".to_owned(), json!({"data": many}));
-    let told = client.host.teams(&rule(&["@acme/shop"]), people()).await.unwrap_err().to_string();
-    assert!(told.contains("50 teams or more have shop in their names"), "{told}");
+}
+
+#[tokio::test]
+async fn attack_78_80_a_team_of_that_name_without_the_repository_or_that_hides_is_none() {
+    for (kind, path) in [
+        (HostKind::Github, "/orgs/acme/teams/shop/repos/acme/shop"),
+        (HostKind::Gitea, "teams/shop"),
+        // Whoever is not in it is told 404 of every member.
+        (HostKind::Gitea, "/teams/5"),
+        (HostKind::Gitlab, "/groups/acme"),
+    ] {
+        let mut client = host(kind).await;
+        client.server.state().there.remove(path).unwrap();
+        let told = client.host.teams(&rule(&["@acme/shop"]), people()).await.unwrap_err().to_string();
+        assert!(told.contains("there is no team @acme/shop"), "{kind:?} {path}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn attack_78_on_gitlab_members_of_the_groups_above_count_and_those_of_invited_groups_do_not() {
+    let mut client = host(HostKind::Gitlab).await;
+    let active = json!({"access_level": 30, "state": "active"});
+    for path in ["/groups/acme/members/2", "/groups/acme%2Fshop/members/all/3", "/groups/acme/members/all/3"] {
+        client.server.state().there.insert(path.to_owned(), active.clone());
+    }
+    let found = client.host.teams(&rule(&["@acme/shop"]), people()).await.unwrap();
+    let found: Vec<_> = found.keys().map(|user| user.login.as_str()).collect();
+    assert_eq!(found, ["Ana", "ben"]);
+}
+
+#[tokio::test]
+async fn only_so_many_are_looked_for_and_those_whom_the_rule_names_are_not() {
+    let mut client = host(HostKind::Github).await;
+    let names: Vec<String> = (1..=51).map(|n| format!("user-{n}")).collect();
+    let crowd: BTreeSet<User> = (1..).zip(&names).map(|(id, login)| User { id, login: login.clone() }).collect();
+    let mut named = rule(&[]);
+    named.approvers = names.iter().cloned().collect();
+    assert_eq!(client.host.teams(&rule(&["ana"]), crowd.clone()).await, Ok([].into()), "there is no team");
+    named.approvers.insert("@acme/shop".to_owned());
+    assert_eq!(client.host.teams(&named, crowd.clone()).await, Ok([].into()), "all are named");
+    let told = client.host.teams(&rule(&["ana", "@acme/shop"]), crowd).await.unwrap_err().to_string();
+    assert!(told.contains("look for people in @acme/shop: unexpected answer: they are 51, more than 50"), "{told}");
+    assert_eq!(client.asked(), [""; 0]);
+}
+
+#[tokio::test]
+async fn attack_78_a_no_of_somebody_in_a_team_that_nobody_can_see_does_not_count() {
+    let mut client = host(HostKind::Github).await;
+    for (login, permission) in [("Ana", "write"), ("ben", "read"), ("eve", "write")] {
+        let path = format!("collaborators/{login}/permission");
+        client.server.state().there.insert(path, json!({"permission": permission}));
+    }
+    let [ana, ben, eve] = people().into_iter().collect::<Vec<_>>().try_into().unwrap();
+    let not_in = "eve is none of the policy's approvers, and not in @acme/shop";
+    for (user, approvers, why) in [
+        (&ana, ["ben", "@acme/shop"], None),
+        (&eve, ["ben", "@acme/shop"], Some(not_in)),
+        (&eve, ["eve", "@acme/ghosts"], None),
+        (&eve, ["ben", "@acme/ghosts"], Some("nobody can tell whether eve is in @acme/ghosts")),
+        (&ben, ["ben", "@acme/ghosts"], Some("ben may not write to the repository")),
+        (&ben, ["ana", "@acme/ghosts"], Some("ben may not write to the repository")),
+    ] {
+        let told = client.host.objection(&rule(&approvers), user).await.unwrap();
+        assert_eq!(told.as_deref(), why, "{user} {approvers:?}");
+    }
+    client.fails("/memberships/", 502, &[], "");
+    let away = client.host.objection(&rule(&["@acme/shop"]), &ana).await;
+    assert!(matches!(away, Err(HostError::Away { .. })), "{away:?}");
 }

@@ -20,7 +20,8 @@ pub(super) fn answer(teams: &Teams, below: &[&str]) -> (u16, Value) {
         return nothing("Not Found");
     };
     match &below[1..] {
-        [] => (200, json!({"id": 1, "name": name, "slug": name, "privacy": "closed", "permission": "pull"})),
+        // The repository has its name.
+        ["repos", "acme", repository] if repository == name => (204, Value::Null),
         ["memberships", login] if people.contains(*login) => (200, json!({"role": "member", "state": "active"})),
         _ => nothing("Not Found"),
     }
