@@ -6,6 +6,10 @@ use crate::manifest::installation::HostKind;
 use crate::record::branches::{decisions_branch, state_branch};
 use serde_json::{Value, json};
 
+/// What the name of our own rule on GitLab has behind that of a branch: it is about all that begin so, as with one star, and nobody
+/// else's.
+const STAND_IN: &str = "********";
+
 /// A branch with one kind of writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Branch {
@@ -98,17 +102,19 @@ impl Settings<'_> {
             }
             // It lets levels be changed in its paid plans alone (PATCH knows `allow_force_push` elsewhere): a rule that is there is
             // made anew, behind one for all names that begin so, since of several rules the one that allows most holds. The branch
-            // is never without a rule, and each command can be given again.
+            // is never without a rule, as each comes once the other is there, and each command can be given again.
             (HostKind::Gitlab, _) => {
                 let name = self.name(branch);
-                let behind = format!("{name}**");
+                let behind = format!("{name}{STAND_IN}");
                 let mut meanwhile = body.clone();
                 meanwhile["name"] = json!(behind);
                 let put = curl_with("-sS -o /dev/null", method, &path, &meanwhile);
-                let gone = |name: &str| {
-                    format!("curl -sS -o /dev/null -X DELETE -H \"{token}\" \"{api}/{path}/{}\"", escaped(name))
+                let of = |flags: &str, name: &str| {
+                    format!("curl {flags} -o /dev/null -H \"{token}\" \"{api}/{path}/{}\"", escaped(name))
                 };
-                format!("{put} && {} && {} && {}", gone(&name), curl("-fsS", method, &path), gone(&behind))
+                let gone = |name: &str| of("-sS -X DELETE", name);
+                let (there, made) = (of("-fsS", &behind), curl("-fsS", method, &path));
+                format!("{put} && {there} && {} && {made} && {}", gone(&name), gone(&behind))
             }
             (HostKind::Gitea | HostKind::Github, _) => curl("-fsS", method, &path),
         }

@@ -50,6 +50,36 @@ impl Store {
         })
         .await
     }
+
+    /// Where a commit has the same as these entries, by ids, modes and sizes: no content is read.
+    ///
+    /// # Errors
+    /// `Missing` when the commit is not there.
+    pub async fn shared(&self, commit: &CommitId, entries: Files) -> Result<BTreeSet<RepoPath>, GitError> {
+        let commit = commit.clone();
+        self.on_cache(move |_, repository| {
+            let root = root(repository, &commit)?;
+            let odb = repository.odb().map_err(|error| GitError::local("open the cache", error))?;
+            let mut shared = BTreeSet::new();
+            for (path, known) in entries {
+                let Some(found) = entry(&root, &path)? else { continue };
+                let (id, mode) = (found.id(), found.filemode_raw());
+                let same = match known {
+                    Entry::File { blob, .. } => is_file(mode) && id == oid(blob.as_str()),
+                    Entry::TooLarge { size } => {
+                        is_file(mode) && odb.read_header(id).is_ok_and(|(found, _)| found as u64 == size)
+                    }
+                    Entry::Symlink => mode == SYMLINK,
+                    Entry::Submodule => mode == SUBMODULE,
+                    // The path is not its own.
+                    Entry::BadName { .. } => false,
+                };
+                shared.extend(same.then_some(path));
+            }
+            Ok(shared)
+        })
+        .await
+    }
 }
 
 /// All entries of a tree; `at` is where it lies, empty or with a slash at the end.
@@ -136,10 +166,9 @@ impl Walk<'_> {
                 let tree = tree.map_err(|error| GitError::local(&format!("read the directory {path}"), error))?;
                 return self.visit(&tree, &format!("{path}/"));
             }
-            // 100664 is what Git wrote in its first weeks.
-            0o100_644 | 0o100_664 | 0o100_755 => self.file(entry, &path)?,
-            0o120_000 => Entry::Symlink,
-            0o160_000 => Entry::Submodule,
+            mode if is_file(mode) => self.file(entry, &path)?,
+            SYMLINK => Entry::Symlink,
+            SUBMODULE => Entry::Submodule,
             _ => return Err(GitError::BadTree { path: path.into(), why: "its mode is none that Git knows" }),
         };
         self.files.insert(path, found);
@@ -174,6 +203,14 @@ impl Walk<'_> {
         }
         self.files
     }
+}
+
+const SYMLINK: i32 = 0o120_000;
+const SUBMODULE: i32 = 0o160_000;
+
+/// 100664 is what Git wrote in its first weeks.
+fn is_file(mode: i32) -> bool {
+    matches!(mode, 0o100_644 | 0o100_664 | 0o100_755)
 }
 
 fn limit(what: &str, limit: impl ToString) -> GitError {

@@ -21,7 +21,6 @@ use crate::manifest::ids::{CommitId, InstanceName};
 use crate::plan::input::{Git, MayStart};
 use crate::record::history::voids;
 use crate::record::state::{Pull, Rule, Void};
-use crate::record::text::unlinked;
 use futures::future::OptionFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -273,8 +272,7 @@ impl Clerk {
             return Ok(());
         }
         if self.reopened.insert(number) {
-            let what = format!("{why}, so this is no answer, and it is opened again.");
-            self.setting.host.comment(number, &what).await?;
+            self.setting.host.comment(number, &unheard(&why)).await?;
         }
         self.setting.host.reopen(number).await?;
         tracing::info!(branch, number, why, "was closed by somebody who may not say no, and is opened again");
@@ -400,6 +398,11 @@ fn request(view: &View, instance: &InstanceName, main: &str, branch: &str, head:
     Some(Request { base, head: head.clone(), text, rule })
 }
 
+/// What is said of a no that does not count: a team that it tells of is not called.
+fn unheard(why: &str) -> String {
+    format!("{}, so this is no answer, and it is opened again.", pull::escaped(why))
+}
+
 /// Why a request whose branch is gone asks for nothing any more; none while the record does not tell yet.
 fn over(view: &View, instance: &InstanceName, branch: &str) -> Option<String> {
     let Head { rollout, run, asks } = Head::parse(instance, branch)?;
@@ -420,7 +423,7 @@ fn over(view: &View, instance: &InstanceName, branch: &str) -> Option<String> {
         }
         (Some(_), _) => {
             let void = state.and_then(|state| voids(state, &run, &step).last());
-            void.map(|Void { why, through: _, head: _ }| format!("{}. It is asked again.", unlinked(why)))
+            void.map(|Void { why, through: _, head: _ }| format!("{}. It is asked again.", pull::escaped(why)))
         }
         (None, _) => {
             Some(format!("run `{run}` is over, or its content has changed. `tidegate why {rollout}` says more."))

@@ -15,7 +15,7 @@ use crate::manifest::load::{self, Loaded};
 use crate::record::state::Time;
 use crate::report::feedback::{Feedback, Verdict, mark};
 use chrono::TimeDelta;
-use reading::{Beside, reading, same, touches};
+use reading::{Beside, concerned, reading, touches};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -219,10 +219,9 @@ impl Reader {
         let beside = Beside { main: base, changed, records: Arc::clone(records), now: self.setting.clock.now() };
         let caps = self.setting.caps.clone();
         let (mut read, files) = aloof(move || (reading(&load::load(&files, &caps), &beside), files)).await?;
-        if !read.errors.is_empty() || !read.warnings.is_empty() {
-            let same = same(&read, &files, &store.files(&offer.head, None).await?).into_iter();
-            read.same = same.map(|path| (path.clone(), self.setting.host.page_of(&offer.head, &path))).collect();
-        }
+        // Where main has changed a file too, its lines are others in the commit that is offered.
+        let same = store.shared(&offer.head, concerned(&read, &files)).await?.into_iter();
+        read.same = same.map(|path| (path.clone(), self.setting.host.page_of(&offer.head, &path))).collect();
         Ok(Some(Verdict::Read(read)))
     }
 

@@ -85,7 +85,7 @@ impl Feedback {
             Verdict::Unreadable(why) => why.clone(),
             Verdict::Read(reading) => reading.substance(),
         };
-        oid::blob(substance.as_bytes()).as_str().chars().take(16).collect()
+        short(&substance)
     }
 
     /// The commit status.
@@ -237,6 +237,11 @@ fn list(intro: &str, entries: impl ExactSizeIterator<Item = String>, beyond: usi
         let _ = writeln!(text, "\nand {} {more}", all - shown);
     }
     text
+}
+
+/// So that nothing else comes to the same by chance.
+fn short(substance: &str) -> String {
+    oid::blob(substance.as_bytes()).as_str().chars().take(16).collect()
 }
 
 fn count(n: usize, what: &str) -> String {

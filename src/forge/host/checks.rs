@@ -6,6 +6,7 @@
 
 use super::{Errand, Host, HostError, Id, Mark, Method, Pass, Status};
 use crate::forge::settings::escaped;
+use crate::git::Refusal;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::CommitId;
 use serde::{Deserialize, Serialize};
@@ -145,6 +146,8 @@ impl Host {
         let Pass::App(app) = &self.pass else { return Ok(None) };
         let granted = app.granted().await?;
         if granted.get("checks").is_none_or(|level| level != "write") {
+            // Granted meanwhile, the next token has it.
+            app.refused(&app.token().await?, Refusal::Lacking).await;
             return Ok(None);
         }
         app.number().await.map(Some)

@@ -4,6 +4,7 @@ use super::super::source::{Record, Source};
 use super::super::testing::{World, id, moved, steady};
 use super::*;
 use crate::forge::host::Mark;
+use crate::gate::proof::User;
 use crate::manifest::desired::Set;
 use crate::manifest::ids::StepName;
 use crate::manifest::raw::Trust;
@@ -98,6 +99,15 @@ async fn x_2_people_are_told_why_a_request_is_void() {
     };
     let told = why(&*seen(&world, &mut source, void).await).unwrap();
     assert_eq!(told, "it was pushed to the branch, not merged by a pull request. It is asked again.");
+    let flaw =
+        Flaw::NotListed(User { login: "eve".to_owned(), id: 7 }, ["@acme/ops".parse().unwrap()].into()).to_string();
+    let void = |state: &mut RolloutState| {
+        let void = Some(Void { why: flaw.clone(), through: Some("half".parse().unwrap()), head: None });
+        state.consumed.extend(fixture::open().consumed.into_iter().map(|word| Consumed { void: void.clone(), ..word }));
+    };
+    let told = why(&*seen(&world, &mut source, void).await).unwrap();
+    assert_eq!(told, "eve is none of the policy's approvers, and not in \\@ acme/ops. It is asked again.");
+    assert!(unheard(&flaw).contains("not in \\@ acme/ops, so this is no answer"), "nobody is called");
     let approved = |state: &mut RolloutState| state.run.as_mut().unwrap().approved = vec!["promotion".parse().unwrap()];
     assert_eq!(why(&*seen(&world, &mut source, approved).await).unwrap(), "`half` is approved already.");
     let ended = seen(&world, &mut source, |state| state.run = None).await;

@@ -53,11 +53,11 @@ pub(super) fn reading(offered: &Loaded, beside: &Beside) -> Reading {
     }
 }
 
-/// The files with findings that are in `head`, the commit that is offered, as they are in `merged`, main with it. Where main has
-/// changed one too, its lines are others.
-pub(super) fn same(reading: &Reading, merged: &Files, head: &Files) -> BTreeSet<RepoPath> {
+/// The files with findings.
+pub(super) fn concerned(reading: &Reading, files: &Files) -> Files {
     let paths = reading.errors.iter().chain(&reading.warnings).map(|finding| &finding.path);
-    paths.filter(|path| merged.get(*path).is_some_and(|entry| head.get(*path) == Some(entry))).cloned().collect()
+    let found = paths.filter_map(|path| files.get_key_value(path));
+    found.map(|(path, entry)| (path.clone(), entry.clone())).collect()
 }
 
 /// The rollouts that are not the same as on main, or gone; but for those with errors.

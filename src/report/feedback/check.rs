@@ -1,6 +1,6 @@
 //! The same as a check of the commit that is offered: with each finding at its line, where a host can show that.
 
-use super::{Feedback, Reading, Verdict};
+use super::{Feedback, Reading, Verdict, short};
 use crate::forge::host::{Annotation, Check, Level};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::record::state::Time;
@@ -30,7 +30,9 @@ impl Feedback {
                  like this, because both sides have changed it."
             );
         }
-        Check { status: self.status(), id: self.digest(), summary, annotations }
+        // Which findings are at a line, main decides too, and the comment does not tell.
+        let id = short(&format!("{} {annotations:?}", self.digest()));
+        Check { status: self.status(), id, summary, annotations }
     }
 }
 

@@ -133,6 +133,7 @@ async fn a_rule_of_gitlab_is_changed_and_the_branch_is_never_without_one() {
     let Hosted { origin, url } = host.repository("rules");
     origin.commit("main", &[("README.md", Some(b"x"))], "first");
     host.keep("rules", "main");
+    host.rule("rules", "tidegate/it/state**");
     let (instance, main) = ("it".parse().unwrap(), "main");
     let settings = Settings { instance: &instance, main, account: "bot", id: None };
     let api = format!("{}/api/v4/projects/acme%2Fshops%2Frules", url.split("/acme").next().unwrap());
@@ -141,11 +142,16 @@ async fn a_rule_of_gitlab_is_changed_and_the_branch_is_never_without_one() {
         let command = settings.command(HostKind::Gitlab, &api, branch, None);
         shell(&command, "glpat-owner").await.unwrap();
     }
-    let state = ("tidegate/it/state".to_owned(), [30, 0]);
-    let (rules, bared) = host.rules("rules");
-    assert_eq!((rules, bared), ([("main".to_owned(), [0, 40]), state].into(), Vec::<String>::new()));
+    let rules = [("main", [0, 40]), ("tidegate/it/state", [30, 0]), ("tidegate/it/state**", [0, 40])];
+    let rules = (rules.map(|(name, levels)| (name.to_owned(), levels)).into(), Vec::<String>::new());
+    assert_eq!(host.rules("rules"), rules);
+    // Where none can stand behind it, the rule that is there stays.
+    host.refuse("rules");
+    shell(&settings.command(HostKind::Gitlab, &api, Branch::Main, None), "glpat-owner").await.unwrap_err();
+    assert_eq!(host.rules("rules"), rules);
     let asked: Vec<u16> = host.asked().into_iter().map(|(_, status)| status).collect();
-    assert_eq!(asked, [[201, 204, 201, 204], [201, 204, 201, 204], [201, 404, 201, 204]].concat());
+    let again = [201, 200, 204, 201, 204];
+    assert_eq!(asked, [&again[..], &again, &[201, 200, 404, 201, 204], &[422, 404]].concat());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

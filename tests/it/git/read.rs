@@ -3,7 +3,7 @@
 use super::{Bed, branch, config, draft, id, open, path, sync, write};
 use crate::support::git_server::Fault;
 use crate::support::origin::Origin;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tidegate::git::{Ancestry, Brought, Edit, GitError, Person};
 use tidegate::manifest::files::{Entry, Files};
 
@@ -41,6 +41,15 @@ async fn tips_and_files_over_http() {
     let tree = bed.store.tree_id(&id(&tip), Some(&path("teams"))).await.unwrap();
     assert_eq!(tree, Some(bed.origin.git(&["rev-parse", "main:teams"])));
     assert_eq!(bed.store.tree_id(&id(&tip), Some(&path("absent"))).await.unwrap(), None);
+    let other = tips[&branch("tidegate/prod/state")].clone();
+    let odd = Files::from([(path("teams"), Entry::Symlink), (path("teams/shop/rollout.yaml/x"), Entry::Submodule)]);
+    for (commit, entries, shared) in [
+        (id(&tip), files.clone(), files.keys().cloned().collect()),
+        (other, files, BTreeSet::new()),
+        (id(&tip), odd, BTreeSet::new()),
+    ] {
+        assert_eq!(bed.store.shared(&commit, entries).await.unwrap(), shared);
+    }
     let absent = bed.store.files(&id(&tip), Some(&path("teams/absent"))).await.unwrap_err();
     assert!(matches!(&absent, GitError::Missing(what) if what.contains("teams/absent")), "{absent}");
     let unknown = bed.store.files(&id("0".repeat(40)), None).await.unwrap_err();

@@ -47,6 +47,8 @@ struct Project {
     kept: BTreeMap<String, [u64; 2]>,
     /// The branches that were left without one.
     bared: Vec<String>,
+    /// Whether no more rules are made.
+    refuses: bool,
     /// The last number of a note or a version.
     last: u64,
 }
@@ -196,6 +198,17 @@ impl Gitlab {
             origin.git(&["update-ref", &format!("refs/heads/{branch}"), "refs/heads/main"]);
             project.kept.insert(branch.to_owned(), [0, 40]);
         });
+    }
+
+    /// Makes a rule of an owner's own.
+    pub(crate) fn rule(&self, name: &str, rule: &str) {
+        let made = self.state.with(name, |project, _| project.kept.insert(rule.to_owned(), [0, 40]));
+        assert_eq!(made, None);
+    }
+
+    /// Makes no more rules.
+    pub(crate) fn refuse(&self, name: &str) {
+        self.state.with(name, |project, _| project.refuses = true);
     }
 
     /// The rules of a repository, and the branches that were left without one by who changed them.

@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::forge::host::testing::{Fault, REPOSITORY, Server};
-use crate::forge::host::{Fate, Host, Pass};
+use crate::forge::host::{Check, Fate, Host, Mark, Pass, Status};
 use crate::forge::pull::Ids;
 use crate::git::{RemoteConfig, RemoteUrl};
 use crate::manifest::installation::{Access, HostKind};
-use crate::record::fixture::time;
+use crate::record::fixture::{commit, time};
 use crate::sign::testing::{BOT, CANARY, INSTALLATION, LOGIN, Registered};
 use futures::future::join_all;
 use std::path::PathBuf;
@@ -202,6 +202,24 @@ async fn a_token_that_lacks_a_permission_is_renewed_and_not_more_often_than_ever
     Lender::refused(&*story.app, &login, Refusal::Lacking).await;
     story.app.lend().await.unwrap();
     assert_eq!(story.handed_out(), 3);
+}
+
+/// It is not tried, so no refusal of the host tells.
+#[tokio::test]
+async fn checks_that_an_owner_grants_count_from_the_next_token_on() {
+    let story = Story::new().await;
+    let grant = |level: &str| story.server.state().app.as_mut().unwrap().0.granted["checks"] = json!(level);
+    grant("read");
+    let pass = Pass::App(Arc::clone(&story.app));
+    let mut host = Host::new(story.site.clone(), pass, Box::new(|_, _| ()), Box::new(|| time("12:00:00"))).unwrap();
+    let (status, id, summary) = (Status::new(Mark::Success, "fine"), "a".to_owned(), "a".to_owned());
+    let check = Check { status, id, summary, annotations: Vec::new() };
+    for (minutes, made, checks) in [(0, 1, 0), (4, 1, 0), (1, 2, 0), (0, 2, 1)] {
+        story.pass(TimeDelta::minutes(minutes));
+        host.show(&commit(0xab), "name", &check).await.unwrap();
+        assert_eq!((story.handed_out(), story.server.state().checks.of(commit(0xab).as_str()).len()), (made, checks));
+        grant("write");
+    }
 }
 
 #[tokio::test]

@@ -84,6 +84,25 @@ async fn lines_that_the_commit_has_elsewhere_are_in_the_list_alone() {
     );
 }
 
+/// What main has removed since is not read again with what it came from.
+#[tokio::test]
+async fn attack_100_of_the_commit_only_what_has_findings_is_looked_at() {
+    let mut story = Story::new().await;
+    let (large, link) = ("teams/shop/b/large.yaml", "teams/shop/b/rollout.yaml");
+    story.world.commit("main", &[(large, Some(&"# \n".repeat(10_000)))]).await;
+    story.view = moved(&mut story.source, None).await;
+    let head = story.branch("topic", &[(link, Some("kind: [Rollout"))]).await;
+    story.world.commit("main", &[(large, None)]).await;
+    story.view = moved(&mut story.source, None).await;
+    story.open(5, &head);
+    let mut reader = story.app();
+    let small = story.world.source_with("small", |config| config.limits.fetch_bytes = 20_000);
+    reader.setting.store = small.store().clone();
+    reader.turn(&story.view).await.unwrap();
+    let (conclusion, _, shown) = story.checked(&head);
+    assert_eq!((conclusion.as_str(), shown.len()), ("failure", 1), "{shown:?}");
+}
+
 #[tokio::test]
 async fn attack_100_many_findings_are_many_things_said() {
     let story = Story::new().await;

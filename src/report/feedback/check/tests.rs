@@ -49,6 +49,9 @@ fn what_is_in_a_file_that_the_commit_has_not_like_this_is_in_the_list_alone() {
     assert_eq!(found.annotations.len(), 1);
     assert!(found.summary.contains("rollout.yaml:17:5** `Schema`: one"), "{}", found.summary);
     assert!(found.summary.contains("1 of these is not shown at a line"), "{}", found.summary);
+    let other = check(vec![at(FILE, 17, "one"), at("tidegate.yaml", 1, "two")], Vec::new(), &[FILE]);
+    assert_eq!(other.annotations.len(), 1);
+    assert_ne!(other.id, found.id, "nobody goes on with the other's run");
 }
 
 #[test]

@@ -141,6 +141,11 @@ fn of_branches(project: &mut Project, origin: &Origin, asked: (&str, &[&str]), s
             }
             (204, json!(null))
         }
+        ("GET", ["protected_branches", name]) => match project.kept.get(&name.replace("%2F", "/")) {
+            Some(_) => (200, json!({"name": name})),
+            None => (404, json!({"message": "404 Not Found"})),
+        },
+        ("POST", ["protected_branches"]) if project.refuses => (422, json!({"message": "no"})),
         ("POST", ["protected_branches"]) => {
             let name = sent["name"].as_str().unwrap().to_owned();
             if project.kept.contains_key(&name) {
