@@ -4,7 +4,7 @@ use super::super::source::{Record, Source};
 use super::super::testing::{World, id, moved, steady};
 use super::*;
 use crate::forge::host::Mark;
-use crate::gate::proof::User;
+use crate::gate::proof::{Flaw, User};
 use crate::manifest::desired::Set;
 use crate::manifest::ids::StepName;
 use crate::manifest::raw::Trust;
