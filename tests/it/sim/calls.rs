@@ -195,6 +195,16 @@ impl Side {
                                 value["continue"] = "<next>".into();
                             }
                         }
+                        // The server puts them in the order of their seconds, and one may end between two calls.
+                        "managedFields" => {
+                            if let Some(entries) = value.as_array_mut() {
+                                let who = |entry: &Value| {
+                                    ["subresource", "manager", "operation"].map(|of| entry[of].to_string())
+                                };
+                                entries.sort_by_key(who);
+                            }
+                            self.number(value, key);
+                        }
                         _ => self.number(value, key),
                     }
                 }
