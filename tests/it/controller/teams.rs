@@ -36,7 +36,9 @@ async fn by_the_team(name: &str, host: &Site) {
     host.close("stranger", &name, &first).await;
     eventually("a pull request that is opened again", async || {
         let open = host.pull(&name, &first).await["state"] == "open";
-        (open && host.comments(&name, &first).await.concat().contains(&refused("stranger"))).then_some(())
+        // Which calls nobody of the team.
+        let told = "stranger is none of the policy's approvers, and not in \\@ acme/";
+        (open && host.comments(&name, &first).await.concat().contains(told)).then_some(())
     })
     .await;
     // Nor is their yes.
