@@ -30,6 +30,7 @@ pub mod policy;
 pub mod promql;
 pub mod raw;
 pub mod reference;
+pub mod router;
 pub mod scaler;
 pub mod schema;
 pub mod set;

@@ -108,7 +108,8 @@ impl Inside {
             How::Copy(from) => value.pointer(place(from)).cloned(),
             How::Like(from) => value.pointer(at).and_then(|here| {
                 let like = |place: &String| value.pointer(place).filter(|other| kind(other) == kind(here));
-                all.iter().cycle().skip(usize::from(from) % all.len()).find_map(like).cloned()
+                let (before, after) = all.split_at(usize::from(from) % all.len());
+                after.iter().chain(before).find_map(like).cloned()
             }),
             How::Piece(_)
             | How::Number(_)

@@ -1,0 +1,206 @@
+//! How requests are split between stable and candidate, and by what.
+
+use super::affinity::SessionAffinity;
+use super::duration::Span;
+use super::ids::ObjectName;
+use super::object::Kind;
+use serde::{Deserialize, Serialize};
+
+/// How requests are split between stable and candidate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Traffic {
+    /// What splits them.
+    pub router: Router,
+    /// After the route is in force, before clocks run.
+    pub settle: Span,
+    /// For requests in flight, before a backend goes.
+    pub drain: Span,
+    /// Who got the candidate by weight keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_affinity: Option<SessionAffinity>,
+}
+
+/// What splits requests.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Router {
+    /// A Gateway API HTTPRoute: weights and headers.
+    #[serde(rename_all = "camelCase")]
+    GatewayApi {
+        /// The HTTPRoute, in the set.
+        http_route: ObjectName,
+        /// The Service that it names, in the set.
+        service: ObjectName,
+    },
+    /// A Gateway API GRPCRoute: weights and headers.
+    #[serde(rename_all = "camelCase")]
+    Grpc {
+        /// The GRPCRoute, in the set.
+        grpc_route: ObjectName,
+        /// The Service that it names, in the set.
+        service: ObjectName,
+    },
+    /// An Ingress of ingress-nginx, with a canary Ingress beside it.
+    Nginx {
+        /// The Ingress, in the set.
+        ingress: ObjectName,
+        /// The Service that it leads to, in the set.
+        service: ObjectName,
+    },
+    /// An Istio VirtualService: weights, headers and copies.
+    #[serde(rename_all = "camelCase")]
+    Istio {
+        /// The VirtualService, in the set.
+        virtual_service: ObjectName,
+        /// The Service whose host it sends to, in the set.
+        service: ObjectName,
+    },
+    /// A TraefikService: weights and copies.
+    #[serde(rename_all = "camelCase")]
+    Traefik {
+        /// The TraefikService, in the set.
+        traefik_service: ObjectName,
+        /// The Service among its weighted services, in the set.
+        service: ObjectName,
+    },
+    /// An IngressRoute of Traefik: weights, headers and copies.
+    #[serde(rename_all = "camelCase")]
+    IngressRoute {
+        /// The IngressRoute, in the set.
+        ingress_route: ObjectName,
+        /// The Service that its routes lead to, in the set.
+        service: ObjectName,
+    },
+    /// The number of candidate pods behind one Service.
+    Replicas {
+        /// The Service, in the set.
+        service: ObjectName,
+    },
+    /// The selector of one Service: all requests or none.
+    Service {
+        /// The Service, in the set.
+        service: ObjectName,
+    },
+    /// Which pods of a StatefulSet are of the new version: those from a number on. Its target asks for it, no file names it.
+    Partition,
+    /// Which pods of a DaemonSet are of the new version: those that were deleted since, in the order of their nodes. Its target asks
+    /// for it, no file names it.
+    OnDelete,
+}
+
+/// What a rollout's file calls a router.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spelling {
+    /// Its name.
+    pub name: &'static str,
+    /// Where its route is named, as a JSON pointer.
+    pub route: &'static str,
+    /// Where its Service is named.
+    pub service: &'static str,
+}
+
+/// Where the share of the candidate is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// In an object that leads requests to Services: the candidate has one of its own.
+    Route,
+    /// In the number of its pods.
+    Pods,
+    /// In the selector of the one Service that users meet; the candidate has one of its own too.
+    Selector,
+    /// In which of stable's own pods are replaced: there is no second workload.
+    Partition,
+}
+
+impl Router {
+    /// The Service whose requests are split; none where requests are led as they are without a rollout.
+    #[must_use]
+    pub fn service(&self) -> Option<&ObjectName> {
+        match self {
+            Self::GatewayApi { service, .. }
+            | Self::Grpc { service, .. }
+            | Self::Nginx { service, .. }
+            | Self::Istio { service, .. }
+            | Self::Traefik { service, .. }
+            | Self::IngressRoute { service, .. }
+            | Self::Replicas { service }
+            | Self::Service { service } => Some(service),
+            Self::Partition | Self::OnDelete => None,
+        }
+    }
+
+    /// The same for another Service, where an object leads requests to it.
+    #[must_use]
+    pub fn to(&self, other: &ObjectName) -> Self {
+        let mut router = self.clone();
+        match &mut router {
+            Self::GatewayApi { service, .. }
+            | Self::Grpc { service, .. }
+            | Self::Nginx { service, .. }
+            | Self::Istio { service, .. }
+            | Self::Traefik { service, .. }
+            | Self::IngressRoute { service, .. }
+            | Self::Replicas { service }
+            | Self::Service { service } => service.clone_from(other),
+            Self::Partition | Self::OnDelete => {}
+        }
+        router
+    }
+
+    /// The object among the manifests that leads requests to that Service, where one does.
+    #[must_use]
+    pub fn route(&self) -> Option<(Kind, &ObjectName)> {
+        match self {
+            Self::GatewayApi { http_route, .. } => Some((Kind::HttpRoute, http_route)),
+            Self::Grpc { grpc_route, .. } => Some((Kind::GrpcRoute, grpc_route)),
+            Self::Nginx { ingress, .. } => Some((Kind::Ingress, ingress)),
+            Self::Istio { virtual_service, .. } => Some((Kind::VirtualService, virtual_service)),
+            Self::Traefik { traefik_service, .. } => Some((Kind::TraefikService, traefik_service)),
+            Self::IngressRoute { ingress_route, .. } => Some((Kind::IngressRoute, ingress_route)),
+            Self::Replicas { .. } | Self::Service { .. } | Self::Partition | Self::OnDelete => None,
+        }
+    }
+
+    /// What a rollout's file calls it, and where there it names the route and the Service.
+    #[must_use]
+    pub fn spelling(&self) -> Spelling {
+        let (name, route, service) = match self {
+            Self::GatewayApi { .. } => {
+                ("gatewayAPI", "/spec/traffic/gatewayAPI/httpRoute", "/spec/traffic/gatewayAPI/service")
+            }
+            Self::Grpc { .. } => {
+                ("gatewayAPI", "/spec/traffic/gatewayAPI/grpcRoute", "/spec/traffic/gatewayAPI/service")
+            }
+            Self::Nginx { .. } => ("nginx", "/spec/traffic/nginx/ingress", "/spec/traffic/nginx/service"),
+            Self::Istio { .. } => ("istio", "/spec/traffic/istio/virtualService", "/spec/traffic/istio/service"),
+            Self::Traefik { .. } => {
+                ("traefik", "/spec/traffic/traefik/traefikService", "/spec/traffic/traefik/service")
+            }
+            Self::IngressRoute { .. } => {
+                ("traefik", "/spec/traffic/traefik/ingressRoute", "/spec/traffic/traefik/service")
+            }
+            Self::Replicas { .. } => ("replicas", "/spec/traffic/replicas", "/spec/traffic/replicas/service"),
+            Self::Service { .. } => ("service", "/spec/traffic/service", "/spec/traffic/service"),
+            Self::Partition => ("partition", "/spec/target", "/spec/target"),
+            Self::OnDelete => ("onDelete", "/spec/target", "/spec/target"),
+        };
+        Spelling { name, route, service }
+    }
+
+    /// Where the share of the candidate is.
+    #[must_use]
+    pub fn by(&self) -> By {
+        match self {
+            Self::GatewayApi { .. }
+            | Self::Grpc { .. }
+            | Self::Nginx { .. }
+            | Self::Istio { .. }
+            | Self::Traefik { .. }
+            | Self::IngressRoute { .. } => By::Route,
+            Self::Replicas { .. } => By::Pods,
+            Self::Service { .. } => By::Selector,
+            Self::Partition | Self::OnDelete => By::Partition,
+        }
+    }
+}
