@@ -254,8 +254,8 @@ fn go_on(
     }
 }
 
-/// Why live users do not reach what they should any more. By pods the endpoints follow every change of pods a moment later:
-/// that is no such time, but one in which a workload that both versions share has no new pod ready is.
+/// Why live users do not reach any more what the step gives them. Where pods split the requests, endpoints lag behind every
+/// change of pods: that alone is no reason. Of a workload that both versions share, no new pod being ready is one.
 fn gone(draft: &Draft<'_>, plan: &Plan, step: &Step, converged: &Converged) -> Option<Reason> {
     let by = plan.traffic.as_ref().map(|traffic| traffic.router.by());
     let exposes = is_shared(plan) && !step.posture.split.is_stable();

@@ -190,6 +190,7 @@ scenarios! {
     stateful_goes_back
     stateful_is_scaled
     stateful_pod_is_evicted
+    stateful_pod_is_set_aside
     stateful_refused
     stateful_removed
     stateful_without_a_record
