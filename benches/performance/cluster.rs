@@ -4,19 +4,20 @@ use crate::fleet::Fleet;
 use crate::git::{Repository, stream};
 use crate::leader::{Leader, settle};
 use crate::measure::{Finding, Samples, timed};
-use crate::retreat::Meter;
+use crate::retreat::providers;
 use crate::support::cluster::{Bed, Space, program};
+use serde_json::json;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use tidegate::analysis::provider::Provider;
 use tidegate::cluster::client::Cluster;
 use tidegate::cluster::connection::ClusterSource;
 use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
 use tidegate::manifest::installation::{self, Installation};
 use tidegate::reconcile::clock::Clock;
+use tidegate::reconcile::evidence::Providers;
 use tidegate::reconcile::tick::Next;
 use tidegate::reconcile::world::World;
 use tokio::io::AsyncWriteExt;
@@ -29,19 +30,20 @@ const OPEN: usize = 10;
 const REPETITIONS: usize = 7;
 
 /// Rollouts of a real cluster and a real Git server.
-struct Real {
-    bed: Bed,
+pub(crate) struct Real {
+    pub(crate) bed: Bed,
     space: Space,
-    fleet: Fleet,
-    repository: Repository,
-    installation: Installation,
+    pub(crate) fleet: Fleet,
+    pub(crate) repository: Repository,
+    pub(crate) installation: Installation,
+    pub(crate) providers: Providers,
 }
 
 impl Real {
-    async fn new() -> Self {
+    /// Its namespaces get names of their own.
+    pub(crate) async fn new(mut fleet: Fleet) -> Self {
         let bed = Bed::own().await;
         let mut space = bed.space("bench").await;
-        let mut fleet = Fleet { routed: OPEN, replicas: 0, ..Fleet::new("bench", 5, ROLLOUTS) };
         let mut others = Vec::new();
         for name in &mut fleet.namespaces {
             let other = bed.space("fleet").await;
@@ -53,16 +55,28 @@ impl Real {
         let cluster = format!("{{kubeconfigFile: {}}}", space.kubeconfig.display());
         let text = fleet.installation(&repository.url(), &cluster);
         let installation = installation::parse(&"installation.yaml".parse().unwrap(), text.as_bytes()).unwrap();
-        Self { bed, space, fleet, repository, installation }
+        let providers = providers(&Arc::default());
+        Self { bed, space, fleet, repository, installation, providers }
+    }
+
+    /// So many nodes, for more pods than three of them have room for.
+    pub(crate) async fn nodes(&self, count: usize) {
+        let node = |n: usize| {
+            let name = format!("node-{n}");
+            let labels = json!({"type": "kwok", "kubernetes.io/hostname": name, "kubernetes.io/os": "linux"});
+            json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}).to_string()
+        };
+        let all: Vec<String> = (0..count).map(node).collect();
+        self.bed.kubectl(&["apply", "-f", "-"], &all.join("\n---\n")).await;
     }
 
     /// What a process works on that keeps its Git cache under that name.
-    async fn world(&self, cache: &str) -> World {
+    pub(crate) async fn world(&self, cache: &str) -> World {
         let source = ClusterSource::KubeconfigFile(self.space.kubeconfig.clone());
         World {
             cluster: Cluster::connect(&source, &self.installation.instance).await.unwrap(),
             store: self.repository.store(cache),
-            providers: [("bench".parse().unwrap(), Provider::Prometheus(Arc::new(Meter::default())))].into(),
+            providers: self.providers.clone(),
             clock: Clock::default(),
             pass: None,
         }
@@ -91,7 +105,7 @@ impl Real {
 }
 
 pub(crate) async fn measure() -> Vec<Finding> {
-    let real = Real::new().await;
+    let real = Real::new(Fleet { routed: OPEN, replicas: 0, ..Fleet::new("bench", 5, ROLLOUTS) }).await;
     let ((), took) = timed(async {
         let mut leader = Leader::start(real.world("first").await, &real.installation, "first").await;
         let mut term = leader.term();

@@ -19,6 +19,8 @@ pub(crate) struct Fleet {
     pub(crate) count: usize,
     /// How many have a route.
     pub(crate) routed: usize,
+    /// Who measures those, each by a check of the same name.
+    pub(crate) providers: &'static [&'static str],
     /// The phases of those, in YAML.
     pub(crate) phases: fn(usize) -> String,
     /// The pods of those that have none.
@@ -27,7 +29,7 @@ pub(crate) struct Fleet {
 
 /// A tenth, for longer than any bench.
 fn a_tenth(_: usize) -> String {
-    "  - {name: tenth, expose: {weight: 10}, soak: 100h, checks: [errors]}\n".to_owned()
+    "  - {name: tenth, expose: {weight: 10}, soak: 100h, checks: [CHECKS]}\n".to_owned()
 }
 
 const ROUTED: &str = "  traffic:
@@ -36,8 +38,10 @@ const ROUTED: &str = "  traffic:
     drain: 0s
   phases:
 PHASES  checks:
-    errors:
-      prometheus: {provider: bench, query: NAME}
+";
+
+const CHECK: &str = "    CHECK:
+      prometheus: {provider: CHECK, query: NAME}
       max: 0.01
       minSamples: 1
       interval: 10s
@@ -47,7 +51,7 @@ impl Fleet {
     /// Rollouts of one pod without a route, in namespaces that begin like that.
     pub(crate) fn new(prefix: &str, namespaces: usize, count: usize) -> Self {
         let namespaces = (0..namespaces).map(|n| format!("{prefix}-{n}")).collect();
-        Self { namespaces, count, routed: 0, phases: a_tenth, replicas: 1 }
+        Self { namespaces, count, routed: 0, providers: &["bench"], phases: a_tenth, replicas: 1 }
     }
 
     /// The name and the namespace of one of them.
@@ -95,7 +99,11 @@ impl Fleet {
 
     fn rollout(&self, n: usize) -> String {
         let (name, namespace) = self.place(n);
-        let routed = || ROUTED.replace("NAME", &name).replace("PHASES", &(self.phases)(n));
+        let routed = || {
+            let text = ROUTED.replace("PHASES", &(self.phases)(n)).replace("CHECKS", &self.providers.join(", "));
+            let checks: String = self.providers.iter().map(|name| CHECK.replace("CHECK", name)).collect();
+            (text + &checks).replace("NAME", &name)
+        };
         let more = if n < self.routed { routed() } else { String::new() };
         format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec:\n  \

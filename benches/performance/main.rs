@@ -68,6 +68,7 @@ fn main() {
     take("retreat", &|| runtime.block_on(retreat::measure()));
     take("steps", &|| runtime.block_on(steps::measure()));
     take("host", &|| runtime.block_on(host::measure()));
+    take("retreat-cluster", &|| runtime.block_on(retreat::measure_on_a_cluster()));
     take("cluster", &|| runtime.block_on(cluster::measure()));
     if std::env::var("UPDATE_DOCS").is_ok() && wanted.is_empty() {
         report::write(&findings);

@@ -2,7 +2,8 @@
 
 use crate::fleet::Fleet;
 use crate::measure::{Finding, Samples};
-use crate::retreat::{LEADER, Open, PATIENCE};
+use crate::rest::Sim;
+use crate::retreat::{LEADER, Led, Meter, PATIENCE, providers};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -19,8 +20,8 @@ fn soak(n: usize) -> Duration {
 fn two(n: usize) -> String {
     let soak = soak(n).as_secs();
     format!(
-        "  - {{name: tenth, expose: {{weight: 10}}, soak: {soak}s, checks: [errors]}}\n  \
-         - {{name: half, expose: {{weight: 50}}, soak: 100h, checks: [errors]}}\n"
+        "  - {{name: tenth, expose: {{weight: 10}}, soak: {soak}s, checks: [CHECKS]}}\n  \
+         - {{name: half, expose: {{weight: 50}}, soak: 100h, checks: [CHECKS]}}\n"
     )
 }
 
@@ -29,10 +30,12 @@ type Written = Arc<Mutex<BTreeMap<String, Vec<Instant>>>>;
 
 pub(crate) async fn measure() -> Vec<Finding> {
     let fleet = Fleet { routed: RUNS, phases: two, ..Fleet::new("n", 20, RUNS) };
-    let open = Open::start(&fleet).await;
+    let mut sim = Sim::of(&fleet);
+    sim.providers = providers(&Arc::new(Meter::default()));
+    let led = Led::within(&sim, &fleet).await;
     let written = Written::default();
     let seen = Arc::clone(&written);
-    open.sim.api.judge(move |asked: &Seen<'_>| {
+    sim.api.judge(move |asked: &Seen<'_>| {
         let patch = matches!(asked.what, What::Request { verb: Verb::Patch, dry_run: false });
         if patch && asked.resource.plural == "httproutes" && asked.subresource.is_empty() && asked.caller == LEADER {
             seen.lock().unwrap().entry(asked.name.to_owned()).or_default().push(Instant::now());
@@ -45,8 +48,8 @@ pub(crate) async fn measure() -> Vec<Finding> {
         }
     };
     timeout(PATIENCE, through).await.expect("all runs stand at a half");
-    open.sim.api.acquit();
-    open.end().await;
+    sim.api.acquit();
+    led.end().await;
 
     let written = written.lock().unwrap();
     let mut times = Samples::default();
