@@ -1,11 +1,13 @@
 //! Shows that the search bites: each rule that is broken on purpose is noticed. Which world notices it, and by what, stands in
 //! `docs/testing.md`; `UPDATE_DOCS=1` looks for the first such world anew.
 
-use crate::search::try_seed;
+use crate::search::{story_of, try_seed};
+use crate::shape::{Router, Shape};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use tidegate::manifest::desired::Layout;
 use tidegate::rules::Rule;
 
 /// The rules, and what is done instead.
@@ -24,10 +26,24 @@ const RULES: [(Rule, &str, &str); 12] = [
     (Rule::Fence, "Fence", "a record is acted upon that is older than what live was written under"),
 ];
 
+/// A kind of rollouts, a rule that is broken in worlds that have no others, and what is said of that.
+type Kind = (&'static str, fn(&Shape) -> bool, Rule, &'static str);
+
+const KINDS: [Kind; 8] = [
+    ("names of each version", |shape| shape.layout == Layout::Versioned, Rule::RecordFirst, "live ≤ recorded"),
+    ("names of each version", |shape| shape.layout == Layout::Versioned, Rule::Checks, "what fails is not promoted"),
+    ("a DaemonSet", |shape| shape.router == Router::Daemon, Rule::Refused, "what was refused stays refused"),
+    ("copies behind a VirtualService", |shape| is_copied(shape, Router::Mesh), Rule::RecordFirst, "live ≤ recorded"),
+    ("copies behind an Ingress", |shape| is_copied(shape, Router::Ingress), Rule::RecordFirst, "live ≤ recorded"),
+    ("Jobs before steps", Shape::is_tried_out, Rule::Gates, "no Job has succeeded"),
+    ("Jobs before steps", Shape::is_tried_out, Rule::RecordFirst, "is made before Git has that a run waits"),
+    ("checks that compare", Shape::is_compared, Rule::Checks, "what fails is not promoted"),
+];
+
 /// In how many worlds a broken rule is looked for.
 const TRIES: u64 = 500;
-const START: &str = "<!-- generated: rules -->\n";
-const END: &str = "<!-- end: rules -->";
+/// In how many, where most have other rollouts.
+const TRIES_OF_A_KIND: u64 = 16_000;
 
 /// The page, below the directory that `cargo test` was started for.
 fn page() -> PathBuf {
@@ -35,60 +51,120 @@ fn page() -> PathBuf {
     Path::new(&root).join("docs/testing.md")
 }
 
-/// By what invariant a broken rule is noticed in that world.
-fn noticed(rule: Rule, seed: u64) -> Option<String> {
-    let failure = try_seed(seed, &mut BTreeMap::new(), Some(rule))?;
-    let found = failure.ended.found?;
-    Some(found.split(": ").next().unwrap_or_default().to_owned())
+/// A rule, where it is broken, and what has to be said of that.
+struct Row {
+    rule: Rule,
+    cells: String,
+    tries: u64,
+    of: fn(&Shape) -> bool,
+    says: &'static str,
 }
 
-fn first(rule: Rule) -> Option<(u64, String)> {
-    (0..TRIES).find_map(|seed| noticed(rule, seed).map(|by| (seed, by)))
+impl Row {
+    /// By what invariant a broken rule is noticed in that world.
+    fn noticed(&self, seed: u64) -> Option<String> {
+        let failure = try_seed(seed, &mut BTreeMap::new(), Some(self.rule))?;
+        let found = failure.ended.found.filter(|found| found.contains(self.says))?;
+        Some(found.split(": ").next().unwrap_or_default().to_owned())
+    }
+
+    fn first(&self) -> Option<(u64, String)> {
+        let alone = |seed: &u64| story_of(*seed).1.rollouts.iter().all(|part| (self.of)(&part.shape));
+        (0..self.tries).filter(alone).find_map(|seed| self.noticed(seed).map(|by| (seed, by)))
+    }
+
+    /// The row, where the page names that world, or none.
+    fn told(&self, known: Option<u64>) -> String {
+        let found = known.map_or_else(|| self.first(), |seed| self.noticed(seed).map(|by| (seed, by)));
+        let (seed, by) = found.map_or((String::new(), "not noticed".to_owned()), |(seed, by)| (seed.to_string(), by));
+        format!("| {} | {by} | {seed} |\n", self.cells)
+    }
 }
 
-/// The worlds that the page names, by rule.
+fn is_copied(shape: &Shape, router: Router) -> bool {
+    shape.layout == Layout::Primary && shape.router == router
+}
+
+fn rules() -> Vec<Row> {
+    let row = |(rule, name, instead): &(Rule, &str, &str)| Row {
+        rule: *rule,
+        cells: format!("`{name}` | {instead}"),
+        tries: TRIES,
+        of: |_| true,
+        says: "",
+    };
+    RULES.iter().map(row).collect()
+}
+
+fn kinds() -> Vec<Row> {
+    let row = |(kind, of, rule, says): &Kind| Row {
+        rule: *rule,
+        cells: format!("{kind} | `{rule:?}`"),
+        tries: TRIES_OF_A_KIND,
+        of: *of,
+        says,
+    };
+    KINDS.iter().map(row).collect()
+}
+
+/// The worlds that a table of the page names, by its first two cells.
 fn told(table: &str) -> BTreeMap<String, u64> {
     let rows = table.lines().filter_map(|line| {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
-        Some((cells.first()?.trim_matches('`').to_owned(), cells.get(3)?.parse().ok()?))
+        Some((cells.get(..2)?.join(" | "), cells.get(3)?.parse().ok()?))
     });
     rows.collect()
 }
 
-#[test]
-fn a_rule_that_is_broken_is_noticed() {
+/// Puts a table in its place on the page, and gives the one that was there.
+fn put(name: &str, wanted: Option<&str>) -> String {
+    // Two tests may do so.
+    static PAGE: Mutex<()> = Mutex::new(());
+    let _page = PAGE.lock().unwrap();
     let text = std::fs::read_to_string(page()).unwrap();
-    let (before, rest) = text.split_once(START).unwrap();
-    let (table, after) = rest.split_once(END).unwrap();
-    let (update, known) = (std::env::var_os("UPDATE_DOCS").is_some(), told(table));
-    let (next, rows) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let (start, end) = (format!("<!-- generated: {name} -->\n"), format!("<!-- end: {name} -->"));
+    let (before, rest) = text.split_once(&start).unwrap();
+    let (table, after) = rest.split_once(&end).unwrap();
+    if let Some(wanted) = wanted {
+        std::fs::write(page(), format!("{before}{start}{wanted}{end}{after}")).unwrap();
+    }
+    table.to_owned()
+}
+
+/// A table of the page, as it should be: all its rows are noticed.
+fn check(name: &str, header: &str, rows: &[Row]) {
+    let table = put(name, None);
+    let update = std::env::var_os("UPDATE_DOCS").is_some();
+    let known = if update { BTreeMap::new() } else { told(&table) };
+    let (next, lines) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     std::thread::scope(|scope| {
         // Some rules take many worlds: nobody waits for them.
-        for _ in 0..RULES.len() {
+        for _ in rows {
             scope.spawn(|| {
-                while let Some((rule, name, instead)) = RULES.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let found = match known.get(*name) {
-                        Some(seed) if !update => noticed(*rule, *seed).map(|by| (*seed, by)),
-                        Some(_) | None => first(*rule),
-                    };
-                    let row = match found {
-                        Some((seed, by)) => format!("| `{name}` | {instead} | {by} | {seed} |\n"),
-                        None => format!("| `{name}` | {instead} | not noticed | |\n"),
-                    };
-                    println!("{}", row.trim_end());
-                    rows.lock().unwrap().insert(*name, row);
+                loop {
+                    let place = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(row) = rows.get(place) else { return };
+                    let line = row.told(known.get(&row.cells).copied());
+                    lines.lock().unwrap().insert(place, line);
                 }
             });
         }
     });
-    let mut rows = rows.into_inner().unwrap();
-    let mut wanted = "| rule | what is done instead | noticed by | first in world |\n|---|---|---|---|\n".to_owned();
-    wanted.extend(RULES.iter().map(|(_, name, _)| rows.remove(name).unwrap_or_default()));
+    let lines: String = lines.into_inner().unwrap().into_values().collect();
+    let wanted = format!("{header}\n|---|---|---|---|\n{lines}");
     if update {
-        std::fs::write(page(), format!("{before}{START}{wanted}{END}{after}")).unwrap();
+        put(name, Some(&wanted));
     }
     assert!(!wanted.contains("not noticed"), "{wanted}");
-    if !update {
-        assert!(table == wanted, "docs/testing.md is stale: run this once with UPDATE_DOCS=1\n{wanted}");
-    }
+    assert!(update || table == wanted, "docs/testing.md is stale: run this once with UPDATE_DOCS=1\n{wanted}");
+}
+
+#[test]
+fn a_rule_that_is_broken_is_noticed() {
+    check("rules", "| rule | what is done instead | noticed by | first in world |", &rules());
+}
+
+#[test]
+fn a_rule_that_is_broken_is_noticed_of_each_kind_of_rollouts() {
+    check("kinds", "| rollouts | rule that is broken | noticed by | first in world |", &kinds());
 }

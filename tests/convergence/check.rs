@@ -1,9 +1,11 @@
 //! Looks at a world after every change, and says what must never be.
 
+use crate::acts::Act;
+use crate::daemon::{Asked, pods_of};
 use crate::host::{Host, STATE};
-use crate::promise::live::Write;
-use crate::promise::{Event, Nanos, What};
-use crate::seen::{Change, Seen, seq};
+use crate::promise::Nanos;
+use crate::seen::{Change, Seen, fails, seq};
+use crate::shape::Router;
 use crate::story::Part;
 use chrono::TimeDelta;
 use serde_json::Value;
@@ -20,6 +22,8 @@ use tidegate::sim::kube_api::resource::Resource;
 pub(crate) const TIDEGATE: &str = "tidegate";
 /// No controller may know of the brake for so long, if its watch is late.
 const HEARS: i64 = 30;
+/// A webhook before a step is asked again after so long.
+const ASKED: i64 = 30;
 /// Who holds the Lease goes on for so long without a renewal.
 const NOTICES: i64 = 10;
 
@@ -35,12 +39,16 @@ pub(crate) struct Checker {
     pub(crate) meddled: Option<Time>,
     /// The time of the last change.
     now: Time,
-    /// Spans in which nobody held the Lease, or that a clock was set forward by.
+    /// Spans in which nobody held the Lease.
     gaps: Vec<(Time, Time)>,
+    /// Spans that somebody's clock was set forward by: others see nothing of them.
+    clocks: Vec<(String, (Time, Time))>,
     /// By how much the leader's clock was set since it renewed the Lease.
     set: TimeDelta,
     /// Since when the brake says something of a rollout.
     pub(crate) braked: BTreeMap<String, Time>,
+    /// Since when the webhook before steps holds.
+    pub(crate) held: Option<Time>,
     /// What was found.
     pub(crate) found: Option<String>,
     /// All that happened, in order.
@@ -49,9 +57,10 @@ pub(crate) struct Checker {
     events: i64,
 }
 
-pub(crate) const KINDS: [(&str, &str, &str); 6] = [
+pub(crate) const KINDS: [(&str, &str, &str); 7] = [
     ("apps/v1", "Deployment", "deployments"),
     ("apps/v1", "StatefulSet", "statefulsets"),
+    ("apps/v1", "DaemonSet", "daemonsets"),
     ("v1", "Service", "services"),
     ("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"),
     ("networking.istio.io/v1", "VirtualService", "virtualservices"),
@@ -70,8 +79,10 @@ impl Checker {
             meddled: None,
             now: Time::MIN_UTC,
             gaps: Vec::new(),
+            clocks: Vec::new(),
             set: TimeDelta::zero(),
             braked: BTreeMap::new(),
+            held: None,
             found: None,
             transcript: Vec::new(),
             events: 0,
@@ -90,6 +101,24 @@ impl Checker {
     /// Takes note that a hand changed what is live of a rollout.
     pub(crate) fn touched(&mut self, id: &RolloutId) {
         self.rollouts.iter_mut().filter(|seen| seen.id == *id).for_each(|seen| seen.touched = true);
+    }
+
+    /// Hooks were told this.
+    pub(crate) fn told(&mut self, lines: &[String], now: Time) {
+        self.catch_up(now);
+        for line in lines {
+            // All hear of their own rollout alone.
+            let recorded = self.rollouts.iter_mut().map(|seen| seen.hooks.tell(line)).filter(|is| *is).count();
+            if recorded == 0 {
+                self.fail(now, "hooks are told what Git has", line);
+            }
+        }
+    }
+
+    /// The end of a run that a hook should have been told of.
+    pub(crate) fn untold(&self) -> Option<String> {
+        let hooks = self.rollouts.iter().filter(|seen| seen.part.shape.hook);
+        hooks.into_iter().find_map(|seen| seen.hooks.untold()).cloned()
     }
 
     /// Reads what the state branch says since it was looked at last.
@@ -125,6 +154,8 @@ impl Checker {
         let bytes = self.host.file(commit, path.as_str());
         let state = bytes.and_then(|bytes| store::parse_state(&id, &bytes).ok());
         let before = self.records.get(&id).cloned();
+        self.events += 1;
+        self.rollouts[place].recorded(Nanos(self.events), commit.to_string(), state.as_ref());
         if let Some(state) = &state {
             let place = state.phase.stop().map_or_else(String::new, |stop| format!(" {}", stop.step));
             self.transcript.push(format!(
@@ -138,10 +169,7 @@ impl Checker {
             }
             self.records.insert(id, state.clone());
         }
-        self.events += 1;
-        let at = Nanos(self.events);
-        let moved = What::Moved { commit: commit.to_string(), state: state.map(Box::new) };
-        self.rollouts[place].events.push(Event { at, what: moved });
+        self.see_exposed(place, now);
     }
 
     /// What a new record must not say.
@@ -173,8 +201,12 @@ impl Checker {
             found.push(("what was refused stays refused", format!("{id}: run {} starts", run.id)));
         }
         found.extend(self.entered(seen, before, state, now).map(|what| ("no gate is passed while it is closed", what)));
-        found.extend(self.soaked(seen, before, state, now).map(|what| ("a soak is observed time", what)));
+        found.extend(self.soaked(seen, before, state).map(|what| ("a soak is observed time", what)));
         found.extend(self.claimed(seen, before, state).map(|what| ("the record claims what was", what)));
+        let promotes = before.promoted.as_ref().map(|past| &past.set) != state.promoted.as_ref().map(|now| &now.set);
+        if promotes && fails(seen.image()) {
+            found.push(("what fails is not promoted", format!("{id}: {} is said to be promoted", seen.image())));
+        }
         found
     }
 
@@ -203,10 +235,14 @@ impl Checker {
                 return Some(format!("{}: {step} of run {} was never approved", seen.id, run.id));
             }
         }
+        let tried = phase.filter(|phase| phase.job && phase.name == step);
+        if tried.is_some() && !seen.jobs.succeeded(shape.name, &run.id, step) {
+            return Some(format!("{}: no Job has succeeded before {step} of run {}", seen.id, run.id));
+        }
         let minute = stop.clock.entered.format("%M").to_string().parse::<u32>().unwrap() % 10;
         // The gates of the first phase stand before `prepare`.
-        let window = phase.is_some_and(|phase| phase.window) && (step == "prepare" || step != first.name);
-        if window && minute >= 4 {
+        let gates = phase.filter(|_| step == "prepare" || step != first.name);
+        if gates.is_some_and(|phase| phase.window) && minute >= 4 {
             return Some(format!("{}: {step} was entered while the window was closed", seen.id));
         }
         let says = |file: &str, what: &str| {
@@ -219,13 +255,18 @@ impl Checker {
         if says(&format!("shop/{}.rollout.yaml", shape.name), "suspend: true") {
             return Some(format!("{}: {step} was entered while it was suspended", seen.id));
         }
+        let since = |set: Time| (stop.clock.entered.min(now) - set).num_seconds();
+        let held = gates.filter(|phase| phase.webhook).and(self.held).map(since);
+        if let Some(held) = held.filter(|held| *held > ASKED) {
+            return Some(format!("{}: {step} was entered {held} s after the webhook began to hold", seen.id));
+        }
         let braked = self.braked.get(shape.name)?;
-        let since = (stop.clock.entered.min(now) - *braked).num_seconds();
+        let since = since(*braked);
         (since > HEARS).then(|| format!("{}: {step} was entered {since} s after the brake was set", seen.id))
     }
 
     /// A step that was left before it had been observed for long enough.
-    fn soaked(&self, seen: &Seen, before: &RolloutState, state: &RolloutState, now: Time) -> Option<String> {
+    fn soaked(&self, seen: &Seen, before: &RolloutState, state: &RolloutState) -> Option<String> {
         let left = before.phase.stop()?;
         let next = state.phase.stop()?;
         let forward = matches!(state.phase, Phase::Progressing(_) | Phase::Promoting(_)) && next.seq != left.seq;
@@ -235,8 +276,10 @@ impl Checker {
             return None;
         }
         let entered = next.clock.entered;
-        let gaps = self.gaps.iter().map(|(from, to)| Gap { from: *from, to: *to, of: None }).collect();
-        let missed = |gap: Gap| (gap.to.min(entered.max(now)) - gap.from.max(exposed)).num_seconds().max(0);
+        let leader = self.leader();
+        let set = self.clocks.iter().filter(|(of, _)| *of == leader).map(|(_, span)| span);
+        let gaps = self.gaps.iter().chain(set).map(|(from, to)| Gap { from: *from, to: *to, of: None }).collect();
+        let missed = |gap: Gap| (gap.to.min(entered) - gap.from.max(exposed)).num_seconds().max(0);
         let missed: i64 = merged(gaps).into_iter().map(missed).sum();
         let observed = (entered - exposed).num_seconds() - missed;
         let need = i64::try_from(phase.soak).unwrap();
@@ -248,6 +291,12 @@ impl Checker {
         let stop = state.phase.stop()?;
         let reached = matches!(state.phase, Phase::Progressing(_)) && stop.clock.exposed.is_some();
         let news = before.phase.stop().is_none_or(|b| b.clock.exposed.is_none());
+        if reached && news && !seen.touched && seen.part.shape.router == Router::Daemon {
+            let phase = seen.part.shape.phases.iter().find(|phase| phase.name == stop.step.as_str())?;
+            let (new, wanted) = (seen.daemons.count_new(state), pods_of(phase.weight.unwrap_or(0)));
+            let what = || format!("{}: {} is said to be reached with {new} of {wanted} pods", seen.id, stop.step);
+            return (new != wanted).then(what);
+        }
         if reached && news && !seen.touched && seen.part.shape.router.route("").is_some() {
             let phase = seen.part.shape.phases.iter().find(|phase| phase.name == stop.step.as_str())?;
             let live = seen.weight();
@@ -295,7 +344,7 @@ impl Checker {
     /// Takes note that the leader's clock, which shows that time now, was set by so many seconds.
     pub(crate) fn clock_set(&mut self, shown: Time, by: i64) {
         let by = TimeDelta::seconds(by);
-        self.gaps.push((shown - by, shown));
+        self.clocks.push((self.leader(), (shown - by, shown)));
         self.set += by;
     }
 
@@ -312,25 +361,45 @@ impl Checker {
     }
 
     fn look(&mut self, place: usize, world: &World, caller: &str) {
-        let name = self.rollouts[place].part.shape.name;
-        let mut changes = Vec::new();
-        for (api, kind, plural) in KINDS {
-            let resource = Resource::of_kind(api, kind).unwrap();
-            for name in ["", "-canary", "-primary"].map(|suffix| format!("{name}{suffix}")) {
-                let after = world.get(resource, "shop", &name);
-                let before = self.rollouts[place].objects.get(&(plural, name.clone()));
-                let same = match (before, after) {
-                    (Some(before), Some(after)) => Arc::ptr_eq(before, after),
-                    (None, None) => true,
-                    (Some(_), None) | (None, Some(_)) => false,
-                };
-                if !same {
-                    changes.push(Change { plural, name, before: before.cloned(), after: after.cloned() });
-                }
+        for change in self.rollouts[place].changes(world) {
+            self.changed(place, world, caller, change);
+        }
+        if self.rollouts[place].part.shape.is_tried_out() {
+            self.see_jobs(place, world, caller);
+        }
+        if self.rollouts[place].part.shape.router == Router::Daemon {
+            self.see_pods(place, world, caller);
+        }
+    }
+
+    fn see_jobs(&mut self, place: usize, world: &World, caller: &str) {
+        let seen = &mut self.rollouts[place];
+        let (came, wrong) = seen.jobs.look(world, seen.part.shape.name);
+        let at = self.now.format("%H:%M:%S%.3f");
+        self.transcript.extend(came.iter().map(|name| format!("{at} {caller} jobs/{name}")));
+        if let Some(wrong) = wrong {
+            self.fail(self.now, "a Job is made once, when Git says that it is waited for", &wrong);
+        }
+    }
+
+    fn see_pods(&mut self, place: usize, world: &World, caller: &str) {
+        let asked = self.rollouts[place].look_at_pods(world);
+        for Asked { name, wrong } in asked.into_iter().filter(|_| !caller.is_empty()) {
+            self.transcript.push(format!("{} {caller} pods/{name} goes", self.now.format("%H:%M:%S%.3f")));
+            if let Some(wrong) = wrong {
+                self.fail(self.now, "pods become new in the order of their nodes", &wrong);
             }
         }
-        for change in changes {
-            self.changed(place, world, caller, change);
+        self.see_exposed(place, self.now);
+    }
+
+    /// Pods that no object of Tidegate's counts are new beyond the record.
+    fn see_exposed(&mut self, place: usize, now: Time) {
+        let seen = &self.rollouts[place];
+        let what = self.records.get(&seen.id).filter(|_| !seen.touched).and_then(|record| seen.pods_exposed(record));
+        if let Some(what) = what {
+            let what = format!("{}: {what}", seen.id);
+            self.fail(now, "live ≤ recorded", &what);
         }
     }
 
@@ -342,13 +411,8 @@ impl Checker {
         if spec(&change.before) != spec(&change.after) {
             self.events += 1;
             let by = if caller.is_empty() { "others" } else { TIDEGATE };
-            let (resource, name) = (change.plural.to_owned(), change.name.clone());
-            let object = match &change.after {
-                Some(object) => Write::Is { resource, name, object: (**object).clone() },
-                None => Write::Gone { resource, name },
-            };
-            let what = What::Wrote { by: by.to_owned(), object };
-            self.rollouts[place].events.push(Event { at: Nanos(self.events), what });
+            let named = (change.plural, change.name.as_str());
+            self.rollouts[place].act().wrote(Nanos(self.events), by, named, change.after.as_ref());
         }
         if !caller.is_empty() {
             let version = change.after.as_ref().map_or(&Value::Null, |object| &object["metadata"]["resourceVersion"]);
@@ -372,8 +436,8 @@ impl Checker {
 
     /// What the promise says of all that was seen, and what was found besides.
     pub(crate) fn verdict(&self) -> Option<String> {
-        let broken = |seen: &Seen| seen.watched.check(seen.events.clone()).err();
-        let ahead = || self.rollouts.iter().find_map(broken).map(|violation| format!("live ≤ recorded: {violation}"));
+        let mut acts = self.rollouts.iter().flat_map(|seen| &seen.acts);
+        let ahead = || acts.find_map(Act::broken).map(|violation| format!("live ≤ recorded: {violation}"));
         self.found.clone().or_else(ahead)
     }
 

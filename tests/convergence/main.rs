@@ -6,16 +6,21 @@
 #![expect(clippy::disallowed_methods, reason = "tests take settings from the environment")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "one fault is looked for among all others")]
 
+mod acts;
 mod bites;
 mod check;
+mod daemon;
 mod dice;
 mod faults;
+mod hooks;
 mod host;
+mod jobs;
 mod player;
 mod routes;
 mod run;
 mod search;
 mod seen;
+mod shape;
 mod story;
 mod weather;
 

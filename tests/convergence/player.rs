@@ -2,12 +2,12 @@
 
 use crate::check::{Checker, KINDS};
 use crate::host::{DECISIONS, Host, MAIN};
-use crate::story::{Chapter, During, Edit, Part, Router};
+use crate::story::{Chapter, During, Edit, Part};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};
 use tidegate::manifest::ids::{RolloutId, RunId};
-use tidegate::record::state::{Outcome, Phase, RolloutState, Standing, Time};
+use tidegate::record::state::{Outcome, Phase, RolloutState, Standing, Stop, Time};
 use tidegate::sim::kube_api::World;
 use tidegate::sim::kube_api::resource::Resource;
 
@@ -30,6 +30,8 @@ pub(crate) struct Player {
     broken: bool,
     said: BTreeSet<String>,
     deeds: Vec<Deed>,
+    /// What the webhook of all says from now on.
+    verdict: Option<&'static str>,
 }
 
 struct Playing {
@@ -71,17 +73,22 @@ impl Player {
             broken: false,
             said: BTreeSet::new(),
             deeds: Vec::new(),
+            verdict: None,
             part: part.clone(),
         }
     }
 
     /// The files of the rollout as they shall be on main.
-    pub(crate) fn files(&self) -> [(String, String); 2] {
+    pub(crate) fn files(&self) -> Vec<(String, String)> {
         let (shape, name) = (&self.part.shape, self.part.shape.name);
-        [
-            (format!("shop/{name}.rollout.yaml"), shape.rollout(self.suspend, self.broken)),
+        let mut files = vec![
+            (format!("shop/{name}.rollout.yaml"), shape.rollout(&self.main, self.suspend, self.broken)),
             (format!("shop/{name}.yaml"), shape.manifests(&self.main, self.replicas)),
-        ]
+        ];
+        if shape.is_tried_out() {
+            files.push((format!("shop/{name}-job.yaml"), shape.job(&self.main)));
+        }
+        files
     }
 
     /// Whether the rollout rests, as promoted last.
@@ -135,6 +142,7 @@ impl Player {
             }
             Edit::Errors => self.make("-errors"),
             Edit::Crash => self.make("-crash"),
+            Edit::Untested => self.make("-untested"),
             Edit::Replicas(replicas) => self.replicas = replicas,
             Edit::Retry => {
                 let refused = record.refused.last().map(|refused| refused.run.clone());
@@ -209,9 +217,13 @@ impl Player {
         now: Time,
     ) {
         let Some(during) = playing.chapter.during else { return };
-        let first = self.part.shape.phases[0].name;
+        // The first phase, or a later one where it was left as soon as Git had it.
+        let phases = &self.part.shape.phases;
+        let exposed =
+            |stop: &Stop| stop.clock.exposed.is_some() && phases.iter().any(|phase| phase.name == stop.step.as_str());
         let there = record.run.is_some()
-            && matches!(&record.phase, Phase::Progressing(stop) if stop.step.as_str() == first && stop.clock.exposed.is_some());
+            && matches!(record.phase, Phase::Progressing(_) | Phase::Waiting { .. })
+            && record.phase.stop().is_some_and(exposed);
         match playing.during {
             Progress::Ahead if there => {
                 self.begin(during, playing, host, checker, record, now);
@@ -257,20 +269,25 @@ impl Player {
                 self.main = self.promoted.last().unwrap().clone();
                 self.push(host, "the version before", now);
             }
+            During::WebhookHolds => {
+                checker.held = Some(now);
+                self.verdict = Some("hold");
+            }
             During::BrakeHold => self.brake(checker, "hold", now),
             During::BrakeRevert => self.brake(checker, "revert", now),
             During::HandRaises => {
                 checker.touched(&self.id);
                 let (router, name) = (self.part.shape.router, self.part.shape.name);
                 let (plural, route) = router.route(name).unwrap();
-                self.change(plural, route, move |route| router.raise(name, route));
+                let service = self.part.shape.own(self.promoted.last().unwrap());
+                self.change(plural, route, move |route| router.raise(&service, route));
             }
             During::HandScales => {
                 checker.touched(&self.id);
                 let more = self.replicas + 1;
-                let plural = if self.part.shape.router == Router::Set { "statefulsets" } else { "deployments" };
+                let (_, plural) = self.part.shape.router.workload();
                 let scale = move |workload: &mut Value| workload["spec"]["replicas"] = more.into();
-                self.change(plural, self.part.shape.stable(), scale);
+                self.change(plural, self.part.shape.stable(self.promoted.last().unwrap()), scale);
             }
         }
     }
@@ -290,6 +307,10 @@ impl Player {
                     let run = run.id.clone();
                     self.say(host, &run, "resume", now);
                 }
+            }
+            During::WebhookHolds => {
+                checker.held = None;
+                self.verdict = Some("good");
             }
             During::BrakeHold | During::BrakeRevert => self.brake(checker, "", now),
             During::Abort | During::Supersede | During::MainBack | During::HandRaises | During::HandScales => {}
@@ -331,6 +352,11 @@ impl Player {
             change(&mut object);
             world.update(object, "", "hand").unwrap();
         }));
+    }
+
+    /// What the webhook says from now on, if it is something else.
+    pub(crate) fn verdict(&mut self) -> Option<&'static str> {
+        self.verdict.take()
     }
 
     /// What hands do to the cluster now.

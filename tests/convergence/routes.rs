@@ -1,6 +1,6 @@
 //! What of the world's objects leads requests to a candidate, for each router.
 
-use crate::story::Router;
+use crate::shape::Router;
 use serde_json::{Value, json};
 
 const WEIGHT: &str = "nginx.ingress.kubernetes.io/canary-weight";
@@ -21,7 +21,7 @@ impl Router {
             Self::Route => Some(("httproutes", name.to_owned())),
             Self::Mesh => Some(("virtualservices", name.to_owned())),
             Self::Ingress => Some(("ingresses", format!("{name}-canary"))),
-            Self::Pods | Self::Service | Self::Set => None,
+            Self::Pods | Self::Service | Self::Set | Self::Daemon => None,
         }
     }
 
@@ -31,13 +31,13 @@ impl Router {
             Self::Route => items(&route["spec"]["rules"]).flat_map(rule).collect(),
             Self::Mesh => items(&route["spec"]["http"]).flat_map(http).collect(),
             Self::Ingress => ingress(name, &route["metadata"]["annotations"]),
-            Self::Pods | Self::Service | Self::Set => Vec::new(),
+            Self::Pods | Self::Service | Self::Set | Self::Daemon => Vec::new(),
         }
     }
 
-    /// All requests are led to the candidate, by a hand.
-    pub(crate) fn raise(self, name: &str, route: &mut Value) {
-        let weight = |to: &Value| Value::from(if *to == *name { 0 } else { 100 });
+    /// All requests are led past stable's Service, by a hand.
+    pub(crate) fn raise(self, service: &str, route: &mut Value) {
+        let weight = |to: &Value| Value::from(if *to == *service { 0 } else { 100 });
         match self {
             Self::Route => {
                 for to in route["spec"]["rules"][0]["backendRefs"].as_array_mut().into_iter().flatten() {
@@ -51,32 +51,32 @@ impl Router {
                 }
             }
             Self::Ingress => route["metadata"]["annotations"][WEIGHT] = json!("100"),
-            Self::Pods | Self::Service | Self::Set => {}
+            Self::Pods | Self::Service | Self::Set | Self::Daemon => {}
         }
     }
 
-    /// What of the rollout's file says how requests are split; nothing where a workload does by itself.
-    pub(crate) fn traffic(self, name: &str) -> String {
+    /// What of the rollout's file says how requests to that Service are split; nothing where a workload does by itself.
+    pub(crate) fn traffic(self, name: &str, service: &str) -> String {
         let by = match self {
-            Self::Route => format!("gatewayAPI: {{httpRoute: {name}, service: {name}}}"),
+            Self::Route => format!("gatewayAPI: {{httpRoute: {name}, service: {service}}}"),
             Self::Mesh => format!("istio: {{virtualService: {name}, service: {name}}}"),
             Self::Ingress => format!("nginx: {{ingress: {name}, service: {name}}}"),
             Self::Pods => format!("replicas: {{service: {name}}}"),
             Self::Service => format!("service: {name}"),
-            Self::Set => return String::new(),
+            Self::Set | Self::Daemon => return String::new(),
         };
         format!("  traffic: {{{by}, settle: 2s, drain: 4s}}\n")
     }
 
     /// The manifest that leads requests to the Service.
-    pub(crate) fn manifest(self, name: &str) -> String {
+    pub(crate) fn manifest(self, name: &str, service: &str) -> String {
         match self {
             Self::Route => format!(
                 "---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {{name: {name}}}
-spec: {{parentRefs: [{{name: public}}], rules: [{{backendRefs: [{{name: {name}, port: 80}}]}}]}}
+spec: {{parentRefs: [{{name: public}}], rules: [{{backendRefs: [{{name: {service}, port: 80}}]}}]}}
 "
             ),
             Self::Mesh => format!(
@@ -97,7 +97,7 @@ spec:
   rules: [{{http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: {name}, port: {{number: 80}}}}}}}}]}}}}]
 "
             ),
-            Self::Pods | Self::Service | Self::Set => String::new(),
+            Self::Pods | Self::Service | Self::Set | Self::Daemon => String::new(),
         }
     }
 }

@@ -1,12 +1,15 @@
 //! One world from its beginning to its end, with a list of faults.
 
-use crate::check::Checker;
+use crate::check::{Checker, KINDS};
+use crate::daemon::NODES;
 use crate::faults::Fault;
 use crate::host::{Host, MAIN, STATE};
 use crate::player::{Pace, Player};
+use crate::shape::Router;
 use crate::story::Story;
 use crate::weather::Weather;
 use chrono::TimeDelta;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +19,7 @@ use tidegate::manifest::ids::RolloutId;
 use tidegate::reconcile::controller::{Once, Options, Waiting};
 use tidegate::record::state::Time;
 use tidegate::rules::{Broken, Rule};
+use tidegate::sim::kube_api::World;
 use tidegate::sim::kube_api::resource::Resource;
 use tidegate::sim::stage::Stage;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
@@ -82,6 +86,11 @@ struct Play {
     last: Arc<Mutex<Option<Waiting>>>,
 }
 
+fn make_node(world: &mut World, number: u64) {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": format!("node-{number}")}});
+    world.create("v1", "Node", "hand", node).unwrap();
+}
+
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -90,6 +99,9 @@ impl Play {
     fn begin(story: &Story, faults: &[Fault], directory: &Path) -> Self {
         let began: Time = "2026-03-02T10:00:00Z".parse().unwrap();
         let stage = Arc::new(Stage::new(directory, began).unwrap());
+        if story.rollouts.iter().any(|part| part.shape.router == Router::Daemon) {
+            stage.api.change(|world| (0..NODES).for_each(|number| make_node(world, number)));
+        }
         let host = Host::open(&stage.repository());
         let checker = Arc::new(Mutex::new(Checker::new(Host::open(&stage.repository()), &story.rollouts)));
         let weather = Arc::new(Weather::new(faults, &stage.repository(), began));
@@ -193,6 +205,9 @@ impl Play {
             let mut busy = self.mends.is_some() || !self.returns.is_empty() || now < self.led_by.max(self.underway);
             for player in &mut self.players {
                 let pace = player.step(&self.host, &mut lock(&self.checker), now);
+                if let Some(verdict) = player.verdict() {
+                    self.stage.tester.say(verdict, "");
+                }
                 for deed in player.deeds() {
                     self.stage.api.change(deed);
                 }
@@ -211,8 +226,8 @@ impl Play {
     /// Lets a second pass.
     async fn second(&mut self) -> Result<(), String> {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let now = self.stage.clock.now();
-        lock(&self.checker).catch_up(now);
+        let (now, told) = (self.stage.clock.now(), self.stage.tester.told());
+        lock(&self.checker).told(&told, now);
         self.underway = self.underway.max(now + TimeDelta::seconds(i64::try_from(self.weather.late()).unwrap()));
         if let Some(tip) = self.weather.rewound() {
             // Where nothing that is live was written under what was lost, nobody can tell that it was.
@@ -279,7 +294,7 @@ impl Play {
                 }
             }
             Fault::Break { .. } => self.stage.api.break_watches(),
-            Fault::Compact { .. } => self.stage.api.change(tidegate::sim::kube_api::World::compact),
+            Fault::Compact { .. } => self.stage.api.change(World::compact),
             Fault::LeaseDeleted { .. } | Fault::LeaseTaken { .. } => {
                 lock(&self.checker).meddled = Some(now);
                 self.meddle(fault);
@@ -343,6 +358,9 @@ impl Play {
         if let Some(lost) = lost {
             return Err(format!("no record is lost: somebody else's commit {lost} is gone from the state branch"));
         }
+        if let Some(untold) = lock(&self.checker).untold() {
+            return Err(format!("the end of a run is told: nobody was told {untold:?}"));
+        }
         if self.shown() != version {
             let what = lock(&self.checker).transcript.last().cloned();
             return Err(format!("the second plan is empty: it writes {what:?}"));
@@ -355,9 +373,8 @@ impl Play {
 
     /// The versions of all that users meet.
     fn shown(&self) -> Vec<String> {
-        let kinds = [("apps/v1", "Deployment"), ("v1", "Service"), ("gateway.networking.k8s.io/v1", "HTTPRoute")];
         self.stage.api.look(|world| {
-            let all = kinds.iter().flat_map(|(api, kind)| {
+            let all = KINDS.iter().flat_map(|(api, kind, _)| {
                 let resource = Resource::of_kind(api, kind).unwrap();
                 world
                     .list(resource, "shop")

@@ -24,7 +24,7 @@ pub(crate) struct Failure {
 }
 
 /// The story of a seed: some seeds share it, so that the run without faults, which all are compared with, is made once.
-fn story_of(seed: u64) -> (u64, Story) {
+pub(crate) fn story_of(seed: u64) -> (u64, Story) {
     let seed = seed / LISTS;
     (seed, Story::new(seed))
 }

@@ -1,24 +1,43 @@
 //! What was seen of one rollout, and why a change of it must not have been.
 
-use crate::check::TIDEGATE;
-use crate::promise::{Event, Watched};
+use crate::acts::{Act, Names};
+use crate::check::{KINDS, TIDEGATE};
+use crate::daemon::{self, Asked, Pods};
+use crate::hooks::Hooks;
+use crate::jobs::Jobs;
+use crate::promise::Nanos;
 use crate::routes::Backend;
-use crate::story::{Part, Router};
+use crate::shape::Router;
+use crate::story::Part;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tidegate::manifest::desired::{self, Layout};
+use tidegate::manifest::desired::Layout;
 use tidegate::manifest::ids::RolloutId;
 use tidegate::manifest::object::{PODS, SEQ};
 use tidegate::record::state::{Phase, RolloutState};
+use tidegate::sim::kube_api::World;
+use tidegate::sim::kube_api::resource::Resource;
+
+/// How many versions a rollout has at most.
+const VERSIONS: u64 = 6;
 
 /// One rollout.
 pub(crate) struct Seen {
     pub(crate) part: Part,
     pub(crate) id: RolloutId,
-    pub(crate) watched: Watched,
-    pub(crate) events: Vec<Event>,
+    /// What the versions call their objects by now.
+    pub(crate) names: Names,
+    pub(crate) acts: Vec<Act>,
     pub(crate) objects: BTreeMap<(&'static str, String), Arc<Value>>,
+    /// The pods, where the target is a DaemonSet.
+    pub(crate) daemons: Pods,
+    /// The Jobs before its steps.
+    pub(crate) jobs: Jobs,
+    /// What its hook is told.
+    pub(crate) hooks: Hooks,
+    /// Where objects of it may be.
+    places: Vec<(&'static Resource, &'static str, String)>,
     pub(crate) blob: Option<git2::Oid>,
     /// Once it is at rest for the first time.
     pub(crate) began: bool,
@@ -36,23 +55,81 @@ pub(crate) struct Change {
 
 impl Seen {
     pub(crate) fn new(part: &Part) -> Self {
-        let name = part.shape.name;
-        let service = name.parse().unwrap();
-        let (stable, candidate) = (part.shape.stable().parse().unwrap(), part.shape.candidate().parse().unwrap());
-        let router = match part.shape.router {
-            Router::Route => desired::Router::GatewayApi { http_route: name.parse().unwrap(), service },
-            Router::Mesh => desired::Router::Istio { virtual_service: name.parse().unwrap(), service },
-            Router::Ingress => desired::Router::Nginx { ingress: name.parse().unwrap(), service },
-            Router::Set => desired::Router::Partition,
-            Router::Pods => desired::Router::Replicas { service },
-            Router::Service => desired::Router::Service { service },
+        let shape = &part.shape;
+        let (id, names) = (format!("shop/{}", shape.name).parse().unwrap(), Names::first(shape));
+        let suffixes: Vec<String> = match shape.layout {
+            Layout::InPlace | Layout::Primary => ["", "-canary", "-primary"].map(str::to_owned).into(),
+            Layout::Versioned => (1..=VERSIONS).map(|number| format!("-v{number}")).chain([String::new()]).collect(),
         };
-        let id: RolloutId = format!("shop/{name}").parse().unwrap();
-        let cluster = "home".parse().unwrap();
-        let (rollout, user) = (id.clone(), TIDEGATE.to_owned());
-        let watched = Watched { rollout, cluster, stable, candidate, router: Some(router), service: None, user };
-        let (events, objects) = (Vec::new(), BTreeMap::new());
-        Self { part: part.clone(), id, watched, events, objects, blob: None, began: false, touched: false }
+        let places = KINDS.iter().flat_map(|(api, kind, plural)| {
+            let resource = Resource::of_kind(api, kind).unwrap();
+            suffixes.iter().map(move |suffix| (resource, *plural, format!("{}{suffix}", shape.name)))
+        });
+        Self {
+            part: part.clone(),
+            id,
+            acts: vec![Act::new(shape, names.clone())],
+            names,
+            objects: BTreeMap::new(),
+            daemons: Pods::default(),
+            jobs: Jobs::default(),
+            hooks: Hooks::default(),
+            places: places.collect(),
+            blob: None,
+            began: false,
+            touched: false,
+        }
+    }
+
+    /// What happens by now is a part of this.
+    pub(crate) fn act(&mut self) -> &mut Act {
+        self.acts.last_mut().unwrap()
+    }
+
+    /// Takes note of a record, and of what objects are called by it.
+    pub(crate) fn recorded(&mut self, at: Nanos, commit: String, state: Option<&RolloutState>) {
+        let shape = &self.part.shape;
+        self.names = state.and_then(|state| Names::recorded(shape, state)).unwrap_or_else(|| self.names.clone());
+        let another = self.acts.last().is_some_and(|act| act.names != self.names);
+        if another && self.names.candidate != Names::first(shape).candidate {
+            let mut act = Act::new(shape, self.names.clone());
+            for ((plural, name), object) in &self.objects {
+                act.wrote(at, TIDEGATE, (*plural, name.as_str()), Some(object));
+            }
+            self.acts.push(act);
+        }
+        if let Some(state) = state {
+            self.jobs.recorded(state);
+            self.hooks.recorded(state);
+        }
+        self.act().recorded(at, commit, state);
+    }
+
+    /// Looks at the pods of a DaemonSet.
+    pub(crate) fn look_at_pods(&mut self, world: &World) -> Vec<Asked> {
+        let set = self.stable().cloned();
+        self.daemons.look(world, self.part.shape.name, set.as_ref())
+    }
+
+    /// What pods of a DaemonSet are beyond the record.
+    pub(crate) fn pods_exposed(&self, record: &RolloutState) -> Option<String> {
+        self.daemons.exposed(record, self.stable()?)
+    }
+
+    /// What is not as it was seen last.
+    pub(crate) fn changes(&self, world: &World) -> Vec<Change> {
+        let changed = self.places.iter().filter_map(|(resource, plural, name)| {
+            let after = world.get(resource, "shop", name);
+            let before = self.objects.get(&(*plural, name.clone()));
+            let same = match (before, after) {
+                (Some(before), Some(after)) => Arc::ptr_eq(before, after),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            };
+            let change = || Change { plural, name: name.clone(), before: before.cloned(), after: after.cloned() };
+            (!same).then(change)
+        });
+        changed.collect()
     }
 
     fn get(&self, plural: &'static str, name: &str) -> Option<&Arc<Value>> {
@@ -60,12 +137,12 @@ impl Seen {
     }
 
     fn stable(&self) -> Option<&Arc<Value>> {
-        let plural = if self.part.shape.router == Router::Set { "statefulsets" } else { "deployments" };
-        self.get(plural, &self.part.shape.stable())
+        let (_, plural) = self.part.shape.router.workload();
+        self.get(plural, &self.names.stable)
     }
 
     fn candidate(&self) -> Option<&Arc<Value>> {
-        self.get("deployments", &self.part.shape.candidate())
+        self.get("deployments", &self.names.candidate)
     }
 
     fn route(&self) -> Option<&Arc<Value>> {
@@ -76,6 +153,9 @@ impl Seen {
     /// Whether the candidate is as it is without a run: not there, or without pods. Of pods that are no copies all are of one
     /// version then.
     pub(crate) fn candidate_rests(&self) -> bool {
+        if self.part.shape.router == Router::Daemon {
+            return self.stable().is_some_and(|set| daemon::rests(set));
+        }
         if self.part.shape.router == Router::Set {
             let open =
                 |set: &Arc<Value>| set["spec"]["updateStrategy"]["rollingUpdate"]["partition"].as_u64().unwrap_or(0);
@@ -83,9 +163,13 @@ impl Seen {
                 .stable()
                 .is_some_and(|set| open(set) == 0 && set["status"]["readyReplicas"] == set["spec"]["replicas"]);
         }
-        match (self.part.shape.layout, self.candidate()) {
-            (Layout::InPlace | Layout::Versioned, candidate) => candidate.is_none(),
-            (Layout::Primary, candidate) => candidate.is_some_and(|target| target["spec"]["replicas"] == 0),
+        match self.part.shape.layout {
+            Layout::InPlace => self.candidate().is_none(),
+            Layout::Primary => self.candidate().is_some_and(|target| target["spec"]["replicas"] == 0),
+            Layout::Versioned => self.objects.keys().all(|(plural, name)| {
+                let own = matches!(*plural, "deployments" | "services");
+                !own || *name == self.names.stable
+            }),
         }
     }
 
@@ -96,7 +180,9 @@ impl Seen {
     }
 
     pub(crate) fn pods(&self) -> u64 {
-        self.stable().map_or(0, |stable| stable["spec"]["replicas"].as_u64().unwrap_or(0))
+        let path =
+            if self.part.shape.router == Router::Daemon { "/status/desiredNumberScheduled" } else { "/spec/replicas" };
+        self.stable().and_then(|stable| stable.pointer(path)?.as_u64()).unwrap_or(0)
     }
 
     /// The candidate's share in percent, as the route or the Service says.
@@ -104,7 +190,7 @@ impl Seen {
         let name = self.part.shape.name;
         match self.part.shape.router {
             Router::Route | Router::Mesh | Router::Ingress => self.route().map_or(0, |route| self.share(route)),
-            Router::Set => 0,
+            Router::Set | Router::Daemon => 0,
             Router::Pods | Router::Service => {
                 let alone = self.get("services", name).is_some_and(|service| self.leads_to_candidate(service));
                 if alone { 100 } else { 0 }
@@ -116,7 +202,7 @@ impl Seen {
     fn leads_to_candidate(&self, service: &Value) -> bool {
         let selector = &service["spec"]["selector"];
         match self.part.shape.router {
-            Router::Route | Router::Mesh | Router::Ingress | Router::Set => false,
+            Router::Route | Router::Mesh | Router::Ingress | Router::Set | Router::Daemon => false,
             Router::Pods => selector[PODS].is_string(),
             Router::Service => selector["app"] == format!("{}-canary", self.part.shape.name),
         }
@@ -124,10 +210,14 @@ impl Seen {
 
     /// Whether anything leads to the candidate.
     fn names_candidate(&self) -> bool {
-        let canary = format!("{}-canary", self.part.shape.name);
-        let named =
-            |route: &Arc<Value>| self.backends(route).iter().any(|found| found.to == canary && found.weight > 0);
-        self.weight() > 0 || self.route().is_some_and(named)
+        self.weight() > 0 || self.is_led_to(&self.names.canary)
+    }
+
+    /// Whether the route leads to a Service.
+    fn is_led_to(&self, service: &str) -> bool {
+        let names =
+            |route: &Arc<Value>| self.backends(route).iter().any(|found| found.to == service && found.weight > 0);
+        self.route().is_some_and(names)
     }
 
     fn backends(&self, route: &Value) -> Vec<Backend> {
@@ -136,11 +226,10 @@ impl Seen {
 
     /// The candidate's share of the requests that no header tells apart, in percent.
     fn share(&self, route: &Value) -> u64 {
-        let canary = format!("{}-canary", self.part.shape.name);
         let backends = self.backends(route);
         let plain = || backends.iter().filter(|found| !found.alone);
         let all: u64 = plain().map(|found| found.weight).sum();
-        let new: u64 = plain().filter(|found| found.to == canary).map(|found| found.weight).sum();
+        let new: u64 = plain().filter(|found| found.to == self.names.canary).map(|found| found.weight).sum();
         if all == 0 { 0 } else { (new * 100).div_ceil(all) }
     }
 
@@ -152,12 +241,14 @@ impl Seen {
         }
         let is_route = self.part.shape.router.route(self.part.shape.name) == Some((change.plural, change.name.clone()));
         let candidate = match change.plural {
-            "deployments" => change.name == self.part.shape.candidate(),
-            _ => change.name.ends_with("-canary"),
+            "deployments" => change.name == self.names.candidate,
+            _ => change.name == self.names.canary,
         };
         let Some(after) = &change.after else {
-            let gone = candidate && !is_route && self.names_candidate();
-            return gone.then(|| ("no weight names a set that is not there", format!("{what} was deleted")));
+            // Of versions with names of their own the old one's objects go, too.
+            let led = self.is_led_to(&change.name) || candidate && self.names_candidate();
+            return (led && !is_route)
+                .then(|| ("no weight names a set that is not there", format!("{what} was deleted")));
         };
         let before = change.before.as_ref();
         // Nothing can be asked to be absent: a create that comes late meets what is there, and makes it a candidate of no pods.
@@ -188,13 +279,15 @@ impl Seen {
     fn misled(&self, before: Option<&Arc<Value>>, after: &Arc<Value>) -> Option<(&'static str, String)> {
         let name = self.part.shape.name;
         let (was, is) = (before.map_or(0, |before| self.share(before)), self.share(after));
-        let canary = format!("{name}-canary");
+        let Names { service, canary, .. } = &self.names;
         let backends = self.backends(after);
         let sum: u64 = backends.iter().filter(|found| !found.alone).map(|found| found.weight).sum();
-        if backends.iter().any(|found| found.to == canary) && sum != 100 {
+        // In the end a version with a name of its own is alone.
+        let shared = [service, canary].iter().all(|to| backends.iter().any(|found| found.to == **to));
+        if shared && sum != 100 {
             return Some(("weights sum to 100", format!("those of {name} sum to {sum}")));
         }
-        let named = |route: &Value| self.backends(route).iter().any(|found| found.to == canary && found.weight > 0);
+        let named = |route: &Value| self.backends(route).iter().any(|found| found.to == *canary && found.weight > 0);
         let raised = is > was || (named(after) && !before.is_some_and(|before| named(before)));
         let wanted = (self.pods() * is).div_ceil(100).max(1);
         let there = ready(self.candidate());
@@ -216,8 +309,7 @@ impl Seen {
         let template = |object: &Arc<Value>| object["spec"]["template"]["spec"].clone();
         before.filter(|before| template(before) != template(after))?;
         let (name, image) = (self.part.shape.name, &after["spec"]["template"]["spec"]["containers"][0]["image"]);
-        let failed = image.as_str().is_some_and(|image| image.ends_with("-errors") || image.ends_with("-crash"));
-        if failed {
+        if image.as_str().is_some_and(fails) {
             return Some(("what fails is not promoted", format!("{name} becomes {image}")));
         }
         let going = record.is_some_and(|record| matches!(record.phase, Phase::Promoting(_) | Phase::Finalising(_)));
@@ -226,6 +318,11 @@ impl Seen {
             ("stable is overwritten once nothing leads to it", format!("{name} becomes {image} at weight {weight}"))
         })
     }
+}
+
+/// Whether a version does not do what it should.
+pub(crate) fn fails(image: &str) -> bool {
+    ["-errors", "-crash", "-untested"].iter().any(|fate| image.ends_with(fate))
 }
 
 /// The record that an object was written under last.

@@ -1,11 +1,8 @@
 //! What people do in a world: rollouts, and what becomes of them, chapter by chapter.
 
 use crate::dice::Dice;
+use crate::shape::{Router, Shape};
 use std::fmt;
-use tidegate::manifest::desired::Layout;
-
-/// The name of a phase that exposes nothing.
-const PREVIEW: &str = "preview";
 
 /// A world without faults.
 #[derive(Debug, Clone)]
@@ -24,39 +21,6 @@ pub(crate) struct Part {
     pub(crate) chapters: Vec<Chapter>,
 }
 
-/// How a rollout is made.
-#[derive(Debug, Clone)]
-pub(crate) struct Shape {
-    pub(crate) name: &'static str,
-    pub(crate) router: Router,
-    pub(crate) layout: Layout,
-    pub(crate) phases: Vec<Phase>,
-    pub(crate) approved_promotion: bool,
-    pub(crate) bake: u64,
-    pub(crate) replicas: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Router {
-    Route,
-    Mesh,
-    Ingress,
-    /// The pods of a StatefulSet, from the last on.
-    Set,
-    Pods,
-    Service,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct Phase {
-    pub(crate) name: &'static str,
-    /// In percent; none for testers that are told by a header, and for a preview.
-    pub(crate) weight: Option<u64>,
-    pub(crate) soak: u64,
-    pub(crate) approval: bool,
-    pub(crate) window: bool,
-}
-
 /// What happens to a rollout at rest, and once what follows from it is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chapter {
@@ -72,6 +36,8 @@ pub(crate) enum Edit {
     Errors,
     /// One that does not start.
     Crash,
+    /// One whose Job fails.
+    Untested,
     /// Another number of pods, and nothing else.
     Replicas(u64),
     /// Back to the version before.
@@ -100,6 +66,8 @@ pub(crate) enum During {
     HandRaises,
     /// A hand gives stable another pod.
     HandScales,
+    /// The webhook before steps says no.
+    WebhookHolds,
 }
 
 impl Story {
@@ -150,9 +118,13 @@ impl Part {
             if failed {
                 choices.push(Edit::Retry);
             }
+            if shape.is_tried_out() {
+                choices.extend([Edit::Untested, Edit::Untested]);
+            }
             let edit = match dice.pick(&choices) {
                 // What is measured of pods that are no copies says nothing of one version: there are no checks.
-                Edit::Errors if shape.router == Router::Set => Edit::Crash,
+                Edit::Errors if shape.router.is_shared() => Edit::Crash,
+                Edit::Replicas(_) if shape.router == Router::Daemon => Edit::Good,
                 edit => edit,
             };
             let during = (edit == Edit::Good && dice.chance(50)).then(|| During::new(dice, &shape));
@@ -160,9 +132,9 @@ impl Part {
             even = match (edit, during) {
                 (Edit::Good, _) => !ends_badly,
                 (Edit::Replicas(_), _) => true,
-                (Edit::Errors | Edit::Crash | Edit::Rollback | Edit::Retry, _) => false,
+                (Edit::Errors | Edit::Crash | Edit::Untested | Edit::Rollback | Edit::Retry, _) => false,
             };
-            failed = matches!(edit, Edit::Errors | Edit::Crash | Edit::Retry);
+            failed = matches!(edit, Edit::Errors | Edit::Crash | Edit::Untested | Edit::Retry);
             promoted += u32::from(edit == Edit::Good && !ends_badly && during != Some(During::MainBack));
             chapters.push(Chapter { edit, during });
         }
@@ -182,8 +154,11 @@ impl During {
             Self::Supersede,
             Self::MainBack,
             Self::BrokenFile,
-            Self::HandScales,
+            if shape.router == Router::Daemon { Self::Abort } else { Self::HandScales },
         ];
+        if shape.is_asked_about() {
+            choices.extend([Self::WebhookHolds, Self::WebhookHolds]);
+        }
         if shape.router.route(shape.name).is_some() {
             choices.extend([Self::HandRaises, Self::HandRaises]);
         }
@@ -194,154 +169,12 @@ impl During {
     pub(crate) fn lasts(self) -> Option<i64> {
         match self {
             Self::Suspend | Self::Hold | Self::Deny | Self::BrakeHold | Self::BrokenFile => Some(60),
+            // Longer than any soak.
+            Self::WebhookHolds => Some(150),
             // The run has gone back by then.
             Self::BrakeRevert => Some(240),
             Self::Abort | Self::Supersede | Self::MainBack | Self::HandRaises | Self::HandScales => None,
         }
-    }
-}
-
-impl Shape {
-    fn new(name: &'static str, dice: &mut Dice) -> Self {
-        let router = match dice.below(100) {
-            0..55 => Router::Route,
-            55..65 => Router::Mesh,
-            65..73 => Router::Ingress,
-            73..81 => Router::Set,
-            81..92 => Router::Pods,
-            _ => Router::Service,
-        };
-        let routed = router.route(name).is_some();
-        let mut phases = Vec::new();
-        if routed && dice.chance(25) {
-            phases.push(Phase::new("testers", None, dice));
-        }
-        phases.push(Phase::new("first", Some(dice.pick(&[20, 25, 40])), dice));
-        if dice.chance(50) {
-            phases.push(Phase::new("second", Some(dice.pick(&[50, 75])), dice));
-        }
-        if router == Router::Service {
-            phases.truncate(1);
-            phases[0].weight = Some(100);
-        }
-        if router == Router::Set {
-            // A fifth of four pods is none.
-            phases[0].weight = phases[0].weight.max(Some(25));
-        }
-        let replicas = if routed { dice.between(2, 3) } else { 4 };
-        // Of those that begin with testers some begin with a preview instead.
-        phases
-            .iter_mut()
-            .filter(|phase| phase.weight.is_none() && replicas == 3)
-            .for_each(|phase| phase.name = PREVIEW);
-        // A third of those with a route.
-        let copies = router == Router::Route && phases[0].soak == 45;
-        let layout = if copies { Layout::Primary } else { Layout::InPlace };
-        Self { name, router, layout, phases, approved_promotion: dice.chance(25), bake: dice.pick(&[0, 20]), replicas }
-    }
-
-    /// What stable's Deployment is called.
-    pub(crate) fn stable(&self) -> String {
-        let suffix = if self.layout == Layout::Primary { "-primary" } else { "" };
-        format!("{}{suffix}", self.name)
-    }
-
-    /// What the candidate's is called.
-    pub(crate) fn candidate(&self) -> String {
-        let same = self.layout == Layout::Primary || self.router == Router::Set;
-        let suffix = if same { "" } else { "-canary" };
-        format!("{}{suffix}", self.name)
-    }
-
-    fn kind(&self) -> &'static str {
-        if self.router == Router::Set { "StatefulSet" } else { "Deployment" }
-    }
-
-    /// The rollout's file.
-    pub(crate) fn rollout(&self, suspend: bool, broken: bool) -> String {
-        let Self { name, router, layout, phases, approved_promotion, bake, replicas: _ } = self;
-        let (candidate, layout) = (self.candidate(), if *layout == Layout::Primary { ", layout: primary" } else { "" });
-        let (kind, traffic) = (self.kind(), router.traffic(name));
-        let checks = if *router == Router::Set { String::new() } else { checks(&candidate) };
-        let phases: String = phases.iter().map(|phase| phase.text(!checks.is_empty())).collect();
-        let before = if *approved_promotion { "before: {approval: pullRequest}, " } else { "" };
-        let more = match (suspend, broken) {
-            (true, _) => "  suspend: true\n",
-            (false, true) => "  suspended: true\n",
-            (false, false) => "",
-        };
-        format!(
-            "apiVersion: tidegate.io/v1alpha1
-kind: Rollout
-metadata: {{name: {name}, namespace: shop}}
-spec:
-  manifests: [{name}.yaml]
-  target: {{kind: {kind}, name: {name}{layout}}}
-{traffic}  phases:
-{phases}  promotion: {{{before}bake: {bake}s}}
-{checks}  onFailure: {{revert: none}}
-  progressDeadline: 60s
-{more}"
-        )
-    }
-
-    /// Its manifests.
-    pub(crate) fn manifests(&self, tag: &str, replicas: u64) -> String {
-        let name = self.name;
-        let (kind, route) = (self.kind(), self.router.manifest(name));
-        let governing = if self.router == Router::Set { format!("\n  serviceName: {name}") } else { String::new() };
-        let ready_after = if tag.ends_with("slow") { "\n      annotations: {testbed/ready-after: 5s}" } else { "" };
-        format!(
-            "apiVersion: apps/v1
-kind: {kind}
-metadata: {{name: {name}}}
-spec:
-  replicas: {replicas}{governing}
-  selector: {{matchLabels: {{app: {name}}}}}
-  template:
-    metadata:
-      labels: {{app: {name}}}{ready_after}
-    spec: {{containers: [{{name: {name}, image: \"{name}:{tag}\"}}]}}
----
-apiVersion: v1
-kind: Service
-metadata: {{name: {name}}}
-spec: {{selector: {{app: {name}}}, ports: [{{port: 80, targetPort: 8080}}]}}
-{route}"
-        )
-    }
-}
-
-fn checks(candidate: &str) -> String {
-    format!(
-        "  checks:
-    errors:
-      prometheus: {{provider: world, query: errors(shop/{candidate})}}
-      max: 0.01
-      interval: 10s
-      minSamples: 2
-"
-    )
-}
-
-impl Phase {
-    fn new(name: &'static str, weight: Option<u64>, dice: &mut Dice) -> Self {
-        let (approval, window) = (dice.chance(20), dice.chance(15));
-        Self { name, weight, soak: dice.pick(&[22, 30, 45]), approval, window }
-    }
-
-    fn text(&self, checked: bool) -> String {
-        let Self { name, weight, soak, approval, window } = self;
-        let mut before = Vec::new();
-        before.extend(approval.then_some("approval: pullRequest"));
-        before.extend(window.then_some("window: half"));
-        let expose = match weight {
-            Some(weight) => format!("weight: {weight}"),
-            None if *name == PREVIEW => "preview: fullSize".to_owned(),
-            None => "headers: [{x-canary: always}]".to_owned(),
-        };
-        let (before, checks) = (before.join(", "), if checked { ", checks: [errors]" } else { "" });
-        format!("  - {{name: {name}, before: {{{before}}}, expose: {{{expose}}}, soak: {soak}s{checks}}}\n")
     }
 }
 
@@ -352,9 +185,15 @@ impl fmt::Display for Story {
             writeln!(f, "frozen in the seventh and the eighth of each ten minutes, with")?;
         }
         for Part { shape, chapters } in &self.rollouts {
-            writeln!(f, "\n{} pods of {}, split by {}:", shape.replicas, shape.stable(), shape.router)?;
+            writeln!(f, "\n{} pods of {}, split by {}:", shape.replicas, shape.stable("1"), shape.router)?;
+            if shape.is_compared() {
+                writeln!(f, "  compared with stable")?;
+            }
+            if shape.hook {
+                writeln!(f, "  a hook is told")?;
+            }
             for phase in &shape.phases {
-                write!(f, "{}", phase.text(shape.router != Router::Set))?;
+                write!(f, "{}", phase.text(shape.name, !shape.router.is_shared()))?;
             }
             let asked = if shape.approved_promotion { ", after an approval" } else { "" };
             writeln!(f, "  promoted after {} s with all requests{asked}", shape.bake)?;
@@ -372,25 +211,13 @@ impl fmt::Display for Story {
     }
 }
 
-impl fmt::Display for Router {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Route => "an HTTPRoute",
-            Self::Mesh => "a VirtualService",
-            Self::Ingress => "a canary Ingress",
-            Self::Set => "the partition of a StatefulSet",
-            Self::Pods => "the number of pods",
-            Self::Service => "the selector of a Service",
-        })
-    }
-}
-
 impl fmt::Display for Edit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Good => f.write_str("push a version that works"),
             Self::Errors => f.write_str("push a version whose requests fail"),
             Self::Crash => f.write_str("push a version that does not start"),
+            Self::Untested => f.write_str("push a version whose Job fails"),
             Self::Replicas(n) => write!(f, "push replicas: {n}"),
             Self::Rollback => f.write_str("rollback to the version before"),
             Self::Retry => f.write_str("retry the version that failed"),
@@ -412,6 +239,7 @@ impl fmt::Display for During {
             Self::BrokenFile => "push a broken file, mended after 60 s",
             Self::HandRaises => "a hand sends all requests to the candidate",
             Self::HandScales => "a hand gives stable one more pod",
+            Self::WebhookHolds => "the webhook holds, for 150 s",
         })
     }
 }
