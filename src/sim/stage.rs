@@ -19,6 +19,7 @@ use crate::manifest::ids::{CommitId, InvalidId, Namespace, RolloutId};
 use crate::manifest::installation::{self, Installation};
 use crate::reconcile::clock::{Clock, Hand};
 use crate::reconcile::controller::{self, Options, RunError, Waiting};
+use crate::reconcile::evidence::Providers;
 use crate::reconcile::world::World;
 use crate::record::state::{RolloutState, Time};
 use crate::record::store;
@@ -80,6 +81,7 @@ pub struct Stage {
     clocks: Mutex<BTreeMap<String, (Clock, Hand)>>,
     installation: Installation,
     metrics: Arc<Metrics>,
+    others: Providers,
     /// The provider `tester` of checks.
     pub tester: Arc<Webhook>,
     directory: PathBuf,
@@ -108,8 +110,15 @@ impl Stage {
         let (metrics, tester) = (Arc::new(Metrics::default()), Arc::new(Webhook::default()));
         let person = Store::open(&directory.join("ana"), remote(&repository))?;
         let (clock, directory, weather) = (Clock::set(at), directory.to_owned(), Arc::default());
-        let (clocks, signing) = (Mutex::default(), Mutex::default());
-        Ok(Self { api, clock, clocks, installation, metrics, tester, directory, person, weather, signing })
+        let (clocks, signing, others) = (Mutex::default(), Mutex::default(), Providers::new());
+        Ok(Self { api, clock, clocks, installation, metrics, others, tester, directory, person, weather, signing })
+    }
+
+    /// The same world, in which these are asked too, beside the providers `world` and `tester`.
+    #[must_use]
+    pub fn answered(mut self, others: Providers) -> Self {
+        self.others = others;
+        self
     }
 
     /// The same world, whose controllers look at the repository that often.
@@ -195,14 +204,13 @@ impl Stage {
         let home: Namespace = HOME.parse()?;
         let instance = &self.installation.instance;
         let (metrics, tester) = (self.metrics.clone(), self.tester.clone());
+        let mut providers = self.others.clone();
+        providers.insert("world".parse()?, Provider::Prometheus(metrics));
+        providers.insert("tester".parse()?, Provider::Webhook(tester));
         let world = World {
             cluster: Cluster::over(self.api.caller(identity), home, instance).await?,
             store: Store::open(&self.directory.join(identity), self.reached_by(identity))?,
-            providers: [
-                ("world".parse()?, Provider::Prometheus(metrics)),
-                ("tester".parse()?, Provider::Webhook(tester)),
-            ]
-            .into(),
+            providers,
             clock: self.clock_of(identity),
             pass: None,
         };
