@@ -5,6 +5,7 @@ use crate::forge::receiver::Receiver;
 use crate::manifest::installation::Installation;
 use crate::report::metrics::Metrics;
 use crate::report::server::{self, Readiness};
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpListener;
@@ -18,7 +19,7 @@ pub(super) struct Front {
     pub(super) readiness: Readiness,
     /// Woken by the webhooks of the Git host.
     pub(super) told: Arc<Notify>,
-    serving: JoinSet<String>,
+    serving: JoinSet<Infallible>,
 }
 
 impl Front {
@@ -45,11 +46,7 @@ impl Front {
                 }
             });
             let receiving = receiver.map(Receiver::router).unwrap_or_default();
-            front.serving.spawn(async move {
-                let why =
-                    server::serve(listener, metrics, readiness, receiving).await.err().map(|error| error.to_string());
-                format!("the web server: {}", why.unwrap_or_else(|| "without a reason".to_owned()))
-            });
+            front.serving.spawn(server::serve(listener, metrics, readiness, receiving));
         }
         Ok(front)
     }
@@ -57,7 +54,7 @@ impl Front {
     /// Why nothing is served any more; never ends while all is well.
     pub(super) async fn broken(&mut self) -> String {
         match self.serving.join_next().await {
-            Some(ended) => ended.unwrap_or_else(|error| error.to_string()),
+            Some(Err(error)) => format!("the web server: {error}"),
             None => std::future::pending().await,
         }
     }

@@ -85,3 +85,40 @@ fn jittered(pause: Duration) -> Duration {
     let nanos = u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1);
     half + Duration::from_nanos(random() % nanos)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often Git is asked while somebody tells of a push every tenth of a millisecond, for so long.
+    async fn asked_within(seconds: u32) -> u32 {
+        let mut pace = Pace::new(Duration::from_secs(3600));
+        pace.looked(&Git::Fresh);
+        let mut asked = 0;
+        for _ in 0..seconds * 10_000 {
+            tokio::time::advance(Duration::from_micros(100)).await;
+            pace.hurry();
+            if pace.poll_is_due() {
+                pace.looked(&Git::Fresh);
+                asked += 1;
+            }
+        }
+        asked
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attack_72_ten_thousand_webhooks_in_a_second_make_one_poll() {
+        assert_eq!(asked_within(1).await, 1);
+        assert_eq!(asked_within(5).await, 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_push_is_looked_for_at_once_where_nobody_has_looked_for_a_second() {
+        let mut pace = Pace::new(Duration::from_secs(3600));
+        pace.looked(&Git::Fresh);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert!(!pace.poll_is_due());
+        pace.hurry();
+        assert!(pace.poll_is_due());
+    }
+}

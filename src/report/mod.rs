@@ -1,5 +1,6 @@
 //! How people see it: metrics, health, the words of Events, objects that show rollouts. It can never change a plan.
 
+mod connections;
 pub mod feedback;
 pub mod metrics;
 pub mod projection;

@@ -1,5 +1,6 @@
 //! The process's own web server: health and metrics, read-only, no secrets, no profiles (attack 73).
 
+use super::connections;
 use super::metrics::{CONTENT_TYPE, Metrics};
 use crate::plan::input::Git;
 use axum::Router;
@@ -7,6 +8,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpListener;
@@ -84,16 +86,8 @@ struct Shown {
 }
 
 /// Serves until the process ends, and what is given besides.
-///
-/// # Errors
-/// When the listener fails.
-pub async fn serve(
-    listener: TcpListener,
-    metrics: Metrics,
-    readiness: Readiness,
-    besides: Router,
-) -> std::io::Result<()> {
-    axum::serve(listener, router(metrics, readiness).merge(besides)).await
+pub async fn serve(listener: TcpListener, metrics: Metrics, readiness: Readiness, besides: Router) -> Infallible {
+    connections::answer(listener, router(metrics, readiness).merge(besides)).await
 }
 
 fn router(metrics: Metrics, readiness: Readiness) -> Router {
