@@ -10,6 +10,11 @@ pub enum Guard {
     Unknown,
     /// The host does not tell: why.
     Untold(String),
+    /// There is a rule, and the host does not tell what it asks for. Whose words count only if reviews prove them need not care.
+    Hidden {
+        /// What to set on the host.
+        act: String,
+    },
     /// Only they can.
     Kept,
     /// Others can, too.
@@ -37,10 +42,12 @@ pub struct Rules {
     pub approvals: Option<u32>,
     /// Whether it is known to let everybody push who may write to the repository.
     pub all_push: bool,
+    /// Whether there is one of which the host tells nothing else.
+    pub hidden: bool,
 }
 
 impl Rules {
-    /// How others than those who may decide can write to the branch, if they can. Of what the host hides nothing is held against it.
+    /// How others than those who may decide can write to the branch, if it is known that they can.
     #[must_use]
     pub fn open(&self) -> Option<&'static str> {
         if !self.protected {
@@ -54,7 +61,7 @@ impl Rules {
         }
     }
 
-    /// Whether the host hides what the rules are.
+    /// Whether the host does not say who may write, be it that it hides the rules or that they name who is left out.
     #[must_use]
     pub fn is_hidden(&self) -> bool {
         self.protected && self.may_push.is_none() && self.approvals.is_none()

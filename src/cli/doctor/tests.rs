@@ -128,7 +128,9 @@ fn the_right_to_copy_secrets_is_looked_for_where_rollouts_track_them() {
 
 #[test]
 fn what_a_host_hides_could_not_be_looked_at() {
-    let hidden = Rules { protected: true, ..Rules::default() };
+    let hidden = Rules { protected: true, hidden: true, ..Rules::default() };
+    let kept = of_branch(Branch::Decisions, Ok(Some(hidden.clone())));
+    assert!(kept.found == Found::Unknown && kept.act.unwrap().contains("ruleset") && kept.says.contains("approvers"));
     let all = vec![
         account("bot", None, &site(HostKind::Github)),
         of_branch(Branch::Main, Ok(Some(hidden))),

@@ -156,7 +156,7 @@ impl Host {
             // close a branch to nobody, whether administrators are told of another one or not.
             Err(HostError::Refused { .. }) => {
                 let approvals = (!listed.is_empty()).then_some(0);
-                Ok(Some(Rules { protected: true, approvals, ..Rules::default() }))
+                Ok(Some(Rules { protected: true, approvals, hidden: listed.is_empty(), ..Rules::default() }))
             }
             Err(error) => Err(error),
         }

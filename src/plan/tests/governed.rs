@@ -75,6 +75,24 @@ fn a_host_that_was_not_heard_keeps_gates_closed() {
 }
 
 #[test]
+fn attack_85_a_rule_that_the_host_hides_opens_a_gate_only_where_reviews_prove_who_approved() {
+    let hidden = || Guard::Hidden { act: "set it in a ruleset".to_owned() };
+    let mut world = rested(hidden());
+    world.want(CANARY, set("2"));
+    world.settle();
+    world.approve("promotion");
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["ApprovalUnprotected"]));
+    let said = said(&world, "ApprovalUnprotected");
+    assert_eq!(said, "tidegate/prod/decisions has a rule, and the Git host does not tell what it asks for");
+
+    let mut world = rested(hidden());
+    world.policy.proof = Some(Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews });
+    world.want(CANARY, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval"]));
+}
+
+#[test]
 fn a_version_whose_plan_is_below_a_floor_starts_no_run() {
     let mut world = rested(Guard::Unasked);
     world.policy.floors = floors(json!({"firstExposure": 5}));

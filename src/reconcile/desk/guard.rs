@@ -4,7 +4,7 @@ use super::Clerk;
 use crate::forge::host::HostError;
 use crate::forge::settings::{Branch, Settings};
 use crate::gate::approval;
-use crate::gate::guard::Guard;
+use crate::gate::guard::{Guard, Rules};
 use crate::plan::input::MayStart;
 use crate::reconcile::source::View;
 
@@ -15,6 +15,23 @@ pub(super) fn gated(view: &View) -> bool {
         let guarded = || view.main.policy(&state.source.path, MayStart::Yes).guard != Guard::Unasked;
         plan.is_some_and(approval::is_asked) && guarded()
     })
+}
+
+/// What rules make of the branch; `words` say what they should be.
+fn judged(rules: &Rules, words: &str) -> Guard {
+    match rules.open() {
+        Some(why) => Guard::Open {
+            why: why.to_owned(),
+            act: format!("set on the Git host: {words} (as a command: tidegate doctor)"),
+        },
+        None if rules.hidden => Guard::Hidden {
+            act: format!(
+                "set in a ruleset, of which everybody is told: {words} (as a command: tidegate init --host github); or name approvers in the \
+                 policy"
+            ),
+        },
+        None => Guard::Kept,
+    }
 }
 
 impl Clerk {
@@ -30,13 +47,7 @@ impl Clerk {
         let guard = match host.rules(&settings.name(Branch::Decisions)).await {
             // It is made with the first request.
             Ok(None) => Guard::Unknown,
-            Ok(Some(rules)) => rules.open().map_or(Guard::Kept, |why| {
-                let words = settings.words(Branch::Decisions);
-                Guard::Open {
-                    why: why.to_owned(),
-                    act: format!("set on the Git host: {words} (as a command: tidegate doctor)"),
-                }
-            }),
+            Ok(Some(rules)) => judged(&rules, &settings.words(Branch::Decisions)),
             Err(error) => return self.untold(error),
         };
         self.say(guard);
@@ -45,7 +56,7 @@ impl Clerk {
 
     fn untold(&self, error: HostError) -> Result<(), HostError> {
         let refused = matches!(error, HostError::Refused { .. } | HostError::Unusable { .. });
-        if refused || !matches!(*self.setting.guard.borrow(), Guard::Kept | Guard::Open { .. }) {
+        if refused || !matches!(*self.setting.guard.borrow(), Guard::Kept | Guard::Hidden { .. } | Guard::Open { .. }) {
             self.say(Guard::Untold(error.to_string()));
         }
         // What the host does not tell does not keep it from being told of requests.
@@ -65,9 +76,26 @@ impl Clerk {
                     tracing::warn!(why, act, "the decisions branch is not protected: approval gates stay closed");
                 }
                 Guard::Untold(why) => tracing::warn!(why, "nobody knows whether the decisions branch is protected"),
+                Guard::Hidden { act } => {
+                    tracing::warn!(act, "nobody knows what the rule of the decisions branch asks for");
+                }
                 Guard::Unasked | Guard::Unknown | Guard::Kept => {}
             }
             self.setting.woken.notify_one();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_of_which_nothing_is_told_is_no_protection() {
+        let hidden = Rules { protected: true, hidden: true, ..Rules::default() };
+        let Guard::Hidden { act } = judged(&hidden, "one approval") else { panic!("nobody knows what it asks for") };
+        assert!(act.contains("ruleset") && act.contains("one approval") && act.contains("approvers"), "{act}");
+        assert_eq!(judged(&Rules { hidden: false, ..hidden }, ""), Guard::Kept, "only those write whom it leaves out");
+        assert!(matches!(judged(&Rules::default(), ""), Guard::Open { .. }));
     }
 }

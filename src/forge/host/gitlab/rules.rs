@@ -31,6 +31,7 @@ impl RawBranch {
             may_merge: Some(self.developers_can_merge),
             approvals: Some(0),
             all_push: self.developers_can_push,
+            hidden: false,
         }
     }
 }
