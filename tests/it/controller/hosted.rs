@@ -140,6 +140,13 @@ async fn x_2_the_merge_request_of_a_run_that_is_over_is_closed_with_a_reason() {
     over("void-gitlab", &Site::gitlab().await).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_the_pull_request_on_github_of_a_run_that_is_over_is_closed_with_a_reason() {
+    let site = Site::github().await;
+    over("void-github", &site).await;
+    site.is_as_described();
+}
+
 async fn over(name: &str, host: &Site) {
     let mut world = World::hosted(name, host).await;
     world.add(GATED, &App::new("web", 1));

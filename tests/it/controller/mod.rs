@@ -27,6 +27,7 @@ mod proven;
 mod references;
 mod renamed;
 mod rest;
+mod rewritten;
 mod rights;
 mod routers;
 mod running;

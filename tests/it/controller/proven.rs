@@ -37,7 +37,7 @@ pub(super) async fn asked(host: &Site, world: &World, before: Option<&Value>) ->
 }
 
 /// Waits until the last word is void; why.
-async fn void(world: &World, count: usize) -> String {
+pub(super) async fn void(world: &World, count: usize) -> String {
     let voids = |record: &tidegate::record::state::RolloutState| {
         record.consumed.iter().filter(|word| word.void.is_some()).count()
     };
@@ -100,6 +100,13 @@ async fn x_4_attacks_75_to_82_what_is_no_review_of_an_approver_opens_no_gate() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_4_attacks_75_to_82_so_it_is_on_gitlab() {
     by_nobody("unproven-gitlab", &Site::gitlab().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_4_attacks_75_to_82_so_it_is_on_github() {
+    let site = Site::github().await;
+    by_nobody("unproven-github", &site).await;
+    site.is_as_described();
 }
 
 async fn by_nobody(name: &str, host: &Site) {

@@ -146,6 +146,23 @@ impl GitHost {
 
     /// Adds a commit to a branch, by a push of that user.
     pub(crate) fn push(&self, user: &str, name: &str, branch: &str, file: (&str, &str)) {
+        self.push_after(user, name, branch, file, |_| (), "");
+    }
+
+    /// Puts another commit in the place of the last one of a branch, by a push of that user with force.
+    pub(crate) fn rewrite(&self, user: &str, name: &str, branch: &str, file: (&str, &str)) {
+        self.push_after(user, name, branch, file, |clone| clone.undo(branch), "+");
+    }
+
+    fn push_after(
+        &self,
+        user: &str,
+        name: &str,
+        branch: &str,
+        file: (&str, &str),
+        prepare: impl FnOnce(&Origin),
+        force: &str,
+    ) {
         let token = std::fs::read_to_string(self.token_file(user)).unwrap();
         let url = self.url.replace("://", &format!("://{user}:{}@", token.trim()));
         let (url, dir) = (format!("{url}/{}/{name}.git", owner_of(name)), tempfile::tempdir().unwrap());
@@ -153,9 +170,10 @@ impl GitHost {
         let reference = format!("refs/heads/{branch}:refs/heads/{branch}");
         clone.git(&["init", "--quiet", "--bare"]);
         clone.git(&["fetch", "--quiet", &url, &reference]);
+        prepare(&clone);
         let person = format!("{user} <{user}@example.test>");
         clone.commit_as(&person, branch, &[(file.0, Some(file.1.as_bytes()))], "more");
-        clone.git(&["push", "--quiet", &url, &reference]);
+        clone.git(&["push", "--quiet", &url, &format!("{force}{reference}")]);
     }
 
     /// Says yes to a pull request; the number of the review.

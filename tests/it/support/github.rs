@@ -266,10 +266,23 @@ impl Github {
         self.state.with(name, |_, origin| origin.commit_as(&person, branch, &[(path, Some(text.as_bytes()))], "more"));
     }
 
+    /// Puts another commit in the place of the last one of a branch as a user.
+    pub(crate) fn rewrite(&self, by: &str, name: &str, branch: &str, (path, text): (&str, &str)) {
+        let person = format!("{by} <{by}@example.test>");
+        self.state.with(name, |_, origin| {
+            origin.undo(branch);
+            origin.commit_as(&person, branch, &[(path, Some(text.as_bytes()))], "more")
+        });
+    }
+
+    /// All that was said below one, as its API has it.
+    pub(crate) fn said(&self, name: &str, number: u64) -> Vec<Value> {
+        self.state.with(name, |repository, _| repository.pull(number).comments.clone())
+    }
+
     /// What people were told below one.
     pub(crate) fn comments(&self, name: &str, number: u64) -> Vec<String> {
-        let text = |comment: &Value| comment["body"].as_str().unwrap().to_owned();
-        self.state.with(name, |repository, _| repository.pull(number).comments.iter().map(text).collect())
+        self.said(name, number).iter().map(|comment| comment["body"].as_str().unwrap().to_owned()).collect()
     }
 
     /// Approves one as a user; the number of the review.

@@ -112,7 +112,9 @@ impl Project {
 
     fn note(&mut self, number: u64, by: &str, body: &str, system: bool) -> u64 {
         self.last += 1;
-        let note = json!({"id": self.last, "system": system, "body": body, "author": user(by), "created_at": now()});
+        let note = json!({
+            "id": self.last, "system": system, "body": body, "author": user(by), "created_at": now(), "updated_at": now(),
+        });
         self.request(number).notes.push(note);
         self.last
     }
@@ -235,12 +237,25 @@ impl Gitlab {
         self.state.with(name, |_, origin| origin.commit_as(&person, branch, &[(path, Some(text.as_bytes()))], "more"));
     }
 
+    /// Puts another commit in the place of the last one of a branch as a user.
+    pub(crate) fn rewrite(&self, by: &str, name: &str, branch: &str, (path, text): (&str, &str)) {
+        let person = format!("{by} <{by}@example.test>");
+        self.state.with(name, |_, origin| {
+            origin.undo(branch);
+            origin.commit_as(&person, branch, &[(path, Some(text.as_bytes()))], "more")
+        });
+    }
+
+    /// All that was said below one, as its API has it.
+    pub(crate) fn said(&self, name: &str, number: u64) -> Vec<Value> {
+        self.state.with(name, |project, _| {
+            project.request(number).notes.iter().filter(|note| note["system"] == false).cloned().collect()
+        })
+    }
+
     /// What people were told below one.
     pub(crate) fn comments(&self, name: &str, number: u64) -> Vec<String> {
-        let text = |note: &Value| note["body"].as_str().unwrap().to_owned();
-        self.state.with(name, |project, _| {
-            project.request(number).notes.iter().filter(|note| note["system"] == false).map(text).collect()
-        })
+        self.said(name, number).iter().map(|note| note["body"].as_str().unwrap().to_owned()).collect()
     }
 
     /// What was said of a commit: in which word, under which name, in which line.

@@ -142,6 +142,12 @@ impl Origin {
         self.tip(into).expect("fast-import made the merge")
     }
 
+    /// Takes the last commit off a branch.
+    pub(crate) fn undo(&self, branch: &str) {
+        let name = format!("refs/heads/{branch}");
+        self.git(&["update-ref", &name, &format!("{name}^")]);
+    }
+
     /// Stores an object as it is, well-formed or not; its id.
     pub(crate) fn object(&self, kind: &str, bytes: &[u8]) -> String {
         let id = self.git_with(&["hash-object", "-t", kind, "-w", "--stdin", "--literally"], bytes);

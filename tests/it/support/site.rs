@@ -5,6 +5,7 @@ use super::github::Github;
 use super::github_app::LOGIN;
 use super::gitlab::Gitlab;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 /// Where a story takes place.
 pub(crate) enum Site {
@@ -50,14 +51,21 @@ impl Site {
             Self::Github(host, _) => (self.kind(), format!("url: \"{}\", ", host.api())),
             Self::Gitea(_) | Self::Gitlab(_) => (self.kind(), String::new()),
         };
-        let token = match self {
-            Self::Gitea(host) => host.token_file("bot"),
-            Self::Github(host, Some(app)) => return format!("forge: {{kind: {kind}, {api}app: {}}}", host.app(app)),
-            Self::Github(host, None) => host.token_file(),
-            Self::Gitlab(host) => host.token_file(),
-        };
+        if let Self::Github(host, Some(app)) = self {
+            return format!("forge: {{kind: {kind}, {api}app: {}}}", host.app(app));
+        }
+        let token = self.token_file();
         let token = token.display();
         format!("credentialsFile: {token}, forge: {{kind: {kind}, {api}tokenFile: {token}}}")
+    }
+
+    /// The file with the token by which tidegate is let in, if it is no App.
+    pub(crate) fn token_file(&self) -> PathBuf {
+        match self {
+            Self::Gitea(host) => host.token_file("bot"),
+            Self::Github(host, _) => host.token_file(),
+            Self::Gitlab(host) => host.token_file(),
+        }
     }
 
     /// What tidegate is called there.
@@ -164,32 +172,52 @@ impl Site {
         }
     }
 
-    /// What people were told below one.
-    pub(crate) async fn comments(&self, name: &str, pull: &Value) -> Vec<String> {
+    /// All that was said below one, in the host's own words.
+    pub(crate) async fn said(&self, name: &str, pull: &Value) -> Vec<Value> {
         match self {
             Self::Gitea(host) => {
                 let path = format!("{}/issues/{}/comments", in_api(name), pull["number"]);
-                let said = host.want(200, "owner", "GET", &path, None).await;
-                said.as_array().unwrap().iter().map(|said| said["body"].as_str().unwrap().to_owned()).collect()
+                host.want(200, "owner", "GET", &path, None).await.as_array().unwrap().clone()
             }
-            Self::Github(host, _) => host.comments(name, number(pull)),
-            Self::Gitlab(host) => host.comments(name, number(pull)),
+            Self::Github(host, _) => host.said(name, number(pull)),
+            Self::Gitlab(host) => host.said(name, number(pull)),
+        }
+    }
+
+    /// What people were told below one.
+    pub(crate) async fn comments(&self, name: &str, pull: &Value) -> Vec<String> {
+        let said = self.said(name, pull).await;
+        said.iter().map(|said| said["body"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// All that was said of a commit, in the host's own words.
+    pub(crate) async fn told(&self, name: &str, commit: &str) -> Vec<Value> {
+        match self {
+            Self::Gitea(host) => {
+                let path = format!("{}/statuses/{commit}", in_api(name));
+                host.want(200, "owner", "GET", &path, None).await.as_array().unwrap().clone()
+            }
+            Self::Github(host, _) => host.statuses(name, commit),
+            Self::Gitlab(host) => host.statuses(name, commit),
         }
     }
 
     /// How a commit was said to stand, under the name of the tests' installation: in which words, in which lines.
     pub(crate) async fn statuses(&self, name: &str, commit: &str) -> Vec<(String, String)> {
-        let (all, word, title) = match self {
-            Self::Gitea(host) => {
-                let path = format!("{}/statuses/{commit}", in_api(name));
-                (host.want(200, "owner", "GET", &path, None).await.as_array().unwrap().clone(), "status", "context")
-            }
-            Self::Github(host, _) => (host.statuses(name, commit), "state", "context"),
-            Self::Gitlab(host) => (host.statuses(name, commit), "state", "name"),
+        self.marks(name, commit, "tidegate/it").await
+    }
+
+    /// The same under another name. What GitLab calls `failed` is a `failure` elsewhere.
+    pub(crate) async fn marks(&self, name: &str, commit: &str, under: &str) -> Vec<(String, String)> {
+        let (word, title) = match self {
+            Self::Gitea(_) => ("status", "context"),
+            Self::Github(..) => ("state", "context"),
+            Self::Gitlab(_) => ("state", "name"),
         };
         let text = |status: &Value, field: &str| status[field].as_str().unwrap_or_default().to_owned();
-        let ours = all.iter().filter(|status| status[title] == "tidegate/it");
-        ours.map(|status| (text(status, word), text(status, "description"))).collect()
+        let all = self.told(name, commit).await;
+        let ours = all.iter().filter(|status| status[title] == under);
+        ours.map(|status| (text(status, word).replace("failed", "failure"), text(status, "description"))).collect()
     }
 
     /// Adds a commit to a branch as a user.
@@ -198,6 +226,15 @@ impl Site {
             Self::Gitea(host) => host.push(user, name, branch, file),
             Self::Github(host, _) => host.push(user, name, branch, file),
             Self::Gitlab(host) => host.push(user, name, branch, file),
+        }
+    }
+
+    /// Puts another commit in the place of the last one of a branch as a user.
+    pub(crate) fn rewrite(&self, user: &str, name: &str, branch: &str, file: (&str, &str)) {
+        match self {
+            Self::Gitea(host) => host.rewrite(user, name, branch, file),
+            Self::Github(host, _) => host.rewrite(user, name, branch, file),
+            Self::Gitlab(host) => host.rewrite(user, name, branch, file),
         }
     }
 

@@ -1,8 +1,9 @@
 //! What the stand-in was told of commits, and comments that change.
 
 use super::super::github_app::LOGIN;
+use super::super::gitlab::now;
 use super::{Asked, Github, Pull, Repository};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 impl Github {
     /// How a commit was said to stand.
@@ -27,7 +28,7 @@ pub(super) fn answer(repository: &mut Repository, asked: &Asked<'_>) -> Option<(
             let is_it = |comment: &&mut Value| comment["id"] == id;
             let comments = |pull: &mut Pull| -> Option<Value> {
                 let comment = pull.comments.iter_mut().find(is_it)?;
-                comment["body"] = sent["body"].clone();
+                (comment["body"], comment["updated_at"]) = (sent["body"].clone(), json!(now()));
                 Some(comment.clone())
             };
             repository.pulls.iter_mut().find_map(comments).map(|comment| (200, comment))

@@ -1,6 +1,6 @@
 //! What the stand-in answers.
 
-use super::{MergeRequest, Origin, Project, State, USERS, teams, user};
+use super::{MergeRequest, Origin, Project, State, USERS, now, teams, user};
 use axum::http::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -186,6 +186,13 @@ fn in_request(
             (201, json!({"id": id}))
         }
         ("GET", ["notes"]) => (200, json!(request.notes)),
+        ("PUT", ["notes", id]) => match request.notes.iter_mut().find(|note| note["id"].to_string() == **id) {
+            Some(note) => {
+                (note["body"], note["updated_at"]) = (sent["body"].clone(), json!(now()));
+                (200, note.clone())
+            }
+            None => (404, json!({"message": "404 Not found"})),
+        },
         ("GET", ["versions"]) => (200, json!(request.versions)),
         ("GET", ["reviewers"]) => (200, json!([])),
         ("GET", ["resource_state_events"]) => (200, json!(request.events)),
