@@ -11,6 +11,7 @@ mod copies;
 mod credentials;
 mod daemon;
 mod failures;
+mod flooded;
 mod hands;
 mod hosted;
 mod jobs;

@@ -78,7 +78,7 @@ impl Binary {
     pub(super) async fn address(&self, identity: &str) -> String {
         eventually("the address that it listens at", async || {
             let log = self.log(identity);
-            let (_, at) = log.split_once("http://")?;
+            let (_, at) = log.split_once("metrics and health: http://")?;
             Some(at.split_once("/metrics")?.0.to_owned())
         })
         .await
