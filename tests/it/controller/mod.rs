@@ -12,6 +12,7 @@ mod credentials;
 mod daemon;
 mod failures;
 mod flooded;
+mod forged;
 mod hands;
 mod hosted;
 mod jobs;

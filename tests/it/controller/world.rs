@@ -57,6 +57,8 @@ pub(super) struct World {
     pub(super) poll: Duration,
     /// Who measures, as the controller's own file says it.
     pub(super) providers: String,
+    /// What it signs its record with, as its own file says it.
+    pub(super) signing: String,
     /// Where the controller that is started serves its numbers.
     pub(super) listen: Option<SocketAddr>,
     watched: BTreeMap<String, Watched>,
@@ -89,6 +91,7 @@ impl World {
             namespaces,
             poll,
             providers: String::new(),
+            signing: String::new(),
             listen: None,
             watched: BTreeMap::new(),
             dir,
@@ -301,9 +304,10 @@ impl World {
         let repository = repository.unwrap_or_else(|| format!("{{url: \"{}\", poll: 1s}}", self.git.url("it")));
         format!(
             "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec:\n  instance: it\n  \
-             repository: {repository}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n{}  caps: {{namespaces: [{}]}}\n",
+             repository: {repository}\n  clusters: {{home: {{kubeconfigFile: {}}}}}\n{}{}  caps: {{namespaces: [{}]}}\n",
             self.space.kubeconfig.display(),
             self.providers,
+            self.signing,
             self.namespaces.join(", "),
         )
     }
