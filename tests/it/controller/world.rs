@@ -149,10 +149,7 @@ impl World {
     /// Adds a rollout of that app to main, with everything of its spec below `target.name`.
     pub(super) fn add(&mut self, spec: &str, app: &App<'_>) -> String {
         let (name, namespace) = (app.name, &self.space.name);
-        let rollout = format!(
-            "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec:\n  \
-             manifests: [{name}.yaml]\n  target:\n    kind: Deployment\n    name: {name}\n{spec}"
-        );
+        let rollout = rollout_of(namespace, name, spec);
         let object = |name: &str| name.parse().unwrap();
         let router = if spec.contains("gatewayAPI:") {
             Some(Router::GatewayApi { http_route: object(name), service: object(name) })
@@ -478,6 +475,14 @@ impl World {
         let check = |watched: &Watched| watched.assert_kept(&self.bed.audit_log(), branch);
         self.watched.values().map(check).last().unwrap_or_default()
     }
+}
+
+/// The file of a rollout of a Deployment, with everything below `target.name`.
+pub(super) fn rollout_of(namespace: &str, name: &str, spec: &str) -> String {
+    format!(
+        "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec:\n  \
+         manifests: [{name}.yaml]\n  target:\n    kind: Deployment\n    name: {name}\n{spec}"
+    )
 }
 
 /// Whether a rollout stands on that step.

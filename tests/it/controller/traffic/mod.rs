@@ -7,8 +7,7 @@ mod network;
 mod pods;
 
 use super::app::App;
-use super::world::{Held, World, is_on};
-use crate::support::audit::Mark;
+use super::world::{Held, World, is_exposed, is_on, rollout_of};
 use crate::support::cluster::{Bed, eventually, proxy};
 use crate::support::gateway::Mode;
 use crate::support::prometheus::Prometheus;
@@ -109,7 +108,8 @@ async fn c_20_c_22_c_34_requests_go_where_the_record_says() {
     good_version(&behind, &people, &testers).await;
     assert_eq!((people.tally().failed, testers.tally().failed), Default::default(), "requests that failed");
 
-    bad_version(&behind, &people, &testers).await;
+    bad_version(&behind, &people, &testers, 3, "errors").await;
+    bad_version(&behind, &people, &testers, 4, "error-rate").await;
     drop((people, testers));
     behind.world.settled(&[Reason::Refused]).await;
     assert!(behind.pods.page("any").contains("code=\"500\""), "the bad version has answered");
@@ -120,6 +120,8 @@ async fn good_version(behind: &Behind, people: &Load, testers: &Load) {
     behind.world.release(&app(2));
     behind.stands_on("testers").await;
     assert!(is_weighted(&people.next(1000).await, 2, 0), "{:?}", people.tally());
+    let tally = testers.next(300).await;
+    assert_eq!(tally.of(2), tally.all(), "testers are on the new version before anybody else is: {tally:?}");
     for (step, percent) in [("tenth", 10), ("half", 50)] {
         behind.world.approve(step).await;
         behind.stands_on(step).await;
@@ -134,16 +136,25 @@ async fn good_version(behind: &Behind, people: &Load, testers: &Load) {
     assert_eq!(tally.of(2), tally.all(), "after the promotion: {tally:?}");
 }
 
-/// Half of what the new version answers is an error. A tenth of the people meet it, and then nobody.
-async fn bad_version(behind: &Behind, people: &Load, testers: &Load) {
+/// From when a tenth of the people have it half of what the new version answers is an error, and one check alone looks. They meet it,
+/// and then nobody.
+async fn bad_version(behind: &Behind, people: &Load, testers: &Load, version: u8, check: &str) {
     let world = &behind.world;
-    world.release(&App { pods: "testbed/error-percent: \"50\"", ..app(3) });
+    let start = world.bed.mark().await;
+    let both = format!("{STEPS}{}", error_rate());
+    let spec = both.replacen("checks: [errors, error-rate]", &format!("checks: [{check}]"), 1);
+    let rollout = rollout_of(&world.space.name, "web", &spec);
+    world.commit(&[("it/web.rollout.yaml", &rollout), ("it/web.yaml", &app(version).text())]);
     behind.stands_on("testers").await;
     world.approve("tenth").await;
+    world.until("a tenth", is_exposed).await;
+    let of_it = format!("{version}: 500");
+    assert!(people.tally().failed.keys().chain(testers.tally().failed.keys()).all(|who| !who.ends_with(&of_it)));
+    fail(world, version).await;
     let record = world.until("Failed", |record| matches!(record.phase, Phase::Failed { .. })).await;
     let Phase::Failed { why, .. } = record.phase else { panic!("it has failed") };
-    assert!(why.starts_with("tenth: error"), "{why}");
-    let requests = world.requests_since(Mark::START).await;
+    assert!(why.starts_with(&format!("tenth: {check}: ")), "{why}");
+    let requests = world.requests_since(start).await;
     let is_retreat = |answer: &Value| answer["metadata"]["annotations"]["tidegate.io/retreated"].is_string();
     let back = requests.iter().find(|r| r.resource == "httproutes" && r.answer.as_ref().is_some_and(is_retreat));
     let back = back.expect("the route went back").answered;
@@ -151,11 +162,22 @@ async fn bad_version(behind: &Behind, people: &Load, testers: &Load) {
         let tally = load.next(1000).await;
         assert_eq!(tally.of(2), tally.all(), "after it went back: {tally:?}");
         assert!(
-            load.tally().last["3"] - back <= SETTLE,
+            load.tally().last[&version.to_string()] - back <= SETTLE,
             "{} is more than {SETTLE} after {back}",
-            load.tally().last["3"]
+            load.tally().last[&version.to_string()]
         );
-        assert!(load.tally().failed.keys().all(|who| who == "version 3: 500"), "{:?}", load.tally().failed);
+        let bad = ["version 3: 500", "version 4: 500"];
+        assert!(load.tally().failed.keys().all(|who| bad.contains(&who.as_str())), "{:?}", load.tally().failed);
     }
-    assert!(!people.tally().failed.is_empty(), "people met it");
+    assert!(people.tally().failed.contains_key(&format!("version {of_it}")), "people met it");
+}
+
+/// Half of what the live pods of a version answer is an error from now on.
+async fn fail(world: &World, version: u8) {
+    let pods: Value = serde_json::from_str(&world.kubectl(&["get", "pods", "-o", "json"], "").await).unwrap();
+    let image = format!("example.test/web:{version}");
+    let of_it = pods["items"].as_array().unwrap().iter().filter(|pod| pod["spec"]["containers"][0]["image"] == *image);
+    let names: Vec<&str> = of_it.map(|pod| pod["metadata"]["name"].as_str().unwrap()).collect();
+    assert!(!names.is_empty(), "{pods:#}");
+    world.kubectl(&[&["annotate", "pods"], &*names, &["testbed/error-percent=50"]].concat(), "").await;
 }
