@@ -186,7 +186,7 @@ fn in_request(
             (201, json!({"id": id}))
         }
         ("GET", ["notes"]) => (200, json!(request.notes)),
-        ("PUT", ["notes", id]) => match request.notes.iter_mut().find(|note| note["id"].to_string() == **id) {
+        ("PUT", ["notes", id]) => match request.notes.iter_mut().find(|note| note["id"].as_u64() == id.parse().ok()) {
             Some(note) => {
                 (note["body"], note["updated_at"]) = (sent["body"].clone(), json!(now()));
                 (200, note.clone())
