@@ -276,22 +276,17 @@ pub(super) fn branch(
             let there = rules.protected && rules.name.as_ref().is_none_or(|rule| *rule == name);
             Check::new(weight.found(), check, why, set(there.then_some(name.as_str())))
         }
-        None if rules.hidden && branch == Branch::Decisions => {
-            let act = format!(
-                "make a ruleset, of which everybody is told: {} (as a command: tidegate init --host github); or run doctor with a token that may \
-                 read the rule ({})",
-                settings.words(branch),
-                hidden(site.kind)
-            );
-            let says = "it is protected, and the host does not tell this account how: an approval counts only where the policy names approvers";
-            Check::new(Found::Unknown, check, says, act)
-        }
         None if rules.is_hidden() => {
-            let act = format!(
-                "see yourself that it has: {}; or run doctor with a token that may read it ({})",
-                settings.words(branch),
-                hidden(site.kind)
-            );
+            let words = settings.words(branch);
+            let token = format!("run doctor with a token that may read it ({})", hidden(site.kind));
+            if rules.hidden && branch == Branch::Decisions {
+                let says = "it is protected, and the host does not tell this account how: an approval counts only where the policy names \
+                            approvers";
+                let ruleset =
+                    format!("make a ruleset, of which everybody is told: {words} (tidegate init --host github)");
+                return Check::new(Found::Unknown, check, says, format!("{ruleset}; or {token}"));
+            }
+            let act = format!("see yourself that it has: {words}; or {token}");
             Check::new(Found::Unknown, check, "it is protected, and the host does not tell this account how", act)
         }
         None => Check::ok(check, settings.words(branch)),
