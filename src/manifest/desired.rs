@@ -97,9 +97,10 @@ pub struct Target {
 }
 
 /// The kinds of object that can be a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub enum TargetKind {
     /// `apps/v1` Deployment.
+    #[default]
     Deployment,
     /// `v1` Service: it leads to something else, be it other pods or another name; what it leads to is not touched.
     Service,

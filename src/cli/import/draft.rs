@@ -3,7 +3,7 @@
 use super::fields::Told;
 use super::input::Document;
 use super::yaml::written;
-use crate::manifest::desired::Layout;
+use crate::manifest::desired::{Layout, TargetKind};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Namespace, RolloutName, StepName};
 use crate::manifest::object::Kind;
@@ -123,7 +123,9 @@ pub(super) struct Draft {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The Deployment.
+    /// What is rolled out.
+    pub kind: TargetKind,
+    /// Its name.
     pub target: String,
     /// What its objects are called.
     pub layout: Layout,
@@ -216,7 +218,7 @@ impl Draft {
     fn spec(&self) -> Value {
         let mut spec = Map::new();
         spec.insert("manifests".to_owned(), json!([format!("{}.yaml", self.name)]));
-        let mut target = json!({"kind": "Deployment", "name": self.target});
+        let mut target = json!({"kind": self.kind, "name": self.target});
         if self.layout == Layout::Primary {
             target["layout"] = json!(self.layout);
         }

@@ -7,6 +7,8 @@ use crate::manifest::{load, oid, raw};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+mod targets;
+
 const CANARY: &[(&str, &str)] = &[
     ("canary.yaml", include_str!("examples/flagger-canary.yaml")),
     ("podinfo.yaml", include_str!("examples/podinfo.yaml")),
@@ -16,6 +18,8 @@ const AB: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-ab.
 const COPIES: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-primary.yaml"))];
 const INGRESS: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-nginx.yaml"))];
 const TRAEFIK: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-traefik.yaml"))];
+const ALIAS: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-service.yaml"))];
+const DAEMONS: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-daemonset.yaml"))];
 const STEPS: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-canary.yaml"))];
 const BY_PODS: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-by-pods.yaml"))];
 const MESH: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-istio.yaml"))];
@@ -34,6 +38,8 @@ fn examples() -> Vec<(Tool, Vec<(&'static str, &'static str)>)> {
         (Tool::Flagger, COPIES.to_vec()),
         (Tool::Flagger, INGRESS.to_vec()),
         (Tool::Flagger, TRAEFIK.to_vec()),
+        (Tool::Flagger, ALIAS.to_vec()),
+        (Tool::Flagger, DAEMONS.to_vec()),
         (Tool::Argo, STEPS.to_vec()),
         (Tool::Argo, MESH.to_vec()),
         (Tool::Argo, BY_PODS.to_vec()),
@@ -131,6 +137,8 @@ fn flagger_as_people_see_it() {
     insta::assert_snapshot!("flagger_primary", seen(Tool::Flagger, COPIES));
     insta::assert_snapshot!("flagger_nginx", seen(Tool::Flagger, INGRESS));
     insta::assert_snapshot!("flagger_traefik", seen(Tool::Flagger, TRAEFIK));
+    insta::assert_snapshot!("flagger_service", seen(Tool::Flagger, ALIAS));
+    insta::assert_snapshot!("flagger_daemonset", seen(Tool::Flagger, DAEMONS));
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use super::Canary;
 use super::checks::{PROMETHEUS, Threshold};
-use super::fields::UNCOUNTED;
+use super::fields::{BY_PODS, UNCOUNTED, UNSPLIT};
 use super::provider::Counts;
 use crate::cli::import::draft::{Check, Providers, go_duration};
 use crate::cli::import::fields::Fate;
 use crate::cli::import::input::Field;
+use crate::manifest::desired::TargetKind;
 use serde_json::{Map, Value, json};
 
 /// One of them.
@@ -31,8 +32,8 @@ impl Canary<'_> {
     /// The check that it is; none, and named, where nobody counts what it asks for.
     pub(super) fn built_in(&mut self, metric: &Field<'_>, which: BuiltIn, providers: &mut Providers) -> Option<Check> {
         let mut bounds = Map::new();
-        if self.counts == Counts::Unknown {
-            self.notes.say(metric, Fate::NotBuilt, UNCOUNTED);
+        if let Some(why) = self.uncounted() {
+            self.notes.say(metric, Fate::NotBuilt, why);
             return None;
         }
         let threshold = if which == BuiltIn::SuccessRate { Threshold::Min } else { Threshold::Max };
@@ -57,6 +58,16 @@ impl Canary<'_> {
             self.notes.say(&said, Fate::Differs, text);
         }
         Some(Check { says, interval: self.interval, samples: 1 })
+    }
+
+    /// Why nobody counts the requests to the new version alone.
+    fn uncounted(&self) -> Option<&'static str> {
+        match (self.draft.kind, self.counts) {
+            (TargetKind::DaemonSet | TargetKind::StatefulSet, _) => Some(UNSPLIT),
+            (TargetKind::Service, Counts::Application | Counts::Proxy("istio" | "linkerd")) => Some(BY_PODS),
+            (_, Counts::Unknown) => Some(UNCOUNTED),
+            (_, Counts::Proxy(_) | Counts::Application | Counts::Ingress | Counts::Traefik) => None,
+        }
     }
 
     /// Who is asked what.

@@ -1,14 +1,14 @@
 //! Metrics and webhooks of a Canary.
 
 use super::built_in::BuiltIn;
-use super::fields::ROLLBACK;
+use super::fields::{ROLLBACK, SAME_PODS};
 use super::hooks::call;
 use super::{Canary, Strategy, Used};
 use crate::cli::import::draft::{Check, Providers, TOO_MANY, number};
 use crate::cli::import::fields::{Fate, Notes};
 use crate::cli::import::input::{Document, Field};
 use crate::cli::import::query::{LONGEST, rendered};
-use crate::manifest::desired::Layout;
+use crate::manifest::desired::{Layout, TargetKind};
 use crate::target::layout::SUFFIX;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -154,7 +154,14 @@ impl Canary<'_> {
             known.insert(format!("variables.{key}"), value.words().unwrap_or_default());
         }
         match rendered(query, &known) {
-            Ok(query) => return Some(query),
+            Ok(query) => {
+                if self.draft.kind == TargetKind::DaemonSet {
+                    for field in ["query", "templateRef"] {
+                        self.notes.say(&metric.get(field), Fate::Differs, SAME_PODS);
+                    }
+                }
+                return Some(query);
+            }
             Err(what) => {
                 let text = format!(
                     "its query is not imported: {what}; a query has at most {LONGEST} characters, and knows name, namespace, \
@@ -166,12 +173,12 @@ impl Canary<'_> {
         None
     }
 
-    /// The Deployment of the new version while it is one.
+    /// What the new version is called while it is one. Whoever rolls out a Service has written the ending into the query.
     fn candidate(&self) -> String {
         match self.draft.layout {
-            Layout::InPlace => format!("{}{SUFFIX}", self.draft.target),
-            // A Canary is imported to one of the other two.
-            Layout::Primary | Layout::Versioned => self.draft.target.clone(),
+            Layout::InPlace if self.draft.kind == TargetKind::Deployment => format!("{}{SUFFIX}", self.draft.target),
+            // A Canary is never imported to the last one.
+            Layout::InPlace | Layout::Primary | Layout::Versioned => self.draft.target.clone(),
         }
     }
 

@@ -11,6 +11,18 @@ pub(super) const HOOK: &str = "spec.providers of the Installation. It is told wi
      (docs/checks.md)";
 pub(super) const ROLLBACK: &str =
     "a check of each phase, which takes the run back when it answers bad: HTTP 200 alone says nothing (docs/checks.md)";
+pub(super) const SERVICE_TARGET: &str = "spec.target.kind. The Service itself is the old version until the promotion, and a run makes NAME-canary beside it: \
+     NAME-primary has no part in it (docs/layouts.md)";
+pub(super) const DAEMON_SET_TARGET: &str = "spec.target.kind. Its own pods become new, node by node: a weight is the share of them, and nothing splits requests \
+     (docs/strategies.md)";
+pub(super) const OTHER_TARGET: &str = "neither a Deployment, nor a DaemonSet, nor a Service of Kubernetes itself; the rollout names a Deployment of that name";
+pub(super) const OWN_PODS: &str =
+    "no traffic: the pods of a DaemonSet are moved, and nothing splits requests between its versions";
+pub(super) const UNSPLIT: &str = "nothing splits requests between the versions of a DaemonSet, so that nobody counts those to the new one: write a query";
+pub(super) const SAME_PODS: &str = "the query of the check, which reads both versions' pods, as they have the same names: tell them apart by their label \
+     tidegate.io/pods (docs/strategies.md)";
+pub(super) const BY_PODS: &str = "this is counted by pods or workloads, and the target is a Service, which has none of its own: write a query with \
+     labels: {service: …} (docs/checks.md)";
 const OTHER_ROUTE: &str = "imported as gatewayAPI: a route of this kind is not built";
 const ALERTS: &str = "messages to chats are not built yet; Events, metrics and the chart's alarms tell of a rollout (docs/operations.md)";
 const AFFINITY: &str = "the cookie is for all paths of the host that was asked, and no script reads it";

@@ -17,7 +17,7 @@ impl Canary<'_> {
         for hook in self.analysis("webhooks").items() {
             match hook.get("type").text().unwrap_or("rollout") {
                 "rollout" | "rollback" | "confirm-rollout" | "confirm-promotion" | TRAFFIC_INCREASE => {}
-                "pre-rollout" if self.router == Router::Replicas => {
+                "pre-rollout" if matches!(self.router, Router::Replicas | Router::Pods) => {
                     self.notes.say(
                         &hook,
                         Fate::NotBuilt,

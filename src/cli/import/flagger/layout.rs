@@ -3,7 +3,7 @@
 use super::{Canary, Router};
 use crate::cli::import::draft::Imported;
 use crate::cli::import::fields::Fate;
-use crate::manifest::desired::Layout;
+use crate::manifest::desired::{Layout, TargetKind};
 use crate::manifest::files::{Entry, Files};
 use crate::manifest::installation::Caps;
 use crate::manifest::{load, oid};
@@ -16,6 +16,9 @@ const ROUTER: &str = "spec.traffic. With the router replicas the layout is inPla
 impl Canary<'_> {
     /// The layout. `refused` is what was found to be in its way already.
     pub(super) fn layout(&mut self, refused: Option<&String>) -> Layout {
+        if self.draft.kind != TargetKind::Deployment {
+            return Layout::InPlace;
+        }
         if self.router == Router::Replicas {
             self.notes.say(&self.spec("provider"), Fate::Differs, ROUTER);
             return Layout::InPlace;

@@ -17,12 +17,13 @@ use super::draft::{Draft, Imported, Providers, go_duration};
 use super::fields::{Fate, Notes, OBJECT, Row, told};
 use super::input::{Document, Field, Input};
 use super::{merge, told_of_other};
+use crate::manifest::desired::TargetKind;
 use crate::manifest::duration::Span;
 use crate::manifest::object::Kind;
 use crate::manifest::scaler;
 use crate::manifest::yaml::Content;
 use provider::{Counts, Router};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The group of its objects.
@@ -122,6 +123,7 @@ impl<'a> Canary<'a> {
             interval: 60,
         };
         canary.strategy = canary.strategy();
+        canary.draft.kind = canary.kind();
         (canary.router, canary.counts) = canary.provider(provider);
         canary.interval = canary.interval();
         canary
@@ -136,10 +138,18 @@ impl<'a> Canary<'a> {
         self.document.at(&format!("/spec/analysis/{field}"))
     }
 
-    /// The name of the Service that users meet.
+    /// The name of the Service that users meet: the target, if that is one.
     fn service(&self) -> String {
-        let name = self.spec("service/name").text().filter(|name| !name.is_empty());
+        let is_target = self.draft.kind == TargetKind::Service;
+        let name = self.spec("service/name").text().filter(|name| !name.is_empty() && !is_target);
         name.map_or_else(|| self.draft.target.clone(), str::to_owned)
+    }
+
+    /// The target, if it is among the input.
+    fn workload(&self) -> Option<&'a Document> {
+        let (kind, name, namespace) = (self.draft.kind.kind(), &self.draft.target, &self.document.namespace);
+        let is_it = |d: &&Document| d.manifest() == Some(kind) && d.name == *name && d.namespace == *namespace;
+        self.input.documents.iter().find(is_it)
     }
 
     fn strategy(&self) -> Strategy {
@@ -193,19 +203,31 @@ impl<'a> Canary<'a> {
         }
     }
 
+    /// What the target is here.
+    fn kind(&mut self) -> TargetKind {
+        let kind = self.spec("targetRef/kind");
+        let of_knative =
+            self.spec("targetRef/apiVersion").text().is_some_and(|version| version.starts_with("serving.knative.dev/"));
+        let (found, fate, text) = match kind.text() {
+            Some("Deployment") => return TargetKind::Deployment,
+            Some("Service") if !of_knative => (TargetKind::Service, Fate::Differs, fields::SERVICE_TARGET),
+            Some("DaemonSet") => (TargetKind::DaemonSet, Fate::Differs, fields::DAEMON_SET_TARGET),
+            Some(_) | None => (TargetKind::Deployment, Fate::NotBuilt, fields::OTHER_TARGET),
+        };
+        self.notes.say(&kind, fate, text);
+        found
+    }
+
     fn target(&mut self) {
-        let (kind, name) = (self.spec("targetRef/kind"), self.spec("targetRef/name"));
+        let name = self.spec("targetRef/name");
         self.draft.target = name.text().filter(|name| !name.is_empty()).unwrap_or(&self.document.name).to_owned();
-        if kind.text() != Some("Deployment") {
-            let text = if kind.text() == Some("Service") {
-                "write target: {kind: Service, name: …} by hand, with the Service beside it; the rollout names a Deployment"
-            } else {
-                "targets other than a Deployment are not built yet; the rollout names a Deployment of that name"
-            };
-            self.notes.say(&kind, Fate::NotBuilt, text);
-        }
-        self.draft.refers.push((Kind::Deployment, self.draft.target.clone(), "the workload"));
+        let kind = self.draft.kind.kind();
+        self.draft.refers.push((kind, self.draft.target.clone(), "the target"));
         let scaler = self.spec("autoscalerRef/name");
+        if self.draft.kind != TargetKind::Deployment {
+            self.notes.say(&self.spec("autoscalerRef"), Fate::NotNeeded, format!("nothing scales a {kind}"));
+            return;
+        }
         match (scaler.text(), self.spec("autoscalerRef/kind").text()) {
             (Some(name), Some(kind)) if scaler::KINDS.iter().any(|known| known.as_str() == kind) => {
                 let kind = scaler::KINDS.into_iter().find(|known| known.as_str() == kind);
@@ -228,7 +250,7 @@ impl<'a> Canary<'a> {
                 self.draft.traffic["sessionAffinity"] = json!({"cookie": cookie, "maxAge": age});
             }
             (Router::Gateway | Router::Istio, None) => {}
-            (Router::Nginx | Router::Traefik | Router::Service | Router::Replicas, _) => {
+            (Router::Nginx | Router::Traefik | Router::Service | Router::Replicas | Router::Pods, _) => {
                 for field in [&name, &age] {
                     self.notes.say(field, Fate::NotBuilt, "only with the router gatewayAPI or istio");
                 }
@@ -246,8 +268,20 @@ impl<'a> Canary<'a> {
             Router::Traefik => json!({"traefik": {"traefikService": service, "service": service}}),
             Router::Service => json!({"service": service}),
             Router::Replicas => json!({"replicas": {"service": service}}),
+            Router::Pods => Value::Null,
         };
-        self.draft.refers.push((Kind::Service, service.clone(), "the Service that users meet"));
+        if self.draft.kind == TargetKind::Service {
+            let name = self.spec("service/name");
+            if name.text().is_some_and(|name| name != service) {
+                self.notes.say(
+                    &name,
+                    Fate::Differs,
+                    format!("spec.traffic: the Service {service}, as it is the target"),
+                );
+            }
+        } else {
+            self.draft.refers.push((Kind::Service, service.clone(), "the Service that users meet"));
+        }
         if let Some((kind, what)) = self.router.route() {
             self.draft.refers.push((kind, if kind == Kind::Ingress { ingress } else { service }, what));
         }

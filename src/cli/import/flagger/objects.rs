@@ -3,6 +3,7 @@
 use super::{Canary, Router};
 use crate::cli::import::fields::Fate;
 use crate::cli::import::input::Field;
+use crate::manifest::desired::TargetKind;
 use crate::manifest::object::Kind;
 use serde_json::{Map, Value, json};
 
@@ -55,6 +56,9 @@ impl Canary<'_> {
         let name = self.service();
         if self.has(Kind::Service, &name) {
             self.all(&OF_SERVICE, Fate::NotNeeded, &format!("the Service {name} is among the files, and says it"));
+        } else if self.draft.kind == TargetKind::Service {
+            let text = format!("say it in the Service {name}: it is the target, and has to stand beside the rollout");
+            self.all(&OF_SERVICE, Fate::DoneOtherwise, &text);
         } else if let Some(service) = self.service_object(&name) {
             self.draft.objects.push(service);
         }
@@ -63,7 +67,7 @@ impl Canary<'_> {
             let elsewhere = match self.router {
                 Router::Nginx => Some(INGRESS),
                 Router::Traefik => Some(INGRESS_ROUTE),
-                Router::Gateway | Router::Istio | Router::Service | Router::Replicas => None,
+                Router::Gateway | Router::Istio | Router::Service | Router::Replicas | Router::Pods => None,
             };
             if let Some(text) = elsewhere {
                 self.notes.say(&said, Fate::DoneOtherwise, text);
@@ -78,7 +82,7 @@ impl Canary<'_> {
                 let service = self.traefik_service(&name);
                 self.draft.objects.push(service);
             }
-            Router::Nginx | Router::Traefik | Router::Service | Router::Replicas => {}
+            Router::Nginx | Router::Traefik | Router::Service | Router::Replicas | Router::Pods => {}
         }
     }
 
@@ -176,20 +180,17 @@ impl Canary<'_> {
         Some(json!({"apiVersion": "v1", "kind": "Service", "metadata": self.metadata(name), "spec": spec}))
     }
 
-    /// The label by which Flagger tells pods apart: the first of three that the Deployment selects by.
+    /// The label by which Flagger tells pods apart: the first of three that the target selects by.
     fn selector(&mut self) -> Value {
-        let (target, namespace) = (&self.draft.target, &self.document.namespace);
-        let is_it = |d: &&crate::cli::import::input::Document| {
-            d.manifest() == Some(Kind::Deployment) && d.name == *target && d.namespace == *namespace
-        };
-        let Some(deployment) = self.input.documents.iter().find(is_it) else {
+        let Some(workload) = self.workload() else {
+            let (kind, target) = (self.draft.kind.kind(), &self.draft.target);
             let text = format!(
-                "spec.target.name. The Deployment is not among the files: the Service selects app: {target}, which may be wrong"
+                "spec.target.name. The {kind} is not among the files: the Service selects app: {target}, which may be wrong"
             );
             self.notes.say(&self.document.at("/spec/targetRef/name"), Fate::Differs, text);
             return json!({"app": self.draft.target});
         };
-        let labels = deployment.at("/spec/selector/matchLabels");
+        let labels = workload.at("/spec/selector/matchLabels");
         let first = ["app", "name", "app.kubernetes.io/name"].into_iter().find(|label| labels.get(label).is_there());
         match first {
             Some(label) => json!({label: labels.get(label).words()}),

@@ -4,6 +4,7 @@ use super::{Canary, Router, Strategy, TRAFFIC_INCREASE};
 use crate::cli::import::draft::{MOST_PHASES, Phase, share};
 use crate::cli::import::fields::Fate;
 use crate::cli::import::input::Field;
+use crate::manifest::desired::TargetKind;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -103,6 +104,12 @@ impl Canary<'_> {
             self.notes.say(&weight, Fate::NotNeeded, "mirror is not on");
             return None;
         }
+        if self.draft.kind == TargetKind::Service {
+            let text = "with a Service as the target nobody knows what a copied request would do behind it";
+            self.notes.say(&mirror, Fate::NotBuilt, text);
+            self.notes.say(&weight, Fate::NotBuilt, text);
+            return None;
+        }
         if !self.router.copies() {
             for field in [&mirror, &weight] {
                 self.notes.say(field, Fate::NotBuilt, "with this router no request can be sent twice");
@@ -129,6 +136,10 @@ impl Canary<'_> {
         let expose = match self.mirror() {
             Some(mirror) => json!({"mirror": mirror}),
             None if self.router == Router::Replicas => return,
+            None if self.router == Router::Pods => {
+                let text = "the pods of a DaemonSet have no preview; write phases with a weight, or there are none";
+                return self.notes.say(&self.analysis("iterations"), Fate::NotBuilt, text);
+            }
             None => json!({"preview": "fullSize"}),
         };
         let wish = if expose.get("mirror").is_some() { "mirror" } else { "preview" };
@@ -156,7 +167,7 @@ impl Canary<'_> {
                 self.notes.say(&matches, Fate::NotBuilt, text);
                 return;
             }
-            Router::Service | Router::Replicas => {
+            Router::Service | Router::Replicas | Router::Pods => {
                 self.notes.say(&matches, Fate::NotBuilt, "without a route requests cannot be told apart");
                 return;
             }

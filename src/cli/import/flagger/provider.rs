@@ -1,7 +1,9 @@
 //! Flagger's providers: what splits requests in their place here, and who counts them.
 
+use super::fields::OWN_PODS;
 use super::{Canary, Strategy};
 use crate::cli::import::fields::Fate;
+use crate::manifest::desired::TargetKind;
 use crate::manifest::object::Kind;
 
 /// What splits requests here.
@@ -13,6 +15,8 @@ pub(super) enum Router {
     Traefik,
     Service,
     Replicas,
+    /// Nothing: the target's own pods are moved.
+    Pods,
 }
 
 impl Router {
@@ -23,7 +27,7 @@ impl Router {
             Self::Istio => Some((Kind::VirtualService, "the VirtualService whose requests are split")),
             Self::Nginx => Some((Kind::Ingress, "the Ingress whose requests are split")),
             Self::Traefik => Some((Kind::TraefikService, "the TraefikService whose requests are split")),
-            Self::Service | Self::Replicas => None,
+            Self::Service | Self::Replicas | Self::Pods => None,
         }
     }
 
@@ -111,7 +115,9 @@ pub(in crate::cli::import) fn lines() -> Vec<[String; 3]> {
             Router::Istio => "`istio`",
             Router::Nginx => "`nginx`",
             Router::Traefik => "`traefik`",
-            Router::Service | Router::Replicas => "`replicas` for weights, else `service` with the layout `primary`",
+            Router::Service | Router::Replicas | Router::Pods => {
+                "`replicas` for weights, else `service` with the layout `primary`"
+            }
         };
         let counts = match counts {
             Counts::Proxy(proxy) => format!("`successRate` and `latency` of the proxy `{proxy}`"),
@@ -131,6 +137,10 @@ impl Canary<'_> {
     /// What splits requests, and who counts them. `flag` is what Flagger runs with where a Canary does not say.
     pub(super) fn provider(&mut self, flag: Option<&str>) -> (Router, Counts) {
         let said = self.spec("provider");
+        if self.draft.kind == TargetKind::DaemonSet {
+            self.notes.say(&said, Fate::DoneOtherwise, OWN_PODS);
+            return (Router::Pods, Counts::Unknown);
+        }
         let name = said.text().or(flag).map(|text| text.split(':').next().unwrap_or(text));
         let name = name.unwrap_or_else(|| self.guessed());
         let connections =
@@ -158,8 +168,13 @@ impl Canary<'_> {
         referred.map_or(if blue_green { "kubernetes" } else { "gatewayapi" }, |(_, name)| name)
     }
 
-    /// By pods where weights are wanted, else by the Service's selector.
+    /// By pods where weights are wanted, else by the Service's selector; one that is the target takes a route.
     fn without_route(&mut self) -> Router {
+        if self.draft.kind == TargetKind::Service {
+            let text = "imported as gatewayAPI: with a Service as the target a route splits between it and its copy";
+            self.notes.say(&self.spec("provider"), Fate::Differs, text);
+            return Router::Gateway;
+        }
         if self.strategy != Strategy::Canary {
             return Router::Service;
         }
