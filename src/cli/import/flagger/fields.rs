@@ -65,7 +65,7 @@ pub(super) const CANARY: &[Row] = &[
     ("spec.service.appProtocol", Imported, SERVICE),
     ("spec.service.trafficDistribution", Imported, SERVICE),
     ("spec.service.headless", Imported, SERVICE),
-    ("spec.service.portDiscovery", DoneOtherwise, "ports are not looked up: write those of the pods into the Service"),
+    ("spec.service.portDiscovery", Imported, "the Service: the ports of the pods' containers"),
     ("spec.service.apex.labels", Imported, SERVICE),
     ("spec.service.apex.annotations", Imported, SERVICE),
     ("spec.service.primary", DoneOtherwise, COPY),

@@ -8,6 +8,7 @@ mod istio;
 mod layout;
 mod objects;
 mod phases;
+mod ports;
 mod provider;
 
 pub(super) use phases::{is_header, matched};

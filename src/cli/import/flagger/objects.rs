@@ -170,7 +170,8 @@ impl Canary<'_> {
         if let Some(protocol) = said("appProtocol").text() {
             entry["appProtocol"] = protocol.into();
         }
-        let mut spec = json!({"type": "ClusterIP", "selector": selector, "ports": [entry]});
+        let mut spec = json!({"type": "ClusterIP", "selector": selector, "ports": self.ports(entry)});
+        let said = |field: &str| self.spec(&format!("service/{field}"));
         if said("headless").is_true() {
             spec["clusterIP"] = "None".into();
         }
