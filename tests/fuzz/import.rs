@@ -56,6 +56,8 @@ fn what_flagger_reads_is_imported_or_refused() {
         include_str!("../../src/cli/import/examples/flagger-blue-green.yaml"),
         include_str!("../../src/cli/import/examples/flagger-ab.yaml"),
         include_str!("../../src/cli/import/examples/flagger-every-field.yaml"),
+        include_str!("../../src/cli/import/examples/flagger-live.yaml"),
+        include_str!("../../src/cli/import/examples/flagger-service.yaml"),
     ];
     is_imported(Tool::Flagger, "flagger", seeds.map(str::to_owned).to_vec());
 }
@@ -67,6 +69,7 @@ fn what_argo_rollouts_reads_is_imported_or_refused() {
         include_str!("../../src/cli/import/examples/argo-by-pods.yaml"),
         include_str!("../../src/cli/import/examples/argo-blue-green.yaml"),
         include_str!("../../src/cli/import/examples/argo-every-field.yaml"),
+        include_str!("../../src/cli/import/examples/argo-live.yaml"),
     ];
     is_imported(Tool::Argo, "argo", seeds.map(str::to_owned).to_vec());
 }

@@ -1,10 +1,11 @@
-//! Manifests of the application beside its rollout: word for word, but for what a run makes itself.
+//! Manifests of the application beside its rollout: word for word, but for what a run makes itself and what tools have changed.
 
 use super::argo;
 use super::draft::Draft;
 use super::fields::Fate;
-use super::input::Document;
-use super::yaml;
+use super::input::{Document, Input};
+use super::undone::{Around, undone};
+use super::{live, yaml};
 use crate::manifest::object::Kind;
 
 /// What becomes of a manifest.
@@ -18,24 +19,22 @@ pub(super) struct Beside {
 }
 
 /// A manifest of that rollout.
-pub(super) fn manifest(document: &Document, draft: &Draft) -> Beside {
-    let file = draft.manifests();
-    let kind = document.manifest();
-    if let (Some(second), Some(kind)) = (&draft.second, kind) {
+pub(super) fn manifest(document: &Document, draft: &Draft, input: &Input) -> Beside {
+    let (mut value, mut changes) = (live::value(document), Vec::new());
+    if let (Some(second), Some(kind)) = (&draft.second, document.manifest()) {
         if kind == Kind::Service && document.name == *second {
             let told = "each run makes the Service of the new version itself, as a copy of the stable one".to_owned();
             return Beside { text: None, fate: Fate::DoneOtherwise, told };
         }
-        if let Some(cut) = argo::without(&document.node.value(), kind, second) {
-            let told = format!("{file}, without the Service {second}: each run splits requests itself");
-            return Beside { text: Some(yaml::written(&cut)), fate: Fate::Differs, told };
+        if let Some(cut) = argo::without(&value, kind, second) {
+            value = cut;
+            changes.push(format!("without the Service {second}: each run splits requests itself"));
         }
     }
-    let scaled = document.at("/spec/scaleTargetRef/kind");
-    let (fate, told) = if scaled.is_there() && scaled.text() != Some("Deployment") {
-        (Fate::Differs, format!("{file}; let its scaleTargetRef name the Deployment {} of apps/v1", draft.target))
-    } else {
-        (Fate::Imported, file)
-    };
-    Beside { text: Some(document.text.clone()), fate, told }
+    changes.extend(undone(&mut value, &Around { document, draft, input }));
+    let file = draft.manifests();
+    if changes.is_empty() {
+        return Beside { text: Some(document.text.clone()), fate: Fate::Imported, told: file };
+    }
+    Beside { text: Some(yaml::written(&value)), fate: Fate::Differs, told: format!("{file}, {}", changes.join("; ")) }
 }

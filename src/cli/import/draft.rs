@@ -127,6 +127,8 @@ pub(super) struct Draft {
     pub kind: TargetKind,
     /// Its name.
     pub target: String,
+    /// How many pods run for it while a tool keeps it at none.
+    pub size: Option<u32>,
     /// What its objects are called.
     pub layout: Layout,
     /// How requests are split.

@@ -126,6 +126,8 @@ impl<'a> Field<'a> {
 pub(super) struct Input {
     /// Its objects, in the order of the files.
     pub documents: Vec<Document>,
+    /// What is made of them in the cluster, and so is no manifest.
+    pub made: Vec<Document>,
 }
 
 /// Reads files. `namespace` is that of the objects that name none.

@@ -12,6 +12,7 @@ mod flagger;
 mod input;
 mod live;
 mod query;
+mod undone;
 mod yaml;
 
 use super::Exit;
@@ -42,13 +43,15 @@ use std::path::{Path, PathBuf};
 #[command(
     long_about = "Makes rollouts of the manifests of Flagger (Canary, MetricTemplate, AlertProvider) or Argo Rollouts (Rollout, \
                   AnalysisTemplate, ClusterAnalysisTemplate). Deployments, Services and the like that are among the files are put \
-                  beside their rollout; a Canary's Service and HTTPRoute and a Rollout's Deployment are made if they are not.\n\n\
+                  beside their rollout; a Canary's Service and HTTPRoute and a Rollout's Deployment are made if they are not. Objects of a \
+                  cluster are taken as kubectl prints them, without what the API server, Flagger or Argo Rollouts has put into them.\n\n\
                   Prints the files, and on standard error what becomes of each field that is not imported as it is, with its place. \
                   With --write, or as JSON or YAML, all of it goes to standard output. Nothing in a cluster is read or changed.",
     after_help = "Examples:
   tidegate import flagger canary.yaml podinfo.yaml
   tidegate import flagger *.yaml --write teams/   # teams/shop/podinfo/rollout.yaml and podinfo.yaml
-  kubectl get rollouts,analysistemplates -o yaml | tidegate import argo -
+  kubectl get canaries,deployments,services,configmaps,hpa -o yaml | tidegate import flagger -
+  kubectl get rollouts.argoproj.io,services,httproutes,hpa -o yaml | tidegate import argo -
   tidegate import flagger canary.yaml -o json     # every field with what became of it"
 )]
 pub struct ImportArgs {
@@ -78,6 +81,17 @@ pub enum Tool {
     /// None: an application without one
     #[value(skip)]
     Bare,
+}
+
+impl Tool {
+    /// The group of its objects.
+    fn group(self) -> Option<&'static str> {
+        match self {
+            Self::Flagger => Some(flagger::GROUP),
+            Self::Argo => Some(argo::GROUP),
+            Self::Bare => None,
+        }
+    }
 }
 
 /// Reads, converts, and prints or writes.
@@ -144,7 +158,7 @@ pub fn converted(
     provider: Option<&str>,
 ) -> Result<Imported, Vec<Diagnostic>> {
     let read = input::read(files, namespace)?;
-    let input = Input { documents: read.documents.into_iter().map(live::cleaned).collect() };
+    let input = live::parted(read.documents, tool.group());
     let imported = match tool {
         Tool::Flagger => flagger::import(&input, provider),
         Tool::Argo => argo::import(&input),
@@ -236,16 +250,17 @@ fn merge(
     for document in input.documents.iter().filter(|document| Some(document.group()) != group) {
         let (fate, text) = match owner(document, &drafts) {
             Ok(draft) => {
-                let beside::Beside { text, fate, told } = beside::manifest(document, draft);
+                let beside::Beside { text, fate, told } = beside::manifest(document, draft, input);
                 texts.entry(draft.manifests()).or_default().extend(text);
                 (fate, told)
             }
             Err(told) => told,
         };
-        let whole: &[fields::Row] = &[];
-        let mut notes = fields::Notes::default();
-        notes.say(&document.root(), fate, text);
-        fields.extend(fields::told(document, &[whole], &notes));
+        fields.extend(told_whole(document, fate, text));
+    }
+    for document in &input.made {
+        let (maker, Document { kind, name, .. }) = (live::maker(document, group).unwrap_or_default(), document);
+        fields.extend(told_whole(document, Fate::NotNeeded, format!("{kind} {name}: {maker}, and it is no manifest")));
     }
     let mut imported = Imported { providers: providers.all(), ..Imported::default() };
     for draft in &drafts {
@@ -272,6 +287,13 @@ fn merge(
     fields.sort_by(|a, b| (&a.file, a.line, a.column).cmp(&(&b.file, b.line, b.column)));
     imported.fields = fields;
     imported
+}
+
+/// What becomes of an object as a whole.
+fn told_whole(document: &Document, fate: Fate, text: String) -> Vec<Told> {
+    let mut notes = fields::Notes::default();
+    notes.say(&document.root(), fate, text);
+    fields::told(document, &[], &notes)
 }
 
 /// What becomes of an object of the tool that is no rollout itself, with what the rollouts that refer to it said of it.

@@ -7,6 +7,7 @@ use crate::manifest::{load, oid, raw};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
+mod live;
 mod targets;
 
 const CANARY: &[(&str, &str)] = &[
@@ -20,6 +21,8 @@ const INGRESS: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagge
 const TRAEFIK: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-traefik.yaml"))];
 const ALIAS: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-service.yaml"))];
 const DAEMONS: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-daemonset.yaml"))];
+const MANAGED: &[(&str, &str)] = &[("live.yaml", include_str!("examples/flagger-live.yaml"))];
+const MANAGED_BY_ARGO: &[(&str, &str)] = &[("live.yaml", include_str!("examples/argo-live.yaml"))];
 const STEPS: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-canary.yaml"))];
 const BY_PODS: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-by-pods.yaml"))];
 const MESH: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-istio.yaml"))];
@@ -40,6 +43,8 @@ fn examples() -> Vec<(Tool, Vec<(&'static str, &'static str)>)> {
         (Tool::Flagger, TRAEFIK.to_vec()),
         (Tool::Flagger, ALIAS.to_vec()),
         (Tool::Flagger, DAEMONS.to_vec()),
+        (Tool::Flagger, MANAGED.to_vec()),
+        (Tool::Argo, MANAGED_BY_ARGO.to_vec()),
         (Tool::Argo, STEPS.to_vec()),
         (Tool::Argo, MESH.to_vec()),
         (Tool::Argo, BY_PODS.to_vec()),
@@ -139,6 +144,7 @@ fn flagger_as_people_see_it() {
     insta::assert_snapshot!("flagger_traefik", seen(Tool::Flagger, TRAEFIK));
     insta::assert_snapshot!("flagger_service", seen(Tool::Flagger, ALIAS));
     insta::assert_snapshot!("flagger_daemonset", seen(Tool::Flagger, DAEMONS));
+    insta::assert_snapshot!("flagger_live", seen(Tool::Flagger, MANAGED));
 }
 
 #[test]
@@ -147,6 +153,7 @@ fn argo_as_people_see_it() {
     insta::assert_snapshot!("argo_istio", seen(Tool::Argo, MESH));
     insta::assert_snapshot!("argo_by_pods", seen(Tool::Argo, BY_PODS));
     insta::assert_snapshot!("argo_blue_green", seen(Tool::Argo, PREVIEW));
+    insta::assert_snapshot!("argo_live", seen(Tool::Argo, MANAGED_BY_ARGO));
 }
 
 /// The table of a kind of object.

@@ -9,7 +9,7 @@ mod steps;
 use super::draft::{Draft, Imported, Phase, Providers};
 use super::fields::{Fate, Notes, OBJECT, Row, told};
 use super::input::{Document, Field, Input};
-use super::{merge, told_of_other};
+use super::{live, merge, told_of_other, undone};
 use crate::manifest::object::Kind;
 pub(super) use router::{lines as routers, without};
 
@@ -109,10 +109,10 @@ impl<'a> Rollout<'a> {
         let parts = ["replicas", "selector", "template", "minReadySeconds", "revisionHistoryLimit"];
         if reference.is_there() {
             if !matches!(reference.get("kind").text(), Some("Deployment") | None) {
-                let text =
-                    "targets other than a Deployment are not built yet; the rollout names a Deployment of that name";
+                let text = "only a Deployment is a target of its own here; the rollout names a Deployment of that name";
                 self.notes.say(&reference.get("kind"), Fate::NotBuilt, text);
             }
+            self.draft.size = self.spec("replicas").count();
             for part in parts {
                 self.notes.say(&self.spec(part), Fate::DoneOtherwise, format!("the Deployment {target} says it"));
             }
@@ -134,19 +134,23 @@ impl<'a> Rollout<'a> {
         let mut metadata = Map::new();
         metadata.insert("name".to_owned(), name.into());
         metadata.insert("namespace".to_owned(), self.draft.namespace.clone().into());
+        let own = live::value(self.document);
+        let said = |field: String| own.pointer(&field).filter(|value| !value.is_null()).cloned();
         for part in ["labels", "annotations"] {
-            let field = self.document.at(&format!("/metadata/{part}"));
-            if field.is_there() {
-                metadata.insert(part.to_owned(), field.value());
-                self.notes.say(&field, Fate::Imported, "the Deployment");
+            let field = format!("/metadata/{part}");
+            if let Some(texts) = said(field.clone()) {
+                metadata.insert(part.to_owned(), texts);
+                self.notes.say(&self.document.at(&field), Fate::Imported, "the Deployment");
             }
         }
         let mut spec = Map::new();
         for part in ["replicas", "minReadySeconds", "revisionHistoryLimit", "selector", "template"] {
-            let field = self.spec(part);
-            if field.is_there() {
-                spec.insert(part.to_owned(), field.value());
-            }
+            spec.extend(said(format!("/spec/{part}")).map(|value| (part.to_owned(), value)));
+        }
+        if let Some(scaler) = undone::scaler(self.input, &self.document.namespace, "Rollout", &self.document.name) {
+            spec.shift_remove("replicas");
+            let text = format!("the autoscaler {} says how many", scaler.name);
+            self.notes.say(&self.spec("replicas"), Fate::NotNeeded, text);
         }
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
     }
@@ -175,7 +179,7 @@ impl<'a> Rollout<'a> {
             d.manifest() == Some(Kind::Service)
                 && d.namespace == self.document.namespace
                 && !selector.is_empty()
-                && selector.iter().all(|(key, value)| labels.get(key).words() == value.words())
+                && selector.iter().all(|(key, value)| *key == undone::HASH || labels.get(key).words() == value.words())
         };
         let mut found = self.input.documents.iter().filter(selects);
         match (found.next(), found.next()) {

@@ -17,7 +17,7 @@ pub(super) use provider::{INSTEAD, lines as providers};
 use super::draft::{Draft, Imported, Providers, go_duration};
 use super::fields::{Fate, Notes, OBJECT, Row, told};
 use super::input::{Document, Field, Input};
-use super::{merge, told_of_other};
+use super::{live, merge, told_of_other};
 use crate::manifest::desired::TargetKind;
 use crate::manifest::duration::Span;
 use crate::manifest::object::Kind;
@@ -223,6 +223,7 @@ impl<'a> Canary<'a> {
         let name = self.spec("targetRef/name");
         self.draft.target = name.text().filter(|name| !name.is_empty()).unwrap_or(&self.document.name).to_owned();
         let kind = self.draft.kind.kind();
+        self.size();
         self.draft.refers.push((kind, self.draft.target.clone(), "the target"));
         let scaler = self.spec("autoscalerRef/name");
         if self.draft.kind != TargetKind::Deployment {
@@ -239,6 +240,23 @@ impl<'a> Canary<'a> {
                 self.notes.say(&self.spec("autoscalerRef"), Fate::NotBuilt, text);
             }
             (None, _) => {}
+        }
+    }
+
+    /// How many pods Flagger runs in the target's place: it keeps that at none between two versions.
+    fn size(&mut self) {
+        let (copy, namespace) = (format!("{}-primary", self.draft.target), &self.document.namespace);
+        let is_it =
+            |d: &&Document| d.manifest() == Some(Kind::Deployment) && d.name == copy && d.namespace == *namespace;
+        let copied = self.input.made.iter().find(is_it).map(|copy| copy.at("/spec/replicas").count());
+        self.draft.size = Some(copied.flatten().unwrap_or(1));
+        let emptied = self
+            .workload()
+            .is_some_and(|target| live::is_live(target) && target.at("/spec/replicas").count() == Some(0));
+        if copied.is_none() && emptied {
+            let text =
+                format!("spec.target.name. It has no pods now, and {copy} is not among the files: say its replicas");
+            self.notes.say(&self.spec("targetRef/name"), Fate::Differs, text);
         }
     }
 
