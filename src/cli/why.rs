@@ -136,7 +136,7 @@ pub(super) fn why(record: &Record, ignored: Vec<Ignored>, now: Time) -> WhyView 
         at: Some(word.at),
     });
     let ended_badly = |run: &&PastRun| match run.outcome {
-        Outcome::Failed | Outcome::Aborted | Outcome::RolledBack => true,
+        Outcome::Failed | Outcome::Aborted | Outcome::Unmeasured | Outcome::RolledBack => true,
         Outcome::Promoted | Outcome::Reverted | Outcome::Superseded => false,
     };
     WhyView {
@@ -267,7 +267,7 @@ fn past(run: &PastRun, now: Time, ink: Ink) -> String {
     let paint: ui::Paint = match outcome {
         Outcome::Promoted => Ink::good,
         Outcome::Failed | Outcome::Aborted | Outcome::RolledBack => Ink::bad,
-        Outcome::Reverted | Outcome::Superseded => Ink::warn,
+        Outcome::Reverted | Outcome::Superseded | Outcome::Unmeasured => Ink::warn,
     };
     let took = ui::span((*ended - *started).num_seconds());
     let why = if why.is_empty() { String::new() } else { format!(": {}", plain(why)) };

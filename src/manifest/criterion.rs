@@ -20,6 +20,8 @@ pub struct Check {
     pub interval: Span,
     /// What it means that nothing can be told at the end of the soak.
     pub on_no_data: OnNoData,
+    /// What it means that its provider is away for long; without it the step holds for as long as that lasts.
+    pub on_away: Option<OnAway>,
 }
 
 /// What has to hold.
@@ -62,6 +64,7 @@ impl TryFrom<raw::Check> for Check {
             min_samples,
             failure_limit,
             on_no_data,
+            on_away,
         } = check;
         let limits = Limits { max, min };
         let asked = prometheus.map(Measure::Query).into_iter();
@@ -83,12 +86,12 @@ impl TryFrom<raw::Check> for Check {
             (None, Some(_)) => return Err("a webhook has no bounds and no samples"),
             (Some(_), Some(_)) | (None, None) => return Err("a check either measures or asks a webhook"),
         };
-        Ok(Self { criterion, interval, on_no_data })
+        Ok(Self { criterion, interval, on_no_data, on_away })
     }
 }
 
 impl From<Check> for raw::Check {
-    fn from(Check { criterion, interval, on_no_data }: Check) -> Self {
+    fn from(Check { criterion, interval, on_no_data, on_away }: Check) -> Self {
         let blank = Self {
             prometheus: None,
             success_rate: None,
@@ -101,6 +104,7 @@ impl From<Check> for raw::Check {
             min_samples: None,
             failure_limit: None,
             on_no_data,
+            on_away,
         };
         match criterion {
             Criterion::Prometheus(Bounds {
@@ -152,4 +156,22 @@ pub enum OnNoData {
     Fail,
     /// That the version is good.
     Pass,
+}
+
+/// What it means that the provider of a check is away, or of no use, for long while the step holds for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OnAway {
+    /// For how long the step holds, counted from the end of the soak at the earliest, and while somebody observes.
+    pub after: Span,
+    /// What comes then.
+    pub then: Away,
+}
+
+/// What comes once a provider was away for too long. Nothing of it speaks against the version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Away {
+    /// The run goes back. The version is not refused: `tidegate resume` starts it again.
+    Revert,
 }

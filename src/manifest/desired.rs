@@ -1,7 +1,7 @@
 //! What people want, validated: after this no code sees raw text, and nothing in it can contradict itself.
 
 pub use super::affinity::SessionAffinity;
-pub use super::criterion::{Bounds, Check, Criterion, OnNoData, WebhookCall};
+pub use super::criterion::{Away, Bounds, Check, Criterion, OnAway, OnNoData, WebhookCall};
 use super::duration::Span;
 use super::files::RepoPath;
 use super::hook::Hook;

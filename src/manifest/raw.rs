@@ -9,7 +9,8 @@ mod policy;
 mod traefik;
 
 use super::desired::{
-    Approval, Bound, HeaderValue, Layout, OnNoData, Preview, Revert, SessionAffinity, TargetKind, Track, WebhookCall,
+    Approval, Bound, HeaderValue, Layout, OnAway, OnNoData, Preview, Revert, SessionAffinity, TargetKind, Track,
+    WebhookCall,
 };
 use super::duration::Span;
 use super::files::RepoPath;
@@ -447,6 +448,10 @@ pub struct Check {
     /// What it means that nothing can be told at the end of the soak: too few samples, or a webhook that says `hold`.
     #[serde(default)]
     pub on_no_data: OnNoData,
+    /// What it means that the provider is away for long while the step holds for it. Without this the step goes on holding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OnAway")]
+    pub on_away: Option<OnAway>,
 }
 
 fn default_interval() -> Span {

@@ -29,10 +29,11 @@ pub struct Turn {
     pub then: Then,
 }
 
-const MARK_WORDS: [(Then, &str); 5] = [
+const MARK_WORDS: [(Then, &str); 6] = [
     (Then::Failed, "failed"),
     (Then::Aborted, "aborted"),
     (Then::Reverted, "reverted"),
+    (Then::Unmeasured, "unmeasured"),
     (Then::NextRun, "superseded"),
     (Then::Terminating, "removed"),
 ];
@@ -248,7 +249,7 @@ pub fn end(draft: &mut Draft<'_>, run: &Run, turn: &Turn) {
         Then::Failed => {
             draft.enter(Phase::Failed { why: turn.why.clone(), since: now, standing: Standing::Stable }, what);
         }
-        Then::Reverted | Then::Aborted | Then::NextRun => {
+        Then::Reverted | Then::Aborted | Then::Unmeasured | Then::NextRun => {
             draft.enter(Phase::Steady { how: Rest::Reverted, since: now }, what);
         }
         Then::Terminating => draft.leave(&what),

@@ -6,7 +6,7 @@ use super::report::{Reason, Wait};
 use crate::analysis::judge::{self, Inquiry, Known, Subject, Verdict};
 use crate::analysis::proxy;
 use crate::analysis::sides::{Side, Sides};
-use crate::manifest::desired::{By, Check, Criterion, OnNoData, Plan};
+use crate::manifest::desired::{Away, By, Check, Criterion, OnAway, OnNoData, Plan};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Namespace, ObjectName};
 use crate::record::posture::Naming;
@@ -25,8 +25,12 @@ pub struct Measured {
     pub waits: Vec<Wait>,
     /// The questions whose answers are not there yet.
     pub questions: Vec<Inquiry>,
-    /// When the next question is due.
+    /// When the next question is due, or a provider has been away for too long.
     pub next: Option<Time>,
+    /// Since when providers are away for which the run holds, by the checks that say for how long it does.
+    pub away: BTreeMap<CheckName, Time>,
+    /// Why the run goes back though nothing speaks against the version.
+    pub unheard: Option<String>,
 }
 
 /// Whether a step has been in force for as long as it has to.
@@ -71,11 +75,14 @@ fn one(draft: &Draft<'_>, measured: &mut Measured, subject: Subject<'_>, name: &
     let verdict = match judge::look(check, name, subject, now, &draft.input.evidence.readings) {
         Known::Says(verdict) => verdict,
         Known::Lacks(questions) => {
+            // Until somebody answers, nothing is known to have changed.
+            measured.away.extend(since_away(draft, name).map(|since| (name.clone(), since)));
             measured.questions.extend(questions);
             measured.waits.push(Wait::new(Reason::Evidence, format!("{step}: {name} is being asked for")));
             return;
         }
     };
+    let mut until = None;
     let why = match (verdict, check.on_no_data, soak) {
         (Verdict::Good, _, _) | (Verdict::Undecided(_), OnNoData::Pass, _) => return,
         (Verdict::Bad(why), _, _) => {
@@ -87,10 +94,45 @@ fn one(draft: &Draft<'_>, measured: &mut Measured, subject: Subject<'_>, name: &
             return;
         }
         (Verdict::Undecided(why), OnNoData::Hold | OnNoData::Fail, _) => format!("{step}: {name} {why}"),
-        (Verdict::Unknown(why), _, _) => format!("{step}: {name} has no result: {}", plain(&why)),
+        (Verdict::Unknown(why), _, _) => {
+            let why = format!("{step}: {name} has no result: {}", plain(&why));
+            match (check.on_away, soak) {
+                (Some(policy), Soak::Over) => {
+                    until = patience(draft, measured, name, policy, &why);
+                    format!("{why}; after {} of that the run goes back", policy.after)
+                }
+                (Some(_), Soak::Running) | (None, _) => why,
+            }
+        }
     };
     let act = format!("tidegate skip {0}, or tidegate abort {0}", draft.input.id);
-    measured.waits.push(Wait::new(Reason::Inconclusive, why).act(act));
+    measured.waits.push(Wait { until, ..Wait::new(Reason::Inconclusive, why).act(act) });
+}
+
+/// Until when the run holds for a provider that is away, if that is not over: counted while somebody observed, and from what
+/// is recorded, so that no restart begins anew.
+fn patience(
+    draft: &Draft<'_>,
+    measured: &mut Measured,
+    name: &CheckName,
+    OnAway { after, then: Away::Revert }: OnAway,
+    why: &str,
+) -> Option<Time> {
+    let since = since_away(draft, name).unwrap_or(draft.now());
+    let waited = procedure::observed(since, draft.now(), &draft.input.gaps);
+    measured.away.insert(name.clone(), since);
+    if waited >= after {
+        measured.unheard.get_or_insert(format!("{why}, for {after}"));
+        return None;
+    }
+    let ends = draft.now() + Span::from_secs(after.as_secs() - waited.as_secs()).delta();
+    measured.next = Some(measured.next.map_or(ends, |other| other.min(ends)));
+    Some(ends)
+}
+
+/// Since when the record says that the provider of a check is away.
+fn since_away(draft: &Draft<'_>, name: &CheckName) -> Option<Time> {
+    draft.state.run.as_ref()?.away.get(name).copied()
 }
 
 /// What the checks of a plan ask a Prometheus about the candidate, by their names.

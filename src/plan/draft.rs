@@ -335,7 +335,8 @@ impl<'a> Draft<'a> {
             let message: String = wait.message.chars().take(1_000).collect();
             let since = old.map_or(self.now(), |c| c.since);
             // When something is tried again is no end.
-            let until = wait.until.filter(|_| matches!(wait.reason, Reason::Window | Reason::Freeze));
+            let until =
+                wait.until.filter(|_| matches!(wait.reason, Reason::Window | Reason::Freeze | Reason::Inconclusive));
             let (act, live) = (wait.act.clone(), wait.live.clone());
             conditions.push(Condition { reason, message, since, until, act, live });
         }

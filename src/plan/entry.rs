@@ -192,7 +192,12 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
     }
     if run.held {
         let act = format!("tidegate resume {}", draft.input.id);
-        waits.push(Wait::new(Reason::Held, format!("run {} is held by a person's word", run.id)).act(act));
+        let by_a_person = || format!("run {} is held by a person's word", run.id);
+        let past = history::unmeasured(&draft.state, &run.revision);
+        let why = past.map_or_else(by_a_person, |past| {
+            format!("run {} brought the same and went back unmeasured: {}", past.run, past.why)
+        });
+        waits.push(Wait::new(Reason::Held, why).act(act));
     }
     if let Some(name) = &step.before.window {
         match draft.input.policy.windows.get(name) {

@@ -49,6 +49,9 @@ pub fn forward(draft: &mut Draft<'_>) {
         soaking,
     };
     draft.questions.extend(seen.measured.questions.iter().cloned());
+    if let Some(open) = &mut draft.state.run {
+        open.away.clone_from(&seen.measured.away);
+    }
     if let Some(turn) = turn_back(draft, &plan, &run, step, &stop, &seen) {
         match turn {
             Judgement::Back(turn) => back::turn(draft, &run, turn),
@@ -147,6 +150,9 @@ fn turn_back(
     }
     if let Some(why) = tried {
         return Some(Judgement::Back(Turn::failed(why.clone())));
+    }
+    if let Some(why) = &measured.unheard {
+        return Some(Judgement::Back(Turn { why: why.clone(), then: Then::Unmeasured }));
     }
     let (role, why) = overdue(draft, plan, stop, converged)?;
     // Never all traffic onto an unready stable: the healthy candidate keeps it (C-19).
@@ -395,6 +401,7 @@ pub fn outcome_of(then: Then) -> Outcome {
         Then::Reverted => Outcome::Reverted,
         Then::Aborted => Outcome::Aborted,
         Then::Failed => Outcome::Failed,
+        Then::Unmeasured => Outcome::Unmeasured,
         Then::NextRun | Then::Terminating => Outcome::Superseded,
     }
 }

@@ -198,11 +198,12 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         baseline: std::collections::BTreeMap::new(),
         skipped: None,
         approved: Vec::new(),
-        held: false,
+        held: route != Route::Rollback && history::unmeasured(&draft.state, &set.revision).is_some(),
         denied: false,
         rule: floor::rule(draft),
         pulls: std::collections::BTreeMap::new(),
         jobs: std::collections::BTreeMap::new(),
+        away: std::collections::BTreeMap::new(),
     });
     draft.plan = Some(Arc::new(plan.clone()));
     let next = match route {

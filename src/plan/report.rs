@@ -74,7 +74,7 @@ reasons! {
     ProofUnavailable: "operations", "The Git host does not tell who approved; the gate stays closed.", "look at the Git host, and at the rights of the controller's token there (docs/hosts.md)";
     ApprovalUnprotected: "operations", "The decisions branch is not protected on the Git host, so that anybody who may write to the repository could approve; the gate stays closed.", "protect the decisions branch: tidegate doctor prints the setting (docs/hosts.md)";
     Denied: "approvers", "A person said no; nothing is asked again before `tidegate resume`.", "tidegate resume ROLLOUT, or: tidegate abort ROLLOUT";
-    Held: "approvers", "A person holds the run; `tidegate resume` lifts it.", "tidegate resume ROLLOUT";
+    Held: "approvers", "A person holds the run, or the run before it brought the same and went back unmeasured; `tidegate resume` lifts it.", "tidegate resume ROLLOUT";
     Window: "time", "The next step may be entered only inside a window of the policy.", "wait for the window, or widen it in tidegate.yaml";
     Webhook: "the team", "A webhook stands before the next step, and does not say good.", "look at the webhook, which the message names";
     JobRunning: "the team", "A Job stands before the next step, and has not succeeded yet.", "look at the Job, which the message names: kubectl describe, kubectl logs";

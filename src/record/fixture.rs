@@ -149,6 +149,7 @@ pub(crate) fn open() -> RolloutState {
             Pull { branch: "tidegate/prod/propose/shop/podinfo/7-07070707-tenth".to_owned(), head: commit(0x78) },
         )]),
         jobs: BTreeMap::new(),
+        away: BTreeMap::new(),
     });
     let testers = BTreeMap::from([("x-canary".to_owned(), "always".into())]);
     let cluster = state.clusters.values_mut().next().expect("one cluster");

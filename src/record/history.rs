@@ -56,7 +56,7 @@ pub fn end_run(state: &mut RolloutState, outcome: Outcome, why: &str, now: Time)
     match outcome {
         Outcome::Failed | Outcome::Aborted => refuse(state, run.revision.clone(), run.id.clone(), outcome, why, now),
         // What a rollback leaves is the run before it, refused by whoever starts the rollback.
-        Outcome::Promoted | Outcome::Reverted | Outcome::Superseded | Outcome::RolledBack => {}
+        Outcome::Promoted | Outcome::Reverted | Outcome::Superseded | Outcome::Unmeasured | Outcome::RolledBack => {}
     }
     state.last_run = Some(EndedRun { id: run.id.clone(), decisions_at: run.decisions_at });
     let mut spare = state.consumed.iter().filter(|c| c.at < run.started).count().saturating_sub(CONSUMED);
@@ -151,6 +151,12 @@ pub fn went_back(past: &PastRun) -> bool {
     matches!(past.outcome, Outcome::Failed | Outcome::Aborted)
 }
 
+/// The run that brought this revision last and went back unmeasured, if none came since.
+#[must_use]
+pub fn unmeasured<'a>(state: &'a RolloutState, revision: &Revision) -> Option<&'a PastRun> {
+    state.history.last().filter(|past| past.outcome == Outcome::Unmeasured && past.revision == *revision)
+}
+
 /// The approvals of a step that had no proof, oldest first.
 pub fn voids<'a>(state: &'a RolloutState, run: &RunId, step: &StepName) -> impl Iterator<Item = &'a Void> {
     let words = state.consumed.iter().filter(move |word| word.run == *run);
@@ -205,8 +211,8 @@ mod tests {
     }
 
     #[test]
-    fn a_promoted_reverted_or_superseded_run_refuses_nothing() {
-        for outcome in [Outcome::Promoted, Outcome::Reverted, Outcome::Superseded] {
+    fn a_promoted_reverted_superseded_or_unmeasured_run_refuses_nothing() {
+        for outcome in [Outcome::Promoted, Outcome::Reverted, Outcome::Superseded, Outcome::Unmeasured] {
             let mut state = open();
             end_run(&mut state, outcome, "", time("11:00:00"));
             assert_eq!(state.refused, open().refused, "{outcome:?}");

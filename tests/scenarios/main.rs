@@ -159,6 +159,7 @@ scenarios! {
     primary_by_traefik
     primary_good_version
     primary_removed
+    provider_stays_away
     ramp
     record_is_lost
     refused_by_a_dry_run

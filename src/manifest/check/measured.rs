@@ -12,6 +12,9 @@ use crate::manifest::measure::Limits;
 use crate::manifest::raw;
 use std::collections::BTreeSet;
 
+/// How long a provider has to be away at least before a run goes back for it.
+const LEAST_AWAY: Span = Span::from_secs(60);
+
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> =
         case.spec.checks.iter().flat_map(|(name, check)| useless(case, name, check)).collect();
@@ -92,6 +95,9 @@ fn useless(case: &Case<'_>, name: &CheckName, check: &raw::Check) -> Vec<Diagnos
         let pointer = format!("{pointer}/interval");
         return vec![case.error(&pointer, Code::CheckUseless, "no time between two samples", "at least 1s")];
     }
+    if let Some(hasty) = hasty(case, &pointer, check) {
+        return vec![hasty];
+    }
     let raw::Check { prometheus, success_rate, latency, webhook, .. } = check;
     let measured = match (prometheus, success_rate, latency, webhook) {
         (Some(asked), None, None, None) => query::check(case, &pointer, asked, check.compared_with_stable),
@@ -106,6 +112,14 @@ fn useless(case: &Case<'_>, name: &CheckName, check: &raw::Check) -> Vec<Diagnos
     };
     let useless = bounds(case, &pointer, name, check).into_iter();
     useless.chain(query::compared(case, &pointer, check.compared_with_stable)).chain(measured).collect()
+}
+
+/// A deadline that a provider which restarts would pass.
+fn hasty(case: &Case<'_>, pointer: &str, check: &raw::Check) -> Option<Diagnostic> {
+    let away = check.on_away.filter(|away| away.after < LEAST_AWAY)?;
+    let what = format!("a provider that does not answer is asked again after 5s, and {} is no outage", away.after);
+    let expected = format!("at least {LEAST_AWAY}");
+    Some(case.error(&format!("{pointer}/onAway/after"), Code::CheckUseless, what, expected))
 }
 
 fn bounds(case: &Case<'_>, pointer: &str, name: &CheckName, check: &raw::Check) -> Option<Diagnostic> {

@@ -6,6 +6,8 @@ use crate::analysis::call::Word;
 use crate::analysis::judge::Inquiry;
 use crate::analysis::reading::{Reading, Readings};
 use crate::manifest::decision::DecisionAction;
+use crate::record::state::Outcome;
+use chrono::TimeDelta;
 
 /// A tenth and half, each measured every minute; the promotion waits for a person, and bakes measured.
 const MEASURED: &str = "
@@ -94,6 +96,103 @@ fn attack_66_who_is_away_through_the_bake_promotes_nothing() {
     world.pass(36_000);
     assert_eq!((world.phase().as_str(), world.weight()), ("Promoting(shift)", 100));
     assert_eq!(world.waits(), ["Inconclusive"]);
+}
+
+/// The same way, with a check that says what half an hour without an answer means.
+fn patient() -> World {
+    at_tenth_with(&MEASURED.replace("onNoData: hold", "onNoData: hold\n    onAway: {after: 30m, then: revert}"))
+}
+
+#[test]
+fn attack_66_who_is_away_for_longer_than_the_check_lets_it_takes_the_run_back() {
+    let mut world = patient();
+    world.pass(306);
+    world.pass(306);
+    world.metric = Metric::Away;
+    world.approve("promotion");
+    world.pass(126);
+    let seq = world.record().seq;
+    world.pass(1_799);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Promoting(shift)", 100), "not before the deadline");
+    assert_eq!((world.waits(), world.record().seq), (vec!["Inconclusive"], seq), "holding is no news for Git");
+    world.pass(1);
+    assert_eq!(world.weight(), 0, "nobody goes on unmeasured");
+    world.pass(31);
+    let last = world.record().history.last().cloned().expect("a run that ended");
+    assert_eq!(last.outcome, Outcome::Unmeasured);
+    assert_eq!(last.why, "shift: errors has no result: provider main is away: refused, for 30m");
+    assert_eq!(world.record().refused, [], "nothing speaks against the version");
+}
+
+#[test]
+fn c_34_a_version_that_nobody_measured_starts_again_by_a_persons_word() {
+    let mut world = patient();
+    world.metric = Metric::Away;
+    world.pass(306);
+    world.pass(1_800);
+    world.pass(31);
+    world.metric = Metric::Value(0.0);
+    world.pass(36_000);
+    assert_eq!((world.phase().as_str(), world.weight(), world.waits()), ("Waiting", 0, vec!["Held"]));
+    let told = &world.record().conditions[0].message;
+    assert!(told.contains("brought the same and went back unmeasured: tenth: errors has no result"), "{told}");
+    assert_eq!(world.proposals.len(), 0, "no branch asks to undo the change on main");
+    world.say(DecisionAction::Resume);
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    world.pass(306);
+    assert_eq!(world.phase(), "Progressing(half)");
+}
+
+#[test]
+fn c_34_another_version_than_the_one_that_nobody_measured_starts_by_itself() {
+    let mut world = patient();
+    world.metric = Metric::Away;
+    world.pass(306);
+    world.pass(1_800);
+    world.pass(31);
+    assert_eq!(world.waits(), ["Held"]);
+    let plan = MEASURED.replace("onNoData: hold", "onNoData: hold\n    onAway: {after: 30m, then: revert}");
+    world.want(&plan, set("3"));
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+#[test]
+fn x_14_what_a_provider_that_is_away_is_allowed_counts_while_observed_from_the_end_of_the_soak() {
+    let mut world = patient();
+    world.metric = Metric::Away;
+    world.pass(300);
+    let away = |world: &World| world.record().run.expect("an open run").away.len();
+    assert_eq!(away(&world), 0, "the step stays that long in any case");
+    world.pass(6);
+    assert_eq!(away(&world), 1);
+    let start = world.now;
+    world.now += TimeDelta::seconds(3_600);
+    world.gaps.push((start, world.now));
+    world.settle();
+    world.pass(1_799);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(tenth)", 10));
+    world.evidence.readings = Readings::default();
+    world.pass(1);
+    assert_eq!(world.weight(), 0, "a restart does not begin anew");
+}
+
+#[test]
+fn c_34_a_provider_that_answered_in_between_is_away_anew() {
+    let mut world = patient();
+    world.metric = Metric::Away;
+    world.pass(306);
+    world.pass(1_200);
+    world.metric = Metric::Silent;
+    world.pass(60);
+    assert_eq!(world.record().run.expect("an open run").away.len(), 0, "too few samples are an answer");
+    world.metric = Metric::Away;
+    world.pass(60);
+    world.pass(1_799);
+    assert_eq!((world.phase().as_str(), world.weight()), ("Progressing(tenth)", 10));
+    world.pass(1);
+    assert_eq!(world.weight(), 0);
 }
 
 #[test]

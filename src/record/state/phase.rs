@@ -133,7 +133,7 @@ pub enum Rest {
     Initialized,
     /// Its last run was promoted.
     Succeeded,
-    /// Its last run was taken back by a person's word, or by main.
+    /// Its last run was taken back by a person's word, by main, or as nobody could measure it.
     Reverted,
 }
 
@@ -146,6 +146,8 @@ pub enum Then {
     Aborted,
     /// Failed: evidence refused the revision.
     Failed,
+    /// Steady(Reverted), and the same is tried again once a person says so: nobody could measure it.
+    Unmeasured,
     /// The next run, for what main says now.
     NextRun,
     /// Terminating.

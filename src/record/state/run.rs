@@ -2,7 +2,7 @@
 
 use super::{Proven, Rule, Time, Void};
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{BlobId, ClusterName, CommitId, PodsDigest, Revision, RunId, SetId, StepName};
+use crate::manifest::ids::{BlobId, CheckName, ClusterName, CommitId, PodsDigest, Revision, RunId, SetId, StepName};
 use crate::record::posture::Names;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ pub struct Run {
     /// Approval holds up to and with this step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approved: Vec<StepName>,
-    /// A person bars entry to the next step.
+    /// A person bars entry to the next step, or the run before this one brought the same and went back unmeasured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub held: bool,
     /// A person said no: nothing is asked again before `resume`.
@@ -58,6 +58,9 @@ pub struct Run {
     /// Its Jobs, by the steps that they stand before: each is made once.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub jobs: BTreeMap<StepName, Trial>,
+    /// Since when it holds for providers that are away, by the checks that say for how long it does.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub away: BTreeMap<CheckName, Time>,
 }
 
 /// A Job of a run that was seen in the cluster.
@@ -115,6 +118,8 @@ pub enum Outcome {
     Failed,
     /// A person stopped it.
     Aborted,
+    /// A provider was away for longer than a check lets it: nothing speaks against it, and nothing for it.
+    Unmeasured,
     /// A person went back from it after its promotion.
     RolledBack,
 }

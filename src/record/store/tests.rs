@@ -49,7 +49,7 @@ fn phases() -> Vec<Phase> {
         Phase::Unknown(json!({"name": "Baking", "since": "2026-11-25T10:00:00Z", "ovens": [{"n": 1}, null]})),
     ];
     phases.extend([Rest::Initialized, Rest::Succeeded, Rest::Reverted].map(|how| Phase::Steady { how, since }));
-    let ends = [Then::Reverted, Then::Aborted, Then::Failed, Then::NextRun, Then::Terminating];
+    let ends = [Then::Reverted, Then::Aborted, Then::Failed, Then::Unmeasured, Then::NextRun, Then::Terminating];
     phases.extend(ends.map(|then| Phase::Reverting { stop: stop("split"), why: "- no".to_owned(), then }));
     phases
 }

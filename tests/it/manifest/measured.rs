@@ -62,6 +62,20 @@ fn c_34_each_mistake_of_a_comparison_has_its_name() {
     }
 }
 
+#[test]
+fn c_34_what_a_provider_that_stays_away_means_is_said_with_a_time() {
+    let with_away = |away: &str| {
+        let query = "prometheus: {provider: main, query: errors}\n      max: 1";
+        codes(&with(PODINFO, &format!("{query}\n      onAway: {away}")).load(), "shop/podinfo")
+    };
+    assert_eq!(with_away("{after: 1m, then: revert}"), []);
+    assert_eq!(with_away("{after: 59s, then: revert}"), [Code::CheckUseless]);
+    assert_eq!(with_away("{after: 30m}"), [Code::Schema]);
+    assert_eq!(with_away("{then: revert}"), [Code::Schema]);
+    assert_eq!(with_away("{after: 30m, then: pass}"), [Code::Schema]);
+    assert_eq!(with_away("hold"), [Code::Schema]);
+}
+
 /// Where all requests reach the candidate, there is nothing to compare with.
 #[test]
 fn a_comparison_with_a_stable_that_serves_nobody_is_refused() {
