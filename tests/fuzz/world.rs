@@ -81,7 +81,6 @@ metadata:
   name: web
   labels: {{app: web}}
 spec:
-  replicas: 3
   selector: {{matchLabels: {{app: web}}}}
   template:
     metadata:
@@ -120,7 +119,7 @@ apiVersion: autoscaling/v2
 kind: HorizontalPodAutoscaler
 metadata: {{name: web}}
 spec:
-  minReplicas: 2
+  minReplicas: 3
   maxReplicas: 5
   scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}
   metrics:

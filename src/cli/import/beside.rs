@@ -7,6 +7,8 @@ use super::input::{Document, Input};
 use super::undone::{Around, undone};
 use super::{live, yaml};
 use crate::manifest::object::Kind;
+use crate::manifest::yaml::{Dialect, parse};
+use serde_json::Value;
 
 /// What becomes of a manifest.
 pub(super) struct Beside {
@@ -16,6 +18,17 @@ pub(super) struct Beside {
     pub fate: Fate,
     /// Where it is, or why not.
     pub told: String,
+}
+
+/// The text of a manifest without the line that says its number of pods, word for word else, if that is all that is changed.
+fn unnumbered(document: &Document, wanted: &Value) -> Option<String> {
+    let read = |text: &str| parse(&document.file, text.as_bytes(), Dialect::Kubernetes).documents.into_iter().next();
+    let number = read(&document.text)?.at("/spec/replicas")?.mark.line;
+    let mut lines: Vec<&str> = document.text.lines().collect();
+    lines.get(number.checked_sub(1)?)?.trim_start().strip_prefix("replicas:")?;
+    lines.remove(number - 1);
+    let text = format!("{}\n", lines.join("\n"));
+    (read(&text)?.value() == *wanted).then_some(text)
 }
 
 /// A manifest of that rollout.
@@ -36,5 +49,6 @@ pub(super) fn manifest(document: &Document, draft: &Draft, input: &Input) -> Bes
     if changes.is_empty() {
         return Beside { text: Some(document.text.clone()), fate: Fate::Imported, told: file };
     }
-    Beside { text: Some(yaml::written(&value)), fate: Fate::Differs, told: format!("{file}, {}", changes.join("; ")) }
+    let text = unnumbered(document, &value).unwrap_or_else(|| yaml::written(&value));
+    Beside { text: Some(text), fate: Fate::Differs, told: format!("{file}, {}", changes.join("; ")) }
 }

@@ -83,6 +83,32 @@ fn what_is_made_is_valid() {
     }
 }
 
+/// Both would say how many pods there are.
+#[test]
+fn a_number_of_pods_beside_an_autoscaler_is_left_out_and_told() {
+    let with = |number: &str| CANARY[1].1.replace("  minReadySeconds: 3\n", &format!("  minReadySeconds: 3\n{number}"));
+    for number in ["  replicas: 2\n", "  replicas: 2  # by hand\n", "  replicas:\n    2\n"] {
+        let (bare, canary) = (with(number), CANARY[0].1);
+        for (tool, files) in [
+            (Tool::Bare, vec![("a.yaml", bare.as_str())]),
+            (Tool::Flagger, vec![("canary.yaml", canary), ("a.yaml", bare.as_str())]),
+        ] {
+            let imported = imported(tool, &files);
+            assert_eq!(told_of(&imported), Vec::<String>::new(), "{}", manifests(&imported.files));
+            assert!(
+                !manifests(&imported.files).contains("replicas:\n")
+                    && !manifests(&imported.files).contains("replicas: 2")
+            );
+            let left = "without replicas: the autoscaler podinfo says how many";
+            assert!(imported.fields.iter().any(|told| told.fate == Fate::Differs && told.text.contains(left)));
+        }
+    }
+    let kept = imported(Tool::Bare, &[("a.yaml", &with("  replicas: 2\n"))]);
+    assert!(manifests(&kept.files).contains("# The application itself"), "a comment stays");
+    let alone = with("  replicas: 2\n").replace("kind: Deployment, name: podinfo}", "kind: Deployment, name: other}");
+    assert!(manifests(&imported(Tool::Bare, &[("a.yaml", &alone)]).files).contains("replicas: 2"));
+}
+
 /// What people see: the files, then what became of the fields.
 fn seen(tool: Tool, files: &[(&str, &str)]) -> String {
     let imported = imported(tool, files);

@@ -33,6 +33,7 @@ pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
     findings.errors.extend(workloads.flat_map(|item| number(item, "/spec/replicas")));
     findings.errors.extend(scaler::KINDS.into_iter().flat_map(|kind| case.of_kind(kind)).flat_map(bounds));
     findings.errors.extend(autoscalers(case, target).filter_map(held));
+    findings.errors.extend(contested(case, target));
     findings.errors.extend(paused(target));
     findings.errors.extend(autoscalers(case, target).skip(1).map(|item| {
         let found = format!("a second autoscaler of {}", target.object.reference().name);
@@ -79,6 +80,18 @@ fn bounds(item: &Item) -> Vec<Diagnostic> {
         found.push(item.error(places[1], Code::Replicas, what, expected));
     }
     found
+}
+
+/// A number of pods that an autoscaler says too: each sync would take back what it has done.
+fn contested(case: &Case<'_>, target: &Item) -> Option<Diagnostic> {
+    target.object.at("/spec/replicas").filter(|value| !value.is_null())?;
+    let scaler = autoscalers(case, target).next()?.object.reference();
+    let found = format!("the {} {} says how many pods there are, and so does this", scaler.kind, scaler.name);
+    let expected = "no replicas beside an autoscaler";
+    let error = target.error("/spec/replicas", Code::Conflict, found, expected);
+    Some(error.help(
+        "take the line out: a run begins with as many pods as the autoscaler has made, and with its minimum at least",
+    ))
 }
 
 /// What holds the target at a number of pods that no run could change.

@@ -26,19 +26,26 @@ fn budget(app: &str) -> String {
     )
 }
 
+/// With an autoscaler, which alone says how many pods there are.
+fn scaled(mut tree: Tree, scaler: &str) -> Tree {
+    tree.edit(PODINFO_SET, "  replicas: 2\n", "").append(PODINFO_SET, scaler);
+    tree
+}
+
 #[test]
 fn the_layout_primary_is_read_and_what_it_cannot_do_is_refused() {
     assert_eq!(codes(&in_copies().load(), "shop/podinfo"), []);
     let taken = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: podinfo-primary}\n";
-    assert_eq!(codes(&in_copies().append(PODINFO_SET, AUTOSCALER).load(), "shop/podinfo"), []);
+    assert_eq!(codes(&scaled(in_copies(), AUTOSCALER).load(), "shop/podinfo"), []);
     let long = AUTOSCALER.replace("metadata: {name: podinfo}", &format!("metadata: {{name: {}}}", "p".repeat(56)));
-    assert_eq!(codes(&in_copies().append(PODINFO_SET, &long).load(), "shop/podinfo"), [Code::NameTooLong]);
+    assert_eq!(codes(&scaled(in_copies(), &long).load(), "shop/podinfo"), [Code::NameTooLong]);
     let table = [(READER, Code::LayoutLimit), (METRICS, Code::SelectorOverlap), (taken, Code::Conflict)];
     for (more, code) in table {
         assert_eq!(codes(&in_copies().append(PODINFO_SET, more).load(), "shop/podinfo"), [code], "{more}");
     }
     // None of these is in the way in place, but for what is called as a copy.
-    for more in [AUTOSCALER, READER, METRICS, taken] {
+    assert_eq!(codes(&scaled(Tree::example(), AUTOSCALER).load(), "shop/podinfo"), []);
+    for more in [READER, METRICS, taken] {
         assert_eq!(codes(&Tree::example().append(PODINFO_SET, more).load(), "shop/podinfo"), [], "{more}");
     }
 }
@@ -51,11 +58,33 @@ fn a_scaled_object_scales_the_target_as_an_autoscaler_does() {
              scaleTargetRef: {{name: podinfo}}\n  triggers: [{{type: cpu, metadata: {{value: \"60\"}}}}]\n{bounds}"
         )
     };
-    let found = |more: &str| codes(&in_copies().append(PODINFO_SET, more).load(), "shop/podinfo");
+    let found = |more: &str| codes(&scaled(in_copies(), more).load(), "shop/podinfo");
     assert_eq!(found(&keda("", "")), []);
     assert_eq!(found(&keda("autoscaling.keda.sh/paused-replicas: \"2\"", "")), [Code::Paused]);
     assert_eq!(found(&keda("", "  minReplicaCount: 5\n  maxReplicaCount: 4\n")), [Code::Replicas]);
     assert_eq!(found(&format!("{AUTOSCALER}{}", keda("", ""))), [Code::Conflict]);
+}
+
+/// Two that say how many pods there are would take turns.
+#[test]
+fn a_number_of_pods_beside_an_autoscaler_is_refused() {
+    let keda = "\n---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: podinfo}\nspec:\n  \
+        scaleTargetRef: {name: podinfo}\n  triggers: [{type: cpu, metadata: {value: \"60\"}}]\n";
+    for (layout, scaler) in [(Tree::example(), AUTOSCALER), (in_copies(), AUTOSCALER), (Tree::example(), keda)] {
+        let mut tree = layout;
+        assert_eq!(codes(&tree.append(PODINFO_SET, scaler).load(), "shop/podinfo"), [Code::Conflict]);
+        tree.edit(PODINFO_SET, "replicas: 2", "replicas: null");
+        assert_eq!(codes(&tree.load(), "shop/podinfo"), []);
+        tree.edit(PODINFO_SET, "replicas: null", "replicas: 2");
+        let other = scaler.replace("kind: Deployment, name: podinfo", "kind: Deployment, name: other");
+        tree.edit(PODINFO_SET, scaler, &other.replace("{name: podinfo}\n  triggers", "{name: other}\n  triggers"));
+        assert_eq!(codes(&tree.load(), "shop/podinfo"), [], "it scales something else");
+    }
+    let mut tree = Tree::example();
+    tree.append(PODINFO_SET, AUTOSCALER);
+    let text = report(&tree.load(), Output::Text, Colour::Never).text;
+    let told = "the HorizontalPodAutoscaler podinfo says how many pods there are, and so does this";
+    assert!(text.contains(told) && text.contains("podinfo.yaml:14:"), "{text}");
 }
 
 #[test]
@@ -106,9 +135,14 @@ fn versioned() -> Tree {
 #[test]
 fn t_7_names_of_each_version_may_be_as_long_as_kubernetes_takes_them() {
     assert_eq!(codes(&versioned().load(), "shop/podinfo"), []);
-    for more in [AUTOSCALER, READER, METRICS, &budget("podinfo")] {
-        let loaded =
-            versioned().append(PODINFO_SET, &more.replace("name: podinfo}\n  max", "name: podinfo-v1}\n  max")).load();
+    let own = AUTOSCALER.replace("name: podinfo}\n  max", "name: podinfo-v1}\n  max");
+    let beside = |more: &str| versioned().append(PODINFO_SET, more).load();
+    for (more, loaded) in [
+        (AUTOSCALER, scaled(versioned(), &own).load()),
+        (READER, beside(READER)),
+        (METRICS, beside(METRICS)),
+        ("a budget", beside(&budget("podinfo"))),
+    ] {
         assert_eq!(codes(&loaded, "shop/podinfo"), [], "{more}");
         assert_eq!(loaded.warnings, [], "{more}");
     }

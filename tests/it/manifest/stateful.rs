@@ -91,6 +91,8 @@ fn an_autoscaler_may_say_how_many_pods_there_are() {
         tree.edit(WORKER_SET, "  replicas: 4\n", "").append(WORKER_SET, &scaler(kind));
         codes(&tree.load(), "shop/worker")
     };
+    let beside = codes(&stateful().append(WORKER_SET, &scaler("StatefulSet")).load(), "shop/worker");
+    assert_eq!(beside, [Code::Conflict], "both say how many");
     assert_eq!(with("StatefulSet"), [Code::WeightTooFine], "25 percent of 3 pods");
     assert_eq!(with("Deployment"), [Code::WeightTooFine, Code::WeightTooFine], "of one pod");
 }
