@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod table;
 
-use table::{Row, Tells, rows};
+use table::{Row, Tells, WITHOUT, following, rows};
 
 const MANAGER: &str = "tidegate";
 const BASELINE: u32 = 3;
@@ -178,6 +178,20 @@ fn splits(row: &Row) -> Vec<Split> {
 
 fn each_row(check: impl Fn(&Row)) {
     rows().iter().for_each(check);
+}
+
+#[test]
+fn every_router_has_a_row_or_a_reason_for_having_none() {
+    let all: Vec<Router> = std::iter::successors(following(None), |router| following(Some(router))).collect();
+    let among = |router: &Router, others: &[Router]| {
+        others.iter().any(|other| std::mem::discriminant(other) == std::mem::discriminant(router))
+    };
+    let rows: Vec<Router> = rows().into_iter().map(|row| row.router).collect();
+    let without: Vec<Router> = WITHOUT.into_iter().map(|(router, _)| router).collect();
+    for router in &all {
+        assert_ne!(among(router, &rows), among(router, &without), "{router:?}");
+    }
+    assert!(rows.iter().chain(&without).all(|router| among(router, &all)));
 }
 
 #[test]

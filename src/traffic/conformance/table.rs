@@ -253,3 +253,28 @@ fn partition() -> Row {
         foreign: Vec::new(),
     }
 }
+
+/// The router after that one; without one, the first. A new router has no place among them before it is named here, and needs a row then,
+/// or a reason for having none.
+pub(super) fn following(router: Option<&Router>) -> Option<Router> {
+    Some(match router {
+        None => Router::GatewayApi { http_route: web(), service: web() },
+        Some(Router::GatewayApi { .. }) => Router::Grpc { grpc_route: web(), service: web() },
+        Some(Router::Grpc { .. }) => Router::Nginx { ingress: web(), service: web() },
+        Some(Router::Nginx { .. }) => Router::Istio { virtual_service: web(), service: web() },
+        Some(Router::Istio { .. }) => Router::Traefik { traefik_service: web(), service: web() },
+        Some(Router::Traefik { .. }) => Router::IngressRoute { ingress_route: web(), service: web() },
+        Some(Router::IngressRoute { .. }) => Router::Replicas { service: web() },
+        Some(Router::Replicas { .. }) => Router::Service { service: web() },
+        Some(Router::Service { .. }) => Router::Partition,
+        Some(Router::Partition) => Router::OnDelete,
+        Some(Router::OnDelete) => return None,
+    })
+}
+
+/// The routers without a row, and where the same is held of them.
+pub(super) const WITHOUT: [(Router, &str); 1] = [(
+    Router::OnDelete,
+    "no object says its split: it is which pods were deleted since, and what is rendered depends on them. src/target/daemon/tests.rs has a \
+     world of pods for it",
+)];

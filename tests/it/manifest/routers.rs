@@ -255,11 +255,16 @@ fn where_a_router_lacks_session_affinity_it_says_why() {
     let mut by_pods = keeping(Tree::example());
     by_pods.edit(PODINFO, "gatewayAPI: {httpRoute: podinfo, ", "replicas: {");
     by_pods.edit(PODINFO, "        headers: [{x-canary: always}]\n", "").edit(PODINFO, "weight: 10\n", "weight: 34\n");
+    let mut switched = keeping(Tree::example());
+    switched.edit(PODINFO, "gatewayAPI: {httpRoute: podinfo, service: podinfo}", "service: podinfo");
+    switched.edit(PODINFO, "        headers: [{x-canary: always}]\n        weight: 10", "        preview: fullSize");
+    switched.edit(PODINFO, "{weight: 50}", "{preview: fullSize}");
     for (tree, why) in [
         (keeping(behind(GRPC_ROUTE)), "gRPC clients keep no cookies"),
         (keeping(behind(INGRESS)), "also at weight 100, and at the candidate of the next run"),
         (keeping(behind(TRAEFIK)), "keeps users at stable too, and at the candidate of the next run"),
         (by_pods, "this router looks at no request"),
+        (switched, "this router looks at no request"),
     ] {
         assert_eq!(found(&tree), [Code::RouterLimit], "{:#?}", tree.load().errors());
         let text = report(&tree.load(), Output::Text, Colour::Never).text;
