@@ -33,9 +33,28 @@ const OPERATORS: &[&str] = &["and", "or", "unless", "atan2"];
 const KEYWORDS: &[&str] =
     &["by", "without", "on", "ignoring", "group_left", "group_right", "bool", "offset", "start", "end"];
 
+/// Functions of counters, which leave each series one.
+const RATES: &[&str] = &["rate", "irate", "increase"];
+/// Labels by which no two pods, or no two buckets of a histogram, are the same.
+const EACH: &[&str] = &["pod", "instance", "le"];
+
 /// A query.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query(Vec<Part>);
+pub struct Query {
+    parts: Vec<Part>,
+    form: Form,
+}
+
+/// What the whole of an expression is, as far as that says how many series it yields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Form {
+    Other,
+    Selector,
+    /// How fast a selected counter grows.
+    Rate,
+    /// An aggregation by these labels.
+    By(Vec<String>),
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
@@ -95,15 +114,15 @@ impl Query {
     /// When it is none, or none that this grammar knows.
     pub fn parse(text: &str) -> Result<Self, InvalidQuery> {
         let mut parser = Parser { text, tokens: Tokens::of(text), parts: Vec::new(), copied: 0 };
-        parser.expression(0)?;
+        let form = parser.expression(0)?;
         parser.tokens.expect_end()?;
         parser.words_until(text.len());
-        Ok(Self(parser.parts))
+        Ok(Self { parts: parser.parts, form })
     }
 
     /// What selects its series.
     pub fn selectors(&self) -> impl Iterator<Item = &Selector> {
-        self.0.iter().filter_map(|part| match part {
+        self.parts.iter().filter_map(|part| match part {
             Part::Selector(selector) => Some(selector),
             Part::Words(_) => None,
         })
@@ -112,24 +131,46 @@ impl Query {
     /// The text of the same query, whose series must fit these matchers too.
     #[must_use]
     pub fn narrowed(&self, matchers: &[Matcher]) -> String {
-        self.0.iter().fold(String::new(), |text, part| match part {
-            Part::Words(words) => text + words,
-            Part::Selector(selector) => text + &selector.narrowed(matchers),
-        })
+        narrowed(&self.parts, matchers)
+    }
+
+    /// The label of which the query plainly yields a series for each value, where `pod` is that of pods, and `told` will have one
+    /// value each. What may be a single series is no such query: a rule may record what a selector takes.
+    #[must_use]
+    pub fn of_each<'a>(&'a self, pod: Option<&'a str>, told: &[&str]) -> Option<&'a str> {
+        match &self.form {
+            Form::Other | Form::Selector => None,
+            Form::Rate => {
+                let counts = told.is_empty() && self.selectors().all(Selector::is_of_counters);
+                counts.then_some(pod.unwrap_or("pod"))
+            }
+            Form::By(labels) => {
+                let is_one = |label: &str| told.contains(&label) || self.selectors().any(|s| s.exact(label).is_some());
+                let each = |label: &&str| (EACH.contains(label) || Some(*label) == pod) && !is_one(label);
+                labels.iter().map(|label| unquoted(label)).find(each)
+            }
+        }
     }
 
     /// The text of the same query without the matchers whose value holds this text; none if one of its selectors has none.
     #[must_use]
     pub fn without(&self, value: &str) -> Option<String> {
-        let parts = self.0.iter().map(|part| match part {
+        let parts = self.parts.iter().map(|part| match part {
             Part::Words(_) => Some(part.clone()),
             Part::Selector(Selector { name, matchers }) => {
                 let kept: Vec<Written> = matchers.iter().filter(|m| !m.value.contains(value)).cloned().collect();
                 (kept.len() < matchers.len()).then(|| Part::Selector(Selector { name: name.clone(), matchers: kept }))
             }
         });
-        Some(Self(parts.collect::<Option<_>>()?).narrowed(&[]))
+        Some(narrowed(&parts.collect::<Option<Vec<_>>>()?, &[]))
     }
+}
+
+fn narrowed(parts: &[Part], matchers: &[Matcher]) -> String {
+    parts.iter().fold(String::new(), |text, part| match part {
+        Part::Words(words) => text + words,
+        Part::Selector(selector) => text + &selector.narrowed(matchers),
+    })
 }
 
 impl Selector {
@@ -144,6 +185,11 @@ impl Selector {
         let found =
             self.matchers.iter().find(|matcher| unquoted(&matcher.label) == label && matcher.operator == "=")?;
         Some(unquoted(&found.value)).filter(|value| !value.contains('\\'))
+    }
+
+    /// Whether it takes what pods count as it comes: no value is chosen, and no rule recorded it, as names with a colon say.
+    fn is_of_counters(&self) -> bool {
+        self.name.as_ref().is_some_and(|name| !name.contains(':')) && self.matchers.iter().all(|m| m.operator != "=")
     }
 
     fn narrowed(&self, more: &[Matcher]) -> String {
@@ -199,18 +245,20 @@ impl<'a> Parser<'a> {
     }
 
     /// Operands with operators between them; which of them binds closer is of no concern here.
-    fn expression(&mut self, depth: usize) -> Result<(), InvalidQuery> {
+    fn expression(&mut self, depth: usize) -> Result<Form, InvalidQuery> {
         if depth > DEEPEST {
             return Err(self.tokens.wrong("a query that is nested less deeply"));
         }
+        let mut alone = true;
         loop {
             while self.tokens.take("+") || self.tokens.take("-") {}
-            self.operand(depth)?;
+            let form = self.operand(depth)?;
             self.shifts()?;
             let symbol = ["+", "-", "*", "/", "%", "^", "==", "!=", "<=", "<", ">=", ">"];
             if !symbol.iter().any(|symbol| self.tokens.take(symbol)) && self.tokens.take_word(OPERATORS).is_none() {
-                return Ok(());
+                return Ok(if alone { form } else { Form::Other });
             }
+            alone = false;
             self.tokens.take_word(&["bool"]);
             if self.tokens.take_word(&["on", "ignoring"]).is_some() {
                 self.labels()?;
@@ -221,12 +269,12 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn operand(&mut self, depth: usize) -> Result<(), InvalidQuery> {
+    fn operand(&mut self, depth: usize) -> Result<Form, InvalidQuery> {
         let token = self.tokens.peek();
         match token.what {
             What::Number | What::Text => {
                 self.tokens.next();
-                Ok(())
+                Ok(Form::Other)
             }
             What::Symbol if token.text == "(" => self.arguments(depth),
             What::Symbol if token.text == "{" => self.selector(None, token),
@@ -236,60 +284,66 @@ impl<'a> Parser<'a> {
     }
 
     /// What begins with a word: a number, an aggregation, a function, or a metric.
-    fn named(&mut self, depth: usize, token: Token<'a>) -> Result<(), InvalidQuery> {
+    fn named(&mut self, depth: usize, token: Token<'a>) -> Result<Form, InvalidQuery> {
         self.tokens.next();
         let word = token.text.to_ascii_lowercase();
         let (called, is) = (self.tokens.is("("), |words: &[&str]| words.contains(&&*word));
         if is(AGGREGATIONS) && (called || self.tokens.is_word(&["by", "without"])) {
-            let grouped = self.tokens.take_word(&["by", "without"]).is_some();
-            if grouped {
-                self.labels()?;
-            }
+            let before = self.grouping()?;
             self.arguments(depth)?;
-            if !grouped && self.tokens.take_word(&["by", "without"]).is_some() {
-                self.labels()?;
-            }
-            return Ok(());
+            let grouping = if before.is_some() { before } else { self.grouping()? };
+            return Ok(grouping.unwrap_or(Form::Other));
         }
         if is(AGGREGATIONS) || is(OPERATORS) || is(KEYWORDS) {
             return Err(token.wrong("a metric, whose name is no keyword (else write {__name__=\"…\"})"));
         }
         if called {
-            return self.arguments(depth);
+            let of = self.arguments(depth)?;
+            return Ok(if is(RATES) && of == Form::Selector { Form::Rate } else { Form::Other });
         }
         if is(&["inf", "nan"]) {
-            return Ok(());
+            return Ok(Form::Other);
         }
         self.selector(Some(token.text.to_owned()), token)
     }
 
-    /// Expressions in parentheses, or none.
-    fn arguments(&mut self, depth: usize) -> Result<(), InvalidQuery> {
+    /// Which labels an aggregation keeps, if that is said here.
+    fn grouping(&mut self) -> Result<Option<Form>, InvalidQuery> {
+        let Some(word) = self.tokens.take_word(&["by", "without"]) else { return Ok(None) };
+        let labels = self.labels()?;
+        Ok(Some(if word.text.eq_ignore_ascii_case("by") { Form::By(labels) } else { Form::Other }))
+    }
+
+    /// Expressions in parentheses, or none; what it is, if it is one.
+    fn arguments(&mut self, depth: usize) -> Result<Form, InvalidQuery> {
         self.tokens.expect("(", "( with what it is about")?;
         if self.tokens.take(")") {
-            return Ok(());
+            return Ok(Form::Other);
         }
-        loop {
+        let mut form = self.expression(depth + 1)?;
+        while self.tokens.take(",") {
             self.expression(depth + 1)?;
-            if !self.tokens.take(",") {
-                return self.tokens.expect(")", "an operator, a comma or )");
-            }
+            form = Form::Other;
         }
+        self.tokens.expect(")", "an operator, a comma or )")?;
+        Ok(form)
     }
 
     /// Names of labels in parentheses.
-    fn labels(&mut self) -> Result<(), InvalidQuery> {
+    fn labels(&mut self) -> Result<Vec<String>, InvalidQuery> {
         self.tokens.expect("(", "( with names of labels")?;
+        let mut labels = Vec::new();
         while !self.tokens.take(")") {
-            self.label()?;
+            labels.push(self.label()?.text.to_owned());
             if !self.tokens.take(",") {
-                return self.tokens.expect(")", "a comma or )");
+                self.tokens.expect(")", "a comma or )")?;
+                break;
             }
         }
-        Ok(())
+        Ok(labels)
     }
 
-    fn selector(&mut self, name: Option<String>, first: Token<'a>) -> Result<(), InvalidQuery> {
+    fn selector(&mut self, name: Option<String>, first: Token<'a>) -> Result<Form, InvalidQuery> {
         self.words_until(first.start);
         let mut matchers = Vec::new();
         let mut end = first.end();
@@ -304,7 +358,7 @@ impl<'a> Parser<'a> {
         }
         self.parts.push(Part::Selector(Selector { name, matchers }));
         self.copied = end;
-        Ok(())
+        Ok(Form::Selector)
     }
 
     fn matcher(&mut self) -> Result<Written, InvalidQuery> {

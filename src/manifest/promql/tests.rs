@@ -110,3 +110,44 @@ fn what_a_selector_looks_at_can_be_told() {
     let exact = |label| read.selectors().map(|selector| selector.exact(label)).collect::<Vec<_>>();
     assert_eq!((exact("pod"), exact("b.c")), (vec![None, None], vec![Some("d"), None]));
 }
+
+#[test]
+fn what_plainly_yields_several_series_is_known() {
+    let of_each = |query: &str, pod: Option<&str>, told: &[&str]| {
+        Query::parse(query).unwrap().of_each(pod, told).map(str::to_owned).unwrap_or_default()
+    };
+    for (query, each) in [
+        ("rate(requests_total[1m])", "pod"),
+        ("(irate(requests_total{code=~\"5..\"}[1m] offset 1h))", "pod"),
+        ("sum by (pod) (up)", "pod"),
+        ("-sum by (job, instance) (rate(up[1m]))", "instance"),
+        ("MAX(a / b) BY (le)", "le"),
+        ("avg(up{pod=~\"web-.*\"}) by (\"pod\",)", "pod"),
+    ] {
+        assert_eq!(of_each(query, None, &[]), each, "{query}");
+    }
+    assert_eq!(of_each("sum by (kubernetes_pod_name) (up)", Some("kubernetes_pod_name"), &[]), "kubernetes_pod_name");
+    assert_eq!(of_each("increase(requests_total[1m])", Some("p"), &[]), "p");
+    assert_eq!(of_each("sum by (pod) (up)", None, &["workload"]), "pod");
+    for (query, told) in [
+        ("1", &[][..]),
+        ("vector(1)", &[]),
+        ("sum(rate(requests_total[1m]))", &[]),
+        ("sum(sum by (pod) (up))", &[]),
+        ("topk(1, up)", &[]),
+        ("sum without (pod) (up)", &[]),
+        ("sum by (job) (up)", &[]),
+        ("sum by (pod) (up{pod=\"web-0\"})", &[]),
+        ("sum by (pod) (up) > 1", &[]),
+        ("sum by (workload) (up)", &["workload"]),
+        ("histogram_quantile(0.9, sum by (le) (rate(b[1m])))", &[]),
+        // It may be that a rule records one, or that one proxy counts for all.
+        ("errors", &[]),
+        ("rate(job:requests:sum[1m])", &[]),
+        ("rate(sum(requests)[5m:1m])", &[]),
+        ("rate(backend_requests_total{backend=\"web-canary\"}[1m])", &[]),
+        ("rate(backend_requests_total[1m])", &["service"]),
+    ] {
+        assert_eq!(of_each(query, None, told), "", "{query}");
+    }
+}
