@@ -99,10 +99,14 @@ pub struct Labels {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LabelName")]
     pub service: Option<LabelName>,
-    /// The label with the name of the Deployment.
+    /// The label with the name of the Deployment, StatefulSet or DaemonSet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LabelName")]
     pub workload: Option<LabelName>,
+    /// The label with the value of the pod's label `tidegate.io/pods`. It alone tells versions of a StatefulSet or DaemonSet apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LabelName")]
+    pub version: Option<LabelName>,
 }
 
 fn namespace() -> LabelName {
@@ -112,8 +116,8 @@ fn namespace() -> LabelName {
 impl Labels {
     /// Those that tell the roles apart, by their key in the file.
     pub fn telling(&self) -> impl Iterator<Item = (&'static str, &LabelName)> {
-        let Self { namespace: _, pod, service, workload } = self;
-        let all = [("pod", pod), ("service", service), ("workload", workload)];
+        let Self { namespace: _, pod, service, workload, version } = self;
+        let all = [("pod", pod), ("service", service), ("workload", workload), ("version", version)];
         all.into_iter().filter_map(|(key, label)| Some((key, label.as_ref()?)))
     }
 }

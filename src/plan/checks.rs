@@ -1,14 +1,14 @@
 //! What the checks of a step say: evidence against the version at any time, and at the end of the soak enough for it.
 
 use super::draft::Draft;
-use super::procedure::{self, Step};
+use super::procedure::{self, Roles, Step};
 use super::report::{Reason, Wait};
 use crate::analysis::judge::{self, Inquiry, Known, Subject, Verdict};
 use crate::analysis::proxy;
 use crate::analysis::sides::{Side, Sides};
 use crate::manifest::desired::{Away, By, Check, Criterion, OnAway, OnNoData, Plan};
 use crate::manifest::duration::Span;
-use crate::manifest::ids::{CheckName, Namespace, ObjectName};
+use crate::manifest::ids::{CheckName, Namespace, ObjectName, PodsDigest};
 use crate::record::posture::Naming;
 use crate::record::state::{RoleName, Run, Stop, Time};
 use crate::record::text::plain;
@@ -52,7 +52,8 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         return measured;
     }
     let since = exposed + Span::from_secs(procedure::settle(plan, step)).delta();
-    let sides = sides(plan, &draft.naming, &draft.input.id.namespace);
+    let Roles { old, new, .. } = draft.roles(run);
+    let sides = sides(plan, &draft.naming, &draft.input.id.namespace, [old.pods, new.pods]);
     let about = draft.about(run, &step.name);
     let subject = Subject { about: &about, sides: &sides, since };
     for name in &step.checks {
@@ -135,10 +136,10 @@ fn since_away(draft: &Draft<'_>, name: &CheckName) -> Option<Time> {
     draft.state.run.as_ref()?.away.get(name).copied()
 }
 
-/// What the checks of a plan ask a Prometheus about the candidate, by their names.
+/// What the checks of a plan ask a Prometheus about the candidate with these pods, by their names.
 #[must_use]
-pub fn queries(plan: &Plan, namespace: &Namespace) -> BTreeMap<CheckName, String> {
-    let sides = sides(plan, &Naming::of(plan), namespace);
+pub fn queries(plan: &Plan, pods: &PodsDigest, namespace: &Namespace) -> BTreeMap<CheckName, String> {
+    let sides = sides(plan, &Naming::of(plan), namespace, [None, Some(pods.clone())]);
     let asked = plan.checks.iter().filter_map(|(name, check)| match &check.criterion {
         Criterion::Prometheus(bounds) => {
             let query = proxy::query(&bounds.measure, check.interval, namespace, &sides.candidate);
@@ -149,14 +150,18 @@ pub fn queries(plan: &Plan, namespace: &Namespace) -> BTreeMap<CheckName, String
     asked.collect()
 }
 
-/// How the objects of both roles are called.
-fn sides(plan: &Plan, naming: &Naming, namespace: &Namespace) -> Sides {
+/// How the objects of both roles are called, stable's first, and what tells their pods.
+fn sides(plan: &Plan, naming: &Naming, namespace: &Namespace, pods: [Option<PodsDigest>; 2]) -> Sides {
     let service = plan.traffic.as_ref().and_then(|traffic| match traffic.router.by() {
         By::Route => traffic.router.service(),
         // Requests reach both through the same Service.
         By::Pods | By::Selector | By::Partition => None,
     });
-    let side = |role, service: Option<ObjectName>| Side { workload: naming.workload(role, &plan.target.name), service };
+    let side = |role, service: Option<ObjectName>, pods| {
+        let workload = naming.workload(role, &plan.target.name);
+        Side { kind: plan.target.kind, workload, service, pods }
+    };
+    let [old, new] = pods;
     let [stable, candidate] = match naming.services() {
         // Without a run there is one version alone.
         Some(Services { stable, candidate }) => [stable, candidate.unwrap_or(stable)].map(|name| Some(name.clone())),
@@ -164,7 +169,7 @@ fn sides(plan: &Plan, naming: &Naming, namespace: &Namespace) -> Sides {
     };
     Sides {
         namespace: namespace.clone(),
-        candidate: side(RoleName::Candidate, candidate),
-        stable: side(RoleName::Stable, stable),
+        candidate: side(RoleName::Candidate, candidate, new),
+        stable: side(RoleName::Stable, stable, old),
     }
 }

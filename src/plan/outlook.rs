@@ -198,7 +198,7 @@ fn new_run(
     let way = Way { rollout, plan: &rollout.plan, route, from: &current.set, entered: None, approved: &[] };
     Outlook {
         forecast: Some(forecast(&way, policy, now)),
-        queries: checks::queries(&rollout.plan, &rollout.id.namespace),
+        queries: checks::queries(&rollout.plan, &rollout.set.pods, &rollout.id.namespace),
         ..Outlook::of(Change::Run, message).entering(rollout)
     }
 }
@@ -225,7 +225,7 @@ fn against_run(
         let way = Way { rollout, plan, route: run.route, from: &run.from, entered, approved: &run.approved };
         return Outlook {
             forecast: Some(forecast(&way, policy, now)),
-            queries: checks::queries(plan, &rollout.id.namespace),
+            queries: checks::queries(plan, &run.pods, &rollout.id.namespace),
             ..of(Change::UnderWay, message).entering(rollout)
         };
     }

@@ -17,10 +17,12 @@ use std::sync::{Mutex, PoisonError};
 const BAD: f64 = 0.25;
 
 /// Answers the success rate of Istio's metrics, and `errors(NAMESPACE/DEPLOYMENT)` and `errors{namespace="…",deployment="…"}`: the share of that Deployment's requests
-/// that fail. Of one that has no ready pod, and of one that is not there, there is nothing to be measured.
+/// that fail; the same of those pods of a StatefulSet or DaemonSet that have this label `tidegate.io/pods`:
+/// `errors{namespace="…",workload="…",tidegate_io_pods="…"}`. Of what has no ready pod, and of what is not there, there is nothing
+/// to be measured.
 #[derive(Default)]
 pub struct Metrics {
-    /// By Deployment.
+    /// By Deployment, and by what [`pods`] names.
     history: Mutex<BTreeMap<String, Rates>>,
 }
 
@@ -31,13 +33,12 @@ impl Metrics {
     /// Takes note of the world as it is now.
     pub fn sample(&self, world: &World) {
         let Some(deployments) = Resource::of_kind("apps/v1", "Deployment") else { return };
-        let mut rates: BTreeMap<String, Option<f64>> = BTreeMap::new();
+        let mut rates = pods(world);
         for deployment in world.list(deployments, "") {
             let text = |pointer: &str| at(deployment, pointer).and_then(Value::as_str).unwrap_or_default();
             let name = format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"));
             let ready = deployment["status"]["readyReplicas"].as_i64().unwrap_or(0) > 0;
-            let bad = text("/spec/template/spec/containers/0/image").ends_with("-errors");
-            rates.insert(name, ready.then_some(if bad { BAD } else { 0.0 }));
+            rates.insert(name, ready.then(|| failing(text("/spec/template/spec/containers/0/image"))));
         }
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         for name in history.keys().filter(|name| !rates.contains_key(*name)).cloned().collect::<Vec<_>>() {
@@ -68,10 +69,34 @@ impl Metrics {
     }
 }
 
+/// The share of requests that pods of an image fail.
+fn failing(image: &str) -> f64 {
+    if image.ends_with("-errors") { BAD } else { 0.0 }
+}
+
+/// The rates of the pods of workloads that both versions share, by their label.
+fn pods(world: &World) -> BTreeMap<String, Option<f64>> {
+    let mut rates = BTreeMap::new();
+    let pods = Resource::of_kind("v1", "Pod").into_iter().flat_map(|pods| world.list(pods, ""));
+    for pod in pods {
+        let text = |pointer: &str| at(pod, pointer).and_then(Value::as_str).unwrap_or_default();
+        if !matches!(text("/metadata/ownerReferences/0/kind"), "StatefulSet" | "DaemonSet") {
+            continue;
+        }
+        let (namespace, workload) = (text("/metadata/namespace"), text("/metadata/ownerReferences/0/name"));
+        let name = format!("{namespace}/{workload}/{}", text("/metadata/labels/tidegate.io~1pods"));
+        let is_ready = |said: &Value| said["type"] == "Ready" && said["status"] == "True";
+        let ready = pod["status"]["conditions"].as_array().is_some_and(|all| all.iter().any(is_ready));
+        let rate: &mut Option<f64> = rates.entry(name).or_default();
+        *rate = rate.or_else(|| ready.then(|| failing(text("/spec/containers/0/image"))));
+    }
+    rates
+}
+
 /// A value as it is measured, from the share of requests that fail.
 type Shown = fn(f64) -> f64;
 
-/// The Deployment that a query is about, and what is measured of it.
+/// The Deployment or the pods that a query is about, and what is measured of them.
 fn measured(query: &str) -> Option<(String, Shown)> {
     if let Some(name) = query.strip_prefix("errors(").and_then(|rest| rest.strip_suffix(')')) {
         return Some((name.to_owned(), |rate| rate));
@@ -82,7 +107,12 @@ fn measured(query: &str) -> Option<(String, Shown)> {
         Some(format!("{}/{}", selector.exact(namespace)?, selector.exact(deployment)?))
     };
     let istio = || of("istio_requests_total", "destination_workload_namespace", "destination_workload");
+    let shared = || {
+        let selector = read.selectors().find(|selector| selector.name.as_deref() == Some("errors"))?;
+        Some(format!("{}/{}", of("errors", "namespace", "workload")?, selector.exact("tidegate_io_pods")?))
+    };
     of("errors", "namespace", "deployment")
+        .or_else(shared)
         .map(|name| (name, (|rate| rate) as Shown))
         .or_else(|| Some((istio()?, |rate| 100.0 * (1.0 - rate))))
 }

@@ -42,6 +42,22 @@ fn podinfo(tree: &mut Tree, from: &str, to: &str) {
     tree.edit(PODINFO, from, to);
 }
 
+/// The worker as a StatefulSet, both versions of which are pods of its own, with a phase that is measured.
+fn shared(tree: &mut Tree) {
+    tree.edit(WORKER, "{kind: Deployment, name: worker}", "{kind: StatefulSet, name: worker}")
+        .edit(WORKER, "  traffic:\n    replicas: {service: worker}\n    settle: 2s\n    drain: 5s\n", "")
+        .edit(
+            WORKER,
+            "expose: {weight: 25}\n      soak: 10s",
+            "expose: {weight: 25}\n      soak: 1h\n      checks: [errors]",
+        );
+    tree.edit(WORKER_SET, "kind: Deployment", "kind: StatefulSet").edit(
+        WORKER_SET,
+        "replicas: 4",
+        "replicas: 4\n  serviceName: worker",
+    );
+}
+
 /// Judges the first phase so.
 fn checks(tree: &mut Tree, criterion: &str) {
     podinfo(tree, "weight: 10\n", "weight: 10\n      checks: [errors]\n");
@@ -125,7 +141,9 @@ const ATTACKS: &[Attack] = &[
     attack("61", "an address for a provider", |t| checks(t, "prometheus: {provider: \"http://localhost:10250\", query: up}"), "shop/podinfo", Code::Schema),
     attack("61", "an address to call", |t| checks(t, "webhook: {provider: main, url: \"http://kubernetes.default\"}"), "shop/podinfo", Code::UnknownField),
     attack("63", "a query that ends too early", |t| checks(t, "prometheus: {provider: main, labels: {pod: pod}, query: 'up{} or up{ns=\"other\"'}"), "shop/podinfo", Code::CheckQuery),
+    attack("63", "the same where nothing is added", |t| checks(t, "prometheus: {provider: main, query: 'up{} or up{ns=\"other\"'}"), "shop/podinfo", Code::CheckQuery),
     attack("64", "headers with a secret", |t| checks(t, "webhook: {provider: main, headers: {Authorization: \"{{args.token}}\"}}"), "shop/podinfo", Code::UnknownField),
+    attack("67", "one number for both versions", |t| { shared(t); t.append(WORKER, "  checks:\n    errors: {prometheus: {provider: main, query: sum(up), labels: {workload: w}}, comparedWithStable: {ratio: {max: 1}}}\n"); }, "shop/worker", Code::CheckUseless),
     attack("42", "another rollout's target", |t| { let (set, text) = (t.text(WORKER_SET), t.text(WORKER).replace("name: worker,", "name: thief,")); t.put("teams/shop/thief/rollout.yaml", text).put("teams/shop/thief/worker.yaml", set); }, "shop/thief", Code::Conflict),
 ];
 
@@ -146,7 +164,7 @@ fn each_attack_rejects_one_rollout_and_touches_no_other() {
         let loaded = tree.load();
         let took = started.elapsed();
         let found = codes(&loaded, rejects);
-        let others = ["shop/worker", "blog/site"].iter().filter(|_| *rejects != "shop/thief");
+        let others = ["shop/worker", "blog/site"].iter().filter(|other| *rejects != "shop/thief" && *other != rejects);
         let touched = others.flat_map(|id| codes(&loaded, id)).collect::<Vec<_>>();
         let expected = !found.is_empty() && found.iter().all(|c| c == code) && touched.is_empty();
         if !expected || took > Duration::from_secs(5) || loaded.emptiness() != Emptiness::Whole {

@@ -98,6 +98,7 @@ scenarios! {
     config_map
     daemon
     daemon_by_hand
+    daemon_compared
     daemon_fails
     daemon_goes_back
     daemon_grows
@@ -186,6 +187,7 @@ scenarios! {
     state_branch_is_gone_during_a_run
     state_branch_is_put_back
     stateful
+    stateful_compared
     stateful_fails
     stateful_git_away
     stateful_goes_back

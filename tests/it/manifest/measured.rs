@@ -1,6 +1,6 @@
 //! Checks whose series tidegate chooses: what is wrong with them is told with its line.
 
-use crate::tree::{PODINFO, Tree, WORKER, codes};
+use crate::tree::{PODINFO, Tree, WORKER, WORKER_SET, codes};
 use tidegate::cli::validate::{Colour, Output, report};
 use tidegate::manifest::diagnostic::Code;
 
@@ -89,6 +89,83 @@ fn a_comparison_with_a_stable_that_serves_nobody_is_refused() {
     assert_eq!(codes(&tree.load(), "shop/podinfo"), [Code::CheckUseless; 2]);
     tree.edit(PODINFO, RATIO, "max: 1");
     assert_eq!(codes(&tree.load(), "shop/podinfo"), []);
+}
+
+/// A query says itself whose series it reads, and is read all the same.
+#[test]
+fn c_34_a_query_without_labels_is_read_too() {
+    let check = |query: &str| format!("prometheus: {{provider: main, query: '{query}'}}\n      max: 1");
+    for (query, wanted) in [
+        ("sum(rate(errors{pod=~\"podinfo-canary-.+\"}[1m]))", None),
+        ("errors", None),
+        ("vector(1)", None),
+        ("sum(rate(", Some(Code::CheckQuery)),
+        ("rate(http_requests_total[1m])", Some(Code::CheckQuery)),
+        ("sum by (pod) (up)", Some(Code::CheckQuery)),
+    ] {
+        let loaded = with(PODINFO, &check(query)).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), Vec::from_iter(wanted), "{query}: {:#?}", loaded.errors());
+    }
+    for (labels, query, wanted) in [
+        ("{pod: kubernetes_pod_name}", "sum by (kubernetes_pod_name) (errors)", Some(Code::CheckQuery)),
+        ("{pod: p, version: v}", "rate(errors[1m])", Some(Code::CheckQuery)),
+        ("{service: s}", "rate(errors[1m])", None),
+        ("{workload: w}", "sum by (w) (errors)", None),
+    ] {
+        let loaded = with(PODINFO, &prometheus(labels, query, "max: 1")).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), Vec::from_iter(wanted), "{query}: {:#?}", loaded.errors());
+    }
+}
+
+/// Both versions are pods of the example's worker itself.
+fn shared(kind: &str, check: &str) -> Tree {
+    let mut tree = with(WORKER, check);
+    tree.edit(WORKER, "{kind: Deployment, name: worker}", &format!("{{kind: {kind}, name: worker}}"))
+        .edit(WORKER, "  traffic:\n    replicas: {service: worker}\n    settle: 2s\n    drain: 5s\n", "")
+        .edit(WORKER_SET, "kind: Deployment", &format!("kind: {kind}"));
+    let sized = if kind == "DaemonSet" { "" } else { "  replicas: 4\n  serviceName: worker\n" };
+    tree.edit(WORKER_SET, "  replicas: 4\n", sized);
+    tree
+}
+
+#[test]
+fn attack_67_what_both_versions_have_in_common_tells_neither() {
+    let kinds = ["StatefulSet", "DaemonSet"];
+    for (labels, limits, wanted) in [
+        ("{workload: w}", RATIO, Some(Code::CheckUseless)),
+        ("{pod: pod}", RATIO, Some(Code::CheckUseless)),
+        ("{pod: pod, workload: w}", "max: 1", Some(Code::CheckUseless)),
+        ("{service: s, version: v}", "max: 1", Some(Code::RouterLimit)),
+        // Stable's pods have no such label before a run has promoted them.
+        ("{version: v}", RATIO, Some(Code::CheckUseless)),
+        ("{version: v}", "max: 1", None),
+        ("{pod: pod, version: v}", RATIO, None),
+        ("{workload: w, version: v}", RATIO, None),
+    ] {
+        for kind in kinds {
+            let loaded = shared(kind, &prometheus(labels, "sum(errors)", limits)).load();
+            let found = codes(&loaded, "shop/worker");
+            assert_eq!(found, Vec::from_iter(wanted), "{kind} {labels}: {:#?}", loaded.errors());
+        }
+    }
+    let loaded = with(PODINFO, &prometheus("{pod: pod, version: v}", "sum(errors)", RATIO)).load();
+    assert_eq!(codes(&loaded, "shop/podinfo"), [], "of a Deployment it is welcome");
+    let chosen = shared("StatefulSet", &prometheus("{pod: pod, version: v}", "sum(errors{v=\"1\"})", RATIO));
+    assert_eq!(codes(&chosen.load(), "shop/worker"), [Code::CheckQuery]);
+}
+
+#[test]
+fn mistakes_of_whose_series_are_shown_with_their_lines() {
+    let shown = |tree: &Tree| report(&tree.load(), Output::Text, Colour::Never).text;
+    let texts = [
+        shown(&shared("StatefulSet", &prometheus("{workload: w}", "sum(errors)", RATIO))),
+        shown(&shared("DaemonSet", &prometheus("{version: v}", "sum(errors)", RATIO))),
+        shown(&shared("DaemonSet", &format!("prometheus: {{provider: main, query: errors}}\n      {RATIO}"))),
+        shown(&shared("StatefulSet", RATE)),
+        shown(&with(PODINFO, "prometheus: {provider: main, query: \"sum(rate(\"}\n      max: 1")),
+        shown(&with(PODINFO, "prometheus: {provider: main, query: \"sum by (pod) (up)\"}\n      max: 1")),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::limits;
 use crate::manifest::check::Case;
 use crate::manifest::desired::{Router, TargetKind};
 use crate::manifest::diagnostic::{Code, Diagnostic};
-use crate::manifest::measure::{Comparison, Labels, PrometheusQuery, Proxy};
+use crate::manifest::measure::{Comparison, LabelName, Labels, PrometheusQuery, Proxy};
 use crate::manifest::promql::{Query, Selector};
 use crate::manifest::raw;
 
@@ -22,19 +22,45 @@ pub(super) fn check(
     asked: &PrometheusQuery,
     compared: Option<Comparison>,
 ) -> Vec<Diagnostic> {
-    let Some(labels) = &asked.labels else {
-        return compared.map(|_| unlabelled(case, pointer)).into_iter().collect();
-    };
     let at = |key| format!("{pointer}/prometheus/{key}");
-    let telling = telling(case, &at("labels"), labels).into_iter();
-    telling.chain(readable(case, &at("query"), &asked.query, labels)).collect()
+    let told = match &asked.labels {
+        None => compared.map(|_| unlabelled(case, pointer)),
+        Some(labels) => telling(case, &at("labels"), labels).or_else(|| adopted(case, &at("labels"), labels, compared)),
+    };
+    let read = Query::parse(&asked.query);
+    let wrong = match &read {
+        Err(why) => Some(case.error(&at("query"), Code::CheckQuery, why.to_string(), "PromQL")),
+        Ok(read) => {
+            let chosen = asked.labels.as_ref().and_then(|labels| own(case, &at("query"), read, labels));
+            chosen.or_else(|| several(case, &at("query"), read, asked.labels.as_ref()))
+        }
+    };
+    told.into_iter().chain(wrong).collect()
 }
 
 fn unlabelled(case: &Case<'_>, pointer: &str) -> Diagnostic {
     let what = "nothing tells stable's series from the candidate's";
     let at = format!("{pointer}/comparedWithStable");
-    case.error(&at, Code::CheckUseless, what, "labels beside the query")
-        .help("write labels: {pod: pod} below prometheus, with the label that holds the name of the pod")
+    let help = match case.spec.target.kind {
+        TargetKind::Deployment | TargetKind::Service => {
+            "write labels: {pod: pod} below prometheus, with the label that holds the name of the pod"
+        }
+        TargetKind::StatefulSet | TargetKind::DaemonSet => SHARED,
+    };
+    case.error(&at, Code::CheckUseless, what, "labels beside the query").help(help)
+}
+
+/// What tells versions that are pods of one workload.
+const SHARED: &str = "write labels: {pod: pod, version: tidegate_io_pods} below prometheus, with the labels that hold the name of \
+                      the pod and the value of its label tidegate.io/pods (docs/checks.md, \"By version\")";
+
+/// Until a run has promoted something stable's pods have no such label, as those of all others in the namespace.
+fn adopted(case: &Case<'_>, pointer: &str, labels: &Labels, compared: Option<Comparison>) -> Option<Diagnostic> {
+    compared?;
+    labels.telling().all(|(key, _)| key == "version").then(|| {
+        let what = "before its first promotion stable's pods have no label tidegate.io/pods, as those of others";
+        case.error(pointer, Code::CheckUseless, what, "pod, service or workload too")
+    })
 }
 
 /// A share in percent.
@@ -63,8 +89,12 @@ fn of_calls(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Option<Diagnostic> 
 /// What proxies count, where one stands before both versions and tells them apart.
 pub(super) fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagnostic> {
     let own = match case.spec.target.kind {
-        TargetKind::Deployment | TargetKind::StatefulSet | TargetKind::DaemonSet => {
+        TargetKind::Deployment => {
             "else measure in the application: prometheus with a query of your own and labels: {pod: pod}"
+        }
+        TargetKind::StatefulSet | TargetKind::DaemonSet => {
+            "else measure in the application: prometheus with a query of your own and \
+             labels: {pod: pod, version: tidegate_io_pods}"
         }
         TargetKind::Service => "else prometheus with a query of your own about the Service of the new version",
     };
@@ -97,28 +127,39 @@ pub(super) fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagn
 fn telling(case: &Case<'_>, pointer: &str, labels: &Labels) -> Option<Diagnostic> {
     if labels.telling().next().is_none() {
         let what = "the namespace alone does not tell the candidate from stable";
-        return Some(case.error(pointer, Code::CheckUseless, what, "pod, service or workload too"));
+        return Some(case.error(pointer, Code::CheckUseless, what, "pod, service, workload or version too"));
     }
-    let of_pods = [("pod", &labels.pod), ("workload", &labels.workload)];
+    let of_pods = [("pod", &labels.pod), ("workload", &labels.workload), ("version", &labels.version)];
     let of_pods =
         of_pods.into_iter().find(|(_, label)| label.is_some() && case.spec.target.kind == TargetKind::Service);
     if let Some((key, _)) = of_pods {
         let what = "the target is a Service, and nobody knows what the pods behind it are called";
         return Some(case.error(&format!("{pointer}/{key}"), Code::CheckUseless, what, "service alone"));
     }
-    labels.service.as_ref()?;
-    case.route().is_none().then(|| {
+    if labels.service.is_some() && case.route().is_none() {
         let what = "with this router the candidate has no Service of its own";
-        case.error(&format!("{pointer}/service"), Code::RouterLimit, what, "pod or workload")
+        return Some(case.error(&format!("{pointer}/service"), Code::RouterLimit, what, "pod or workload"));
+    }
+    let kind = case.spec.target.kind;
+    (kind.own_router().is_some() && labels.version.is_none()).then(|| {
+        let what = format!("the pods of both versions are those of one {}, and these labels are the same", kind.kind());
+        case.error(pointer, Code::CheckUseless, what, "version too").help(SHARED)
     })
 }
 
-/// A query that can be read, selects series, and leaves it to tidegate which role's.
-fn readable(case: &Case<'_>, pointer: &str, query: &str, labels: &Labels) -> Option<Diagnostic> {
-    let read = match Query::parse(query) {
-        Ok(read) => read,
-        Err(why) => return Some(case.error(pointer, Code::CheckQuery, why.to_string(), "PromQL")),
-    };
+/// A query of which each value is of several series.
+fn several(case: &Case<'_>, pointer: &str, read: &Query, labels: Option<&Labels>) -> Option<Diagnostic> {
+    let pod = labels.and_then(|labels| labels.pod.as_ref()).map(LabelName::as_str);
+    // Of a version there can be several pods, as of a pattern.
+    let told = labels.into_iter().flat_map(|labels| [&labels.service, &labels.workload]).flatten();
+    let told: Vec<&str> = told.map(LabelName::as_str).collect();
+    let each = read.of_each(pod, &told)?;
+    let what = format!("the query yields a series for each {each}, and a check has one value");
+    Some(case.error(pointer, Code::CheckQuery, what, format!("one series, such as sum(…) without {each}")))
+}
+
+/// A query that is narrowed down selects series, and leaves it to tidegate which role's.
+fn own(case: &Case<'_>, pointer: &str, read: &Query, labels: &Labels) -> Option<Diagnostic> {
     if read.selectors().next().is_none() {
         let what = "the query selects no series, so its values are nobody's";
         return Some(case.error(pointer, Code::CheckQuery, what, "a metric"));
