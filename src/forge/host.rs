@@ -42,7 +42,7 @@ pub use app::{App, Granted};
 pub use call::{Errand, Fate, HostError};
 pub use checks::{Annotation, Check, Level};
 use gitlab::RawRequest;
-use kinds::Turn;
+use kinds::{Change, Turn};
 use list::Listed;
 pub use offers::{Offer, Offers, Said};
 pub use pass::Pass;
@@ -200,12 +200,12 @@ impl Host {
         Ok(self.read_pull(Errand::Create, &answer)?.number)
     }
 
-    /// Changes what a pull request says.
+    /// Changes what a pull request says, and where it leads, if that is to be changed.
     ///
     /// # Errors
     /// As [`HostError`] says.
-    pub async fn update(&mut self, number: u64, text: &Text) -> Result<(), HostError> {
-        self.change(number, Some(text), None).await
+    pub async fn update(&mut self, number: u64, text: &Text, base: Option<&str>) -> Result<(), HostError> {
+        self.change(number, Change { text: Some(text), base, turn: None }).await
     }
 
     /// Tells people why, then closes a pull request whose text says so from then on.
@@ -213,8 +213,22 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn close(&mut self, number: u64, why: &str, text: &Text) -> Result<(), HostError> {
-        self.comment(number, why).await?;
-        self.change(number, Some(text), Some(Turn::Close)).await
+        self.mention(number, why).await?;
+        self.change(number, Change { text: Some(text), base: None, turn: Some(Turn::Close) }).await
+    }
+
+    /// Tells people something, where the host takes it: one that is locked, or has thousands of comments, takes none.
+    ///
+    /// # Errors
+    /// As [`HostError`] says; a word that is refused is none.
+    pub async fn mention(&mut self, number: u64, what: &str) -> Result<(), HostError> {
+        match self.comment(number, what).await {
+            Err(error @ HostError::Refused { .. }) => {
+                tracing::warn!(number, %error, "nobody is told there");
+                Ok(())
+            }
+            told => told,
+        }
     }
 
     /// Tells people something.
@@ -231,7 +245,7 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn reopen(&mut self, number: u64) -> Result<(), HostError> {
-        self.change(number, None, Some(Turn::Reopen)).await
+        self.change(number, Change { text: None, base: None, turn: Some(Turn::Reopen) }).await
     }
 
     /// Says how a commit stands, under a name.
@@ -250,15 +264,21 @@ impl Host {
         }
     }
 
-    async fn change(&mut self, number: u64, text: Option<&Text>, turn: Option<Turn>) -> Result<(), HostError> {
+    async fn change(&mut self, number: u64, change: Change<'_>) -> Result<(), HostError> {
         let kind = self.site.kind;
         let path = self.in_repository(&format!("{}/{number}", kind.pulls()));
-        self.ask(Errand::Update, kind.changing(), &path, Some(&kind.change(text, turn)), None).await.map(drop)
+        self.ask(Errand::Update, kind.changing(), &path, Some(&kind.change(change)), None).await.map(drop)
     }
 
     fn in_repository(&self, path: &str) -> String {
         let PullHost { owner, name, .. } = &self.site;
         format!("{}/{path}", self.site.kind.repository(owner, name)).trim_end_matches('/').to_owned()
+    }
+
+    /// What a pull request is called in a comment, so that it becomes a link.
+    #[must_use]
+    pub fn named(&self, number: u64) -> String {
+        self.site.kind.named(number)
     }
 
     fn read_pull(&self, errand: Errand, answer: &Answer) -> Result<Found, HostError> {

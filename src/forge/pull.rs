@@ -14,6 +14,10 @@ use std::fmt::Write as _;
 const TITLE: usize = 250;
 /// What the body of a request begins with that asks for nothing any more.
 const OVER: &str = "> **Closed:** ";
+/// What the body of a request begins with that nobody can merge. GitHub alone has drafts that are not such by their title, and its REST
+/// API, which is all that is asked, cannot take that back.
+const DRAFT: &str =
+    "> **This is a draft, so nobody can merge it.** Mark it as *Ready for review*, or close it to say no.\n\n";
 
 /// What a pull request says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +39,17 @@ pub struct Request {
     pub text: Text,
     /// Whose no counts; none: whoever may close it.
     pub rule: Option<Rule>,
+}
+
+impl Request {
+    /// What it says on the page of that one: somebody who has made it a draft has to take that back.
+    #[must_use]
+    pub fn on(&self, found: &Found) -> Text {
+        let Text { title, body } = &self.text;
+        // One that is a draft by its title becomes none with the right one.
+        let stuck = found.draft && found.text.title.trim() == title;
+        Text { title: title.clone(), body: if stuck { format!("{DRAFT}{body}") } else { body.clone() } }
+    }
 }
 
 /// How a pull request stands.
@@ -63,6 +78,8 @@ pub struct Found {
     pub branch: String,
     /// The branch that it leads to.
     pub base: String,
+    /// Whether somebody has marked it as unfinished, so that nobody can merge it.
+    pub draft: bool,
     /// What it says.
     pub text: Text,
 }
@@ -83,11 +100,18 @@ impl Found {
         self.author == Some(ids.user) && self.repository == Some(ids.repository)
     }
 
-    /// Whether it is the pull request of that branch, as it is now: a branch may have been made again under its name.
+    /// Whether it is the pull request of that branch, as it is now: a branch may have been made again under its name. One that leads
+    /// elsewhere by now is it too, unless it was merged there.
     #[must_use]
     pub fn is_of(&self, branch: &str, request: &Request) -> bool {
-        let same = self.branch == branch && self.base == request.base;
-        same && (self.standing == Standing::Open || self.text.body.contains(request.head.as_str()))
+        let Self { standing, text, base, .. } = self;
+        let names = text.body.contains(request.head.as_str());
+        self.branch == branch
+            && match standing {
+                Standing::Open => true,
+                Standing::Closed => names,
+                Standing::Merged => names && *base == request.base,
+            }
     }
 
     /// Whether people see what they should see. Hosts may write line ends in their own way.
@@ -95,6 +119,12 @@ impl Found {
     pub fn says(&self, text: &Text) -> bool {
         let plain = |text: &str| text.replace('\r', "").trim().to_owned();
         self.text.title.trim() == text.title && plain(&self.text.body) == plain(&text.body)
+    }
+
+    /// Whether it leads where it should, and people see what they should see.
+    #[must_use]
+    pub fn is_as(&self, request: &Request) -> bool {
+        self.base == request.base && self.says(&request.on(self))
     }
 
     /// The text with the reason why it asks for nothing any more; none if it was given before.
@@ -111,8 +141,8 @@ impl Found {
 pub enum Verdict<'a> {
     /// It is there and says what it should.
     Fine,
-    /// It is there and says something else.
-    Differs(u64),
+    /// It is there, and says something else or leads elsewhere.
+    Differs(&'a Found),
     /// A person closed it: no.
     Denied(&'a Found),
     /// It was merged: what came of it will be seen in Git.
@@ -125,12 +155,13 @@ pub enum Verdict<'a> {
 #[must_use]
 pub fn verdict<'a>(ids: Ids, branch: &str, request: &Request, found: &'a [Found]) -> Verdict<'a> {
     let ours = || found.iter().filter(|found| found.is_ours(ids) && found.is_of(branch, request));
-    let open = ours().find(|found| found.standing == Standing::Open);
+    let open = || ours().filter(|found| found.standing == Standing::Open);
+    let open = open().find(|found| found.base == request.base).or_else(|| open().next());
     match open.or_else(|| ours().next()) {
         None => Verdict::Missing,
         Some(found) => match found.standing {
-            Standing::Open if found.says(&request.text) => Verdict::Fine,
-            Standing::Open => Verdict::Differs(found.number),
+            Standing::Open if found.is_as(request) => Verdict::Fine,
+            Standing::Open => Verdict::Differs(found),
             Standing::Merged => Verdict::Merged,
             Standing::Closed => Verdict::Denied(found),
         },

@@ -4,6 +4,7 @@
 use super::action::{Ask, Proposal};
 use super::adopt::{self, Reply};
 use super::back::{self, Superseding, Turn};
+use super::denial;
 use super::draft::Draft;
 use super::floor;
 use super::forward;
@@ -290,6 +291,8 @@ fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -
         head => (None, head),
     };
     let asked = run.pulls.get(through).cloned();
+    let gone = asked.as_ref().filter(|_| head.is_none() && draft.input.git == Git::Fresh);
+    let objection = gone.map(|pull| denial::objection(draft, pull, through));
     if let Some(open) = &mut draft.state.run {
         match (head, asked) {
             (Some(head), asked) if asked.as_ref().map(|p| &p.head) != Some(&head) => {
@@ -297,12 +300,18 @@ fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -
                 draft.note(format!("asks for approval of {through}"));
             }
             (Some(_), _) => {}
-            // On a host without pull requests, a propose branch deleted unmerged means deny (design §13.8).
-            (None, Some(_)) if draft.input.git == Git::Fresh => {
-                open.denied = true;
-                draft.note(format!("{through} was denied: its branch was deleted unmerged"));
-            }
-            (None, Some(_)) => {}
+            // A propose branch deleted unmerged means deny (design §13.8), if whoever did it may say so.
+            (None, Some(_)) => match &objection {
+                Some(Ok(None)) => {
+                    open.denied = true;
+                    draft.note(format!("{through} was denied: its branch was deleted unmerged"));
+                }
+                Some(Ok(Some(why))) => {
+                    open.pulls.remove(through);
+                    draft.note(format!("{through} is asked for again, as nobody said no who may: {why}"));
+                }
+                Some(Err(_)) | None => {}
+            },
             (None, None) if void.is_some() => {}
             (None, None) => {
                 let ask = Ask::Advance { through: through.clone() };
@@ -310,7 +319,9 @@ fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -
             }
         }
     }
-    asking(draft, &name, through, voids.last())
+    let mut waits = asking(draft, &name, through, voids.last());
+    waits.extend(objection.and_then(Result::err));
+    waits
 }
 
 /// That a step waits for a person's word, and why the last one does not count.

@@ -129,6 +129,17 @@ pub struct Entangled {
     pub files: BTreeSet<RepoPath>,
 }
 
+/// Whether the branch of a request went with a no that counts, where the policy names who may say it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denial {
+    /// Yes.
+    No,
+    /// Somebody did it whose no does not count, or nobody can tell who: why.
+    Unheard(String),
+    /// The host does not tell.
+    Unknown(String),
+}
+
 /// What is known.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
@@ -144,4 +155,6 @@ pub struct Evidence {
     pub readings: Readings,
     /// What the Git host has told of decisions.
     pub proofs: BTreeMap<Asked, Testimony>,
+    /// What it has told of requests whose branches are gone, by branch and head.
+    pub denials: BTreeMap<(String, CommitId), Denial>,
 }

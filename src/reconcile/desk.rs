@@ -4,24 +4,28 @@
 //! What is asked stands in the record; the pull requests only show it. A yes needs nothing from here, as merging one moves
 //! the decisions branch. A no is made to be what it is on any Git host: the request's branch is deleted.
 
+mod gone;
 mod guard;
 mod standing;
+mod tidy;
 
+use super::evidence::Ear;
 use super::feedback::{self, Reader};
 use super::lead::Lead;
 use super::patience::{Patience, Setback};
 use super::source::View;
 use crate::forge::branch::{Advance, Asks, Head, Revert, decisions_branch, propose_prefix};
 use crate::forge::host::{Host, HostError, Status};
-use crate::forge::pull::{self, Found, Ids, Request, Standing, Text, Verdict, verdict};
+use crate::forge::pull::{self, Found, Ids, Request, Text, Verdict, verdict};
 use crate::gate::approval;
 use crate::gate::guard::Guard;
 use crate::git::{Pushed, RefName, Store};
-use crate::manifest::ids::{CommitId, InstanceName};
+use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
 use crate::plan::input::{Git, MayStart};
 use crate::record::history::voids;
 use crate::record::state::{Pull, Rule, Void};
 use futures::future::OptionFuture;
+use gone::Gone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +60,8 @@ pub struct Setting {
     pub guard: watch::Sender<Guard>,
     /// Told of news about that.
     pub woken: Arc<Notify>,
+    /// Told whose the no to a request is, whose branch is gone.
+    pub heard: Ear,
     /// What tells people of their own pull requests; none if nobody shall.
     pub feedback: Option<feedback::Setting>,
 }
@@ -106,6 +112,8 @@ struct Wanted {
     status: Option<(CommitId, Status)>,
     /// Whether a run has a gate that an approval opens.
     gated: bool,
+    /// What was asked from branches that are gone, by these.
+    gone: BTreeMap<String, Gone>,
 }
 
 struct Clerk {
@@ -117,7 +125,9 @@ struct Clerk {
     /// Our pull requests that were open, by number with their branches; none while the host was not looked at.
     open: Option<BTreeMap<u64, String>>,
     /// What was said to a host that showed something else: the same is not said twice.
-    said: BTreeMap<u64, (Text, Text)>,
+    said: BTreeMap<u64, (Text, Found)>,
+    /// The last pull request of each rollout that ended without what it asked for, until the next one is there.
+    ended: BTreeMap<RolloutId, u64>,
     /// Heads that were merged.
     merged: BTreeSet<CommitId>,
     /// Pull requests that were opened again: that is said once.
@@ -135,6 +145,7 @@ impl Clerk {
             told: None,
             open: None,
             said: BTreeMap::new(),
+            ended: BTreeMap::new(),
             merged: BTreeSet::new(),
             reopened: BTreeSet::new(),
             patience: Patience::default(),
@@ -170,7 +181,9 @@ impl Clerk {
     /// Looks at the host once, if there is a reason to; how long to wait until the next time.
     async fn turn(&mut self, view: &View) -> Duration {
         let wanted = self.wants(view);
-        let asked = !wanted.requests.is_empty() || self.open.as_ref().is_none_or(|open| !open.is_empty());
+        let asked = !wanted.requests.is_empty()
+            || !wanted.gone.is_empty()
+            || self.open.as_ref().is_none_or(|open| !open.is_empty());
         let idle = !asked && !wanted.gated && wanted.status == self.told;
         if self.setting.lead.held().is_none() || !wanted.gated {
             // What was said before may not be so any more when the next run asks.
@@ -184,6 +197,7 @@ impl Clerk {
         if done.is_ok() {
             done = self.tell(wanted.status.as_ref()).await;
         }
+        done = self.hear(&wanted.gone, done).await;
         if asked && done.is_ok() {
             done = self.round(view, &wanted.requests).await;
         }
@@ -241,18 +255,21 @@ impl Clerk {
         match found {
             Verdict::Fine => {}
             Verdict::Merged => drop(self.merged.insert(request.head.clone())),
-            Verdict::Differs(number) => {
-                let shown = open.iter().find(|found| found.number == number).map(|found| found.text.clone());
-                let said = (request.text.clone(), shown.unwrap_or_else(|| request.text.clone()));
-                if self.said.get(&number) != Some(&said) {
-                    self.setting.host.update(number, &request.text).await?;
-                    self.said.insert(number, said);
+            Verdict::Differs(found) => {
+                let (text, base) = (request.on(found), (found.base != request.base).then_some(request.base.as_str()));
+                let said = (text.clone(), found.clone());
+                if self.said.get(&found.number) != Some(&said) {
+                    self.setting.host.update(found.number, &text, base).await?;
+                    self.said.insert(found.number, said);
                 }
             }
             Verdict::Missing => {
                 let number = self.setting.host.create(branch, &request.base, &request.text).await?;
-                self.open.get_or_insert_default().insert(number, branch.to_owned());
+                let known = self.open.get_or_insert_default();
+                let before = known.iter().rfind(|(_, other)| *other == branch).map(|(before, _)| *before);
+                known.insert(number, branch.to_owned());
                 tracing::info!(branch, number, "asks people by a pull request");
+                self.point(before, branch, number).await?;
             }
             Verdict::Denied(found) => return self.closed(branch, request, found.number).await,
         }
@@ -264,7 +281,7 @@ impl Clerk {
         if !self.still_asks(branch, request).await {
             return Ok(());
         }
-        let Some(why) = self.objection(request, number).await? else {
+        let Some(why) = self.objection(request.rule.as_ref(), number).await? else {
             self.deny(branch, request, number).await;
             return Ok(());
         };
@@ -272,7 +289,7 @@ impl Clerk {
             return Ok(());
         }
         if self.reopened.insert(number) {
-            self.setting.host.comment(number, &unheard(&why)).await?;
+            self.setting.host.mention(number, &unheard(&why)).await?;
         }
         self.setting.host.reopen(number).await?;
         tracing::info!(branch, number, why, "was closed by somebody who may not say no, and is opened again");
@@ -287,8 +304,8 @@ impl Clerk {
     }
 
     /// Why the no of whoever closed a pull request does not count.
-    async fn objection(&mut self, request: &Request, number: u64) -> Result<Option<String>, HostError> {
-        let Some(rule) = &request.rule else { return Ok(None) };
+    async fn objection(&mut self, rule: Option<&Rule>, number: u64) -> Result<Option<String>, HostError> {
+        let Some(rule) = rule else { return Ok(None) };
         let host = &mut self.setting.host;
         let Some(user) = host.closer(number).await? else {
             return Ok(Some("nobody knows who closed this".to_owned()));
@@ -310,42 +327,6 @@ impl Clerk {
         }
     }
 
-    /// Tells people why a request of ours asks for nothing any more, once it is closed, or by closing it.
-    async fn tidy(&mut self, view: &View, wanted: &BTreeMap<String, Request>, open: &[Found]) -> Result<(), HostError> {
-        let mut known: BTreeMap<u64, String> = self.open.take().unwrap_or_default();
-        known.extend(open.iter().map(|found| (found.number, found.branch.clone())));
-        // What is left undone by an error is known again the next time.
-        self.open = Some(known.clone());
-        known.retain(|_, branch| !wanted.contains_key(branch) && !view.tips.proposals.contains_key(branch));
-        if known.is_empty() {
-            self.forget(wanted);
-            return Ok(());
-        }
-        // The view may be older than the list: a branch that is there now is none to close a request for.
-        let prefix = format!("refs/heads/{}", propose_prefix(&self.setting.instance));
-        let Ok(there) = self.setting.store.ls_refs(&[&prefix]).await else { return Ok(()) };
-        known.retain(|_, branch| there.keys().all(|name| name.short() != branch));
-        for (number, branch) in known {
-            let found = match open.iter().find(|found| found.number == number) {
-                Some(found) => found.clone(),
-                None => self.setting.host.pull(number).await?,
-            };
-            if found.standing != Standing::Merged {
-                let Some(why) = over(view, &self.setting.instance, &branch) else { continue };
-                if self.setting.lead.held().is_none() {
-                    return Ok(());
-                }
-                if let Some(text) = found.over(&why) {
-                    self.setting.host.close(number, &why, &text).await?;
-                    tracing::info!(branch, number, why, "its pull request asks for nothing any more");
-                }
-            }
-            self.open.get_or_insert_default().remove(&number);
-        }
-        self.forget(wanted);
-        Ok(())
-    }
-
     fn forget(&mut self, wanted: &BTreeMap<String, Request>) {
         self.merged.retain(|head| wanted.values().any(|request| request.head == *head));
         let open = self.open.clone().unwrap_or_default();
@@ -361,7 +342,7 @@ impl Clerk {
         let requests = all
             .filter_map(|(branch, head)| Some((branch.clone(), request(view, instance, main, branch, head)?)))
             .collect();
-        Wanted { requests, status: standing::status(view), gated: guard::gated(view) }
+        Wanted { requests, status: standing::status(view), gated: guard::gated(view), gone: gone::gone(view) }
     }
 }
 
@@ -401,34 +382,6 @@ fn request(view: &View, instance: &InstanceName, main: &str, branch: &str, head:
 /// What is said of a no that does not count: a team that it tells of is not called.
 fn unheard(why: &str) -> String {
     format!("{}, so this is no answer, and it is opened again.", pull::escaped(why))
-}
-
-/// Why a request whose branch is gone asks for nothing any more; none while the record does not tell yet.
-fn over(view: &View, instance: &InstanceName, branch: &str) -> Option<String> {
-    let Head { rollout, run, asks } = Head::parse(instance, branch)?;
-    let Asks::Advance(step) = asks else {
-        return Some(format!(
-            "there is nothing to undo any more, or nobody wants to. `tidegate why {rollout}` says more."
-        ));
-    };
-    let record = view.records.get(&rollout);
-    let state = record.and_then(|record| record.state.as_ref().ok());
-    let open = state.and_then(|state| state.run.as_ref()).filter(|open| open.id == run);
-    match (open, record.and_then(|record| record.plan.as_deref())) {
-        (Some(open), _) if open.denied => Some(format!(
-            "somebody said no. Traffic stays where it is, and nothing is asked again before `tidegate resume {rollout}`."
-        )),
-        (Some(open), Some(plan)) if approval::covers(plan, &open.approved, &step) => {
-            Some(format!("`{step}` is approved already."))
-        }
-        (Some(_), _) => {
-            let void = state.and_then(|state| voids(state, &run, &step).last());
-            void.map(|Void { why, through: _, head: _ }| format!("{}. It is asked again.", pull::escaped(why)))
-        }
-        (None, _) => {
-            Some(format!("run `{run}` is over, or its content has changed. `tidegate why {rollout}` says more."))
-        }
-    }
 }
 
 #[cfg(test)]

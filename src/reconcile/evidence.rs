@@ -4,10 +4,12 @@
 //! A tick never waits for any of it. An answer is kept with its exact question, by rollout, until that rollout is settled.
 
 mod attest;
+mod denied;
 mod look;
 mod news;
 
 pub use attest::Witness;
+pub use denied::Ear;
 
 use super::clock::Clock;
 use crate::analysis::judge::Inquiry;

@@ -78,6 +78,7 @@ pub(super) fn desk(
         main: shell.main.clone(),
         poll: way.installation.repository.poll,
         feedback: feedback(&way, shell)?,
+        heard: shell.evidence.ear(),
         guard,
         woken: Arc::clone(&shell.woken),
     };

@@ -49,6 +49,7 @@ pub(super) struct RawRequest {
     source_project_id: Option<u64>,
     source_branch: String,
     target_branch: String,
+    draft: Option<bool>,
     /// When anything of it was changed.
     pub(super) updated_at: Option<Time>,
 }
@@ -75,6 +76,7 @@ impl RawRequest {
             },
             branch: self.source_branch,
             base: self.target_branch,
+            draft: self.draft == Some(true),
             repository: self.source_project_id,
             author: self.author.map(|user| user.id),
             text: Text { title: self.title, body: self.description.unwrap_or_default() },

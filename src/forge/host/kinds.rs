@@ -17,6 +17,17 @@ pub(super) enum Turn {
     Reopen,
 }
 
+/// What becomes of a pull request.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Change<'a> {
+    /// What it says.
+    pub(super) text: Option<&'a Text>,
+    /// Where it leads.
+    pub(super) base: Option<&'a str>,
+    /// Where it is brought to.
+    pub(super) turn: Option<Turn>,
+}
+
 impl HostKind {
     /// The query for a page of a list: how long pages may be differs, and what that is called.
     pub(super) fn page(self, page: usize) -> String {
@@ -107,16 +118,27 @@ impl HostKind {
         }
     }
 
-    /// What one shall say, and where it is brought to.
-    pub(super) fn change(self, text: Option<&Text>, turn: Option<Turn>) -> Value {
-        let (said, state, [close, reopen]) = match self {
-            Self::Gitea | Self::Github => ("body", "state", ["closed", "open"]),
-            Self::Gitlab => ("description", "state_event", ["close", "reopen"]),
+    /// What one is called in a comment.
+    pub(super) fn named(self, number: u64) -> String {
+        match self {
+            Self::Gitea | Self::Github => format!("#{number}"),
+            Self::Gitlab => format!("!{number}"),
+        }
+    }
+
+    /// What one shall say, where it leads, and where it is brought to.
+    pub(super) fn change(self, Change { text, base, turn }: Change<'_>) -> Value {
+        let (said, leads, state, [close, reopen]) = match self {
+            Self::Gitea | Self::Github => ("body", "base", "state", ["closed", "open"]),
+            Self::Gitlab => ("description", "target_branch", "state_event", ["close", "reopen"]),
         };
         let mut fields = Map::new();
         if let Some(Text { title, body }) = text {
             fields.insert("title".to_owned(), json!(title));
             fields.insert(said.to_owned(), json!(body));
+        }
+        if let Some(base) = base {
+            fields.insert(leads.to_owned(), json!(base));
         }
         if let Some(turn) = turn {
             let word = match turn {

@@ -123,7 +123,7 @@ async fn a_pull_request_is_made_once_changed_and_closed_with_a_reason() {
         assert!(found.says(&text) && found.branch == "x/1" && found.base == "main", "{found:?}");
 
         let other = Text { body: "c".to_owned(), ..text };
-        client.host.update(1, &other).await.unwrap();
+        client.host.update(1, &other, None).await.unwrap();
         assert!(client.host.pull(1).await.unwrap().says(&other));
         client.host.close(1, "why", &other).await.unwrap();
         assert_eq!(client.server.state().comments, [("1".to_owned(), "why".to_owned())]);

@@ -19,6 +19,8 @@ pub(super) struct RawPull {
     pub(super) updated_at: Option<Time>,
     title: String,
     body: Option<String>,
+    /// Old Gitea does not say it.
+    draft: Option<bool>,
     user: Option<Author>,
     head: End,
     base: End,
@@ -67,6 +69,7 @@ impl RawPull {
             branch: self.head.branch().to_owned(),
             base: self.base.branch().to_owned(),
             repository: self.head.repo.map(|repo| repo.id),
+            draft: self.draft == Some(true),
             author: self.user.and_then(|user| u64::try_from(user.id).ok()),
             text: Text { title: self.title, body: self.body.unwrap_or_default() },
         }

@@ -27,6 +27,7 @@ fn found(standing: Standing) -> Found {
         author: Some(IDS.user),
         branch: BRANCH.to_owned(),
         base: request().base,
+        draft: false,
         text: request().text,
     }
 }
@@ -89,7 +90,8 @@ fn x_3_a_request_is_found_before_it_is_made() {
     assert_eq!(judged(&[windows]), Verdict::Fine);
     let mut edited = found(Standing::Open);
     edited.text.title = "approve me".to_owned();
-    assert_eq!(judged(&[edited]), Verdict::Differs(3));
+    let edited = [edited];
+    assert_eq!(judged(&edited), Verdict::Differs(&edited[0]));
     assert_eq!(judged(&[found(Standing::Merged)]), Verdict::Merged);
     assert_eq!(judged(&[found(Standing::Closed), found(Standing::Open)]), Verdict::Fine);
 }
@@ -103,12 +105,40 @@ fn x_3_what_only_looks_like_our_request_is_none() {
             Found { repository: None, ..ours() },
             Found { author: Some(43), ..ours() },
             Found { author: None, ..ours() },
-            Found { base: "main".to_owned(), ..ours() },
             Found { branch: format!("{BRANCH}x"), ..ours() },
         ] {
             assert_eq!(judged(&[other]), Verdict::Missing);
         }
     }
+}
+
+/// Where one leads, whoever may write can change; it stays ours.
+#[test]
+fn x_3_a_request_that_leads_elsewhere_is_put_right_and_not_made_again() {
+    let elsewhere = |standing| [Found { base: "main".to_owned(), ..found(standing) }];
+    let open = elsewhere(Standing::Open);
+    assert_eq!(judged(&open), Verdict::Differs(&open[0]));
+    let closed = elsewhere(Standing::Closed);
+    assert_eq!(judged(&closed), Verdict::Denied(&closed[0]));
+    // There nobody reads what it says: it was no answer.
+    assert_eq!(judged(&elsewhere(Standing::Merged)), Verdict::Missing);
+    let [right, wrong] = [[found(Standing::Open)], open];
+    assert_eq!(judged(&[wrong[0].clone(), right[0].clone()]), Verdict::Fine);
+}
+
+#[test]
+fn x_4_people_are_told_what_to_do_with_a_draft() {
+    let draft = |text: Text| Found { draft: true, text, ..found(Standing::Open) };
+    let plain = [draft(request().text)];
+    assert_eq!(judged(&plain), Verdict::Differs(&plain[0]));
+    let told = request().on(&plain[0]);
+    assert!(told.body.starts_with("> **This is a draft, so nobody can merge it.**"), "{}", told.body);
+    assert_eq!(judged(&[draft(told.clone())]), Verdict::Fine, "it is said once");
+    // A draft by its title becomes none with the right one.
+    let titled = draft(Text { title: format!("WIP: {}", told.title), ..request().text });
+    assert_eq!(request().on(&titled), request().text);
+    let ready = [Found { text: told, ..found(Standing::Open) }];
+    assert_eq!((judged(&ready), request().on(&ready[0])), (Verdict::Differs(&ready[0]), request().text));
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod checks;
 mod cluster;
 mod corners;
 mod crashes;
+mod denied;
 mod effect;
 mod failures;
 mod governed;

@@ -2,13 +2,17 @@
 
 use super::super::clock::Clock;
 use super::super::testing::{World, leading, moved};
+use super::gone::Gone;
 use super::*;
 use crate::forge::host::Pass;
-use crate::forge::host::testing::{Server, USER};
+use crate::forge::host::testing::{Fault, Server, USER};
+use crate::forge::pull::Standing;
 use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::manifest::raw::Trust;
-use crate::record::state::Rule;
+use crate::plan::evidence::Denial;
+use crate::record::fixture;
 use serde_json::json;
+use std::sync::Mutex;
 
 const DECISIONS: &str = "tidegate/prod/decisions";
 
@@ -19,7 +23,11 @@ struct Office {
     server: Server,
     clerk: Clerk,
     view: Arc<View>,
+    heard: Heard,
 }
+
+/// What plans were told of branches that are gone.
+type Heard = Arc<Mutex<Vec<(String, Denial)>>>;
 
 impl Office {
     async fn on(kind: HostKind) -> Self {
@@ -28,6 +36,7 @@ impl Office {
         let view = moved(&mut source, None).await;
         let (token_file, lead) = (world.dir.path().join("token"), leading(&clock).await);
         std::fs::write(&token_file, "token").unwrap();
+        let heard = Heard::default();
         let (owner, name) = ("acme".to_owned(), "shop".to_owned());
         let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
         let site = PullHost { kind, api: server.api(), owner, name, access };
@@ -40,14 +49,23 @@ impl Office {
             poll: Duration::from_secs(1),
             guard: watch::channel(Guard::Unknown).0,
             woken: Arc::default(),
+            heard: Box::new({
+                let heard = Arc::clone(&heard);
+                move |_, request, denial| heard.lock().unwrap().push((request.0, denial))
+            }),
             feedback: None,
         });
-        Self { world, server, clerk, view }
+        Self { world, server, clerk, view, heard }
     }
 
     /// What was asked since the last time.
     fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.server.state().asked).into_iter().map(|(what, _)| what).collect()
+    }
+
+    /// What plans were told since the last time.
+    fn told(&self) -> Vec<(String, Denial)> {
+        std::mem::take(&mut *self.heard.lock().unwrap())
     }
 
     /// So many requests, each of which is shown as it should be.
@@ -118,4 +136,116 @@ async fn x_4_what_closed_with_its_branch_is_not_opened_again() {
     office.world.commit(&branch, &[("other.txt", Some("another head"))]).await;
     office.clerk.round(&view, &wanted).await.unwrap();
     assert_eq!(office.asked().len(), 1, "nor if the branch asks for something else by now");
+}
+
+/// Three requests to undo something, which nobody wants any more.
+fn undone(office: &Office) -> [u64; 3] {
+    office.server.state().page = Some(100);
+    let branch = |n| format!("tidegate/prod/propose/shop/a{n}/7-07070707-revert");
+    [1, 2, 3].map(|n| office.server.open(USER, &branch(n), "main", "undo it"))
+}
+
+/// How each of them stands.
+async fn standing(office: &mut Office, numbers: [u64; 3]) -> Vec<Standing> {
+    let mut all = Vec::new();
+    for number in numbers {
+        all.push(office.clerk.setting.host.pull(number).await.unwrap().standing);
+    }
+    all
+}
+
+/// What the host says instead of what it knows.
+fn fault(at: &'static str, status: u16) -> Option<Fault> {
+    Some(Fault { at, status, headers: vec![], body: "{\"message\": \"no\"}".to_owned() })
+}
+
+#[tokio::test]
+async fn x_2_one_request_that_cannot_be_closed_keeps_no_other_open() {
+    for (kind, first) in [
+        (HostKind::Gitea, "PATCH /api/v3/repos/acme/shop/pulls/1"),
+        (HostKind::Github, "PATCH /api/v3/repos/acme/shop/pulls/1"),
+        (HostKind::Gitlab, "PUT /api/v4/projects/acme%2Fshop/merge_requests/1"),
+    ] {
+        let mut office = Office::on(kind).await;
+        let (numbers, view) = (undone(&office), Arc::clone(&office.view));
+        office.server.state().fault = fault(first, 403);
+        let error = office.clerk.round(&view, &BTreeMap::new()).await.unwrap_err();
+        assert!(matches!(error, HostError::Refused { status: 403, .. }), "{error}");
+        assert_eq!(standing(&mut office, numbers).await, [Standing::Open, Standing::Closed, Standing::Closed]);
+        office.server.state().fault = None;
+        office.clerk.round(&view, &BTreeMap::new()).await.unwrap();
+        assert_eq!(standing(&mut office, numbers).await, [Standing::Closed; 3], "it is tried again");
+    }
+}
+
+#[tokio::test]
+async fn x_2_a_request_that_takes_no_comment_is_closed_without() {
+    for (kind, words) in [(HostKind::Gitea, "/comments"), (HostKind::Github, "/comments"), (HostKind::Gitlab, "/notes")]
+    {
+        let mut office = Office::on(kind).await;
+        let (numbers, view) = (undone(&office), Arc::clone(&office.view));
+        office.server.state().fault = fault(words, 403);
+        office.clerk.round(&view, &BTreeMap::new()).await.unwrap();
+        assert_eq!(standing(&mut office, numbers).await, [Standing::Closed; 3]);
+        let text = office.clerk.setting.host.pull(1).await.unwrap().text.body;
+        assert!(text.starts_with("> **Closed:** there is nothing to undo any more"), "the text says why: {text}");
+    }
+}
+
+#[tokio::test]
+async fn x_2_a_request_that_somebody_deleted_is_forgotten() {
+    for (kind, first) in [
+        (HostKind::Gitea, "GET /api/v3/repos/acme/shop/pulls/1"),
+        (HostKind::Github, "GET /api/v3/repos/acme/shop/pulls/1"),
+        (HostKind::Gitlab, "GET /api/v4/projects/acme%2Fshop/merge_requests/1"),
+    ] {
+        let mut office = Office::on(kind).await;
+        let (numbers, view) = (undone(&office), Arc::clone(&office.view));
+        office.clerk.open = Some([(numbers[0], "tidegate/prod/propose/shop/a1/7-07070707-revert".to_owned())].into());
+        office.server.change(1, json!({"state": "closed", "user": {"id": 1, "login": "nobody"}}));
+        office.server.state().fault = fault(first, 404);
+        office.clerk.round(&view, &BTreeMap::new()).await.unwrap();
+        office.server.state().fault = None;
+        assert_eq!(standing(&mut office, numbers).await[1..], [Standing::Closed; 2]);
+        assert_eq!(office.clerk.open, Some(BTreeMap::new()), "{kind:?}");
+    }
+}
+
+/// Where the policy names who may say no, the host is asked who closed what has no branch any more.
+#[tokio::test]
+async fn x_4_whose_no_it_is_is_asked_of_the_host() {
+    let ana = json!({"id": 7, "login": "ana"});
+    let head = fixture::commit(9);
+    let text = format!("head {head}");
+    let branch = "tidegate/prod/propose/shop/a/7-07070707-half".to_owned();
+    let rule = |approver: &str| Rule { approvers: [approver.to_owned()].into(), approvals: 1, trust: Trust::Reviews };
+    let gone = |approver| BTreeMap::from([(branch.clone(), Gone::new("shop/a", head.clone(), rule(approver)))]);
+    let told = |denial| vec![(branch.clone(), denial)];
+    let unheard = |why: &str| Denial::Unheard(why.to_owned());
+
+    let mut office = Office::on(HostKind::Github).await;
+    office.server.state().there = BTreeMap::from([
+        ("issues/1".to_owned(), json!({"closed_by": ana})),
+        ("collaborators/ana/permission".to_owned(), json!({"permission": "write"})),
+    ]);
+    office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
+    assert_eq!(office.told(), told(unheard("its branch was deleted, and no pull request for it was closed")));
+    office.server.open(USER, &branch, DECISIONS, &text);
+    office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
+    assert_eq!(office.told(), [], "the host has not seen yet that the branch is gone");
+    office.server.change(1, json!({"state": "closed"}));
+    office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
+    assert_eq!(office.told(), told(Denial::No));
+    office.clerk.hear(&gone("ben"), Ok(())).await.unwrap();
+    assert_eq!(office.told(), told(unheard("ana is none of the policy's approvers")));
+    let away = HostError::Away { doing: "GET x".to_owned(), why: "refused".to_owned() };
+    office.clerk.hear(&gone("ana"), Err(away.clone())).await.unwrap_err();
+    assert_eq!(office.told(), told(Denial::Unknown(away.to_string())));
+    let merged = json!({"merged_at": "2026-01-01T00:00:00Z"});
+    office.server.change(1, merged);
+    office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
+    assert_eq!(office.told(), [], "a merge is judged by what is on the branch");
+    office.server.change(1, json!({"base": {"label": "acme:main", "ref": "main", "sha": "0", "repo": {"id": 7}}}));
+    office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
+    assert_eq!(office.told(), told(unheard("it was merged into main")));
 }

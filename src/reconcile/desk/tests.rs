@@ -2,6 +2,7 @@
 
 use super::super::source::{Record, Source};
 use super::super::testing::{World, id, moved, steady};
+use super::tidy::over;
 use super::*;
 use crate::forge::host::Mark;
 use crate::gate::proof::{Flaw, User};

@@ -1,0 +1,102 @@
+//! Requests whose branch is gone, where the policy names who may say no: whoever deletes a branch is not told by Git, but the host knows
+//! who closed its pull request.
+
+use super::Clerk;
+use crate::forge::host::HostError;
+use crate::forge::pull::{Found, Standing};
+use crate::gate::approval;
+use crate::manifest::ids::{CommitId, RolloutId};
+use crate::plan::evidence::Denial;
+use crate::plan::input::MayStart;
+use crate::reconcile::source::View;
+use crate::record::branches::decisions_branch;
+use crate::record::state::Rule;
+use crate::record::text::plain;
+use std::collections::BTreeMap;
+
+/// A request whose branch is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Gone {
+    /// Whose.
+    rollout: RolloutId,
+    /// The head that the branch had.
+    head: CommitId,
+    /// Whose no counts.
+    rule: Rule,
+}
+
+#[cfg(test)]
+impl Gone {
+    pub(super) fn new(rollout: &str, head: CommitId, rule: Rule) -> Self {
+        Self { rollout: rollout.parse().expect("a rollout"), head, rule }
+    }
+}
+
+/// Those of open runs, by their branches.
+pub(super) fn gone(view: &View) -> BTreeMap<String, Gone> {
+    let mut all = BTreeMap::new();
+    for state in view.records.states() {
+        let plan = view.records.get(&state.metadata).and_then(|record| record.plan.as_deref());
+        let (Some(run), Some(plan)) = (state.run.as_ref().filter(|run| !run.denied), plan) else { continue };
+        let policy = view.main.policy(&state.source.path, MayStart::Yes).proof;
+        let Some(rule) = Rule::stricter(run.rule.as_ref(), policy.as_ref()) else { continue };
+        for (through, pull) in &run.pulls {
+            if view.tips.proposals.contains_key(&pull.branch) || approval::covers(plan, &run.approved, through) {
+                continue;
+            }
+            let gone = Gone { rollout: state.metadata.clone(), head: pull.head.clone(), rule: rule.clone() };
+            all.insert(pull.branch.clone(), gone);
+        }
+    }
+    all
+}
+
+impl Clerk {
+    /// Tells plans whose the noes to these are. What has gone wrong so far is told of all.
+    pub(super) async fn hear(
+        &mut self,
+        gone: &BTreeMap<String, Gone>,
+        mut done: Result<(), HostError>,
+    ) -> Result<(), HostError> {
+        for (branch, request) in gone {
+            let heard = match &done {
+                Ok(()) => self.denial(branch, request).await,
+                Err(error) => Err(error.clone()),
+            };
+            let denial =
+                heard.as_ref().map_or_else(|error| Some(Denial::Unknown(plain(&error.to_string()))), Clone::clone);
+            if let Some(denial) = denial.filter(|_| self.setting.lead.held().is_some()) {
+                (self.setting.heard)(&request.rollout, (branch.clone(), request.head.clone()), denial);
+            }
+            done = done.and(heard.map(drop));
+        }
+        done
+    }
+
+    /// Whose the no is; none as long as the host or Git has to say more first.
+    async fn denial(&mut self, branch: &str, request: &Gone) -> Result<Option<Denial>, HostError> {
+        let ids = self.setting.host.ids().await?;
+        let head = request.head.as_str();
+        let is_it = |found: &Found| found.is_ours(ids) && found.branch == branch && found.text.body.contains(head);
+        // Hosts close one a little after its branch has gone.
+        if self.setting.host.open().await?.iter().any(is_it) {
+            return Ok(None);
+        }
+        let closed = self.setting.host.closed(branch, is_it).await?;
+        let Some(found) = closed.first() else {
+            return Ok(Some(Denial::Unheard(
+                "its branch was deleted, and no pull request for it was closed".to_owned(),
+            )));
+        };
+        Ok(match found.standing {
+            Standing::Closed => {
+                let objection = self.objection(Some(&request.rule), found.number).await?;
+                Some(objection.map_or(Denial::No, |why| Denial::Unheard(plain(&why))))
+            }
+            // It is on the branch, and will be judged from there.
+            Standing::Merged if found.base == decisions_branch(&self.setting.instance) => None,
+            Standing::Merged => Some(Denial::Unheard(plain(&format!("it was merged into {}", found.base)))),
+            Standing::Open => None,
+        })
+    }
+}

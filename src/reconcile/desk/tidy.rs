@@ -1,0 +1,137 @@
+//! The ends of our requests: people are told why one asks for nothing any more, and what has come in its place.
+
+use super::Clerk;
+use crate::forge::branch::{Asks, Head, propose_prefix};
+use crate::forge::host::HostError;
+use crate::forge::pull::{self, Found, Request, Standing};
+use crate::gate::approval;
+use crate::manifest::ids::{InstanceName, RolloutId};
+use crate::reconcile::source::View;
+use crate::record::history::voids;
+use crate::record::state::Void;
+use std::collections::BTreeMap;
+
+impl Clerk {
+    /// Tells people why a request of ours asks for nothing any more, once it is closed, or by closing it.
+    pub(super) async fn tidy(
+        &mut self,
+        view: &View,
+        wanted: &BTreeMap<String, Request>,
+        open: &[Found],
+    ) -> Result<(), HostError> {
+        let mut known: BTreeMap<u64, String> = self.open.take().unwrap_or_default();
+        known.extend(open.iter().map(|found| (found.number, found.branch.clone())));
+        // What is left undone by an error is known again the next time.
+        self.open = Some(known.clone());
+        known.retain(|_, branch| !wanted.contains_key(branch) && !view.tips.proposals.contains_key(branch));
+        if known.is_empty() {
+            self.forget(wanted);
+            return Ok(());
+        }
+        // The view may be older than the list: a branch that is there now is none to close a request for.
+        let prefix = format!("refs/heads/{}", propose_prefix(&self.setting.instance));
+        let Ok(there) = self.setting.store.ls_refs(&[&prefix]).await else { return Ok(()) };
+        known.retain(|_, branch| there.keys().all(|name| name.short() != branch));
+        let mut result = Ok(());
+        for (number, branch) in known {
+            match self.end(view, number, &branch, open).await {
+                // One that cannot be closed keeps no other open.
+                Err(error @ (HostError::Refused { .. } | HostError::Unusable { .. })) => result = Err(error),
+                done => done?,
+            }
+        }
+        self.forget(wanted);
+        result
+    }
+
+    /// Ends a pull request whose branch is gone, once the record tells why.
+    async fn end(&mut self, view: &View, number: u64, branch: &str, open: &[Found]) -> Result<(), HostError> {
+        let found = match open.iter().find(|found| found.number == number) {
+            Some(found) => found.clone(),
+            None => match self.setting.host.pull(number).await {
+                // Whoever may delete one has done so: nobody is left to be told.
+                Err(HostError::Refused { status: 404 | 410, .. }) => {
+                    self.open.get_or_insert_default().remove(&number);
+                    return Ok(());
+                }
+                found => found?,
+            },
+        };
+        let why = over(view, &self.setting.instance, branch);
+        if found.standing != Standing::Merged {
+            let Some(why) = &why else { return Ok(()) };
+            if self.setting.lead.held().is_none() {
+                return Ok(());
+            }
+            if let Some(text) = found.over(why) {
+                self.setting.host.close(number, why, &text).await?;
+                tracing::info!(branch, number, why, "its pull request asks for nothing any more");
+            }
+        }
+        let known = self.open.get_or_insert_default();
+        known.remove(&number);
+        let instance = &self.setting.instance;
+        let Some(rollout) = unanswered(view, instance, branch, found.standing) else { return Ok(()) };
+        let is_next = |branch: &str| Head::parse(instance, branch).is_some_and(|head| head.rollout == rollout);
+        let next = known.iter().rfind(|(other, branch)| **other > number && is_next(branch));
+        let next = next.map(|(next, branch)| (*next, branch.clone()));
+        self.ended.insert(rollout, number);
+        match next {
+            Some((next, branch)) => self.point(None, &branch, next).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Leads whoever finds the pull request before to the one that has come in its place.
+    pub(super) async fn point(&mut self, before: Option<u64>, branch: &str, number: u64) -> Result<(), HostError> {
+        let Some(Head { rollout, run: _, asks: Asks::Advance(step) }) = Head::parse(&self.setting.instance, branch)
+        else {
+            return Ok(());
+        };
+        let Some(before) = self.ended.remove(&rollout).max(before).filter(|before| *before < number) else {
+            return Ok(());
+        };
+        let host = &mut self.setting.host;
+        let what = format!("{} has come in its place, for `{step}`.", host.named(number));
+        host.mention(before, &what).await
+    }
+}
+
+/// Whose request it is that ended without a yes, so that another one may come in its place.
+fn unanswered(view: &View, instance: &InstanceName, branch: &str, standing: Standing) -> Option<RolloutId> {
+    let Head { rollout, run, asks: Asks::Advance(step) } = Head::parse(instance, branch)? else { return None };
+    let record = view.records.get(&rollout)?;
+    let state = record.state.as_ref().ok()?;
+    let open = state.run.as_ref().filter(|open| open.id == run).zip(record.plan.as_deref());
+    let yes = open.is_some_and(|(open, plan)| approval::covers(plan, &open.approved, &step));
+    let is_void = open.is_some() && voids(state, &run, &step).next().is_some();
+    (!yes && (standing != Standing::Merged || is_void)).then_some(rollout)
+}
+
+/// Why a request whose branch is gone asks for nothing any more; none while the record does not tell yet.
+pub(super) fn over(view: &View, instance: &InstanceName, branch: &str) -> Option<String> {
+    let Head { rollout, run, asks } = Head::parse(instance, branch)?;
+    let Asks::Advance(step) = asks else {
+        return Some(format!(
+            "there is nothing to undo any more, or nobody wants to. `tidegate why {rollout}` says more."
+        ));
+    };
+    let record = view.records.get(&rollout);
+    let state = record.and_then(|record| record.state.as_ref().ok());
+    let open = state.and_then(|state| state.run.as_ref()).filter(|open| open.id == run);
+    match (open, record.and_then(|record| record.plan.as_deref())) {
+        (Some(open), _) if open.denied => Some(format!(
+            "somebody said no. Traffic stays where it is, and nothing is asked again before `tidegate resume {rollout}`."
+        )),
+        (Some(open), Some(plan)) if approval::covers(plan, &open.approved, &step) => {
+            Some(format!("`{step}` is approved already."))
+        }
+        (Some(_), _) => {
+            let void = state.and_then(|state| voids(state, &run, &step).last());
+            void.map(|Void { why, through: _, head: _ }| format!("{}. It is asked again.", pull::escaped(why)))
+        }
+        (None, _) => {
+            Some(format!("run `{run}` is over, or its content has changed. `tidegate why {rollout}` says more."))
+        }
+    }
+}
