@@ -170,6 +170,11 @@ async fn over(name: &str, host: &Site) {
         Some(())
     })
     .await;
+    let place = format!("{} has come in its place", host.named(&second));
+    eventually("a word about what has come in its place", async || {
+        host.comments(&name, &first).await.iter().any(|said| said.starts_with(&place)).then_some(())
+    })
+    .await;
     assert_eq!(host.comments(&name, &forged).await, [""; 0]);
     host.merge(&name, &second).await;
     world.until_steady(Rest::Succeeded).await;

@@ -20,6 +20,7 @@ mod journeys;
 mod judged;
 mod kept;
 mod live;
+mod lives;
 mod measured;
 mod offered;
 mod outages;

@@ -185,8 +185,13 @@ impl GitHost {
 
     /// Merges a pull request at its head as `reviewer`. Gitea asks to try again until it knows whether it can be merged.
     pub(crate) async fn merge(&self, name: &str, pull: &Value) {
+        self.merge_by("merge", name, pull).await;
+    }
+
+    /// The same in another way than by a merge commit, in Gitea's words.
+    pub(crate) async fn merge_by(&self, way: &str, name: &str, pull: &Value) {
         let path = format!("{}/pulls/{}/merge", in_api(name), pull["number"]);
-        let body = json!({"Do": "merge", "head_commit_id": pull["head"]["sha"]});
+        let body = json!({"Do": way, "head_commit_id": pull["head"]["sha"]});
         eventually(&format!("a merge of {}", pull["title"]), async || {
             let (status, answer) = self.call("reviewer", "POST", &path, Some(body.clone())).await;
             assert!(matches!(status, 200 | 405), "{status} {answer}");

@@ -10,6 +10,7 @@ use super::gitlab::{USERS, now};
 use super::http_backend;
 use super::origin::Origin;
 use super::prism::Prism;
+use super::ways::Way;
 use axum::body::{Bytes, to_bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -24,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
 mod apps;
+mod merges;
 mod teams;
 mod told;
 
@@ -107,10 +109,13 @@ impl Pull {
     }
 
     fn change(&mut self, by: &str, sent: &Value) {
-        for field in ["title", "body", "state"] {
+        for field in ["title", "body", "state", "draft"] {
             if let Some(value) = sent.get(field) {
                 self.shown[field] = value.clone();
             }
+        }
+        if let Some(base) = sent.get("base").and_then(Value::as_str) {
+            (self.shown["base"]["ref"], self.shown["base"]["label"]) = (json!(base), json!(format!("acme:{base}")));
         }
         self.closed_by = if self.shown["state"] == "closed" { user(by) } else { Value::Null };
     }
@@ -301,14 +306,7 @@ impl Github {
 
     /// Merges one as a user, with a merge commit.
     pub(crate) fn merge(&self, by: &str, name: &str, number: u64) {
-        self.state.with(name, |repository, origin| {
-            let pull = repository.pull(number);
-            let text = |end: &str, field: &str| pull.shown[end][field].as_str().unwrap().to_owned();
-            let became = origin.merge_as(by, &text("head", "sha"), &text("base", "ref"));
-            pull.change(by, &json!({"state": "closed"}));
-            (pull.shown["merged_at"], pull.shown["merge_commit_sha"]) = (json!(now()), json!(became));
-            pull.merged_by = user(by);
-        });
+        self.merge_by(Way::Merge, by, name, number);
     }
 }
 

@@ -7,6 +7,7 @@ mod teams;
 use super::git_host::Hosted;
 use super::http_backend;
 use super::origin::Origin;
+use super::ways::{Way, anew};
 use axum::body::{Bytes, to_bytes};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -146,11 +147,12 @@ impl Project {
     /// Changes one as a user.
     fn change(&mut self, number: u64, by: &str, sent: &Value) -> Value {
         let request = self.request(number);
-        for field in ["title", "description"] {
+        for field in ["title", "description", "target_branch"] {
             if let Some(value) = sent.get(field) {
                 request.shown[field] = value.clone();
             }
         }
+        request.shown["draft"] = json!(request.shown["title"].as_str().unwrap().starts_with("Draft: "));
         let state = match sent["state_event"].as_str() {
             Some("close") => "closed",
             Some("reopen") => "opened",
@@ -276,14 +278,23 @@ impl Gitlab {
 
     /// Merges one as a user, with a merge commit.
     pub(crate) fn merge(&self, by: &str, name: &str, number: u64) {
+        self.merge_by(Way::Merge, by, name, number);
+    }
+
+    /// Merges one as a user; a squashed one as in a project that asks for no merge commits.
+    pub(crate) fn merge_by(&self, way: Way, by: &str, name: &str, number: u64) {
         self.state.with(name, |project, origin| {
             let request = project.request(number);
             let text = |field: &str| request.shown[field].as_str().unwrap().to_owned();
             let (target, head) = (text("target_branch"), text("sha"));
-            let became = origin.merge_as(by, &head, &target);
+            let [merge, squash] = match way {
+                Way::Merge => [Some(origin.merge_as(by, &head, &target)), None],
+                Way::Squash => [None, Some(anew(origin, &head, &target))],
+                Way::Rebase | Way::RebaseMerge => panic!("GitLab has no such way for one merge"),
+            };
             let merged = json!({
-                "state": "merged", "merge_commit_sha": became, "merge_user": user(by), "merged_by": user(by),
-                "merged_at": now(),
+                "state": "merged", "merge_commit_sha": merge, "squash_commit_sha": squash, "merge_user": user(by),
+                "merged_by": user(by), "merged_at": now(),
             });
             request.shown.as_object_mut().unwrap().extend(merged.as_object().unwrap().clone());
             request.events.push(json!({"user": user(by), "state": "merged", "created_at": now()}));

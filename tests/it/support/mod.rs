@@ -30,3 +30,4 @@ mod promise_tests;
 pub(crate) mod rights;
 pub(crate) mod site;
 pub(crate) mod sshd;
+pub(crate) mod ways;

@@ -97,7 +97,8 @@ fn in_project(
             in_request(project, origin, number, (method, rest), sent)
         }
         ("GET", ["repository", "commits", commit, "merge_requests"]) => {
-            let is_it = |one: &&MergeRequest| one.shown["merge_commit_sha"] == **commit || one.shown["sha"] == **commit;
+            let fields = ["merge_commit_sha", "squash_commit_sha", "sha"];
+            let is_it = |one: &&MergeRequest| fields.iter().any(|field| one.shown[field] == **commit);
             (200, project.requests.iter().filter(is_it).map(|one| one.shown.clone()).collect())
         }
         (_, ["protected_branches", ..] | ["repository", "branches", ..]) => of_branches(project, origin, asked, sent),
