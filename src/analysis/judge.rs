@@ -141,6 +141,41 @@ pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, re
     }
 }
 
+/// What a check has said last of a version, whatever the moment that was about, for people.
+#[must_use]
+pub fn last_word(check: &Check, name: &CheckName, subject: Subject<'_>, readings: &Readings) -> String {
+    let Subject { about, sides, since } = subject;
+    match &check.criterion {
+        Criterion::Prometheus(bounds) => {
+            let query = match proxy::query(&bounds.measure, check.interval, &sides.namespace, &sides.candidate) {
+                Ok(query) => query,
+                Err(why) => return why,
+            };
+            let is_it = |range: &&Range| {
+                range.provider == *bounds.measure.provider() && range.query == query && range.from > since
+            };
+            let found = readings.samples.keys().rfind(is_it).map(|range| values(range, readings));
+            match found.map(|found| found.map(|own| own.into_iter().next_back())) {
+                Some(Ok(Some((at, value)))) => {
+                    format!("{} at {}, {}", number(value), at.format("%H:%M:%SZ"), bounds.words())
+                }
+                Some(Err(Verdict::Unknown(why))) => why,
+                Some(Ok(None) | Err(_)) | None => "nothing was measured".to_owned(),
+            }
+        }
+        Criterion::Webhook(webhook) => {
+            let asks = Asks::Check(name.clone());
+            let is_it = |call: &&Call| call.webhook == *webhook && call.about == *about && call.asks == asks;
+            let found = readings.words.iter().rfind(|(call, _)| is_it(call));
+            match found.map(|(call, found)| told(call, &found.reading)) {
+                Some(Verdict::Good) => "good".to_owned(),
+                Some(Verdict::Bad(why) | Verdict::Undecided(why) | Verdict::Unknown(why)) => why,
+                None => "was not asked yet".to_owned(),
+            }
+        }
+    }
+}
+
 /// Whether an answer that is there seems to speak against the version, whatever the moment and the query: who that is of is looked
 /// at first. What only differs from stable is not seen from afar.
 #[must_use]

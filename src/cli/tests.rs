@@ -164,7 +164,7 @@ pub(crate) fn due() -> Record {
 pub(crate) fn failed_with_revert() -> Record {
     let Record { mut state, plan } = failed();
     let branch = "tidegate/prod/propose/shop/failed/7-07070707-revert".to_owned();
-    state.revert = Some(Pull { branch, head: fixture::commit(9) });
+    state.revert = Some(Pull { branch, head: fixture::commit(9), checks: Vec::new() });
     Record { state, plan }
 }
 

@@ -293,7 +293,7 @@ fn hint(id: &RolloutId, reason: Reason) -> Option<String> {
 /// What people can do; first of all to merge the branch that undoes the change on main, if there is one.
 fn or_revert(revert: Option<&Pull>, act: &str) -> String {
     match revert {
-        Some(Pull { branch, head: _ }) => {
+        Some(Pull { branch, .. }) => {
             format!("merge {} into main, which undoes the change; or {act}", plain(branch))
         }
         None => act.to_owned(),

@@ -275,12 +275,6 @@ impl Host {
         format!("{}/{path}", self.site.kind.repository(owner, name)).trim_end_matches('/').to_owned()
     }
 
-    /// What a pull request is called in a comment, so that it becomes a link.
-    #[must_use]
-    pub fn named(&self, number: u64) -> String {
-        self.site.kind.named(number)
-    }
-
     fn read_pull(&self, errand: Errand, answer: &Answer) -> Result<Found, HostError> {
         match self.site.kind {
             HostKind::Gitea | HostKind::Github => self.read(errand, answer).map(RawPull::read),

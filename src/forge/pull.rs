@@ -6,12 +6,17 @@
 use super::branch::{Advance, Revert, decisions_branch, exposed_at};
 use crate::manifest::desired::Plan;
 use crate::manifest::ids::{CommitId, InstanceName, Revision, StepName};
-use crate::record::state::Rule;
+use crate::record::state::{Checked, Rule};
 use crate::record::text::{exposure, unlinked};
 use std::fmt::Write as _;
 
 /// The most characters of a title: GitHub takes 256, Gitea and GitLab 255.
 const TITLE: usize = 250;
+/// The most checks that a body tells of, and the most characters that it has of each, and of why something went wrong: with all of
+/// them it is far from the 65,536 that GitHub takes, the least of all.
+const CHECKS: usize = 20;
+const SAID: usize = 500;
+const WHY: usize = 5_000;
 /// What the body of a request begins with that asks for nothing any more.
 const OVER: &str = "> **Closed:** ";
 /// What the body of a request begins with that nobody can merge. GitHub alone has drafts that are not such by their title, and its REST
@@ -168,9 +173,18 @@ pub fn verdict<'a>(ids: Ids, branch: &str, request: &Request, found: &'a [Found]
     }
 }
 
-/// What the pull request for a step says. `stable` is the version that serves.
+/// The version that serves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Serving<'a> {
+    /// Which.
+    pub revision: &'a Revision,
+    /// The page that shows what the new one changes; none if no commit of this one is known.
+    pub compare: Option<String>,
+}
+
+/// What the pull request for a step says.
 #[must_use]
-pub fn advance(request: &Advance<'_>, stable: Option<&Revision>, head: &CommitId) -> Text {
+pub fn advance(request: &Advance<'_>, serving: Option<&Serving<'_>>, head: &CommitId) -> Text {
     let Advance { instance, rollout, run, plan, through, void: _ } = *request;
     let to = request.exposes();
     let title = match &to {
@@ -188,12 +202,15 @@ pub fn advance(request: &Advance<'_>, stable: Option<&Revision>, head: &CommitId
         write!(body, "| it gets now | {from} |\n| it gets then | {} |\n", escaped(to)).expect("a String takes all");
     }
     writeln!(body, "| new version | `{}` |", run.revision.short()).expect("a String takes all");
-    if let Some(stable) = stable {
-        writeln!(body, "| in place of | `{}` |", stable.short()).expect("a String takes all");
+    if let Some(Serving { revision, compare }) = serving {
+        writeln!(body, "| in place of | `{}` |", revision.short()).expect("a String takes all");
+        if let Some(page) = compare {
+            writeln!(body, "| what changes | [on main since then]({page}) |").expect("a String takes all");
+        }
     }
     write!(
         body,
-        "| commit | {} |\n| run | `{}`, since {} |\n\n\
+        "| commit | {} |\n| run | `{}`, since {} |\n\n{}\
          **Merge** it to go on. That opens every approval gate of this run up to and with `{through}`; windows, freezes and \
          checks hold as before. It counts for this run alone.\n\n\
          **Close** it unmerged to say no: traffic stays where it is, and nothing is asked again before \
@@ -202,6 +219,7 @@ pub fn advance(request: &Advance<'_>, stable: Option<&Revision>, head: &CommitId
         run.source,
         run.id,
         run.started.format("%Y-%m-%d %H:%M UTC"),
+        checks(request),
         footer(instance, head),
     )
     .expect("a String takes all");
@@ -212,6 +230,7 @@ pub fn advance(request: &Advance<'_>, stable: Option<&Revision>, head: &CommitId
 #[must_use]
 pub fn revert(request: &Revert<'_>, head: &CommitId) -> Text {
     let Revert { instance, main, rollout, run, revision, stable, why } = *request;
+    let why: String = why.chars().take(WHY).collect();
     let body = format!(
         "The new version of **{rollout}** went back: {}\n\n\
          All traffic is on the stable version already; nothing waits for this.\n\n\
@@ -219,12 +238,30 @@ pub fn revert(request: &Revert<'_>, head: &CommitId) -> Text {
          **Merge** it to undo on `{main}` what the run changed in the manifests, file by file; what others changed since stays.\n\n\
          **Close** it to leave `{main}` as it is. The version stays refused until `{main}` changes, or until \
          `tidegate retry {rollout}`.\n\n{}",
-        escaped(why),
+        escaped(&why),
         revision.short(),
         stable.short(),
         footer(instance, head),
     );
     Text { title: short(format!("{rollout}: revert run {run}")), body }
+}
+
+/// What the checks of the step before have said.
+fn checks(request: &Advance<'_>) -> String {
+    let Advance { run, plan, through, .. } = *request;
+    let said = run.pulls.get(through).map(|pull| pull.checks.as_slice()).unwrap_or_default();
+    let Some(step) = before(plan, through).filter(|_| !said.is_empty()) else {
+        return "**No check** has said anything so far.\n\n".to_owned();
+    };
+    let mut text = format!("**The checks** of `{step}`, when this was asked:\n\n");
+    for Checked { check, says } in said.iter().take(CHECKS) {
+        let says: String = says.chars().take(SAID).collect();
+        writeln!(text, "- `{check}`: {}", escaped(&says)).expect("a String takes all");
+    }
+    if said.len() > CHECKS {
+        writeln!(text, "- and {} more", said.len() - CHECKS).expect("a String takes all");
+    }
+    text + "\n"
 }
 
 /// Names the commit, so that a closed pull request tells which one it was about.

@@ -48,6 +48,18 @@ pub struct Bounds {
     pub failure_limit: u32,
 }
 
+impl Bounds {
+    /// What is good, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Self { limits: Limits { max, min }, compared, .. } = self;
+        let max = max.map(|max| format!("at most {max} is good"));
+        let min = min.map(|min| format!("at least {min} is good"));
+        let compared = compared.map(|_| "compared with stable".to_owned());
+        [min, max, compared].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl TryFrom<raw::Check> for Check {
     type Error = &'static str;
 

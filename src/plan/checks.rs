@@ -10,7 +10,7 @@ use crate::manifest::desired::{Away, By, Check, Criterion, OnAway, OnNoData, Pla
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Namespace, ObjectName, PodsDigest};
 use crate::record::posture::Naming;
-use crate::record::state::{RoleName, Run, Stop, Time};
+use crate::record::state::{Checked, RoleName, Run, Stop, Time};
 use crate::record::text::plain;
 use crate::target::layout::suffixed;
 use crate::traffic::Services;
@@ -134,6 +134,23 @@ fn patience(
 /// Since when the record says that the provider of a check is away.
 fn since_away(draft: &Draft<'_>, name: &CheckName) -> Option<Time> {
     draft.state.run.as_ref()?.away.get(name).copied()
+}
+
+/// What the checks of the phase that a run stands on have said last, for people.
+#[must_use]
+pub fn last_words(draft: &Draft<'_>, plan: &Plan, run: &Run) -> Vec<Checked> {
+    let Some(stop) = draft.state.phase.stop() else { return Vec::new() };
+    let phase = plan.phases.iter().find(|phase| phase.name == stop.step);
+    let (Some(phase), Some(exposed)) = (phase, stop.clock.exposed) else { return Vec::new() };
+    let Roles { old, new, .. } = draft.roles(run);
+    let sides = sides(plan, &draft.naming, &draft.input.id.namespace, [old.pods, new.pods]);
+    let about = draft.about(run, &stop.step);
+    let subject = Subject { about: &about, sides: &sides, since: exposed };
+    let said = |name: &CheckName| {
+        let says = judge::last_word(plan.checks.get(name)?, name, subject, &draft.input.evidence.readings);
+        Some(Checked { check: name.clone(), says: plain(&says) })
+    };
+    phase.checks.iter().filter_map(said).collect()
 }
 
 /// What the checks of a plan ask a Prometheus about the candidate with these pods, by their names.

@@ -4,6 +4,7 @@
 use super::action::{Ask, Proposal};
 use super::adopt::{self, Reply};
 use super::back::{self, Superseding, Turn};
+use super::checks;
 use super::denial;
 use super::draft::Draft;
 use super::floor;
@@ -291,12 +292,13 @@ fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -
         head => (None, head),
     };
     let asked = run.pulls.get(through).cloned();
+    let said = checks::last_words(draft, plan, run);
     let gone = asked.as_ref().filter(|_| head.is_none() && draft.input.git == Git::Fresh);
     let objection = gone.map(|pull| denial::objection(draft, pull, through));
     if let Some(open) = &mut draft.state.run {
         match (head, asked) {
             (Some(head), asked) if asked.as_ref().map(|p| &p.head) != Some(&head) => {
-                open.pulls.insert(through.clone(), Pull { branch: name.clone(), head });
+                open.pulls.insert(through.clone(), Pull { branch: name.clone(), head, checks: said });
                 draft.note(format!("asks for approval of {through}"));
             }
             (Some(_), _) => {}

@@ -170,6 +170,7 @@ fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {
         pods: rollout.set.pods.clone(),
         label: posture.stable.pods.clone(),
         run: RunId::zero(),
+        commit: Some(draft.input.main.clone()),
         at: draft.now(),
     });
     draft.enter(Phase::Steady { how: Rest::Initialized, since: draft.now() }, "initialized");

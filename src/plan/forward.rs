@@ -358,6 +358,7 @@ fn promote(draft: &mut Draft<'_>, run: &Run) {
         pods: run.pods.clone(),
         label,
         run: run.id.clone(),
+        commit: (run.route != Route::Rollback).then(|| run.source.clone()),
         at: draft.now(),
     });
 }

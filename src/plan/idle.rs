@@ -116,6 +116,7 @@ fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &s
         set: rollout.set.id.clone(),
         revision: rollout.set.revision.clone(),
         pods: rollout.set.pods.clone(),
+        commit: Some(draft.input.main.clone()),
         ..promoted.clone()
     });
     draft.note(what.to_owned());
@@ -225,7 +226,7 @@ fn propose_revert(draft: &mut Draft<'_>, rollout: &Rollout) {
     match (refused, head) {
         (Some(_), Some(head)) => {
             if draft.state.revert.as_ref().map(|p| &p.head) != Some(&head) {
-                draft.state.revert = Some(Pull { branch: name, head });
+                draft.state.revert = Some(Pull { branch: name, head, checks: Vec::new() });
                 draft.note("proposes to undo the change on main");
             }
         }

@@ -75,6 +75,7 @@ pub fn adopt(draft: &mut Draft<'_>, rollout: &Rollout, posture: &Posture, word: 
         pods: set.pods.clone(),
         label: posture.stable.pods.clone(),
         run: RunId::zero(),
+        commit: None,
         at: draft.now(),
     });
     draft.allow(posture);

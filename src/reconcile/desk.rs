@@ -23,7 +23,7 @@ use crate::git::{Pushed, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
 use crate::plan::input::{Git, MayStart};
 use crate::record::history::voids;
-use crate::record::state::{Pull, Rule, Void};
+use crate::record::state::{Promoted, Pull, Rule, Void};
 use futures::future::OptionFuture;
 use gone::Gone;
 use std::collections::{BTreeMap, BTreeSet};
@@ -337,16 +337,28 @@ impl Clerk {
     /// The pull requests that there have to be: those of branches that the record names, so that nothing is asked on a page
     /// whose answer would not be heard.
     fn wants(&self, view: &View) -> Wanted {
-        let Setting { instance, main, .. } = &self.setting;
+        let Setting { instance, main, host, .. } = &self.setting;
+        let compare = |from: &CommitId, to: &CommitId| host.compare(from, to);
         let all = view.tips.proposals.iter();
         let requests = all
-            .filter_map(|(branch, head)| Some((branch.clone(), request(view, instance, main, branch, head)?)))
+            .filter_map(|(branch, head)| {
+                Some((branch.clone(), request(view, instance, main, (branch, head), &compare)?))
+            })
             .collect();
         Wanted { requests, status: standing::status(view), gated: guard::gated(view), gone: gone::gone(view) }
     }
 }
 
-fn request(view: &View, instance: &InstanceName, main: &str, branch: &str, head: &CommitId) -> Option<Request> {
+/// The page that shows what the second commit changes beside the first one.
+type Compare<'a> = &'a dyn Fn(&CommitId, &CommitId) -> Option<String>;
+
+fn request(
+    view: &View,
+    instance: &InstanceName,
+    main: &str,
+    (branch, head): (&str, &CommitId),
+    compare: Compare<'_>,
+) -> Option<Request> {
     let asked = Head::parse(instance, branch)?;
     let record = view.records.get(&asked.rollout)?;
     let state = record.state.as_ref().ok()?;
@@ -361,10 +373,13 @@ fn request(view: &View, instance: &InstanceName, main: &str, branch: &str, head:
             }
             let void: Vec<&Void> = voids(state, &run.id, through).collect();
             let request = Advance { instance, rollout: &asked.rollout, run, plan, through, void: &void };
-            let stable = state.promoted.as_ref().map(|promoted| &promoted.revision);
+            let serving = state.promoted.as_ref().map(|Promoted { revision, commit, .. }| {
+                let compare = commit.as_ref().and_then(|commit| compare(commit, &run.source));
+                pull::Serving { revision, compare }
+            });
             let policy = view.main.policy(&state.source.path, MayStart::Yes).proof;
             let rule = Rule::stricter(run.rule.as_ref(), policy.as_ref());
-            (decisions_branch(instance), pull::advance(&request, stable, head), rule)
+            (decisions_branch(instance), pull::advance(&request, serving.as_ref(), head), rule)
         }
         Asks::Revert => {
             state.revert.as_ref().filter(recorded)?;

@@ -237,6 +237,7 @@ pub(super) fn steady(view: &View, name: &str, seq: u64) -> (RolloutState, BTreeM
         pods: set.pods.clone(),
         label: None,
         run: fixture::run(6),
+        commit: None,
         at: fixture::time("08:00:00"),
     });
     let role = Role { set: set.id.clone(), size: Size::Declared, pods: None };

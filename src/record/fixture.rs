@@ -100,6 +100,7 @@ pub(crate) fn steady() -> RolloutState {
             pods: pods(6),
             label: Some(pods(6)),
             run: run(6),
+            commit: None,
             at: time("08:00:00"),
         }),
         phase: Phase::Steady { how: super::state::Rest::Succeeded, since: time("08:00:00") },
@@ -146,7 +147,11 @@ pub(crate) fn open() -> RolloutState {
         rule: None,
         pulls: BTreeMap::from([(
             "tenth".parse().expect("a name"),
-            Pull { branch: "tidegate/prod/propose/shop/podinfo/7-07070707-tenth".to_owned(), head: commit(0x78) },
+            Pull {
+                branch: "tidegate/prod/propose/shop/podinfo/7-07070707-tenth".to_owned(),
+                head: commit(0x78),
+                checks: Vec::new(),
+            },
         )]),
         jobs: BTreeMap::new(),
         away: BTreeMap::new(),

@@ -10,7 +10,7 @@ mod run;
 pub use governed::{Governed, Terms};
 pub use phase::{Clock, Phase, Rest, Standing, Stop, Then};
 pub use proof::{Approved, Proven, Rule, Void};
-pub use run::{Consumed, EndedRun, Outcome, PastRun, Pull, Refused, Route, Run, Trial};
+pub use run::{Checked, Consumed, EndedRun, Outcome, PastRun, Pull, Refused, Route, Run, Trial};
 
 use super::posture::Posture;
 use super::unknown::Unknown;
@@ -136,6 +136,9 @@ pub struct Promoted {
     pub label: Option<PodsDigest>,
     /// The run that promoted it; `0` for the first sight.
     pub run: RunId,
+    /// A tip of main with its manifests; none of what was live, and of what a rollback brought back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitId>,
     /// When.
     pub at: Time,
 }

@@ -1,6 +1,6 @@
 //! Where the hosts differ in words: paths, queries and fields.
 
-use super::{Mark, Me, Method, Status};
+use super::{Host, Mark, Me, Method, Status};
 use crate::forge::pull::Text;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::CommitId;
@@ -169,18 +169,50 @@ impl HostKind {
 impl PullHost {
     /// Where people see a file as a commit has it; none if the API is not where such hosts have it.
     pub(super) fn page(&self, commit: &CommitId, path: &RepoPath) -> Option<String> {
+        let below = match self.kind {
+            HostKind::Gitea => "src/commit",
+            HostKind::Github => "blob",
+            HostKind::Gitlab => "-/blob",
+        };
+        self.below(&[below, commit.as_str(), path.as_str()])
+    }
+
+    /// Where people see what the second commit changes beside the first one.
+    pub(super) fn compare(&self, from: &CommitId, to: &CommitId) -> Option<String> {
+        let below = match self.kind {
+            HostKind::Gitea | HostKind::Github => "compare",
+            HostKind::Gitlab => "-/compare",
+        };
+        self.below(&[below, &format!("{from}...{to}")])
+    }
+
+    fn below(&self, path: &[&str]) -> Option<String> {
         let Self { kind, api, owner, name, access: _ } = self;
-        let (root, below) = match kind {
-            HostKind::Gitea => (api.strip_suffix("/api/v1")?.to_owned(), "src/commit"),
+        let root = match kind {
+            HostKind::Gitea => api.strip_suffix("/api/v1")?.to_owned(),
             HostKind::Github => {
                 let pages = api.strip_suffix("/api/v3").map(str::to_owned);
-                (pages.or_else(|| Some(format!("https://{}", api.strip_prefix("https://api.")?)))?, "blob")
+                pages.or_else(|| Some(format!("https://{}", api.strip_prefix("https://api.")?)))?
             }
-            HostKind::Gitlab => (api.strip_suffix("/api/v4")?.to_owned(), "-/blob"),
+            HostKind::Gitlab => api.strip_suffix("/api/v4")?.to_owned(),
         };
         let mut page = Url::parse(&root).ok()?;
-        let parts = [owner.as_str(), name, below, commit.as_str(), path.as_str()];
+        let parts = [&[owner.as_str(), name], path].concat();
         page.path_segments_mut().ok()?.pop_if_empty().extend(parts.iter().flat_map(|part| part.split('/')));
         Some(page.into())
+    }
+}
+
+impl Host {
+    /// The page that shows what the second commit changes beside the first one; none if the API is not where such hosts have it.
+    #[must_use]
+    pub fn compare(&self, from: &CommitId, to: &CommitId) -> Option<String> {
+        self.site.compare(from, to)
+    }
+
+    /// What a pull request is called in a comment, so that it becomes a link.
+    #[must_use]
+    pub fn named(&self, number: u64) -> String {
+        self.site.kind.named(number)
     }
 }

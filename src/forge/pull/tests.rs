@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::forge::branch::Asks;
+use crate::manifest::ids::RolloutId;
 use crate::record::fixture::{commit, open, plan, revision, run, step};
+use crate::record::state::{Pull, Run};
 
 const IDS: Ids = Ids { user: 42, repository: 7 };
 const BRANCH: &str = "tidegate/prod/propose/shop/podinfo/7-07070707-half";
@@ -10,9 +12,23 @@ const BRANCH: &str = "tidegate/prod/propose/shop/podinfo/7-07070707-half";
 fn text(through: &str) -> Text {
     let (instance, state, plan, through) = ("prod".parse().unwrap(), open(), plan(), step(through));
     let run = state.run.as_ref().unwrap();
-    let request =
-        Advance { instance: &instance, rollout: &state.metadata, run, plan: &plan, through: &through, void: &[] };
-    advance(&request, Some(&revision(6)), &commit(0x78))
+    advanced(&instance, &state.metadata, run, &plan, &through)
+}
+
+fn advanced(instance: &InstanceName, rollout: &RolloutId, run: &Run, plan: &Plan, through: &StepName) -> Text {
+    let compare = Some("https://git.example.com/acme/fleet/compare/6666...abab".to_owned());
+    let request = Advance { instance, rollout, run, plan, through, void: &[] };
+    advance(&request, Some(&Serving { revision: &revision(6), compare }), &commit(0x78))
+}
+
+/// The one before `half`, after its checks have said that.
+fn checked(says: &[(&str, &str)]) -> Text {
+    let (instance, mut state, plan, through) = ("prod".parse().unwrap(), open(), plan(), step("half"));
+    let run = state.run.as_mut().unwrap();
+    let said = |(check, says): &(&str, &str)| Checked { check: check.parse().unwrap(), says: (*says).to_owned() };
+    let checks = says.iter().map(said).collect();
+    run.pulls.insert(through.clone(), Pull { branch: BRANCH.to_owned(), head: commit(0x78), checks });
+    advanced(&instance, &state.metadata, run, &plan, &through)
 }
 
 fn request() -> Request {
@@ -40,6 +56,40 @@ fn judged(found: &[Found]) -> Verdict<'_> {
 fn the_pull_request_to_go_on() {
     let Text { title, body } = text("half");
     insta::assert_snapshot!(format!("{title}\n\n{body}"));
+}
+
+#[test]
+fn the_pull_request_to_go_on_after_checks() {
+    let Text { title, body } = checked(&[
+        ("error-rate", "0.002 at 10:05:00Z, at most 0.01 is good"),
+        ("smoke", "holds (see [a](https://evil.example) | @ana)"),
+    ]);
+    insta::assert_snapshot!(format!("{title}\n\n{body}"));
+}
+
+/// GitHub takes 65,536 characters, the other hosts more. The last line names the head.
+#[test]
+fn bodies_keep_within_what_hosts_take() {
+    let (long, names): (String, Vec<String>) = ("*".repeat(100_000), (0..50).map(|n| format!("check-{n}")).collect());
+    let many: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), long.as_str())).collect();
+    let body = checked(&many).body;
+    assert!(body.chars().count() < 50_000 && body.contains("- and 30 more"), "{} characters", body.chars().count());
+    let (instance, rollout, run, bad, good) =
+        ("prod".parse().unwrap(), "shop/podinfo".parse().unwrap(), run(7), revision(7), revision(6));
+    let request = Revert {
+        instance: &instance,
+        main: "main",
+        rollout: &rollout,
+        run: &run,
+        revision: &bad,
+        stable: &good,
+        why: &long,
+    };
+    let undo = revert(&request, &commit(0x78)).body;
+    assert!(undo.chars().count() < 50_000, "{} characters", undo.chars().count());
+    for body in [body, undo] {
+        assert!(body.lines().last().unwrap().contains(commit(0x78).as_str()));
+    }
 }
 
 #[test]

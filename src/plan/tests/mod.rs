@@ -1,6 +1,7 @@
 //! The planner's tests: stories in a small world. Each ends settled, with an empty second plan.
 
 mod affinity;
+mod asked;
 mod behaviour;
 mod blind;
 mod checks;

@@ -45,7 +45,7 @@ async fn seen(world: &World, source: &mut Source, change: impl FnOnce(&mut Rollo
 
 fn recorded(state: &mut RolloutState, head: &CommitId) {
     let half: StepName = "half".parse().unwrap();
-    let pull = Pull { branch: BRANCH.to_owned(), head: head.clone() };
+    let pull = Pull { branch: BRANCH.to_owned(), head: head.clone(), checks: Vec::new() };
     state.run.as_mut().unwrap().pulls.insert(half, pull);
 }
 
@@ -54,15 +54,15 @@ async fn only_what_the_record_names_is_asked_on_a_page() {
     let world = World::new().await;
     let mut source = world.source("c");
     let head = world.commit(BRANCH, &[("x", Some("y"))]).await;
-    let asked = |view: &View| request(view, &instance(), "main", BRANCH, &head);
+    let asked = |view: &View| request(view, &instance(), "main", (BRANCH, &head), &|_, _| None);
     assert_eq!(asked(&*seen(&world, &mut source, |_| {}).await), None, "made, and not recorded");
     let view = seen(&world, &mut source, |state| recorded(state, &head)).await;
     let found = asked(&view).unwrap();
     assert_eq!((found.base.as_str(), &found.head), ("tidegate/prod/decisions", &head));
     assert!(found.text.body.contains(head.as_str()), "{}", found.text.body);
-    let moved_on = request(&view, &instance(), "main", BRANCH, &fixture::commit(9));
+    let moved_on = request(&view, &instance(), "main", (BRANCH, &fixture::commit(9)), &|_, _| None);
     assert_eq!(moved_on, None, "somebody pushed to it, and the record does not know");
-    assert_eq!(request(&view, &instance(), "main", "tidegate/prod/propose/x", &head), None);
+    assert_eq!(request(&view, &instance(), "main", ("tidegate/prod/propose/x", &head), &|_, _| None), None);
 
     // Whose no counts is what the run started with, where that is stricter.
     assert_eq!(found.rule, None);

@@ -103,6 +103,18 @@ pub struct Pull {
     pub branch: String,
     /// The head that was seen there.
     pub head: CommitId,
+    /// What the checks of the step before had said by then. It stays as it is, so that no measurement changes what people read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Checked>,
+}
+
+/// What a check has said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Checked {
+    /// Which check.
+    pub check: CheckName,
+    /// Its last word, for people.
+    pub says: String,
 }
 
 /// How a run ended.

@@ -85,6 +85,22 @@ async fn attack_85_comments_without_end_are_no_reason_to_say_it_twice() {
 }
 
 #[test]
+fn two_commits_have_a_page() {
+    for (kind, api, owner, expected) in [
+        (HostKind::Gitea, "https://g.test/x/api/v1", "acme", Some("https://g.test/x/acme/shop/compare/AB...CD")),
+        (HostKind::Github, "https://api.github.com", "acme", Some("https://github.com/acme/shop/compare/AB...CD")),
+        (HostKind::Gitlab, "https://g.test/api/v4", "a/b", Some("https://g.test/a/b/shop/-/compare/AB...CD")),
+        (HostKind::Gitlab, "https://g.test/other", "a/b", None),
+    ] {
+        let access = Access::Token("/token".into());
+        let site = PullHost { kind, api: api.to_owned(), owner: owner.to_owned(), name: "shop".to_owned(), access };
+        let page = site.compare(&commit(0xab), &commit(0xcd));
+        let page = page.map(|page| page.replace(commit(0xab).as_str(), "AB").replace(commit(0xcd).as_str(), "CD"));
+        assert_eq!(page.as_deref(), expected);
+    }
+}
+
+#[test]
 fn a_file_of_a_commit_has_a_page() {
     let page = |kind, api: &str, owner: &str, path: &str| {
         let access = Access::Token("/token".into());
