@@ -128,6 +128,8 @@ struct Clerk {
     said: BTreeMap<u64, (Text, Found)>,
     /// The last pull request of each rollout that ended without what it asked for, until the next one is there.
     ended: BTreeMap<RolloutId, u64>,
+    /// How often pull requests of these heads were found open though their branches are gone.
+    looks: BTreeMap<CommitId, u32>,
     /// Heads that were merged.
     merged: BTreeSet<CommitId>,
     /// Pull requests that were opened again: that is said once.
@@ -146,6 +148,7 @@ impl Clerk {
             open: None,
             said: BTreeMap::new(),
             ended: BTreeMap::new(),
+            looks: BTreeMap::new(),
             merged: BTreeSet::new(),
             reopened: BTreeSet::new(),
             patience: Patience::default(),

@@ -14,6 +14,9 @@ use crate::record::state::Rule;
 use crate::record::text::plain;
 use std::collections::BTreeMap;
 
+/// How often a pull request is found open whose branch is gone, until it counts as one that stays open.
+const LOOKS: u32 = 3;
+
 /// A request whose branch is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Gone {
@@ -78,10 +81,14 @@ impl Clerk {
         let ids = self.setting.host.ids().await?;
         let head = request.head.as_str();
         let is_it = |found: &Found| found.is_ours(ids) && found.branch == branch && found.text.body.contains(head);
-        // Hosts close one a little after its branch has gone.
+        // Hosts close one a little after its branch has gone. One that was opened again meanwhile stays open.
         if self.setting.host.open().await?.iter().any(is_it) {
-            return Ok(None);
+            let looks = self.looks.entry(request.head.clone()).or_default();
+            *looks += 1;
+            let why = "its branch was deleted, and its pull request is open".to_owned();
+            return Ok((*looks >= LOOKS).then_some(Denial::Unheard(why)));
         }
+        self.looks.remove(&request.head);
         let closed = self.setting.host.closed(branch, is_it).await?;
         let Some(found) = closed.first() else {
             return Ok(Some(Denial::Unheard(

@@ -54,8 +54,7 @@ async fn lives(name: &str, host: &Site, ways: &[Way]) {
     .await;
     assert_eq!(host.pulls(&name).await.len(), 1, "it stayed the same one");
 
-    // Closed, and its branch deleted, by somebody who may not say no.
-    host.close("stranger", &name, &first).await;
+    // Its branch deleted, which closes it, by somebody who may not say no.
     host.delete_branch("stranger", &name, &world.origin, &first).await;
     let mut last = asked(host, &world, Some(&first)).await;
     let run = world.record().unwrap().run.unwrap();

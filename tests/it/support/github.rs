@@ -360,7 +360,8 @@ fn in_repository(repository: &mut Repository, origin: &Origin, name: &str, asked
         }
         ("GET", ["pulls"]) => {
             let wanted = |one: &&Pull| {
-                let asked = |name: &str, has: &Value| query.get(name).is_none_or(|asked| *has == **asked);
+                let asked =
+                    |name: &str, has: &Value| query.get(name).is_none_or(|asked| asked == "all" || *has == **asked);
                 asked("state", &one.shown["state"])
                     && asked("head", &one.shown["head"]["label"])
                     && asked("base", &one.shown["base"]["ref"])
