@@ -11,7 +11,7 @@ use crate::record::posture::Split;
 use crate::record::state::{Run, Void};
 use crate::record::text::{exposure, unlinked};
 
-pub use crate::record::branches::{Asks, Head, decisions_branch, propose_prefix, state_branch};
+pub use crate::record::branches::{Asks, Head, approval, decisions_branch, propose_prefix, state_branch};
 
 /// A request to let a run go on.
 #[derive(Debug, Clone, Copy)]
@@ -102,25 +102,6 @@ impl Advance<'_> {
             run.id,
         )
     }
-}
-
-/// The file that approves a step, as we ask for it after so many words for it that did not count: a file with the same content
-/// would be the same word.
-///
-/// # Panics
-/// Never: names and ids make a short path.
-#[must_use]
-pub fn approval(rollout: &RolloutId, run: &RunId, through: &StepName, void: usize) -> (RepoPath, String) {
-    let RolloutId { namespace, name } = rollout;
-    let path = format!("{namespace}/{name}/{run}-{through}.yaml");
-    let path = path.parse().expect("a short path of names, because names and ids are DNS labels and digits");
-    let again = if void == 0 { String::new() } else { format!(", reason: \"asked again ({void})\"") };
-    // Quoted, since a rollout may be called `on` or `123`.
-    let text = format!(
-        "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {{name: \"{name}\", namespace: \"{namespace}\"}}\n\
-         spec: {{run: \"{run}\", action: approve, through: \"{through}\"{again}}}\n",
-    );
-    (path, text)
 }
 
 /// What of the users' requests reaches the candidate at a step: phases add up, the promotion takes all.

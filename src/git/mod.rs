@@ -38,7 +38,7 @@ pub use commit::{Draft, Edit, Person};
 pub use history::{Ancestry, Brought, Logged};
 pub use makers::{Changed, Made};
 pub use merge::{Merge, merge_files};
-pub use offer::Merged;
+pub use offer::{Merged, Proposed};
 pub use push::Pushed;
 pub use refs::RefName;
 pub use remote::{InvalidUrl, Lender, Lent, Limits, Login, Refusal, RemoteConfig, RemoteUrl, SshIdentity, Timeouts};

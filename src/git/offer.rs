@@ -2,12 +2,14 @@
 //! anywhere but in memory.
 
 use super::commit::commit_id;
+use super::history::boundary;
+use super::makers::Changed;
 use super::repo::Remote;
-use super::{GitError, Limits, RemoteConfig, Store, oid, tree};
+use super::{GitError, Limits, RefName, RemoteConfig, Store, oid, tree};
 use crate::manifest::files::{Files, RepoPath};
-use crate::manifest::ids::CommitId;
+use crate::manifest::ids::{BlobId, CommitId};
 use git2::{Commit, Delta, ErrorCode, MergeOptions, Oid, Repository, Tree};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How much of an offer is fetched beyond what the branch has, in bytes.
 const FETCHED: u64 = 32 << 20;
@@ -25,6 +27,15 @@ pub enum Merged {
     Tree(Files),
     /// Both have changed these.
     Conflict(BTreeSet<String>),
+}
+
+/// What the head of a branch changes, and on what it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposed {
+    /// The commits that it follows.
+    pub parents: Vec<CommitId>,
+    /// What it changed against the first of them; none for what it took away.
+    pub files: BTreeMap<RepoPath, Option<BlobId>>,
 }
 
 impl Store {
@@ -60,6 +71,54 @@ impl Store {
             commit(repository, &head).map(drop)
         })
         .await
+    }
+
+    /// Brings the head of a branch that anybody may write to into the cache, with the commits that it follows and without
+    /// their past. It is not remembered.
+    ///
+    /// # Errors
+    /// As [`Store::fetch`]; `Missing` when the branch has moved.
+    pub async fn fetch_proposed(&self, branch: &RefName, head: &CommitId) -> Result<(), GitError> {
+        // What was looked at before is tidied up by that, when it has become too much.
+        self.fetch(&BTreeMap::new()).await?;
+        let (branch, head) = (branch.clone(), head.clone());
+        self.on_cache(move |inner, repository| {
+            let known = repository.find_commit(oid(head.as_str())).is_ok();
+            if known && !boundary(repository)?.contains(&oid(head.as_str())) {
+                return Ok(());
+            }
+            match &inner.remote {
+                Remote::Server(line) => {
+                    let spec = format!("+{branch}:refs/tidegate/proposed");
+                    inner.download_specs(line, repository, &[spec], 2, &inner.config.limits)?;
+                }
+                Remote::Local(local) => local.fetch(repository, std::iter::once(&head))?,
+            }
+            commit(repository, &head).map(drop)
+        })
+        .await
+    }
+
+    /// What a commit changes that anybody may have made.
+    ///
+    /// # Errors
+    /// `BadTree` for a tree that Git would not check out, `Limit` for one that is too large; `Missing` when it, or a commit
+    /// that it follows, is not in the cache.
+    pub async fn proposed(&self, head: &CommitId) -> Result<Proposed, GitError> {
+        let id = head.clone();
+        let parents = self
+            .on_cache(move |inner, repository| {
+                let head = commit(repository, &id)?;
+                let names = Limits { blob_bytes: 0, ..inner.config.limits };
+                // Names alone, before anything else is done with trees that no Git would check out.
+                for commit in std::iter::once(head.clone()).chain(head.parents().take(1)) {
+                    tree::read(repository, &commit.tree().map_err(failed)?, "", &names)?;
+                }
+                Ok(head.parent_ids().map(commit_id).collect())
+            })
+            .await?;
+        let Changed { merged: _, files } = self.changed(head).await?;
+        Ok(Proposed { parents, files })
     }
 
     /// The paths that an offer changes against where it left the branch; none if it has no past in common with it.

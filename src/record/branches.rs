@@ -1,8 +1,9 @@
-//! The branches of an instance, by name.
+//! The branches of an instance, by name, and what those of requests for approval add.
 //!
 //! One branch for each request: for a rollout, a run and a step, so that a request is found before it is made (X-3), and
 //! one for each run to be reverted.
 
+use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{InstanceName, RolloutId, RunId, StepName};
 use std::fmt;
 
@@ -46,6 +47,25 @@ pub enum Asks {
 
 /// How a revert request's branch ends; no phase may have this name.
 const REVERT: &str = "revert";
+
+/// The file that approves a step, as we ask for it after so many words for it that did not count: a file with the same content
+/// would be the same word.
+///
+/// # Panics
+/// Never: names and ids make a short path.
+#[must_use]
+pub fn approval(rollout: &RolloutId, run: &RunId, through: &StepName, void: usize) -> (RepoPath, String) {
+    let RolloutId { namespace, name } = rollout;
+    let path = format!("{namespace}/{name}/{run}-{through}.yaml");
+    let path = path.parse().expect("a short path of names, because names and ids are DNS labels and digits");
+    let again = if void == 0 { String::new() } else { format!(", reason: \"asked again ({void})\"") };
+    // Quoted, since a rollout may be called `on` or `123`.
+    let text = format!(
+        "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {{name: \"{name}\", namespace: \"{namespace}\"}}\n\
+         spec: {{run: \"{run}\", action: approve, through: \"{through}\"{again}}}\n",
+    );
+    (path, text)
+}
 
 impl Head {
     /// The name of the branch.
