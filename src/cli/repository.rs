@@ -14,6 +14,7 @@ use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
 use crate::manifest::set::{self, SetFiles};
+use crate::plan::input::{Branch, Content};
 use crate::reconcile::clock::Clock;
 use crate::reconcile::world;
 use crate::record::history;
@@ -148,12 +149,13 @@ impl Repository {
         named(&branch::decisions_branch(&self.instance))
     }
 
-    /// The heads of the requests about a rollout, by the names of their branches.
+    /// The requests about a rollout, by the names of their branches. What they would bring is for the controller to read.
     #[must_use]
-    pub(super) fn proposals(&self, id: &RolloutId) -> BTreeMap<String, CommitId> {
+    pub(super) fn proposals(&self, id: &RolloutId) -> BTreeMap<String, Branch> {
         let prefix = format!("{}{id}/", branch::propose_prefix(&self.instance));
         let ours = self.tips.iter().filter(|(name, _)| name.short().starts_with(&prefix));
-        ours.map(|(name, head)| (name.short().to_owned(), head.clone())).collect()
+        let unread = || Content::Unread("the controller reads it".to_owned());
+        ours.map(|(name, head)| (name.short().to_owned(), Branch { head: head.clone(), content: unread() })).collect()
     }
 
     /// The root of the working copy that the command runs in.

@@ -16,8 +16,10 @@ use std::sync::Arc;
 /// What came of asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// The branch is there, with this head.
+    /// The branch was made, with this head.
     Open(CommitId),
+    /// There is a branch of that name already, with this head. Whether it asks the same has to be read.
+    There(CommitId),
     /// There is nothing to ask: main has it all already.
     Nothing,
     /// Undoing the change meets other changes in these files; nothing was pushed.
@@ -97,10 +99,7 @@ pub async fn revert(
     request: &Revert<'_>,
     signature: Signature,
 ) -> Result<Asked, RequestError> {
-    let (base, theirs) = (on_main(file, base)?, on_main(file, theirs)?);
-    let mut ours = store.files(main, file.parent().as_ref()).await?;
-    ours.retain(|path, _| base.contains_key(path) || theirs.contains_key(path));
-    match merge_files(&base, &ours, &theirs)? {
+    match undoing(store, main, file, [base, theirs]).await? {
         Merge::Conflict(paths) => Ok(Asked::Conflict(paths)),
         Merge::Merged(edits) if edits.is_empty() => Ok(Asked::Nothing),
         Merge::Merged(edits) => {
@@ -108,6 +107,30 @@ pub async fn revert(
             open(store, &name, Some(main), edits, &request.message(), signature).await
         }
     }
+}
+
+/// What undoing that change comes to on top of a commit of main: all that a request for it may change there.
+///
+/// # Errors
+/// As [`advance`].
+pub async fn undoing(
+    store: &Store,
+    main: &CommitId,
+    file: &RepoPath,
+    [base, theirs]: [&Set; 2],
+) -> Result<Merge, RequestError> {
+    let (base, theirs) = (on_main(file, base)?, on_main(file, theirs)?);
+    let mut ours = store.files(main, file.parent().as_ref()).await?;
+    ours.retain(|path, _| base.contains_key(path) || theirs.contains_key(path));
+    let mut merge = merge_files(&base, &ours, &theirs)?;
+    if let Merge::Merged(edits) = &mut merge {
+        // What others have undone already.
+        edits.retain(|path, edit| match (ours.get(path), edit) {
+            (Some(Entry::File { bytes, .. }), Edit::Write(new)) => bytes != new,
+            _ => true,
+        });
+    }
+    Ok(merge)
 }
 
 /// Deletes a request's branch, if its head is the one that was seen.
@@ -140,7 +163,7 @@ async fn open(
     let head = store.commit(Draft { parent: parent.cloned(), edits, subject, body, author: person, time }).await?;
     Ok(match store.push(&name, None, &head, None).await? {
         Pushed::Done { .. } => Asked::Open(head),
-        Pushed::Raced { found: Some(found) } => Asked::Open(found),
+        Pushed::Raced { found: Some(found) } => Asked::There(found),
         Pushed::Raced { found: None } | Pushed::SourceMoved { .. } => Asked::Raced,
         Pushed::Rejected { why } => Asked::Rejected(why),
     })

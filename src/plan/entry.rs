@@ -16,12 +16,13 @@ use super::missing;
 use super::procedure::{Stage, Step};
 use super::proof;
 use super::report::{Reason, Wait};
+use super::requests::{self, Lies};
 use crate::analysis::judge::{self, Known, Verdict};
 use crate::gate::approval;
 use crate::gate::schedule::WindowState;
 use crate::manifest::desired::{Plan, Suspend, WebhookCall};
 use crate::manifest::ids::{CommitId, StepName};
-use crate::record::branches::{Asks, Head};
+use crate::record::branches::Asks;
 use crate::record::history::{self, voids};
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Phase, Pull, Rest, RoleName, Route, Run, Standing, Stop, Void};
@@ -272,58 +273,75 @@ fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -
         return Vec::new();
     }
     let id = draft.input.id.clone();
-    let head = Head { rollout: id.clone(), run: run.id.clone(), asks: Asks::Advance(through.clone()) };
-    let name = head.branch(&draft.input.me.instance);
+    let name = requests::name(draft, &run.id, Asks::Advance(through.clone()));
     if run.denied {
         let act = format!("tidegate resume {id}");
         return vec![Wait::new(Reason::Denied, format!("a person said no to {through}")).act(act)];
     }
-    let voids: Vec<Void> = voids(&draft.state, &run.id, through).cloned().collect();
+    let last = voids(&draft.state, &run.id, through).last().cloned();
     if let Some((_, wait)) = draft.undecided.iter().find(|(reach, _)| reaches(plan, reach, through)) {
         // What the record says already stays until it is known.
         let waiting = matches!(draft.state.phase, Phase::Waiting { .. } | Phase::WaitingPromotion { .. });
-        let told = if waiting { asking(draft, &name, through, voids.last()) } else { Vec::new() };
+        let told = if waiting { asking(draft, &name, through, last.as_ref()) } else { Vec::new() };
         return told.into_iter().chain([wait.clone()]).collect();
     }
-    // What answered to it does not count: it goes before people are asked anew.
-    let is_void = |head: &CommitId| voids.iter().any(|void| void.head.as_ref() == Some(head));
-    let (void, head): (Option<_>, Option<_>) = match draft.input.proposals.get(&name).cloned() {
-        Some(head) if is_void(&head) => (Some(head), None),
-        head => (None, head),
-    };
     let asked = run.pulls.get(through).cloned();
-    let said = checks::last_words(draft, plan, run);
-    let gone = asked.as_ref().filter(|_| head.is_none() && draft.input.git == Git::Fresh);
-    let objection = gone.map(|pull| denial::objection(draft, pull, through));
-    if let Some(open) = &mut draft.state.run {
-        match (head, asked) {
-            (Some(head), asked) if asked.as_ref().map(|p| &p.head) != Some(&head) => {
-                open.pulls.insert(through.clone(), Pull { branch: name.clone(), head, checks: said });
+    let is_asked = |head: &CommitId| asked.as_ref().is_some_and(|pull| pull.head == *head);
+    let mut unsure = None;
+    match requests::advance(draft, run, through) {
+        Lies::Ours(head) if is_asked(&head) => {}
+        Lies::Ours(head) => {
+            let checks = checks::last_words(draft, plan, run);
+            if let Some(open) = &mut draft.state.run {
+                open.pulls.insert(through.clone(), Pull { branch: name.clone(), head, checks });
                 draft.note(format!("asks for approval of {through}"));
             }
-            (Some(_), _) => {}
-            // A propose branch deleted unmerged means deny (design §13.8), if whoever did it may say so.
-            (None, Some(_)) => match &objection {
-                Some(Ok(None)) => {
-                    open.denied = true;
-                    draft.note(format!("{through} was denied: its branch was deleted unmerged"));
-                }
-                Some(Ok(Some(why))) => {
-                    open.pulls.remove(through);
-                    draft.note(format!("{through} is asked for again, as nobody said no who may: {why}"));
-                }
-                Some(Err(_)) | None => {}
-            },
-            (None, None) if void.is_some() => {}
-            (None, None) => {
-                let ask = Ask::Advance { through: through.clone() };
-                draft.proposals.push(Proposal { rollout: id.clone(), run: run.id.clone(), ask });
+        }
+        Lies::Unread(head, _) if is_asked(&head) => {}
+        Lies::Unread(_, why) => unsure = Some(requests::unread(&name, &why)),
+        // What is void goes before people are asked anew.
+        Lies::Void(head, Some(why)) => {
+            let void = requests::spoil(draft, run, through, head, &why);
+            return asking(draft, &name, through, Some(&void));
+        }
+        Lies::Void(_, None) => {
+            if let Some(open) = &mut draft.state.run {
+                open.pulls.remove(through);
             }
         }
+        Lies::Nothing => match &asked {
+            Some(pull) => unsure = gone(draft, pull, through),
+            None => {
+                let ask = Ask::Advance { through: through.clone() };
+                draft.proposals.push(Proposal { rollout: id, run: run.id.clone(), ask });
+            }
+        },
     }
-    let mut waits = asking(draft, &name, through, voids.last());
-    waits.extend(objection.and_then(Result::err));
-    waits
+    let told = asking(draft, &name, through, last.as_ref());
+    told.into_iter().chain(unsure).collect()
+}
+
+/// A propose branch deleted unmerged means deny (design §13.8), if whoever did it may say so. What is waited for until that is known.
+fn gone(draft: &mut Draft<'_>, pull: &Pull, through: &StepName) -> Option<Wait> {
+    if draft.input.git != Git::Fresh {
+        return None;
+    }
+    let objection = match denial::objection(draft, pull, through) {
+        Ok(objection) => objection,
+        Err(wait) => return Some(wait),
+    };
+    let open = draft.state.run.as_mut()?;
+    match objection {
+        None => {
+            open.denied = true;
+            draft.note(format!("{through} was denied: its branch was deleted unmerged"));
+        }
+        Some(why) => {
+            open.pulls.remove(through);
+            draft.note(format!("{through} is asked for again, as nobody said no who may: {why}"));
+        }
+    }
+    None
 }
 
 /// That a step waits for a person's word, and why the last one does not count.

@@ -107,6 +107,8 @@ pub struct Request {
     pub through: StepName,
     /// How many words for it did not count before.
     pub void: usize,
+    /// The head of its branch, which was read and found to be what was asked; none where nothing is asked.
+    pub head: Option<CommitId>,
 }
 
 /// A version on main, in place of another.

@@ -9,6 +9,7 @@ use super::floor;
 use super::input::Desired;
 use super::renamed::renamed;
 use super::report::{Reason, Wait};
+use super::requests::{self, Lies};
 use super::retreat;
 use super::rollback::roll_back;
 use super::versions;
@@ -18,7 +19,7 @@ use crate::manifest::ids::RunId;
 use crate::manifest::object::ObjectRef;
 use crate::manifest::set;
 use crate::manifest::tracked;
-use crate::record::branches::{Asks, Head};
+use crate::record::branches::Asks;
 use crate::record::history::{self, RunOf};
 use crate::record::posture::{Posture, Role, Size, Split};
 use crate::record::state::{Phase, Promoted, Pull, Refused, Route, Run};
@@ -219,18 +220,28 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
 /// After a run that went back: a branch that undoes its change on main, once (requirement X-5).
 fn propose_revert(draft: &mut Draft<'_>, rollout: &Rollout) {
     let Some(last) = draft.state.last_run.clone() else { return };
-    let head = Head { rollout: draft.input.id.clone(), run: last.id.clone(), asks: Asks::Revert };
-    let name = head.branch(&draft.input.me.instance);
-    let head = draft.input.proposals.get(&name).cloned();
+    let name = requests::name(draft, &last.id, Asks::Revert);
     let refused = draft.state.refused.iter().find(|r| r.revision == rollout.set.revision).cloned();
-    match (refused, head) {
-        (Some(_), Some(head)) => {
+    match (refused, requests::revert(draft, &last.id)) {
+        (Some(_), Lies::Ours(head)) => {
             if draft.state.revert.as_ref().map(|p| &p.head) != Some(&head) {
                 draft.state.revert = Some(Pull { branch: name, head, checks: Vec::new() });
                 draft.note("proposes to undo the change on main");
             }
         }
-        (Some(refused), None)
+        (Some(_), Lies::Unread(head, why)) => {
+            if draft.state.revert.as_ref().map(|p| &p.head) != Some(&head) {
+                draft.waits.push(requests::unread(&name, &why));
+            }
+        }
+        // It goes before people are asked anew.
+        (Some(_), Lies::Void(head, why)) => {
+            if draft.state.revert.take().is_some() {
+                draft.note(format!("the request to undo the change is void: {}", why.unwrap_or_default()));
+            }
+            draft.void.push((name, head));
+        }
+        (Some(refused), Lies::Nothing)
             if draft.state.revert.is_none()
                 && rollout.plan.on_failure.revert == Revert::PullRequest
                 && changed_main(draft, rollout) =>
@@ -243,9 +254,8 @@ fn propose_revert(draft: &mut Draft<'_>, rollout: &Rollout) {
                 }
             }
         }
-        (Some(_), None) => {}
-        (None, Some(head)) => draft.void.push((name, head)),
-        (None, None) => {}
+        (_, Lies::Nothing) => {}
+        (None, Lies::Ours(head) | Lies::Unread(head, _) | Lies::Void(head, _)) => draft.void.push((name, head)),
     }
 }
 

@@ -35,7 +35,7 @@ pub struct Input {
     /// People's words.
     pub decisions: Decisions,
     /// The branches of ours that ask for people's words about this rollout, by name.
-    pub proposals: BTreeMap<String, CommitId>,
+    pub proposals: BTreeMap<String, Branch>,
     /// What the policy says of it.
     pub policy: PolicyView,
     /// What the brake says of it; an error if it was never read, which bars entry like a word of it.
@@ -98,6 +98,37 @@ pub struct Decisions {
     pub filed: Vec<DecisionFile>,
     /// Those that were there when the open (else the last) run started.
     pub at_start: BTreeSet<(RepoPath, BlobId)>,
+}
+
+/// A branch under the name of a request of ours. Whoever may write to the repository may have made it, or pushed to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Branch {
+    /// Its head.
+    pub head: CommitId,
+    /// What merging it would bring.
+    pub content: Content,
+}
+
+/// What merging the head of a branch would bring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Not read, or not yet: nobody knows, and nothing follows from it.
+    Unread(String),
+    /// Something that we never make.
+    Odd(String),
+    /// This.
+    Read(Change),
+}
+
+/// What the head of a branch changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Whether it alone is new: it follows one commit of the branch that it is to be merged into, or is the first of all.
+    pub alone: bool,
+    /// What it changes there; none for what it takes away.
+    pub files: BTreeMap<RepoPath, Option<BlobId>>,
+    /// What undoing the run's change comes to on that commit, where the branch is called so.
+    pub undoing: Option<BTreeMap<RepoPath, Option<BlobId>>>,
 }
 
 /// What the policy says of one rollout.

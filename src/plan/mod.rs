@@ -29,6 +29,7 @@ pub mod procedure;
 pub mod proof;
 pub mod renamed;
 pub mod report;
+pub mod requests;
 pub mod retreat;
 pub mod rollback;
 pub mod takeover;

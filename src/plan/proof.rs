@@ -73,7 +73,8 @@ fn request(draft: &mut Draft<'_>, step: &StepName) -> Option<CommitId> {
     let run = draft.state.run.as_mut()?;
     let asked = run.pulls.remove(step).map(|pull| pull.head);
     let head = Head { rollout: draft.input.id.clone(), run: run.id.clone(), asks: Asks::Advance(step.clone()) };
-    draft.input.proposals.get(&head.branch(&draft.input.me.instance)).cloned().or(asked)
+    let there = draft.input.proposals.get(&head.branch(&draft.input.me.instance));
+    there.map(|branch| branch.head.clone()).or(asked)
 }
 
 /// Asks the host about a word.
@@ -84,6 +85,7 @@ fn ask(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>) -> Wait {
         run: run.id.clone(),
         through: through.clone(),
         void: voids(&draft.state, &run.id, through).count(),
+        head: run.pulls.get(through).map(|pull| pull.head.clone()),
     });
     let version = match run {
         Some(run) => Some(version(draft, &run.source, [&run.from, &run.to])),

@@ -6,7 +6,7 @@ use super::converge::Converged;
 use super::draft::{Draft, RolloutPlan};
 use super::exposure;
 use super::first;
-use super::input::Input;
+use super::input::{Branch, Input};
 use super::jobs;
 use super::planner;
 use super::report::{Reason, Wait};
@@ -325,7 +325,7 @@ fn target_of(candidate: &Object) -> Option<ObjectName> {
 /// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2); nor does any
 /// request about a rollout that left main.
 pub fn void_proposals(draft: &mut Draft<'_>) {
-    for (name, head) in &draft.input.proposals {
+    for (name, Branch { head, content: _ }) in &draft.input.proposals {
         let Some(asked) = Head::parse(&draft.input.me.instance, name) else { continue };
         let Asks::Advance(step) = &asked.asks else {
             if let Phase::Terminating { .. } = draft.state.phase {

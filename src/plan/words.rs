@@ -9,7 +9,7 @@ use crate::manifest::duration::Span;
 use crate::manifest::ids::RunId;
 use crate::record::branches::decisions_branch;
 use crate::record::history;
-use crate::record::state::{Phase, Standing};
+use crate::record::state::{Phase, Run, Standing};
 use std::borrow::Cow;
 
 /// How far back a word may go whose rollout's file cannot be read.
@@ -84,7 +84,9 @@ fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, nam
             run.held = false;
             if run.denied {
                 run.denied = false;
-                run.pulls.clear();
+                // What was approved is proven by its request once more, before the step is entered.
+                let Run { pulls, approved, .. } = run;
+                pulls.retain(|through, _| approved.contains(through));
             }
         }),
         DecisionAction::Abort => {
@@ -102,7 +104,7 @@ fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, nam
     }
 }
 
-fn with_run(draft: &mut Draft<'_>, change: impl FnOnce(&mut crate::record::state::Run)) {
+fn with_run(draft: &mut Draft<'_>, change: impl FnOnce(&mut Run)) {
     if let Some(run) = &mut draft.state.run {
         change(run);
     }

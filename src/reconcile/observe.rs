@@ -6,7 +6,6 @@ use super::source::{Policies, Record, Records, View};
 use crate::cluster::brake::BrakeSight;
 use crate::cluster::store::Observed;
 use crate::cluster::watch::Watches;
-use crate::forge::branch;
 use crate::gate::brake::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::gate::guard::Guard;
@@ -15,7 +14,7 @@ use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
 use crate::manifest::installation::HostKind;
 use crate::manifest::object::{Kind, OWNER};
 use crate::plan::evidence::Evidence;
-use crate::plan::input::{Desired, Input, Live, MayStart, PolicyView, Recorded};
+use crate::plan::input::{Branch, Desired, Input, Live, MayStart, PolicyView, Recorded};
 use crate::plan::report::Reason;
 use crate::record::state::{RolloutState, Time, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -203,11 +202,8 @@ impl Scene<'_> {
         }
     }
 
-    fn proposals(&self, id: &RolloutId) -> BTreeMap<String, CommitId> {
-        let prefix = format!("{}{id}/", branch::propose_prefix(&self.me.instance));
-        let all = self.view.tips.proposals.range(prefix.clone()..);
-        let ours = all.take_while(|(name, _)| name.starts_with(&prefix));
-        ours.map(|(name, head)| (name.clone(), head.clone())).collect()
+    fn proposals(&self, id: &RolloutId) -> BTreeMap<String, Branch> {
+        self.view.requests.about(&self.me.instance, &self.view.tips, id)
     }
 
     /// What a plan for this rollout depends on besides live objects, cheap to keep and to compare.
@@ -255,7 +251,7 @@ pub struct Fingerprint {
     missing: BTreeSet<Kind>,
     away: String,
     words: Option<Same<Vec<DecisionFile>>>,
-    proposals: BTreeMap<String, CommitId>,
+    proposals: BTreeMap<String, Branch>,
     guard: Guard,
     brake: Result<Option<BrakeWord>, String>,
     may_start: MayStart,

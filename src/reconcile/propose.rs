@@ -2,7 +2,7 @@
 
 use super::faults;
 use super::record::{Recorded, author, push_outcome};
-use super::source::{Source, View};
+use super::source::{Source, View, to_undo};
 use crate::forge::branch::{Advance, Asks, Head, Revert};
 use crate::forge::request::{self, Asked, RequestError, Signature};
 use crate::git::Pushed;
@@ -12,7 +12,7 @@ use crate::manifest::installation::HostKind;
 use crate::manifest::set;
 use crate::plan::action::{Ask, Proposal};
 use crate::plan::evidence::Entangled;
-use crate::record::history::{voids, went_back};
+use crate::record::history::voids;
 use crate::record::state::{Time, Void};
 use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
 use std::collections::BTreeSet;
@@ -57,7 +57,7 @@ impl Proposer<'_> {
         let name = self.head(proposal).branch(self.instance);
         let outcome = match &asked {
             Ok(Some(Asked::Open(_))) => GitOutcome::Done,
-            Ok(Some(Asked::Raced)) => GitOutcome::Raced,
+            Ok(Some(Asked::There(_) | Asked::Raced)) => GitOutcome::Raced,
             Ok(Some(Asked::Rejected(_))) => GitOutcome::Rejected,
             Ok(Some(Asked::Conflict(files))) => return entangled(&view, proposal, files),
             Ok(Some(Asked::Nothing)) => {
@@ -75,6 +75,11 @@ impl Proposer<'_> {
         match asked {
             Ok(Some(Asked::Open(head))) => {
                 tracing::info!(%rollout, run = %proposal.run, branch = name, %head, "asks people");
+                source.made(&name, head).await;
+                Came::Done
+            }
+            Ok(Some(Asked::There(head))) => {
+                tracing::info!(%rollout, run = %proposal.run, branch = name, %head, "such a branch is there already");
                 source.proposed(&name, Some(head));
                 Came::Done
             }
@@ -114,7 +119,7 @@ impl Proposer<'_> {
         let decisions = match (&view.tips.decisions, self.host) {
             (None, Some(HostKind::Gitea | HostKind::Github | HostKind::Gitlab)) => {
                 begun = match request::begin(source.store(), self.instance, self.signature()).await? {
-                    Asked::Open(tip) => tip,
+                    Asked::Open(tip) | Asked::There(tip) => tip,
                     asked @ (Asked::Nothing | Asked::Conflict(_) | Asked::Rejected(_) | Asked::Raced) => {
                         return Ok(Some(asked));
                     }
@@ -142,12 +147,9 @@ impl Proposer<'_> {
         else {
             return Ok(None);
         };
-        let Some(promoted) = &state.promoted else { return Ok(None) };
-        let Some(theirs) = record.sets.get(&promoted.set) else { return Ok(None) };
-        // What the run brought. After a rollback it is what main still wants.
-        let past = state.history.last().filter(|past| past.run == proposal.run && went_back(past));
-        let brought = past.map(|past| &past.to);
-        let base = brought.and_then(|set| record.sets.get(set)).unwrap_or(&wanted.set);
+        let (Some(promoted), Some(sets)) = (&state.promoted, to_undo(record, wanted, &proposal.run)) else {
+            return Ok(None);
+        };
         let request = Revert {
             instance: self.instance,
             main: self.main,
@@ -157,7 +159,6 @@ impl Proposer<'_> {
             stable: &promoted.revision,
             why,
         };
-        let sets = [&**base, &**theirs];
         request::revert(source.store(), main, &wanted.path, sets, &request, self.signature()).await.map(Some)
     }
 

@@ -157,7 +157,7 @@ pub fn unmeasured<'a>(state: &'a RolloutState, revision: &Revision) -> Option<&'
     state.history.last().filter(|past| past.outcome == Outcome::Unmeasured && past.revision == *revision)
 }
 
-/// The approvals of a step that had no proof, oldest first.
+/// The approvals of a step that had no proof, and its requests that somebody had written to, oldest first.
 pub fn voids<'a>(state: &'a RolloutState, run: &RunId, step: &StepName) -> impl Iterator<Item = &'a Void> {
     let words = state.consumed.iter().filter(move |word| word.run == *run);
     words.filter_map(|word| word.void.as_ref()).filter(move |void| void.through.as_ref() == Some(step))

@@ -24,6 +24,7 @@ mod promise;
 mod proven;
 mod references;
 mod renamed;
+mod requests;
 mod scaled;
 mod secrets;
 mod service;

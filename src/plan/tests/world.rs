@@ -3,7 +3,7 @@
 use super::super::action::{Action, Ask, Class, Proposal};
 use super::super::draft::{RecordChange, RolloutPlan};
 use super::super::evidence::{Answer, Evidence};
-use super::super::input::{Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
+use super::super::input::{Content, Decisions, Desired, Git, Input, Live, PolicyView, Recorded};
 use super::super::planner;
 pub(super) use super::behaviour::{Gateway, Metric, Pods};
 pub(super) use super::effect::Effect;
@@ -45,6 +45,8 @@ pub(super) struct World {
     pub(super) files: Vec<DecisionFile>,
     pub(super) at_start: BTreeSet<(RepoPath, BlobId)>,
     pub(super) proposals: BTreeMap<String, CommitId>,
+    /// What those of them would bring that are not as they were made.
+    pub(super) contents: BTreeMap<CommitId, Content>,
     pub(super) policy: PolicyView,
     pub(super) brake: Result<Option<BrakeWord>, String>,
     pub(super) evidence: Evidence,
@@ -170,6 +172,7 @@ impl World {
             files: Vec::new(),
             at_start: BTreeSet::new(),
             proposals: BTreeMap::new(),
+            contents: BTreeMap::new(),
             policy: PolicyView { max_deletions: 5, ..PolicyView::default() },
             brake: Ok(None),
             evidence: Evidence::default(),
@@ -234,7 +237,7 @@ impl World {
             },
             sets: self.sets.clone(),
             decisions: Decisions { tip: None, filed: self.files.clone(), at_start: self.at_start.clone() },
-            proposals: self.proposals.clone(),
+            proposals: self.branches(),
             policy: self.policy.clone(),
             brake: self.brake.clone(),
             live: Live::Seen(Arc::new(self.live.clone())),

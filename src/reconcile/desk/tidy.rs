@@ -23,7 +23,12 @@ impl Clerk {
         known.extend(open.iter().map(|found| (found.number, found.branch.clone())));
         // What is left undone by an error is known again the next time.
         self.open = Some(known.clone());
-        known.retain(|_, branch| !wanted.contains_key(branch) && !view.tips.proposals.contains_key(branch));
+        // Of a branch that was made again the last one is meant.
+        let newest: BTreeMap<String, u64> = known.iter().map(|(number, branch)| (branch.clone(), *number)).collect();
+        let is_replaced = |number: &u64, branch: &String| newest.get(branch) > Some(number);
+        known.retain(|number, branch| {
+            is_replaced(number, branch) || !wanted.contains_key(branch) && !view.tips.proposals.contains_key(branch)
+        });
         if known.is_empty() {
             self.forget(wanted);
             return Ok(());
@@ -31,10 +36,13 @@ impl Clerk {
         // The view may be older than the list: a branch that is there now is none to close a request for.
         let prefix = format!("refs/heads/{}", propose_prefix(&self.setting.instance));
         let Ok(there) = self.setting.store.ls_refs(&[&prefix]).await else { return Ok(()) };
-        known.retain(|_, branch| there.keys().all(|name| name.short() != branch));
+        known.retain(|number, branch| is_replaced(number, branch) || there.keys().all(|name| name.short() != branch));
         let mut result = Ok(());
         for (number, branch) in known {
-            match self.end(view, number, &branch, open).await {
+            let instance = &self.setting.instance;
+            let replaced = is_replaced(&number, &branch).then(|| spoiled(instance, &branch)).flatten();
+            let why = replaced.or_else(|| over(view, instance, &branch));
+            match self.end(view, number, &branch, why, open).await {
                 // One that cannot be closed keeps no other open.
                 Err(error @ (HostError::Refused { .. } | HostError::Unusable { .. })) => result = Err(error),
                 done => done?,
@@ -44,8 +52,15 @@ impl Clerk {
         result
     }
 
-    /// Ends a pull request whose branch is gone, once the record tells why.
-    async fn end(&mut self, view: &View, number: u64, branch: &str, open: &[Found]) -> Result<(), HostError> {
+    /// Ends a pull request whose branch is gone, or was made again, once it is known why.
+    async fn end(
+        &mut self,
+        view: &View,
+        number: u64,
+        branch: &str,
+        why: Option<String>,
+        open: &[Found],
+    ) -> Result<(), HostError> {
         let found = match open.iter().find(|found| found.number == number) {
             Some(found) => found.clone(),
             None => match self.setting.host.pull(number).await {
@@ -57,7 +72,6 @@ impl Clerk {
                 found => found?,
             },
         };
-        let why = over(view, &self.setting.instance, branch);
         if found.standing != Standing::Merged {
             let Some(why) = &why else { return Ok(()) };
             if self.setting.lead.held().is_none() {
@@ -108,16 +122,27 @@ fn unanswered(view: &View, instance: &InstanceName, branch: &str, standing: Stan
     (!yes && (standing != Standing::Merged || is_void)).then_some(rollout)
 }
 
+/// Why a request to undo a change on main was taken back that is made again.
+fn spoiled(instance: &InstanceName, branch: &str) -> Option<String> {
+    let asks_to_undo = Head::parse(instance, branch).is_some_and(|head| head.asks == Asks::Revert);
+    asks_to_undo.then(|| "somebody else has written to its branch. It is asked again.".to_owned())
+}
+
 /// Why a request whose branch is gone asks for nothing any more; none while the record does not tell yet.
 pub(super) fn over(view: &View, instance: &InstanceName, branch: &str) -> Option<String> {
     let Head { rollout, run, asks } = Head::parse(instance, branch)?;
+    let record = view.records.get(&rollout);
+    let state = record.and_then(|record| record.state.as_ref().ok());
     let Asks::Advance(step) = asks else {
+        let waits =
+            state.filter(|state| state.revert.is_none() && state.refused.iter().any(|refused| refused.run == run));
+        if waits.and_then(|state| state.last_run.as_ref()).is_some_and(|last| last.id == run) {
+            return spoiled(instance, branch);
+        }
         return Some(format!(
             "there is nothing to undo any more, or nobody wants to. `tidegate why {rollout}` says more."
         ));
     };
-    let record = view.records.get(&rollout);
-    let state = record.and_then(|record| record.state.as_ref().ok());
     let open = state.and_then(|state| state.run.as_ref()).filter(|open| open.id == run);
     match (open, record.and_then(|record| record.plan.as_deref())) {
         (Some(open), _) if open.denied => Some(format!(

@@ -122,7 +122,7 @@ impl Witness {
             files.insert(attest.asked.path.clone(), None);
         }
         let own = host.ids().await?.user;
-        let ours = author.id == own && self.is_asked(rollout, attest).await?;
+        let ours = author.id == own && self.is_asked(rollout, attest, &head).await?;
         let makers = if ours { [Maker::Ourselves].into() } else { commits.iter().flat_map(makers).collect() };
         let writers = match &attest.version {
             Some(version) => self.writers(&mut host, version).await?,
@@ -148,9 +148,13 @@ impl Witness {
         Ok((Evidence::Merged(Box::new(merged)), at))
     }
 
-    /// Whether a decision is what we have asked, to the letter: then it does not matter who made its commits.
-    async fn is_asked(&self, rollout: &RolloutId, attest: &Attest) -> Result<bool, Silence> {
-        let Some(Request { run, through, void }) = &attest.request else { return Ok(false) };
+    /// Whether a decision is what we have asked, to the letter, and what was merged is the very head that we have asked it by: then
+    /// it does not matter who made its commits. What somebody else has pushed to our branch has been asked by nobody.
+    async fn is_asked(&self, rollout: &RolloutId, attest: &Attest, head: &CommitId) -> Result<bool, Silence> {
+        let Some(Request { run, through, void, head: asked }) = &attest.request else { return Ok(false) };
+        if asked.as_ref() != Some(head) {
+            return Ok(false);
+        }
         let found = self.store.file(&attest.asked.commit, &attest.asked.path).await?;
         let is_it = |n| {
             let (path, text) = approval(rollout, run, through, n);
@@ -216,4 +220,46 @@ fn makers(shown: &Shown) -> BTreeSet<Maker> {
         Err(address) => Maker::Unknown(address.clone()),
     };
     shown.by.iter().map(maker).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forge::host::Pass;
+    use crate::gate::proof::Asked;
+    use crate::manifest::installation::{Access, HostKind, PullHost};
+    use crate::manifest::oid;
+    use crate::reconcile::testing::{DECISIONS, World, id, moved};
+    use crate::record::fixture;
+
+    #[tokio::test]
+    async fn attack_74_what_is_asked_to_the_letter_is_asked_by_one_head_alone() {
+        let world = World::new().await;
+        let (rollout, run) = (id("a"), fixture::run(7));
+        let letter = |through: &str| approval(&rollout, &run, &through.parse().unwrap(), 0);
+        let (path, text) = letter("promotion");
+        let commit = world.commit(DECISIONS, &[(path.as_str(), Some(&text))]).await;
+        let mut source = world.source("c");
+        moved(&mut source, None).await;
+        let token = world.dir.path().join("token");
+        let (owner, name, api) = ("acme".to_owned(), "shop".to_owned(), "https://git.example/api".to_owned());
+        let access = Access::Token(token.clone());
+        let site = PullHost { kind: HostKind::Gitea, api, owner, name, access };
+        let host = Host::new(site, Pass::Token(token), Box::new(|_, _| {}), Box::new(|| fixture::time("12:00:00")));
+        let main = RefName::branch("main").unwrap();
+        let witness = Witness { host: Mutex::new(host.unwrap()), store: source.store().clone(), main };
+        let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews };
+        let asked = Asked { path, blob: oid::blob(text.as_bytes()), commit, rule };
+        let [ours, other] = [fixture::commit(1), fixture::commit(2)];
+        let is_asked = async |through: &str, head: Option<&CommitId>| {
+            let (run, through, head) = (run.clone(), through.parse().unwrap(), head.cloned());
+            let request = Some(Request { run, through, void: 0, head });
+            let attest = Attest { asked: asked.clone(), request, version: None };
+            witness.is_asked(&rollout, &attest, &ours).await.unwrap()
+        };
+        assert!(is_asked("promotion", Some(&ours)).await);
+        assert!(!is_asked("half", Some(&ours)).await, "another word");
+        assert!(!is_asked("promotion", Some(&other)).await, "somebody has pushed it to our branch");
+        assert!(!is_asked("promotion", None).await, "nobody was asked");
+    }
 }

@@ -1,9 +1,13 @@
 use super::super::source::Looked;
 use super::super::testing::{DECISIONS, STATE, World, id, manifest, moved, steady};
 use super::*;
+use crate::forge::branch::approval;
+use crate::manifest::oid;
+use crate::plan::input::{Change, Content};
 use crate::record::fixture;
 use crate::record::state::{Outcome, PastRun, Phase, Refused, RolloutState, Standing};
 use crate::record::store::{print_plan, print_state};
+use std::collections::BTreeMap;
 
 const MAIN_A: &str = "teams/shop/a/app.yaml";
 
@@ -161,4 +165,74 @@ async fn nothing_is_asked_that_the_record_has_no_reason_for() {
     let other = Proposal { run: fixture::run(9), ..proposal };
     assert_eq!(propose(&mut source, &other).await, Came::Later);
     assert!(source.view().unwrap().tips.proposals.is_empty());
+}
+
+/// What merging a branch would bring, as a plan sees it.
+fn brings(view: &View, branch: &str) -> Content {
+    let about = view.requests.about(&"prod".parse().unwrap(), &view.tips, &id("a"));
+    about[branch].content.clone()
+}
+
+fn change(content: Content) -> Change {
+    let Content::Read(change) = content else { panic!("{content:?}") };
+    change
+}
+
+#[tokio::test]
+async fn x_2_attack_74_what_a_request_would_bring_is_read_for_each_head() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let proposal = waiting(&world, &mut source).await;
+    let decisions = world.commit(DECISIONS, &[("README.md", Some("x"))]).await;
+    moved(&mut source, None).await;
+    assert_eq!(propose(&mut source, &proposal).await, Came::Done);
+    let branch = "tidegate/prod/propose/shop/a/7-07070707-half";
+    let (path, text) = approval(&id("a"), &fixture::run(7), &"half".parse().unwrap(), 0);
+    let asked = BTreeMap::from([(path, Some(oid::blob(text.as_bytes())))]);
+    let made = change(brings(&source.view().unwrap(), branch));
+    assert_eq!((made.alone, &made.files), (true, &asked), "what we have made is known");
+    let read = change(brings(&*moved(&mut world.source("d"), None).await, branch));
+    assert_eq!(read, Change { alone: true, files: asked.clone(), undoing: None }, "a new process reads it");
+
+    // On top of ours, on something else, and in its place.
+    world.commit(branch, &[("more.yaml", Some("x"))]).await;
+    assert!(!change(brings(&*moved(&mut source, None).await, branch)).alone);
+    let main = world.tip("main").await;
+    world.commit_on(branch, main, &[("more.yaml", Some("x"))]).await;
+    assert!(!change(brings(&*moved(&mut source, None).await, branch)).alone);
+    world.commit_on(branch, Some(decisions), &[("more.yaml", Some("x")), ("README.md", None)]).await;
+    let other = change(brings(&*moved(&mut source, None).await, branch));
+    let more = Some(oid::blob(b"x"));
+    let files = [("more.yaml", more), ("README.md", None)].map(|(path, blob)| (path.parse().unwrap(), blob));
+    assert_eq!(other, Change { alone: true, files: files.into(), undoing: None });
+    assert!(matches!(source.look_up(None).await, Looked::Same));
+
+    // Nobody is asked by what is about another run, so nobody wants to know.
+    let stray = branch.replace("7-07070707", "8-08080808");
+    world.commit(&stray, &[("more.yaml", Some("x"))]).await;
+    assert!(matches!(brings(&*moved(&mut source, None).await, &stray), Content::Unread(_)));
+    assert!(matches!(source.look_up(None).await, Looked::Same));
+}
+
+#[tokio::test]
+async fn x_5_what_a_revert_would_bring_is_compared_with_what_undoing_the_run_comes_to() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let proposal = failed(&world, &mut source).await;
+    let since = manifest("a", "a:2").replace("replicas: 2", "replicas: 2 # enough");
+    let main = world.commit("main", &[("README.md", Some("new")), (MAIN_A, Some(&since))]).await;
+    moved(&mut source, None).await;
+    assert_eq!(propose(&mut source, &proposal).await, Came::Done);
+    let branch = "tidegate/prod/propose/shop/a/7-07070707-revert";
+    let made = change(brings(&source.view().unwrap(), branch));
+    world.commit("main", &[("README.md", Some("newer"))]).await;
+    let read = change(brings(&*moved(&mut world.source("d"), None).await, branch));
+    assert_eq!((read.alone, read.undoing.as_ref(), &read), (true, Some(&read.files), &made));
+
+    let more = [(MAIN_A, Some(manifest("a", "a:1"))), ("README.md", Some("gone".to_owned()))];
+    let more = more.each_ref().map(|(path, text)| (*path, text.as_deref()));
+    world.commit_on(branch, Some(main), &more).await;
+    let other = change(brings(&*moved(&mut source, None).await, branch));
+    assert_eq!((other.alone, &other.undoing), (true, &made.undoing));
+    assert_ne!(Some(other.files), other.undoing);
 }

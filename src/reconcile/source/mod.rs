@@ -5,12 +5,15 @@
 
 mod main;
 mod pin;
+mod requests;
 mod seals;
 mod state;
 mod words;
 
 pub use main::{Policies, Wanted};
 pub use pin::Pin;
+pub use requests::Requests;
+pub(super) use requests::to_undo;
 pub use state::{Record, Records};
 pub use words::Words;
 
@@ -34,6 +37,8 @@ pub struct Branches {
     pub state: RefName,
     /// People's words.
     pub decisions: RefName,
+    /// Whose they are.
+    instance: InstanceName,
     /// What the full names of our requests' branches begin with.
     propose: String,
     /// What the full names of all our branches begin with.
@@ -52,6 +57,7 @@ impl Branches {
             main: RefName::branch(main)?,
             state: RefName::branch(&branch::state_branch(instance))?,
             decisions: RefName::branch(&branch::decisions_branch(instance))?,
+            instance: instance.clone(),
             propose: format!("refs/heads/{}", branch::propose_prefix(instance)),
             ours: format!("refs/heads/tidegate/{instance}/"),
             author: author(instance),
@@ -98,6 +104,8 @@ pub struct View {
     pub records: Records,
     /// People's words.
     pub words: Arc<Words>,
+    /// What the branches of our requests would bring.
+    pub requests: Arc<Requests>,
 }
 
 /// What a look-up came to.
@@ -130,6 +138,7 @@ pub struct Source {
     main: main::Cache,
     state: state::Cache,
     words: words::Cache,
+    requests: requests::Cache,
 }
 
 impl Source {
@@ -149,6 +158,7 @@ impl Source {
             main: main::Cache::default(),
             state: state::Cache::default(),
             words: words::Cache::default(),
+            requests: requests::Cache::default(),
         }
     }
 
@@ -189,7 +199,7 @@ impl Source {
         };
         let same = self.view.as_ref().is_some_and(|view| view.tips == tips && view.git == Git::Fresh);
         if same && !self.main.is_judged_anew(&self.store, self.clock.now()).await {
-            return Looked::Same;
+            return self.read_requests().await;
         }
         // Asked after the look-up: who has taken the name since then shows tips that nobody fetches.
         if !same && let Some(doubt) = self.doubt().await {
@@ -244,6 +254,7 @@ impl Source {
                 main: Arc::new(Wanted::unreadable(error.to_string())),
                 records: Records::Unreadable(unknown_record(&why)),
                 words: Arc::default(),
+                requests: Arc::default(),
             },
         };
         let view = Arc::new(view);
@@ -270,9 +281,40 @@ impl Source {
         let main = self.main.read(&self.store, tips.main.as_ref(), &self.caps, &records, now).await?;
         let words = self.words.read(&self.store, tips.decisions.as_ref(), &records, &self.branches.author).await?;
         let records = self.state.with_sets(&self.store, records, &main, &words).await?;
-        let view = Arc::new(View { tips, git, main, records, words: Arc::new(words) });
+        let beside = requests::Beside {
+            store: &self.store,
+            branches: &self.branches,
+            tips: &tips,
+            main: &main,
+            records: &records,
+            now,
+        };
+        let requests = match git {
+            Git::Fresh => self.requests.read(&beside).await,
+            // What goes back must not wait for an answer.
+            Git::Away(_) | Git::Replaced(_) => self.requests.known(),
+        };
+        let view = Arc::new(View { tips, git, main, records, words: Arc::new(words), requests });
         self.view = Some(Arc::clone(&view));
         Ok(view)
+    }
+
+    /// Where nothing has moved there may be branches that the record has not asked by before, or that could not be read.
+    async fn read_requests(&mut self) -> Looked {
+        let Some(view) = self.view.clone() else { return Looked::Same };
+        let View { tips, main, records, .. } = &*view;
+        let (store, branches, now) = (&self.store, &self.branches, self.clock.now());
+        let beside = requests::Beside { store, branches, tips, main, records, now };
+        if !self.requests.is_due(&beside) {
+            return Looked::Same;
+        }
+        let requests = self.requests.read(&beside).await;
+        if requests == view.requests {
+            return Looked::Same;
+        }
+        let view = Arc::new(View { requests, ..(*view).clone() });
+        self.view = Some(Arc::clone(&view));
+        Looked::Moved(view)
     }
 
     async fn fetch(&self, tips: &Tips) -> Result<(), GitError> {
@@ -343,12 +385,21 @@ impl Source {
         self.view.clone()
     }
 
-    /// Takes note of a request's branch that we have made or found, or deleted.
+    /// Takes note of a request's branch that was found, or that we have deleted.
     pub fn proposed(&mut self, branch: &str, head: Option<CommitId>) {
         let Some(view) = self.view.as_mut().map(Arc::make_mut) else { return };
         match head {
             Some(head) => drop(view.tips.proposals.insert(branch.to_owned(), head)),
             None => drop(view.tips.proposals.remove(branch)),
+        }
+    }
+
+    /// Takes note of a request's branch that we have made: it need not be read.
+    pub async fn made(&mut self, branch: &str, head: CommitId) {
+        let requests = self.requests.made(&self.store, branch, &head).await;
+        self.proposed(branch, Some(head));
+        if let Some(view) = self.view.as_mut().map(Arc::make_mut) {
+            view.requests = requests;
         }
     }
 

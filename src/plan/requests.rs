@@ -1,0 +1,131 @@
+//! Our own requests: whether what lies under the name of one says what we have asked, and nothing else.
+//!
+//! Anybody who may push can write to these branches, and a pull request goes on saying what we wrote on its page. So what a
+//! branch would bring is compared before people are asked by it; a head that would bring anything else is void.
+
+use super::draft::Draft;
+use super::input::{Branch, Content};
+use super::report::{Reason, Wait};
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{BlobId, CommitId, RunId, StepName};
+use crate::manifest::oid;
+use crate::record::branches::{Asks, Head, approval};
+use crate::record::history::voids;
+use crate::record::state::{Consumed, Run, Void};
+use crate::record::text::plain;
+use std::collections::BTreeMap;
+
+/// Who brought the word of a request that is void to the decisions branch.
+const NOBODY: &str = "nobody";
+
+/// What a commit changes: none for what it takes away.
+type Files = BTreeMap<RepoPath, Option<BlobId>>;
+
+/// What lies under the name of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lies {
+    /// Nothing.
+    Nothing,
+    /// What we have asked.
+    Ours(CommitId),
+    /// Nobody knows yet; why.
+    Unread(CommitId, String),
+    /// Something that asks for nothing; why, if the record does not say so already.
+    Void(CommitId, Option<String>),
+}
+
+/// The name of the branch of a request.
+#[must_use]
+pub fn name(draft: &Draft<'_>, run: &RunId, asks: Asks) -> String {
+    let head = Head { rollout: draft.input.id.clone(), run: run.clone(), asks };
+    head.branch(&draft.input.me.instance)
+}
+
+/// What lies under the name of the request for a step.
+#[must_use]
+pub fn advance(draft: &Draft<'_>, run: &Run, through: &StepName) -> Lies {
+    let Some(Branch { head, content }) = lying(draft, &run.id, Asks::Advance(through.clone())) else {
+        return Lies::Nothing;
+    };
+    if voids(&draft.state, &run.id, through).any(|void| void.head.as_ref() == Some(head)) {
+        return Lies::Void(head.clone(), None);
+    }
+    let (path, blob) = asked(draft, run, through);
+    let wanted = BTreeMap::from([(path, Some(blob))]);
+    judge(head, content, Some(&wanted))
+}
+
+/// What lies under the name of the request to undo a run's change.
+#[must_use]
+pub fn revert(draft: &Draft<'_>, run: &RunId) -> Lies {
+    match lying(draft, run, Asks::Revert) {
+        None => Lies::Nothing,
+        Some(Branch { head, content: content @ Content::Read(change) }) => {
+            judge(head, content, change.undoing.as_ref())
+        }
+        Some(Branch { head, content: content @ (Content::Unread(_) | Content::Odd(_)) }) => judge(head, content, None),
+    }
+}
+
+/// That it is not known what a new head of a request's branch would bring.
+#[must_use]
+pub fn unread(branch: &str, why: &str) -> Wait {
+    Wait::new(Reason::Evidence, format!("nobody knows yet what {branch} would bring: {}", plain(why)))
+}
+
+/// Takes note of a request whose branch would bring something else: it is asked anew, by another word. As long as nobody
+/// has merged any, there is one such note, so that pushing again and again makes no record grow.
+pub fn spoil(draft: &mut Draft<'_>, run: &Run, through: &StepName, head: CommitId, why: &str) -> Void {
+    let void = Void { why: plain(why), through: Some(through.clone()), head: Some(head) };
+    let (path, blob) = asked(draft, run, through);
+    let at = draft.now();
+    let is_void = |void: &Void| void.through.as_ref() == Some(through);
+    let mut words = draft.state.consumed.iter_mut();
+    match words.rfind(|word| word.run == run.id && word.void.as_ref().is_some_and(is_void)) {
+        Some(word) if word.by == NOBODY => {
+            word.at = at;
+            word.void = Some(void.clone());
+        }
+        Some(_) | None => draft.state.consumed.push(Consumed {
+            path,
+            blob,
+            action: "approve".to_owned(),
+            run: run.id.clone(),
+            proof: "none".to_owned(),
+            by: NOBODY.to_owned(),
+            at,
+            proven: None,
+            void: Some(void.clone()),
+        }),
+    }
+    if let Some(run) = &mut draft.state.run {
+        run.pulls.remove(through);
+    }
+    draft.note(format!("the request for {through} is void"));
+    void
+}
+
+/// The file that the request for a step adds now.
+fn asked(draft: &Draft<'_>, run: &Run, through: &StepName) -> (RepoPath, BlobId) {
+    let (path, text) = approval(&draft.input.id, &run.id, through, voids(&draft.state, &run.id, through).count());
+    (path, oid::blob(text.as_bytes()))
+}
+
+fn lying<'d>(draft: &Draft<'d>, run: &RunId, asks: Asks) -> Option<&'d Branch> {
+    draft.input.proposals.get(&name(draft, run, asks))
+}
+
+fn judge(head: &CommitId, content: &Content, wanted: Option<&Files>) -> Lies {
+    let why = match content {
+        Content::Unread(why) => return Lies::Unread(head.clone(), why.clone()),
+        Content::Read(change) if change.alone && Some(&change.files) == wanted => return Lies::Ours(head.clone()),
+        Content::Read(change) if !change.alone => "it would bring other commits too".to_owned(),
+        Content::Read(change) => {
+            let strange =
+                change.files.iter().find(|(path, blob)| wanted.and_then(|files| files.get(*path)) != Some(*blob));
+            strange.map_or_else(|| "it lacks what was asked".to_owned(), |(path, _)| format!("it would change {path}"))
+        }
+        Content::Odd(why) => why.clone(),
+    };
+    Lies::Void(head.clone(), Some(format!("somebody else has written to its branch: {why}")))
+}

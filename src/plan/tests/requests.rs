@@ -1,0 +1,233 @@
+//! Branches under the names of our requests that say something else than we have asked.
+
+use super::super::input::{Branch, Change, Content};
+use super::manifests::{CANARY, set};
+use super::world::World;
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{BlobId, CommitId};
+use crate::manifest::oid;
+use crate::manifest::raw::Trust;
+use crate::record::branches::{Asks, Head, approval};
+use crate::record::history::voids;
+use crate::record::state::{Rule, Void};
+use std::collections::BTreeMap;
+
+impl World {
+    /// The branches of requests, as we make them where nothing else is said.
+    pub(super) fn branches(&self) -> BTreeMap<String, Branch> {
+        let all = self.proposals.iter();
+        all.map(|(name, head)| {
+            let content = self.contents.get(head).cloned().unwrap_or_else(|| Content::Read(self.honest(name)));
+            (name.clone(), Branch { head: head.clone(), content })
+        })
+        .collect()
+    }
+
+    /// What we ask by a branch of that name.
+    fn honest(&self, name: &str) -> Change {
+        let head = Head::parse(&"prod".parse().unwrap(), name).expect("a request");
+        let void = |through| self.record.iter().flat_map(|record| voids(record, &head.run, through)).count();
+        let (path, text) = match &head.asks {
+            Asks::Advance(through) => approval(&head.rollout, &head.run, through, void(through)),
+            Asks::Revert => (path("teams/shop/podinfo/app.yaml"), "as it was".to_owned()),
+        };
+        let files: BTreeMap<_, _> = [(path, Some(oid::blob(text.as_bytes())))].into();
+        Change { alone: true, undoing: (head.asks == Asks::Revert).then(|| files.clone()), files }
+    }
+
+    /// Somebody pushes to the one request that is open; the head and the branch.
+    fn pushed(&mut self, digit: &str, content: Content) -> (CommitId, String) {
+        let (name, head) = (self.proposals.keys().next().cloned().unwrap(), commit(digit));
+        self.proposals.insert(name.clone(), head.clone());
+        self.contents.insert(head.clone(), content);
+        (head, name)
+    }
+
+    /// What the record says of requests for `tenth` that were void.
+    fn spoiled(&self) -> Vec<Void> {
+        let record = self.record();
+        let run = record.run.clone().unwrap();
+        voids(&record, &run.id, &"tenth".parse().unwrap()).cloned().collect()
+    }
+
+    fn asks(&self) -> usize {
+        self.log.iter().filter(|line| line.starts_with("proposes")).count()
+    }
+}
+
+fn path(text: &str) -> RepoPath {
+    text.parse().unwrap()
+}
+
+fn commit(digit: &str) -> CommitId {
+    digit.repeat(40).parse().unwrap()
+}
+
+/// A run that waits for a word before `tenth`, and what its request would bring.
+fn asked() -> (World, Change) {
+    let mut world = World::new(CANARY, "1");
+    world.settle();
+    world.want(CANARY, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits(), world.asks()), ("Waiting", vec!["Approval"], 1));
+    let name = world.proposals.keys().next().cloned().unwrap();
+    let change = world.honest(&name);
+    (world, change)
+}
+
+/// The same, by an approval of all that is to come.
+fn swapped(change: &Change) -> Change {
+    let swap = |(path, _): (&RepoPath, &Option<BlobId>)| {
+        (path.as_str().replace("-tenth", "-promotion").parse().unwrap(), Some("9".repeat(40).parse().unwrap()))
+    };
+    Change { files: change.files.iter().map(swap).collect(), ..change.clone() }
+}
+
+#[test]
+fn x_2_attack_74_a_request_that_somebody_has_pushed_to_is_void_and_asked_again() {
+    let (_, honest) = asked();
+    let more = |path: &str, blob: Option<&str>| {
+        let file = (path.parse().unwrap(), blob.map(|digit| digit.repeat(40).parse().unwrap()));
+        Change { files: honest.files.clone().into_iter().chain([file]).collect(), ..honest.clone() }
+    };
+    for (content, why) in [
+        (Content::Read(swapped(&honest)), "it would change shop/podinfo/1-"),
+        (Content::Read(more("shop/other/1-x.yaml", Some("9"))), "it would change shop/other/1-x.yaml"),
+        (Content::Read(more("README.md", None)), "it would change README.md"),
+        (Content::Read(Change { files: BTreeMap::new(), ..honest.clone() }), "it lacks what was asked"),
+        (Content::Read(Change { alone: false, ..honest.clone() }), "it would bring other commits too"),
+        (Content::Odd("the tree is odd".to_owned()), "the tree is odd"),
+    ] {
+        let (mut world, _) = asked();
+        let before = world.proposals.clone();
+        let (foreign, name) = world.pushed("9", content);
+        world.settle();
+        let [void] = &world.spoiled()[..] else { panic!("{:?}", world.log) };
+        assert!(
+            void.why.starts_with("somebody else has written to its branch: ") && void.why.contains(why),
+            "{void:?}"
+        );
+        assert_eq!(void.head.as_ref(), Some(&foreign));
+        assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval", "ApprovalUnproven"]));
+        assert_eq!(world.asks(), 2, "{:?}", world.log);
+        assert!(world.proposals[&name] != before[&name] && world.proposals[&name] != foreign);
+        let run = world.record().run.unwrap();
+        assert_eq!(run.pulls.values().map(|pull| &pull.head).collect::<Vec<_>>(), [&world.proposals[&name]]);
+        assert!(!run.denied, "nobody has said no");
+        let commits = world.log.len();
+        world.pass(86_400);
+        assert_eq!(world.log.len(), commits, "nothing happens by itself: {:?}", world.log);
+        world.approve("tenth");
+        assert_eq!(world.phase(), "Progressing(tenth)");
+    }
+}
+
+#[test]
+fn pushing_to_a_request_again_and_again_makes_no_record_grow() {
+    let (mut world, honest) = asked();
+    for digit in ["7", "8", "9"] {
+        let (foreign, _) = world.pushed(digit, Content::Read(swapped(&honest)));
+        world.settle();
+        let [void] = &world.spoiled()[..] else { panic!("{:?}", world.log) };
+        assert_eq!(void.head.as_ref(), Some(&foreign));
+    }
+    assert_eq!(world.asks(), 4);
+    // What was void before is no better the next time.
+    world.pushed("7", Content::Read(swapped(&honest)));
+    world.settle();
+    assert_eq!((world.asks(), world.spoiled().len()), (5, 1));
+}
+
+#[test]
+fn x_3_attack_74_a_branch_that_was_there_before_we_asked_is_no_request() {
+    let (twin, honest) = asked();
+    let name = twin.proposals.keys().next().cloned().unwrap();
+    let beforehand = |content: Content| {
+        let mut world = World::new(CANARY, "1");
+        world.settle();
+        world.want(CANARY, set("2"));
+        world.proposals.insert(name.clone(), commit("9"));
+        world.contents.insert(commit("9"), content);
+        world.settle();
+        world
+    };
+    let world = beforehand(Content::Read(swapped(&honest)));
+    assert_eq!((world.asks(), world.spoiled().len()), (1, 1), "{:?}", world.log);
+    assert_eq!(world.waits(), ["Approval", "ApprovalUnproven"]);
+    assert_ne!(world.proposals[&name], commit("9"));
+    // As when a process ended before it could record what it had asked.
+    let world = beforehand(Content::Read(honest));
+    assert_eq!((world.asks(), world.spoiled().len(), world.waits()), (0, 0, vec!["Approval"]), "{:?}", world.log);
+    assert_eq!(
+        world.record().run.unwrap().pulls.values().map(|pull| pull.head.clone()).collect::<Vec<_>>(),
+        [commit("9")]
+    );
+}
+
+#[test]
+fn x_6_what_could_not_be_read_is_neither_asked_by_nor_a_no() {
+    let (mut world, honest) = asked();
+    let before = world.record();
+    let (head, _) = world.pushed("9", Content::Unread("Git is away".to_owned()));
+    world.pass(3_600);
+    assert_eq!((world.record(), world.asks()), (before, 1), "{:?}", world.log);
+    assert_eq!(world.waits(), ["Approval", "Evidence"]);
+    world.contents.insert(head.clone(), Content::Read(honest));
+    world.settle();
+    assert_eq!((world.waits(), world.asks()), (vec!["Approval"], 1));
+    assert_eq!(world.record().run.unwrap().pulls.values().map(|pull| &pull.head).collect::<Vec<_>>(), [&head]);
+    // A new process has not read it yet: what was asked stays so.
+    world.contents.insert(head, Content::Unread("not read yet".to_owned()));
+    let commits = world.log.len();
+    world.pass(3_600);
+    assert_eq!((world.waits(), world.log.len()), (vec!["Approval"], commits));
+}
+
+#[test]
+fn x_5_a_request_to_undo_a_change_is_asked_again_when_somebody_has_written_to_it() {
+    let mut world = World::failed();
+    let (name, ours) = world.proposals.first_key_value().map(|(name, head)| (name.clone(), head.clone())).unwrap();
+    let honest = world.honest(&name);
+    let revert = |world: &World| world.record().revert.map(|pull| pull.head);
+    assert_eq!(revert(&world), Some(ours.clone()));
+
+    let (foreign, _) = world.pushed("9", Content::Unread("Git is away".to_owned()));
+    world.settle();
+    assert_eq!((revert(&world), world.asks(), world.waits()), (Some(ours), 1, vec!["Evidence", "Refused"]));
+
+    let mut files = honest.files.clone();
+    files.insert(path("teams/shop/other/app.yaml"), Some("9".repeat(40).parse().unwrap()));
+    let nothing = Change { undoing: None, ..honest.clone() };
+    for content in [Change { files, ..honest.clone() }, Change { alone: false, ..honest }, nothing] {
+        let (before, asks) = (world.log.len(), world.asks());
+        world.proposals.insert(name.clone(), foreign.clone());
+        world.contents.insert(foreign.clone(), Content::Read(content));
+        world.settle();
+        let log = world.log[before..].join("\n");
+        assert!(
+            log.contains("the request to undo the change is void: somebody else has written to its branch"),
+            "{log}"
+        );
+        assert_eq!((world.asks(), world.waits()), (asks + 1, vec!["Refused"]), "{log}");
+        assert!(world.proposals[&name] != foreign && revert(&world).as_ref() == Some(&world.proposals[&name]), "{log}");
+    }
+}
+
+#[test]
+fn attack_74_who_is_asked_about_a_word_learns_which_head_was_asked() {
+    let (mut world, honest) = asked();
+    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews };
+    world.policy.proof = Some(rule);
+    let ours = world.proposals.values().next().cloned().unwrap();
+    let asked = |world: &World| {
+        let mut world = world.clone();
+        world.say(crate::manifest::decision::DecisionAction::Approve { through: "tenth".parse().unwrap() });
+        world.plan_now().attests.into_iter().map(|attest| attest.request.unwrap().head).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(&world), [Some(ours.clone())]);
+    // What was pushed to the branch, and not seen yet, is not what was asked.
+    world.pushed("9", Content::Read(swapped(&honest)));
+    assert_eq!(asked(&world), [Some(ours)]);
+    assert!(world.tick(), "{:?}", world.log);
+    assert_eq!(asked(&world), [None]);
+}

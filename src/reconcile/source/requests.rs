@@ -1,0 +1,249 @@
+//! What merging the branches of our requests would bring: read once for each head, before people are asked by it.
+//!
+//! What we have not made ourselves is fetched into a cache of its own: anybody who may push can write to these branches.
+
+use super::main::Wanted;
+use super::state::{Record, Records};
+use super::{Branches, Tips};
+use crate::forge::branch::{Asks, Head};
+use crate::forge::request::{RequestError, undoing};
+use crate::gate::approval;
+use crate::git::{Ancestry, Edit, GitError, Merge, Proposed, RefName, Store};
+use crate::manifest::desired::{Rollout, Set};
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{BlobId, CommitId, InstanceName, RolloutId, RunId};
+use crate::manifest::oid;
+use crate::plan::input::{Branch, Change, Content};
+use crate::record::history::went_back;
+use crate::record::state::Time;
+use chrono::TimeDelta;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// So many are read in a turn: a new leader finds all that are open.
+const AT_ONCE: usize = 4;
+/// How soon a head is read again that could not be read.
+const AGAIN: TimeDelta = TimeDelta::seconds(30);
+
+/// What the branches of requests would bring, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Requests(BTreeMap<String, Branch>);
+
+impl Requests {
+    /// What is known of the branches about a rollout.
+    #[must_use]
+    pub fn about(&self, instance: &InstanceName, tips: &Tips, id: &RolloutId) -> BTreeMap<String, Branch> {
+        let prefix = format!("{}{id}/", crate::forge::branch::propose_prefix(instance));
+        let ours = tips.proposals.range(prefix.clone()..).take_while(|(name, _)| name.starts_with(&prefix));
+        ours.map(|(name, head)| {
+            let unread = || Branch { head: head.clone(), content: Content::Unread("it was not read yet".to_owned()) };
+            let known = self.0.get(name).filter(|branch| branch.head == *head);
+            (name.clone(), known.cloned().unwrap_or_else(unread))
+        })
+        .collect()
+    }
+}
+
+/// What is kept between two looks at them.
+#[derive(Default)]
+pub(super) struct Cache {
+    aside: Option<Store>,
+    known: BTreeMap<String, Branch>,
+    /// When those were tried that could not be read.
+    tried: BTreeMap<CommitId, Time>,
+}
+
+/// Beside what they are read.
+pub(super) struct Beside<'a> {
+    pub(super) store: &'a Store,
+    pub(super) branches: &'a Branches,
+    pub(super) tips: &'a Tips,
+    pub(super) main: &'a Wanted,
+    pub(super) records: &'a Records,
+    pub(super) now: Time,
+}
+
+/// Why a branch was not read.
+#[derive(Debug, thiserror::Error)]
+enum Unread {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error("{0}")]
+    Lacks(&'static str),
+}
+
+impl Cache {
+    /// Reads those that the record may ask people by, and that are not known.
+    pub(super) async fn read(&mut self, beside: &Beside<'_>) -> Arc<Requests> {
+        let tips = &beside.tips.proposals;
+        self.known.retain(|name, branch| tips.get(name) == Some(&branch.head));
+        self.tried.retain(|head, _| tips.values().any(|tip| tip == head));
+        for (name, head, asked) in self.due(beside) {
+            let content = match self.content(beside, &name, &head, &asked).await {
+                Ok(change) => Content::Read(change),
+                Err(Unread::Git(error)) if is_theirs(&error) => Content::Odd(error.to_string()),
+                Err(error) => {
+                    tracing::warn!(branch = name, %head, %error, "nobody knows yet what the branch of a request would bring");
+                    self.tried.insert(head.clone(), beside.now);
+                    Content::Unread(error.to_string())
+                }
+            };
+            self.known.insert(name, Branch { head, content });
+        }
+        self.known()
+    }
+
+    /// What was read so far.
+    pub(super) fn known(&self) -> Arc<Requests> {
+        Arc::new(Requests(self.known.clone()))
+    }
+
+    /// Whether there is any to read now.
+    pub(super) fn is_due(&self, beside: &Beside<'_>) -> bool {
+        !self.due(beside).is_empty()
+    }
+
+    /// Takes note of one that we have just made.
+    pub(super) async fn made(&mut self, store: &Store, name: &str, head: &CommitId) -> Arc<Requests> {
+        if let Ok(Proposed { parents: _, files }) = store.proposed(head).await {
+            let content = Content::Read(Change { alone: true, undoing: Some(files.clone()), files });
+            self.known.insert(name.to_owned(), Branch { head: head.clone(), content });
+        }
+        self.known()
+    }
+
+    /// Those to read in this turn; first what the record does not name, since nobody can be asked by it before.
+    fn due(&self, beside: &Beside<'_>) -> Vec<(String, CommitId, Head)> {
+        let Records::Read(records) = beside.records else { return Vec::new() };
+        let rests = |head: &CommitId| self.tried.get(head).is_some_and(|at| beside.now < *at + AGAIN);
+        let unread = |name: &str, head: &CommitId| match self.known.get(name).filter(|branch| branch.head == *head) {
+            Some(Branch { content: Content::Unread(_), .. }) => !rests(head),
+            Some(_) => false,
+            None => true,
+        };
+        let mut due = Vec::new();
+        for (name, head) in beside.tips.proposals.iter().filter(|(name, head)| unread(name, head)) {
+            let Some(asked) = Head::parse(&beside.branches.instance, name) else { continue };
+            let record = records.get(&asked.rollout);
+            let Some(is_asked) = record.and_then(|record| asks(record, &asked, head)) else { continue };
+            due.push((is_asked, name.clone(), head.clone(), asked));
+        }
+        due.sort_by_key(|(is_asked, ..)| *is_asked);
+        due.into_iter().take(AT_ONCE).map(|(_, name, head, asked)| (name, head, asked)).collect()
+    }
+
+    async fn content(
+        &mut self,
+        beside: &Beside<'_>,
+        name: &str,
+        head: &CommitId,
+        asked: &Head,
+    ) -> Result<Change, Unread> {
+        let Proposed { parents, files } = match beside.store.proposed(head).await {
+            Err(GitError::Missing(_)) => {
+                let aside = match &self.aside {
+                    Some(aside) => aside,
+                    None => self.aside.insert(beside.store.aside("proposals")?),
+                };
+                let name = RefName::branch(name).map_err(RequestError::from)?;
+                aside.fetch_proposed(&name, head).await?;
+                aside.proposed(head).await?
+            }
+            proposed => proposed?,
+        };
+        let (base, tip) = match asked.asks {
+            Asks::Advance(_) => (&beside.branches.decisions, &beside.tips.decisions),
+            Asks::Revert => (&beside.branches.main, &beside.tips.main),
+        };
+        let alone = match (&parents[..], tip) {
+            ([], _) => true,
+            ([parent], Some(tip)) => is_behind(beside.store, parent, base, tip).await?,
+            ([_], None) | ([_, _, ..], _) => false,
+        };
+        let undoing = match (&asked.asks, &parents[..]) {
+            (Asks::Revert, [parent]) if alone => undone(beside, asked, parent).await?,
+            (Asks::Revert | Asks::Advance(_), _) => None,
+        };
+        Ok(Change { alone, files, undoing })
+    }
+}
+
+/// Whether people are asked by that head; none where nobody could be by a branch of that name, so that nobody wants to know
+/// what it would bring.
+fn asks(record: &Record, asked: &Head, head: &CommitId) -> Option<bool> {
+    let state = record.state.as_ref().ok()?;
+    let pull = match &asked.asks {
+        Asks::Advance(through) => {
+            let run = state.run.as_ref().filter(|run| run.id == asked.run)?;
+            approval::asked_as(record.plan.as_deref()?, through).filter(|step| step == through)?;
+            run.pulls.get(through)
+        }
+        Asks::Revert => {
+            state.last_run.as_ref().filter(|run| run.id == asked.run)?;
+            state.revert.as_ref()
+        }
+    };
+    Some(pull.is_some_and(|pull| pull.head == *head))
+}
+
+/// Whether a commit is one of the branch that ends at `tip`.
+async fn is_behind(store: &Store, commit: &CommitId, branch: &RefName, tip: &CommitId) -> Result<bool, Unread> {
+    let mut ancestry = store.is_ancestor(commit, tip).await?;
+    if ancestry == Ancestry::Unknown {
+        store.deepen(branch).await?;
+        ancestry = store.is_ancestor(commit, tip).await?;
+    }
+    match ancestry {
+        Ancestry::Same | Ancestry::Ancestor => Ok(true),
+        Ancestry::Not => Ok(false),
+        Ancestry::Unknown => Err(Unread::Lacks("the past of the branch that it leads to is not at hand")),
+    }
+}
+
+/// What undoing the run's change comes to on a commit of main; none where it meets other changes.
+async fn undone(
+    beside: &Beside<'_>,
+    asked: &Head,
+    main: &CommitId,
+) -> Result<Option<BTreeMap<RepoPath, Option<BlobId>>>, Unread> {
+    let record = beside.records.get(&asked.rollout).ok_or(Unread::Lacks("the record is not at hand"))?;
+    let wanted = beside.main.rollout(&asked.rollout).ok_or(Unread::Lacks("what main wants is not at hand"))?;
+    let sets = to_undo(record, wanted, &asked.run).ok_or(Unread::Lacks("the manifests are not at hand"))?;
+    let edits = match undoing(beside.store, main, &wanted.path, sets).await? {
+        Merge::Merged(edits) => edits,
+        Merge::Conflict(_) => return Ok(None),
+    };
+    let blob = |edit: &Edit| match edit {
+        Edit::Write(bytes) => Some(oid::blob(bytes)),
+        Edit::Blob(blob) => Some(blob.clone()),
+        Edit::Remove | Edit::RemoveDir => None,
+    };
+    Ok(Some(edits.iter().map(|(path, edit)| (path.clone(), blob(edit))).collect()))
+}
+
+/// What a run brought, and what serves in its place. After a rollback the former is what main still wants.
+#[must_use]
+pub(in crate::reconcile) fn to_undo<'r>(record: &'r Record, wanted: &'r Rollout, run: &RunId) -> Option<[&'r Set; 2]> {
+    let state = record.state.as_ref().ok()?;
+    let theirs = record.sets.get(&state.promoted.as_ref()?.set)?;
+    let past = state.history.last().filter(|past| past.run == *run && went_back(past));
+    let brought = past.and_then(|past| record.sets.get(&past.to));
+    Some([brought.unwrap_or(&wanted.set), theirs])
+}
+
+/// What is wrong with what somebody has pushed stays so.
+fn is_theirs(error: &GitError) -> bool {
+    match error {
+        GitError::BadTree { .. } | GitError::Limit { .. } | GitError::Malformed { .. } => true,
+        GitError::Config(_)
+        | GitError::Away { .. }
+        | GitError::Denied { .. }
+        | GitError::HostKey { .. }
+        | GitError::Missing(_)
+        | GitError::Protocol { .. }
+        | GitError::Corrupt { .. }
+        | GitError::Cache { .. } => false,
+    }
+}
