@@ -25,6 +25,7 @@ const COMMANDS: &str = "
   policy PATH VALUE            sets a field of the policy's spec
   approve APP STEP             merges the request to enter STEP
   delete request APP STEP      deletes it unmerged
+  spoil request APP STEP       pushes something to it that was not asked
   merge revert APP             merges the request that undoes a run on main
   adopt APP                    writes the decision to take over what is live
   deny|hold|resume|skip|abort APP, retry|rollback APP RUN   writes a decision
@@ -144,6 +145,10 @@ async fn people(world: &mut World, words: &[&str]) -> Result<Known, String> {
         ["delete", "request", app, step] => {
             let request = world.ana.request(&id(app)?, step).await?;
             world.ana.delete(&request).await;
+        }
+        ["spoil", "request", app, step] => {
+            let request = world.ana.request(&id(app)?, step).await?;
+            world.ana.spoil(&request).await;
         }
         ["adopt", app] => {
             let record = world.ana.record(&id(app)?).await.ok_or_else(|| format!("there is no record of {app}"))?;
@@ -351,7 +356,8 @@ async fn record(world: &World, app: &str) -> Result<String, String> {
         writeln!(out, "{}", world.names.plain(&text)).unwrap();
     }
     for word in &record.consumed {
-        writeln!(out, "counted {} in run {}", word.action, number(word.run.as_str())).unwrap();
+        let counted = if word.void.is_some() { "void" } else { "counted" };
+        writeln!(out, "{counted} {} in run {}", word.action, number(word.run.as_str())).unwrap();
     }
     for condition in &record.conditions {
         let text = format!("condition {}: {}", condition.reason, condition.message);

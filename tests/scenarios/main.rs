@@ -167,6 +167,7 @@ scenarios! {
     removed_after_a_failure
     removed_at_rest
     removed_during_a_run
+    request_is_spoiled
     restart_while_git_is_away
     retry
     revert_conflicts

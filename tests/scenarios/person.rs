@@ -116,6 +116,27 @@ impl Ana {
         self.push(edits, "Merge a request").await;
     }
 
+    /// Pushes to a request what nobody has asked: a word for all that is to come in place of one for a step, or one more file.
+    pub(crate) async fn spoil(&self, request: &RefName) {
+        let mut edits: BTreeMap<RepoPath, Edit> = BTreeMap::new();
+        let (_, asked) = request.as_str().rsplit_once('/').unwrap();
+        let (_, step) = asked.rsplit_once('-').unwrap();
+        for (path, entry) in self.files(request).await {
+            if let tidegate::manifest::files::Entry::File { bytes, .. } = entry
+                && path.file_name() == format!("{asked}.yaml")
+            {
+                let swap = |text: &str| text.replace(step, "promotion");
+                let text = swap(&String::from_utf8(bytes.to_vec()).unwrap());
+                edits.insert(swap(path.as_str()).parse().unwrap(), Edit::Write(text.as_bytes().into()));
+                edits.insert(path, Edit::Remove);
+            }
+        }
+        if edits.is_empty() {
+            edits.insert("more.yaml".parse().unwrap(), Edit::Write(b"more: true\n".as_slice().into()));
+        }
+        self.commit(request, edits, "More").await;
+    }
+
     /// Deletes a request unmerged.
     pub(crate) async fn delete(&self, request: &RefName) {
         let tip = self.tip(request).await.unwrap();
