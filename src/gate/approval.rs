@@ -60,6 +60,17 @@ pub fn steps(plan: &Plan) -> usize {
     gates.filter(|gates| gates.approval.is_some()).count()
 }
 
+/// The gates that wait for an approval and are not behind a run that stands on this step; none before its first.
+#[must_use]
+pub fn ahead(plan: &Plan, at: Option<&StepName>) -> Vec<StepName> {
+    // From *promote* on, which has no gates, all are behind it.
+    let here = at.map(|step| place(plan, step).unwrap_or(plan.phases.len()));
+    let phases = plan.phases.iter().map(|phase| (phase.name.clone(), &phase.before));
+    let gates = phases.chain([(StepName::fixed("promotion"), &plan.promotion.before)]).enumerate();
+    let open = gates.filter(|(place, (_, before))| before.approval.is_some() && here.is_none_or(|here| *place > here));
+    open.map(|(_, (name, _))| name).collect()
+}
+
 /// Whether one of the recorded approvals reaches `step`: each holds up to and with the step that it names.
 #[must_use]
 pub fn covers(plan: &Plan, approved: &[StepName], step: &StepName) -> bool {

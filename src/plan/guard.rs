@@ -1,11 +1,91 @@
-//! A decisions branch that the Git host does not keep for those who may decide: no approval on it opens a gate.
+//! A decisions branch that the Git host does not keep for those who may decide: no approval that was given on it opens a gate, then or
+//! later.
 
 use super::draft::Draft;
 use super::proof;
 use super::report::{Reason, Wait};
+use crate::gate::approval;
+use crate::gate::decisions::{Word, through};
 use crate::gate::guard::Guard;
+use crate::manifest::ids::StepName;
 use crate::record::branches::decisions_branch;
+use crate::record::state::{Consumed, Void};
 use crate::record::text::plain;
+
+/// Why an approval is void that came to a branch without protection.
+const UNKEPT: &str = "it was given while the decisions branch was not protected";
+
+/// Notes that the decisions branch is not protected, and takes back what was approved of steps that are still to be entered: whoever may
+/// write to the repository could have done that. What was entered stays (C-15).
+pub fn doubt(draft: &mut Draft<'_>) {
+    let Some((plan, run)) = draft.plan.clone().zip(draft.state.run.as_mut()) else { return };
+    let ahead = approval::ahead(&plan, draft.state.phase.stop().map(|stop| &stop.step));
+    if run.unkept || ahead.is_empty() || !matches!(draft.input.policy.guard, Guard::Open { .. }) {
+        return;
+    }
+    run.unkept = true;
+    let reaches =
+        |reach: &StepName| ahead.iter().any(|gate| approval::covers(&plan, std::slice::from_ref(reach), gate));
+    run.approved.retain(|reach| !reaches(reach));
+    let id = run.id.clone();
+    draft.note("the decisions branch is not protected: no approval on it counts");
+    for n in 0..draft.state.consumed.len() {
+        let word = &draft.state.consumed[n];
+        let counted = word.run == id && word.action == "approve" && word.void.is_none();
+        let Some(step) = reach_of(draft, word).filter(|reach| counted && reaches(reach)) else { continue };
+        let head = proof::request(draft, &step);
+        draft.state.consumed[n].void = Some(Void { why: UNKEPT.to_owned(), through: Some(step), head });
+    }
+}
+
+/// How far an approval reaches that was counted.
+fn reach_of(draft: &Draft<'_>, word: &Consumed) -> Option<StepName> {
+    let file = || draft.input.decisions.filed.iter().find(|file| file.path == word.path && file.blob == word.blob);
+    let proven = word.proven.as_ref().and_then(|proven| proven.through.clone());
+    proven.or_else(|| through(&file()?.decision.as_ref().ok()?.action).cloned())
+}
+
+/// What becomes of approvals now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approvals {
+    /// They count.
+    Count,
+    /// They are void: some may be from when the branch was not protected.
+    Void,
+    /// They wait: nobody knows whether it is by now.
+    Wait,
+}
+
+/// What becomes of approvals now. That the branch is protected again is believed of what comes later: a plan is carried out only if
+/// the branch is then where it was when it was read.
+pub fn approvals(draft: &Draft<'_>) -> Approvals {
+    if !draft.state.run.as_ref().is_some_and(|run| run.unkept) {
+        return Approvals::Count;
+    }
+    match draft.input.policy.guard {
+        // By now the policy trusts whoever may write.
+        Guard::Unasked => Approvals::Count,
+        Guard::Kept | Guard::Open { .. } => Approvals::Void,
+        Guard::Unknown | Guard::Untold(_) => Approvals::Wait,
+    }
+}
+
+/// Counts none of these approvals.
+pub fn void(draft: &mut Draft<'_>, words: Vec<Word>) {
+    for mut word in words {
+        let through = through(&word.decision.action).cloned();
+        word.consumed.void = Some(Void { why: UNKEPT.to_owned(), through, head: None });
+        proof::void(draft, word);
+    }
+}
+
+/// From now on approvals count again, where the branch is protected.
+pub fn settle(draft: &mut Draft<'_>) {
+    let (Guard::Kept | Guard::Unasked, Some(run)) = (&draft.input.policy.guard, &mut draft.state.run) else { return };
+    if std::mem::take(&mut run.unkept) {
+        draft.note("the decisions branch is protected: approvals on it count again");
+    }
+}
 
 /// Why gates that wait for a person's word stay closed, whatever stands on the decisions branch.
 #[must_use]

@@ -202,6 +202,7 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         approved: Vec::new(),
         held: route != Route::Rollback && history::unmeasured(&draft.state, &set.revision).is_some(),
         denied: false,
+        unkept: false,
         rule: floor::rule(draft),
         pulls: std::collections::BTreeMap::new(),
         jobs: std::collections::BTreeMap::new(),

@@ -55,7 +55,7 @@ pub fn unproven(draft: &mut Draft<'_>, words: Vec<Unproven>) {
 }
 
 /// A word without proof does not count, and is not looked at again. An approval is asked for anew: nothing was approved.
-fn void(draft: &mut Draft<'_>, Word { decision, mut consumed }: Word) {
+pub(super) fn void(draft: &mut Draft<'_>, Word { decision, mut consumed }: Word) {
     let mut what = format!("{} is not proven", consumed.action);
     if let Some(step) = through(&decision.action) {
         what = format!("approval of {step} is not proven");
@@ -69,7 +69,7 @@ fn void(draft: &mut Draft<'_>, Word { decision, mut consumed }: Word) {
 }
 
 /// Takes back that `step` was asked for; the head of that request.
-fn request(draft: &mut Draft<'_>, step: &StepName) -> Option<CommitId> {
+pub(super) fn request(draft: &mut Draft<'_>, step: &StepName) -> Option<CommitId> {
     let run = draft.state.run.as_mut()?;
     let asked = run.pulls.remove(step).map(|pull| pull.head);
     let head = Head { rollout: draft.input.id.clone(), run: run.id.clone(), asks: Asks::Advance(step.clone()) };

@@ -2,8 +2,9 @@
 
 use super::draft::Draft;
 use super::forward;
+use super::guard::{self, Approvals};
 use super::{proof, tracked};
-use crate::gate::decisions::{self, DecisionFile, Hearing, Word, loosens};
+use crate::gate::decisions::{self, DecisionFile, Hearing, Word, loosens, through};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::RunId;
@@ -27,8 +28,10 @@ pub struct Asked {
 /// Counts each decision that counts, in the order of their files.
 pub fn apply(draft: &mut Draft<'_>) -> Asked {
     let mut asked = Asked::default();
+    guard::doubt(draft);
     let (rule, base) = (proof::rule(draft), decisions_branch(&draft.input.me.instance));
-    let files = files(draft);
+    let approvals = guard::approvals(draft);
+    let files = files(draft, approvals);
     let hearing = Hearing {
         record: &draft.state,
         plan: draft.plan.as_deref(),
@@ -39,7 +42,14 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         court: rule.as_ref().map(|rule| proof::court(draft, rule, &base)),
         now: draft.now(),
     };
-    let heard = decisions::hear(&hearing);
+    let mut heard = decisions::hear(&hearing);
+    if approvals == Approvals::Void {
+        let is_approval = |word: &Word| through(&word.decision.action).is_some();
+        let unproven =
+            heard.unproven.extract_if(.., |unproven| is_approval(&unproven.word)).map(|unproven| unproven.word);
+        let void = heard.words.extract_if(.., |word| is_approval(word)).chain(unproven).collect();
+        guard::void(draft, void);
+    }
     for word in heard.words {
         if let DecisionAction::Adopt { .. } = word.decision.action {
             asked.adopt = Some(word);
@@ -55,16 +65,18 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         one(draft, &decision.action, decision.reason.as_deref(), &decision.run, &mut asked);
     }
     proof::unproven(draft, heard.unproven);
+    guard::settle(draft);
     asked
 }
 
 /// The words that can be heard now. While no policy can be read nobody knows who has to approve: what lets a rollout go further waits.
-fn files<'d>(draft: &Draft<'d>) -> Cow<'d, [DecisionFile]> {
-    let all = &draft.input.decisions.filed;
-    if !draft.input.policy.unread {
+fn files<'d>(draft: &Draft<'d>, approvals: Approvals) -> Cow<'d, [DecisionFile]> {
+    let (all, unread) = (&draft.input.decisions.filed, draft.input.policy.unread);
+    if !unread && approvals != Approvals::Wait {
         return Cow::Borrowed(all);
     }
-    let restricts = |file: &&DecisionFile| file.decision.as_ref().is_ok_and(|word| !loosens(&word.action));
+    let waits = |action: &DecisionAction| if unread { loosens(action) } else { through(action).is_some() };
+    let restricts = |file: &&DecisionFile| file.decision.as_ref().is_ok_and(|word| !waits(&word.action));
     all.iter().filter(restricts).cloned().collect()
 }
 

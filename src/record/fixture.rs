@@ -144,6 +144,7 @@ pub(crate) fn open() -> RolloutState {
         approved: vec!["tenth".parse().expect("a name")],
         held: false,
         denied: false,
+        unkept: false,
         rule: None,
         pulls: BTreeMap::from([(
             "tenth".parse().expect("a name"),

@@ -3,6 +3,7 @@
 use super::manifests::{CANARY, set};
 use super::world::World;
 use crate::gate::guard::Guard;
+use crate::manifest::decision::DecisionAction;
 use crate::manifest::raw::{Floors, Trust};
 use crate::record::state::Rule;
 use serde_json::{Value, json};
@@ -37,12 +38,89 @@ fn x_2_an_approval_on_a_branch_that_nobody_protects_opens_no_gate() {
     assert_eq!(said(&world, "ApprovalUnprotected"), "tidegate/prod/decisions is not protected: no rule protects it");
     let told = world.record.as_ref().unwrap().conditions.iter().find(|c| c.reason == "ApprovalUnprotected").cloned();
     assert_eq!(told.unwrap().act.as_deref(), Some("set a rule"));
-    world.approve("promotion");
-    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["ApprovalUnprotected"]));
+    let asked = world.proposals.clone();
+    world.approve("tenth");
+    let void = ["Approval", "ApprovalUnproven", "ApprovalUnprotected"];
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", void.into()));
+    assert!(said(&world, "ApprovalUnproven").ends_with("it was given while the decisions branch was not protected"));
+    assert_ne!(world.proposals, asked, "it is asked anew: {:?}", world.log);
     world.policy.guard = Guard::Kept;
     world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval", "ApprovalUnproven"]));
+    world.approve("tenth");
     assert_eq!(world.phase(), "Progressing(tenth)");
     assert!(world.record.as_ref().unwrap().conditions.iter().all(|c| c.reason != "ApprovalUnprotected"));
+}
+
+/// A run that waits before `tenth`, whose branch nobody protects by now.
+fn unkept() -> World {
+    let mut world = rested(Guard::Kept);
+    world.want(CANARY, set("2"));
+    world.settle();
+    world.policy.guard = open();
+    world.settle();
+    assert!(world.record.as_ref().unwrap().run.as_ref().unwrap().unkept);
+    world
+}
+
+#[test]
+fn x_2_an_approval_from_before_a_protection_was_seen_opens_no_gate_once_there_is_one() {
+    // It came between the last look at the unprotected branch and the first one at the protected.
+    let mut world = unkept();
+    world.policy.guard = Guard::Kept;
+    world.approve("tenth");
+    assert_eq!(world.waits(), ["Approval", "ApprovalUnproven"], "{:?}", world.log);
+    assert!(!world.record.as_ref().unwrap().run.as_ref().unwrap().unkept);
+
+    // A new process does not know yet what the host says: the word waits, and then is void.
+    let mut world = unkept();
+    world.policy.guard = Guard::Unknown;
+    world.approve("tenth");
+    assert_eq!(world.record.as_ref().unwrap().consumed, []);
+    world.policy.guard = Guard::Kept;
+    world.settle();
+    assert_eq!(world.waits(), ["Approval", "ApprovalUnproven"], "{:?}", world.log);
+    world.approve("tenth");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+
+    // By now the policy trusts whoever may write.
+    let mut world = unkept();
+    world.policy.guard = Guard::Unasked;
+    world.approve("tenth");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+}
+
+#[test]
+fn x_2_c_15_a_protection_that_goes_takes_back_what_was_approved_of_later_steps() {
+    let mut world = rested(Guard::Kept);
+    world.want(CANARY, set("2"));
+    world.settle();
+    world.approve("promotion");
+    world.policy.guard = open();
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)", "what was entered stays");
+    world.policy.guard = Guard::Kept;
+    for _ in 0..4 {
+        world.pass(330);
+    }
+    assert_eq!(world.phase(), "WaitingPromotion(half)", "phases without a gate go on: {:?}", world.log);
+    assert_eq!(world.waits(), ["Approval", "ApprovalUnproven"]);
+    world.approve("promotion");
+    for _ in 0..4 {
+        world.pass(60);
+    }
+    assert_eq!(world.phase(), "Steady");
+}
+
+#[test]
+fn x_2_what_holds_and_takes_back_counts_from_an_unprotected_branch_too() {
+    let mut world = unkept();
+    world.say(DecisionAction::Hold);
+    world.settle();
+    assert!(world.waits().contains(&"Held"), "{:?}", world.waits());
+    world.say(DecisionAction::Abort);
+    world.settle();
+    assert_eq!(world.phase(), "Steady");
 }
 
 #[test]

@@ -49,6 +49,9 @@ pub struct Run {
     /// A person said no: nothing is asked again before `resume`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub denied: bool,
+    /// The decisions branch was seen without protection, and not with one since: who approved meanwhile could be anybody.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unkept: bool,
     /// What proved people's words by the policy when it started: a policy that loosens this is for later runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Rule>,

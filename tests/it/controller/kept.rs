@@ -3,6 +3,7 @@
 use super::app::{App, GATED};
 use super::hosted::open;
 use super::process::Binary;
+use super::proven::asked;
 use super::world::{World, is_on};
 use crate::support::cluster::apply;
 use crate::support::git_host::{GitHost, Hosted};
@@ -14,7 +15,7 @@ use std::collections::BTreeSet;
 use tidegate::forge::settings::{Branch, Settings};
 use tidegate::manifest::installation::HostKind;
 use tidegate::plan::report::Reason;
-use tidegate::record::state::Rest;
+use tidegate::record::state::{Rest, RolloutState};
 use tokio::process::Command;
 
 /// What `doctor` asks of the API server beyond what the controller may: what everybody may.
@@ -89,17 +90,29 @@ async fn none_counts_until_set(name: &str, host: &Site) {
     host.merge(&name, &pull).await;
     let record = world.until("a word", |record| record.consumed.iter().any(|word| word.action == "approve")).await;
     assert!(!is_on(&record, "tenth"), "{:?}", record.phase);
+    let why = record.consumed[0].void.clone().unwrap().why;
+    assert_eq!(why, "it was given while the decisions branch was not protected");
+    let told = world.until_condition(Reason::ApprovalUnproven).await;
+    assert!(told.ends_with(&why), "{told}");
+    let second = asked(host, &world, Some(&pull)).await;
     world.kill().await;
     let waiting = world.once().await;
     let reasons: BTreeSet<Reason> = waiting.values().flatten().map(|wait| wait.reason).collect();
-    assert_eq!(reasons, [Reason::ApprovalUnprotected].into(), "{waiting:#?}");
+    let unmet = [Reason::Approval, Reason::ApprovalUnproven, Reason::ApprovalUnprotected];
+    assert_eq!(reasons, unmet.into(), "{waiting:#?}");
 
     let (checks, broken) = examined(&world).await;
     let found = check(&checks, "branch tidegate/it/decisions");
     assert!(broken && found["found"] == "broken", "{checks:#?}");
     mend(&world, found, &host.owner_token()).await;
 
+    // What was given before opens nothing by that; what is given from now on does.
     world.start();
+    let kept = |record: &RolloutState| record.run.as_ref().is_some_and(|run| !run.unkept);
+    let record = world.until("a branch that is kept", kept).await;
+    assert!(record.consumed.len() == 1 && !is_on(&record, "tenth"), "{:?}", record.consumed);
+    host.approve("owner", &name, &second).await;
+    host.merge(&name, &second).await;
     world.until("a tenth", |record| is_on(record, "tenth")).await;
     world.until_steady(Rest::Succeeded).await;
     world.settled_beside(&[], &DOCTOR).await;
