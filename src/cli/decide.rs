@@ -1,7 +1,7 @@
 //! The verbs that decide: `approve`, `deny`, `skip`, `hold`, `resume`, `abort`, `retry`, `rollback`, `adopt`.
 //!
 //! Each reads the record, checks that the word makes sense now, and adds one file to the decisions branch: on top of its
-//! tip, compare-and-swap, as the person whose clone it is. Nothing is ever forced.
+//! tip, compare-and-swap, as the person whose clone it is, signed by them where it may have to be. Nothing is ever forced.
 
 mod check;
 
@@ -14,14 +14,15 @@ use super::repository::{Access, Repository};
 use super::screen::{Screen, now};
 use super::words;
 use crate::gate::decisions::{loosens, through};
-use crate::git::{Draft, Edit, Person, Pushed};
+use crate::git::{Draft, Edit, Keygen, Person, Pushed};
 use crate::manifest::decision::{self, Decision, DecisionAction};
-use crate::manifest::files::{Files, RepoPath};
-use crate::manifest::ids::{CommitId, RunId};
-use crate::record::state::{RolloutState, Rule, Time};
+use crate::manifest::files::{Entry, Files, RepoPath};
+use crate::manifest::ids::{BlobId, CommitId, RunId};
+use crate::manifest::oid;
+use crate::record::state::{By, Consumed, RolloutState, Rule, Time};
 use crate::record::text::plain;
 use clap::Args;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How often a decision is put on top of a branch that moved meanwhile.
 const ATTEMPTS: usize = 3;
@@ -260,7 +261,7 @@ pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failu
         let (id, record) = repository.record(&args.rollout).await?;
         let now = now();
         let intent = intent(&verb, &record, args.reason.as_deref(), now).map_err(Failure::failed)?;
-        let place = Place::find(&repository, &intent.decision).await?;
+        let place = Place::find(&repository, &intent.decision, &record.state).await?;
         if args.dry_run {
             screen.print(&place.preview(&intent))?;
             return Ok(Exit::Done);
@@ -268,6 +269,7 @@ pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failu
         if let Some(why) = unproven(&record.state, &intent.decision.action) {
             return Err(Failure::failed(why));
         }
+        let keygen = keygen(&repository, &record.state, &intent.decision.action)?;
         let author = author.clone().ok_or_else(nobody)?;
         if ask == Ask::Yes {
             let question = format!("{}\n{} {id}?", intent.next, intent.decision.action.word());
@@ -275,7 +277,7 @@ pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failu
                 return Err(Failure::failed("nothing was decided"));
             }
         }
-        match place.push(&repository, &intent.decision, author, now).await? {
+        match place.push(&repository, &intent.decision, author, keygen, now).await? {
             Some(commit) => {
                 screen.print(&place.done(&commit, &intent))?;
                 return Ok(Exit::Done);
@@ -290,11 +292,47 @@ pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failu
     )))
 }
 
-/// Why a word that is pushed would not count, where the open run asks for reviews.
+/// What signs the word, where signatures prove it.
+fn keygen(repository: &Repository, state: &RolloutState, action: &DecisionAction) -> Result<Option<Keygen>, Failure> {
+    let rule = rule(state).filter(|rule| rule.by == By::Signatures && loosens(action));
+    let Some(Rule { approvers, .. }) = rule else { return Ok(None) };
+    let keygen = repository.keygen()?;
+    keygen.map(Some).ok_or_else(|| {
+        Failure::failed(format!(
+            "{} takes this word from {} alone, and signed. Set what signs, and say it again:\n  \
+             git config gpg.format ssh\n  git config user.signingKey FILE   # a key of the installation's list of allowed signers",
+            state.metadata,
+            listed(&approvers)
+        ))
+    })
+}
+
+/// Whose word lets the rollout go further, and what proves it: the stricter of what the run began with and what the policy says.
+fn rule(state: &RolloutState) -> Option<Rule> {
+    let run = state.run.as_ref().and_then(|run| run.rule.as_ref());
+    Rule::stricter(run, state.policy.as_ref().and_then(|policy| policy.said.rule.as_ref()))
+}
+
+fn listed(names: &BTreeSet<String>) -> String {
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// Why a word that is pushed would not count, where the open run asks for reviews, or for what nothing can prove.
 fn unproven(state: &RolloutState, action: &DecisionAction) -> Option<String> {
     let run = state.run.as_ref().filter(|_| loosens(action))?;
-    let Rule { approvers, approvals, trust: _ } = run.rule.as_ref()?;
-    let names = approvers.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let Rule { approvers, approvals, trust: _, by } = rule(state)?;
+    let names = listed(&approvers);
+    match by {
+        By::Reviews => {}
+        By::Signatures => return None,
+        By::Nothing => {
+            return Some(format!(
+                "run {} takes this word from {names} alone, and the installation names neither a Git host with reviews nor a \
+                 list of allowed signers, so that nothing can prove it",
+                run.id
+            ));
+        }
+    }
     let how = match through(action) {
         Some(_) => "Approve and merge the pull request that tidegate has opened",
         None => "Bring the file of --dry-run to the decisions branch by a pull request",
@@ -323,14 +361,14 @@ struct Place {
 }
 
 impl Place {
-    async fn find(repository: &Repository, decision: &Decision) -> Result<Self, Failure> {
+    async fn find(repository: &Repository, decision: &Decision, state: &RolloutState) -> Result<Self, Failure> {
         let branch = repository.decisions_branch()?;
         let tip = repository.tip(&branch).cloned();
         let files = match &tip {
             Some(tip) => repository.files(&branch, tip, &words::directory(&decision.rollout)?).await?,
             None => Files::new(),
         };
-        let (path, text) = file(decision, &files).map_err(Failure::failed)?;
+        let (path, text) = file(decision, &files, &state.consumed).map_err(Failure::failed)?;
         Ok(Self { tip, branch: branch.short().to_owned(), path, text })
     }
 
@@ -340,6 +378,7 @@ impl Place {
         repository: &Repository,
         decision: &Decision,
         author: Person,
+        keygen: Option<Keygen>,
         now: Time,
     ) -> Result<Option<CommitId>, Failure> {
         let draft = Draft {
@@ -350,7 +389,10 @@ impl Place {
             author,
             time: now,
         };
-        let commit = repository.store.commit(draft).await?;
+        let commit = match keygen {
+            Some(keygen) => repository.store.commit_as(draft, keygen).await?,
+            None => repository.store.commit(draft).await?,
+        };
         let branch = repository.decisions_branch()?;
         match repository.store.push(&branch, self.tip.as_ref(), &commit, None).await? {
             Pushed::Done { .. } => Ok(Some(commit)),
@@ -373,19 +415,35 @@ impl Place {
     }
 }
 
-/// The file of a decision: the first free number, if it was said before. An approval counts once.
-fn file(decision: &Decision, files: &Files) -> Result<(RepoPath, String), String> {
+/// The file of a decision: the first free number, if it was said before. An approval counts once; one that was void is said
+/// again in its place, in other words.
+fn file(decision: &Decision, files: &Files, consumed: &[Consumed]) -> Result<(RepoPath, String), String> {
     let numbers = std::iter::once(None).chain((2..).map(Some));
     for number in numbers {
         let (path, text) = decision::print(decision, number);
-        if !files.contains_key(&path) {
-            return Ok((path, text));
-        }
+        let Some(there) = files.get(&path) else { return Ok((path, text)) };
         if matches!(decision.action, DecisionAction::Approve { .. }) {
-            return Err(format!("{path} is on the decisions branch already; tidegate counts it at its next look"));
+            let known = |blob: &BlobId| consumed.iter().find(|word| word.path == path && word.blob == *blob);
+            let is_void = |blob: &BlobId| known(blob).is_some_and(|word| word.void.is_some());
+            return match there {
+                Entry::File { blob, .. } if is_void(blob) => Ok(again(decision, |text| known(text).is_some())),
+                _ => Err(format!("{path} is on the decisions branch already; tidegate counts it at its next look")),
+            };
         }
     }
     unreachable!("the numbers never end")
+}
+
+/// The same decision in words that were not looked at yet.
+fn again(decision: &Decision, is_known: impl Fn(&BlobId) -> bool) -> (RepoPath, String) {
+    let said = decision.reason.clone();
+    let numbered = (1..).map(|n| match &said {
+        Some(reason) => format!("again ({n}): {reason}"),
+        None => format!("said again ({n})"),
+    });
+    let all = std::iter::once(said.clone()).chain(numbered.map(Some));
+    let mut texts = all.map(|reason| decision::print(&Decision { reason, ..decision.clone() }, None));
+    texts.find(|(_, text)| !is_known(&oid::blob(text.as_bytes()))).expect("one, because the numbers never end")
 }
 
 /// `shop/podinfo: approve through tenth`.

@@ -6,7 +6,7 @@ use super::cache::Cache;
 use super::failure::Failure;
 use super::run;
 use crate::forge::branch;
-use crate::git::{GitError, Lent, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
+use crate::git::{GitError, Keygen, Lent, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
 use crate::manifest::desired::{Plan, Set, Target};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, Files, RepoPath};
@@ -168,6 +168,11 @@ impl Repository {
     #[must_use]
     pub(super) fn person(&self) -> Option<Person> {
         self.copy.person()
+    }
+
+    /// How they sign commits, if they do.
+    pub(super) fn keygen(&self) -> Result<Option<Keygen>, Failure> {
+        Ok(self.copy.keygen()?)
     }
 
     /// The files below `dir` of a branch's tip; none if there is neither.

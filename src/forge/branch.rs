@@ -8,7 +8,7 @@ use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{InstanceName, Percent, Revision, RolloutId, RunId, StepName};
 use crate::record::posture::Split;
-use crate::record::state::{Run, Void};
+use crate::record::state::{By, Run, Void};
 use crate::record::text::{exposure, unlinked};
 
 pub use crate::record::branches::{Asks, Head, approval, decisions_branch, propose_prefix, state_branch};
@@ -84,13 +84,7 @@ impl Advance<'_> {
              Run:      {} (started {})\n\
              Version:  {}\n\
              Source:   {}\n\n\
-             To approve with plain git (a merge commit says who approved, a fast-forward does not):\n\n    \
-             git fetch origin\n    \
-             git switch --detach origin/{decisions}\n    \
-             git merge --no-ff --no-edit origin/{branch}\n    \
-             git push origin HEAD:refs/heads/{decisions}\n\n\
-             If there is no {decisions} yet, this becomes its beginning:\n\n    \
-             git push origin origin/{branch}:refs/heads/{decisions}\n\n\
+             {}\n\n\
              To deny (traffic stays where it is, and nothing is asked again before a resume), close\n\
              the pull request unmerged if there is one, or:\n\n    \
              git push origin --delete {branch}\n\n\
@@ -99,7 +93,36 @@ impl Advance<'_> {
             run.started.format("%Y-%m-%d %H:%M:%SZ"),
             run.revision,
             run.source,
+            self.by_git(&decisions, &branch),
             run.id,
+        )
+    }
+
+    /// How it is merged by hand.
+    fn by_git(&self, decisions: &str, branch: &str) -> String {
+        let Self { rollout, run, .. } = self;
+        let merge = |sign: &str| {
+            format!(
+                "git fetch origin\n    \
+                 git switch --detach origin/{decisions}\n    \
+                 git merge --no-ff --no-edit{sign} origin/{branch}\n    \
+                 git push origin HEAD:refs/heads/{decisions}"
+            )
+        };
+        // A fast-forward would leave it as it is: not signed.
+        if run.rule.as_ref().is_some_and(|rule| rule.by == By::Signatures) {
+            return format!(
+                "To approve with plain git, as an approver who did not make the version (the merge has\n\
+                 to be signed):\n\n    {}\n\n\
+                 If there is no {decisions} yet:\n\n    tidegate approve {rollout}",
+                merge(" -S")
+            );
+        }
+        format!(
+            "To approve with plain git (a merge commit says who approved, a fast-forward does not):\n\n    {}\n\n\
+             If there is no {decisions} yet, this becomes its beginning:\n\n    \
+             git push origin origin/{branch}:refs/heads/{decisions}",
+            merge("")
         )
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! Who somebody is, is a number that the host never gives to another; texts, labels and comments count for nothing. The
 //! policy names people as the host does now. What was not learned is no proof: [`Evidence::Incomplete`] proves as little as no
-//! review at all.
+//! review at all. Where the installation names no host with reviews, signatures prove: [`Signed`].
 
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
@@ -14,6 +14,10 @@ use crate::record::state::{Approved, Rule, Time};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+
+mod signature;
+
+pub use signature::{Signed, Signer};
 
 /// A user of the Git host: their number says who they are, their name is for people.
 #[derive(Debug, Clone)]
@@ -152,6 +156,8 @@ pub struct Merged {
 pub enum Evidence {
     /// By a merged pull request.
     Merged(Box<Merged>),
+    /// By a commit that may be signed; no host is asked.
+    Signed(Box<Signed>),
     /// Not by one: it was pushed.
     Pushed,
     /// The host did not tell all, and why.
@@ -226,6 +232,18 @@ pub enum Flaw {
     NotAllowed(User),
     /// Somebody who may approve asks for changes.
     Rejected(User),
+    /// Nobody on the list of allowed signers has signed it: how that is.
+    Unsigned(String),
+    /// Signed by one whom the policy does not name.
+    Unnamed(String),
+    /// Signed by who made this commit of the version.
+    SignedOwn(String, CommitId),
+    /// Signed by one whom no commit could name.
+    NoAddress(String),
+    /// Signed before the run started.
+    SignedEarly(String),
+    /// The commit that was signed changed this beside the decision, or something else in its place.
+    SignedMore(RepoPath),
     /// So many are there, and so many needed.
     TooFew {
         /// Are there.
@@ -265,6 +283,19 @@ impl fmt::Display for Flaw {
             }
             Self::NotAllowed(user) => write!(f, "{user} may not write to the repository now"),
             Self::Rejected(user) => write!(f, "{user} asks for changes"),
+            Self::Unsigned(why) => f.write_str(why),
+            Self::Unnamed(who) => write!(f, "{who} signed it, and is none of the policy's approvers"),
+            Self::SignedOwn(who, commit) => {
+                write!(f, "{who} made commit {} of this version: an approver must be someone else", short(commit))
+            }
+            Self::NoAddress(who) => write!(
+                f,
+                "{who} signed it, and that is no address: nobody can tell whether they made a commit of this version"
+            ),
+            Self::SignedEarly(who) => write!(f, "{who} signed it before the run started"),
+            Self::SignedMore(path) => {
+                write!(f, "the commit that was signed changed {path}: it may add the one decision alone")
+            }
             Self::TooFew { found, needed } => write!(f, "approved by {found}, needed are {needed}"),
         }
     }
@@ -294,6 +325,7 @@ pub fn said(flaws: &BTreeSet<Flaw>) -> String {
 pub fn prove(wanted: &Wanted<'_>, evidence: &Evidence) -> Result<Vec<Approved>, BTreeSet<Flaw>> {
     let merged = match evidence {
         Evidence::Merged(merged) => merged,
+        Evidence::Signed(signed) => return signature::prove(wanted, signed),
         Evidence::Pushed => return Err([Flaw::Pushed].into()),
         Evidence::Incomplete(why) | Evidence::Unseen(why) => return Err([Flaw::Incomplete(why.clone())].into()),
     };
@@ -352,13 +384,16 @@ fn content(wanted: &Wanted<'_>, merged: &Merged) -> BTreeSet<Flaw> {
             flaws.insert(Flaw::UnknownWriter(who.clone(), commit.clone()));
         }
     }
-    let (path, blob) = wanted.file;
-    let other = |(changed, to): &(&RepoPath, &Option<BlobId>)| *changed != path || to.as_ref() != Some(blob);
-    flaws.extend(merged.changes.iter().filter(other).map(|(changed, _)| Flaw::OtherChange(changed.clone())));
-    if !merged.changes.contains_key(path) {
-        flaws.insert(Flaw::OtherChange(path.clone()));
-    }
+    flaws.extend(others(wanted, &merged.changes).map(Flaw::OtherChange));
     flaws
+}
+
+/// What was changed beside the one decision, or in its place.
+fn others(wanted: &Wanted<'_>, changes: &BTreeMap<RepoPath, Option<BlobId>>) -> impl Iterator<Item = RepoPath> {
+    let (path, blob) = wanted.file;
+    let other = move |(changed, to): &(&RepoPath, &Option<BlobId>)| *changed != path || to.as_ref() != Some(blob);
+    let absent = (!changes.contains_key(path)).then(|| path.clone());
+    changes.iter().filter(other).map(|(changed, _)| changed.clone()).chain(absent)
 }
 
 /// What each reviewer said last. A comment does not take back what was said, a dismissal does: hosts then change the review.
@@ -404,7 +439,8 @@ fn team<'a>(wanted: &Wanted<'_>, merged: &'a Merged, by: &User) -> Option<&'a Te
 /// An approval that counts: whoever is in several teams is one person.
 fn counted(wanted: &Wanted<'_>, merged: &Merged, by: &User, review: Option<u64>, at: Time) -> Approved {
     let team = team(wanted, merged, by).filter(|_| !wanted.rule.names(&by.login));
-    Approved { user: by.id, login: by.login.clone(), review, team: team.map(Team::to_string), at }
+    let (user, login) = (Some(by.id), by.login.clone());
+    Approved { user, login, review, team: team.map(Team::to_string), key: None, at }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Who may sign the tip of main: SSH keys on a list, OpenPGP keys in a keyring, or both. The files are read anew each time.
+//! Who may sign the tip of main: SSH keys on a list, OpenPGP keys in a keyring, or both; and whose on that list a commit is. The files
+//! are read anew each time.
 
 use super::envelope::open;
 use super::history::time;
@@ -13,6 +14,17 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+
+/// Somebody on the list of allowed signers who has signed a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signatory {
+    /// All that the list calls them.
+    pub names: BTreeSet<String>,
+    /// The fingerprint of their key.
+    pub key: String,
+    /// When the commit says that it was made.
+    pub at: DateTime<Utc>,
+}
 
 /// Bytes of one file: as many as a Secret or a ConfigMap holds.
 const LONGEST: u64 = 1 << 20;
@@ -41,6 +53,49 @@ impl Store {
             Ok(judged.err().map(|why| format!("commit {id} {why}; {}", inner.config.who_may())))
         })
         .await
+    }
+}
+
+impl Store {
+    /// Who of the list of allowed signers has signed each of these commits; why nobody has. OpenPGP keys are nobody's here.
+    ///
+    /// # Errors
+    /// `Config` when there is no list, or it cannot be read; `Missing` when a commit is not in the cache.
+    pub async fn signatories(&self, commits: Vec<CommitId>) -> Result<Vec<Result<Signatory, String>>, GitError> {
+        self.on_cache(move |inner, repository| {
+            let file = inner.config.signers_file.as_ref();
+            let signers = list("list of signers", file, Signers::parse).map_err(GitError::Config)?;
+            let none = || GitError::Config("no list of allowed signers is named".to_owned());
+            let (signers, file) = signers.zip(file).ok_or_else(none)?;
+            let judge = |id: &CommitId| {
+                let commit = repository.find_commit(oid(id.as_str())).map_err(|error| GitError::commit(id, error))?;
+                let at = time(&commit);
+                let found = match open(repository, &commit)? {
+                    Ok(opened) => signatory(&signers, opened.signature.as_deref(), &opened.content, at),
+                    Err(what) => Err(format!("carries {what}")),
+                };
+                Ok(found.map_err(|why| format!("commit {id} {why}; {} lists who may sign", file.display())))
+            };
+            commits.iter().map(judge).collect()
+        })
+        .await
+    }
+}
+
+fn signatory(
+    signers: &Signers,
+    signature: Option<&[u8]>,
+    content: &[u8],
+    at: DateTime<Utc>,
+) -> Result<Signatory, String> {
+    match Verdict::of(signature, content, &BTreeSet::new()) {
+        Verdict::Foreign(key) if !signers.names(&key, at).is_empty() => {
+            let names = signers.names(&key, at).into_iter().map(str::to_owned).collect();
+            Ok(Signatory { names, key: key.fingerprint(), at })
+        }
+        verdict @ (Verdict::Trusted(_) | Verdict::Foreign(_) | Verdict::Unsigned | Verdict::Void(_)) => {
+            Err(verdict.to_string())
+        }
     }
 }
 

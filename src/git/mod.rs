@@ -17,6 +17,7 @@ mod envelope;
 mod gauge;
 mod history;
 mod http;
+mod keygen;
 mod local;
 mod look;
 mod makers;
@@ -34,8 +35,10 @@ mod tree;
 mod weather;
 mod working_copy;
 
+pub use allowed::Signatory;
 pub use commit::{Draft, Edit, Person};
 pub use history::{Ancestry, Brought, Logged};
+pub use keygen::Keygen;
 pub use makers::{Changed, Made};
 pub use merge::{Merge, merge_files};
 pub use offer::{Merged, Proposed};

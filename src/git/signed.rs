@@ -3,7 +3,7 @@
 //! A commit says with the line [`ADOPTS`] that a person, who has the key, has accepted all that lies behind it: there the
 //! looking back ends. Without such a commit each one has to be signed, as each was made on top of one that was looked at.
 
-use super::commit::{Draft, commit_id, seal};
+use super::commit::{Draft, Pen, commit_id, seal};
 use super::envelope::{Opened, open};
 use super::history::{subject, time};
 use super::{GitError, Store, oid};
@@ -158,7 +158,7 @@ impl Store {
             };
             let parents: Vec<&Commit<'_>> = [&newest].into_iter().chain(aside).collect();
             let body = format!("{}\n{ADOPTS}{tip}", draft.body).trim_start().to_owned();
-            seal(repository, &Draft { body, ..draft }, &root, &parents, Some(&key)).map(commit_id)
+            seal(repository, &Draft { body, ..draft }, &root, &parents, Some(&Pen::Key(key))).map(commit_id)
         })
         .await
     }

@@ -1,5 +1,6 @@
 //! The clone that a person works in: where it came from, who they are, how they get in. Nothing of it is changed.
 
+use super::keygen::Keygen;
 use super::remote::Login;
 use super::{GitError, Person};
 use crate::record::text::plain;
@@ -63,6 +64,21 @@ impl WorkingCopy {
         Some(Person { name: self.text("user.name")?, email: self.text("user.email")? })
     }
 
+    /// How they sign commits: `user.signingKey`, where `gpg.format` is `ssh`.
+    ///
+    /// # Errors
+    /// `Config` when that names no file.
+    pub fn keygen(&self) -> Result<Option<Keygen>, GitError> {
+        let key = self.text("user.signingKey").filter(|_| self.text("gpg.format").as_deref() == Some("ssh"));
+        let Some(key) = key else { return Ok(None) };
+        if key.starts_with("key::") || key.starts_with("ssh-") {
+            let why = "user.signingKey holds a key itself; name the file of the key, or of its public half";
+            return Err(GitError::Config(why.to_owned()));
+        }
+        let key = self.config.get_path("user.signingKey").map_err(|e| GitError::Config(plain(e.message())))?;
+        Ok(Some(Keygen { program: self.text("gpg.ssh.program").unwrap_or_else(|| "ssh-keygen".to_owned()), key }))
+    }
+
     /// Asks the person's credential helpers (`credential.helper`, as Git itself does) who they are at `url`. A helper may
     /// take as long as it wants: it may ask the person.
     #[must_use]
@@ -104,6 +120,23 @@ mod tests {
         assert_eq!(copy.remote("origin").as_deref(), Some("https://git.example/x"));
         assert_eq!(copy.remote("upstream"), None);
         assert_eq!(copy.person(), Some(Person { name: "Ana".into(), email: "ana@example.org".into() }));
+    }
+
+    #[test]
+    fn who_signs_with_ssh_signs_with_what_git_would_start() {
+        let (dir, copy) = clone();
+        assert_eq!(copy.keygen().unwrap(), None);
+        let mut config = Repository::open(dir.path()).unwrap().config().unwrap();
+        config.set_str("user.signingKey", "/home/ana/key").unwrap();
+        let found = || WorkingCopy::discover(dir.path()).unwrap().keygen();
+        assert_eq!(found().unwrap(), None, "a key of OpenPGP");
+        config.set_str("gpg.format", "ssh").unwrap();
+        let keygen = |program: &str| Keygen { program: program.to_owned(), key: "/home/ana/key".into() };
+        assert_eq!(found().unwrap(), Some(keygen("ssh-keygen")));
+        config.set_str("gpg.ssh.program", "sign").unwrap();
+        assert_eq!(found().unwrap(), Some(keygen("sign")));
+        config.set_str("user.signingKey", "key::ssh-ed25519 AAAA").unwrap();
+        assert!(found().unwrap_err().to_string().contains("name the file"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::raw::{Floors, Trust};
 use super::team::{Approver, Team, Teams};
 use super::yaml::{self, Dialect, Node, Parsed};
 use super::{raw, schema};
-use crate::record::state::Rule;
+use crate::record::state::{By, Rule};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The file that holds the policy, at the root of the repository.
@@ -50,12 +50,12 @@ pub struct Tenant {
 }
 
 impl Tenant {
-    /// What proves a word on a Git host with reviews; none where whoever may write may decide.
+    /// What proves a word, on a Git host with reviews as it is; none where whoever may write may decide.
     #[must_use]
     pub fn rule(&self) -> Option<Rule> {
         let approvers = self.approvers.iter().map(|name| name.to_string().to_ascii_lowercase()).collect();
         let asks = !self.approvers.is_empty() && self.trust != Trust::Writers;
-        asks.then_some(Rule { approvers, approvals: self.approvals, trust: self.trust })
+        asks.then_some(Rule { approvers, approvals: self.approvals, trust: self.trust, by: By::Reviews })
     }
 }
 
@@ -127,6 +127,7 @@ pub fn parse_under(path: &RepoPath, bytes: &[u8], teams: &Teams) -> Result<Polic
     found.extend(strangers(&parsed, &raw.spec));
     found.extend(unreachable(&parsed, &raw.spec.tenants));
     found.extend(foreign(&parsed, &raw.spec.tenants, teams));
+    found.extend(unsignable(&parsed, &raw.spec.tenants, teams));
     found.extend(instants(&parsed, &raw.spec));
     if !found.is_empty() {
         return Err(found);
@@ -207,6 +208,20 @@ fn unreachable(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> 
         parsed.source.at(mark, Code::Schema, text, "at most as many approvals as there are approvers")
     };
     tenants.iter().filter(|(_, tenant)| too_many(tenant)).map(told).collect()
+}
+
+/// More approvals than a decision can have where no Git host counts reviews: it is one commit, and a commit has one signature.
+fn unsignable(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>, teams: &Teams) -> Vec<Diagnostic> {
+    let Some(root) = parsed.documents.first().filter(|_| *teams == Teams::None) else { return Vec::new() };
+    let several =
+        |tenant: &raw::Tenant| tenant.approvals > 1 && !tenant.approvers.is_empty() && tenant.trust != Trust::Writers;
+    let told = |(name, tenant): (&TenantName, &raw::Tenant)| {
+        let mark = root.locate(&format!("/spec/tenants/{name}/approvals"));
+        let text = format!("{} approvals are asked for, and this installation names no Git host", tenant.approvals);
+        let expected = "approvals: 1, as a decision is one commit with one signature; or a Git host with reviews";
+        parsed.source.at(mark, Code::NotPermitted, text, expected)
+    };
+    tenants.iter().filter(|(_, tenant)| several(tenant)).map(told).collect()
 }
 
 fn instants(parsed: &Parsed, spec: &raw::PolicySpec) -> Vec<Diagnostic> {
@@ -331,6 +346,24 @@ spec:
         5:91 2 approvals are asked for, of 1 approvers; expected at most as many approvals as there are approvers
         7:73 2 approvals are asked for, of 0 approvers; expected at most as many approvals as there are approvers
         ");
+    }
+
+    #[test]
+    fn one_signature_is_all_that_a_decision_has_where_no_host_counts_reviews() {
+        let text = "\
+apiVersion: tidegate.io/v1alpha1
+kind: Policy
+spec:
+  tenants:
+    shop: {path: shop, namespaces: [shop], clusters: [home], approvers: [ana@x.org, ben@x.org], approvals: 2}
+    blog: {path: blog, namespaces: [blog], clusters: [home], approvers: [ana@x.org, ben@x.org]}
+    wiki: {path: wiki, namespaces: [wiki], clusters: [home], approvers: [ana, ben], approvals: 2, trust: writers}
+";
+        let under = |teams: &Teams| parse_under(&"tidegate.yaml".parse().unwrap(), text.as_bytes(), teams);
+        let [one] = &*under(&Teams::None).unwrap_err() else { panic!("one") };
+        assert_eq!((one.line, one.code), (5, Code::NotPermitted));
+        assert!(one.found.contains("2 approvals are asked for, and this installation names no Git host"), "{one}");
+        assert!(under(&Teams::Of { kind: HostKind::Github, owner: "acme".to_owned() }).is_ok());
     }
 
     #[test]

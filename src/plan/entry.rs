@@ -25,7 +25,7 @@ use crate::manifest::ids::{CommitId, StepName};
 use crate::record::branches::Asks;
 use crate::record::history::{self, voids};
 use crate::record::posture::{Posture, Role, Size, Split};
-use crate::record::state::{Phase, Pull, Rest, RoleName, Route, Run, Standing, Stop, Void};
+use crate::record::state::{By, Phase, Pull, Rest, RoleName, Route, Run, Standing, Stop, Void};
 use crate::record::text::plain;
 use crate::rules::{Rule, holds};
 use crate::target::inplace;
@@ -218,6 +218,7 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
     if step.before.approval.is_some() {
         waits.extend(approved(draft, plan, run, &through));
         waits.extend(guard::unprotected(draft));
+        waits.extend(guard::unprovable(draft));
     }
     waits.extend(step.before.webhook.as_ref().and_then(|webhook| called(draft, run, &through, webhook)));
     waits
@@ -346,9 +347,13 @@ fn gone(draft: &mut Draft<'_>, pull: &Pull, through: &StepName) -> Option<Wait> 
 
 /// That a step waits for a person's word, and why the last one does not count.
 fn asking(draft: &Draft<'_>, branch: &str, through: &StepName, void: Option<&Void>) -> Vec<Wait> {
-    let act = match proof::rule(draft) {
-        Some(_) => format!("approve and merge the pull request of {branch}"),
-        None => format!("merge {branch} into the decisions branch, or: tidegate approve {}", draft.input.id),
+    let id = &draft.input.id;
+    let act = match proof::rule(draft).map(|rule| rule.by) {
+        Some(By::Reviews) => format!("approve and merge the pull request of {branch}"),
+        Some(By::Signatures | By::Nothing) => format!(
+            "an approver merges {branch} into the decisions branch and signs the merge (git merge --no-ff -S), or: tidegate approve {id}"
+        ),
+        None => format!("merge {branch} into the decisions branch, or: tidegate approve {id}"),
     };
     let mut waits = vec![Wait::new(Reason::Approval, format!("{through} waits for a person's word")).act(&act)];
     if let Some(Void { why, through: _, head: _ }) = void {

@@ -1,5 +1,5 @@
 //! A decisions branch that the Git host does not keep for those who may decide: no approval that was given on it opens a gate, then or
-//! later.
+//! later. And approvers whose word nothing could prove.
 
 use super::draft::Draft;
 use super::proof;
@@ -9,7 +9,7 @@ use crate::gate::decisions::{Word, through};
 use crate::gate::guard::Guard;
 use crate::manifest::ids::StepName;
 use crate::record::branches::decisions_branch;
-use crate::record::state::{Consumed, Void};
+use crate::record::state::{By, Consumed, Void};
 use crate::record::text::plain;
 
 /// Why an approval is void that came to a branch without protection.
@@ -85,6 +85,20 @@ pub fn settle(draft: &mut Draft<'_>) {
     if std::mem::take(&mut run.unkept) {
         draft.note("the decisions branch is protected: approvals on it count again");
     }
+}
+
+/// Why gates that wait for a word of approvers stay closed where nothing could prove one.
+#[must_use]
+pub fn unprovable(draft: &Draft<'_>) -> Option<Wait> {
+    let rule = proof::rule(draft).filter(|rule| rule.by == By::Nothing)?;
+    let who = rule.approvers.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let why = format!(
+        "the policy names who may approve ({who}), and nothing can prove that they did: the installation names neither a Git host \
+         with reviews nor a list of allowed signers"
+    );
+    let act =
+        "set repository.allowedSignersFile or repository.forge in the Installation, or trust: writers in the policy";
+    Some(Wait::new(Reason::ProofUnavailable, plain(&why)).act(act))
 }
 
 /// Why gates that wait for a person's word stay closed, whatever stands on the decisions branch.

@@ -144,7 +144,7 @@ pub struct PolicyView {
     pub max_deletions: usize,
     /// Whether another run may start.
     pub may_start: MayStart,
-    /// Who has to approve, where the Git host can prove it.
+    /// Who has to approve, and what can prove that they did.
     pub proof: Option<Rule>,
     /// Whether the Git host keeps the decisions branch for those who may decide.
     pub guard: Guard,

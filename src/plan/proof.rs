@@ -1,4 +1,4 @@
-//! Words of people that have to be proven: which proofs are asked of the Git host, and what becomes of words that have none.
+//! Words of people that have to be proven: which proofs are asked of the Git host, or of Git, and what becomes of words that have none.
 //!
 //! A proof is looked at twice: when the word is counted, and again right before the step is entered that it lets in. What is
 //! not known keeps the gate closed.
@@ -14,7 +14,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, SetId, StepName};
 use crate::record::branches::{Asks, Head, decisions_branch};
 use crate::record::history::voids;
-use crate::record::state::{Rule, Run, Time, Void};
+use crate::record::state::{By, Rule, Run, Time, Void};
 use crate::record::text::plain;
 use chrono::TimeDelta;
 use std::collections::BTreeSet;
@@ -99,8 +99,12 @@ fn ask(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>) -> Wait {
         let why = format!("nobody can tell who made the version that {path} is about: its manifests are not at hand");
         return Wait::new(Reason::ProofUnavailable, why);
     }
+    let asks = match asked.rule.by {
+        By::Reviews | By::Nothing => format!("the Git host is asked who approved {path}"),
+        By::Signatures => format!("it is looked up who signed {path}"),
+    };
     draft.attests.push(Attest { asked, request, version: version.flatten() });
-    Wait::new(Reason::Evidence, format!("the Git host is asked who approved {path}"))
+    Wait::new(Reason::Evidence, asks)
 }
 
 fn unknown(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>, why: &str, at: Time) -> Wait {

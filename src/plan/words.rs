@@ -10,7 +10,7 @@ use crate::manifest::duration::Span;
 use crate::manifest::ids::RunId;
 use crate::record::branches::decisions_branch;
 use crate::record::history;
-use crate::record::state::{Phase, Run, Standing};
+use crate::record::state::{By, Phase, Rule, Run, Standing};
 use std::borrow::Cow;
 
 /// How far back a word may go whose rollout's file cannot be read.
@@ -31,7 +31,7 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
     guard::doubt(draft);
     let (rule, base) = (proof::rule(draft), decisions_branch(&draft.input.me.instance));
     let approvals = guard::approvals(draft);
-    let files = files(draft, approvals);
+    let files = files(draft, rule.as_ref(), approvals);
     let hearing = Hearing {
         record: &draft.state,
         plan: draft.plan.as_deref(),
@@ -69,13 +69,15 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
     asked
 }
 
-/// The words that can be heard now. While no policy can be read nobody knows who has to approve: what lets a rollout go further waits.
-fn files<'d>(draft: &Draft<'d>, approvals: Approvals) -> Cow<'d, [DecisionFile]> {
-    let (all, unread) = (&draft.input.decisions.filed, draft.input.policy.unread);
-    if !unread && approvals != Approvals::Wait {
+/// The words that can be heard now. While no policy can be read nobody knows who has to approve, and where nothing could prove who has
+/// nobody ever will: what lets a rollout go further waits.
+fn files<'d>(draft: &Draft<'d>, rule: Option<&Rule>, approvals: Approvals) -> Cow<'d, [DecisionFile]> {
+    let all = &draft.input.decisions.filed;
+    let unproven = draft.input.policy.unread || rule.is_some_and(|rule| rule.by == By::Nothing);
+    if !unproven && approvals != Approvals::Wait {
         return Cow::Borrowed(all);
     }
-    let waits = |action: &DecisionAction| if unread { loosens(action) } else { through(action).is_some() };
+    let waits = |action: &DecisionAction| if unproven { loosens(action) } else { through(action).is_some() };
     let restricts = |file: &&DecisionFile| file.decision.as_ref().is_ok_and(|word| !waits(&word.action));
     all.iter().filter(restricts).cloned().collect()
 }

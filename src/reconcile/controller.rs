@@ -255,9 +255,11 @@ impl Controller {
         let way = Way { installation, pass: pass.as_ref(), store: &store };
         let shell = Shell {
             evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken))
-                .with(hosted::witness(way, &branches, &clock, &metrics)?),
+                .with(hosted::witness(way, &branches, &clock, &metrics)?)
+                .reading(hosted::notary(way, &branches)),
             main: installation.repository.branch.clone(),
             host: installation.repository.forge.as_ref().map(|host| host.kind),
+            by: hosted::by(installation),
             guard,
             instance,
             cluster_name,

@@ -7,9 +7,11 @@ mod attest;
 mod denied;
 mod look;
 mod news;
+mod notary;
 
 pub use attest::Witness;
 pub use denied::Ear;
+pub use notary::Notary;
 
 use super::clock::Clock;
 use crate::analysis::judge::Inquiry;
@@ -66,6 +68,7 @@ pub struct Collector {
     shared: Arc<Shared>,
     tasks: Mutex<JoinSet<()>>,
     witness: Option<Arc<Witness>>,
+    notary: Option<Arc<Notary>>,
 }
 
 struct Shared {
@@ -99,7 +102,8 @@ impl Collector {
     pub fn new(cluster: Cluster, providers: Providers, clock: Clock, woken: Arc<Notify>) -> Self {
         let (turns, measuring) = (Semaphore::new(AT_ONCE), Turns::of(providers.keys()));
         let shared = Shared { known: Mutex::default(), turns, measuring, woken };
-        Self { cluster, providers, clock, shared: Arc::new(shared), tasks: Mutex::default(), witness: None }
+        let (shared, tasks) = (Arc::new(shared), Mutex::default());
+        Self { cluster, providers, clock, shared, tasks, witness: None, notary: None }
     }
 
     /// What is known about a rollout.

@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::controller::RunError;
 use super::desk::{Desk, Setting};
-use super::evidence::Witness;
+use super::evidence::{Notary, Witness};
 use super::feedback;
 use super::shell::Shell;
 use super::source::{Branches, Pin, Source};
@@ -13,6 +13,7 @@ use crate::gate::guard::Guard;
 use crate::git::{RefName, Store};
 use crate::manifest::installation::Installation;
 use crate::manifest::raw::Feedback;
+use crate::record::state::By;
 use crate::report::metrics::Metrics;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -30,6 +31,21 @@ pub(super) struct Way<'a> {
 /// What is known of the decisions branch before anybody asked.
 pub(super) fn guard(installation: &Installation) -> Guard {
     if installation.repository.forge.is_some() { Guard::Unknown } else { Guard::Unasked }
+}
+
+/// What can prove approvals: the Git host's reviews, else signatures of those on the list.
+pub(super) fn by(installation: &Installation) -> By {
+    match (&installation.repository.forge, &installation.repository.signers_file) {
+        (Some(_), _) => By::Reviews,
+        (None, Some(_)) => By::Signatures,
+        (None, None) => By::Nothing,
+    }
+}
+
+/// Who tells which decisions are signed, where no host tells who approved.
+pub(super) fn notary(way: Way<'_>, branches: &Branches) -> Option<Notary> {
+    let signed = by(way.installation) == By::Signatures;
+    signed.then(|| Notary { store: way.store.clone(), main: branches.main.clone() })
 }
 
 /// The Git host that the installation names, for one who asks it.

@@ -11,12 +11,11 @@ use crate::gate::decisions::DecisionFile;
 use crate::gate::guard::Guard;
 use crate::manifest::desired::Rollout;
 use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
-use crate::manifest::installation::HostKind;
 use crate::manifest::object::{Kind, OWNER};
 use crate::plan::evidence::Evidence;
 use crate::plan::input::{Branch, Desired, Input, Live, MayStart, PolicyView, Recorded};
 use crate::plan::report::Reason;
-use crate::record::state::{RolloutState, Time, Writer};
+use crate::record::state::{By, RolloutState, Rule, Time, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -108,8 +107,8 @@ pub struct Scene<'a> {
     pub view: &'a View,
     /// What the cluster looked like, before.
     pub snapshot: &'a Snapshot,
-    /// Where approvals can be proven.
-    pub host: Option<HostKind>,
+    /// What can prove approvals.
+    pub by: By,
     /// What the Git host says of the decisions branch.
     pub guard: &'a Guard,
 }
@@ -140,8 +139,7 @@ impl Scene<'_> {
             // Neither wanted nor recorded: there is nothing that a policy could allow.
             (_, None) => PolicyView { may_start, ..PolicyView::default() },
         };
-        // Nobody can be asked for a proof.
-        policy.proof = policy.proof.filter(|_| self.host.is_some());
+        policy.proof = policy.proof.map(|rule| Rule { by: self.by, ..rule });
         if policy.guard != Guard::Unasked {
             policy.guard = self.guard.clone();
         }

@@ -48,7 +48,7 @@ impl Term<'_> {
     pub(super) async fn plan(&mut self, view: &Arc<View>, snapshot: &Snapshot) -> (Plans, Next) {
         let me = self.shell.writer(&self.held);
         let guard = self.shell.guard.borrow().clone();
-        let scene = Scene { me: &me, view, snapshot, host: self.shell.host, guard: &guard };
+        let scene = Scene { me: &me, view, snapshot, by: self.shell.by, guard: &guard };
         let ids = self.restless(&scene, view);
         let (mut plans, mut next) = (Plans::new(), Next::Rest);
         if ids.is_empty() {

@@ -19,7 +19,7 @@ use crate::plan::action::Action;
 use crate::plan::draft::RolloutPlan;
 use crate::plan::input::MayStart;
 use crate::plan::planner;
-use crate::record::state::{Time, Writer};
+use crate::record::state::{By, Time, Writer};
 use crate::report::metrics::Metrics;
 use std::collections::BTreeSet;
 use std::pin::Pin;
@@ -47,6 +47,8 @@ pub struct Shell {
     pub main: String,
     /// Where requests are pull requests too.
     pub host: Option<HostKind>,
+    /// What can prove approvals.
+    pub by: By,
     /// What the Git host says of the decisions branch.
     pub guard: watch::Receiver<Guard>,
     /// The time.
@@ -108,7 +110,7 @@ impl Shell {
         let snapshot = Snapshot::take(&self.watches, &self.namespaces, &mut gaps, &self.clock);
         let me = self.writer(held);
         let guard = self.guard.borrow().clone();
-        let scene = Scene { me: &me, view, snapshot: &snapshot, host: self.host, guard: &guard };
+        let scene = Scene { me: &me, view, snapshot: &snapshot, by: self.by, guard: &guard };
         let moved = then.and_then(|then| snapshot.moved_since(then));
         let fresh = self.evidence.fresh();
         let mut ids = Vec::new();
@@ -150,7 +152,7 @@ impl Shell {
     async fn retreat_of(&self, term: &Meanwhile<'_>, snapshot: &Snapshot, ids: &[RolloutId]) -> Vec<Action> {
         let me = self.writer(term.held);
         let guard = self.guard.borrow().clone();
-        let scene = Scene { me: &me, view: term.view, snapshot, host: self.host, guard: &guard };
+        let scene = Scene { me: &me, view: term.view, snapshot, by: self.by, guard: &guard };
         let mut done = Vec::new();
         for batch in ids.chunks(BATCH) {
             let mut plans = Vec::new();

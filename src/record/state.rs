@@ -9,7 +9,7 @@ mod run;
 
 pub use governed::{Governed, Terms};
 pub use phase::{Clock, Phase, Rest, Standing, Stop, Then};
-pub use proof::{Approved, Proven, Rule, Void};
+pub use proof::{Approved, By, Proven, Rule, Void};
 pub use run::{Checked, Consumed, EndedRun, Outcome, PastRun, Pull, Refused, Route, Run, Trial};
 
 use super::posture::Posture;

@@ -3,6 +3,7 @@
 
 use super::PublicKey;
 use chrono::{DateTime, NaiveDate, NaiveDateTime, Utc};
+use std::collections::BTreeSet;
 
 /// Who may sign.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -14,6 +15,12 @@ struct Signer {
     key: PublicKey,
     after: Option<DateTime<Utc>>,
     before: Option<DateTime<Utc>>,
+}
+
+impl Signer {
+    fn may(&self, key: &PublicKey, at: DateTime<Utc>) -> bool {
+        self.key == *key && self.after.is_none_or(|after| at >= after) && self.before.is_none_or(|before| at < before)
+    }
 }
 
 /// A line that cannot be read. One that is passed over would be read by Git all the same.
@@ -44,12 +51,14 @@ impl Signers {
     /// The name under which a key may sign at that time.
     #[must_use]
     pub fn name(&self, key: &PublicKey, at: DateTime<Utc>) -> Option<&str> {
-        let valid = |signer: &&Signer| {
-            signer.key == *key
-                && signer.after.is_none_or(|after| at >= after)
-                && signer.before.is_none_or(|before| at < before)
-        };
-        self.0.iter().find(valid).map(|signer| signer.principal.as_str())
+        self.0.iter().find(|signer| signer.may(key, at)).map(|signer| signer.principal.as_str())
+    }
+
+    /// All that the list calls a key that may sign at that time. A pattern is one of its names as it stands, and so nobody's.
+    #[must_use]
+    pub fn names(&self, key: &PublicKey, at: DateTime<Utc>) -> BTreeSet<&str> {
+        let lines = self.0.iter().filter(|signer| signer.may(key, at));
+        lines.flat_map(|signer| signer.principal.split(',')).collect()
     }
 }
 

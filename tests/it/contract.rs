@@ -20,7 +20,7 @@ use tidegate::gate::proof::User;
 use tidegate::manifest::ids::CommitId;
 use tidegate::manifest::installation::{Access, App, HostKind, PullHost};
 use tidegate::manifest::raw::Trust;
-use tidegate::record::state::{Rule, Time};
+use tidegate::record::state::{By, Rule, Time};
 use tokio::sync::Notify;
 use tower::ServiceExt;
 
@@ -79,7 +79,8 @@ async fn everything(host: &mut Host, merged: &CommitId) -> Result<Vec<String>, H
     told.push(format!("reviews: {reviews:?}"));
     let users: BTreeSet<User> = reviews.into_iter().map(|review| review.by).collect();
     told.push(format!("accounts: {:?}", host.accounts(&users, &machines).await?));
-    let rule = Rule { approvers: ["@acme/shop".to_owned()].into(), approvals: 1, trust: Trust::Reviews };
+    let rule =
+        Rule { approvers: ["@acme/shop".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
     told.push(format!("teams: {:?}", host.teams(&rule, users).await?));
     told.push(format!("may write: {:?}", host.may_write(&User { id: 1, login: "Ana".to_owned() }).await?));
     // Once more by its ETag.

@@ -17,6 +17,7 @@ use tidegate::reconcile::source::{Branches, Source};
 use tidegate::reconcile::table::Table;
 use tidegate::reconcile::tick::{Next, Term};
 use tidegate::reconcile::world::World;
+use tidegate::record::state::By;
 use tidegate::report::metrics::Metrics;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -59,6 +60,7 @@ impl Leader {
             evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken)),
             main: installation.repository.branch.clone(),
             host: None,
+            by: By::Nothing,
             guard: watch::channel(Guard::Unasked).1,
             cluster: cluster.clone(),
             watches,

@@ -11,13 +11,13 @@ use crate::cli::ui::Ink;
 use crate::cli::words;
 use crate::gate::decisions::{DecisionFile, Hearing, hear};
 use crate::git::Person;
-use crate::manifest::decision::{self, DecisionAction};
+use crate::manifest::decision::{self, Decision, DecisionAction};
 use crate::manifest::duration::Span;
 use crate::manifest::files::{Entry, Files};
 use crate::manifest::oid;
 use crate::manifest::raw::Trust;
 use crate::record::fixture;
-use crate::record::state::Rule;
+use crate::record::state::{By, Consumed, Governed, RolloutState, Rule, Terms, Void};
 use crate::record::store;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -119,11 +119,51 @@ fn what_a_run_takes_from_pull_requests_alone_is_not_pushed() {
     let approve = DecisionAction::Approve { through: "tenth".parse().unwrap() };
     assert_eq!(unproven(&state, &approve), None);
     let approvers = ["ana", "ben"].map(str::to_owned).into();
-    state.run.as_mut().unwrap().rule = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews });
+    state.run.as_mut().unwrap().rule = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews });
     let told = |action| unproven(&state, &action).unwrap_or_default();
     insta::assert_snapshot!(told(approve), @"run 7-07070707 takes this word from a pull request alone that 1 of ana, ben approved; what is pushed does not count. Approve and merge the pull request that tidegate has opened.");
     insta::assert_snapshot!(told(DecisionAction::Skip), @"run 7-07070707 takes this word from a pull request alone that 1 of ana, ben approved; what is pushed does not count. Bring the file of --dry-run to the decisions branch by a pull request.");
     assert_eq!(told(DecisionAction::Abort), "", "no is a no from everybody");
+    let by = |by| unproven(&ruled(by), &DecisionAction::Skip).unwrap_or_default();
+    assert_eq!(by(By::Signatures), "", "it is signed and pushed");
+    insta::assert_snapshot!(by(By::Nothing), @"run 7-07070707 takes this word from ana, ben alone, and the installation names neither a Git host with reviews nor a list of allowed signers, so that nothing can prove it");
+    // The installation has named a list since the run began.
+    let mut state = ruled(By::Nothing);
+    let said = Terms { rule: ruled(By::Signatures).run.unwrap().rule, ..Terms::default() };
+    state.policy = Some(Governed { wanted: fixture::set(7), said, holds: None });
+    assert_eq!(unproven(&state, &DecisionAction::Skip), None);
+}
+
+/// A run that waits for a word of Ana's or Ben's.
+fn ruled(by: By) -> RolloutState {
+    let Record { mut state, .. } = states::waiting();
+    let approvers = ["ana", "ben"].map(str::to_owned).into();
+    state.run.as_mut().unwrap().rule = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by });
+    state
+}
+
+#[test]
+fn an_approval_that_was_void_is_said_again_in_other_words() {
+    let intent = ask(approve(None), &states::waiting()).unwrap();
+    let (path, text) = file(&intent.decision, &Files::new(), &[]).unwrap();
+    let entry = |text: &str| Entry::File { blob: oid::blob(text.as_bytes()), bytes: text.as_bytes().into() };
+    let word = |text: &str| Consumed {
+        path: path.clone(),
+        blob: oid::blob(text.as_bytes()),
+        void: Some(Void { why: "it is not signed".to_owned(), through: None, head: None }),
+        ..fixture::open().consumed.remove(0)
+    };
+    let there = |text: &str| Files::from([(path.clone(), entry(text))]);
+    let (same, second) = file(&intent.decision, &there(&text), &[word(&text)]).unwrap();
+    assert!(same == path && second != text && second.contains("again (1): because"), "{second}");
+    let (_, third) = file(&intent.decision, &there(&second), &[word(&text), word(&second)]).unwrap();
+    assert!(third.contains("again (2): because"), "{third}");
+    // What was not looked at yet is not said twice, and what counted neither.
+    file(&intent.decision, &there(&second), &[word(&text)]).unwrap_err();
+    file(&intent.decision, &there(&text), &[Consumed { void: None, ..word(&text) }]).unwrap_err();
+    let long = Decision { reason: Some("x".repeat(decision::MAX_REASON)), ..intent.decision };
+    let (_, said) = file(&long, &Files::new(), &[]).unwrap();
+    assert!(file(&long, &there(&said), &[word(&said)]).unwrap().1.contains("again (1): xx"));
 }
 
 /// Whatever a word is accepted for here, the controller counts.
@@ -161,14 +201,14 @@ fn a_word_said_again_gets_a_number_and_an_approval_none() {
     let entry = || Entry::File { blob: oid::blob(b""), bytes: [].as_slice().into() };
     let mut files = Files::new();
     for expected in ["7-07070707-hold.yaml", "7-07070707-hold-2.yaml", "7-07070707-hold-3.yaml"] {
-        let (path, _) = file(&hold, &files).unwrap();
+        let (path, _) = file(&hold, &files, &[]).unwrap();
         assert_eq!(path.file_name(), expected);
         files.insert(path, entry());
     }
     let approve = ask(approve(None), &states::waiting()).unwrap().decision;
-    let (path, _) = file(&approve, &files).unwrap();
+    let (path, _) = file(&approve, &files, &[]).unwrap();
     files.insert(path, entry());
-    insta::assert_snapshot!(file(&approve, &files).unwrap_err());
+    insta::assert_snapshot!(file(&approve, &files, &[]).unwrap_err());
 }
 
 #[test]
@@ -306,7 +346,7 @@ async fn a_dry_run_shows_the_file_and_pushes_nothing() {
     let repository = Repository::open(&origin.args(), Access::Read).await.unwrap();
     let (_, record) = repository.record("waiting").await.unwrap();
     let intent = ask(approve(None), &record).unwrap();
-    insta::assert_snapshot!(Place::find(&repository, &intent.decision).await.unwrap().preview(&intent));
+    insta::assert_snapshot!(Place::find(&repository, &intent.decision, &record.state).await.unwrap().preview(&intent));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -334,10 +374,10 @@ async fn attack_two_words_at_once_both_count() {
     let repository = Repository::open(&origin.args(), Access::Write).await.unwrap();
     let (_, record) = repository.record("soaking").await.unwrap();
     let intent = ask(Verb::Hold, &record).unwrap();
-    let place = Place::find(&repository, &intent.decision).await.unwrap();
+    let place = Place::find(&repository, &intent.decision, &record.state).await.unwrap();
     origin.decide(Verb::Abort, origin.word("promotion")).await.unwrap();
     let ana = Person { name: "Ana".to_owned(), email: "ana@example.org".to_owned() };
-    assert_eq!(place.push(&repository, &intent.decision, ana, states::now()).await.unwrap(), None);
+    assert_eq!(place.push(&repository, &intent.decision, ana, None, states::now()).await.unwrap(), None);
     let results = tokio::join!(
         origin.decide(Verb::Hold, origin.word("soaking")),
         origin.decide(Verb::Skip, origin.word("soaking")),

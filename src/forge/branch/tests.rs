@@ -1,7 +1,9 @@
 //! Requests as people read them, and the undoing of a run's change.
 
 use super::*;
+use crate::manifest::raw::Trust;
 use crate::record::fixture::{open, plan, revision, run, step};
+use crate::record::state::Rule;
 
 fn instance() -> InstanceName {
     "prod".parse().unwrap()
@@ -20,6 +22,31 @@ fn advance(through: &str, with: impl FnOnce(&Advance<'_>) -> String) -> String {
 #[test]
 fn the_request_to_go_on() {
     insta::assert_snapshot!(advance("half", |request| request.message()));
+}
+
+#[test]
+fn a_request_whose_merge_has_to_be_signed_says_so() {
+    let (instance, mut state, plan, through) = (instance(), open(), plan(), step("half"));
+    let approvers = ["ana@example.org".to_owned()].into();
+    let run = state.run.as_mut().unwrap();
+    run.rule = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Signatures });
+    let rollout = &state.metadata;
+    let request = Advance { instance: &instance, rollout, run, plan: &plan, through: &through, void: &[] };
+    let message = request.message();
+    let (_, how) = message.split_once("To approve with").unwrap();
+    insta::assert_snapshot!(how.split_once("To deny").unwrap().0, @r"
+     plain git, as an approver who did not make the version (the merge has
+    to be signed):
+
+        git fetch origin
+        git switch --detach origin/tidegate/prod/decisions
+        git merge --no-ff --no-edit -S origin/tidegate/prod/propose/shop/podinfo/7-07070707-half
+        git push origin HEAD:refs/heads/tidegate/prod/decisions
+
+    If there is no tidegate/prod/decisions yet:
+
+        tidegate approve shop/podinfo
+    ");
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub struct Court<'a> {
     pub base: &'a str,
     /// Nothing is approved before.
     pub since: Time,
-    /// What the Git host has told.
+    /// What the Git host has told, or Git itself.
     pub told: &'a BTreeMap<Asked, Testimony>,
     /// The time of this tick.
     pub now: Time,
@@ -44,11 +44,15 @@ impl Court<'_> {
             Some((asked, Ok((merged, by)))) => {
                 let names: Vec<&str> = by.iter().map(|by| by.login.as_str()).collect();
                 word.consumed.by = plain(&names.join(", "));
-                word.consumed.proof =
-                    if by.iter().all(|by| by.review.is_none()) { "merge" } else { "review" }.to_owned();
+                word.consumed.proof = match merged {
+                    None => "signature",
+                    Some(_) if by.iter().all(|by| by.review.is_none()) => "merge",
+                    Some(_) => "review",
+                }
+                .to_owned();
                 word.consumed.proven = Some(Proven {
-                    pull: merged.number,
-                    head: merged.head.clone(),
+                    pull: merged.map(|merged| merged.number),
+                    head: merged.map_or(&asked.commit, |merged| &merged.head).clone(),
                     commit: asked.commit.clone(),
                     through: through(&word.decision.action).cloned(),
                     by,
@@ -65,11 +69,11 @@ impl Court<'_> {
         Err(Box::new(Unproven { word, asked, lacks }))
     }
 
-    /// What is known of a word's proof: who has approved the pull request that brought it.
+    /// What is known of a word's proof: who has approved the pull request that brought it, or signed the commit that did.
     ///
     /// # Errors
     /// What it lacks.
-    pub fn verdict(&self, asked: &Asked) -> Result<(&Merged, Vec<Approved>), Lacks> {
+    pub fn verdict(&self, asked: &Asked) -> Result<(Option<&Merged>, Vec<Approved>), Lacks> {
         let fresh = |told: &&Testimony| {
             let pause = if matches!(told.evidence, Evidence::Unseen(_)) { LATER } else { TimeDelta::zero() };
             self.now - told.at <= pause + FRESH
@@ -80,8 +84,9 @@ impl Court<'_> {
         match (evidence, proof::prove(&wanted, evidence)) {
             (Evidence::Incomplete(why), _) => Err(Lacks::Knowledge(why.clone(), *at + AGAIN)),
             (Evidence::Unseen(why), _) => Err(Lacks::Knowledge(why.clone(), *at + LATER)),
-            (Evidence::Merged(merged), Ok(by)) => Ok((merged, by)),
-            (Evidence::Merged(_) | Evidence::Pushed, Err(flaws)) => Err(Lacks::Proof(flaws)),
+            (Evidence::Merged(merged), Ok(by)) => Ok((Some(merged), by)),
+            (Evidence::Signed(_), Ok(by)) => Ok((None, by)),
+            (Evidence::Merged(_) | Evidence::Signed(_) | Evidence::Pushed, Err(flaws)) => Err(Lacks::Proof(flaws)),
             (Evidence::Pushed, Ok(_)) => Err(Lacks::Proof([Flaw::Pushed].into())),
         }
     }

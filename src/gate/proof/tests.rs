@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::record::fixture::{commit, time};
+use crate::record::state::By;
 
 const PATH: &str = "shop/podinfo/7-07070707-tenth.yaml";
 
@@ -32,7 +33,7 @@ fn path(text: &str) -> RepoPath {
 }
 
 fn rule() -> Rule {
-    Rule { approvers: ["ana", "ben"].map(str::to_owned).into(), approvals: 1, trust: Trust::Reviews }
+    Rule { approvers: ["ana", "ben"].map(str::to_owned).into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews }
 }
 
 fn judged(rule: &Rule, evidence: &Evidence) -> Result<Vec<Approved>, BTreeSet<Flaw>> {
@@ -68,7 +69,7 @@ fn merged() -> Merged {
 
 fn proven(merged: Merged) -> Result<Vec<u64>, BTreeSet<Flaw>> {
     let approved = judged(&rule(), &Evidence::Merged(Box::new(merged)))?;
-    Ok(approved.into_iter().map(|approved| approved.user).collect())
+    Ok(approved.into_iter().filter_map(|approved| approved.user).collect())
 }
 
 /// All that is wrong with a merge, of which a lack of approvals is not said again.
@@ -83,7 +84,14 @@ fn flaws(change: impl FnOnce(&mut Merged)) -> Vec<Flaw> {
 #[test]
 fn a_request_of_ours_that_another_has_approved_is_proven() {
     let approved = judged(&rule(), &Evidence::Merged(Box::new(merged()))).unwrap();
-    let by_ana = Approved { user: 1, login: "Ana".to_owned(), review: Some(1), team: None, at: time("09:30:00") };
+    let by_ana = Approved {
+        user: Some(1),
+        login: "Ana".to_owned(),
+        review: Some(1),
+        team: None,
+        key: None,
+        at: time("09:30:00"),
+    };
     assert_eq!(approved, [by_ana], "names have no case");
     let mut nobody = merged();
     nobody.reviews.clear();
@@ -101,7 +109,8 @@ fn who_merged_counts_where_the_policy_says_so() {
         change(&mut merged);
         judged(&merging, &Evidence::Merged(Box::new(merged)))
     };
-    let by_ben = Approved { user: 2, login: "ben".to_owned(), review: None, team: None, at: time("09:31:00") };
+    let by_ben =
+        Approved { user: Some(2), login: "ben".to_owned(), review: None, team: None, key: None, at: time("09:31:00") };
     assert_eq!(by(|_| {}), Ok(vec![by_ben]));
     assert!(by(|m| m.by = None).is_err());
     assert!(by(|m| m.by = Some((user(3), time("09:31:00")))).is_err(), "a stranger");
@@ -179,7 +188,7 @@ fn attack_79_80_who_may_not_write_now_does_not_approve() {
 
 /// A rule that names Ana, and a team.
 fn of_team(approvals: u32, trust: Trust) -> Rule {
-    Rule { approvers: ["ana", "@acme/shop", "@acme/ops"].map(str::to_owned).into(), approvals, trust }
+    Rule { approvers: ["ana", "@acme/shop", "@acme/ops"].map(str::to_owned).into(), approvals, trust, by: By::Reviews }
 }
 
 #[test]
@@ -191,7 +200,7 @@ fn x_2_attack_78_80_who_is_in_a_team_of_the_policy_approves_as_one_person() {
         judged(&rule, &Evidence::Merged(Box::new(Merged { reviews, teams, ..merged() })))
     };
     let [found] = &*by_ben([(ben(), shop.clone())].into()).unwrap() else { panic!("one") };
-    assert_eq!((found.user, found.team.as_deref(), found.review), (2, Some("@acme/shop"), Some(1)));
+    assert_eq!((found.user, found.team.as_deref(), found.review), (Some(2), Some("@acme/shop"), Some(1)));
     let gone = by_ben(BTreeMap::new()).unwrap_err();
     assert!(gone.contains(&Flaw::NotListed(ben(), [ops.clone(), shop.clone()].into())), "{gone:?}");
     assert_eq!(

@@ -85,8 +85,8 @@ pub struct Repository {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "file-path"))]
     pub webhook_secret_file: Option<String>,
-    /// The list of who may sign the tip of the branch that people write to, as `ssh-keygen` reads it (ALLOWED SIGNERS). Left
-    /// out: nobody has to.
+    /// The list of who may sign the tip of the branch that people write to, as `ssh-keygen` reads it (ALLOWED SIGNERS), and
+    /// decisions, where no Git host with an API is named. Left out: nobody has to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("format" = "file-path"))]
     pub allowed_signers_file: Option<String>,

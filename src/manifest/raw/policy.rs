@@ -37,7 +37,8 @@ pub struct Tenant {
     /// The cluster that its rollouts run on: one, by its name in the installation.
     #[schemars(extend("minItems" = 1, "maxItems" = 1))]
     pub clusters: Vec<ClusterName>,
-    /// Who may decide: accounts by their names on the Git host, and teams such as `"@acme/shop"`. Empty: whoever can merge there.
+    /// Who may decide: accounts by their names on the Git host, and teams such as `"@acme/shop"`; where no host with an API is named, people
+    /// on the installation's list of allowed signers by their addresses. Empty: whoever can merge there.
     #[serde(default)]
     pub approvers: BTreeSet<Approver>,
     /// How many of them have to approve a step.

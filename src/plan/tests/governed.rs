@@ -5,7 +5,7 @@ use super::world::World;
 use crate::gate::guard::Guard;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::raw::{Floors, Trust};
-use crate::record::state::Rule;
+use crate::record::state::{By, Rule};
 use serde_json::{Value, json};
 
 fn floors(asked: Value) -> Floors {
@@ -230,7 +230,7 @@ fn a_floor_that_is_raised_holds_at_once_and_never_on_the_way_back() {
 #[test]
 fn x_2_a_policy_that_loosens_together_with_a_version_does_not_let_that_version_in() {
     let mut world = World::new(CANARY, "1");
-    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews };
+    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
     world.policy.proof = Some(rule.clone());
     world.policy.floors = floors(json!({"soak": "6m"}));
     world.settle();

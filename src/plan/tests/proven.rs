@@ -3,11 +3,11 @@
 use super::super::evidence::Attest;
 use super::manifests::{CANARY, set};
 use super::world::World;
-use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, User};
+use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, Signed, Signer, User};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::ids::CommitId;
 use crate::manifest::raw::Trust;
-use crate::record::state::{Consumed, Rule, Time};
+use crate::record::state::{By, Consumed, Rule, Time};
 
 /// What a Git host tells of each merged pull request.
 #[derive(Debug, Clone)]
@@ -61,6 +61,9 @@ impl Reviewed {
         if self.pushed {
             return Evidence::Pushed;
         }
+        if attest.asked.rule.by == By::Signatures {
+            return self.signed(attest);
+        }
         assert!(attest.version.is_some(), "whoever made the version is looked for: {attest:?}");
         let at: Time = "2026-03-02T10:00:00Z".parse().unwrap();
         let review = |(n, login): (usize, &&str)| Review {
@@ -87,8 +90,31 @@ impl Reviewed {
     }
 }
 
+impl Reviewed {
+    /// Whoever approved has signed.
+    fn signed(&self, attest: &Attest) -> Evidence {
+        let address = |who: &str| format!("{who}@example.org");
+        let at: Time = "2026-03-02T10:00:00Z".parse().unwrap();
+        let signer = |who: &&str| Signer { names: [address(who)].into(), key: "SHA256:x".to_owned(), at };
+        Evidence::Signed(Box::new(Signed {
+            by: self
+                .by
+                .first()
+                .map(signer)
+                .ok_or_else(|| "commit dddd is not signed; /signers lists who may".to_owned()),
+            changes: [(attest.asked.path.clone(), Some(attest.asked.blob.clone()))].into(),
+            writers: [(address(self.writer), commit("a"))].into(),
+        }))
+    }
+}
+
 fn rule() -> Rule {
-    Rule { approvers: ["ana", "ben", "eve"].map(str::to_owned).into(), approvals: 1, trust: Trust::Reviews }
+    Rule {
+        approvers: ["ana", "ben", "eve"].map(str::to_owned).into(),
+        approvals: 1,
+        trust: Trust::Reviews,
+        by: By::Reviews,
+    }
 }
 
 /// A run that waits before `tenth` for a word that Ana, Ben or Eve has to give.
@@ -123,7 +149,7 @@ fn x_2_a_word_that_reviews_prove_counts_with_its_proof() {
     assert_eq!(world.phase(), "Progressing(tenth)");
     let [word] = words(&world) else { panic!() };
     let proven = word.proven.as_ref().unwrap();
-    assert_eq!((word.proof.as_str(), word.by.as_str(), proven.pull), ("review", "ana", 3));
+    assert_eq!((word.proof.as_str(), word.by.as_str(), proven.pull), ("review", "ana", Some(3)));
     assert_eq!((proven.by[0].review, proven.head.as_str()), (Some(1), commit("d").as_str()));
 }
 
@@ -230,7 +256,7 @@ fn x_2_attack_80_who_is_in_a_team_is_asked_when_the_word_counts_and_when_the_ste
     assert_eq!(world.phase(), "Progressing(tenth)");
     let word = words(&world).last().unwrap();
     let by = &word.proven.as_ref().unwrap().by[0];
-    assert_eq!((by.user, by.login.as_str(), by.team.as_deref()), (user("eve").id, "eve", Some("@acme/shop")));
+    assert_eq!((by.user, by.login.as_str(), by.team.as_deref()), (Some(user("eve").id), "eve", Some("@acme/shop")));
 
     // She is taken off the team before the run is asked for the promotion.
     world.host.teams.clear();
@@ -303,4 +329,84 @@ fn a_policy_that_loosens_is_for_later_runs_and_one_that_restricts_acts_at_once()
         ("WaitingPromotion(half)", vec!["Approval", "ApprovalUnproven"])
     );
     assert!(said(&world, "ApprovalUnproven").contains("counted without a proof"));
+}
+
+fn signed_by(approvers: &[&str]) -> Rule {
+    let approvers = approvers.iter().map(|name| format!("{name}@example.org")).collect();
+    Rule { approvers, by: By::Signatures, ..rule() }
+}
+
+#[test]
+fn x_2_attack_74_without_a_host_an_approver_who_did_not_make_the_version_has_to_sign() {
+    let mut world = asked_of(signed_by(&["ana", "ben"]));
+    let told = world.record.as_ref().unwrap().conditions[0].act.clone().unwrap();
+    assert!(told.contains("signs the merge (git merge --no-ff -S), or: tidegate approve shop/podinfo"), "{told}");
+    for (by, why) in [
+        (None, "commit dddd is not signed; /signers lists who may"),
+        (Some("eve"), "eve@example.org signed it, and is none of the policy's approvers"),
+        (Some("ben"), "ben@example.org made commit aaaaaaaa of this version: an approver must be someone else"),
+    ] {
+        world.host.by = by.into_iter().collect();
+        world.approve("tenth");
+        assert_eq!(world.waits(), ["Approval", "ApprovalUnproven"], "{by:?}");
+        assert!(said(&world, "ApprovalUnproven").ends_with(why), "{}", said(&world, "ApprovalUnproven"));
+    }
+    world.host.by = vec!["ana"];
+    world.approve("tenth");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    let word = words(&world).last().unwrap();
+    let proven = word.proven.as_ref().unwrap();
+    assert_eq!((word.proof.as_str(), word.by.as_str(), proven.pull), ("signature", "ana@example.org", None));
+    assert_eq!((&proven.by[0].user, proven.by[0].key.as_deref()), (&None, Some("SHA256:x")));
+}
+
+#[test]
+fn attack_80_a_signature_is_looked_at_again_before_the_step_is_entered() {
+    let mut world = asked_of(signed_by(&["ana"]));
+    world.host.by = vec!["ana"];
+    world.approve("promotion");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+    // The key is taken off the list.
+    world.host.by.clear();
+    for _ in 0..4 {
+        world.pass(330);
+    }
+    assert_eq!(world.waits(), ["Approval", "ApprovalUnproven"], "{:#?}", world.plan_now().waits);
+    assert_eq!(world.phase(), "WaitingPromotion(half)");
+}
+
+#[test]
+fn x_2_nobody_has_to_sign_what_restricts_and_everybody_who_loosens() {
+    let mut world = asked_of(signed_by(&["ana"]));
+    world.say(DecisionAction::Hold);
+    world.settle();
+    world.say(DecisionAction::Resume);
+    world.settle();
+    assert!(world.waits().contains(&"Held"), "who has not signed cannot lift it: {:?}", world.waits());
+    world.host.by = vec!["ana"];
+    world.say(DecisionAction::Resume);
+    world.settle();
+    assert!(!world.waits().contains(&"Held"), "{:?}", world.waits());
+    world.host.by.clear();
+    world.say(DecisionAction::Abort);
+    world.settle();
+    assert_eq!(world.phase(), "Steady");
+}
+
+#[test]
+fn x_2_approvers_whom_nothing_can_prove_close_the_gate_and_are_never_passed_over() {
+    let mut world = World::new(CANARY, "1");
+    world.policy.proof = Some(Rule { by: By::Nothing, ..signed_by(&["ana"]) });
+    world.settle();
+    world.want(CANARY, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval", "ProofUnavailable"]));
+    assert!(said(&world, "ProofUnavailable").contains("(ana@example.org), and nothing can prove"));
+    world.approve("tenth");
+    assert_eq!((world.phase().as_str(), words(&world).len()), ("Waiting", 0), "the word waits");
+    // Operations set the list: what lies there is judged then.
+    world.host.by = vec!["ana"];
+    world.policy.proof = Some(signed_by(&["ana"]));
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)");
 }

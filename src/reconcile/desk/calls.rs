@@ -11,6 +11,7 @@ use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::manifest::raw::Trust;
 use crate::plan::evidence::Denial;
 use crate::record::fixture;
+use crate::record::state::{By, Rule};
 use serde_json::json;
 use std::sync::Mutex;
 
@@ -123,7 +124,8 @@ async fn x_4_what_closed_with_its_branch_is_not_opened_again() {
     let (branch, mut request) = wanted.pop_first().unwrap();
     request.head = office.world.commit(&branch, &[]).await;
     request.text.body = format!("head {}", request.head);
-    request.rule = Some(Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::default() });
+    request.rule =
+        Some(Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::default(), by: By::Reviews });
     office.server.change(1, json!({"body": request.text.body}));
     let wanted = BTreeMap::from([(branch.clone(), request)]);
     office.clerk.round(&view, &wanted).await.unwrap();

@@ -13,7 +13,7 @@ use crate::manifest::reference::Referent;
 use crate::manifest::set;
 use crate::manifest::tracked::Taken;
 use crate::record::fixture;
-use crate::record::state::{Consumed, RolloutState, Run};
+use crate::record::state::{By, Consumed, RolloutState, Run};
 use crate::record::store::{print_plan, print_state};
 
 const BRANCH: &str = "tidegate/prod/propose/shop/a/7-07070707-half";
@@ -66,7 +66,7 @@ async fn only_what_the_record_names_is_asked_on_a_page() {
 
     // Whose no counts is what the run started with, where that is stricter.
     assert_eq!(found.rule, None);
-    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews };
+    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
     let ruled = seen(&world, &mut source, |state| {
         recorded(state, &head);
         state.run.as_mut().unwrap().rule = Some(rule.clone());

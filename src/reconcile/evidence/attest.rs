@@ -1,6 +1,6 @@
 //! Asking a Git host who approved a decision: each in a task of its own. What Git can tell is asked of Git.
 
-use super::Collector;
+use super::{Collector, Notary};
 use crate::forge::branch::approval;
 use crate::forge::host::{Host, HostError, Pulled, Shown};
 use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, Testimony, User};
@@ -10,7 +10,7 @@ use crate::manifest::raw::Trust;
 use crate::manifest::team::Team;
 use crate::plan::evidence::{Attest, Request, Version};
 use crate::reconcile::clock::Clock;
-use crate::record::state::{Rule, Time};
+use crate::record::state::{By, Rule, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +51,12 @@ impl Collector {
         Self { witness: witness.map(Arc::new), ..self }
     }
 
+    /// The same, with somebody who can tell who has signed.
+    #[must_use]
+    pub fn reading(self, notary: Option<Notary>) -> Self {
+        Self { notary: notary.map(Arc::new), ..self }
+    }
+
     /// Asks who approved decisions about a rollout, unless that is under way already.
     pub fn attest(&self, rollout: &RolloutId, attests: &[Attest]) {
         for attest in attests {
@@ -58,17 +64,26 @@ impl Collector {
             if !self.known().attesting.insert(key.clone()) {
                 continue;
             }
-            let (witness, clock, shared) = (self.witness.clone(), self.clock.clone(), Arc::clone(&self.shared));
+            let (witness, notary) = (self.witness.clone(), self.notary.clone());
+            let (clock, shared) = (self.clock.clone(), Arc::clone(&self.shared));
             let attest = attest.clone();
             self.spawn(async move {
-                let pulled = match &witness {
-                    Some(witness) => witness.pulled(&attest.asked.commit).await,
-                    None => Err(Silence::Odd("this installation names no Git host with reviews".to_owned())),
-                };
-                let told = match (pulled, &witness) {
-                    (Ok(Some(pulled)), Some(witness)) => witness.tell(&clock, &key.0, &attest, pulled).await,
-                    (Ok(_), _) => Ok((Evidence::Pushed, clock.now())),
-                    (Err(silence), _) => Err(silence),
+                let told = match (attest.asked.rule.by, &witness, &notary) {
+                    (By::Reviews, Some(witness), _) => match witness.pulled(&attest.asked.commit).await {
+                        Ok(Some(pulled)) => witness.tell(&clock, &key.0, &attest, pulled).await,
+                        Ok(None) => Ok((Evidence::Pushed, clock.now())),
+                        Err(silence) => Err(silence),
+                    },
+                    (By::Signatures, _, Some(notary)) => {
+                        let at = clock.now();
+                        notary.tell(&attest).await.map(|evidence| (evidence, at)).map_err(Silence::from)
+                    }
+                    (By::Reviews, None, _) => {
+                        Err(Silence::Odd("this installation names no Git host with reviews".to_owned()))
+                    }
+                    (By::Signatures | By::Nothing, ..) => {
+                        Err(Silence::Odd("this installation names no list of allowed signers".to_owned()))
+                    }
                 };
                 let incomplete = |silence: Silence| (Evidence::Incomplete(silence.to_string()), clock.now());
                 let (evidence, at) = told.unwrap_or_else(incomplete);
@@ -165,14 +180,7 @@ impl Witness {
 
     /// Who made a version, each with one of their commits. Git tells the addresses, the host whose they are.
     async fn writers(&self, host: &mut Host, version: &Version) -> Result<BTreeMap<Maker, CommitId>, Silence> {
-        let made = match self.store.makers(&version.commit, &version.stable).await {
-            // Main is fetched without its past.
-            Err(GitError::Missing(_)) => {
-                self.store.deepen(&self.main).await?;
-                self.store.makers(&version.commit, &version.stable).await?
-            }
-            made => made?,
-        };
+        let made = made(&self.store, &self.main, version).await?;
         let mut people: BTreeMap<_, CommitId> = BTreeMap::new();
         for Made { commit, by } in made {
             people.entry(by).or_insert(commit);
@@ -187,6 +195,18 @@ impl Witness {
             }
         }
         Ok(writers)
+    }
+}
+
+/// The commits that made a version, as Git tells.
+pub(super) async fn made(store: &Store, main: &RefName, version: &Version) -> Result<Vec<Made>, GitError> {
+    match store.makers(&version.commit, &version.stable).await {
+        // Main is fetched without its past.
+        Err(GitError::Missing(_)) => {
+            store.deepen(main).await?;
+            store.makers(&version.commit, &version.stable).await
+        }
+        made => made,
     }
 }
 

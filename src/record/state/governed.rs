@@ -78,9 +78,10 @@ mod tests {
     use super::*;
     use crate::manifest::duration::Span;
     use crate::manifest::raw::Trust;
+    use crate::record::state::By;
 
     fn terms(approvals: u32, soak: u64) -> Terms {
-        let rule = Rule { approvers: ["ana".to_owned()].into(), approvals, trust: Trust::Reviews };
+        let rule = Rule { approvers: ["ana".to_owned()].into(), approvals, trust: Trust::Reviews, by: By::Reviews };
         Terms { rule: Some(rule), floors: Floors { soak: Some(Span::from_secs(soak)), ..Floors::default() } }
     }
 

@@ -1,4 +1,4 @@
-//! How words of people were proven, and which were not: what the record keeps of the reviews on a Git host.
+//! How words of people were proven, and which were not: what the record keeps of reviews on a Git host, and of signatures.
 
 use super::Time;
 use crate::manifest::ids::{CommitId, StepName};
@@ -11,12 +11,35 @@ use std::collections::BTreeSet;
 /// What proves a word that lets a rollout go further: the approvers of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Rule {
-    /// Who may approve, by their names on the Git host in lower case; what begins with `@` is a team. Empty: nobody.
+    /// Who may approve, in lower case: by their names on the Git host, where what begins with `@` is a team, or as the list of allowed
+    /// signers names them. Empty: nobody.
     pub approvers: BTreeSet<String>,
     /// How many of them are needed.
     pub approvals: u32,
     /// What counts as an approval.
     pub trust: Trust,
+    /// What can prove it.
+    #[serde(default, skip_serializing_if = "By::is_reviews")]
+    pub by: By,
+}
+
+/// What can prove that an approver has said a word: that follows from the installation, not from the policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum By {
+    /// Reviews on its Git host.
+    #[default]
+    Reviews,
+    /// Signatures of those on its list of allowed signers.
+    Signatures,
+    /// Nothing: it names neither.
+    Nothing,
+}
+
+impl By {
+    fn is_reviews(&self) -> bool {
+        *self == Self::Reviews
+    }
 }
 
 impl Rule {
@@ -32,7 +55,8 @@ impl Rule {
         self.approvers.iter().filter_map(|name| name.parse().ok()).collect()
     }
 
-    /// The stricter of two in each respect: what restricts acts at once, what loosens waits for the next run.
+    /// The stricter of two in each respect: what restricts acts at once, what loosens waits for the next run. How it is proven follows from
+    /// the installation as it is now: the other one is the later.
     #[must_use]
     pub fn stricter(one: Option<&Self>, other: Option<&Self>) -> Option<Self> {
         let (Some(one), Some(other)) = (one, other) else { return one.or(other).cloned() };
@@ -40,6 +64,7 @@ impl Rule {
             approvers: one.approvers.intersection(&other.approvers).cloned().collect(),
             approvals: one.approvals.max(other.approvals),
             trust: one.trust.min(other.trust),
+            by: other.by,
         })
     }
 }
@@ -47,9 +72,10 @@ impl Rule {
 /// What proved a word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Proven {
-    /// The pull request.
-    pub pull: u64,
-    /// Its head when it was merged, which was approved.
+    /// The pull request; none where a signature did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull: Option<u64>,
+    /// Its head when it was merged, which was approved; else the commit that was signed.
     pub head: CommitId,
     /// The commit that it became on the decisions branch.
     pub commit: CommitId,
@@ -63,9 +89,10 @@ pub struct Proven {
 /// One person's approval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Approved {
-    /// Their number on the host.
-    pub user: u64,
-    /// Their name there, then.
+    /// Their number on the host; none for who has signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<u64>,
+    /// Their name there, or on the list of allowed signers, then.
     pub login: String,
     /// The number of their review; none for who merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,6 +100,9 @@ pub struct Approved {
     /// The team of the policy by which they counted; none for whom it names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
+    /// The fingerprint of the key with which they have signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
     /// When.
     pub at: Time,
 }
@@ -100,18 +130,22 @@ mod tests {
             approvers: approvers.iter().map(|name| (*name).to_owned()).collect(),
             approvals,
             trust,
+            by: By::default(),
         };
         let (one, other) = (rule(&["ana", "ben"], 1, Trust::Reviews), rule(&["ben", "eve"], 2, Trust::Merges));
         assert_eq!(Rule::stricter(Some(&one), Some(&other)), Some(rule(&["ben"], 2, Trust::Reviews)));
         assert_eq!(Rule::stricter(Some(&one), None), Some(one.clone()));
         assert_eq!(Rule::stricter(None, Some(&other)), Some(other));
         assert_eq!(Rule::stricter(None, None), None);
+        // What proves it is what the installation has now.
+        let signed = Rule { by: By::Signatures, ..one.clone() };
+        assert_eq!(Rule::stricter(Some(&one), Some(&signed)), Some(signed));
     }
 
     #[test]
     fn teams_are_what_begins_with_an_at_sign() {
         let approvers = ["ana", "@acme/shop", "@acme", "acme/shop"].map(str::to_owned).into();
-        let rule = Rule { approvers, approvals: 1, trust: Trust::Reviews };
+        let rule = Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews };
         assert_eq!(rule.teams(), ["@acme/shop".parse().unwrap()].into());
         assert!(rule.names("Ana") && !rule.names("shop"));
     }

@@ -189,7 +189,7 @@ pub struct Consumed {
     pub action: String,
     /// The run that it spoke of.
     pub run: RunId,
-    /// How it was proved: `none` where the Git host alone vouches, `review` or `merge` where approvers are asked for.
+    /// How it was proved: `none` where the Git host alone vouches, `review`, `merge` or `signature` where approvers are asked for.
     pub proof: String,
     /// Who brought it to the decisions branch, as Git says; where Git does not say it, that.
     pub by: String,

@@ -102,6 +102,13 @@ fn attack_90_allowed_signers_are_exact() {
     assert_eq!(name("valid-after=\"20250101\",namespaces=\"git,file\" ", noon).as_deref(), Some("ana@example.com"));
     let other = public(fixture!("rsa.pub"));
     assert_eq!(line("").unwrap().name(&other, at(noon)), None);
+    // A person may have several names, on one line or on several; each line counts for its own time.
+    let key_line = include_str!("../fixtures/ed25519.pub").trim();
+    let list =
+        format!("ana@example.com,ana@home.example {key_line}\nroot valid-before=20260101 {key_line}\n*@x {key_line}\n");
+    let names = Signers::parse(&list).unwrap();
+    assert_eq!(names.names(key().public(), at(noon)), ["*@x", "ana@example.com", "ana@home.example"].into());
+    assert_eq!(names.names(&other, at(noon)), [].into());
     for (bad, why) in [
         ("cert-authority ", "certificate authorities"),
         ("namespaces=\"git\",cert-authority ", "certificate authorities"),

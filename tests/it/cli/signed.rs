@@ -129,3 +129,109 @@ async fn keys_that_cannot_be_used_are_named() {
     assert!(said.err.contains("40"), "{}", said.err);
     said.ends(2);
 }
+
+/// A commit with what another one holds, on top of main's tip, signed with this key; main is there then.
+fn seal(story: &Story, held: &str, key: &str) {
+    let (main, key) = (story.origin.tip("main").unwrap(), story.home.path().join(key));
+    let key = format!("user.signingKey={}", key.display());
+    let tree = story.origin.git(&["rev-parse", &format!("{held}^{{tree}}")]);
+    let signed = ["-c", "gpg.format=ssh", "-c", &key, "commit-tree", "-S", "-p", &main, "-m", "looked at", &tree];
+    story.origin.git(&["update-ref", "refs/heads/main", &story.origin.git(&signed)]);
+}
+
+/// From now on whoever decides in the clone signs with this key.
+async fn signs_with(story: &Story, key: &str) {
+    let key = story.home.path().join(key).display().to_string();
+    for (name, value) in [("gpg.format", "ssh"), ("user.signingKey", &key)] {
+        story.git(&story.clone(), &["config", name, value]).await;
+    }
+}
+
+/// The controller goes on until it waits; what `why` says then.
+async fn waits(story: &Story) -> String {
+    story.controller().await.ends(3);
+    story.tidegate(&["why", "podinfo"]).await.ends(0)
+}
+
+const IMAGE: &str = "teams/shop/podinfo/podinfo.yaml";
+
+/// The manifests with another image, by Ben, on this branch; the commit.
+fn by_ben(story: &Story, branch: &str, image: &str) -> String {
+    let text = super::manifest().replace("example.test/podinfo:1", image);
+    story.origin.commit_as("Ben <ben@example.org>", branch, &[(IMAGE, Some(text.as_bytes()))], "change")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn x_2_attack_74_82_without_a_git_host_the_signature_of_an_approver_opens_a_gate_and_nothing_else() {
+    let story = Story::new().await;
+    let at = |name: &str| story.home.path().join(name);
+    // Nothing tells who approves: the gate says so.
+    let policy = String::from_utf8(story.origin.files("main")["tidegate.yaml"].clone()).unwrap();
+    let asks = "clusters: [home], approvers: [ana@example.org, ben@example.org]}";
+    let policy = policy.replace("clusters: [home]}", asks);
+    story.origin.commit("main", &[("tidegate.yaml", Some(policy.as_bytes()))], "approvers");
+    story.controller().await.ends(0);
+    by_ben(&story, "main", "example.test/podinfo:2");
+    let why = waits(&story).await;
+    assert!(why.contains("ProofUnavailable") && why.contains("repository.allowedSignersFile"), "{why}");
+    let said = story.tidegate(&["approve", "podinfo"]).await;
+    assert!(said.err.contains("nothing can prove it"), "{}", said.err);
+    said.ends(1);
+
+    // Operations name who may sign; whoever does also signs main.
+    let mut list = String::new();
+    for name in ["ana", "ben", "carol"] {
+        list += &format!("{name}@example.org namespaces=\"git\" {}", keygen(&story, name).await);
+    }
+    std::fs::write(at("allowed"), &list).unwrap();
+    let installation = std::fs::read_to_string(at("installation.yaml")).unwrap();
+    let named = format!("poll: 1s, allowedSignersFile: {}", at("allowed").display());
+    std::fs::write(at("installation.yaml"), installation.replace("poll: 1s", &named)).unwrap();
+    seal(&story, "main", "carol");
+    let why = waits(&story).await;
+    assert!(why.contains("git merge --no-ff -S") && !why.contains("ProofUnavailable"), "{why}");
+
+    // Somebody who may push puts the request on the branch.
+    let request = story.origin.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads/tidegate/it/propose"]);
+    story.origin.merge(&request, "tidegate/it/decisions");
+    let why = waits(&story).await;
+    assert!(why.contains("is not signed") && why.contains("allowed lists who may sign"), "{why}");
+    // A person is told what to set; Ben has made the version.
+    let said = story.tidegate(&["approve", "podinfo"]).await;
+    let told = "takes this word from ana@example.org, ben@example.org alone, and signed";
+    assert!(said.err.contains(told) && said.err.contains("git config user.signingKey FILE"), "{}", said.err);
+    said.ends(1);
+    signs_with(&story, "ben").await;
+    story.tidegate(&["approve", "podinfo"]).await.ends(0);
+    let why = waits(&story).await;
+    assert!(why.contains("ben@example.org made commit") && why.contains("must be someone else"), "{why}");
+    signs_with(&story, "carol").await;
+    story.tidegate(&["approve", "podinfo"]).await.ends(0);
+    let why = waits(&story).await;
+    assert!(why.contains("carol@example.org signed it, and is none of the policy's approvers"), "{why}");
+
+    signs_with(&story, "ana").await;
+    story.tidegate(&["approve", "podinfo"]).await.ends(0);
+    let allowed = format!("gpg.ssh.allowedSignersFile={}", at("allowed").display());
+    let log = story.origin.git(&["-c", &allowed, "log", "-1", "--format=%G? %GS", "tidegate/it/decisions"]);
+    assert_eq!(log, "G ana@example.org", "Git says the same");
+    story.controller().await.ends(0);
+    assert_eq!(story.status().await["phase"], "Steady");
+    let record = format!("{STATE}:rollouts/{}/podinfo/state.yaml", example_namespace(&story));
+    let record = story.origin.git(&["show", &record]);
+    assert!(record.contains("proof: signature") && record.contains("login: ana@example.org"), "{record}");
+
+    // Ana writes the next one under another address, and has signed it: it is hers.
+    story.origin.git(&["branch", "next", "main"]);
+    let next = by_ben(&story, "next", "example.test/podinfo:3");
+    seal(&story, &next, "ana");
+    waits(&story).await;
+    story.tidegate(&["approve", "podinfo"]).await.ends(0);
+    let why = waits(&story).await;
+    assert!(why.contains("ana@example.org made commit"), "{why}");
+    // What takes back needs no signature.
+    story.git(&story.clone(), &["config", "--unset", "gpg.format"]).await;
+    story.tidegate(&["abort", "podinfo", "--yes"]).await.ends(0);
+    story.controller().await;
+    assert_eq!(story.status().await["phase"], "Steady");
+}

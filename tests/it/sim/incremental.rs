@@ -21,7 +21,7 @@ use tidegate::reconcile::evidence::Providers;
 use tidegate::reconcile::observe::{Scene, Snapshot};
 use tidegate::reconcile::tick::Term;
 use tidegate::reconcile::world::World;
-use tidegate::record::state::Phase;
+use tidegate::record::state::{By, Phase};
 use tidegate::sim::kube_api::resource::Resource;
 use tidegate::sim::stage::Stage;
 use tidegate::sim::workloads;
@@ -219,7 +219,7 @@ fn compare(term: &Term<'_>, tale: &str) -> usize {
     let mut gaps = term.gaps.clone();
     let snapshot = Snapshot::take(&shell.watches, &shell.namespaces, &mut gaps, &shell.clock);
     let me = shell.writer(&term.held);
-    let scene = Scene { me: &me, view: &view, snapshot: &snapshot, host: None, guard: &Guard::Unasked };
+    let scene = Scene { me: &me, view: &view, snapshot: &snapshot, by: By::Nothing, guard: &Guard::Unasked };
     let limit = view.main.max_concurrent_runs();
     let open = view.records.states().filter(|s| s.run.is_some() && !matches!(s.phase, Phase::Waiting { at: None, .. }));
     let may_start = if open.count() < limit { MayStart::Yes } else { MayStart::No { limit } };

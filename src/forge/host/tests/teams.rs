@@ -2,13 +2,18 @@
 
 use super::*;
 use crate::manifest::raw::Trust;
-use crate::record::state::Rule;
+use crate::record::state::{By, Rule};
 use std::collections::BTreeSet;
 
 const KINDS: [HostKind; 3] = [HostKind::Gitea, HostKind::Github, HostKind::Gitlab];
 
 fn rule(approvers: &[&str]) -> Rule {
-    Rule { approvers: approvers.iter().map(|name| (*name).to_owned()).collect(), approvals: 1, trust: Trust::Reviews }
+    Rule {
+        approvers: approvers.iter().map(|name| (*name).to_owned()).collect(),
+        approvals: 1,
+        trust: Trust::Reviews,
+        by: By::Reviews,
+    }
 }
 
 /// Ana is in the team, Ben is not really, and Eve is not at all.

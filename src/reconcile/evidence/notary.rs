@@ -1,0 +1,45 @@
+//! Who has signed decisions, where the installation names a list of allowed signers and no Git host: all of it is asked of Git.
+
+use super::attest::made;
+use crate::gate::proof::{Evidence, Signed, Signer};
+use crate::git::{Changed, GitError, RefName, Signatory, Store};
+use crate::manifest::ids::CommitId;
+use crate::plan::evidence::Attest;
+use std::collections::BTreeMap;
+
+/// Who tells whose a decision is by its signature.
+pub struct Notary {
+    /// The repository, and the list.
+    pub store: Store,
+    /// What people want.
+    pub main: RefName,
+}
+
+impl Notary {
+    /// Who has signed the commit that brought a decision, what else it changed, and who made the version.
+    pub(super) async fn tell(&self, attest: &Attest) -> Result<Evidence, GitError> {
+        let decision = &attest.asked.commit;
+        let Changed { merged: _, files: changes } = self.store.changed(decision).await?;
+        let made = match &attest.version {
+            Some(version) => made(&self.store, &self.main, version).await?,
+            None => Vec::new(),
+        };
+        let all = std::iter::once(decision).chain(made.iter().map(|made| &made.commit)).cloned().collect();
+        let mut seals = self.store.signatories(all).await?.into_iter();
+        let by = seals.next().unwrap_or_else(|| Err("it was not looked at".to_owned())).map(signer);
+        let mut writers: BTreeMap<String, CommitId> = BTreeMap::new();
+        for (made, seal) in made.iter().zip(seals) {
+            let addresses = made.by.iter().map(|person| person.email.to_ascii_lowercase());
+            // Whoever has signed a commit has made it, whatever address it names.
+            let signers = seal.into_iter().flat_map(|signatory| signer(signatory).names);
+            for name in addresses.chain(signers) {
+                writers.entry(name).or_insert_with(|| made.commit.clone());
+            }
+        }
+        Ok(Evidence::Signed(Box::new(Signed { by, changes, writers })))
+    }
+}
+
+fn signer(Signatory { names, key, at }: Signatory) -> Signer {
+    Signer { names: names.iter().map(|name| name.to_ascii_lowercase()).collect(), key, at }
+}
