@@ -166,7 +166,7 @@ pub(crate) fn steady(view: &View, rollout: &Rollout, seq: u64) -> RolloutState {
         seq,
         source: Source { commit: view.tips.main.clone().unwrap(), path: path.clone() },
         next_run: 1,
-        promoted: Some(Promoted { set: set.id.clone(), revision, pods, label: None, run, at }),
+        promoted: Some(Promoted { set: set.id.clone(), revision, pods, label: None, commit: None, run, at }),
         phase: Phase::Steady { how: Rest::Initialized, since: at },
         run: None,
         last_run: None,

@@ -1,7 +1,7 @@
 //! How fast tidegate is, as ratios to what does the same on the same machine in the same run (design: speed).
 //!
 //! `cargo bench` measures all and prints the table of `docs/performance.md`; `UPDATE_DOCS=1 cargo bench` writes it; a word
-//! after `--` measures only what has it in its name. Nothing fails for being slow: what a goal is missed by is told.
+//! after `--` measures, and writes, only what has it in its name. Nothing fails for being slow: what a goal is missed by is told.
 
 #![expect(
     clippy::disallowed_methods,
@@ -46,9 +46,11 @@ mod support {
     pub(crate) mod prism;
     pub(crate) mod rights;
     pub(crate) mod site;
+    pub(crate) mod ways;
 }
 
 use measure::Finding;
+use report::Anew;
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
@@ -70,7 +72,7 @@ fn main() {
     take("host", &|| runtime.block_on(host::measure()));
     take("retreat-cluster", &|| runtime.block_on(retreat::measure_on_a_cluster()));
     take("cluster", &|| runtime.block_on(cluster::measure()));
-    if std::env::var("UPDATE_DOCS").is_ok() && wanted.is_empty() {
-        report::write(&findings);
+    if std::env::var("UPDATE_DOCS").is_ok() {
+        report::write(&findings, if wanted.is_empty() { Anew::All } else { Anew::Rows });
     }
 }

@@ -18,11 +18,6 @@ impl Samples {
         self.0.push(value);
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// The value that so large a share of them does not exceed.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
         let mut sorted = self.0.clone();

@@ -425,10 +425,12 @@ fn file(decision: &Decision, files: &Files, consumed: &[Consumed]) -> Result<(Re
         if matches!(decision.action, DecisionAction::Approve { .. }) {
             let known = |blob: &BlobId| consumed.iter().find(|word| word.path == path && word.blob == *blob);
             let is_void = |blob: &BlobId| known(blob).is_some_and(|word| word.void.is_some());
-            return match there {
-                Entry::File { blob, .. } if is_void(blob) => Ok(again(decision, |text| known(text).is_some())),
-                _ => Err(format!("{path} is on the decisions branch already; tidegate counts it at its next look")),
-            };
+            if let Entry::File { blob, .. } = there
+                && is_void(blob)
+            {
+                return Ok(again(decision, |text| known(text).is_some()));
+            }
+            return Err(format!("{path} is on the decisions branch already; tidegate counts it at its next look"));
         }
     }
     unreachable!("the numbers never end")

@@ -28,7 +28,7 @@ pub struct Check {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Criterion {
     /// What a Prometheus has measured is within bounds.
-    Prometheus(Bounds),
+    Prometheus(Box<Bounds>),
     /// A webhook says so.
     Webhook(WebhookCall),
 }
@@ -83,13 +83,13 @@ impl TryFrom<raw::Check> for Check {
         let mut asked = asked.chain(success_rate.map(Measure::SuccessRate)).chain(latency.map(Measure::Latency));
         let criterion = match (asked.next(), webhook) {
             _ if asked.next().is_some() => return Err("a check measures one thing"),
-            (Some(measure), None) => Criterion::Prometheus(Bounds {
+            (Some(measure), None) => Criterion::Prometheus(Box::new(Bounds {
                 measure,
                 limits,
                 compared,
                 min_samples: min_samples.unwrap_or(1),
                 failure_limit: failure_limit.unwrap_or(0),
-            }),
+            })),
             (None, Some(webhook))
                 if (limits, compared, min_samples, failure_limit) == (Limits::default(), None, None, None) =>
             {
@@ -119,13 +119,8 @@ impl From<Check> for raw::Check {
             on_away,
         };
         match criterion {
-            Criterion::Prometheus(Bounds {
-                measure,
-                limits: Limits { max, min },
-                compared,
-                min_samples,
-                failure_limit,
-            }) => {
+            Criterion::Prometheus(bounds) => {
+                let Bounds { measure, limits: Limits { max, min }, compared, min_samples, failure_limit } = *bounds;
                 let blank = match measure {
                     Measure::Query(query) => Self { prometheus: Some(query), ..blank },
                     Measure::SuccessRate(rate) => Self { success_rate: Some(rate), ..blank },

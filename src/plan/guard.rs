@@ -66,7 +66,8 @@ pub fn approvals(draft: &Draft<'_>) -> Approvals {
         // By now the policy trusts whoever may write.
         Guard::Unasked => Approvals::Count,
         Guard::Kept | Guard::Open { .. } => Approvals::Void,
-        Guard::Unknown | Guard::Untold(_) => Approvals::Wait,
+        Guard::Hidden { .. } if proof::rule(draft).is_some() => Approvals::Void,
+        Guard::Unknown | Guard::Untold(_) | Guard::Hidden { .. } => Approvals::Wait,
     }
 }
 
@@ -81,7 +82,13 @@ pub fn void(draft: &mut Draft<'_>, words: Vec<Word>) {
 
 /// From now on approvals count again, where the branch is protected.
 pub fn settle(draft: &mut Draft<'_>) {
-    let (Guard::Kept | Guard::Unasked, Some(run)) = (&draft.input.policy.guard, &mut draft.state.run) else { return };
+    let is_kept = match &draft.input.policy.guard {
+        Guard::Kept | Guard::Unasked => true,
+        // Whatever the rule lets through, a word alone opens nothing.
+        Guard::Hidden { .. } => proof::rule(draft).is_some(),
+        Guard::Unknown | Guard::Untold(_) | Guard::Open { .. } => false,
+    };
+    let Some(run) = draft.state.run.as_mut().filter(|_| is_kept) else { return };
     if std::mem::take(&mut run.unkept) {
         draft.note("the decisions branch is protected: approvals on it count again");
     }

@@ -105,6 +105,7 @@ fn read(files: BTreeMap<RepoPath, Vec<u8>>, all: &BTreeMap<SetId, (usize, Arc<Se
         main: Arc::new(Wanted::unreadable(String::new())),
         records: Records::Read(Arc::new(record.into_iter().collect())),
         words: Arc::default(),
+        requests: Arc::default(),
     };
     let proof = Recorded::verified(&view).unwrap();
     let run = recorded.and_then(|state| state.run.as_ref()).map(|run| (run.id.clone(), all[&run.to].0));

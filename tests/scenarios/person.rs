@@ -126,7 +126,7 @@ impl Ana {
                 && path.file_name() == format!("{asked}.yaml")
             {
                 let swap = |text: &str| text.replace(step, "promotion");
-                let text = swap(&String::from_utf8(bytes.to_vec()).unwrap());
+                let text = swap(std::str::from_utf8(&bytes).unwrap());
                 edits.insert(swap(path.as_str()).parse().unwrap(), Edit::Write(text.as_bytes().into()));
                 edits.insert(path, Edit::Remove);
             }

@@ -71,6 +71,11 @@ pub(crate) struct Server {
     state: Arc<Mutex<State>>,
 }
 
+/// One end of a pull request.
+fn end(branch: &str) -> Value {
+    json!({"label": format!("acme:{branch}"), "ref": branch, "sha": github::sha("0"), "repo": {"id": REPOSITORY}})
+}
+
 impl Server {
     pub(crate) async fn start(kind: HostKind) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -106,7 +111,6 @@ impl Server {
     pub(crate) fn open(&self, author: u64, branch: &str, base: &str, body: &str) -> u64 {
         let mut state = self.state();
         let (number, now) = (state.pulls.len() as u64 + 1, state.now());
-        let end = |branch: &str| json!({"label": format!("acme:{branch}"), "ref": branch, "sha": github::sha("0"), "repo": {"id": REPOSITORY}});
         state.pulls.push(json!({
             "number": number, "state": "open", "merged_at": null, "title": "a title", "body": body, "updated_at": now,
             "user": {"id": author, "login": "somebody"},
@@ -121,7 +125,12 @@ impl Server {
         let mut state = self.state();
         let now = state.now();
         let pull = state.pulls.iter_mut().find(|pull| pull["number"] == number).unwrap();
-        pull.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        let mut fields = fields.as_object().unwrap().clone();
+        // It is sent as a name, and told as an end.
+        if let Some(Value::String(base)) = fields.get("base").cloned() {
+            fields.insert("base".to_owned(), end(&base));
+        }
+        pull.as_object_mut().unwrap().extend(fields);
         pull["updated_at"] = now;
     }
 

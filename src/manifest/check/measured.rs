@@ -3,7 +3,7 @@
 mod query;
 
 use super::Case;
-use crate::manifest::desired::{Bound, Bounds, Check, Criterion};
+use crate::manifest::desired::{Bound, Check, Criterion};
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::duration::Span;
 use crate::manifest::expand;
@@ -165,7 +165,8 @@ fn unknown(case: &Case<'_>, pointer: &str, name: &CheckName) -> Diagnostic {
 fn too_short(case: &Case<'_>, pointer: &str, name: &CheckName, check: &raw::Check, length: Span) -> Option<Diagnostic> {
     let Check { criterion, interval, .. } = check.clone().try_into().ok()?;
     let (questions, what, or) = match criterion {
-        Criterion::Prometheus(Bounds { min_samples, .. }) => {
+        Criterion::Prometheus(bounds) => {
+            let min_samples = bounds.min_samples;
             (min_samples, format!("has {min_samples} samples"), "a shorter interval, or fewer minSamples")
         }
         Criterion::Webhook(_) => (1, "is asked for the first time".to_owned(), "or a shorter interval"),

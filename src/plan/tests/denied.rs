@@ -6,13 +6,13 @@ use super::world::World;
 use crate::gate::guard::Guard;
 use crate::manifest::ids::CommitId;
 use crate::manifest::raw::Trust;
-use crate::record::state::Rule;
+use crate::record::state::{By, Rule};
 
 /// A run that waits before `tenth` for a word of Ana, whose branch somebody has deleted; which one that was.
 fn deleted(guard: Guard) -> (World, (String, CommitId)) {
     let mut world = World::new(CANARY, "1");
     let approvers = ["ana".to_owned()].into();
-    world.policy.proof = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews });
+    world.policy.proof = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews });
     world.policy.guard = guard;
     world.settle();
     world.want(CANARY, set("2"));

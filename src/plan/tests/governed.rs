@@ -164,7 +164,8 @@ fn attack_85_a_rule_that_the_host_hides_opens_a_gate_only_where_reviews_prove_wh
     assert_eq!(said, "tidegate/prod/decisions has a rule, and the Git host does not tell what it asks for");
 
     let mut world = rested(hidden());
-    world.policy.proof = Some(Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews });
+    world.policy.proof =
+        Some(Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews });
     world.want(CANARY, set("2"));
     world.settle();
     assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval"]));

@@ -9,7 +9,7 @@ use crate::manifest::oid;
 use crate::manifest::raw::Trust;
 use crate::record::branches::{Asks, Head, approval};
 use crate::record::history::voids;
-use crate::record::state::{Rule, Void};
+use crate::record::state::{By, Rule, Void};
 use std::collections::BTreeMap;
 
 impl World {
@@ -216,7 +216,7 @@ fn x_5_a_request_to_undo_a_change_is_asked_again_when_somebody_has_written_to_it
 #[test]
 fn attack_74_who_is_asked_about_a_word_learns_which_head_was_asked() {
     let (mut world, honest) = asked();
-    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews };
+    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
     world.policy.proof = Some(rule);
     let ours = world.proposals.values().next().cloned().unwrap();
     let asked = |world: &World| {

@@ -220,7 +220,12 @@ async fn x_4_whose_no_it_is_is_asked_of_the_host() {
     let head = fixture::commit(9);
     let text = format!("head {head}");
     let branch = "tidegate/prod/propose/shop/a/7-07070707-half".to_owned();
-    let rule = |approver: &str| Rule { approvers: [approver.to_owned()].into(), approvals: 1, trust: Trust::Reviews };
+    let rule = |approver: &str| Rule {
+        approvers: [approver.to_owned()].into(),
+        approvals: 1,
+        trust: Trust::Reviews,
+        by: By::Reviews,
+    };
     let gone = |approver| BTreeMap::from([(branch.clone(), Gone::new("shop/a", head.clone(), rule(approver)))]);
     let told = |denial| vec![(branch.clone(), denial)];
     let unheard = |why: &str| Denial::Unheard(why.to_owned());

@@ -268,7 +268,7 @@ mod tests {
         let host = Host::new(site, Pass::Token(token), Box::new(|_, _| {}), Box::new(|| fixture::time("12:00:00")));
         let main = RefName::branch("main").unwrap();
         let witness = Witness { host: Mutex::new(host.unwrap()), store: source.store().clone(), main };
-        let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews };
+        let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
         let asked = Asked { path, blob: oid::blob(text.as_bytes()), commit, rule };
         let [ours, other] = [fixture::commit(1), fixture::commit(2)];
         let is_asked = async |through: &str, head: Option<&CommitId>| {

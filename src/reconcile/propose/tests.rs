@@ -5,7 +5,7 @@ use crate::forge::branch::approval;
 use crate::manifest::oid;
 use crate::plan::input::{Change, Content};
 use crate::record::fixture;
-use crate::record::state::{Outcome, PastRun, Phase, Refused, RolloutState, Standing};
+use crate::record::state::{EndedRun, Outcome, PastRun, Phase, Refused, RolloutState, Standing};
 use crate::record::store::{print_plan, print_state};
 use std::collections::BTreeMap;
 
@@ -115,6 +115,7 @@ async fn failed(world: &World, source: &mut Source) -> Proposal {
     let past = fixture::past(7, 6, 7, Outcome::Failed);
     let from = state.promoted.as_ref().unwrap().set.clone();
     state.history = vec![PastRun { from, to: brought.id.clone(), ..past }];
+    state.last_run = Some(EndedRun { id: fixture::run(7), decisions_at: None });
     let why = "not ready".to_owned();
     state.phase = Phase::Failed { why: why.clone(), since: fixture::time("11:00:00"), standing: Standing::Stable };
     let at = fixture::time("11:00:00");

@@ -161,6 +161,19 @@ fn by_ben(story: &Story, branch: &str, image: &str) -> String {
     story.origin.commit_as("Ben <ben@example.org>", branch, &[(IMAGE, Some(text.as_bytes()))], "change")
 }
 
+/// Operations name who may sign; whoever does also signs main.
+async fn lists_signers(story: &Story, names: &[&str]) {
+    let at = |name: &str| story.home.path().join(name);
+    let mut list = String::new();
+    for name in names {
+        list += &format!("{name}@example.org namespaces=\"git\" {}", keygen(story, name).await);
+    }
+    std::fs::write(at("allowed"), &list).unwrap();
+    let installation = std::fs::read_to_string(at("installation.yaml")).unwrap();
+    let named = format!("poll: 1s, allowedSignersFile: {}", at("allowed").display());
+    std::fs::write(at("installation.yaml"), installation.replace("poll: 1s", &named)).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn x_2_attack_74_82_without_a_git_host_the_signature_of_an_approver_opens_a_gate_and_nothing_else() {
     let story = Story::new().await;
@@ -178,15 +191,7 @@ async fn x_2_attack_74_82_without_a_git_host_the_signature_of_an_approver_opens_
     assert!(said.err.contains("nothing can prove it"), "{}", said.err);
     said.ends(1);
 
-    // Operations name who may sign; whoever does also signs main.
-    let mut list = String::new();
-    for name in ["ana", "ben", "carol"] {
-        list += &format!("{name}@example.org namespaces=\"git\" {}", keygen(&story, name).await);
-    }
-    std::fs::write(at("allowed"), &list).unwrap();
-    let installation = std::fs::read_to_string(at("installation.yaml")).unwrap();
-    let named = format!("poll: 1s, allowedSignersFile: {}", at("allowed").display());
-    std::fs::write(at("installation.yaml"), installation.replace("poll: 1s", &named)).unwrap();
+    lists_signers(&story, &["ana", "ben", "carol"]).await;
     seal(&story, "main", "carol");
     let why = waits(&story).await;
     assert!(why.contains("git merge --no-ff -S") && !why.contains("ProofUnavailable"), "{why}");

@@ -37,6 +37,7 @@ mod running;
 mod secured;
 mod served;
 mod services;
+mod spoiled;
 mod stateful;
 mod teams;
 mod told;

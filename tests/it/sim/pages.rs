@@ -76,6 +76,8 @@ fn one(document: &Value) -> Block {
         None if PARTS.iter().any(|part| !document[part].is_null()) => Block::Rollout(document.clone()),
         // Of the installation, not of a rollout.
         None if document["providers"].is_object() => Block::Other,
+        // Of a Prometheus.
+        None if document["relabel_configs"].is_array() || document[0]["record"].is_string() => Block::Other,
         _ => panic!("what is this on a page of rollouts? {document}"),
     }
 }

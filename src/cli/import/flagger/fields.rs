@@ -19,8 +19,8 @@ pub(super) const OTHER_TARGET: &str = "neither a Deployment, nor a DaemonSet, no
 pub(super) const OWN_PODS: &str =
     "no traffic: the pods of a DaemonSet are moved, and nothing splits requests between its versions";
 pub(super) const UNSPLIT: &str = "nothing splits requests between the versions of a DaemonSet, so that nobody counts those to the new one: write a query";
-pub(super) const SAME_PODS: &str = "the query of the check, which reads both versions' pods, as they have the same names: tell them apart by their label \
-     tidegate.io/pods (docs/strategies.md)";
+pub(super) const SAME_PODS: &str = "the query of the check, which reads both versions' pods, as they have the same names: tell them apart by \
+     labels.version (docs/checks.md)";
 pub(super) const BY_PODS: &str = "this is counted by pods or workloads, and the target is a Service, which has none of its own: write a query with \
      labels: {service: …} (docs/checks.md)";
 const OTHER_ROUTE: &str = "imported as gatewayAPI: a route of this kind is not built";
