@@ -324,7 +324,7 @@ fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -
 
 /// A propose branch deleted unmerged means deny (design §13.8), if whoever did it may say so. What is waited for until that is known.
 fn gone(draft: &mut Draft<'_>, pull: &Pull, through: &StepName) -> Option<Wait> {
-    if draft.input.git != Git::Fresh {
+    if draft.input.git != Git::Fresh || guard::is_deaf(draft) {
         return None;
     }
     let objection = match denial::objection(draft, pull, through) {

@@ -18,9 +18,15 @@ const UNKEPT: &str = "it was given while the decisions branch was not protected"
 /// Notes that the decisions branch is not protected, and takes back what was approved of steps that are still to be entered: whoever may
 /// write to the repository could have done that. What was entered stays (C-15).
 pub fn doubt(draft: &mut Draft<'_>) {
+    let is_doubtful = match draft.input.policy.guard {
+        Guard::Open { .. } => true,
+        // Nobody knows what the rule lets through, and nothing else proves a word.
+        Guard::Hidden { .. } => proof::rule(draft).is_none(),
+        Guard::Unasked | Guard::Unknown | Guard::Untold(_) | Guard::Kept => false,
+    };
     let Some((plan, run)) = draft.plan.clone().zip(draft.state.run.as_mut()) else { return };
     let ahead = approval::ahead(&plan, draft.state.phase.stop().map(|stop| &stop.step));
-    if run.unkept || ahead.is_empty() || !matches!(draft.input.policy.guard, Guard::Open { .. }) {
+    if run.unkept || ahead.is_empty() || !is_doubtful {
         return;
     }
     run.unkept = true;
@@ -65,9 +71,8 @@ pub fn approvals(draft: &Draft<'_>) -> Approvals {
     match draft.input.policy.guard {
         // By now the policy trusts whoever may write.
         Guard::Unasked => Approvals::Count,
-        Guard::Kept | Guard::Open { .. } => Approvals::Void,
-        Guard::Hidden { .. } if proof::rule(draft).is_some() => Approvals::Void,
-        Guard::Unknown | Guard::Untold(_) | Guard::Hidden { .. } => Approvals::Wait,
+        Guard::Kept | Guard::Open { .. } | Guard::Hidden { .. } => Approvals::Void,
+        Guard::Unknown | Guard::Untold(_) => Approvals::Wait,
     }
 }
 
@@ -78,6 +83,14 @@ pub fn void(draft: &mut Draft<'_>, words: Vec<Word>) {
         word.consumed.void = Some(Void { why: UNKEPT.to_owned(), through, head: None });
         proof::void(draft, word);
     }
+}
+
+/// Whether a word may lie there that nobody can hear now: that a request is gone is no answer then.
+#[must_use]
+pub fn is_deaf(draft: &Draft<'_>) -> bool {
+    draft.input.policy.unread
+        || approvals(draft) == Approvals::Wait
+        || proof::rule(draft).is_some_and(|rule| rule.by == By::Nothing)
 }
 
 /// From now on approvals count again, where the branch is protected.

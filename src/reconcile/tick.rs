@@ -70,10 +70,13 @@ impl Term<'_> {
             return next.min(Next::GitAway);
         }
         let moved = if holds(Rule::LiveFirst) { self.look_up_same().await } else { None };
-        match moved {
+        let next = match moved {
             Some(moved) => next.min(moved),
             None => next.min(self.commit(&view, &plans, now).await),
-        }
+        };
+        // What was read of requests meanwhile is planned with next.
+        let has_read = self.source.view().is_some_and(|now| now.requests != view.requests);
+        if has_read { next.min(Next::Again) } else { next }
     }
 
     /// Whether Git could be asked last.

@@ -49,7 +49,8 @@ pub(super) fn prove(wanted: &Wanted<'_>, signed: &Signed) -> Result<Vec<Approved
         flaws.insert(Flaw::SignedOwn(who.clone(), commit.clone()));
     }
     // Commits name addresses: who is on the list under another name alone could have made any of them.
-    if !signer.names.iter().any(|name| name.contains('@')) {
+    let is_address = |name: &String| name.contains('@') && !name.contains(['*', '?', '!']);
+    if !signer.names.iter().any(is_address) {
         flaws.insert(Flaw::NoAddress(who.clone()));
     }
     if signer.at < wanted.since {
@@ -144,6 +145,11 @@ mod tests {
                 },
                 rule(),
             ),
+            (
+                "a pattern is no address",
+                signer(|by| by.names = names(&["ana", "*@example.org"])),
+                Rule { approvers: names(&["ana"]), ..rule() },
+            ),
             ("no address", signer(|by| by.names = names(&["ana"])), Rule { approvers: names(&["ana"]), ..rule() }),
             ("before the run", signer(|by| by.at = time("08:59:59")), rule()),
             ("two decisions", more, rule()),
@@ -156,9 +162,10 @@ mod tests {
         insta::assert_snapshot!(said, @r"
         nobody has signed it: commit 1a is not signed; /signers lists who may sign
         not named: eve@example.org signed it, and is none of the policy's approvers
-        a pattern is nobody: *@example.org signed it, and is none of the policy's approvers
+        a pattern is nobody: *@example.org signed it, and is none of the policy's approvers; *@example.org signed it, and that is no address: nobody can tell whether they made a commit of this version
         a commit of theirs: ana@example.org made commit 02020202 of this version: an approver must be someone else
         under another name: ana@example.org made commit 02020202 of this version: an approver must be someone else
+        a pattern is no address: ana signed it, and that is no address: nobody can tell whether they made a commit of this version
         no address: ana signed it, and that is no address: nobody can tell whether they made a commit of this version
         before the run: ana@example.org signed it before the run started
         two decisions: the commit that was signed changed shop/podinfo/7-07070707-promotion.yaml: it may add the one decision alone

@@ -27,6 +27,24 @@ fn is_denied(world: &World) -> bool {
 }
 
 #[test]
+fn x_4_nothing_is_denied_while_a_word_may_lie_there_that_nobody_can_hear() {
+    let (mut world, _) = deleted(Guard::Unasked);
+    assert!(is_denied(&world), "nobody else is to be asked");
+    for by in [By::Nothing, By::Signatures] {
+        let (mut deaf, request) = deleted(Guard::Kept);
+        deaf.policy.proof.as_mut().unwrap().by = by;
+        deaf.evidence.denials.insert(request, Denial::No);
+        deaf.settle();
+        assert_eq!(is_denied(&deaf), by != By::Nothing, "{by:?}");
+    }
+    world = deleted(Guard::Kept).0;
+    world.policy.unread = true;
+    world.policy.guard = Guard::Unasked;
+    world.settle();
+    assert!(!is_denied(&world), "the policy was not read");
+}
+
+#[test]
 fn x_4_nothing_is_denied_before_the_host_has_told_who_closed_it() {
     let (mut world, request) = deleted(Guard::Kept);
     assert!(!is_denied(&world) && world.proposals.is_empty());

@@ -159,9 +159,13 @@ fn attack_85_a_rule_that_the_host_hides_opens_a_gate_only_where_reviews_prove_wh
     world.want(CANARY, set("2"));
     world.settle();
     world.approve("promotion");
-    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["ApprovalUnprotected"]));
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval", "ApprovalUnprotected"]));
     let said = said(&world, "ApprovalUnprotected");
     assert_eq!(said, "tidegate/prod/decisions has a rule, and the Git host does not tell what it asks for");
+    // Who knows what the rule let through: what was approved meanwhile counts for nothing later.
+    world.policy.guard = Guard::Kept;
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval", "ApprovalUnproven"]));
 
     let mut world = rested(hidden());
     world.policy.proof =

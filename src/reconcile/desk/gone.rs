@@ -76,6 +76,13 @@ impl Clerk {
         done
     }
 
+    /// That it is no answer, if it was found so often enough.
+    fn still(&mut self, request: &Gone, why: &str) -> Option<Denial> {
+        let looks = self.looks.entry(request.head.clone()).or_default();
+        *looks += 1;
+        (*looks >= LOOKS).then(|| Denial::Unheard(why.to_owned()))
+    }
+
     /// Whose the no is; none as long as the host or Git has to say more first.
     async fn denial(&mut self, branch: &str, request: &Gone) -> Result<Option<Denial>, HostError> {
         let ids = self.setting.host.ids().await?;
@@ -83,25 +90,24 @@ impl Clerk {
         let is_it = |found: &Found| found.is_ours(ids) && found.branch == branch && found.text.body.contains(head);
         // Hosts close one a little after its branch has gone. One that was opened again meanwhile stays open.
         if self.setting.host.open().await?.iter().any(is_it) {
-            let looks = self.looks.entry(request.head.clone()).or_default();
-            *looks += 1;
-            let why = "its branch was deleted, and its pull request is open".to_owned();
-            return Ok((*looks >= LOOKS).then_some(Denial::Unheard(why)));
+            return Ok(self.still(request, "its branch was deleted, and its pull request is open"));
         }
-        self.looks.remove(&request.head);
         let closed = self.setting.host.closed(branch, is_it).await?;
         let Some(found) = closed.first() else {
             return Ok(Some(Denial::Unheard(
                 "its branch was deleted, and no pull request for it was closed".to_owned(),
             )));
         };
+        // It is on the branch, and will be judged from there, if it says anything.
+        if found.standing == Standing::Merged && found.base == decisions_branch(&self.setting.instance) {
+            return Ok(self.still(request, "it was merged, and brought no word for this"));
+        }
+        self.looks.remove(&request.head);
         Ok(match found.standing {
             Standing::Closed => {
                 let objection = self.objection(Some(&request.rule), found.number).await?;
                 Some(objection.map_or(Denial::No, |why| Denial::Unheard(plain(&why))))
             }
-            // It is on the branch, and will be judged from there.
-            Standing::Merged if found.base == decisions_branch(&self.setting.instance) => None,
             Standing::Merged => Some(Denial::Unheard(plain(&format!("it was merged into {}", found.base)))),
             Standing::Open => None,
         })

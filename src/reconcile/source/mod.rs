@@ -216,8 +216,14 @@ impl Source {
 
     /// The same before anything is written there, be it to a repository that shows what it has always shown.
     pub async fn look_up_to_write(&mut self, anchor: Option<&CommitId>) -> Looked {
+        let before = self.view.clone();
+        // What was read of requests alone makes no plan void: none follows from what was not read.
+        let is_same = |new: &View| {
+            before.is_some_and(|old| old.git == Git::Fresh && old.tips == new.tips && Arc::ptr_eq(&old.main, &new.main))
+        };
         match self.look_up(anchor).await {
             Looked::Same => self.doubt().await.unwrap_or(Looked::Same),
+            Looked::Moved(view) if is_same(&view) => self.doubt().await.unwrap_or(Looked::Same),
             looked @ (Looked::Moved(_) | Looked::Away(_) | Looked::Replaced(_)) => looked,
         }
     }

@@ -192,7 +192,9 @@ fn asks(record: &Record, asked: &Head, head: &CommitId) -> Option<bool> {
 async fn is_behind(store: &Store, commit: &CommitId, branch: &RefName, tip: &CommitId) -> Result<bool, Unread> {
     let mut ancestry = store.is_ancestor(commit, tip).await?;
     if ancestry == Ancestry::Unknown {
-        store.deepen(branch).await?;
+        // Whatever keeps us from our own branch says nothing of theirs.
+        let away = |_| Unread::Lacks("the past of the branch that it leads to cannot be fetched");
+        store.deepen(branch).await.map_err(away)?;
         ancestry = store.is_ancestor(commit, tip).await?;
     }
     match ancestry {
