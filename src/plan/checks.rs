@@ -14,6 +14,7 @@ use crate::record::state::{Checked, RoleName, Run, Stop, Time};
 use crate::record::text::plain;
 use crate::target::layout::suffixed;
 use crate::traffic::Services;
+use chrono::Datelike;
 use std::collections::BTreeMap;
 
 /// What is known of a step's checks.
@@ -51,7 +52,13 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
     if procedure::is_skipped(run, step) {
         return measured;
     }
-    let since = exposed + Span::from_secs(procedure::settle(plan, step)).delta();
+    let settles = Span::from_secs(procedure::settle(plan, step)).delta();
+    // A time that no clock shows: nothing can be reckoned from it.
+    let Some(since) = exposed.checked_add_signed(settles).filter(|since| since.year() < 10_000) else {
+        let why = format!("the record says that {} was reached at {exposed}", step.name);
+        measured.waits.push(Wait::new(Reason::RecordUnreadable, why));
+        return measured;
+    };
     let Roles { old, new, .. } = draft.roles(run);
     let sides = sides(plan, &draft.naming, &draft.input.id.namespace, [old.pods, new.pods]);
     let about = draft.about(run, &step.name);

@@ -25,6 +25,9 @@ pub const API_VERSION: &str = "tidegate.io/v1alpha1";
 /// The largest file that is read, in bytes: a record with all its lists full has some 100 KiB.
 const MAX_BYTES: usize = 1 << 20;
 
+/// No record comes to so many changes: one each nanosecond would take three centuries.
+const MAX_SEQ: u64 = i64::MAX.unsigned_abs();
+
 /// A file of the state branch that cannot be read, or a record that cannot be written. The rollout holds.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
@@ -50,6 +53,9 @@ pub enum RecordError {
         /// What its path says.
         expected: RolloutId,
     },
+    /// A sequence number that no record comes to, and that none could follow.
+    #[error("seq is {0}; at most {MAX_SEQ} is expected")]
+    Seq(u64),
     /// A field that is missing or makes no sense.
     #[error("a field is wrong: {0}")]
     Fields(#[from] serde_json::Error),
@@ -160,6 +166,9 @@ pub fn parse_state(id: &RolloutId, bytes: &[u8]) -> Result<RolloutState, RecordE
     let mut state = RolloutState::deserialize(&value)?;
     if state.metadata != *id {
         return Err(RecordError::Identity { found: state.metadata, expected: id.clone() });
+    }
+    if state.seq > MAX_SEQ {
+        return Err(RecordError::Seq(state.seq));
     }
     state.unknown = Unknown::between(&value, &to_json(&state));
     Ok(state)

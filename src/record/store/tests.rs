@@ -129,6 +129,8 @@ fn x_10_what_is_no_record_of_ours_is_refused() {
     ];
     insta::assert_snapshot!(cases.iter().map(|text| error(text)).collect::<Vec<_>>().join("\n"));
     assert!(matches!(parse_state(&id(), b"\xff\xfe"), Err(RecordError::Yaml(_))));
+    let last = RolloutState { seq: u64::MAX, ..open() };
+    assert!(matches!(parse_state(&last.metadata, print_state(&last).as_bytes()), Err(RecordError::Seq(u64::MAX))));
     assert!(matches!(parse_state(&id(), &vec![b' '; MAX_BYTES + 1]), Err(RecordError::TooLarge(_))));
     let bomb: String =
         (1..30).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 9].join(","))).collect();
