@@ -147,6 +147,22 @@ impl GitError {
         matches!(self, Self::Away { .. })
     }
 
+    /// Whether it is what somebody has pushed that is wrong: it stays so, and is only its author's to mend.
+    #[must_use]
+    pub fn is_of_content(&self) -> bool {
+        match self {
+            Self::BadTree { .. } | Self::Limit { .. } | Self::Malformed { .. } => true,
+            Self::Config(_)
+            | Self::Away { .. }
+            | Self::Denied { .. }
+            | Self::HostKey { .. }
+            | Self::Missing(_)
+            | Self::Protocol { .. }
+            | Self::Corrupt { .. }
+            | Self::Cache { .. } => false,
+        }
+    }
+
     /// Sorts a failure of libgit2 on what is in the cache.
     fn local(doing: &str, error: git2::Error) -> Self {
         use git2::ErrorClass::{Invalid, Object, Odb, Sha1, Tree, Zlib};

@@ -90,7 +90,7 @@ impl Case<'_> {
         })
     }
 
-    fn service(&self) -> Option<(&'static str, ObjectName)> {
+    fn service(&self) -> Option<(String, ObjectName)> {
         let router = self.router()?;
         Some((router.spelling().service, router.service()?.clone()))
     }

@@ -90,14 +90,14 @@ pub enum Router {
 }
 
 /// What a rollout's file calls a router.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spelling {
     /// Its name.
     pub name: &'static str,
     /// Where its route is named, as a JSON pointer.
-    pub route: &'static str,
+    pub route: String,
     /// Where its Service is named.
-    pub service: &'static str,
+    pub service: String,
 }
 
 /// Where the share of the candidate is.
@@ -165,25 +165,22 @@ impl Router {
     /// What a rollout's file calls it, and where there it names the route and the Service.
     #[must_use]
     pub fn spelling(&self) -> Spelling {
+        let routed =
+            |name, route| (name, format!("/spec/traffic/{name}/{route}"), format!("/spec/traffic/{name}/service"));
+        let alone = |name, place: &str| (name, place.to_owned(), place.to_owned());
         let (name, route, service) = match self {
-            Self::GatewayApi { .. } => {
-                ("gatewayAPI", "/spec/traffic/gatewayAPI/httpRoute", "/spec/traffic/gatewayAPI/service")
+            Self::GatewayApi { .. } => routed("gatewayAPI", "httpRoute"),
+            Self::Grpc { .. } => routed("gatewayAPI", "grpcRoute"),
+            Self::Nginx { .. } => routed("nginx", "ingress"),
+            Self::Istio { .. } => routed("istio", "virtualService"),
+            Self::Traefik { .. } => routed("traefik", "traefikService"),
+            Self::IngressRoute { .. } => routed("traefik", "ingressRoute"),
+            Self::Replicas { .. } => {
+                ("replicas", "/spec/traffic/replicas".to_owned(), "/spec/traffic/replicas/service".to_owned())
             }
-            Self::Grpc { .. } => {
-                ("gatewayAPI", "/spec/traffic/gatewayAPI/grpcRoute", "/spec/traffic/gatewayAPI/service")
-            }
-            Self::Nginx { .. } => ("nginx", "/spec/traffic/nginx/ingress", "/spec/traffic/nginx/service"),
-            Self::Istio { .. } => ("istio", "/spec/traffic/istio/virtualService", "/spec/traffic/istio/service"),
-            Self::Traefik { .. } => {
-                ("traefik", "/spec/traffic/traefik/traefikService", "/spec/traffic/traefik/service")
-            }
-            Self::IngressRoute { .. } => {
-                ("traefik", "/spec/traffic/traefik/ingressRoute", "/spec/traffic/traefik/service")
-            }
-            Self::Replicas { .. } => ("replicas", "/spec/traffic/replicas", "/spec/traffic/replicas/service"),
-            Self::Service { .. } => ("service", "/spec/traffic/service", "/spec/traffic/service"),
-            Self::Partition => ("partition", "/spec/target", "/spec/target"),
-            Self::OnDelete => ("onDelete", "/spec/target", "/spec/target"),
+            Self::Service { .. } => alone("service", "/spec/traffic/service"),
+            Self::Partition => alone("partition", "/spec/target"),
+            Self::OnDelete => alone("onDelete", "/spec/target"),
         };
         Spelling { name, route, service }
     }

@@ -52,16 +52,12 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
     if procedure::is_skipped(run, step) {
         return measured;
     }
-    let settles = Span::from_secs(procedure::settle(plan, step)).delta();
-    // A time that no clock shows: nothing can be reckoned from it.
-    let Some(since) = exposed.checked_add_signed(settles).filter(|since| since.year() < 10_000) else {
+    let Some(since) = settled(exposed, plan, step) else {
         let why = format!("the record says that {} was reached at {exposed}", step.name);
         measured.waits.push(Wait::new(Reason::RecordUnreadable, why));
         return measured;
     };
-    let Roles { old, new, .. } = draft.roles(run);
-    let sides = sides(plan, &draft.naming, &draft.input.id.namespace, [old.pods, new.pods]);
-    let about = draft.about(run, &step.name);
+    let (about, sides) = (draft.about(run, &step.name), run_sides(draft, plan, run));
     let subject = Subject { about: &about, sides: &sides, since };
     for name in &step.checks {
         // A plan that was pinned by a version that knew other checks: nothing says that the version is good.
@@ -143,21 +139,24 @@ fn since_away(draft: &Draft<'_>, name: &CheckName) -> Option<Time> {
     draft.state.run.as_ref()?.away.get(name).copied()
 }
 
-/// What the checks of the phase that a run stands on have said last, for people.
+/// What the checks of the step that a run stands on have said last, for people.
 #[must_use]
 pub fn last_words(draft: &Draft<'_>, plan: &Plan, run: &Run) -> Vec<Checked> {
-    let Some(stop) = draft.state.phase.stop() else { return Vec::new() };
-    let phase = plan.phases.iter().find(|phase| phase.name == stop.step);
-    let (Some(phase), Some(exposed)) = (phase, stop.clock.exposed) else { return Vec::new() };
-    let Roles { old, new, .. } = draft.roles(run);
-    let sides = sides(plan, &draft.naming, &draft.input.id.namespace, [old.pods, new.pods]);
-    let about = draft.about(run, &stop.step);
-    let subject = Subject { about: &about, sides: &sides, since: exposed };
+    let steps = procedure::forward(plan, run.route, &draft.roles(run));
+    let stop = draft.state.phase.stop();
+    let Some((step, since)) = stop.and_then(|stop| {
+        let step = steps.iter().find(|step| step.name == stop.step)?;
+        Some((step, settled(stop.clock.exposed?, plan, step)?))
+    }) else {
+        return Vec::new();
+    };
+    let (about, sides) = (draft.about(run, &step.name), run_sides(draft, plan, run));
+    let subject = Subject { about: &about, sides: &sides, since };
     let said = |name: &CheckName| {
         let says = judge::last_word(plan.checks.get(name)?, name, subject, &draft.input.evidence.readings);
         Some(Checked { check: name.clone(), says: plain(&says) })
     };
-    phase.checks.iter().filter_map(said).collect()
+    step.checks.iter().filter_map(said).collect()
 }
 
 /// What the checks of a plan ask a Prometheus about the candidate with these pods, by their names.
@@ -172,6 +171,17 @@ pub fn queries(plan: &Plan, pods: &PodsDigest, namespace: &Namespace) -> BTreeMa
         Criterion::Webhook(_) => None,
     });
     asked.collect()
+}
+
+/// From when on what is measured at a step counts; none after the year 9999, from which nothing can be reckoned.
+fn settled(exposed: Time, plan: &Plan, step: &Step) -> Option<Time> {
+    let settles = Span::from_secs(procedure::settle(plan, step)).delta();
+    exposed.checked_add_signed(settles).filter(|since| since.year() < 10_000)
+}
+
+fn run_sides(draft: &Draft<'_>, plan: &Plan, run: &Run) -> Sides {
+    let Roles { old, new, .. } = draft.roles(run);
+    sides(plan, &draft.naming, &draft.input.id.namespace, [old.pods, new.pods])
 }
 
 /// How the objects of both roles are called, stable's first, and what tells their pods.

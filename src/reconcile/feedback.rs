@@ -171,15 +171,13 @@ impl Reader {
         let verdict = match self.judge(records, main, offer).await {
             Ok(Some(verdict)) => verdict,
             Ok(None) => return Ok(Came::Later),
-            Err(error) => match content(&error) {
-                Some(why) => Verdict::Unreadable(why),
-                None if error.is_retriable() => return Err(error.into()),
-                None => {
-                    // What is wrong with one says nothing of the others.
-                    tracing::warn!(number = offer.number, %error, "a pull request cannot be looked at");
-                    return Ok(Came::Done);
-                }
-            },
+            Err(error) if error.is_of_content() => Verdict::Unreadable(error.to_string()),
+            Err(error) if error.is_retriable() => return Err(error.into()),
+            Err(error) => {
+                // What is wrong with one says nothing of the others.
+                tracing::warn!(number = offer.number, %error, "a pull request cannot be looked at");
+                return Ok(Came::Done);
+            }
         };
         match self.say(offer, Feedback { head: offer.head.clone(), verdict }).await {
             Err(error @ (HostError::Refused { .. } | HostError::Unusable { .. })) => {
@@ -278,21 +276,6 @@ async fn aloof<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 /// What is wrong with main is nobody's pull request.
 fn of_main(error: GitError) -> GitError {
     GitError::Away { doing: "read what pull requests lead to".to_owned(), why: error.to_string() }
-}
-
-/// Why something cannot be read that is only its author's to mend.
-fn content(error: &GitError) -> Option<String> {
-    match error {
-        GitError::BadTree { .. } | GitError::Limit { .. } | GitError::Malformed { .. } => Some(error.to_string()),
-        GitError::Config(_)
-        | GitError::Away { .. }
-        | GitError::Denied { .. }
-        | GitError::HostKey { .. }
-        | GitError::Missing(_)
-        | GitError::Protocol { .. }
-        | GitError::Corrupt { .. }
-        | GitError::Cache { .. } => None,
-    }
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub(super) type Labels = BTreeMap<String, String>;
 /// All of this matters only where a candidate runs beside stable, so only with a router.
 pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
     let Some((pointer, service)) = case.service() else { return };
-    let service = match case.require(pointer, Kind::Service, &service) {
+    let service = match case.require(&pointer, Kind::Service, &service) {
         Ok(service) => service,
         Err(missing) => {
             findings.errors.extend(missing);

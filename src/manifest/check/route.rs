@@ -23,7 +23,7 @@ pub(super) const WEIGHT: i64 = 1_000_000 / 100;
 pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     let Some(router @ (Router::GatewayApi { .. } | Router::Grpc { .. })) = case.router() else { return Vec::new() };
     let (Some((kind, name)), Some(service)) = (router.route(), router.service()) else { return Vec::new() };
-    let route = match case.require(router.spelling().route, kind, name) {
+    let route = match case.require(&router.spelling().route, kind, name) {
         Ok(route) => route,
         Err(missing) => return missing,
     };

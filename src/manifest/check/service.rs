@@ -38,7 +38,7 @@ fn router(case: &Case<'_>) -> Option<Diagnostic> {
     }
     router.service().filter(|service| *service != name).map(|service| {
         let what = format!("the requests to Service {service} are split, and the target is Service {name}");
-        case.error(spelling.service, Code::TargetMissing, what, format!("service: {name}"))
+        case.error(&spelling.service, Code::TargetMissing, what, format!("service: {name}"))
     })
 }
 

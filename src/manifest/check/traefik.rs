@@ -15,7 +15,7 @@ pub(super) fn check(case: &Case<'_>, findings: &mut Findings) {
     let Some(router @ (Router::Traefik { .. } | Router::IngressRoute { .. })) = case.router() else { return };
     let (Some((kind, name)), Some(service)) = (router.route(), router.service()) else { return };
     let service = service.as_str();
-    match case.require(router.spelling().route, kind, name) {
+    match case.require(&router.spelling().route, kind, name) {
         Ok(item) => {
             findings.errors.extend(leads(item, service));
             findings.errors.extend(heavy(item));

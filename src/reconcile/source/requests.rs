@@ -83,7 +83,7 @@ impl Cache {
         for (name, head, asked) in self.due(beside) {
             let content = match self.content(beside, &name, &head, &asked).await {
                 Ok(change) => Content::Read(change),
-                Err(Unread::Git(error)) if is_theirs(&error) => Content::Odd(error.to_string()),
+                Err(Unread::Git(error)) if error.is_of_content() => Content::Odd(error.to_string()),
                 Err(error) => {
                     tracing::warn!(branch = name, %head, %error, "nobody knows yet what the branch of a request would bring");
                     self.tried.insert(head.clone(), beside.now);
@@ -233,19 +233,4 @@ pub(in crate::reconcile) fn to_undo<'r>(record: &'r Record, wanted: &'r Rollout,
     let past = state.history.last().filter(|past| past.run == *run && went_back(past));
     let brought = past.and_then(|past| record.sets.get(&past.to));
     Some([brought.unwrap_or(&wanted.set), theirs])
-}
-
-/// What is wrong with what somebody has pushed stays so.
-fn is_theirs(error: &GitError) -> bool {
-    match error {
-        GitError::BadTree { .. } | GitError::Limit { .. } | GitError::Malformed { .. } => true,
-        GitError::Config(_)
-        | GitError::Away { .. }
-        | GitError::Denied { .. }
-        | GitError::HostKey { .. }
-        | GitError::Missing(_)
-        | GitError::Protocol { .. }
-        | GitError::Corrupt { .. }
-        | GitError::Cache { .. } => false,
-    }
 }

@@ -235,16 +235,14 @@ impl Gitlab {
 
     /// Adds a commit to a branch as a user.
     pub(crate) fn push(&self, by: &str, name: &str, branch: &str, (path, text): (&str, &str)) {
-        let person = format!("{by} <{by}@example.test>");
-        self.state.with(name, |_, origin| origin.commit_as(&person, branch, &[(path, Some(text.as_bytes()))], "more"));
+        self.state.with(name, |_, origin| origin.push_as(by, branch, path, text));
     }
 
     /// Puts another commit in the place of the last one of a branch as a user.
     pub(crate) fn rewrite(&self, by: &str, name: &str, branch: &str, (path, text): (&str, &str)) {
-        let person = format!("{by} <{by}@example.test>");
         self.state.with(name, |_, origin| {
             origin.undo(branch);
-            origin.commit_as(&person, branch, &[(path, Some(text.as_bytes()))], "more")
+            origin.push_as(by, branch, path, text)
         });
     }
 

@@ -77,6 +77,12 @@ impl Origin {
         self.commit_as("Ana <ana@example.com>", branch, files, subject)
     }
 
+    /// A file that a user of a host writes.
+    pub(crate) fn push_as(&self, user: &str, branch: &str, path: &str, text: &str) -> String {
+        let person = format!("{user} <{user}@example.test>");
+        self.commit_as(&person, branch, &[(path, Some(text.as_bytes()))], "more")
+    }
+
     /// The same by anybody.
     pub(crate) fn commit_as(
         &self,
