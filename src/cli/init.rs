@@ -43,6 +43,9 @@ pub struct InitArgs {
     /// What this tidegate will be called: it is part of its branches' names
     #[arg(long, value_name = "NAME", default_value = "prod", env = "TIDEGATE_INSTANCE")]
     instance: InstanceName,
+    /// The branch that people write what they want to
+    #[arg(long, value_name = "NAME", default_value = "main", value_parser = branch)]
+    branch: String,
     /// The account that the controller will have on the Git host
     #[arg(long, value_name = "NAME", default_value = "tidegate-bot")]
     account: String,
@@ -78,7 +81,7 @@ pub(super) fn command(args: &InitArgs, screen: &Screen) -> Result<Exit, Failure>
     } else {
         imported.files.insert(0, policy_of(&tenants));
     }
-    let settings = Settings { instance: &args.instance, main: "main", account: &args.account, id: None };
+    let settings = Settings { instance: &args.instance, main: &args.branch, account: &args.account, id: None };
     next.push_str(&match args.host {
         HostKind::Any => in_words(&settings, screen.ink),
         HostKind::Gitea => as_commands(&settings, installation::HostKind::Gitea, screen.ink),
@@ -86,6 +89,10 @@ pub(super) fn command(args: &InitArgs, screen: &Screen) -> Result<Exit, Failure>
         HostKind::Gitlab => as_commands(&settings, installation::HostKind::Gitlab, screen.ink),
     });
     import::deliver(&imported, args.write.as_deref(), &next, screen)
+}
+
+fn branch(text: &str) -> Result<String, String> {
+    installation::check_branch(text).map(|()| text.to_owned())
 }
 
 /// A tenant for each namespace: the first part of the files' paths.
@@ -154,5 +161,14 @@ mod tests {
         insta::assert_snapshot!(format!("{}{commands}", in_words(&settings, Ink::Plain)));
         let app = as_commands(&Settings { account: "tidegate[bot]", ..settings }, Github, Ink::Plain);
         assert!(app.contains("in https://api.github.com/apps/tidegate\n"), "{app}");
+        let trunk = in_words(&Settings { main: "trunk", ..settings }, Ink::Plain);
+        assert!(trunk.contains("\n  trunk\n    changes by pull request"), "{trunk}");
+    }
+
+    #[test]
+    fn the_branch_of_people_is_no_branch_of_ours() {
+        assert_eq!(branch("release/1.2").as_deref(), Ok("release/1.2"));
+        assert!(branch("tidegate/prod/state").unwrap_err().contains("is not a branch of people"));
+        assert!(branch("--force").is_err());
     }
 }
