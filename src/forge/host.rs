@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 mod app;
@@ -39,7 +40,8 @@ mod teams;
 mod wire;
 
 pub use app::{App, Granted};
-pub use call::{Errand, Fate, HostError};
+pub use call::{Count, Errand, Fate, HostError};
+use call::{Tally, counted};
 pub use checks::{Annotation, Check, Level};
 use gitlab::RawRequest;
 use kinds::{Change, Turn};
@@ -94,8 +96,6 @@ pub enum Mark {
     Failure,
 }
 
-/// Counts calls.
-pub type Count = Box<dyn Fn(Errand, Fate) + Send + Sync>;
 /// Tells the time.
 pub type Now = Box<dyn Fn() -> Time + Send + Sync>;
 
@@ -112,7 +112,7 @@ pub struct Host {
     /// What its clock said last.
     date: Option<Time>,
     me: Option<Me>,
-    count: Count,
+    count: Arc<Count>,
     now: Now,
 }
 
@@ -130,7 +130,9 @@ impl Host {
     /// When there is no HTTP client: this machine's certificates cannot be read.
     pub fn new(site: PullHost, pass: Pass, count: Count, now: Now) -> Result<Self, reqwest::Error> {
         let (budget, listed, known) = (Budget::leaving(SPARE), Listed::default(), BTreeMap::new());
-        Ok(Self { client: client()?, site, pass, budget, listed, known, date: None, me: None, count, now })
+        let (client, count) = (client()?, Arc::new(count));
+        pass.counted_by(&count);
+        Ok(Self { client, site, pass, budget, listed, known, date: None, me: None, count, now })
     }
 
     /// Leaves so many percent of what the host allows to others who use the same account.
@@ -163,11 +165,7 @@ impl Host {
         let path = match self.pass.clone() {
             Pass::Token(_) => "user".to_owned(),
             // What an App does is done by a user of its own, whose token nobody has.
-            Pass::App(app) => {
-                let login = app.login().await;
-                (self.count)(Errand::Identify, login.as_ref().map_or_else(HostError::fate, |_| Fate::Done));
-                format!("users/{}", escaped(&login?))
-            }
+            Pass::App(app) => format!("users/{}", escaped(&app.login().await?)),
         };
         let user: RawUser = self.get(Errand::Identify, path.clone()).await?;
         let Some(User { id: user, login }) = user.read() else {
@@ -187,7 +185,7 @@ impl Host {
     pub async fn pull(&mut self, number: u64) -> Result<Found, HostError> {
         let path = self.in_repository(&format!("{}/{number}", self.site.kind.pulls()));
         let answer = self.ask(Errand::List, Method::GET, &path, None, None).await?;
-        self.read_pull(Errand::List, &answer)
+        self.read_pull(&answer)
     }
 
     /// Opens a pull request.
@@ -197,7 +195,7 @@ impl Host {
     pub async fn create(&mut self, branch: &str, base: &str, text: &Text) -> Result<u64, HostError> {
         let (path, body) = (self.in_repository(self.site.kind.pulls()), self.site.kind.draft(text, branch, base));
         let answer = self.ask(Errand::Create, Method::POST, &path, Some(&body), None).await?;
-        Ok(self.read_pull(Errand::Create, &answer)?.number)
+        Ok(self.read_pull(&answer)?.number)
     }
 
     /// Changes what a pull request says, and where it leads, if that is to be changed.
@@ -275,26 +273,19 @@ impl Host {
         format!("{}/{path}", self.site.kind.repository(owner, name)).trim_end_matches('/').to_owned()
     }
 
-    fn read_pull(&self, errand: Errand, answer: &Answer) -> Result<Found, HostError> {
+    fn read_pull(&self, answer: &Answer) -> Result<Found, HostError> {
         match self.site.kind {
-            HostKind::Gitea | HostKind::Github => self.read(errand, answer).map(RawPull::read),
-            HostKind::Gitlab => self.read(errand, answer).map(RawRequest::read),
+            HostKind::Gitea | HostKind::Github => answer.read().map(RawPull::read),
+            HostKind::Gitlab => answer.read().map(RawRequest::read),
         }
     }
 
     async fn get<T: DeserializeOwned>(&mut self, errand: Errand, path: String) -> Result<T, HostError> {
         let answer = self.ask(errand, Method::GET, &path, None, None).await?;
-        self.read(errand, &answer)
+        answer.read()
     }
 
-    fn read<T: DeserializeOwned>(&self, errand: Errand, answer: &Answer) -> Result<T, HostError> {
-        serde_json::from_slice(&answer.body).map_err(|error| {
-            (self.count)(errand, Fate::Failed);
-            answer.unusable(&error.to_string())
-        })
-    }
-
-    /// One call, counted.
+    /// One call, counted once, when what came of it is known.
     async fn ask(
         &mut self,
         errand: Errand,
@@ -307,15 +298,7 @@ impl Host {
             return Err(HostError::Limited(pause.num_seconds().max(1)));
         }
         let asked = self.exchange(method, path, body, etag).await;
-        (self.count)(
-            errand,
-            match &asked {
-                Ok(answer) if answer.status == 304 => Fate::Unchanged,
-                Ok(_) => Fate::Done,
-                Err(error) => error.fate(),
-            },
-        );
-        asked
+        counted(asked, errand, &self.count)
     }
 
     async fn exchange(
@@ -381,7 +364,7 @@ impl Line<'_> {
         let response = request.send().await.map_err(|error| away(&error))?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = whole(response).await.map_err(|error| away(&error))?;
-        Ok(Answer { doing, status, headers, body })
+        Ok(Answer { doing, status, headers, body, tally: None })
     }
 }
 
@@ -411,11 +394,19 @@ struct Answer {
     status: u16,
     headers: HeaderMap,
     body: Vec<u8>,
+    tally: Option<Tally>,
 }
 
 impl Answer {
     fn unusable(&self, why: &str) -> HostError {
+        if let Some(tally) = &self.tally {
+            tally.no_use();
+        }
         HostError::Unusable { doing: self.doing.clone(), why: plain(why) }
+    }
+
+    fn read<T: DeserializeOwned>(&self) -> Result<T, HostError> {
+        serde_json::from_slice(&self.body).map_err(|error| self.unusable(&error.to_string()))
     }
 
     /// What the host's clock showed.

@@ -4,7 +4,8 @@
 //! by who comes first then; who comes meanwhile waits for what came of it. The key is read from its file whenever something
 //! is signed, and is in no error.
 
-use super::{Answer, Client, HostError, Line, Method, Now, client};
+use super::call::counted;
+use super::{Answer, Client, Count, Errand, HostError, Line, Method, Now, client};
 use crate::forge::budget::Budget;
 use crate::git::{GitError, Lender, Login, Refusal};
 use crate::manifest::duration::Span;
@@ -22,6 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::Mutex;
 
 /// How long before its end a token is not used any more: longer than anything takes that begins with it.
@@ -48,6 +50,7 @@ pub struct App {
     kept: Mutex<Kept>,
     /// How often a token was asked for.
     tries: AtomicU64,
+    count: OnceLock<Arc<Count>>,
 }
 
 struct Kept {
@@ -110,7 +113,12 @@ impl App {
             failed: None,
         };
         let (client, site, app) = (client()?, site.clone(), app.clone());
-        Ok(Self { client, site, app, now, kept: Mutex::new(kept), tries: AtomicU64::new(0) })
+        Ok(Self { client, site, app, now, kept: Mutex::new(kept), tries: AtomicU64::new(0), count: OnceLock::new() })
+    }
+
+    /// Counts its calls there, if they are counted nowhere yet: several hosts share an App.
+    pub(super) fn counted_by(&self, count: &Arc<Count>) {
+        self.count.get_or_init(|| Arc::clone(count));
     }
 
     /// What the App may do where it is installed.
@@ -222,6 +230,20 @@ impl App {
         if let Some(pause) = budget.rests((self.now)()) {
             return Err(HostError::Limited(pause.num_seconds().max(1)));
         }
+        let asked = self.exchange(budget, method, path, body).await;
+        match self.count.get() {
+            Some(count) => counted(asked, Errand::Identify, count),
+            None => asked,
+        }
+    }
+
+    async fn exchange(
+        &self,
+        budget: &mut Budget,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, HostError> {
         let now = (self.now)();
         let at = now.timestamp();
         let assertion = self.key().await?.assertion(&self.app.id, at - SINCE..at + LASTS);

@@ -1,5 +1,12 @@
 //! What is asked of a Git host, what a call came to, and why one failed.
 
+use super::Answer;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// Counts calls.
+pub type Count = Box<dyn Fn(Errand, Fate) + Send + Sync>;
+
 /// What is asked of a Git host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Errand {
@@ -137,5 +144,43 @@ impl HostError {
             Self::Limited(_) => Fate::Limited,
             Self::Refused { .. } => Fate::Refused,
         }
+    }
+}
+
+/// Counts a call once: when it failed, or when its answer is done with.
+pub(super) fn counted(
+    asked: Result<Answer, HostError>,
+    errand: Errand,
+    count: &Arc<Count>,
+) -> Result<Answer, HostError> {
+    match asked {
+        Ok(answer) => {
+            let fate = Cell::new(if answer.status == 304 { Fate::Unchanged } else { Fate::Done });
+            Ok(Answer { tally: Some(Tally { errand, fate, count: Arc::clone(count) }), ..answer })
+        }
+        Err(error) => {
+            count(errand, error.fate());
+            Err(error)
+        }
+    }
+}
+
+/// What an answered call comes to, counted at its end: whether the answer is of use shows only when it is read.
+pub(super) struct Tally {
+    errand: Errand,
+    fate: Cell<Fate>,
+    count: Arc<Count>,
+}
+
+impl Tally {
+    /// The answer is no use.
+    pub(super) fn no_use(&self) {
+        self.fate.set(Fate::Failed);
+    }
+}
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        (self.count)(self.errand, self.fate.get());
     }
 }

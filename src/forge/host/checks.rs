@@ -173,7 +173,7 @@ impl Host {
             first["head_sha"] = json!(commit);
             let path = self.in_repository("check-runs");
             let answer = self.ask(Errand::Check, Method::POST, &path, Some(&first), None).await?;
-            self.read::<Id>(Errand::Check, &answer)?.id
+            answer.read::<Id>()?.id
         };
         for batch in batches {
             self.add(run, &body(name, check, batch)).await?;

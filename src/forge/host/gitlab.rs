@@ -324,7 +324,7 @@ impl Host {
         let path = format!("{}/{}", self.site.owner, self.site.name);
         let query = json!({"query": AUTHOR, "variables": {"path": path, "sha": commit}});
         let answer = self.ask(Errand::Review, Method::POST, GRAPHQL, Some(&query), None).await?;
-        let told: Value = self.read(Errand::Review, &answer)?;
+        let told: Value = answer.read()?;
         // Without the right to see the commit, or with a mistake in the query, there is no such field.
         let author = told.pointer("/data/project/repository/commit").and_then(|commit| commit.get("author"));
         let author = author.ok_or_else(|| answer.unusable(&format!("no commit {commit}: {}", answer.message())))?;

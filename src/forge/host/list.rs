@@ -164,11 +164,11 @@ impl Host {
     fn read_pulls(&self, answer: &Answer) -> Result<Vec<(Option<Time>, Found)>, HostError> {
         Ok(match self.site.kind {
             HostKind::Gitea | HostKind::Github => {
-                let pulls = self.read::<Vec<RawPull>>(Errand::List, answer)?.into_iter();
+                let pulls = answer.read::<Vec<RawPull>>()?.into_iter();
                 pulls.map(|pull| (pull.updated_at, pull.read())).collect()
             }
             HostKind::Gitlab => {
-                let requests = self.read::<Vec<RawRequest>>(Errand::List, answer)?.into_iter();
+                let requests = answer.read::<Vec<RawRequest>>()?.into_iter();
                 requests.map(|request| (request.updated_at, request.read())).collect()
             }
         })

@@ -141,12 +141,8 @@ impl Host {
     /// Each with the branch that it leads to.
     fn read_offers(&self, answer: &Answer) -> Result<Vec<(String, Option<Offer>)>, HostError> {
         Ok(match self.site.kind {
-            HostKind::Gitea | HostKind::Github => {
-                self.read::<Vec<_>>(Errand::List, answer)?.into_iter().map(RawOffer::read).collect()
-            }
-            HostKind::Gitlab => {
-                self.read::<Vec<_>>(Errand::List, answer)?.into_iter().map(gitlab::RawOffer::read).collect()
-            }
+            HostKind::Gitea | HostKind::Github => answer.read::<Vec<_>>()?.into_iter().map(RawOffer::read).collect(),
+            HostKind::Gitlab => answer.read::<Vec<_>>()?.into_iter().map(gitlab::RawOffer::read).collect(),
         })
     }
 
@@ -160,7 +156,7 @@ impl Host {
             let kind = self.site.kind;
             let path = self.in_repository(&format!("{}?{}{}", kind.comments(number), kind.said(), kind.page(page)));
             let answer = self.ask(Errand::Comment, Method::GET, &path, None, None).await?;
-            let found: Vec<RawComment> = self.read(Errand::Comment, &answer)?;
+            let found: Vec<RawComment> = answer.read()?;
             let ours = found.into_iter().filter(|comment| comment.by() == Some(user));
             let mut said = ours.map(|RawComment { id, body, .. }| Said { id, body: body.unwrap_or_default() });
             if let Some(said) = said.find(|said| said.body.starts_with(begins)) {

@@ -1,6 +1,6 @@
 //! What lets in to a Git host.
 
-use super::{App, HostError, Now, Token};
+use super::{App, Count, HostError, Now, Token};
 use crate::git::{Lent, Refusal};
 use crate::manifest::installation::{Access, PullHost};
 use secrecy::SecretString;
@@ -34,6 +34,14 @@ impl Pass {
         match self {
             Self::Token(_) => None,
             Self::App(app) => Some(Lent::by(app.clone())),
+        }
+    }
+
+    /// What is asked to be let in is counted there, like all else that is asked.
+    pub(super) fn counted_by(&self, count: &Arc<Count>) {
+        match self {
+            Self::Token(_) => {}
+            Self::App(app) => app.counted_by(count),
         }
     }
 

@@ -389,7 +389,7 @@ impl Host {
             let joint = if what.contains('?') { '&' } else { '?' };
             let path = self.in_repository(&format!("{what}{joint}{}", self.site.kind.page(page)));
             let answer = self.ask(Errand::Review, Method::GET, &path, None, None).await?;
-            let some: Vec<T> = self.read::<Option<Vec<T>>>(Errand::Review, &answer)?.unwrap_or_default();
+            let some: Vec<T> = answer.read::<Option<Vec<T>>>()?.unwrap_or_default();
             let link = answer.headers.get(LINK).and_then(|value| value.to_str().ok());
             let is_last = match self.site.kind {
                 // Not all of its lists tell whether there is more.

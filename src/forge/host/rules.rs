@@ -209,7 +209,7 @@ impl Host {
         } else if let Some(etag) = answer.headers.get(ETAG).and_then(|etag| etag.to_str().ok()) {
             self.known.insert(path, (etag.to_owned(), answer.body.clone()));
         }
-        self.read(Errand::Protection, &answer)
+        answer.read()
     }
 }
 

@@ -101,7 +101,7 @@ impl Host {
         let answer = self.ask(Errand::Review, Method::GET, &path, None, None).await?;
         // A yes has nothing in it, or the repository.
         if answer.status != 204 {
-            let Id { id: _ } = self.read(Errand::Review, &answer)?;
+            let Id { id: _ } = answer.read()?;
         }
         Ok(vec![place])
     }

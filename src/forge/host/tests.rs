@@ -80,6 +80,9 @@ async fn attack_85_a_list_of_which_a_part_is_missing_is_no_list() {
         // A word that we do not know is not taken for a no.
         client.fails(kind.pulls(), 200, &[], &client.server.listed("archived"));
         assert!(matches!(client.host.open().await, Err(HostError::Unusable { .. })));
+        let (asked, counted) = (client.asked(), client.counted());
+        assert_eq!(asked.len(), counted.len(), "each call is counted once, whatever comes of it: {asked:?}");
+        assert_eq!(counted.last(), Some(&Fate::Failed));
     }
 }
 
