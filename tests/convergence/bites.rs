@@ -29,7 +29,7 @@ const RULES: [(Rule, &str, &str); 12] = [
 /// A kind of rollouts, a rule that is broken in worlds that have no others, and what is said of that.
 type Kind = (&'static str, fn(&Shape) -> bool, Rule, &'static str);
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     ("names of each version", |shape| shape.layout == Layout::Versioned, Rule::RecordFirst, "live ≤ recorded"),
     ("names of each version", |shape| shape.layout == Layout::Versioned, Rule::Checks, "what fails is not promoted"),
     ("a DaemonSet", |shape| shape.router == Router::Daemon, Rule::Refused, "what was refused stays refused"),
@@ -37,6 +37,7 @@ const KINDS: [Kind; 8] = [
     ("copies behind an Ingress", |shape| is_copied(shape, Router::Ingress), Rule::RecordFirst, "live ≤ recorded"),
     ("Jobs before steps", Shape::is_tried_out, Rule::Gates, "no Job has succeeded"),
     ("Jobs before steps", Shape::is_tried_out, Rule::RecordFirst, "is made before Git has that a run waits"),
+    ("checks of pods that are no copies", |shape| shape.router.is_shared(), Rule::Checks, "what fails is not promoted"),
     ("checks that compare", Shape::is_compared, Rule::Checks, "what fails is not promoted"),
 ];
 

@@ -151,7 +151,7 @@ impl Shape {
         };
         let ((kind, _), traffic) = (router.workload(), router.traffic(name, &own));
         let checks = self.checks(tag);
-        let phases: String = phases.iter().map(|phase| phase.text(name, !checks.is_empty())).collect();
+        let phases: String = phases.iter().map(|phase| phase.text(name)).collect();
         let before = if *approved_promotion { "before: {approval: pullRequest}, " } else { "" };
         let hooks = if *hook { "  hooks: {chat: {webhook: {provider: tester}}}\n" } else { "" };
         let more = match (suspend, broken) {
@@ -174,18 +174,17 @@ spec:
         )
     }
 
-    /// A check of the candidate's errors, alone or beside stable's; none of pods that are no copies.
+    /// A check of the candidate's errors, alone or beside stable's.
     fn checks(&self, tag: &str) -> String {
-        if self.router.is_shared() {
-            return String::new();
-        }
-        let measured = if self.is_compared() {
-            "prometheus: {provider: world, query: errors, labels: {workload: deployment}}
-      comparedWithStable: {difference: {max: 0.01}}"
-                .to_owned()
+        let shared = self.router.is_shared();
+        let labels = if shared { "{workload: workload, version: tidegate_io_pods}" } else { "{workload: deployment}" };
+        let query = if shared || self.is_compared() {
+            format!("errors, labels: {labels}")
         } else {
-            format!("prometheus: {{provider: world, query: errors(shop/{})}}\n      max: 0.01", self.candidate(tag))
+            format!("errors(shop/{})", self.candidate(tag))
         };
+        let bound = if self.is_compared() { "comparedWithStable: {difference: {max: 0.01}}" } else { "max: 0.01" };
+        let measured = format!("prometheus: {{provider: world, query: {query}}}\n      {bound}");
         format!("  checks:\n    errors:\n      {measured}\n      interval: 10s\n      minSamples: 2\n")
     }
 
@@ -211,10 +210,9 @@ spec:
         self.phases.iter().any(|phase| phase.webhook)
     }
 
-    /// Whether the candidate is compared with stable: what is measured of pods that are no copies says nothing of one version, and
-    /// with all requests at the candidate stable serves nobody.
+    /// Whether the candidate is compared with stable: with all requests at the candidate stable serves nobody.
     pub(crate) fn is_compared(&self) -> bool {
-        self.compared && !self.router.is_shared() && self.router != Router::Service
+        self.compared && self.router != Router::Service
     }
 
     /// Whether some phase has a Job before it.
@@ -261,7 +259,7 @@ impl Phase {
         Self { name, weight, soak: dice.pick(&[22, 30, 45]), approval, window, webhook, job: false }
     }
 
-    pub(crate) fn text(&self, rollout: &str, checked: bool) -> String {
+    pub(crate) fn text(&self, rollout: &str) -> String {
         let Self { name, weight, soak, approval, window, webhook, job } = self;
         let mut before = Vec::new();
         before.extend(approval.then(|| "approval: pullRequest".to_owned()));
@@ -273,8 +271,8 @@ impl Phase {
             None if *name == PREVIEW => "preview: fullSize".to_owned(),
             None => "headers: [{x-canary: always}]".to_owned(),
         };
-        let (before, checks) = (before.join(", "), if checked { ", checks: [errors]" } else { "" });
-        format!("  - {{name: {name}, before: {{{before}}}, expose: {{{expose}}}, soak: {soak}s{checks}}}\n")
+        let before = before.join(", ");
+        format!("  - {{name: {name}, before: {{{before}}}, expose: {{{expose}}}, soak: {soak}s, checks: [errors]}}\n")
     }
 }
 

@@ -122,8 +122,6 @@ impl Part {
                 choices.extend([Edit::Untested, Edit::Untested]);
             }
             let edit = match dice.pick(&choices) {
-                // What is measured of pods that are no copies says nothing of one version: there are no checks.
-                Edit::Errors if shape.router.is_shared() => Edit::Crash,
                 Edit::Replicas(_) if shape.router == Router::Daemon => Edit::Good,
                 edit => edit,
             };
@@ -193,7 +191,7 @@ impl fmt::Display for Story {
                 writeln!(f, "  a hook is told")?;
             }
             for phase in &shape.phases {
-                write!(f, "{}", phase.text(shape.name, !shape.router.is_shared()))?;
+                write!(f, "{}", phase.text(shape.name))?;
             }
             let asked = if shape.approved_promotion { ", after an approval" } else { "" };
             writeln!(f, "  promoted after {} s with all requests{asked}", shape.bake)?;
