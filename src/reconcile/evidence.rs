@@ -8,15 +8,15 @@ mod denied;
 mod look;
 mod news;
 mod notary;
+mod questions;
 
 pub use attest::Witness;
 pub use denied::Ear;
 pub use notary::Notary;
 
+use self::questions::UnderWay;
 use super::clock::Clock;
-use crate::analysis::judge::Inquiry;
-use crate::analysis::provider::{Provider, ask};
-use crate::analysis::reading::Heard;
+use crate::analysis::provider::Provider;
 use crate::cluster::client::Cluster;
 use crate::gate::proof::Asked;
 use crate::manifest::ids::{ProviderName, RolloutId};
@@ -86,7 +86,7 @@ struct Known {
     /// What is on its way.
     asked: BTreeSet<Question>,
     looking: BTreeSet<(RolloutId, Lookup)>,
-    measuring: BTreeMap<RolloutId, BTreeSet<Inquiry>>,
+    measuring: UnderWay,
     attesting: BTreeSet<(RolloutId, Asked)>,
     /// What was applied in a dry run whose answer does not hold for good.
     again: BTreeMap<Question, (RolloutId, Need, Expects)>,
@@ -144,23 +144,6 @@ impl Collector {
             shared.known().take(rollout, need, expects, Answer { outcome, at: clock.now() });
             shared.woken.notify_one();
         });
-    }
-
-    /// Asks the providers what a rollout's checks want to know. While an older question of the same check is on its way it
-    /// waits: a provider that is slow is not asked twice at a time.
-    pub fn measure(&self, rollout: &RolloutId, questions: &[Inquiry]) {
-        for question in questions {
-            let Some(asked) = self.known().begin(rollout, question) else { continue };
-            let provider = self.providers.get(question.provider()).cloned();
-            let (clock, shared) = (self.clock.clone(), Arc::clone(&self.shared));
-            self.spawn(async move {
-                let _turn = shared.measuring.take(asked.1.provider()).await;
-                let heard = ask(provider.as_ref(), asked.1.clone(), PATIENCE).await;
-                tracing::debug!(rollout = %asked.0, ?heard, "measured");
-                shared.known().keep(asked, heard, clock.now());
-                shared.woken.notify_one();
-            });
-        }
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
@@ -316,27 +299,6 @@ impl Known {
         Some(evidence)
     }
 
-    /// The question, if it is to be asked now.
-    fn begin(&mut self, rollout: &RolloutId, question: &Inquiry) -> Option<(RolloutId, Inquiry)> {
-        let asked = self.measuring.entry(rollout.clone()).or_default();
-        let free = !asked.iter().any(|other| other.is_like(question));
-        free.then(|| {
-            asked.insert(question.clone());
-            (rollout.clone(), question.clone())
-        })
-    }
-
-    fn keep(&mut self, (rollout, question): (RolloutId, Inquiry), heard: Heard, now: Time) {
-        if let Some(asked) = self.measuring.get_mut(&rollout) {
-            asked.remove(&question);
-            if asked.is_empty() {
-                self.measuring.remove(&rollout);
-            }
-        }
-        self.tell([rollout.clone()].into());
-        self.of(&rollout).readings.keep(heard, now);
-    }
-
     fn take(&mut self, rollout: RolloutId, need: Need, expects: Expects, answer: Answer) {
         let question = need.question.clone();
         self.asked.remove(&question);
@@ -383,9 +345,6 @@ fn key_of(action: &Action) -> (ObjectRef, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::call::fixture::call;
-    use crate::analysis::call::{Asks, Call};
-    use crate::analysis::reading::Reading;
     use crate::manifest::object::Kind;
     use futures::future::FutureExt;
     use serde_json::Value;
@@ -430,21 +389,6 @@ mod tests {
         let taken: Vec<_> = (0..AT_ONCE).map(|_| turn(&slow)).collect();
         assert!(taken.iter().all(|turn| matches!(turn, Some(Some(_)))) && turn(&slow).is_none());
         assert!(matches!(turn(&main), Some(Some(_))));
-    }
-
-    #[test]
-    fn of_one_check_one_question_is_under_way() {
-        let at = |seconds| Time::from_timestamp(seconds, 0).unwrap();
-        let mut known = Known::default();
-        let [old, new] = [60, 90].map(|seconds| Inquiry::Call(call(at(seconds))));
-        let gate = Inquiry::Call(Call { asks: Asks::Gate, ..call(at(60)) });
-        let asked = known.begin(&rollout(), &old).expect("nothing is under way");
-        assert_eq!([&old, &new].map(|question| known.begin(&rollout(), question)), [None, None]);
-        assert!(
-            known.begin(&rollout(), &gate).is_some() && known.begin(&"shop/other".parse().unwrap(), &old).is_some()
-        );
-        known.keep(asked, Heard::Word(call(at(60)), Reading::Away("refused".to_owned())), at(91));
-        assert_eq!(known.begin(&rollout(), &new), Some((rollout(), new)));
     }
 
     #[test]
