@@ -3,26 +3,23 @@
 //!
 //! Without this a field that Git stops declaring would stay for ever, since its old owner never gives it up.
 
-use crate::plan::adopt::CLIENT_SIDE;
+use crate::plan::adopt::is_client_side;
 use crate::target::owned::union;
 use serde_json::{Value, json};
 
 /// The managed fields of an object once `manager` has taken over; `None` if there is nothing to take.
 pub(super) fn migrated(managed: &[Value], manager: &str) -> Option<Vec<Value>> {
     let ours = |entry: &Value| text(entry, "manager") == manager && text(entry, "operation") == "Apply" && whole(entry);
-    let taken = |entry: &Value| {
-        CLIENT_SIDE.contains(&text(entry, "manager")) && text(entry, "operation") == "Update" && whole(entry)
-    };
-    let first = managed.iter().find(|entry| taken(entry))?;
+    let first = managed.iter().find(|entry| is_client_side(entry))?;
     let mut target = managed.iter().find(|entry| ours(entry)).unwrap_or(first).clone();
     target["manager"] = manager.into();
     target["operation"] = "Apply".into();
     // Fields of another version of the API could not be read with this one's schema; they are left without an owner.
     let api_version = target["apiVersion"].clone();
-    for entry in managed.iter().filter(|entry| taken(entry) && entry["apiVersion"] == api_version) {
+    for entry in managed.iter().filter(|entry| is_client_side(entry) && entry["apiVersion"] == api_version) {
         target["fieldsV1"] = union(&target["fieldsV1"], &entry["fieldsV1"]);
     }
-    let others = managed.iter().filter(|entry| !taken(entry) && !ours(entry)).cloned();
+    let others = managed.iter().filter(|entry| !is_client_side(entry) && !ours(entry)).cloned();
     Some(std::iter::once(target).chain(others).collect())
 }
 
@@ -80,8 +77,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_from_controllers_or_from_an_apply() {
+    fn nothing_is_taken_from_controllers_or_from_an_apply_or_a_scale() {
+        let mut scale = entry("kubectl", "Update", "apps/v1", &json!({"f:spec": {"f:replicas": {}}}));
+        scale["subresource"] = "scale".into();
         let managed = [
+            scale,
             entry("kubectl", "Apply", "v1", &json!({"f:data": {}})),
             entry("helm", "Update", "v1", &json!({"f:data": {}})),
             json!("nonsense"),

@@ -99,8 +99,17 @@ fn managers(live: &Object) -> Vec<&str> {
 
 /// Whether client-side apply still owns fields of an object.
 #[must_use]
-pub fn client_side_managed(live: &Object, manager: &str) -> bool {
-    managers(live).iter().any(|m| *m != manager && CLIENT_SIDE.contains(m))
+pub fn client_side_managed(live: &Object) -> bool {
+    let entries = live.at("/metadata/managedFields").and_then(Value::as_array);
+    entries.into_iter().flatten().any(is_client_side)
+}
+
+/// Whether an entry of an object's managed fields is taken over: what a person's tool wrote to the object itself. What it applied at the
+/// server it gives up by itself, and what it wrote to the scale, as `kubectl scale` does, is whoever's that scales next.
+#[must_use]
+pub fn is_client_side(entry: &Value) -> bool {
+    let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
+    CLIENT_SIDE.contains(&text("manager")) && text("operation") == "Update" && text("subresource").is_empty()
 }
 
 /// What first sight came to.

@@ -57,7 +57,7 @@ impl Pass<'_> {
     /// Makes the field managers of client-side apply ours, so that fields can go. A status that is written meanwhile makes
     /// it stale: then it is planned again.
     pub(super) fn migrate(&mut self, live: &Object) {
-        if adopt::client_side_managed(live, self.context.manager) {
+        if adopt::client_side_managed(live) {
             let expects = Expects::Uid(live.uid().unwrap_or_default().to_owned());
             let verb = Verb::Migrate { target: live.reference().clone(), expects };
             let posture = Some(self.posture.digest());
