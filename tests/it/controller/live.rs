@@ -20,6 +20,8 @@ impl World {
             "Deployment" | "StatefulSet" | "DaemonSet" => ("apps", "v1"),
             "HTTPRoute" => ("gateway.networking.k8s.io", "v1"),
             "HorizontalPodAutoscaler" => ("autoscaling", "v2"),
+            "ScaledObject" => ("keda.sh", "v1alpha1"),
+            "PodDisruptionBudget" => ("policy", "v1"),
             _ => ("", "v1"),
         };
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));

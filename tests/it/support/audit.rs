@@ -44,7 +44,9 @@ pub(crate) struct Request {
     pub(crate) code: u16,
     /// The request's path and query.
     pub(crate) uri: String,
-    /// What was answered, for the writes that the audit policy lists.
+    /// What was sent, for the writes that the audit policy lists.
+    pub(crate) sent: Option<Value>,
+    /// What was answered, for the same.
     pub(crate) answer: Option<Value>,
 }
 
@@ -70,6 +72,7 @@ struct Line {
     #[serde(default)]
     object_ref: ObjectRef,
     response_status: Option<Status>,
+    request_object: Option<Value>,
     response_object: Option<Value>,
     request_received_timestamp: DateTime<Utc>,
     stage_timestamp: DateTime<Utc>,
@@ -134,6 +137,7 @@ pub(crate) fn parse(line: &str) -> Option<Request> {
         name: line.object_ref.name,
         code: line.response_status.map_or(0, |s| s.code),
         uri: line.request_uri,
+        sent: line.request_object,
         answer: line.response_object,
     })
 }
