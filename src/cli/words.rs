@@ -34,7 +34,7 @@ pub(super) async fn about(repository: &Repository, record: &Record) -> Result<De
         None => Files::new(),
     };
     let at_start = filed(&at_start).into_iter().map(|file| (file.path, file.blob)).collect();
-    Ok(Decisions { tip: Some(tip), filed: filed(&files), at_start })
+    Ok(Decisions { tip: Some(tip), filed: filed(&files), at_start, ..Decisions::default() })
 }
 
 /// What the controller would not count of these.
@@ -61,7 +61,8 @@ pub(super) fn filed(files: &Files) -> Vec<DecisionFile> {
         let Entry::File { blob, bytes } = entry else { return None };
         let words = |found: Vec<Diagnostic>| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         let decision = decision::parse(path, bytes).map_err(words);
-        Some(DecisionFile { path: path.clone(), blob: blob.clone(), by: String::new(), brought: None, decision })
+        let (path, blob) = (path.clone(), blob.clone());
+        Some(DecisionFile { path, blob, by: String::new(), brought: None, merged: None, decision })
     };
     files.iter().filter_map(read).collect()
 }

@@ -31,6 +31,8 @@ pub struct DecisionFile {
     pub by: String,
     /// The commit of the branch with which it came; none where Git does not tell.
     pub brought: Option<CommitId>,
+    /// The head that this commit merged, if it is a merge of one.
+    pub merged: Option<CommitId>,
     /// What it says, or why it cannot be read.
     pub decision: Result<Decision, String>,
 }
@@ -294,6 +296,7 @@ mod tests {
             blob: digit.to_string().repeat(40).parse().unwrap(),
             by: "Ana <ana@example.org>".to_owned(),
             brought: None,
+            merged: None,
             decision: Ok(decision),
         }
     }

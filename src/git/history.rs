@@ -27,6 +27,8 @@ pub enum Ancestry {
 pub struct Brought {
     /// The commit of the branch's own line that brought it.
     pub commit: CommitId,
+    /// The head that it merged, if it is a merge of one.
+    pub merged: Option<CommitId>,
     /// Its author: of a merge made on a Git host, the person who merged.
     pub author: Person,
     /// Its committer: of a merge made on a Git host, often the host itself.
@@ -176,7 +178,9 @@ pub(super) fn at(repository: &Repository, commit: &Commit<'_>, path: &RepoPath) 
 }
 
 fn brought(commit: &Commit<'_>) -> Brought {
-    Brought { commit: commit_id(commit.id()), author: person(&commit.author()), committer: person(&commit.committer()) }
+    let merged = (commit.parent_count() == 2).then(|| commit.parent_id(1).ok()).flatten().map(commit_id);
+    let (author, committer) = (person(&commit.author()), person(&commit.committer()));
+    Brought { commit: commit_id(commit.id()), merged, author, committer }
 }
 
 /// The first line of a commit's message, escaped.

@@ -98,6 +98,8 @@ pub struct Decisions {
     pub filed: Vec<DecisionFile>,
     /// Those that were there when the open (else the last) run started.
     pub at_start: BTreeSet<(RepoPath, BlobId)>,
+    /// The branches of requests, of any rollout, by which later ones came as far as Git tells, by path.
+    pub requests: BTreeMap<RepoPath, BTreeSet<String>>,
 }
 
 /// A branch under the name of a request of ours. Whoever may write to the repository may have made it, or pushed to it.

@@ -4,14 +4,17 @@
 //! branch would bring is compared before people are asked by it; a head that would bring anything else is void.
 
 use super::draft::Draft;
-use super::input::{Branch, Content};
+use super::input::{Branch, Content, Git};
+use super::proof;
 use super::report::{Reason, Wait};
+use crate::gate::approval as gates;
+use crate::gate::decisions::{Word, loosens, through};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RunId, StepName};
 use crate::manifest::oid;
 use crate::record::branches::{Asks, Head, approval};
 use crate::record::history::voids;
-use crate::record::state::{Consumed, Run, Void};
+use crate::record::state::{Consumed, Pull, Run, Void};
 use crate::record::text::plain;
 use std::collections::BTreeMap;
 
@@ -103,6 +106,70 @@ pub fn spoil(draft: &mut Draft<'_>, run: &Run, through: &StepName, head: CommitI
     }
     draft.note(format!("the request for {through} is void"));
     void
+}
+
+/// Takes those of these words as void that let the rollout go further and came by a request which asked for something else: who
+/// may push to its branch is not who may decide, and its page goes on saying what we wrote there. For where nothing else proves
+/// whose a word is.
+pub fn disown(draft: &mut Draft<'_>, words: &mut Vec<Word>) {
+    let further = words.iter().filter(|word| loosens(&word.decision.action));
+    let whys = further.filter_map(|word| Some((word.consumed.path.clone(), smuggled(draft, word)?)));
+    let whys: BTreeMap<RepoPath, String> = whys.collect();
+    if whys.is_empty() {
+        return;
+    }
+    let displaced = displaced(draft);
+    for mut word in words.extract_if(.., |word| whys.contains_key(&word.consumed.path)) {
+        let through = through(&word.decision.action).cloned();
+        word.consumed.void = whys.get(&word.consumed.path).map(|why| Void { why: plain(why), through, head: None });
+        proof::void(draft, word);
+    }
+    // That such a branch is gone is no answer.
+    for (through, Pull { branch, head, checks: _ }) in displaced {
+        let Some(run) = draft.state.run.clone().filter(|run| run.pulls.contains_key(&through)) else { continue };
+        let head = draft.input.proposals.get(&branch).map_or(head, |there| there.head.clone());
+        spoil(draft, &run, &through, head, "somebody else has written to its branch, and another word came by it");
+    }
+}
+
+/// Why a word is not what a request asked that it came by. Where Git does not tell how it came, a request whose branch was
+/// replaced or deleted at that very moment may have brought it.
+fn smuggled(draft: &Draft<'_>, word: &Word) -> Option<String> {
+    let path = &word.consumed.path;
+    let run = draft.state.run.as_ref();
+    let asked_for =
+        |(run, step): &(&Run, &StepName)| asked(draft, run, step) == (path.clone(), word.consumed.blob.clone());
+    let as_asked = run.zip(through(&word.decision.action)).filter(asked_for);
+    if as_asked.is_some_and(|(run, step)| run.pulls.contains_key(step)) {
+        return None;
+    }
+    // One of ours, which the record does not name yet.
+    let ours = as_asked.map(|(run, step)| name(draft, &run.id, Asks::Advance(step.clone())));
+    let mut came_by = draft.input.decisions.requests.get(path).into_iter().flatten();
+    if let Some(branch) = came_by.find(|branch| ours.as_ref() != Some(*branch)) {
+        return Some(format!("it came by {branch}, which was to ask for something else"));
+    }
+    let file = draft.input.decisions.filed.iter().find(|file| file.path == *path && file.blob == word.consumed.blob);
+    let heads: Vec<&CommitId> = file.into_iter().flat_map(|file| file.brought.iter().chain(&file.merged)).collect();
+    let is_void = |void: &Void| void.head.as_ref().is_some_and(|head| heads.contains(&head));
+    if draft.state.consumed.iter().filter_map(|word| word.void.as_ref()).any(is_void) {
+        return Some("it came by a commit that somebody else had pushed to a request".to_owned());
+    }
+    let (_, Pull { branch, .. }) = displaced(draft).into_iter().next()?;
+    Some(format!("{branch} was replaced or deleted as it came, and had asked for something else"))
+}
+
+/// The steps that wait for a word and were asked for by heads that do not lie there any more.
+fn displaced(draft: &Draft<'_>) -> Vec<(StepName, Pull)> {
+    let Some((run, plan)) = draft.state.run.as_ref().zip(draft.plan.as_deref()) else { return Vec::new() };
+    if run.denied || draft.input.git != Git::Fresh {
+        return Vec::new();
+    }
+    let lies = |pull: &Pull| draft.input.proposals.get(&pull.branch).is_some_and(|branch| branch.head == pull.head);
+    let ahead = gates::ahead(plan, draft.state.phase.stop().map(|stop| &stop.step));
+    let waits = |through: &StepName| ahead.contains(through) && !gates::covers(plan, &run.approved, through);
+    let asked = run.pulls.iter().filter(|(through, _)| waits(through));
+    asked.filter(|(_, pull)| !lies(pull)).map(|(through, pull)| (through.clone(), pull.clone())).collect()
 }
 
 /// The file that the request for a step adds now.

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::forward;
 use super::guard::{self, Approvals};
-use super::{proof, tracked};
+use super::{proof, requests, tracked};
 use crate::gate::decisions::{self, DecisionFile, Hearing, Word, loosens, through};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
@@ -49,6 +49,9 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
             heard.unproven.extract_if(.., |unproven| is_approval(&unproven.word)).map(|unproven| unproven.word);
         let void = heard.words.extract_if(.., |word| is_approval(word)).chain(unproven).collect();
         guard::void(draft, void);
+    }
+    if rule.is_none() {
+        requests::disown(draft, &mut heard.words);
     }
     for word in heard.words {
         if let DecisionAction::Adopt { .. } = word.decision.action {

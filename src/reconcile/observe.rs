@@ -13,7 +13,7 @@ use crate::manifest::desired::Rollout;
 use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
 use crate::manifest::object::{Kind, OWNER};
 use crate::plan::evidence::Evidence;
-use crate::plan::input::{Branch, Desired, Input, Live, MayStart, PolicyView, Recorded};
+use crate::plan::input::{Branch, Decisions, Desired, Input, Live, MayStart, PolicyView, Recorded};
 use crate::plan::report::Reason;
 use crate::record::state::{By, RolloutState, Rule, Time, Writer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,7 +151,7 @@ impl Scene<'_> {
             main: self.main(record.and_then(|record| record.state.as_ref().ok())),
             recorded: self.recorded(id),
             sets,
-            decisions: self.view.words.about(id),
+            decisions: self.decisions(id),
             proposals: self.proposals(id),
             policy,
             brake: self.snapshot.brake.of(id),
@@ -198,6 +198,14 @@ impl Scene<'_> {
                 Err(why) => Recorded::Unreadable(why.clone()),
             },
         }
+    }
+
+    fn decisions(&self, id: &RolloutId) -> Decisions {
+        let decisions = self.view.words.about(id);
+        let is_later = |file: &&DecisionFile| !decisions.at_start.contains(&(file.path.clone(), file.blob.clone()));
+        let later = decisions.filed.iter().filter(is_later);
+        let requests = self.view.requests.brought(&self.view.tips, later);
+        Decisions { requests, ..decisions }
     }
 
     fn proposals(&self, id: &RolloutId) -> BTreeMap<String, Branch> {

@@ -235,7 +235,12 @@ impl Plans {
             main: commit(main.into()),
             recorded: tip.map_or_else(|| Recorded::Unreadable(away()), crate::branch::Tip::recorded),
             sets,
-            decisions: Decisions { tip: (words > 0).then(|| commit(words)), filed, at_start },
+            decisions: Decisions {
+                tip: (words > 0).then(|| commit(words)),
+                filed,
+                at_start,
+                requests: BTreeMap::new(),
+            },
             proposals: BTreeMap::new(),
             policy: PolicyView { max_deletions: 5, ..PolicyView::default() },
             brake: Ok(sight.brake.then_some(BrakeWord::Revert)),
@@ -254,7 +259,8 @@ impl Plans {
             let decision = Decision { rollout: id(), run: run.clone(), action, reason: None };
             let (path, text) = decision::print(&decision, None);
             let blob = oid::blob(text.as_bytes());
-            DecisionFile { path, blob, by: "ana <ana@example.org>".to_owned(), brought: None, decision: Ok(decision) }
+            let by = "ana <ana@example.org>".to_owned();
+            DecisionFile { path, blob, by, brought: None, merged: None, decision: Ok(decision) }
         };
         approved.map(file).collect()
     }

@@ -177,6 +177,7 @@ fn what_is_accepted_is_heard() {
                 blob: oid::blob(text.as_bytes()),
                 by: "Ana".to_owned(),
                 brought: None,
+                merged: None,
                 decision: Ok(decision::parse(&path, text.as_bytes()).unwrap()),
                 path,
             };

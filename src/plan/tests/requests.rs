@@ -3,6 +3,8 @@
 use super::super::input::{Branch, Change, Content};
 use super::manifests::{CANARY, set};
 use super::world::World;
+use crate::gate::decisions::DecisionFile;
+use crate::manifest::decision::{Decision, DecisionAction};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::manifest::oid;
@@ -10,7 +12,7 @@ use crate::manifest::raw::Trust;
 use crate::record::branches::{Asks, Head, approval};
 use crate::record::history::voids;
 use crate::record::state::{By, Rule, Void};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 impl World {
     /// The branches of requests, as we make them where nothing else is said.
@@ -21,6 +23,37 @@ impl World {
             (name.clone(), Branch { head: head.clone(), content })
         })
         .collect()
+    }
+
+    /// A person says hold, by a file that is called so.
+    pub(super) fn hold(&mut self) {
+        self.say(DecisionAction::Hold);
+        let file = self.files.last_mut().unwrap();
+        file.path = file.path.as_str().replace(".yaml", "-hold.yaml").parse().unwrap();
+        self.settle();
+    }
+
+    /// A person merges the one request that is open.
+    pub(super) fn merge_the_request(&mut self) {
+        let (name, head) = self.proposals.first_key_value().map(|(name, head)| (name.clone(), head.clone())).unwrap();
+        let (change, asks) = (self.honest(&name), Head::parse(&"prod".parse().unwrap(), &name).unwrap().asks);
+        let Asks::Advance(through) = asks else { panic!("{name} asks for no word") };
+        merged(self, &change, DecisionAction::Approve { through }, Some(&head));
+    }
+
+    /// By which branches the files came that were not there when the run started.
+    pub(super) fn brought(&self) -> BTreeMap<RepoPath, BTreeSet<String>> {
+        let branches = self.branches();
+        let by = |file: &DecisionFile| {
+            let brings = |branch: &Branch| match &branch.content {
+                Content::Read(change) => change.files.get(&file.path) == Some(&Some(file.blob.clone())),
+                Content::Unread(_) | Content::Odd(_) => false,
+            };
+            let it = branches.iter().filter(|(_, branch)| file.merged.as_ref() == Some(&branch.head) || brings(branch));
+            it.map(|(name, _)| name.clone()).collect::<BTreeSet<_>>()
+        };
+        let all = self.files.iter().map(|file| (file.path.clone(), by(file)));
+        all.filter(|(_, branches)| !branches.is_empty()).collect()
     }
 
     /// What we ask by a branch of that name.
@@ -230,4 +263,122 @@ fn attack_74_who_is_asked_about_a_word_learns_which_head_was_asked() {
     assert_eq!(asked(&world), [Some(ours)]);
     assert!(world.tick(), "{:?}", world.log);
     assert_eq!(asked(&world), [None]);
+}
+
+/// Somebody merges what lies on that branch, squashed or not, before anybody looks again.
+fn merged(world: &mut World, change: &Change, action: DecisionAction, by: Option<&CommitId>) {
+    let run = world.record().run.unwrap().id;
+    let (path, blob) =
+        change.files.first_key_value().map(|(path, blob)| (path.clone(), blob.clone().unwrap())).unwrap();
+    world.files.push(DecisionFile {
+        path,
+        blob,
+        by: "ana <ana@example.org>".to_owned(),
+        brought: Some(commit("e")),
+        merged: by.cloned(),
+        decision: Ok(Decision { rollout: "shop/podinfo".parse().unwrap(), run, action, reason: None }),
+    });
+    world.settle();
+}
+
+fn approve(through: &str) -> DecisionAction {
+    DecisionAction::Approve { through: through.parse().unwrap() }
+}
+
+#[test]
+fn x_2_attack_74_without_approvers_a_head_that_is_replaced_and_merged_in_one_poll_brings_no_word() {
+    let (_, honest) = asked();
+    let other = swapped(&honest);
+    let read = Content::Read(other.clone());
+    let unread = Content::Unread("not read yet".to_owned());
+    let was = "which was to ask for something else";
+    let gone = "was replaced or deleted as it came";
+    for (content, is_there, is_merge, why) in [
+        (&read, true, true, was),
+        (&read, true, false, was),
+        (&unread, true, false, gone),
+        (&unread, false, true, gone),
+        (&unread, false, false, gone),
+    ] {
+        for action in [approve("promotion"), approve("tenth"), DecisionAction::Skip] {
+            let (mut world, _) = asked();
+            let (foreign, name) = world.pushed("9", content.clone());
+            if !is_there {
+                world.proposals.remove(&name);
+            }
+            merged(&mut world, &other, action.clone(), is_merge.then_some(&foreign));
+            let record = world.record();
+            let run = record.run.clone().unwrap();
+            assert!(run.approved.is_empty() && run.skipped.is_none() && !run.denied, "{action:?}: {:?}", world.log);
+            let word = record.consumed.iter().find(|word| word.path == *other.files.keys().next().unwrap()).unwrap();
+            assert!(word.void.as_ref().is_some_and(|void| void.why.contains(why)), "{word:?}");
+            assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval", "ApprovalUnproven"]));
+            assert_eq!(world.asks(), 2, "{:?}", world.log);
+            assert!(![&foreign].contains(&&world.proposals[&name]));
+            // What is asked anew says what it did before.
+            let again = world.honest(&name);
+            let head = world.proposals[&name].clone();
+            merged(&mut world, &again, approve("tenth"), Some(&head));
+            assert_eq!((world.phase().as_str(), world.asks()), ("Progressing(tenth)", 2), "{:?}", world.log);
+        }
+    }
+}
+
+#[test]
+fn x_2_what_was_asked_counts_whoever_has_committed_it() {
+    for (is_there, is_merge) in [(true, true), (true, false), (false, true), (false, false)] {
+        let (mut world, honest) = asked();
+        let (again, name) = world.pushed("9", Content::Read(honest.clone()));
+        if !is_there {
+            world.proposals.remove(&name);
+        }
+        merged(&mut world, &honest, approve("tenth"), is_merge.then_some(&again));
+        assert_eq!((world.phase().as_str(), world.asks()), ("Progressing(tenth)", 1), "{:?}", world.log);
+    }
+    // Merged before the record could name it.
+    let (twin, honest) = asked();
+    let mut world = World::new(CANARY, "1");
+    world.settle();
+    world.want(CANARY, set("2"));
+    while world.waits() != ["Approval"] {
+        assert!(world.tick(), "{:?}", world.log);
+    }
+    world.proposals = twin.proposals.clone();
+    let head = world.proposals.values().next().cloned();
+    merged(&mut world, &honest, approve("tenth"), head.as_ref());
+    assert_eq!(world.phase(), "Progressing(tenth)", "{:?}", world.log);
+}
+
+#[test]
+fn attack_74_nor_does_the_request_of_another_rollout_or_a_head_that_was_void_before_bring_a_word() {
+    let (mut world, honest) = asked();
+    let other = swapped(&honest);
+    let name = world.proposals.keys().next().unwrap().replace("podinfo", "other");
+    world.proposals.insert(name.clone(), commit("9"));
+    world.contents.insert(commit("9"), Content::Read(other.clone()));
+    merged(&mut world, &other, approve("promotion"), None);
+    let record = world.record();
+    assert!(record.run.unwrap().approved.is_empty() && world.asks() == 1, "{:?}", world.log);
+    let why = record.consumed.last().unwrap().void.clone().unwrap().why;
+    assert!(why.contains(&name), "{why}");
+    // A word of one's own is nobody's request.
+    world.approve("tenth");
+    assert_eq!(world.phase(), "Progressing(tenth)");
+
+    let (mut world, _) = asked();
+    let (foreign, _) = world.pushed("9", Content::Read(other.clone()));
+    world.settle();
+    merged(&mut world, &other, approve("promotion"), Some(&foreign));
+    assert!(world.record().run.unwrap().approved.is_empty(), "{:?}", world.log);
+    let why = world.record().consumed.last().unwrap().void.clone().unwrap().why;
+    assert!(why.contains("somebody else had pushed to a request"), "{why}");
+}
+
+#[test]
+fn what_restricts_counts_however_it_comes() {
+    let (mut world, honest) = asked();
+    let other = swapped(&honest);
+    let (foreign, _) = world.pushed("9", Content::Read(other.clone()));
+    merged(&mut world, &other, DecisionAction::Hold, Some(&foreign));
+    assert!(world.record().run.unwrap().held, "{:?}", world.log);
 }

@@ -236,7 +236,12 @@ impl World {
                 Some(record) => Recorded::State(Box::new(record), self.plan.clone()),
             },
             sets: self.sets.clone(),
-            decisions: Decisions { tip: None, filed: self.files.clone(), at_start: self.at_start.clone() },
+            decisions: Decisions {
+                tip: None,
+                filed: self.files.clone(),
+                at_start: self.at_start.clone(),
+                requests: self.brought(),
+            },
             proposals: self.branches(),
             policy: self.policy.clone(),
             brake: self.brake.clone(),
@@ -430,6 +435,7 @@ impl World {
             blob: hex(&n.to_string(), 20).parse().expect("a blob"),
             by: "ana <ana@example.org>".to_owned(),
             brought: Some(hex(&format!("merge {n}"), 20).parse().expect("a commit")),
+            merged: None,
             decision: Ok(Decision { rollout: id(), run, action, reason: None }),
         });
     }

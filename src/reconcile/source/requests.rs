@@ -8,6 +8,7 @@ use super::{Branches, Tips};
 use crate::forge::branch::{Asks, Head};
 use crate::forge::request::{RequestError, undoing};
 use crate::gate::approval;
+use crate::gate::decisions::DecisionFile;
 use crate::git::{Ancestry, Edit, GitError, Merge, Proposed, RefName, Store};
 use crate::manifest::desired::{Rollout, Set};
 use crate::manifest::files::RepoPath;
@@ -17,7 +18,7 @@ use crate::plan::input::{Branch, Change, Content};
 use crate::record::history::went_back;
 use crate::record::state::Time;
 use chrono::TimeDelta;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// So many are read in a turn: a new leader finds all that are open.
@@ -41,6 +42,28 @@ impl Requests {
             (name.clone(), known.cloned().unwrap_or_else(unread))
         })
         .collect()
+    }
+
+    /// By which branches these files came, of any rollout, as far as Git tells: where the head that lies there was merged, or is
+    /// the commit that brought the file, or would bring the same.
+    pub fn brought<'f>(
+        &self,
+        tips: &Tips,
+        files: impl Iterator<Item = &'f DecisionFile>,
+    ) -> BTreeMap<RepoPath, BTreeSet<String>> {
+        let branches = |file: &DecisionFile| -> BTreeSet<String> {
+            let brings = |branch: &Branch| match &branch.content {
+                Content::Read(change) => change.files.get(&file.path) == Some(&Some(file.blob.clone())),
+                Content::Unread(_) | Content::Odd(_) => false,
+            };
+            let is_it = |(name, head): &(&String, &CommitId)| {
+                [&file.brought, &file.merged].contains(&&Some((*head).clone()))
+                    || self.0.get(*name).is_some_and(|branch| branch.head == **head && brings(branch))
+            };
+            tips.proposals.iter().filter(is_it).map(|(name, _)| name.clone()).collect()
+        };
+        let brought = files.map(|file| (file.path.clone(), branches(file)));
+        brought.filter(|(_, branches)| !branches.is_empty()).collect()
     }
 }
 

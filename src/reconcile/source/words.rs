@@ -30,6 +30,7 @@ impl Words {
             tip: self.tip.clone(),
             filed: self.filed.get(id).map(|files| files.to_vec()).unwrap_or_default(),
             at_start: self.at_start.get(id).map(|files| (**files).clone()).unwrap_or_default(),
+            requests: BTreeMap::new(),
         }
     }
 
@@ -120,7 +121,8 @@ impl Cache {
                     let decision =
                         read.map_err(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
                     let by = brought.as_ref().map_or_else(|| "somebody".to_owned(), |brought| who(brought, ourselves));
-                    DecisionFile { path, blob, by, brought: brought.map(|brought| brought.commit), decision }
+                    let merged = brought.as_ref().and_then(|brought| brought.merged.clone());
+                    DecisionFile { path, blob, by, brought: brought.map(|brought| brought.commit), merged, decision }
                 }
             };
             filed.entry(id).or_default().push(file);
@@ -136,7 +138,7 @@ impl Cache {
 
 /// Who decided, as far as Git tells: whoever made the commit that brought the file to the branch. We make the commits of
 /// requests, but never push one to the branch: one of ours at this place was pushed there as it is.
-fn who(Brought { commit: _, author, committer }: &Brought, ourselves: &Person) -> String {
+fn who(Brought { commit: _, merged: _, author, committer }: &Brought, ourselves: &Person) -> String {
     let somebody = |person: &&Person| person.email != ourselves.email;
     match (somebody(&author).then_some(author), somebody(&committer).then_some(committer)) {
         (Some(author), Some(committer)) if author != committer => format!("{author} (committed by {committer})"),
@@ -199,7 +201,7 @@ mod tests {
             (&us, &ana, "ana <ana@example.com>"),
         ] {
             let commit = "1".repeat(40).parse().unwrap();
-            let brought = Brought { commit, author: author.clone(), committer: committer.clone() };
+            let brought = Brought { commit, merged: None, author: author.clone(), committer: committer.clone() };
             assert_eq!(who(&brought, &us), said);
         }
     }

@@ -1,7 +1,9 @@
 //! A request whose last commit somebody replaces after it was reviewed, by a push with force: on a real Git host, Gitea, and on stand-ins
 //! for GitHub and GitLab.
 
+use super::app::{App, GATED};
 use super::proven::{asked, released, void};
+use super::world::World;
 use crate::support::cluster::eventually;
 use crate::support::site::Site;
 use serde_json::Value;
@@ -22,6 +24,56 @@ async fn x_4_attacks_75_76_nor_does_it_on_github() {
     let site = Site::github().await;
     replaced("rewritten-github", &site).await;
     site.is_as_described();
+}
+
+/// Without approvers, what is merged says nothing but what was asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_attack_74_nor_does_one_that_is_merged_unreviewed_where_nobody_has_to_review() {
+    smuggled("smuggled", &Site::gitea().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_attack_74_nor_does_that_on_github() {
+    let site = Site::github().await;
+    smuggled("smuggled-github", &site).await;
+    site.is_as_described();
+}
+
+async fn smuggled(name: &str, host: &Site) {
+    let mut world = World::hosted(name, host).await;
+    world.add(GATED, &App::new("web", 1));
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.release(&App::new("web", 2));
+    let name = world.space.name.clone();
+    let first = asked(host, &world, None).await;
+    let run = world.record().unwrap().run.unwrap().id;
+    world.kill().await;
+    let file = format!("{name}/web/{run}-promotion.yaml");
+    let text = format!(
+        "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {{name: web, namespace: {name}}}\n\
+         spec: {{run: \"{run}\", action: approve, through: promotion}}\n"
+    );
+    host.rewrite("stranger", &name, first["head"]["ref"].as_str().unwrap(), (&file, &text));
+    let other = eventually("another head", async || {
+        let found = host.pull(&name, &first).await;
+        (found["head"]["sha"] != first["head"]["sha"]).then_some(found)
+    })
+    .await;
+    host.merge(&name, &other).await;
+    world.start();
+    let why = void(&world, 2).await;
+    assert_eq!(why, "somebody else has written to its branch, and another word came by it");
+    let record = world.record().unwrap();
+    let word = record.consumed.iter().find(|word| word.path.as_str() == file).unwrap();
+    let told = word.void.clone().unwrap().why;
+    assert!(told.contains("which was to ask for something else"), "{told}");
+    assert!(record.run.unwrap().approved.is_empty());
+
+    let second = asked(host, &world, Some(&first)).await;
+    host.merge(&name, &second).await;
+    world.until_steady(Rest::Succeeded).await;
+    world.settled(&[]).await;
 }
 
 async fn replaced(name: &str, host: &Site) {

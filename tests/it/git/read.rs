@@ -220,7 +220,7 @@ async fn who_brought_a_file_to_a_branch() {
     bed.sync().await;
     let brought = bed.store.brought(&tip, &path(decision)).await.unwrap().unwrap();
     let ana = Person { name: "Ana".to_owned(), email: "ana@example.com".to_owned() };
-    assert_eq!(brought, Brought { commit: id(approved), author: ana.clone(), committer: ana });
+    assert_eq!(brought, Brought { commit: id(approved), merged: None, author: ana.clone(), committer: ana });
     assert_eq!(bed.store.brought(&tip, &path("absent")).await.unwrap(), None);
     // A file that comes by a merge is brought by the merge, whatever comes later and whoever wrote it.
     let base = bed.origin.git(&["rev-list", "--max-parents=0", "decisions"]);
@@ -230,7 +230,8 @@ async fn who_brought_a_file_to_a_branch() {
     let merge = id(bed.origin.merge("request", "decisions"));
     let tip = id(bed.origin.commit("decisions", &[("later.yaml", Some(b"1"))], "later"));
     bed.sync().await;
-    assert_eq!(bed.store.brought(&tip, &path(decision)).await.unwrap().unwrap().commit, merge);
+    let brought = bed.store.brought(&tip, &path(decision)).await.unwrap().unwrap();
+    assert_eq!((brought.commit, brought.merged), (merge, Some(id(bed.origin.tip("request").unwrap()))));
     // Main's past was not fetched, so nobody can tell.
     let main = id(bed.origin.tip("main").unwrap());
     let error = bed.store.brought(&main, &path("teams/shop/rollout.yaml")).await.unwrap_err();
