@@ -89,6 +89,13 @@ fn stem(decision: &Decision) -> String {
     format!("{}-{last}", decision.run)
 }
 
+/// The step that the name of an approval's file says.
+#[must_use]
+pub fn approves(path: &RepoPath, run: &RunId) -> Option<StepName> {
+    let last = path.file_name().strip_suffix(".yaml")?.strip_prefix(run.as_str())?.strip_prefix('-')?;
+    last.parse().ok()
+}
+
 /// Reads a decision.
 ///
 /// # Errors

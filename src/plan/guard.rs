@@ -7,9 +7,10 @@ use super::report::{Reason, Wait};
 use crate::gate::approval;
 use crate::gate::decisions::{Word, through};
 use crate::gate::guard::Guard;
+use crate::manifest::decision;
 use crate::manifest::ids::StepName;
 use crate::record::branches::decisions_branch;
-use crate::record::state::{By, Consumed, Void};
+use crate::record::state::{By, Consumed, Run, Void};
 use crate::record::text::plain;
 
 /// Why an approval is void that came to a branch without protection.
@@ -32,7 +33,10 @@ pub fn doubt(draft: &mut Draft<'_>) {
     run.unkept = true;
     let reaches =
         |reach: &StepName| ahead.iter().any(|gate| approval::covers(&plan, std::slice::from_ref(reach), gate));
-    run.approved.retain(|reach| !reaches(reach));
+    let Run { approved, pulls, .. } = run;
+    let lost: Vec<StepName> = approved.extract_if(.., |reach| reaches(reach)).collect();
+    // Requests for what was approved are withdrawn: that one is gone is no answer, and all are made anew.
+    pulls.retain(|step, _| approval::covers(&plan, approved, step) || !approval::covers(&plan, &lost, step));
     let id = run.id.clone();
     draft.note("the decisions branch is not protected: no approval on it counts");
     for n in 0..draft.state.consumed.len() {
@@ -44,11 +48,12 @@ pub fn doubt(draft: &mut Draft<'_>) {
     }
 }
 
-/// How far an approval reaches that was counted.
+/// How far an approval reaches that was counted. Its file may have left the branch since; then the name tells, which says so too.
 fn reach_of(draft: &Draft<'_>, word: &Consumed) -> Option<StepName> {
     let file = || draft.input.decisions.filed.iter().find(|file| file.path == word.path && file.blob == word.blob);
+    let filed = || through(&file()?.decision.as_ref().ok()?.action).cloned();
     let proven = word.proven.as_ref().and_then(|proven| proven.through.clone());
-    proven.or_else(|| through(&file()?.decision.as_ref().ok()?.action).cloned())
+    proven.or_else(filed).or_else(|| decision::approves(&word.path, &word.run))
 }
 
 /// What becomes of approvals now.

@@ -113,6 +113,47 @@ fn x_2_c_15_a_protection_that_goes_takes_back_what_was_approved_of_later_steps()
 }
 
 #[test]
+fn x_2_a_request_that_was_withdrawn_as_approved_is_no_no_once_the_approval_is_taken_back() {
+    let mut world = rested(Guard::Kept);
+    world.want(CANARY, set("2"));
+    world.settle();
+    world.hold();
+    world.approve("promotion");
+    assert!(world.proposals.is_empty(), "{:?}", world.log);
+    world.policy.guard = open();
+    world.settle();
+    let run = world.record.clone().unwrap().run.unwrap();
+    assert!(run.approved.is_empty() && !run.denied, "{:?}", world.log);
+    assert_eq!(world.proposals.len(), 1, "it is asked anew: {:?}", world.log);
+}
+
+#[test]
+fn x_2_an_approval_whose_file_has_left_the_branch_is_taken_back_as_any_other() {
+    let mut world = rested(Guard::Kept);
+    world.want(CANARY, set("2"));
+    world.settle();
+    world.hold();
+    world.merge_the_request();
+    assert_eq!(world.record.as_ref().unwrap().run.as_ref().unwrap().approved.len(), 1, "{:?}", world.log);
+    world.files.retain(|file| file.path.file_name().contains("hold"));
+    world.policy.guard = open();
+    world.settle();
+    let record = world.record.clone().unwrap();
+    let word = record.consumed.iter().find(|word| word.action == "approve").unwrap();
+    let void = word.void.clone().unwrap();
+    assert_eq!(void.why, "it was given while the decisions branch was not protected");
+    assert_eq!(void.through, Some("tenth".parse().unwrap()));
+    assert!(record.run.unwrap().approved.is_empty());
+    // What is asked anew is another word, and counts.
+    world.policy.guard = Guard::Kept;
+    world.settle();
+    world.merge_the_request();
+    world.say(DecisionAction::Resume);
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)", "{:?}", world.log);
+}
+
+#[test]
 fn x_2_what_holds_and_takes_back_counts_from_an_unprotected_branch_too() {
     let mut world = unkept();
     world.say(DecisionAction::Hold);
