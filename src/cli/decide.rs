@@ -4,6 +4,7 @@
 //! tip, compare-and-swap, as the person whose clone it is, signed by them where it may have to be. Nothing is ever forced.
 
 mod check;
+mod own;
 
 pub(super) use check::{Intent, intent};
 
@@ -260,7 +261,9 @@ pub(super) async fn command(asked: Asked, screen: &Screen) -> Result<Exit, Failu
         // Read anew each time: what moved the branch may have changed what makes sense.
         let (id, record) = repository.record(&args.rollout).await?;
         let now = now();
-        let intent = intent(&verb, &record, args.reason.as_deref(), now).map_err(Failure::failed)?;
+        let mut intent = intent(&verb, &record, args.reason.as_deref(), now).map_err(Failure::failed)?;
+        let own = own::warning(&repository, &record, &intent.decision.action, author.as_ref()).await?;
+        intent.next.push_str(own.as_deref().unwrap_or_default());
         let place = Place::find(&repository, &intent.decision, &record.state).await?;
         if args.dry_run {
             screen.print(&place.preview(&intent))?;

@@ -6,11 +6,11 @@ use super::cache::Cache;
 use super::failure::Failure;
 use super::run;
 use crate::forge::branch;
-use crate::git::{GitError, Keygen, Lent, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
+use crate::git::{GitError, Keygen, Lent, Made, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
 use crate::manifest::desired::{Plan, Set, Target};
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, Files, RepoPath};
-use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
+use crate::manifest::ids::{BlobId, CommitId, InstanceName, RolloutId, SetId};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
 use crate::manifest::set::{self, SetFiles};
@@ -187,6 +187,11 @@ impl Repository {
             Some(_) => Ok(self.store.files(tip, Some(dir)).await?),
             None => Ok(Files::new()),
         }
+    }
+
+    /// The commits that made a version, as far as the clone tells that this was started in.
+    pub(super) fn makers(&self, tip: &CommitId, before: &BTreeMap<RepoPath, Option<BlobId>>) -> Vec<Made> {
+        self.copy.makers(tip, before).unwrap_or_default()
     }
 
     /// All records. Pinned sets are not read, so the cost grows with the number of rollouts alone.

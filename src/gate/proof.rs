@@ -238,6 +238,8 @@ pub enum Flaw {
     Unnamed(String),
     /// Signed by who made this commit of the version.
     SignedOwn(String, CommitId),
+    /// Signed by who has signed this commit of the version, too.
+    SignedVersion(String, CommitId),
     /// Signed by one whom no commit could name.
     NoAddress(String),
     /// Signed before the run started.
@@ -287,6 +289,9 @@ impl fmt::Display for Flaw {
             Self::Unnamed(who) => write!(f, "{who} signed it, and is none of the policy's approvers"),
             Self::SignedOwn(who, commit) => {
                 write!(f, "{who} made commit {} of this version: an approver must be someone else", short(commit))
+            }
+            Self::SignedVersion(who, commit) => {
+                write!(f, "{who} signed commit {} of this version: an approver must be someone else", short(commit))
             }
             Self::NoAddress(who) => write!(
                 f,

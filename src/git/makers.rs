@@ -67,54 +67,58 @@ impl Store {
         before: &BTreeMap<RepoPath, Option<BlobId>>,
     ) -> Result<Vec<Made>, GitError> {
         let (tip, before) = (tip.clone(), before.clone());
-        self.on_cache(move |inner, repository| {
-            let limit = inner.config.limits.entries;
-            let cut = boundary(repository)?;
-            let end: Vec<Option<Oid>> =
-                before.values().map(|blob| blob.as_ref().map(|blob| oid(blob.as_str()))).collect();
-            let state = |commit: &Commit<'_>| -> Result<Vec<Option<Oid>>, GitError> {
-                before.keys().map(|path| at(repository, commit, path)).collect()
-            };
-            let (mut made, mut seen) = (Vec::new(), BTreeSet::new());
-            let mut left = vec![find(repository, oid(tip.as_str()))?];
-            while let Some(commit) = left.pop() {
-                if !seen.insert(commit.id()) {
-                    continue;
-                }
-                if seen.len() > limit {
-                    let what = "the number of commits since the version was another".to_owned();
-                    return Err(GitError::Limit { what, limit: limit.to_string() });
-                }
-                let now = state(&commit)?;
-                let nothing = commit.parent_count() == 0 && now.iter().all(Option::is_none);
-                if now == end || nothing {
-                    continue;
-                }
-                if cut.contains(&commit.id()) {
-                    return Err(GitError::Missing(format!("the past before {} in the cache", commit.id())));
-                }
-                let parents: Vec<Commit<'_>> =
-                    commit.parent_ids().map(|id| find(repository, id)).collect::<Result<_, _>>()?;
-                let mut same = None;
-                for (n, parent) in parents.iter().enumerate() {
-                    if same.is_none() && state(parent)? == now {
-                        same = Some(n);
-                    }
-                }
-                match same {
-                    Some(n) => left.extend(parents.into_iter().nth(n)),
-                    None => {
-                        let by = [person(&commit.author()), person(&commit.committer())].into();
-                        made.push(Made { commit: commit_id(commit.id()), by });
-                        left.extend(parents);
-                    }
-                }
-            }
-            made.sort();
-            Ok(made)
-        })
-        .await
+        self.on_cache(move |inner, repository| makers(repository, inner.config.limits.entries, &tip, &before)).await
     }
+}
+
+/// See [`Store::makers`].
+pub(super) fn makers(
+    repository: &Repository,
+    limit: usize,
+    tip: &CommitId,
+    before: &BTreeMap<RepoPath, Option<BlobId>>,
+) -> Result<Vec<Made>, GitError> {
+    let cut = boundary(repository)?;
+    let end: Vec<Option<Oid>> = before.values().map(|blob| blob.as_ref().map(|blob| oid(blob.as_str()))).collect();
+    let state = |commit: &Commit<'_>| -> Result<Vec<Option<Oid>>, GitError> {
+        before.keys().map(|path| at(repository, commit, path)).collect()
+    };
+    let (mut made, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut left = vec![find(repository, oid(tip.as_str()))?];
+    while let Some(commit) = left.pop() {
+        if !seen.insert(commit.id()) {
+            continue;
+        }
+        if seen.len() > limit {
+            let what = "the number of commits since the version was another".to_owned();
+            return Err(GitError::Limit { what, limit: limit.to_string() });
+        }
+        let now = state(&commit)?;
+        let nothing = commit.parent_count() == 0 && now.iter().all(Option::is_none);
+        if now == end || nothing {
+            continue;
+        }
+        if cut.contains(&commit.id()) {
+            return Err(GitError::Missing(format!("the past before {} in the cache", commit.id())));
+        }
+        let parents: Vec<Commit<'_>> = commit.parent_ids().map(|id| find(repository, id)).collect::<Result<_, _>>()?;
+        let mut same = None;
+        for (n, parent) in parents.iter().enumerate() {
+            if same.is_none() && state(parent)? == now {
+                same = Some(n);
+            }
+        }
+        match same {
+            Some(n) => left.extend(parents.into_iter().nth(n)),
+            None => {
+                let by = [person(&commit.author()), person(&commit.committer())].into();
+                made.push(Made { commit: commit_id(commit.id()), by });
+                left.extend(parents);
+            }
+        }
+    }
+    made.sort();
+    Ok(made)
 }
 
 fn find(repository: &Repository, id: Oid) -> Result<Commit<'_>, GitError> {

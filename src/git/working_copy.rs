@@ -1,10 +1,13 @@
 //! The clone that a person works in: where it came from, who they are, how they get in. Nothing of it is changed.
 
 use super::keygen::Keygen;
-use super::remote::Login;
-use super::{GitError, Person};
+use super::remote::{Limits, Login};
+use super::{GitError, Made, Person, makers};
+use crate::manifest::files::RepoPath;
+use crate::manifest::ids::{BlobId, CommitId};
 use crate::record::text::plain;
 use git2::{Config, CredentialHelper, ErrorCode, Repository};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A person's clone, or, outside of one, their settings alone. Made before any [`super::Store`], which from then on
@@ -77,6 +80,17 @@ impl WorkingCopy {
         }
         let key = self.config.get_path("user.signingKey").map_err(|e| GitError::Config(plain(e.message())))?;
         Ok(Some(Keygen { program: self.text("gpg.ssh.program").unwrap_or_else(|| "ssh-keygen".to_owned()), key }))
+    }
+
+    /// The commits behind `tip` that made what it has at these paths (see [`super::Store::makers`]), as far as this clone knows.
+    ///
+    /// # Errors
+    /// `Missing` when it does not know, also outside of a clone; `Limit` when that is too long.
+    pub fn makers(&self, tip: &CommitId, before: &BTreeMap<RepoPath, Option<BlobId>>) -> Result<Vec<Made>, GitError> {
+        let unknown = |_| GitError::Missing(format!("commit {tip} in a clone"));
+        let place = self.place.as_ref().ok_or(()).map_err(unknown)?;
+        let repository = Repository::open(&place.common).map_err(|error| GitError::commit(tip, error))?;
+        makers::makers(&repository, Limits::default().entries, tip, before)
     }
 
     /// Asks the person's credential helpers (`credential.helper`, as Git itself does) who they are at `url`. A helper may

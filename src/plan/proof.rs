@@ -11,13 +11,14 @@ use crate::gate::decisions::{Court, Lacks, Unproven, Word, through};
 use crate::gate::proof::{Asked, said};
 use crate::manifest::desired::Plan;
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{CommitId, SetId, StepName};
+use crate::manifest::ids::{BlobId, CommitId, SetId, StepName};
+use crate::manifest::set::SetFiles;
 use crate::record::branches::{Asks, Head, decisions_branch};
 use crate::record::history::voids;
 use crate::record::state::{By, Rule, Run, Time, Void};
 use crate::record::text::plain;
 use chrono::TimeDelta;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// By how much a host's clock may be behind ours.
 const SKEW: TimeDelta = TimeDelta::minutes(10);
@@ -120,14 +121,19 @@ fn unknown(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>, why: &
 /// Where the commits of a version end: what the stable version has at the paths of both.
 fn version(draft: &Draft<'_>, commit: &CommitId, [from, to]: [&SetId; 2]) -> Option<Version> {
     let (from, to) = (draft.input.sets.get(from)?, draft.input.sets.get(to)?);
-    let file = &draft.state.source.path;
-    let paths: BTreeSet<&RepoPath> = from.files.keys().chain(to.files.keys()).collect();
+    let stable = before(&draft.state.source.path, &from.files, &to.files)?;
+    Some(Version { commit: commit.clone(), stable })
+}
+
+/// What the stable version has at the paths of both, on main beside the rollout's file.
+#[must_use]
+pub fn before(file: &RepoPath, from: &SetFiles, to: &SetFiles) -> Option<BTreeMap<RepoPath, Option<BlobId>>> {
+    let paths: BTreeSet<&RepoPath> = from.keys().chain(to.keys()).collect();
     let place = |path: &RepoPath| {
-        let blob = from.files.get(path).map(|(blob, _)| blob.clone());
+        let blob = from.get(path).map(|(blob, _)| blob.clone());
         Some((file.beside(path.as_str()).ok()?, blob))
     };
-    let stable = paths.into_iter().map(place).collect::<Option<_>>()?;
-    Some(Version { commit: commit.clone(), stable })
+    paths.into_iter().map(place).collect()
 }
 
 /// Whether what lets the run enter `step` is proven now, too: who approved may have lost the right to meanwhile. What is not

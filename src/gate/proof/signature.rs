@@ -14,9 +14,11 @@ pub struct Signed {
     pub by: Result<Signer, String>,
     /// What that commit changed, against its first parent; none for what it took away.
     pub changes: BTreeMap<RepoPath, Option<BlobId>>,
-    /// Who made the commits of the version that it is about, each with one of them: the addresses of authors and committers, and
-    /// what the list calls those who have signed them. In lower case.
+    /// Who made the commits of the version that it is about, each with one of them: the addresses of authors and committers, in
+    /// lower case.
     pub writers: BTreeMap<String, CommitId>,
+    /// The same of those who have signed such commits: all that the list calls them.
+    pub sealers: BTreeMap<String, CommitId>,
 }
 
 /// Somebody on the list.
@@ -47,6 +49,8 @@ pub(super) fn prove(wanted: &Wanted<'_>, signed: &Signed) -> Result<Vec<Approved
     }
     if let Some(commit) = signer.names.iter().find_map(|name| signed.writers.get(name)) {
         flaws.insert(Flaw::SignedOwn(who.clone(), commit.clone()));
+    } else if let Some(commit) = signer.names.iter().find_map(|name| signed.sealers.get(name)) {
+        flaws.insert(Flaw::SignedVersion(who.clone(), commit.clone()));
     }
     // Commits name addresses: who is on the list under another name alone could have made any of them.
     let is_address = |name: &String| name.contains('@') && !name.contains(['*', '?', '!']);
@@ -91,6 +95,7 @@ mod tests {
             by: Ok(Signer { names: names(&["ana@example.org"]), key: "SHA256:x".to_owned(), at: time("09:30:00") }),
             changes: [(PATH.parse().unwrap(), Some(blob()))].into(),
             writers: [("ben@example.org".to_owned(), commit(1))].into(),
+            sealers: BTreeMap::new(),
         }
     }
 
@@ -125,6 +130,7 @@ mod tests {
         let unsigned =
             Signed { by: Err("commit 1a is not signed; /signers lists who may sign".to_owned()), ..by_ana() };
         let own = |name: &str| Signed { writers: [(name.to_owned(), commit(2))].into(), ..by_ana() };
+        let signed_by = |name: &str| Signed { sealers: [(name.to_owned(), commit(2))].into(), ..by_ana() };
         let more = {
             let mut signed = by_ana();
             signed.changes.insert("shop/podinfo/7-07070707-promotion.yaml".parse().unwrap(), Some(blob()));
@@ -137,6 +143,7 @@ mod tests {
             ("not named", signer(|by| by.names = names(&["eve@example.org"])), rule()),
             ("a pattern is nobody", signer(|by| by.names = names(&["*@example.org"])), rule()),
             ("a commit of theirs", own("ana@example.org"), rule()),
+            ("a commit that they signed", signed_by("ana@example.org"), rule()),
             (
                 "under another name",
                 {
@@ -164,6 +171,7 @@ mod tests {
         not named: eve@example.org signed it, and is none of the policy's approvers
         a pattern is nobody: *@example.org signed it, and is none of the policy's approvers; *@example.org signed it, and that is no address: nobody can tell whether they made a commit of this version
         a commit of theirs: ana@example.org made commit 02020202 of this version: an approver must be someone else
+        a commit that they signed: ana@example.org signed commit 02020202 of this version: an approver must be someone else
         under another name: ana@example.org made commit 02020202 of this version: an approver must be someone else
         a pattern is no address: ana signed it, and that is no address: nobody can tell whether they made a commit of this version
         no address: ana signed it, and that is no address: nobody can tell whether they made a commit of this version

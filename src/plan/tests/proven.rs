@@ -104,6 +104,7 @@ impl Reviewed {
                 .ok_or_else(|| "commit dddd is not signed; /signers lists who may".to_owned()),
             changes: [(attest.asked.path.clone(), Some(attest.asked.blob.clone()))].into(),
             writers: [(address(self.writer), commit("a"))].into(),
+            sealers: [].into(),
         }))
     }
 }

@@ -27,16 +27,16 @@ impl Notary {
         let all = std::iter::once(decision).chain(made.iter().map(|made| &made.commit)).cloned().collect();
         let mut seals = self.store.signatories(all).await?.into_iter();
         let by = seals.next().unwrap_or_else(|| Err("it was not looked at".to_owned())).map(signer);
-        let mut writers: BTreeMap<String, CommitId> = BTreeMap::new();
+        let (mut writers, mut sealers) = (BTreeMap::<String, CommitId>::new(), BTreeMap::<String, CommitId>::new());
         for (made, seal) in made.iter().zip(seals) {
-            let addresses = made.by.iter().map(|person| person.email.to_ascii_lowercase());
-            // Whoever has signed a commit has made it, whatever address it names.
-            let signers = seal.into_iter().flat_map(|signatory| signer(signatory).names);
-            for name in addresses.chain(signers) {
-                writers.entry(name).or_insert_with(|| made.commit.clone());
+            for person in &made.by {
+                writers.entry(person.email.to_ascii_lowercase()).or_insert_with(|| made.commit.clone());
+            }
+            for name in seal.into_iter().flat_map(|signatory| signer(signatory).names) {
+                sealers.entry(name).or_insert_with(|| made.commit.clone());
             }
         }
-        Ok(Evidence::Signed(Box::new(Signed { by, changes, writers })))
+        Ok(Evidence::Signed(Box::new(Signed { by, changes, writers, sealers })))
     }
 }
 

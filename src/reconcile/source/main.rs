@@ -351,9 +351,14 @@ fn lines(diagnostics: &[Diagnostic]) -> String {
     diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
+/// For where all is told on one line.
+fn in_a_row(diagnostics: &[Diagnostic]) -> String {
+    diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
 impl Policies {
     fn of(loaded: &Loaded) -> Result<Self, String> {
-        let policy = loaded.policy.as_ref().map_err(|diagnostics| lines(diagnostics))?.clone();
+        let policy = loaded.policy.as_ref().map_err(|diagnostics| in_a_row(diagnostics))?.clone();
         let window = |name: &ScheduleName, schedule: &policy::Schedule| {
             let policy::Schedule { cron, duration, zone } = schedule;
             Window::new(cron, *duration, *zone)

@@ -207,6 +207,11 @@ async fn x_2_attack_74_82_without_a_git_host_the_signature_of_an_approver_opens_
     assert!(said.err.contains(told) && said.err.contains("git config user.signingKey FILE"), "{}", said.err);
     said.ends(1);
     signs_with(&story, "ben").await;
+    story.git(&story.clone(), &["fetch", "--quiet"]).await;
+    let said = story.tidegate(&["approve", "podinfo", "--dry-run", "--author", "Ben <Ben@example.org>"]).await.ends(0);
+    assert!(said.contains("Ben@example.org made commit") && said.contains("this will not count"), "{said}");
+    let said = story.tidegate(&["approve", "podinfo", "--dry-run", "--author", "Eve <eve@example.org>"]).await.ends(0);
+    assert!(!said.contains("will not count"), "{said}");
     story.tidegate(&["approve", "podinfo"]).await.ends(0);
     let why = waits(&story).await;
     assert!(why.contains("ben@example.org made commit") && why.contains("must be someone else"), "{why}");
@@ -233,7 +238,7 @@ async fn x_2_attack_74_82_without_a_git_host_the_signature_of_an_approver_opens_
     waits(&story).await;
     story.tidegate(&["approve", "podinfo"]).await.ends(0);
     let why = waits(&story).await;
-    assert!(why.contains("ana@example.org made commit"), "{why}");
+    assert!(why.contains("ana@example.org signed commit"), "{why}");
     // What takes back needs no signature.
     story.git(&story.clone(), &["config", "--unset", "gpg.format"]).await;
     story.tidegate(&["abort", "podinfo", "--yes"]).await.ends(0);

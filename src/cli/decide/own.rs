@@ -1,0 +1,37 @@
+//! Whether who approves has made the version: then their signature proves nothing.
+
+use super::rule;
+use crate::cli::failure::Failure;
+use crate::cli::repository::{Record, Repository};
+use crate::gate::decisions::through;
+use crate::git::Person;
+use crate::manifest::decision::DecisionAction;
+use crate::plan::proof;
+use crate::record::state::By;
+
+/// What to say of it, if it is so as far as the clone tells; nothing where no signature is asked for.
+pub(super) async fn warning(
+    repository: &Repository,
+    record: &Record,
+    action: &DecisionAction,
+    person: Option<&Person>,
+) -> Result<Option<String>, Failure> {
+    let state = &record.state;
+    let asks = rule(state).is_some_and(|rule| rule.by == By::Signatures) && through(action).is_some();
+    let Some((run, person)) = state.run.as_ref().filter(|_| asks).zip(person) else { return Ok(None) };
+    let from = repository.pinned_files(&state.metadata, &run.from).await?;
+    let to = repository.pinned_files(&state.metadata, &run.to).await?;
+    // What cannot be read is told by whoever reads it to use it.
+    let (Ok(from), Ok(to)) = (from, to) else { return Ok(None) };
+    let Some(before) = proof::before(&state.source.path, &from, &to) else { return Ok(None) };
+    let made = repository.makers(&run.source, &before);
+    let theirs = made.iter().find(|made| made.by.iter().any(|by| by.email.eq_ignore_ascii_case(&person.email)));
+    Ok(theirs.map(|made| {
+        let commit = made.commit.as_str().get(..8).unwrap_or_default();
+        format!(
+            "\nBut {} made commit {commit} of this version, and who made a version cannot approve it: this will not count. \
+             Another approver has to say it.",
+            person.email
+        )
+    }))
+}
