@@ -57,6 +57,15 @@ impl Store {
 }
 
 impl Store {
+    /// All whom the list of allowed signers names, in lower case; none if there is no list.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn listed(&self) -> Result<Option<BTreeSet<String>>, String> {
+        let signers = list("list of signers", self.inner.config.signers_file.as_ref(), Signers::parse)?;
+        Ok(signers.map(|signers| signers.all().into_iter().map(str::to_ascii_lowercase).collect()))
+    }
+
     /// Who of the list of allowed signers has signed each of these commits; why nobody has. OpenPGP keys are nobody's here.
     ///
     /// # Errors

@@ -201,10 +201,14 @@ fn foreign(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>, teams: 
 fn unreachable(parsed: &Parsed, tenants: &BTreeMap<TenantName, raw::Tenant>) -> Vec<Diagnostic> {
     let Some(root) = parsed.documents.first() else { return Vec::new() };
     let by_name = |tenant: &raw::Tenant| tenant.approvers.iter().all(|one| matches!(one, Approver::Account(_)));
-    let too_many = |tenant: &raw::Tenant| by_name(tenant) && tenant.approvals as usize > tenant.approvers.len().max(1);
+    // Names that differ in case alone are one person's, as on the hosts; with addresses too, where mail could tell them apart.
+    let people = |tenant: &raw::Tenant| {
+        tenant.approvers.iter().map(|one| one.to_string().to_ascii_lowercase()).collect::<BTreeSet<_>>().len()
+    };
+    let too_many = |tenant: &raw::Tenant| by_name(tenant) && tenant.approvals as usize > people(tenant).max(1);
     let told = |(name, tenant): (&TenantName, &raw::Tenant)| {
         let mark = root.locate(&format!("/spec/tenants/{name}/approvals"));
-        let text = format!("{} approvals are asked for, of {} approvers", tenant.approvals, tenant.approvers.len());
+        let text = format!("{} approvals are asked for, of {} approvers", tenant.approvals, people(tenant));
         parsed.source.at(mark, Code::Schema, text, "at most as many approvals as there are approvers")
     };
     tenants.iter().filter(|(_, tenant)| too_many(tenant)).map(told).collect()
@@ -341,8 +345,10 @@ spec:
     shop: {path: shop, namespaces: [shop], clusters: [home], approvers: [ana], approvals: 2}
     blog: {path: blog, namespaces: [blog], clusters: [home], approvers: [ana, ben], approvals: 2, trust: merges}
     wiki: {path: wiki, namespaces: [wiki], clusters: [home], approvals: 2}
+    mail: {path: mail, namespaces: [mail], clusters: [home], approvers: [ana, Ana], approvals: 2}
 ";
         insta::assert_snapshot!(said(text), @r"
+        8:96 2 approvals are asked for, of 1 approvers; expected at most as many approvals as there are approvers
         5:91 2 approvals are asked for, of 1 approvers; expected at most as many approvals as there are approvers
         7:73 2 approvals are asked for, of 0 approvers; expected at most as many approvals as there are approvers
         ");
@@ -381,7 +387,7 @@ spec:
         5:84 "@shop" is not a team; expected @ORGANISATION/TEAM, as in CODEOWNERS, such as "@acme/shop"; on GitLab a group by its whole path; at most 255 letters, digits, '.', '_' and '-'
         5:93 "@/x" is not a team; expected @ORGANISATION/TEAM, as in CODEOWNERS, such as "@acme/shop"; on GitLab a group by its whole path; at most 255 letters, digits, '.', '_' and '-'
         5:100 "@acme/a b" is not a team; expected @ORGANISATION/TEAM, as in CODEOWNERS, such as "@acme/shop"; on GitLab a group by its whole path; at most 255 letters, digits, '.', '_' and '-'
-        5:113 "-x" is not the name of an account; expected at most 100 letters, digits, '.', '_', '-' and '@', the first one a letter or a digit; or a team such as "@acme/shop"
+        5:113 "-x" is not the name of an account; expected at most 100 letters, digits, '.', '_', '-', '+' and '@', the first one a letter or a digit; or a team such as "@acme/shop"
         "#);
         let bare = "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    a: {path: a, namespaces: [a], clusters: [home], approvers: [@acme/shop]}\n";
         let [quote] = &*parse(&"tidegate.yaml".parse().unwrap(), bare.as_bytes()).unwrap_err() else { panic!("one") };

@@ -11,7 +11,7 @@ const LONGEST_NAME: usize = 100;
 /// The longest name of a team.
 const LONGEST_TEAM: usize = 255;
 /// The rules again, lengths left out, as a pattern for editors.
-const PATTERN: &str = "^([A-Za-z0-9][A-Za-z0-9._@-]*|@[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)+)$";
+const PATTERN: &str = "^([A-Za-z0-9][A-Za-z0-9._+@-]*|@[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)+)$";
 
 /// A text that names nobody.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum InvalidApprover {
     Team(String),
     /// It does not.
     #[error(
-        "{0:?} is not the name of an account: at most 100 letters, digits, '.', '_', '-' and '@', the first one a \
+        "{0:?} is not the name of an account: at most 100 letters, digits, '.', '_', '-', '+' and '@', the first one a \
          letter or a digit; or a team such as \"@acme/shop\""
     )]
     Account(String),
@@ -95,7 +95,7 @@ impl FromStr for Approver {
         }
         let good = text.len() <= LONGEST_NAME
             && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"._@-".contains(&c));
+            && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"._+@-".contains(&c));
         if good { Ok(Self::Account(text.to_owned())) } else { Err(InvalidApprover::Account(cut(text))) }
     }
 }
@@ -218,14 +218,14 @@ mod tests {
 
     #[test]
     fn what_has_no_at_sign_before_it_is_an_account() {
-        for name in ["ana", "Ana.B_c-1", "ana@example.test"] {
+        for name in ["ana", "Ana.B_c-1", "ana@example.test", "ana+shop@example.test"] {
             let approver: Approver = name.parse().unwrap();
             assert_eq!(
                 (&approver, String::from(approver.clone())),
                 (&Approver::Account(name.to_owned()), name.to_owned())
             );
         }
-        for bad in ["", "-ana", "a b", "acme/shop", "ana\n", &"x".repeat(101)] {
+        for bad in ["", "-ana", "+ana", "a b", "acme/shop", "ana\n", &"x".repeat(101)] {
             assert!(matches!(bad.parse::<Approver>(), Err(InvalidApprover::Account(_))), "{bad}");
         }
         assert!(matches!("@acme/shop".parse(), Ok(Approver::Team(_))));

@@ -54,6 +54,12 @@ impl Signers {
         self.0.iter().find(|signer| signer.may(key, at)).map(|signer| signer.principal.as_str())
     }
 
+    /// All that it names, whatever for and since when.
+    #[must_use]
+    pub fn all(&self) -> BTreeSet<&str> {
+        self.0.iter().flat_map(|signer| signer.principal.split(',')).collect()
+    }
+
     /// All that the list calls a key that may sign at that time. A pattern is one of its names as it stands, and so nobody's.
     #[must_use]
     pub fn names(&self, key: &PublicKey, at: DateTime<Utc>) -> BTreeSet<&str> {

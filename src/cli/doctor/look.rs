@@ -4,6 +4,7 @@
 use super::app;
 use super::checks::{self, Check, Found, Weight};
 use super::pinned;
+use super::signers;
 use super::teams;
 use crate::cli::cache::Cache;
 use crate::cli::failure::Failure;
@@ -14,6 +15,7 @@ use crate::forge::host::{Host, Pass};
 use crate::forge::settings::{Branch, Settings};
 use crate::git::{GitError, Store};
 use crate::manifest::desired::Rollout;
+use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::ids::{CommitId, Namespace, RolloutId};
 use crate::manifest::installation::{Installation, PullHost};
 use crate::manifest::load::{self, Loaded};
@@ -22,6 +24,7 @@ use crate::manifest::raw::Trust;
 use crate::reconcile::clock::Clock;
 use crate::reconcile::source::Branches;
 use crate::reconcile::world;
+use crate::record::text::plain;
 use anyhow::Context;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -68,7 +71,8 @@ async fn repository(
     let read = Check::ok(check, format!("{main} is at {}", tip.as_str().get(..8).unwrap_or_default()));
     let mut all = vec![read];
     all.extend(signed(installation, &store, &tip).await?);
-    all.push(declared(main, &loaded));
+    all.extend(declared(main, &loaded));
+    all.extend(signers::checks(installation, &loaded, &store));
     Ok((all, Some(loaded)))
 }
 
@@ -82,20 +86,24 @@ async fn signed(installation: &Installation, store: &Store, tip: &CommitId) -> R
 }
 
 /// What main declares.
-fn declared(main: &str, loaded: &Loaded) -> Check {
+pub(super) fn declared(main: &str, loaded: &Loaded) -> Vec<Check> {
     let (check, act) = ("manifests", "tidegate validate, in a clone, shows each error with its line");
     let rejected = loaded.rollouts.values().filter(|rollout| rollout.is_err()).count() + loaded.unnamed.len();
     match &loaded.policy {
         Err(errors) => {
             // Those that `validate` cannot know are about the Installation.
-            let why = errors.first().map(|error| format!(": {}:{}: {}", error.line, error.column, error.found));
-            let says = format!("the policy tidegate.yaml of {main} cannot be read{}", why.unwrap_or_default());
-            Check::new(Found::Broken, check, &says, act)
+            let told = |Diagnostic { line, column, found, expected, .. }: &Diagnostic| {
+                let says = format!("the policy tidegate.yaml of {main} cannot be followed: {line}:{column}: {found}");
+                Check::new(Found::Broken, check, &says, format!("{line}:{column}: expected {}", plain(expected)))
+            };
+            errors.iter().map(told).collect()
         }
         Ok(_) if rejected > 0 => {
-            Check::new(Found::Warning, check, &format!("{rejected} rollouts of {main} have errors"), act)
+            vec![Check::new(Found::Warning, check, &format!("{rejected} rollouts of {main} have errors"), act)]
         }
-        Ok(_) => Check::ok(check, format!("{main} declares {} rollouts, all without errors", loaded.rollouts.len())),
+        Ok(_) => {
+            vec![Check::ok(check, format!("{main} declares {} rollouts, all without errors", loaded.rollouts.len()))]
+        }
     }
 }
 

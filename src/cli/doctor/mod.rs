@@ -4,6 +4,7 @@ mod app;
 mod checks;
 mod look;
 mod pinned;
+mod signers;
 mod teams;
 
 #[cfg(test)]
