@@ -187,6 +187,9 @@ impl Clerk {
         let asked = !wanted.requests.is_empty()
             || !wanted.gone.is_empty()
             || self.open.as_ref().is_none_or(|open| !open.is_empty());
+        if wanted.gone.is_empty() {
+            self.looks.clear();
+        }
         let idle = !asked && !wanted.gated && wanted.status == self.told;
         if self.setting.lead.held().is_none() || !wanted.gated {
             // What was said before may not be so any more when the next run asks.
@@ -200,10 +203,13 @@ impl Clerk {
         if done.is_ok() {
             done = self.tell(wanted.status.as_ref()).await;
         }
-        done = self.hear(&wanted.gone, done).await;
-        if asked && done.is_ok() {
-            done = self.round(view, &wanted.requests).await;
-        }
+        let done = match self.hear(&wanted.gone, done).await {
+            Ok(aside) => {
+                let shown = if asked { self.round(view, &wanted.requests).await } else { Ok(()) };
+                shown.and(aside.map_or(Ok(()), Err))
+            }
+            Err(error) => Err(error),
+        };
         self.wanted = wanted;
         let done = done.map_err(Setback::from);
         self.patience.after(done, self.setting.poll, "pull requests are not as they should be")

@@ -3,6 +3,7 @@
 use super::super::clock::Clock;
 use super::super::testing::{World, leading, moved};
 use super::gone::Gone;
+use super::tests::seen;
 use super::*;
 use crate::forge::host::Pass;
 use crate::forge::host::testing::{Fault, Server, USER};
@@ -259,4 +260,71 @@ async fn x_4_whose_no_it_is_is_asked_of_the_host() {
     office.server.change(1, json!({"base": {"label": "acme:main", "ref": "main", "sha": "0", "repo": {"id": 7}}}));
     office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
     assert_eq!(office.told(), told(unheard("it was merged into main")));
+}
+
+#[tokio::test]
+async fn x_4_what_is_refused_of_one_request_that_is_gone_is_told_of_that_one_alone() {
+    let mut office = Office::on(HostKind::Github).await;
+    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+    let request = |n: u8| {
+        let (branch, head) = (format!("tidegate/prod/propose/shop/a{n}/7-07070707-half"), fixture::commit(n));
+        office.server.open(USER, &branch, DECISIONS, &format!("head {head}"));
+        office.server.change(n.into(), json!({"state": "closed"}));
+        (branch, Gone::new(&format!("shop/a{n}"), head, rule.clone()))
+    };
+    let gone: BTreeMap<String, Gone> = (1..=3).map(request).collect();
+    let ana = json!({"closed_by": {"id": 7, "login": "ana"}});
+    office.server.state().there = BTreeMap::from([
+        ("issues/1".to_owned(), ana.clone()),
+        ("issues/2".to_owned(), ana.clone()),
+        ("issues/3".to_owned(), ana),
+        ("collaborators/ana/permission".to_owned(), json!({"permission": "write"})),
+    ]);
+    office.server.state().fault = fault("/issues/2", 403);
+    let aside = office.clerk.hear(&gone, Ok(())).await.unwrap().unwrap();
+    assert!(matches!(aside, HostError::Refused { status: 403, .. }), "{aside}");
+    let told: Vec<Denial> = office.told().into_iter().map(|(_, denial)| denial).collect();
+    assert_eq!(told, [Denial::No, Denial::Unknown(aside.to_string()), Denial::No]);
+
+    // A host that is away is away for all.
+    office.server.state().fault = fault("/issues/2", 503);
+    let away = office.clerk.hear(&gone, Ok(())).await.unwrap_err();
+    let told: Vec<Denial> = office.told().into_iter().map(|(_, denial)| denial).collect();
+    assert_eq!(told, [Denial::No, Denial::Unknown(away.to_string()), Denial::Unknown(away.to_string())]);
+
+    // How often something was looked at is known as long as it matters.
+    office.server.state().fault = None;
+    office.server.change(1, json!({"state": "open"}));
+    office.clerk.hear(&gone, Ok(())).await.unwrap();
+    assert_eq!(office.clerk.looks.len(), 1);
+    office.clerk.hear(&BTreeMap::new(), Ok(())).await.unwrap();
+    assert!(office.clerk.looks.is_empty());
+}
+
+#[tokio::test]
+async fn x_4_nor_does_it_keep_others_from_being_shown() {
+    let mut office = Office::on(HostKind::Github).await;
+    let mut source = office.world.source("d");
+    let [gone, shown] = ["half", "promotion"].map(|step| format!("tidegate/prod/propose/shop/a/7-07070707-{step}"));
+    let (was, head) = (fixture::commit(9), office.world.commit(&shown, &[("x", Some("y"))]).await);
+    let view = seen(&office.world, &mut source, |state| {
+        let approvers = ["ana".to_owned()].into();
+        let run = state.run.as_mut().unwrap();
+        run.pulls.clear();
+        run.rule = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews });
+        for (branch, head) in [(&gone, &was), (&shown, &head)] {
+            let step = branch.rsplit('-').next().unwrap().parse().unwrap();
+            let pull = Pull { branch: branch.clone(), head: head.clone(), checks: Vec::new() };
+            run.pulls.insert(step, pull);
+        }
+    })
+    .await;
+    office.server.open(USER, &gone, DECISIONS, &format!("head {was}"));
+    office.server.change(1, json!({"state": "closed"}));
+    office.server.state().fault = fault("/issues/1", 403);
+    office.clerk.turn(&view).await;
+    assert!(!office.clerk.patience.is_fine(), "it is tried again");
+    let (told, asked) = (office.told(), office.asked());
+    assert!(matches!(&told[..], [(branch, Denial::Unknown(_))] if *branch == gone), "{told:?}");
+    assert_eq!(office.server.state().pulls.len(), 2, "{asked:?}");
 }

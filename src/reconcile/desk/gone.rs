@@ -3,7 +3,7 @@
 
 use super::Clerk;
 use crate::forge::host::HostError;
-use crate::forge::pull::{Found, Standing};
+use crate::forge::pull::{Found, Ids, Standing};
 use crate::gate::approval;
 use crate::manifest::ids::{CommitId, RolloutId};
 use crate::plan::evidence::Denial;
@@ -55,15 +55,25 @@ pub(super) fn gone(view: &View) -> BTreeMap<String, Gone> {
 }
 
 impl Clerk {
-    /// Tells plans whose the noes to these are. What has gone wrong so far is told of all.
+    /// Tells plans whose the noes to these are. What has gone wrong so far is told of all. What is wrong with one says nothing of
+    /// the others: that is what comes back if nothing worse does.
     pub(super) async fn hear(
         &mut self,
         gone: &BTreeMap<String, Gone>,
-        mut done: Result<(), HostError>,
-    ) -> Result<(), HostError> {
+        done: Result<(), HostError>,
+    ) -> Result<Option<HostError>, HostError> {
+        self.looks.retain(|head, _| gone.values().any(|request| request.head == *head));
+        if gone.is_empty() {
+            return done.map(|()| None);
+        }
+        let mut open = match done {
+            Ok(()) => self.open_ones().await,
+            Err(error) => Err(error),
+        };
+        let mut aside = None;
         for (branch, request) in gone {
-            let heard = match &done {
-                Ok(()) => self.denial(branch, request).await,
+            let heard = match &open {
+                Ok((ids, open)) => self.denial(*ids, open, branch, request).await,
                 Err(error) => Err(error.clone()),
             };
             let denial =
@@ -71,9 +81,20 @@ impl Clerk {
             if let Some(denial) = denial.filter(|_| self.setting.lead.held().is_some()) {
                 (self.setting.heard)(&request.rollout, (branch.clone(), request.head.clone()), denial);
             }
-            done = done.and(heard.map(drop));
+            match heard {
+                Ok(_) => {}
+                Err(error @ (HostError::Refused { .. } | HostError::Unusable { .. })) if open.is_ok() => {
+                    aside = Some(error);
+                }
+                Err(error) => open = Err(error),
+            }
         }
-        done
+        open.map(|_| aside)
+    }
+
+    /// Who we are, and all that is open.
+    async fn open_ones(&mut self) -> Result<(Ids, Vec<Found>), HostError> {
+        Ok((self.setting.host.ids().await?, self.setting.host.open().await?))
     }
 
     /// That it is no answer, if it was found so often enough.
@@ -84,12 +105,17 @@ impl Clerk {
     }
 
     /// Whose the no is; none as long as the host or Git has to say more first.
-    async fn denial(&mut self, branch: &str, request: &Gone) -> Result<Option<Denial>, HostError> {
-        let ids = self.setting.host.ids().await?;
+    async fn denial(
+        &mut self,
+        ids: Ids,
+        open: &[Found],
+        branch: &str,
+        request: &Gone,
+    ) -> Result<Option<Denial>, HostError> {
         let head = request.head.as_str();
         let is_it = |found: &Found| found.is_ours(ids) && found.branch == branch && found.text.body.contains(head);
         // Hosts close one a little after its branch has gone. One that was opened again meanwhile stays open.
-        if self.setting.host.open().await?.iter().any(is_it) {
+        if open.iter().any(is_it) {
             return Ok(self.still(request, "its branch was deleted, and its pull request is open"));
         }
         let closed = self.setting.host.closed(branch, is_it).await?;

@@ -23,7 +23,7 @@ fn instance() -> InstanceName {
 }
 
 /// A view with a branch that asks for `half`, and the record of `shop/a` as `change` makes it.
-async fn seen(world: &World, source: &mut Source, change: impl FnOnce(&mut RolloutState)) -> Arc<View> {
+pub(super) async fn seen(world: &World, source: &mut Source, change: impl FnOnce(&mut RolloutState)) -> Arc<View> {
     if source.view().is_none() {
         moved(source, None).await;
     }
