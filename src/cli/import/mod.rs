@@ -289,6 +289,17 @@ fn merge(
     imported
 }
 
+/// What is said of a rollout that has no check: a version that fails only its users would be promoted.
+fn unmeasured(document: &Document, draft: &Draft) -> Vec<Told> {
+    let checked = draft.phases.iter().map(|phase| &phase.checks).chain([&draft.promotion.checks]);
+    if checked.into_iter().any(|checks| !checks.is_empty()) {
+        return Vec::new();
+    }
+    let text =
+        "no check is imported: nothing but its pods' readiness takes the new version back, until you write spec.checks";
+    told_whole(document, Fate::Differs, text.to_owned())
+}
+
 /// What becomes of an object as a whole.
 fn told_whole(document: &Document, fate: Fate, text: String) -> Vec<Told> {
     let mut notes = fields::Notes::default();

@@ -83,6 +83,22 @@ fn what_is_made_is_valid() {
     }
 }
 
+/// Without a check a version that fails its users alone is promoted.
+#[test]
+fn a_rollout_without_a_check_is_told() {
+    let told = |tool, files: &[(&str, &str)]| {
+        let fields = imported(tool, files).fields;
+        let found = fields.into_iter().filter(|told| told.text.starts_with("no check is imported"));
+        found.map(|told| format!("{} {:?}", told.object, told.fate)).collect::<Vec<_>>()
+    };
+    let none = Vec::<String>::new();
+    assert_eq!(told(Tool::Flagger, CANARY), none);
+    assert_eq!(told(Tool::Argo, STEPS), none);
+    let flagger = CANARY[0].1.split("    metrics:\n").next().unwrap();
+    let flagger = told(Tool::Flagger, &[("canary.yaml", flagger), CANARY[1]]);
+    assert_eq!(flagger, ["Canary shop/podinfo Differs"]);
+}
+
 /// Both would say how many pods there are.
 #[test]
 fn a_number_of_pods_beside_an_autoscaler_is_left_out_and_told() {

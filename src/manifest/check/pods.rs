@@ -58,20 +58,21 @@ fn sizes(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
         return Vec::new();
     }
     let phases = case.spec.phases.iter().enumerate();
-    phases.filter_map(|(i, phase)| too_fine(case, pods, i, phase)).collect()
+    phases.filter_map(|(i, phase)| too_fine(case, target, pods, (i, phase))).collect()
 }
 
 /// A weight that is no pod at all; of a ramp the first says it for all.
-fn too_fine(case: &Case<'_>, pods: u64, i: usize, phase: &raw::Phase) -> Option<Diagnostic> {
+fn too_fine(case: &Case<'_>, target: &Item, pods: u64, (i, phase): (usize, &raw::Phase)) -> Option<Diagnostic> {
     let weighs = |part: &expand::Part| part.weight.map_or(0, |weight| u64::from(weight.get()));
     let none = |weight: u64| weight > 0 && weight < 100 && pods * weight / (100 - weight) == 0;
     let part = expand::parts(phase).into_iter().find(|part| none(weighs(part)))?;
     // ⌊pods × w / (100 − w)⌋ ≥ 1 where w ≥ 100 / (pods + 1)
     let smallest = 100_u64.div_ceil(pods + 1);
-    let found = format!("{} percent of {pods} pods beside them is less than one pod", weighs(&part));
+    let (count, why, more) = scale::counted(case, target, pods);
+    let found = format!("{} percent of {count} beside them{why} is less than one pod", weighs(&part));
     let pointer = format!("/spec/phases/{i}/{}", part.at);
     let found = case.error(&pointer, Code::WeightTooFine, found, format!("a weight of at least {smallest}"));
-    Some(found.help("the router replicas weighs by whole pods; more replicas, or gatewayAPI, allow finer weights"))
+    Some(found.help(format!("the router replicas weighs by whole pods; {more}, or gatewayAPI, allow finer weights")))
 }
 
 /// What the names of most copies, and the label value of their pods, end in.

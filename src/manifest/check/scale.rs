@@ -6,7 +6,7 @@ use super::{Case, Findings};
 use crate::manifest::diagnostic::{Code, Diagnostic, quoted};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::ObjectName;
-use crate::manifest::object::Kind;
+use crate::manifest::object::{Kind, ObjectRef};
 use crate::manifest::scaler;
 use crate::manifest::set::Item;
 use serde_json::Value;
@@ -28,7 +28,22 @@ pub(super) fn baseline(case: &Case<'_>, target: &Item) -> u64 {
     declared.or_else(|| autoscalers(case, target).find_map(least)).unwrap_or(1)
 }
 
+/// So many pods of stable in words, where they are as few as an autoscaler allows also what says so, and what would make them more.
+pub(super) fn counted(case: &Case<'_>, target: &Item, pods: u64) -> (String, String, String) {
+    let count = format!("{pods} pod{}", if pods == 1 { "" } else { "s" });
+    let scaler = autoscalers(case, target).next().filter(|_| target.object.int("/spec/replicas").is_none());
+    let bounds = scaler.and_then(|item| Some((item.object.reference(), scaler::bounds(item.object.reference().kind)?)));
+    match bounds {
+        Some((ObjectRef { kind, name, .. }, [least, _])) => {
+            let least = least.trim_start_matches("/spec/");
+            (count, format!(" (the {least} of the {kind} {name})"), format!("a larger {least}"))
+        }
+        None => (count, String::new(), "more replicas".to_owned()),
+    }
+}
+
 pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
+    findings.warnings.extend(astray(case));
     let workloads = [Kind::Deployment, Kind::StatefulSet].into_iter().flat_map(|kind| case.of_kind(kind));
     findings.errors.extend(workloads.flat_map(|item| number(item, "/spec/replicas")));
     findings.errors.extend(scaler::KINDS.into_iter().flat_map(|kind| case.of_kind(kind)).flat_map(bounds));
@@ -46,6 +61,21 @@ pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
         let found = "with no time to become ready, every run fails";
         findings.errors.push(case.error("/spec/progressDeadline", Code::Schema, found, expected));
     }
+}
+
+/// Autoscalers of what is not in the set: Kubernetes would scale nothing, without a word.
+fn astray(case: &Case<'_>) -> Vec<Diagnostic> {
+    let scalers = scaler::KINDS.into_iter().flat_map(|kind| case.of_kind(kind)).filter(|_| case.whole);
+    let scaled = scalers.filter_map(|item| Some((item, scaler::scaled(&item.object)?)));
+    let astray = scaled.filter(|(_, (kind, name))| case.item(*kind, name).is_none());
+    let found = astray.map(|(item, (kind, name))| {
+        let there: Vec<&str> = case.of_kind(kind).map(|item| item.object.reference().name.as_str()).collect();
+        let what = format!("there is no {kind} {name} in the set, so this scales nothing of it");
+        let expected = format!("the name of a {kind} among the manifests: {}", there.join(", "));
+        let expected = if there.is_empty() { format!("a {kind} of that name") } else { expected };
+        item.error("/spec/scaleTargetRef/name", Code::TargetMissing, what, expected)
+    });
+    found.collect()
 }
 
 /// What is wrong with a number of pods, where there is one.

@@ -19,7 +19,7 @@ pub(super) fn check(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
         found.push(target.error("/spec/replicas", Code::ScaleToZero, what, "at least one replica"));
         return found;
     }
-    found.extend(phases().filter_map(|(i, phase)| too_fine(case, pods, i, phase)));
+    found.extend(phases().filter_map(|(i, phase)| too_fine(case, target, pods, (i, phase))));
     found
 }
 
@@ -81,13 +81,14 @@ fn strategy(target: &Item) -> Option<Diagnostic> {
 }
 
 /// A weight that is no pod at all; of a ramp the first says it for all.
-fn too_fine(case: &Case<'_>, pods: u64, i: usize, phase: &raw::Phase) -> Option<Diagnostic> {
+fn too_fine(case: &Case<'_>, target: &Item, pods: u64, (i, phase): (usize, &raw::Phase)) -> Option<Diagnostic> {
     let weighs = |part: &expand::Part| part.weight.map_or(0, |weight| u64::from(weight.get()));
     let none = |weight: u64| weight > 0 && pods * weight / 100 == 0;
     let part = expand::parts(phase).into_iter().find(|part| none(weighs(part)))?;
-    let found = format!("{} percent of {pods} pods is less than one pod", weighs(&part));
+    let (count, why, more) = scale::counted(case, target, pods);
+    let found = format!("{} percent of {count}{why} is less than one pod", weighs(&part));
     let pointer = format!("/spec/phases/{i}/{}", part.at);
     let smallest = 100_u64.div_ceil(pods);
     let found = case.error(&pointer, Code::WeightTooFine, found, format!("a weight of at least {smallest}"));
-    Some(found.help("a StatefulSet is weighed by whole pods; more replicas allow finer weights"))
+    Some(found.help(format!("a StatefulSet is weighed by whole pods; {more} would allow finer weights")))
 }

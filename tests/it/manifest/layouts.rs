@@ -87,6 +87,29 @@ fn a_number_of_pods_beside_an_autoscaler_is_refused() {
     assert!(text.contains(told) && text.contains("podinfo.yaml:14:"), "{text}");
 }
 
+/// Kubernetes says nothing of an autoscaler whose target is not there.
+#[test]
+fn an_autoscaler_of_what_is_not_in_the_set_is_warned_of() {
+    let warned = |scaler: &str| {
+        let loaded = scaled(Tree::example(), scaler).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), []);
+        report(&loaded, Output::Text, Colour::Never).text
+    };
+    assert!(!warned(AUTOSCALER).contains("warning"));
+    insta::assert_snapshot!(warned(
+        &AUTOSCALER.replace("kind: Deployment, name: podinfo", "kind: Deployment, name: podinf")
+    ));
+}
+
+/// What there is at the least is the autoscaler's to say.
+#[test]
+fn a_weight_that_is_no_pod_is_told_with_what_says_how_many_there_are() {
+    let mut tree = Tree::example();
+    let scaler = AUTOSCALER.replace("podinfo", "worker").replace("minReplicas: 2", "minReplicas: 1");
+    tree.edit(WORKER_SET, "  replicas: 4\n", "").append(WORKER_SET, &scaler);
+    insta::assert_snapshot!(report(&tree.load(), Output::Text, Colour::Never).text);
+}
+
 #[test]
 fn another_router_than_a_route_is_refused_with_its_line() {
     let by = |router: &str| {

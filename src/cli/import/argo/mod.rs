@@ -9,7 +9,7 @@ mod steps;
 use super::draft::{Draft, Imported, Phase, Providers};
 use super::fields::{Fate, Notes, OBJECT, Row, told};
 use super::input::{Document, Field, Input};
-use super::{live, merge, told_of_other, undone};
+use super::{live, merge, told_of_other, undone, unmeasured};
 use crate::manifest::object::Kind;
 pub(super) use router::{lines as routers, without};
 
@@ -47,6 +47,7 @@ pub(super) fn import(input: &Input) -> Imported {
         let mut rollout = Rollout::new(document, input);
         rollout.convert(&mut shared);
         fields.extend(told(document, &[OBJECT, fields::ROLLOUT], &rollout.notes));
+        fields.extend(unmeasured(document, &rollout.draft));
         drafts.push(rollout.draft);
     }
     for document in own().filter(|document| document.kind != "Rollout") {

@@ -17,7 +17,7 @@ pub(super) use provider::{INSTEAD, lines as providers};
 use super::draft::{Draft, Imported, Providers, go_duration};
 use super::fields::{Fate, Notes, OBJECT, Row, told};
 use super::input::{Document, Field, Input};
-use super::{live, merge, told_of_other};
+use super::{live, merge, told_of_other, unmeasured};
 use crate::manifest::desired::TargetKind;
 use crate::manifest::duration::Span;
 use crate::manifest::object::Kind;
@@ -80,6 +80,7 @@ fn once(input: &Input, own: &[Document], provider: Option<&str>, refused: &BTree
         let mut canary = Canary::new(document, input, provider);
         canary.convert(refused.get(&n), &mut providers, &mut used);
         fields.extend(told(document, &[OBJECT, fields::CANARY], &canary.notes));
+        fields.extend(unmeasured(document, &canary.draft));
         drafts.push(canary.draft);
     }
     for document in own.iter().filter(|document| document.kind != "Canary") {
