@@ -199,6 +199,10 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
                     diagnostic.source.clear();
                 }
                 "cron" | "time-zone" => diagnostic.code = Code::Schedule,
+                "time-span" => {
+                    let number = root.text_at(&pointer).and_then(|text| text.parse::<u32>().ok());
+                    diagnostic.help = number.map(|seconds| format!("did you mean {seconds}s?"));
+                }
                 "repository-path" => diagnostic.code = Code::PathEscape,
                 _ => {}
             }
@@ -214,17 +218,48 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
         ValidationErrorKind::Pattern { pattern } => {
             at(format!("{shown} has characters that do not belong here"), format!("a text of the form {pattern}"))
         }
-        ValidationErrorKind::MinItems { .. } | ValidationErrorKind::MinProperties { .. } => {
-            at(format!("{} is empty", field_name(&pointer)), "at least one entry".to_owned())
+        ValidationErrorKind::UniqueItems => twice(source, root, &pointer),
+        kind => {
+            let (found, expected) = size(kind, &field_name(&pointer), &shown)
+                .unwrap_or_else(|| (error.to_string(), format!("what the schema of {} says", T::KIND)));
+            at(found, expected)
         }
-        ValidationErrorKind::MaxItems { limit } | ValidationErrorKind::MaxProperties { limit } => {
-            at(format!("{} has too many entries", field_name(&pointer)), format!("at most {limit}"))
-        }
-        ValidationErrorKind::Maximum { limit } => at(format!("{shown} is too large"), format!("at most {limit}")),
-        ValidationErrorKind::Minimum { limit } => at(format!("{shown} is too small"), format!("at least {limit}")),
-        _ => at(error.to_string(), format!("what the schema of {} says", T::KIND)),
     };
     vec![one]
+}
+
+/// What is too much or too little, and how much it may be.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the list is the library's; these say how much there may be")]
+fn size(kind: &ValidationErrorKind, field: &str, shown: &str) -> Option<(String, String)> {
+    Some(match kind {
+        ValidationErrorKind::MinLength { limit: 1 } => {
+            (format!("{field} is empty"), "a text of at least one character".to_owned())
+        }
+        ValidationErrorKind::MinLength { limit } => {
+            (format!("{shown} is too short"), format!("at least {limit} characters"))
+        }
+        ValidationErrorKind::MaxLength { limit } => {
+            (format!("{field} is too long"), format!("at most {limit} characters"))
+        }
+        ValidationErrorKind::MinItems { .. } | ValidationErrorKind::MinProperties { .. } => {
+            (format!("{field} is empty"), "at least one entry".to_owned())
+        }
+        ValidationErrorKind::MaxItems { limit } | ValidationErrorKind::MaxProperties { limit } => {
+            (format!("{field} has too many entries"), format!("at most {limit}"))
+        }
+        ValidationErrorKind::Maximum { limit } => (format!("{shown} is too large"), format!("at most {limit}")),
+        ValidationErrorKind::Minimum { limit } => (format!("{shown} is too small"), format!("at least {limit}")),
+        _ => return None,
+    })
+}
+
+/// The first item of a list that stands in it before.
+fn twice(source: &Source, root: &Node, pointer: &str) -> Diagnostic {
+    let values: Vec<Value> = root.at(pointer).map(Node::items).unwrap_or_default().iter().map(Node::value).collect();
+    let again = (1..values.len()).find(|i| values[..*i].contains(&values[*i])).unwrap_or_default();
+    let pointer = format!("{pointer}/{again}");
+    let shown = root.at(&pointer).map(show).unwrap_or_default();
+    source.at(root.locate(&pointer), Code::Schema, format!("{shown} stands here twice"), "each entry once")
 }
 
 fn unexpected_fields<T: File>(
@@ -260,7 +295,16 @@ fn wrong_type<T: File>(
         }
     };
     let node = root.at(pointer);
-    let found = format!("{} is no value for {}", node.map(show).unwrap_or_default(), field_name(pointer));
+    let field = field_name(pointer);
+    if node.is_some_and(|node| node.content == Content::Scalar(Value::Null)) {
+        return at(format!("{field} has no value"), expected).help("write one, or take the field out");
+    }
+    let expected = if matches!(kind, TypeKind::Single(kind) if kind.to_string() == "object") {
+        fields_of::<T>(error).map_or(expected, |fields| format!("a mapping such as {fields}"))
+    } else {
+        expected
+    };
+    let found = format!("{} is no value for {field}", node.map(show).unwrap_or_default());
     if schema_of::<T>(error).and_then(|schema| schema.get("format")?.as_str()) == Some("time-span") {
         let number = node.and_then(|node| node.value().as_u64());
         at(found, format!("a duration with its unit, such as {}s", number.unwrap_or(10)))
@@ -357,6 +401,13 @@ fn known_fields<T: File>(error: &ValidationError<'_>) -> Option<Vec<String>> {
     let schema = schema_of::<T>(error).filter(|schema| schema.get("patternProperties").is_none())?;
     let fields = schema.get("properties").and_then(Value::as_object);
     Some(fields.map(|fields| fields.keys().cloned().collect()).unwrap_or_default())
+}
+
+/// The fields that a mapping must have, as they are written.
+fn fields_of<T: File>(error: &ValidationError<'_>) -> Option<String> {
+    let required = schema_of::<T>(error)?.get("required")?.as_array()?;
+    let fields: Vec<String> = required.iter().map(|field| format!("{}: …", plain(field))).collect();
+    Some(format!("{{{}}}", fields.join(", ")))
 }
 
 /// The values of an enum with documented variants, which schemars writes as `oneOf` with `const`.

@@ -169,6 +169,23 @@ fn mistakes_of_whose_series_are_shown_with_their_lines() {
 }
 
 #[test]
+fn values_that_are_none_are_shown_with_what_is_wanted() {
+    let shown = |check: &str| report(&with(PODINFO, check).load(), Output::Text, Colour::Never).text;
+    let query = "prometheus: {provider: main, query: errors}\n      max: 1\n      ";
+    let texts = [
+        shown(&format!("{query}onAway: revert")),
+        shown(&format!("{query}onAway: {{after: 30, then: revert}}")),
+        shown(&format!("{query}onAway: {{after: '30', then: revert}}")),
+        shown("prometheus: {provider: main, query: ''}\n      max: 1"),
+        shown("prometheus: {provider: main, query: errors, labels: {pod: pod, version: }}\n      max: 1"),
+        shown(&format!(
+            "{query}interval: 1m\n  hooks: {{chat: {{webhook: {{provider: a}}, events: [ended, wentBack, ended]}}}}"
+        )),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
+}
+
+#[test]
 fn mistakes_of_comparisons_are_shown_with_their_lines() {
     let shown = |tree: &Tree| report(&tree.load(), Output::Text, Colour::Never).text;
     let mut promoted = with(PODINFO, &prometheus("{pod: pod}", "errors", RATIO));
