@@ -4,9 +4,10 @@
 
 use super::sides::{Side, narrowed};
 use crate::manifest::duration::Span;
-use crate::manifest::ids::Namespace;
+use crate::manifest::ids::{Namespace, ObjectName};
 use crate::manifest::measure::{Latency, Measure, Proxy, SuccessRate};
 use crate::manifest::promql::{Matcher, Query, Value};
+use crate::record::state::RoleName;
 
 /// The names of a proxy's metrics.
 struct Metrics {
@@ -40,6 +41,13 @@ fn metrics(proxy: Proxy) -> Metrics {
             buckets: "response_latency_ms_bucket",
             milliseconds: "",
         },
+        Proxy::Nginx => Metrics {
+            requests: "nginx_ingress_controller_requests",
+            failed: r#"{status=~"5.."}"#,
+            // As the client waits: how long the backend took is not counted of a request that was tried twice.
+            buckets: "nginx_ingress_controller_request_duration_seconds_bucket",
+            milliseconds: "1000 * ",
+        },
         Proxy::Traefik => Metrics {
             requests: "traefik_service_requests_total",
             failed: r#"{code=~"5.."}"#,
@@ -49,10 +57,13 @@ fn metrics(proxy: Proxy) -> Metrics {
     }
 }
 
-/// What tells one role's series. The patterns end with a port, so that no longer name fits.
-fn matchers(proxy: Proxy, namespace: &Namespace, side: &Side) -> Result<Vec<Matcher>, String> {
+/// The number of a port, or its name if that is one word.
+const PORT: &str = "[0-9a-z]{1,15}";
+
+/// What tells one role's series; where labels can be called in several ways, each of these. The patterns end with a port, so that no
+/// longer name fits.
+fn told(proxy: Proxy, namespace: &Namespace, side: &Side) -> Result<Vec<Vec<Matcher>>, String> {
     let service = || side.service.as_ref().ok_or("with this router the candidate has no Service of its own");
-    let is = |text: &str| Value::Is(text.to_owned());
     let (namespace, workload) = (namespace.as_str(), side.workload.as_str());
     let all = match proxy {
         Proxy::Contour => vec![("envoy_cluster_name", Value::Like(format!("{namespace}_{}_[0-9]+", service()?)))],
@@ -64,12 +75,43 @@ fn matchers(proxy: Proxy, namespace: &Namespace, side: &Side) -> Result<Vec<Matc
         Proxy::Linkerd => {
             vec![("direction", is("inbound")), ("namespace", is(namespace)), ("deployment", is(workload))]
         }
+        Proxy::Nginx => return Ok(by_canary(namespace, service()?, side.role)),
+        // Of its own kinds Traefik counts a service among several as `NAMESPACE-SERVICE-PORT` (its reference, "Service Metrics";
+        // `pkg/provider/kubernetes/crd/kubernetes_http.go`), and one that is alone in a route by 20 digits of the route's rule: more than
+        // the name of a port has.
         Proxy::Traefik => {
-            let like = format!("{namespace}-{}-(http-)?[0-9]+@kubernetesgateway", service()?);
-            vec![("service", Value::Like(like))]
+            let port = format!("((http-)?[0-9]+@kubernetesgateway|{PORT}@kubernetescrd)");
+            vec![("service", Value::Like(format!("{namespace}-{}-{port}", service()?)))]
         }
     };
-    Ok(all.into_iter().map(|(label, value)| Matcher { label: label.to_owned(), value }).collect())
+    Ok(vec![matching(all)])
+}
+
+/// ingress-nginx counts all requests under stable's Service, and says beside it which backend of a canary got one (its documents,
+/// "Prometheus Metrics", `canary`; `rootfs/etc/nginx/lua/balancer.lua`): `NAMESPACE-SERVICE-PORT`, or nothing. A Prometheus that has labels
+/// of its own for what it scrapes keeps those that were counted as `exported_…`, unless it is told to honour them.
+fn by_canary(namespace: &str, service: &ObjectName, role: RoleName) -> Vec<Vec<Matcher>> {
+    if role == RoleName::Candidate {
+        return vec![matching(vec![("canary", Value::Like(format!("{namespace}-{service}-{PORT}")))])];
+    }
+    let named = |label, exported, value: &str| {
+        [
+            vec![("canary", is("")), (label, is(value)), (exported, is(""))],
+            vec![("canary", is("")), (exported, is(value))],
+        ]
+    };
+    let services = named("service", "exported_service", service.as_str());
+    let namespaces = named("namespace", "exported_namespace", namespace);
+    let both = namespaces.iter().flat_map(|one| services.iter().map(|other| [&one[..], &other[1..]].concat()));
+    both.map(matching).collect()
+}
+
+fn is(text: &str) -> Value {
+    Value::Is(text.to_owned())
+}
+
+fn matching(all: Vec<(&str, Value)>) -> Vec<Matcher> {
+    all.into_iter().map(|(label, value)| Matcher { label: label.to_owned(), value }).collect()
 }
 
 /// What is asked of one role's series. Each value of a built-in check is about one interval.
@@ -77,23 +119,29 @@ fn matchers(proxy: Proxy, namespace: &Namespace, side: &Side) -> Result<Vec<Matc
 /// # Errors
 /// When that cannot be asked: a plan can be older, or newer, than this program.
 pub fn query(measure: &Measure, interval: Span, namespace: &Namespace, side: &Side) -> Result<String, String> {
-    let window = format!("[{}s]", interval.as_secs());
-    let (proxy, text) = match measure {
+    let proxy = match measure {
         Measure::Query(query) => return narrowed(query, namespace, side),
-        // Where nothing failed yet, nothing counts failures; without requests there is no share.
-        Measure::SuccessRate(SuccessRate { provider: _, proxy }) => {
-            let Metrics { requests, failed, buckets: _, milliseconds: _ } = metrics(*proxy);
-            let failures = format!("(sum(rate({requests}{failed}{window})) or vector(0))");
-            (*proxy, format!("100 * (1 - {failures} / sum(rate({requests}{window})))"))
-        }
-        Measure::Latency(Latency { provider: _, proxy, percentile }) => {
-            let Metrics { requests: _, failed: _, buckets, milliseconds } = metrics(*proxy);
-            let took = format!("sum by (le) (rate({buckets}{window}))");
-            (*proxy, format!("{milliseconds}histogram_quantile(0.{percentile:02}, {took})"))
-        }
+        Measure::SuccessRate(SuccessRate { provider: _, proxy })
+        | Measure::Latency(Latency { provider: _, proxy, percentile: _ }) => *proxy,
     };
-    let read = Query::parse(&text).map_err(|why| why.to_string())?;
-    Ok(read.narrowed(&matchers(proxy, namespace, side)?))
+    let told = told(proxy, namespace, side)?;
+    let rate = |series: String| {
+        let read = Query::parse(&format!("rate({series}[{}s])", interval.as_secs())).map_err(|why| why.to_string())?;
+        let each: Vec<String> = told.iter().map(|matchers| read.narrowed(matchers)).collect();
+        Ok::<_, String>(each.join(" or "))
+    };
+    let Metrics { requests, failed, buckets, milliseconds } = metrics(proxy);
+    Ok(match measure {
+        Measure::Latency(Latency { percentile, .. }) => {
+            let took = format!("sum by (le) ({})", rate(buckets.to_owned())?);
+            format!("{milliseconds}histogram_quantile(0.{percentile:02}, {took})")
+        }
+        // Where nothing failed yet, nothing counts failures; without requests there is no share.
+        Measure::Query(_) | Measure::SuccessRate(_) => {
+            let failures = format!("(sum({}) or vector(0))", rate(format!("{requests}{failed}"))?);
+            format!("100 * (1 - {failures} / sum({}))", rate(requests.to_owned())?)
+        }
+    })
 }
 
 #[cfg(test)]
@@ -110,7 +158,7 @@ mod tests {
     #[test]
     fn each_proxy_has_its_queries() {
         let mut all = String::new();
-        for proxy in ["contour", "istio", "linkerd", "traefik"] {
+        for proxy in ["contour", "istio", "linkerd", "nginx", "traefik"] {
             for check in [
                 format!("{{successRate: {{provider: main, proxy: {proxy}}}, min: 99}}"),
                 format!("{{latency: {{provider: main, proxy: {proxy}}}, max: 500, interval: 30s}}"),
@@ -127,13 +175,29 @@ mod tests {
     #[test]
     fn c_34_no_pattern_takes_one_role_for_the_other() {
         let patterns = |side: &Side| {
-            let all = [Proxy::Contour, Proxy::Traefik].map(|proxy| matchers(proxy, &sides().namespace, side).unwrap());
-            all.concat().into_iter().map(|matcher| matcher.value).collect::<Vec<_>>()
+            let all = [Proxy::Contour, Proxy::Traefik].map(|proxy| told(proxy, &sides().namespace, side).unwrap());
+            all.concat().concat().into_iter().map(|matcher| matcher.value).collect::<Vec<_>>()
         };
-        let wanted = [("shop_podinfo", "_[0-9]+"), ("shop-podinfo", "-(http-)?[0-9]+@kubernetesgateway")];
+        let of_traefik = "-((http-)?[0-9]+@kubernetesgateway|[0-9a-z]{1,15}@kubernetescrd)";
+        let wanted = [("shop_podinfo", "_[0-9]+"), ("shop-podinfo", of_traefik)];
         let like = |role: &str| wanted.map(|(name, port)| Value::Like(format!("{name}{role}{port}")));
         assert_eq!(patterns(&sides().stable), like(""));
         assert_eq!(patterns(&sides().candidate), like("-canary"));
+    }
+
+    /// What answered for the candidate is told by ingress-nginx alone; all else is stable's, however Prometheus calls the labels.
+    #[test]
+    fn c_34_behind_ingress_nginx_what_a_canary_answered_is_the_candidates() {
+        let of = |side: &Side| {
+            let told = told(Proxy::Nginx, &sides().namespace, side).unwrap();
+            let read = Query::parse("a").unwrap();
+            told.iter().map(|matchers| read.narrowed(matchers)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&sides().candidate), [r#"a{canary=~"shop-podinfo-canary-[0-9a-z]{1,15}"}"#]);
+        let (own, scraped) = (r#"namespace="shop",exported_namespace="""#, r#"exported_namespace="shop""#);
+        let (service, behind) = (r#"service="podinfo",exported_service="""#, r#"exported_service="podinfo""#);
+        let stable = [(own, service), (own, behind), (scraped, service), (scraped, behind)];
+        assert_eq!(of(&sides().stable), stable.map(|(ns, service)| format!(r#"a{{canary="",{ns},{service}}}"#)));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::manifest::desired::TargetKind;
 use crate::manifest::ids::{Namespace, ObjectName, PodsDigest};
 use crate::manifest::measure::{Labels, PrometheusQuery};
 use crate::manifest::promql::{Matcher, Query, Value};
+use crate::record::state::RoleName;
 
 /// Both roles, as their objects are called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Sides {
 /// One role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Side {
+    /// Which one.
+    pub role: RoleName,
     /// What its workload is.
     pub kind: TargetKind,
     /// Its workload.
@@ -76,17 +79,19 @@ fn matchers(labels: &Labels, namespace: &Namespace, side: &Side) -> Result<Vec<M
 
 #[cfg(test)]
 pub(crate) mod fixture {
-    use super::{Side, Sides, TargetKind};
+    use super::{RoleName, Side, Sides, TargetKind};
 
     /// Those of `podinfo` in `shop`.
     pub(crate) fn sides() -> Sides {
-        let side = |name: &str, pods: &str| Side {
+        let side = |role, name: &str, pods: &str| Side {
+            role,
             kind: TargetKind::Deployment,
             workload: name.parse().unwrap(),
             service: Some(name.parse().unwrap()),
             pods: Some(pods.repeat(16).parse().unwrap()),
         };
-        let (candidate, stable) = (side("podinfo-canary", "b"), side("podinfo", "a"));
+        let candidate = side(RoleName::Candidate, "podinfo-canary", "b");
+        let stable = side(RoleName::Stable, "podinfo", "a");
         Sides { namespace: "shop".parse().unwrap(), candidate, stable }
     }
 }

@@ -5,6 +5,7 @@
 use super::files::RepoPath;
 use serde::{Serialize, Serializer};
 use std::fmt;
+use std::ops::Range;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -266,11 +267,37 @@ impl Source {
         &self.text
     }
 
+    /// A line, from 1, without its line break; empty behind the last one.
+    fn line(&self, line: usize) -> &str {
+        let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(self.text.len());
+        self.text[start..].lines().next().unwrap_or_default()
+    }
+
+    /// Where a part of a text, in bytes, stands in this file, if the text begins at `whole` or on the line behind it and stands there as it
+    /// is, line by line: not with escapes, and not folded.
+    #[must_use]
+    pub fn within(&self, whole: Mark, text: &str, part: Range<usize>) -> Option<Mark> {
+        let before = text.get(..part.start).filter(|_| !part.is_empty())?;
+        let first = text.lines().next()?;
+        let behind = |mark: Mark| {
+            self.line(mark.line).chars().take(mark.column.saturating_sub(1)).map(char::len_utf8).sum::<usize>()
+        };
+        let same = |line: usize, from: usize, wanted: &str| Some(self.line(line).get(from..)?.find(wanted)? + from);
+        let on_next = || same(whole.line + 1, 0, first).map(|_| whole.line + 1);
+        let start = same(whole.line, behind(whole), first).map(|_| whole.line).or_else(on_next)?;
+        let (line, own) = (before.matches('\n').count(), before.rsplit('\n').next()?);
+        let from = if line == 0 && start == whole.line { behind(whole) } else { 0 };
+        let all = text.lines().enumerate().all(|(i, wanted)| same(start + i, 0, wanted).is_some());
+        let at = same(start + line, from, text.lines().nth(line)?).filter(|_| all)? + own.len();
+        let column = self.line(start + line).get(..at)?.chars().count() + 1;
+        let length = text.get(part)?.lines().next().map_or(0, |part| part.chars().count());
+        Some(Mark { line: start + line, column, length })
+    }
+
     /// A mistake at that place.
     #[must_use]
     pub fn at(&self, mark: Mark, code: Code, found: impl Into<String>, expected: impl Into<String>) -> Diagnostic {
-        let start = self.starts.get(mark.line.saturating_sub(1)).copied().unwrap_or(self.text.len());
-        let line = self.text[start..].lines().next().unwrap_or_default();
+        let line = self.line(mark.line);
         let source: String = if self.silent { String::new() } else { line.chars().take(LONGEST).collect() };
         Diagnostic {
             line: mark.line,

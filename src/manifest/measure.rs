@@ -65,6 +65,8 @@ pub enum Proxy {
     Istio,
     /// Linkerd: as the pods' sidecars count.
     Linkerd,
+    /// ingress-nginx, from version 1.0.2.
+    Nginx,
     /// Traefik, from version 3.
     Traefik,
 }

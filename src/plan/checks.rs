@@ -193,7 +193,7 @@ fn sides(plan: &Plan, naming: &Naming, namespace: &Namespace, pods: [Option<Pods
     });
     let side = |role, service: Option<ObjectName>, pods| {
         let workload = naming.workload(role, &plan.target.name);
-        Side { kind: plan.target.kind, workload, service, pods }
+        Side { role, kind: plan.target.kind, workload, service, pods }
     };
     let [old, new] = pods;
     let [stable, candidate] = match naming.services() {

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 /// The share of requests that a version fails whose image's tag ends in `-errors`.
 const BAD: f64 = 0.25;
 
-/// Answers the success rate of Istio's metrics, and `errors(NAMESPACE/DEPLOYMENT)` and `errors{namespace="…",deployment="…"}`: the share of that Deployment's requests
+/// Answers the success rate of the metrics of Istio, ingress-nginx and Traefik, and `errors(NAMESPACE/DEPLOYMENT)` and `errors{namespace="…",deployment="…"}`: the share of that Deployment's requests
 /// that fail; the same of those pods of a StatefulSet or DaemonSet that have this label `tidegate.io/pods`:
 /// `errors{namespace="…",workload="…",tidegate_io_pods="…"}`. Of what has no ready pod, and of what is not there, there is nothing
 /// to be measured.
@@ -53,10 +53,10 @@ impl Metrics {
     }
 
     fn answer(&self, range: &Range) -> Reading<Samples> {
-        let Some((name, value)) = measured(&range.query) else {
+        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((name, value)) = measured(&range.query).or_else(|| behind(&range.query, history.keys())) else {
             return Reading::Unusable("the world measures errors(NAMESPACE/DEPLOYMENT) and nothing else".to_owned());
         };
-        let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(known) = history.get(&name) else { return Reading::Said(BTreeMap::new()) };
         let (mut at, mut samples) = (range.from, BTreeMap::new());
         while at <= range.until {
@@ -115,6 +115,20 @@ fn measured(query: &str) -> Option<(String, Shown)> {
         .or_else(shared)
         .map(|name| (name, (|rate| rate) as Shown))
         .or_else(|| Some((istio()?, |rate| 100.0 * (1.0 - rate))))
+}
+
+/// The Deployment whose Service of that name is all that a query about ingress-nginx or Traefik takes: each has one of its own name.
+fn behind<'a>(query: &str, known: impl Iterator<Item = &'a String>) -> Option<(String, Shown)> {
+    let read = Query::parse(query).ok()?;
+    let selector = read.selectors().next()?;
+    let pattern = match selector.name.as_deref()? {
+        "nginx_ingress_controller_requests" => selector.pattern("canary")?,
+        "traefik_service_requests_total" => selector.pattern("service")?,
+        _ => return None,
+    };
+    let name = pattern.split_once("-[").or_else(|| pattern.split_once("-("))?.0;
+    let deployment = known.into_iter().find(|known| known.replace('/', "-") == name);
+    Some((deployment.cloned().unwrap_or_default(), |rate| 100.0 * (1.0 - rate)))
 }
 
 impl Measures for Metrics {

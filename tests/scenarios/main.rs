@@ -200,6 +200,8 @@ scenarios! {
     stateful_without_a_record
     suspend
     success_rate
+    success_rate_by_ingress
+    success_rate_by_traefik
     testers_by_cookie
     testers_first
     third_version

@@ -30,22 +30,40 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     found
 }
 
-/// Paths that lead to the Service, and none that leads to the candidate's already.
-fn leads(main: &Item, service: &ObjectName) -> Vec<Diagnostic> {
+/// What requests are led to, each with its place.
+fn backends(main: &Item) -> impl Iterator<Item = (String, &Value)> {
     let spec = &main.object.value()["spec"];
     let rules = items(spec, "rules").enumerate().flat_map(|(i, rule)| {
         let paths = items(&rule["http"], "paths").enumerate();
-        paths.map(move |(j, path)| (format!("/spec/rules/{i}/http/paths/{j}/backend/service/name"), &path["backend"]))
+        paths.map(move |(j, path)| (format!("/spec/rules/{i}/http/paths/{j}/backend"), &path["backend"]))
     });
-    let default = spec.get("defaultBackend").map(|it| ("/spec/defaultBackend/service/name".to_owned(), it));
-    let named: Vec<(String, &str)> =
-        rules.chain(default).filter_map(|(at, backend)| Some((at, backend["service"]["name"].as_str()?))).collect();
+    rules.chain(spec.get("defaultBackend").map(|it| ("/spec/defaultBackend".to_owned(), it)))
+}
+
+/// The backends that are the Service, each with its place.
+pub(super) fn leading<'a>(main: &'a Item, service: &str) -> Vec<(String, &'a Value)> {
+    backends(main).filter(|(_, backend)| backend["service"]["name"] == service).collect()
+}
+
+/// Whether what it passes on is gRPC.
+pub(super) fn passes_calls(main: &Item) -> bool {
+    let protocol = main.object.annotation(&format!("{PREFIX}backend-protocol")).unwrap_or_default();
+    ["GRPC", "GRPCS"].iter().any(|known| protocol.trim().eq_ignore_ascii_case(known))
+}
+
+/// Paths that lead to the Service, and none that leads to the candidate's already.
+fn leads(main: &Item, service: &ObjectName) -> Vec<Diagnostic> {
+    let name = |(at, backend): (String, &Value)| {
+        Some((format!("{at}/service/name"), backend["service"]["name"].as_str()?.to_owned()))
+    };
+    let named: Vec<(String, String)> = backends(main).filter_map(name).collect();
     let mut found = Vec::new();
-    if !named.iter().any(|(_, name)| *name == service.as_str()) {
+    if !named.iter().any(|(_, name)| name == service.as_str()) {
         let what = format!("no path of this Ingress leads to the Service {service}");
         found.push(main.error("/spec/rules", Code::TargetMissing, what, "a backend with its name"));
     }
-    for (at, _) in named.iter().filter(|(_, name)| *name == format!("{service}{SUFFIX}")) {
+    let candidate = format!("{service}{SUFFIX}");
+    for (at, _) in named.iter().filter(|(_, name)| *name == candidate) {
         let what = "this is the Service of the candidate, which is there only during a run";
         found.push(main.error(at, Code::Conflict, what, format!("{service} alone; the phases split it")));
     }

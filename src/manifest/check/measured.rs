@@ -1,5 +1,6 @@
 //! Checks: each is written once, used, and can come to a result within the soak of every step that names it.
 
+mod counted;
 mod query;
 
 use super::Case;
@@ -39,19 +40,23 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
             }
         }
     }
+    found.extend(counted::by_rule(case));
     found
 }
 
-/// Checks that no step names.
+/// Checks that no step names, and those that may find nothing.
 pub(super) fn idle(case: &Case<'_>) -> Vec<Diagnostic> {
     let used: BTreeSet<&CheckName> = steps(case.spec).flat_map(|step| step.names).collect();
     let idle = case.spec.checks.keys().filter(|name| !used.contains(name));
-    idle.map(|name| {
+    let idle = idle.map(|name| {
         let what = format!("no phase names the check {name}");
         let expected = format!("checks: [{name}] in a phase or in promotion");
         case.error(&format!("/spec/checks/{name}"), Code::CheckMissing, what, expected)
-    })
-    .collect()
+    });
+    let asked = case.spec.checks.iter().filter_map(|(name, check)| {
+        query::unfamiliar(case, &format!("/spec/checks/{name}"), check.prometheus.as_ref()?)
+    });
+    idle.chain(asked).chain(counted::of_any_host(case)).collect()
 }
 
 /// A step that can have checks.
@@ -101,8 +106,8 @@ fn useless(case: &Case<'_>, name: &CheckName, check: &raw::Check) -> Vec<Diagnos
     let raw::Check { prometheus, success_rate, latency, webhook, .. } = check;
     let measured = match (prometheus, success_rate, latency, webhook) {
         (Some(asked), None, None, None) => query::check(case, &pointer, asked, check.compared_with_stable),
-        (None, Some(asked), None, None) => query::success_rate(case, &pointer, check, asked.proxy),
-        (None, None, Some(asked), None) => query::counted(case, &format!("{pointer}/latency"), asked.proxy),
+        (None, Some(asked), None, None) => counted::success_rate(case, &pointer, check, asked.proxy),
+        (None, None, Some(asked), None) => counted::counted(case, &format!("{pointer}/latency"), asked.proxy),
         (None, None, None, Some(_)) => return foreign(case, &pointer, check),
         _ => {
             let what = format!("it is not clear what {name} asks");

@@ -48,6 +48,11 @@ fn entries(item: &Item) -> Vec<(String, &Value)> {
     weighted.chain(routes).collect()
 }
 
+/// The entries that are the Service, each with its place.
+pub(super) fn leading<'a>(item: &'a Item, service: &str) -> Vec<(String, &'a Value)> {
+    entries(item).into_iter().filter(|(_, entry)| is(entry, service)).collect()
+}
+
 /// An entry for the Service, and none for the candidate's.
 fn leads(item: &Item, service: &str) -> Vec<Diagnostic> {
     let entries = entries(item);

@@ -81,6 +81,9 @@ fn what_is_no_query_is_refused_with_its_place() {
         "up{a=b}",
         "up[",
         "up[5m",
+        "up[]",
+        "(a,b)",
+        "()",
         "up[a]",
         "up offset",
         "up offset b",
@@ -103,12 +106,155 @@ fn what_is_no_query_is_refused_with_its_place() {
     assert!(Query::parse(&format!("{}1", "-".repeat(100_000))).is_ok());
 }
 
+/// The first flaw of a query that can be read: what is wrong, where, and what is wanted.
+fn flaw(query: &str) -> String {
+    let read = Query::parse(query).unwrap_or_else(|why| panic!("{query}: {why}"));
+    read.flaw().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Queries that can be read and that no Prometheus takes, with what is wrong.
+const FLAWED: &[(&str, &str)] = &[
+    ("sum(rte(x[1m]))", "rte is no function of PromQL, at character 5: rate is wanted"),
+    ("RATE(x[1m])", "RATE is no function of PromQL, at character 1: rate is wanted"),
+    (
+        "sum(rate(x))",
+        "rate takes a range of values, and this is one value of each series, at character 10: a range behind the metric, such as [1m] is wanted",
+    ),
+    (
+        "sum(x[1m])",
+        "sum takes one value of each series, and this is a range of values, at character 5: a metric, or what a function such as rate(…) makes of a range is wanted",
+    ),
+    (
+        "vector(x)",
+        "vector takes one number, and this is one value of each series, at character 8: a number, or scalar(…) is wanted",
+    ),
+    (
+        "sum(1)",
+        "sum takes one value of each series, and this is one number, at character 5: a metric, or what a function such as rate(…) makes of a range is wanted",
+    ),
+    ("topk(x)", "topk does not take 1 argument, at character 1: 2 of them is wanted"),
+    ("rate(x[1m], 2)", "rate does not take 2 arguments, at character 1: 1 of them is wanted"),
+    ("round()", "round does not take 0 arguments, at character 1: 1 to 2 of them is wanted"),
+    ("label_join(x, \"a\")", "label_join does not take 2 arguments, at character 1: at least 3 of them is wanted"),
+    (
+        "x[5m]",
+        "the query yields a range of values, which is no value at one moment, at character 1: a metric, or what a function such as rate(…) makes of a range is wanted",
+    ),
+    (
+        "\"a\"",
+        "the query yields a text, which is no value at one moment, at character 1: a metric, or what a function such as rate(…) makes of a range is wanted",
+    ),
+    (
+        "a + b[1m]",
+        "nothing is counted with a range of values, at character 5: a metric, or what a function such as rate(…) makes of a range is wanted",
+    ),
+    (
+        "-x[1m]",
+        "nothing is counted with a range of values, at character 2: a metric, or what a function such as rate(…) makes of a range is wanted",
+    ),
+    (
+        "sum(a) or 1",
+        "and, or and unless are about series, and this is one number, at character 11: a metric, or vector(…) is wanted",
+    ),
+    ("1 < 2", "two numbers are compared, which leaves none, at character 5: bool before it is wanted"),
+    (
+        "rate(sum(x)[1m])",
+        "a range stands behind what selects series alone, at character 12: a subquery, such as [5m:1m] is wanted",
+    ),
+    ("rate(x[1m][1m])", "this is a range already, at character 11: a subquery, such as [5m:1m] is wanted"),
+    (
+        "sum(x) offset 5m",
+        "offset stands behind what selects series, or a range, at character 8: the same behind the metric is wanted",
+    ),
+    (
+        "rate(x[5min])",
+        "\"5min\" is no duration, at character 8: a number and one of ms, s, m, h, d, w and y, such as 1m is wanted",
+    ),
+    ("up{a=~\"(\"}", "\"(\" is no pattern: a ( is not closed, at character 7: a pattern of RE2 is wanted"),
+    (
+        "up{a!~\"(?=b)\"}",
+        "\"(?=b)\" is no pattern: it looks ahead or back with (?…), which RE2 does not know, at character 7: a pattern of RE2 is wanted",
+    ),
+    (
+        "up{a=~\"b\\.c\"}",
+        "there is no escape \\. in a text between \", at character 7: \\\\., or the text between backticks is wanted",
+    ),
+];
+
+#[test]
+fn functions_and_types_are_read_too() {
+    for (query, wanted) in FLAWED {
+        assert_eq!(flaw(query), *wanted, "{query}");
+    }
+}
+
+/// Nothing is called wrong that a Prometheus would take.
+#[test]
+fn what_a_prometheus_takes_has_no_flaw() {
+    for query in [
+        "1",
+        "-1 + 2 * time()",
+        "up",
+        "+up > 0",
+        "1 > bool 2",
+        "1 + 2 > bool 3",
+        "a > 1 > 0",
+        "1 + a > 2",
+        "scalar(a) + 1",
+        "scalar(a) > bool 1",
+        "sum(rate(a[1m])) / sum(rate(b[1m]))",
+        "(sum(rate(a{code=~\"5..\"}[1m])) or vector(0)) / sum(rate(a[1m]))",
+        "a and on (x) b or c unless d + 1",
+        "a or 1 + b",
+        "histogram_quantile(0.99, sum by (le) (rate(b[1m])))",
+        "100 * (1 - a / b)",
+        "max_over_time(rate(a[1m])[10m:1m])",
+        "max_over_time((a / b)[10m:])",
+        "rate(a[5m] offset 1h @ end())",
+        "avg_over_time(a[1h30m])",
+        "max_over_time(sum(a)[10m:1m] offset 5m)",
+        "quantile_over_time(0.9, a[5m])",
+        "quantile(0.9, a)",
+        "topk(3, a)",
+        "bottomk(1, rate(a[1m]))",
+        "count_values(\"v\", a)",
+        "SUM(a)",
+        "label_replace(a, \"b\", \"$1\", \"c\", \"(.*)\")",
+        "label_join(a, \"b\", \"-\", \"c\", \"d\")",
+        "round(a)",
+        "round(a, 0.1)",
+        "hour()",
+        "hour(a)",
+        "clamp(a, 0, 1)",
+        "absent(a)",
+        "predict_linear(a[1h], 3600)",
+        "sort_by_label(a, \"b\", \"c\")",
+        "info(a)",
+        "a ^ 2 ^ b atan2 c",
+        "a % on (x) group_left () b",
+        "up{a=~\"b\\\\.c\", d=~`e\\.f`, g!=\"(\"}",
+        "up{path=~\"/users/{id}\"}",
+        "{__name__=~\"a:.*\"}",
+        "Inf",
+        // Another make of Prometheus may know it.
+        "errors(shop/web)",
+        "sum(default_rollup_of_mine(a[1m]))",
+    ] {
+        assert_eq!(flaw(query), "", "{query}");
+    }
+    let unfamiliar = |query: &str| Query::parse(query).unwrap().unfamiliar().map(|why| why.found.clone());
+    assert_eq!(unfamiliar("errors(shop/web)").as_deref(), Some("errors is no function of PromQL"));
+    assert_eq!((unfamiliar("sum(rate(a[1m]))"), unfamiliar("sum(rte(a[1m]))")), (None, None));
+}
+
 #[test]
 fn what_a_selector_looks_at_can_be_told() {
     let read = Query::parse("a{pod=~\"x\", 'b.c'='d'} / {\"e\"}").unwrap();
     assert_eq!(read.selectors().flat_map(super::Selector::labels).collect::<Vec<_>>(), ["pod", "b.c"]);
     let exact = |label| read.selectors().map(|selector| selector.exact(label)).collect::<Vec<_>>();
     assert_eq!((exact("pod"), exact("b.c")), (vec![None, None], vec![Some("d"), None]));
+    let pattern = |label| read.selectors().map(|selector| selector.pattern(label)).collect::<Vec<_>>();
+    assert_eq!((pattern("pod"), pattern("b.c")), (vec![Some("x"), None], vec![None, None]));
 }
 
 #[test]

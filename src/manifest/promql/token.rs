@@ -35,7 +35,12 @@ impl Token<'_> {
 
     pub(super) fn wrong(&self, wanted: &'static str) -> InvalidQuery {
         let found = if self.what == What::End { "its end".to_owned() } else { quoted(self.text) };
-        InvalidQuery { found, at: self.at, wanted }
+        self.doubted(format!("the query cannot be read from {found} on"), wanted)
+    }
+
+    /// What is wrong here, in a query that can be read.
+    pub(super) fn doubted(&self, found: String, wanted: impl Into<String>) -> InvalidQuery {
+        InvalidQuery { found, at: self.at, place: self.start..self.end(), wanted: wanted.into() }
     }
 }
 

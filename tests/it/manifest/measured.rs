@@ -1,6 +1,7 @@
 //! Checks whose series tidegate chooses: what is wrong with them is told with its line.
 
-use crate::tree::{PODINFO, Tree, WORKER, WORKER_SET, codes};
+use super::routers::{INGRESS, INGRESS_ROUTE, TRAEFIK, behind};
+use crate::tree::{PODINFO, PODINFO_SET, Tree, WORKER, WORKER_SET, codes};
 use tidegate::cli::validate::{Colour, Output, report};
 use tidegate::manifest::diagnostic::Code;
 
@@ -46,6 +47,9 @@ fn c_34_each_mistake_of_a_comparison_has_its_name() {
         (prometheus("{pod: pod}", "vector(1)", RATIO), Code::CheckQuery),
         (prometheus("{pod: pod}", "errors{pod=~\"a.*\"}", RATIO), Code::CheckQuery),
         (prometheus("{namespace: ns}", "errors", RATIO), Code::CheckUseless),
+        (prometheus("{namespace: pod, pod: pod}", "errors", "max: 1"), Code::CheckUseless),
+        (prometheus("{pod: namespace}", "errors", "max: 1"), Code::CheckUseless),
+        (prometheus("{pod: a, workload: b, version: a}", "errors", "max: 1"), Code::CheckUseless),
         (prometheus("{pod: pod}", "errors", "comparedWithStable: {ratio: {min: 2, max: 1}}"), Code::CheckUseless),
         (prometheus("{pod: pod}", "errors", "comparedWithStable: {}"), Code::Schema),
         (prometheus("{pod: pod}", "errors", "comparedWithStable: {ratio: {}}"), Code::Schema),
@@ -100,6 +104,10 @@ fn c_34_a_query_without_labels_is_read_too() {
         ("errors", None),
         ("vector(1)", None),
         ("sum(rate(", Some(Code::CheckQuery)),
+        ("sum(rte(errors[1m]))", Some(Code::CheckQuery)),
+        ("sum(rate(errors))", Some(Code::CheckQuery)),
+        ("rate(errors)", Some(Code::CheckQuery)),
+        ("errors{code=~\"(\"}", Some(Code::CheckQuery)),
         ("rate(http_requests_total[1m])", Some(Code::CheckQuery)),
         ("sum by (pod) (up)", Some(Code::CheckQuery)),
     ] {
@@ -164,6 +172,38 @@ fn mistakes_of_whose_series_are_shown_with_their_lines() {
         shown(&shared("StatefulSet", RATE)),
         shown(&with(PODINFO, "prometheus: {provider: main, query: \"sum(rate(\"}\n      max: 1")),
         shown(&with(PODINFO, "prometheus: {provider: main, query: \"sum by (pod) (up)\"}\n      max: 1")),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
+}
+
+#[test]
+fn mistakes_in_queries_are_shown_where_they_stand() {
+    let shown = |query: &str| {
+        let tree = with(PODINFO, &format!("prometheus:\n        provider: main\n        {query}\n      max: 1"));
+        report(&tree.load(), Output::Text, Colour::Never).text
+    };
+    let texts = [
+        "query: sum(rte(errors[1m]))",
+        "query: 'sum(rate(errors))'",
+        "query: \"errors > bool 0 or vector(errors)\"",
+        "query: |-\n          sum(rate(errors{code=~\"5..\"}[1m]))\n          / sum(rate(errors{pod=~\"(a\"}[1m]))",
+        // Folded or escaped the file does not have it as it is.
+        "query: >-\n          sum(rate(errors[1m]))\n          / sum(rate(errors))",
+        "query: \"sum(rate(errors{a=\\\"b\\\"}))\"",
+        "query: sum(errors_of_mine(errors[1m]))",
+    ];
+    insta::assert_snapshot!(texts.map(shown).join("\n"));
+}
+
+#[test]
+fn labels_that_stand_for_two_things_are_shown_with_their_lines() {
+    let shown = |tree: &Tree| report(&tree.load(), Output::Text, Colour::Never).text;
+    let texts = [
+        shown(&with(PODINFO, &prometheus("{namespace: pod, pod: pod}", "errors", "max: 1"))),
+        shown(&with(PODINFO, &prometheus("{pod: namespace}", "errors", "max: 1"))),
+        shown(&with(PODINFO, &prometheus("{pod: a, workload: a}", "errors", "max: 1"))),
+        shown(&shared("StatefulSet", &prometheus("{version: v}", "sum(errors)", RATIO))),
+        shown(&shared("StatefulSet", &prometheus("{namespace: ns}", "sum(errors)", "max: 1"))),
     ];
     insta::assert_snapshot!(texts.join("\n"));
 }
@@ -236,6 +276,92 @@ fn mistakes_of_what_proxies_count_are_shown_with_their_lines() {
         shown(&with(WORKER, RATE)),
         shown(&with(PODINFO, &RATE.replace("min: 99", "min: 0.99"))),
         shown(&with(PODINFO, &RATE.replace("contour", "envoyGateway"))),
+    ];
+    insta::assert_snapshot!(texts.join("\n"));
+}
+
+/// The example behind that route, whose phase of this weight has a check of what that proxy counts.
+fn counted_behind(route: &str, weight: &str, proxy: &str) -> Tree {
+    let mut tree = behind(route);
+    let phase = format!("{weight}\n      soak: ");
+    tree.edit(PODINFO, &format!("{phase}10s"), &format!("{phase}1h\n      checks: [errors]"));
+    tree.append(PODINFO, &format!("  checks:\n    errors:\n      {}\n", RATE.replace("contour", proxy)));
+    tree
+}
+
+#[test]
+fn behind_ingress_nginx_and_traefik_it_is_these_that_count() {
+    let found = |tree: &Tree| codes(&tree.load(), "shop/podinfo");
+    for (route, proxy) in [(INGRESS, "nginx"), (TRAEFIK, "traefik"), (INGRESS_ROUTE, "traefik")] {
+        for weight in ["weight: 10", "{weight: 50}", "{weight: 100}"] {
+            let tree = counted_behind(route, weight, proxy);
+            assert_eq!(found(&tree), [], "{route}: {:#?}", tree.load().errors());
+        }
+        for other in ["contour", "istio", "linkerd", "nginx", "traefik"].into_iter().filter(|other| *other != proxy) {
+            assert_eq!(found(&counted_behind(route, "{weight: 50}", other)), [Code::RouterLimit], "{route} {other}");
+        }
+        let mut compared = counted_behind(route, "{weight: 50}", proxy);
+        compared.edit(PODINFO, "min: 99", RATIO);
+        assert_eq!(found(&compared), [], "{route}");
+    }
+    assert_eq!(found(&with(PODINFO, &RATE.replace("contour", "nginx"))), [Code::RouterLimit]);
+}
+
+/// Who sends a header comes by a route with one service, which Traefik counts by the route's rule.
+#[test]
+fn c_34_what_nobody_counts_as_the_candidates_is_refused() {
+    let found = |tree: &Tree| codes(&tree.load(), "shop/podinfo");
+    let mut by_header = counted_behind(INGRESS_ROUTE, "weight: 10", "traefik");
+    by_header.edit(PODINFO, "        weight: 10\n", "");
+    assert_eq!(found(&by_header), [Code::RouterLimit]);
+    by_header.edit(PODINFO, "x-canary: always}]\n", "x-canary: always}]\n        mirror: 10\n");
+    assert_eq!(found(&by_header), []);
+    let mut by_header = counted_behind(INGRESS, "weight: 10", "nginx");
+    assert_eq!(found(by_header.edit(PODINFO, "        weight: 10\n", "")), []);
+    for (route, proxy, number, named) in [
+        (INGRESS, "nginx", "{number: 80}}}}]}", "{name: web-public}}}}]}"),
+        (TRAEFIK, "traefik", "services: [{name: podinfo, port: 80}", "services: [{name: podinfo, port: web-public}"),
+        (
+            INGRESS_ROUTE,
+            "traefik",
+            "services: [{name: podinfo, port: 80}",
+            "services: [{name: podinfo, port: web-public}",
+        ),
+    ] {
+        let mut tree = counted_behind(route, "{weight: 50}", proxy);
+        assert_eq!(found(tree.edit(PODINFO_SET, number, named)), [Code::RouterLimit], "{route}");
+        assert_eq!(found(tree.edit(PODINFO_SET, "web-public", "public")), [], "{route}");
+    }
+    let mut calls = counted_behind(INGRESS, "{weight: 50}", "nginx");
+    calls.edit(PODINFO_SET, "proxy-body-size: 8m", "backend-protocol: GRPC");
+    assert_eq!(found(&calls), [Code::RouterLimit]);
+    assert_eq!(found(calls.edit(PODINFO, "successRate", "latency").edit(PODINFO, "min: 99", "max: 500")), []);
+}
+
+#[test]
+fn a_host_that_ingress_nginx_does_not_count_is_warned_of() {
+    let warned = |tree: &Tree| tree.load().warnings.iter().map(|warning| warning.code).collect::<Vec<_>>();
+    let mut tree = counted_behind(INGRESS, "{weight: 50}", "nginx");
+    assert_eq!(warned(&tree), []);
+    assert_eq!(warned(tree.edit(PODINFO_SET, "podinfo.example.org", "'*.example.org'")), [Code::RouterLimit]);
+    assert_eq!(warned(tree.edit(PODINFO, "proxy: nginx", "proxy: traefik")), []);
+}
+
+#[test]
+fn mistakes_of_what_ingress_nginx_and_traefik_count_are_shown_with_their_lines() {
+    let shown = |tree: &Tree| report(&tree.load(), Output::Text, Colour::Never).text;
+    let mut by_header = counted_behind(INGRESS_ROUTE, "weight: 10", "traefik");
+    by_header.edit(PODINFO, "        weight: 10\n", "");
+    let mut named = counted_behind(INGRESS, "{weight: 50}", "nginx");
+    named.edit(PODINFO_SET, "port: {number: 80}}}}]}", "port: {name: web-public}}}}]}");
+    let mut wild = counted_behind(INGRESS, "{weight: 50}", "nginx");
+    wild.edit(PODINFO_SET, "host: podinfo.example.org", "host: '*.example.org'");
+    let texts = [
+        shown(&by_header),
+        shown(&named),
+        shown(&wild),
+        shown(&counted_behind(TRAEFIK, "{weight: 50}", "contour")),
+        shown(&with(PODINFO, &RATE.replace("contour", "nginx"))),
     ];
     insta::assert_snapshot!(texts.join("\n"));
 }

@@ -4,7 +4,7 @@ use crate::tree::{PODINFO, PODINFO_SET, Tree, codes};
 use tidegate::cli::validate::{Colour, Output, report};
 use tidegate::manifest::diagnostic::Code;
 
-const INGRESS: &str = "
+pub(super) const INGRESS: &str = "
 ---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -41,7 +41,7 @@ spec:
       backendRefs: [{name: podinfo, port: 80}]
 ";
 
-const TRAEFIK: &str = "
+pub(super) const TRAEFIK: &str = "
 ---
 apiVersion: traefik.io/v1alpha1
 kind: TraefikService
@@ -58,7 +58,7 @@ spec:
   routes: [{match: Host(`podinfo.example.org`), kind: Rule, services: [{name: podinfo, kind: TraefikService}]}]
 ";
 
-const INGRESS_ROUTE: &str = "
+pub(super) const INGRESS_ROUTE: &str = "
 ---
 apiVersion: traefik.io/v1alpha1
 kind: IngressRoute
@@ -70,7 +70,7 @@ spec:
 ";
 
 /// The example behind another route.
-fn behind(route: &str) -> Tree {
+pub(super) fn behind(route: &str) -> Tree {
     let mut tree = Tree::example();
     let router = match route {
         INGRESS => "nginx: {ingress",

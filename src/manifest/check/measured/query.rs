@@ -2,11 +2,10 @@
 
 use super::limits;
 use crate::manifest::check::Case;
-use crate::manifest::desired::{Router, TargetKind};
+use crate::manifest::desired::TargetKind;
 use crate::manifest::diagnostic::{Code, Diagnostic};
-use crate::manifest::measure::{Comparison, LabelName, Labels, PrometheusQuery, Proxy};
-use crate::manifest::promql::{Query, Selector};
-use crate::manifest::raw;
+use crate::manifest::measure::{Comparison, LabelName, Labels, PrometheusQuery};
+use crate::manifest::promql::{InvalidQuery, Query, Selector};
 
 /// How values may differ from stable's. `pointer` is where the check stands.
 pub(super) fn compared(case: &Case<'_>, pointer: &str, compared: Option<Comparison>) -> Vec<Diagnostic> {
@@ -25,17 +24,49 @@ pub(super) fn check(
     let at = |key| format!("{pointer}/prometheus/{key}");
     let told = match &asked.labels {
         None => compared.map(|_| unlabelled(case, pointer)),
-        Some(labels) => telling(case, &at("labels"), labels).or_else(|| adopted(case, &at("labels"), labels, compared)),
+        Some(labels) => telling(case, &at("labels"), labels)
+            .or_else(|| twice(case, &at("labels"), labels))
+            .or_else(|| adopted(case, &at("labels"), labels, compared)),
     };
     let read = Query::parse(&asked.query);
     let wrong = match &read {
-        Err(why) => Some(case.error(&at("query"), Code::CheckQuery, why.to_string(), "PromQL")),
+        Err(why) => Some(unreadable(case, &at("query"), &asked.query, why)),
         Ok(read) => {
-            let chosen = asked.labels.as_ref().and_then(|labels| own(case, &at("query"), read, labels));
-            chosen.or_else(|| several(case, &at("query"), read, asked.labels.as_ref()))
+            let flaw = read.flaw().map(|why| unreadable(case, &at("query"), &asked.query, why));
+            let chosen = || asked.labels.as_ref().and_then(|labels| own(case, &at("query"), read, labels));
+            flaw.or_else(chosen).or_else(|| several(case, &at("query"), read, asked.labels.as_ref()))
         }
     };
     told.into_iter().chain(wrong).collect()
+}
+
+/// A function that is not known: a Prometheus of another make may know it.
+pub(super) fn unfamiliar(case: &Case<'_>, pointer: &str, asked: &PrometheusQuery) -> Option<Diagnostic> {
+    let read = Query::parse(&asked.query).ok()?;
+    let found = unreadable(case, &format!("{pointer}/prometheus/query"), &asked.query, read.unfamiliar()?);
+    Some(found.help("if your Prometheus does not know it either, nothing is measured and the run holds"))
+}
+
+/// What is wrong with a query, at its place in the file where the file has it as it is.
+fn unreadable(case: &Case<'_>, pointer: &str, query: &str, why: &InvalidQuery) -> Diagnostic {
+    let InvalidQuery { found, at, place, wanted } = why;
+    let whole = case.root.locate(pointer);
+    let mark = case.source.within(whole, query, place.clone()).unwrap_or(whole);
+    case.source.at(mark, Code::CheckQuery, format!("{found}, at character {at}"), wanted.as_str())
+}
+
+/// No series has two values of one label.
+fn twice(case: &Case<'_>, pointer: &str, labels: &Labels) -> Option<Diagnostic> {
+    let all: Vec<(&str, &LabelName)> = [("namespace", &labels.namespace)].into_iter().chain(labels.telling()).collect();
+    let known = |i: usize| all[..i].iter().find(|(_, label)| *label == all[i].1);
+    let (i, (other, label)) = (1..all.len()).find_map(|i| Some((i, known(i)?)))?;
+    let (key, name) = (all[i].0, label.as_str());
+    let what = format!("{name} is the label of the {other} too, and has one value in a series");
+    let found = case.error(&format!("{pointer}/{key}"), Code::CheckUseless, what, format!("another label than {name}"));
+    Some(found.help(match *other {
+        "namespace" => "labels.namespace is the label that holds the namespace: `namespace` if it is left out",
+        _ => "the name of the pod, of the Service, of the workload and the version have a label each",
+    }))
 }
 
 fn unlabelled(case: &Case<'_>, pointer: &str) -> Diagnostic {
@@ -59,75 +90,23 @@ fn adopted(case: &Case<'_>, pointer: &str, labels: &Labels, compared: Option<Com
     compared?;
     labels.telling().all(|(key, _)| key == "version").then(|| {
         let what = "before its first promotion stable's pods have no label tidegate.io/pods, as those of others";
-        case.error(pointer, Code::CheckUseless, what, "pod, service or workload too")
+        let expected = if case.route().is_some() { "pod, service or workload too" } else { "pod or workload too" };
+        case.error(pointer, Code::CheckUseless, what, expected)
     })
-}
-
-/// A share in percent.
-pub(super) fn success_rate(case: &Case<'_>, pointer: &str, check: &raw::Check, proxy: Proxy) -> Vec<Diagnostic> {
-    let share = check.min.filter(|min| min.get() > 0.0 && min.get() <= 1.0).map(|min| {
-        let what = format!("{min} % of the requests are enough, so almost all may fail");
-        case.error(&format!("{pointer}/min"), Code::CheckUseless, what, "percent, such as 99")
-    });
-    let pointer = format!("{pointer}/successRate");
-    share.into_iter().chain(counted(case, &pointer, proxy)).chain(of_calls(case, &pointer, proxy)).collect()
-}
-
-/// gRPC tells an error in `grpc-status`, beside HTTP 200.
-fn of_calls(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Option<Diagnostic> {
-    let blind = match proxy {
-        Proxy::Contour | Proxy::Istio | Proxy::Traefik => matches!(case.router(), Some(Router::Grpc { .. })),
-        Proxy::Linkerd => false,
-    };
-    blind.then(|| {
-        let what = "gRPC says that a call failed beside HTTP 200, and what this proxy counts are HTTP's codes";
-        let found = case.error(&format!("{pointer}/proxy"), Code::RouterLimit, what, "proxy: linkerd");
-        found.help("or count by grpc_code: prometheus with a query of your own and labels: {pod: pod}")
-    })
-}
-
-/// What proxies count, where one stands before both versions and tells them apart.
-pub(super) fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagnostic> {
-    let own = match case.spec.target.kind {
-        TargetKind::Deployment => {
-            "else measure in the application: prometheus with a query of your own and labels: {pod: pod}"
-        }
-        TargetKind::StatefulSet | TargetKind::DaemonSet => {
-            "else measure in the application: prometheus with a query of your own and \
-             labels: {pod: pod, version: tidegate_io_pods}"
-        }
-        TargetKind::Service => "else prometheus with a query of your own about the Service of the new version",
-    };
-    let refused = |at: &str, what: &str, expected: &str| {
-        vec![case.error(&format!("{pointer}{at}"), Code::RouterLimit, what, expected).help(own)]
-    };
-    if case.spec.target.kind == TargetKind::Service && matches!(proxy, Proxy::Istio | Proxy::Linkerd) {
-        let what = "this proxy counts by workloads, and the target is a Service, which has none of its own";
-        return refused("/proxy", what, "proxy: contour or traefik");
-    }
-    if let Some(Router::Traefik { .. } | Router::IngressRoute { .. }) = case.router() {
-        let what = "what Traefik counts of kinds of its own is not known here";
-        return refused("", what, "traffic.gatewayAPI or traffic.istio");
-    }
-    match case.spec.traffic.as_ref().map(|traffic| (&traffic.gateway_api, &traffic.istio, &traffic.nginx)) {
-        Some((Some(_), _, _)) => Vec::new(),
-        Some((_, Some(_), _)) if proxy == Proxy::Istio => Vec::new(),
-        Some((_, Some(_), _)) => refused("/proxy", "with the router istio it is Istio that counts", "proxy: istio"),
-        Some((_, _, Some(_))) => {
-            refused("", "what ingress-nginx counts is not known here", "traffic.gatewayAPI or traffic.istio")
-        }
-        Some((None, None, None)) | None => {
-            let what = "no proxy splits the requests here, so none counts those to the candidate";
-            refused("", what, "traffic.gatewayAPI or traffic.istio")
-        }
-    }
 }
 
 /// Labels that tell one role from the other.
 fn telling(case: &Case<'_>, pointer: &str, labels: &Labels) -> Option<Diagnostic> {
     if labels.telling().next().is_none() {
         let what = "the namespace alone does not tell the candidate from stable";
-        return Some(case.error(pointer, Code::CheckUseless, what, "pod, service, workload or version too"));
+        let (expected, help) = match case.spec.target.kind {
+            TargetKind::Service => ("service too", None),
+            TargetKind::StatefulSet | TargetKind::DaemonSet => ("version too", Some(SHARED)),
+            TargetKind::Deployment if case.route().is_some() => ("pod, service, workload or version too", None),
+            TargetKind::Deployment => ("pod, workload or version too", None),
+        };
+        let found = case.error(pointer, Code::CheckUseless, what, expected);
+        return Some(if let Some(help) = help { found.help(help) } else { found });
     }
     let of_pods = [("pod", &labels.pod), ("workload", &labels.workload), ("version", &labels.version)];
     let of_pods =
