@@ -365,6 +365,22 @@ mod tests {
     use crate::target::fixtures::object;
 
     #[test]
+    fn c_17_only_what_a_tool_wrote_to_the_object_itself_is_taken_over() {
+        let entry = |manager: &str, operation: &str| json!({"manager": manager, "operation": operation});
+        let mut scale = entry("kubectl", "Update");
+        scale["subresource"] = "scale".into();
+        let left = [scale, entry("kubectl", "Apply"), entry("kube-controller-manager", "Update"), json!("nonsense")];
+        let live = |entries: &[Value]| {
+            object(Kind::ConfigMap, "web", json!({"metadata": {"managedFields": entries}}))
+        };
+        assert!(
+            !client_side_managed(&live(&left)),
+            "a plan would ask for it again and again, and nothing would come of it"
+        );
+        assert!(client_side_managed(&live(&[&left[..], &[entry(CLIENT_SIDE[0], "Update")]].concat())));
+    }
+
+    #[test]
     fn what_an_api_server_fills_in_for_an_autoscaler_is_nobodys_wish() {
         let wanted = json!({"spec": {"maxReplicas": 5, "scaleTargetRef": {"kind": "Deployment", "name": "web"}}});
         let live = |usage: u32| {

@@ -127,11 +127,6 @@ impl World {
 
     /// A Deployment's number of pods is changed through its subresource `scale`, and belongs to whoever does that from then on.
     pub(super) fn scale(&mut self, name: &str, pods: u32) {
-        self.scale_by("scaler", name, pods);
-    }
-
-    /// The same by another field manager.
-    pub(super) fn scale_by(&mut self, manager: &str, name: &str, pods: u32) {
         self.edit(Kind::Deployment, name, |deployment| {
             deployment["spec"]["replicas"] = pods.into();
             let managed = &mut deployment["metadata"]["managedFields"];
@@ -141,7 +136,7 @@ impl World {
                 }
             }
             let fields = json!({"f:spec": {"f:replicas": {}}});
-            let entry = json!({"manager": manager, "operation": "Update", "subresource": "scale", "fieldsV1": fields});
+            let entry = json!({"manager": "scaler", "operation": "Update", "subresource": "scale", "fieldsV1": fields});
             managed.as_array_mut().expect("managed fields").push(entry);
         });
     }

@@ -93,21 +93,6 @@ fn how_many_pods_the_copy_has_is_its_scalers_word() {
 }
 
 #[test]
-fn c_6_c_17_a_copy_that_a_person_has_scaled_by_kubectl_keeps_no_run_waiting() {
-    let mut world = World::scaling(QUICK, scaled("1", between(2, 9)));
-    world.scale_by("kubectl", "podinfo-primary", 7);
-    world.settle();
-    world.want(&primary(QUICK), scaled("2", between(2, 9)));
-    world.settle();
-    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(tenth)", vec!["Soak"]));
-    world.pass(61);
-    world.pass(61);
-    world.pass(1);
-    assert_eq!((world.phase().as_str(), world.image("podinfo-primary")), ("Steady", Some("app:2")));
-    assert_eq!((world.size("podinfo"), world.size("podinfo-primary")), (Some(0), Some(7)));
-}
-
-#[test]
 fn c_18_an_edited_autoscaler_reaches_the_copy_with_the_next_promotion_alone() {
     let mut world = World::scaling(QUICK, scaled("1", between(2, 9)));
     let mut edited = between(3, 20);
