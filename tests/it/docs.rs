@@ -109,7 +109,7 @@ fn attacks_are_told_and_held() {
     let mut sources = read(&source_dir().join("src"));
     sources.extend(read(&source_dir().join("tests")));
     let mut held: BTreeSet<u8> = tests(&sources).flat_map(|test| held_by(test).1).collect();
-    held.extend(crate::attacks::numbers());
+    held.extend(crate::attacks::numbers().chain(crate::siege::numbers()));
     let told = attacks_told(&document("docs/attacks.md"));
     assert!(told.is_sorted_by(|one, next| one < next), "in order, each once: {told:?}");
     let told: BTreeSet<u8> = told.into_iter().collect();

@@ -15,6 +15,7 @@ mod git;
 #[path = "../support/leader.rs"]
 mod leader;
 mod manifest;
+mod siege;
 mod sim;
 mod support;
 mod testbed;

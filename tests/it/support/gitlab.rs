@@ -2,6 +2,7 @@
 //! with their versions, approvals, notes and events, and sees a push when it is looked at next.
 
 mod api;
+pub(crate) mod faults;
 mod teams;
 
 use super::git_host::Hosted;
@@ -11,6 +12,7 @@ use super::ways::{Way, anew};
 use axum::body::{Bytes, to_bytes};
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
+use faults::Wrong;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -37,10 +39,15 @@ struct State {
     groups: Mutex<teams::Groups>,
     /// Each call of its API, with the status of the answer.
     asked: Mutex<Vec<(String, u16)>>,
+    /// What goes wrong.
+    faults: Mutex<faults::Faults>,
 }
 
 #[derive(Default)]
 struct Project {
+    /// Another one than at first.
+    number: Option<u64>,
+    levels: faults::Levels,
     requests: Vec<MergeRequest>,
     /// What was said of commits.
     statuses: Vec<Value>,
@@ -170,7 +177,7 @@ impl Gitlab {
     pub(crate) async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let (root, projects, asked) = (directory.path().join("git"), Mutex::default(), Mutex::default());
-        let state = Arc::new(State { root, projects, groups: Mutex::default(), asked });
+        let state = Arc::new(State { root, projects, groups: Mutex::default(), asked, faults: Mutex::default() });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = Arc::clone(&state);
@@ -285,17 +292,12 @@ impl Gitlab {
             let request = project.request(number);
             let text = |field: &str| request.shown[field].as_str().unwrap().to_owned();
             let (target, head) = (text("target_branch"), text("sha"));
-            let [merge, squash] = match way {
+            let became = match way {
                 Way::Merge => [Some(origin.merge_as(by, &head, &target)), None],
                 Way::Squash => [None, Some(anew(origin, &head, &target))],
                 Way::Rebase | Way::RebaseMerge => panic!("GitLab has no such way for one merge"),
             };
-            let merged = json!({
-                "state": "merged", "merge_commit_sha": merge, "squash_commit_sha": squash, "merge_user": user(by),
-                "merged_by": user(by), "merged_at": now(),
-            });
-            request.shown.as_object_mut().unwrap().extend(merged.as_object().unwrap().clone());
-            request.events.push(json!({"user": user(by), "state": "merged", "created_at": now()}));
+            request.merged(by, became);
         });
     }
 }
@@ -353,15 +355,27 @@ async fn handle(state: Arc<State>, request: Request) -> Response {
         }
         _ => (401, json!({"message": "401 Unauthorized"})),
     };
+    let wrong = state.faults.lock().unwrap().meet(&parts.uri);
+    let (status, answer) = match wrong {
+        Some(Wrong::Status(status)) => (status, json!({"message": "not now"})),
+        Some(Wrong::Unmodified | Wrong::Half | Wrong::Endless) | None => (status, answer),
+    };
     let (answer, link) = paged(answer, &query);
-    let text = answer.to_string();
+    let link = if wrong == Some(Wrong::Endless) { Some("<http://next.invalid/>; rel=\"next\"") } else { link };
+    let mut text = answer.to_string();
+    if wrong == Some(Wrong::Half) {
+        text.truncate(text.len() / 2);
+    }
     let etag = format!("\"{:x}\"", text.bytes().fold(7_u64, |sum, byte| sum.wrapping_mul(31) + u64::from(byte)));
-    let known = status == 200 && header("if-none-match") == Some(etag.as_bytes());
+    let known = status == 200 && header("if-none-match") == Some(etag.as_bytes()) || wrong == Some(Wrong::Unmodified);
     let (status, text) = if known { (304, String::new()) } else { (status, text) };
     state.asked.lock().unwrap().push((format!("{} {}", parts.method, parts.uri), status));
     let mut response = text.into_response();
     *response.status_mut() = status.try_into().unwrap();
     response.headers_mut().insert("etag", etag.parse().unwrap());
+    if wrong == Some(Wrong::Status(429)) {
+        response.headers_mut().insert("retry-after", "2".parse().unwrap());
+    }
     if let Some(link) = link {
         response.headers_mut().insert("link", link.parse().unwrap());
     }

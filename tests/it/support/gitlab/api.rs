@@ -1,6 +1,6 @@
 //! What the stand-in answers.
 
-use super::{MergeRequest, Origin, Project, State, USERS, now, teams, user};
+use super::{MergeRequest, Origin, Project, State, USERS, faults, now, teams, user};
 use axum::http::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ fn in_project(
     sent: &Value,
 ) -> (u16, Value) {
     match asked {
-        ("GET", []) => (200, json!({"id": 7})),
+        ("GET", []) => (200, json!({"id": project.number.unwrap_or(7)})),
         ("GET", ["merge_requests"]) => {
             let wanted = |one: &&Value| {
                 let asked = |name: &str, has: &Value| {
@@ -121,10 +121,10 @@ fn in_project(
             project.statuses.push(status.clone());
             (201, status)
         }
-        ("GET", ["members", "all", id]) => match *id {
-            "1" => (200, json!({"access_level": 50, "state": "active"})),
-            _ => (200, json!({"access_level": 30, "state": "active"})),
-        },
+        ("GET", ["members", "all", id]) => {
+            let (_, name) = USERS.iter().find(|(known, _)| known.to_string() == *id).unwrap();
+            (200, json!({"access_level": faults::level(&project.levels, name), "state": "active"}))
+        }
         _ => (404, json!({"message": "404 Not Found"})),
     }
 }

@@ -1,0 +1,162 @@
+//! What somebody else does who answers, leads or writes in our place: a host behind ssh (attack 94), a leader that was paused (97), a
+//! record that is not ours (98).
+
+use super::world::{DECISIONS, NAME, STATE, Story, is_exposed, run};
+use super::{Row, Told, row};
+use crate::support::origin::Origin;
+use crate::support::sshd::Sshd;
+use futures::FutureExt as _;
+
+pub(super) const BEHIND_SSH: &[Row] = &[
+    row(94, "a host whose key was never seen", "host key", unknown),
+    row(94, "a host that shows another key", "shows another key than", other_key),
+];
+
+pub(super) const PAUSED: &[Row] =
+    &[row(97, "a leader that is stopped until another one leads, and wakes", "stands by", paused)];
+
+pub(super) const RECORDED: &[Row] = &[
+    row(98, "a record that is not signed", "is not signed", unsigned),
+    row(98, "a record with a key of somebody else", "a key that is not trusted", foreign),
+];
+
+fn unknown(story: &mut Story) -> Told<'_> {
+    async {
+        std::fs::copy(story.path("no_hosts"), story.path("known_hosts")).unwrap();
+        story.logged(&["Git is away", "host key"]).await
+    }
+    .boxed()
+}
+
+fn other_key(story: &mut Story) -> Told<'_> {
+    async {
+        std::fs::copy(story.path("other_hosts"), story.path("known_hosts")).unwrap();
+        story.logged(&["Git is away", "shows another key than"]).await
+    }
+    .boxed()
+}
+
+/// A repository behind ssh.
+pub(super) async fn behind_ssh(sshd: &Sshd) -> Story {
+    let mut story = Story::new("").await;
+    let origin = Origin::init(&sshd.file("fleet.git"));
+    origin.git(&["fetch", "--quiet", story.origin.path().to_str().unwrap(), "+refs/heads/*:refs/heads/*"]);
+    for name in ["client", "known_hosts", "no_hosts", "other_hosts"] {
+        std::fs::copy(sshd.file(name), story.path(name)).unwrap();
+    }
+    let [key, hosts] = ["client", "known_hosts"].map(|name| story.path(name).display().to_string());
+    let url = sshd.url(origin.path());
+    story.repository = format!("url: \"{url}\", poll: 1s, ssh: {{keyFile: {key}, knownHostsFile: {hosts}}}");
+    story.origin = origin;
+    story.starts = "ssh".to_owned();
+    story.start("one").await;
+    story.rest().await;
+    story.release("owner", 2);
+    story.until("a run", |record| record.run.is_some()).await;
+    story.waits("Approval").await;
+    story
+}
+
+/// Whoever runs it believes the host's key: the same process goes on.
+pub(super) async fn end_behind_ssh(story: &mut Story, sshd: &Sshd) {
+    std::fs::copy(sshd.file("known_hosts"), story.path("known_hosts")).unwrap();
+    let request = story.soon("a request", async || Some(story.record()?.run?.pulls.into_values().next()?.branch)).await;
+    story.origin.merge(&request, DECISIONS);
+    story.rest().await;
+    assert_eq!(story.api.reached(), ("web:2".to_owned(), 0));
+}
+
+fn paused(story: &mut Story) -> Told<'_> {
+    async {
+        story.signal("one", "-STOP").await;
+        story.start("two").await;
+        // Another leads once the Lease has run out; what main wants meanwhile is the version before.
+        story.release("owner", 1);
+        story.rest().await;
+        story.mark();
+        story.may_try = true;
+        let before = story.log_of("one").len();
+        story.signal("one", "-CONT").await;
+        let told = story
+            .soon("that it stands by", async || {
+                story.log_of("one")[before..].lines().find(|line| line.contains("stands by")).map(str::to_owned)
+            })
+            .await;
+        assert_eq!(story.api.reached(), ("web:1".to_owned(), 0));
+        told
+    }
+    .boxed()
+}
+
+/// A version of which users reach a tenth, for as long as nobody says more.
+pub(super) async fn exposed() -> Story {
+    let mut story = Story::new("").await;
+    let text = super::world::ROLLOUT
+        .replace("before: {approval: pullRequest}, expose: {weight: 10}", "expose: {weight: 10}, soak: 1h");
+    story.commit("owner", &[("shop/web.rollout.yaml", text)]);
+    story.start("one").await;
+    story.rest().await;
+    story.release("owner", 2);
+    let weighs = |story: &Story| story.api.reached().1 == 10;
+    story.soon("a tenth", async || weighs(&story).then_some(())).await;
+    story
+        .until("a tenth that is seen", |record| record.phase.stop().is_some_and(|stop| stop.clock.exposed.is_some()))
+        .await;
+    story
+}
+
+/// Somebody pushes a record by which the step was approved, signed with that key if one is named.
+async fn forged(story: &mut Story, key: Option<&str>) -> String {
+    let good = story.origin.tip(STATE).unwrap();
+    let path = "rollouts/shop/web/state.yaml";
+    let text = story.origin.git(&["show", &format!("{STATE}:{path}")]) + "\n";
+    let text = text.replace("\n  route: phases\n", "\n  route: phases\n  approved: [tenth]\n");
+    story.origin.git(&["update-ref", "refs/heads/scratch", &good]);
+    let held = story.origin.commit("scratch", &[(path, Some(text.as_bytes()))], "go on");
+    story.origin.git(&["update-ref", "-d", "refs/heads/scratch"]);
+    let mut commit = held;
+    if let Some(key) = key {
+        let (key, tree) = (format!("user.signingKey={}", story.path(key).display()), format!("{commit}^{{tree}}"));
+        let tree = story.origin.git(&["rev-parse", &tree]);
+        let sign = ["-c", "gpg.format=ssh", "-c", &key, "commit-tree", "-S", "-p", &good, "-m", "go on", &tree];
+        commit = story.origin.git(&sign);
+    }
+    story.origin.git(&["update-ref", &format!("refs/heads/{STATE}"), &commit]);
+    assert_eq!(story.record().unwrap().run.unwrap().approved.len(), 1, "it can be read");
+    let told = story.held("RecordUnreadable", &["ForeignState: ", &commit]).await;
+    assert_eq!(story.origin.tip(STATE), Some(commit), "it is for people to decide");
+    story.origin.git(&["update-ref", &format!("refs/heads/{STATE}"), &good]);
+    told
+}
+
+fn unsigned(story: &mut Story) -> Told<'_> {
+    forged(story, None).boxed()
+}
+
+fn foreign(story: &mut Story) -> Told<'_> {
+    forged(story, Some("mallory")).boxed()
+}
+
+/// A signed record of a rollout that waits for a word.
+pub(super) async fn recorded() -> Story {
+    let mut story = Story::new("").await;
+    for key in ["record", "mallory"] {
+        let file = story.path(key).display().to_string();
+        run("ssh-keygen", &["-q", "-t", "ed25519", "-N", "", "-f", &file]).await;
+    }
+    story.more = format!("  signing: {{keyFile: {}}}\n", story.path("record").display());
+    story.start("one").await;
+    story.rest().await;
+    story.release("owner", 2);
+    story.asked().await;
+    story.waits("Approval").await;
+    story
+}
+
+/// With the record back that was signed, the word counts that is given.
+pub(super) async fn end_recorded(story: &mut Story) {
+    let pull = story.asked().await;
+    story.site.merge(NAME, &pull).await;
+    story.until("the step", is_exposed).await;
+    story.rest().await;
+}
