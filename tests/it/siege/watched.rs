@@ -135,3 +135,14 @@ async fn told_secrets(story: &Story) -> Vec<String> {
     }
     wrong
 }
+
+#[test]
+fn the_rule_of_opened_files_bites() {
+    let dir = Path::new("/tmp/a");
+    let ours = |path: &str| is_ours(path, dir);
+    assert!(ours("/tmp/a/one.cache/repository.git/HEAD") && ours("/proc/self/cgroup") && ours("/dev/null"));
+    for path in ["/etc/passwd", "/tmp/ab", "/tmp/a/../b", "/dev/nullx", "/etc/ssl/../passwd", "/var/run/secrets/token"]
+    {
+        assert!(!ours(path), "{path}");
+    }
+}
