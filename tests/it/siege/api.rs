@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use tidegate::reconcile::clock::Clock;
 use tidegate::sim::kube_api::resource::Resource;
 use tidegate::sim::kube_api::{Seen, Verdict, What};
 use tidegate::sim::stage::Stage;
@@ -58,7 +59,7 @@ fn is_write(seen: &Seen<'_>) -> bool {
 impl Api {
     /// Serves an empty cluster, in whose namespace `shop` there is something to do.
     pub(super) async fn start(dir: &Path) -> Self {
-        let stage = Arc::new(Stage::new(dir, chrono::Utc::now()).unwrap());
+        let stage = Arc::new(Stage::new(dir, Clock::default().now()).unwrap());
         let writes: Arc<Mutex<Vec<String>>> = Arc::default();
         let written = Arc::clone(&writes);
         stage.api.judge(move |seen| {

@@ -40,6 +40,7 @@ pub(crate) fn numbers() -> impl Iterator<Item = u8> {
 }
 
 /// Plays the rows, and panics with all that is wrong.
+#[expect(clippy::print_stdout, reason = "the table, with its count, is for people to read")]
 async fn play(story: &mut Story, rows: &[Row]) {
     let mut failed = Vec::new();
     // Who tells of no connection and of no file would tell of no wrong one either.

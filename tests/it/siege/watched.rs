@@ -75,7 +75,9 @@ fn forget_peak(pid: u32) {
 impl Before {
     pub(super) fn new(story: &Story) -> Self {
         let pid = story.pid();
-        pid.map(forget_peak);
+        if let Some(pid) = pid {
+            forget_peak(pid);
+        }
         let memory = pid.map_or(0, |pid| memory(pid).0);
         let (objects, writes) = (story.api.objects(), story.api.writes().len());
         Self { objects, writes, memory, told: story.seen().len() }
