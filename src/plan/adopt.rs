@@ -370,9 +370,7 @@ mod tests {
         let mut scale = entry("kubectl", "Update");
         scale["subresource"] = "scale".into();
         let left = [scale, entry("kubectl", "Apply"), entry("kube-controller-manager", "Update"), json!("nonsense")];
-        let live = |entries: &[Value]| {
-            object(Kind::ConfigMap, "web", json!({"metadata": {"managedFields": entries}}))
-        };
+        let live = |entries: &[Value]| object(Kind::ConfigMap, "web", json!({"metadata": {"managedFields": entries}}));
         assert!(
             !client_side_managed(&live(&left)),
             "a plan would ask for it again and again, and nothing would come of it"

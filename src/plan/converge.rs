@@ -371,11 +371,13 @@ impl Pass<'_> {
             context.copies(o.reference())
                 || context.naming.services().is_some() && shared::role(o) == RoleName::Candidate
         };
-        let of_people = surplus.iter().filter(|o| !own(o)).count();
-        if of_people > context.input.policy.max_deletions {
+        let of_people: Vec<String> = surplus.iter().filter(|o| !own(o)).map(|o| o.reference().to_string()).collect();
+        if of_people.len() > context.input.policy.max_deletions {
             let why = format!(
-                "{of_people} objects would be deleted, the policy allows {}",
-                context.input.policy.max_deletions
+                "{} objects would be deleted, the policy allows {}: {}",
+                of_people.len(),
+                context.input.policy.max_deletions,
+                of_people.join(", ")
             );
             self.out.waits.push(Wait::new(Reason::TooManyDeletions, why));
             surplus.retain(|o| own(o));

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 /// The share of requests that a version fails whose image's tag ends in `-errors`.
 const BAD: f64 = 0.25;
 
-/// Answers the success rate of the metrics of Istio, ingress-nginx and Traefik, and `errors(NAMESPACE/DEPLOYMENT)` and `errors{namespace="…",deployment="…"}`: the share of that Deployment's requests
+/// Answers the success rate of the metrics of Istio, ingress-nginx and Traefik, and `errors{namespace="…",deployment="…"}`: the share of that Deployment's requests
 /// that fail; the same of those pods of a StatefulSet or DaemonSet that have this label `tidegate.io/pods`:
 /// `errors{namespace="…",workload="…",tidegate_io_pods="…"}`. Of what has no ready pod, and of what is not there, there is nothing
 /// to be measured.
@@ -55,7 +55,9 @@ impl Metrics {
     fn answer(&self, range: &Range) -> Reading<Samples> {
         let history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((name, value)) = measured(&range.query).or_else(|| behind(&range.query, history.keys())) else {
-            return Reading::Unusable("the world measures errors(NAMESPACE/DEPLOYMENT) and nothing else".to_owned());
+            return Reading::Unusable(
+                "the world measures errors{namespace=…, deployment=…} and nothing else".to_owned(),
+            );
         };
         let Some(known) = history.get(&name) else { return Reading::Said(BTreeMap::new()) };
         let (mut at, mut samples) = (range.from, BTreeMap::new());
@@ -98,9 +100,6 @@ type Shown = fn(f64) -> f64;
 
 /// The Deployment or the pods that a query is about, and what is measured of them.
 fn measured(query: &str) -> Option<(String, Shown)> {
-    if let Some(name) = query.strip_prefix("errors(").and_then(|rest| rest.strip_suffix(')')) {
-        return Some((name.to_owned(), |rate| rate));
-    }
     let read = Query::parse(query).ok()?;
     let of = |metric: &str, namespace: &str, deployment: &str| {
         let selector = read.selectors().find(|selector| selector.name.as_deref() == Some(metric))?;

@@ -181,7 +181,7 @@ spec:
         let query = if shared || self.is_compared() {
             format!("errors, labels: {labels}")
         } else {
-            format!("errors(shop/{})", self.candidate(tag))
+            format!("'errors{{namespace=\"shop\",deployment=\"{}\"}}'", self.candidate(tag))
         };
         let bound = if self.is_compared() { "comparedWithStable: {difference: {max: 0.01}}" } else { "max: 0.01" };
         let measured = format!("prometheus: {{provider: world, query: {query}}}\n      {bound}");

@@ -58,7 +58,7 @@ spec:
   rollback: {window: 24h}
   checks:
     errors:
-      prometheus: {provider: world, query: errors(shop/web-canary)}
+      prometheus: {provider: world, query: 'errors{namespace=\"shop\",deployment=\"web-canary\"}'}
       max: 0.01
       minSamples: 3
     smoke: {webhook: {provider: tester, metadata: {suite: smoke}}, interval: 5m}

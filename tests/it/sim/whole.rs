@@ -31,7 +31,7 @@ spec:
   - {name: half, expose: {weight: 50}, soak: 1h, checks: [errors]}
   checks:
     errors:
-      prometheus: {provider: world, query: errors(shop/web-canary)}
+      prometheus: {provider: world, query: 'errors{namespace=\"shop\",deployment=\"web-canary\"}'}
       max: 0.01
       minSamples: 30
 ";
