@@ -91,19 +91,19 @@ fn told(proxy: Proxy, namespace: &Namespace, side: &Side) -> Result<Vec<Vec<Matc
 /// "Prometheus Metrics", `canary`; `rootfs/etc/nginx/lua/balancer.lua`): `NAMESPACE-SERVICE-PORT`, or nothing. A Prometheus that has labels
 /// of its own for what it scrapes keeps those that were counted as `exported_…`, unless it is told to honour them.
 fn by_canary(namespace: &str, service: &ObjectName, role: RoleName) -> Vec<Vec<Matcher>> {
-    if role == RoleName::Candidate {
-        return vec![matching(vec![("canary", Value::Like(format!("{namespace}-{service}-{PORT}")))])];
-    }
-    let named = |label, exported, value: &str| {
-        [
-            vec![("canary", is("")), (label, is(value)), (exported, is(""))],
-            vec![("canary", is("")), (exported, is(value))],
-        ]
-    };
-    let services = named("service", "exported_service", service.as_str());
+    let named =
+        |label, exported, value: &str| [vec![(label, is(value)), (exported, is(""))], vec![(exported, is(value))]];
+    // The name alone could be that of another namespace's Service too: all of its parts may have dashes.
     let namespaces = named("namespace", "exported_namespace", namespace);
-    let both = namespaces.iter().flat_map(|one| services.iter().map(|other| [&one[..], &other[1..]].concat()));
-    both.map(matching).collect()
+    if role == RoleName::Candidate {
+        let canary = ("canary", Value::Like(format!("{namespace}-{service}-{PORT}")));
+        return namespaces.iter().map(|one| matching([&[canary.clone()], &one[..]].concat())).collect();
+    }
+    let services = named("service", "exported_service", service.as_str());
+    let both = namespaces
+        .iter()
+        .flat_map(|one| services.iter().map(|other| matching([&[("canary", is(""))], &one[..], &other[..]].concat())));
+    both.collect()
 }
 
 fn is(text: &str) -> Value {
@@ -193,8 +193,9 @@ mod tests {
             let read = Query::parse("a").unwrap();
             told.iter().map(|matchers| read.narrowed(matchers)).collect::<Vec<_>>()
         };
-        assert_eq!(of(&sides().candidate), [r#"a{canary=~"shop-podinfo-canary-[0-9a-z]{1,15}"}"#]);
         let (own, scraped) = (r#"namespace="shop",exported_namespace="""#, r#"exported_namespace="shop""#);
+        let canary = |ns: &str| format!(r#"a{{canary=~"shop-podinfo-canary-[0-9a-z]{{1,15}}",{ns}}}"#);
+        assert_eq!(of(&sides().candidate), [own, scraped].map(canary));
         let (service, behind) = (r#"service="podinfo",exported_service="""#, r#"exported_service="podinfo""#);
         let stable = [(own, service), (own, behind), (scraped, service), (scraped, behind)];
         assert_eq!(of(&sides().stable), stable.map(|(ns, service)| format!(r#"a{{canary="",{ns},{service}}}"#)));

@@ -88,6 +88,13 @@ pub(super) fn command(args: &InitArgs, screen: &Screen) -> Result<Exit, Failure>
         HostKind::Github => as_commands(&settings, installation::HostKind::Github, screen.ink),
         HostKind::Gitlab => as_commands(&settings, installation::HostKind::Gitlab, screen.ink),
     });
+    if args.branch != "main" {
+        let _ = writeln!(
+            next,
+            "\nThe controller has to know that branch: repository.branch: {} in its Installation.",
+            args.branch
+        );
+    }
     import::deliver(&imported, args.write.as_deref(), &next, screen)
 }
 

@@ -16,7 +16,7 @@ use crate::record::branches::{Asks, Head, approval};
 use crate::record::history::voids;
 use crate::record::state::{Consumed, Pull, Run, Void};
 use crate::record::text::plain;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Who brought the word of a request that is void to the decisions branch.
 const NOBODY: &str = "nobody";
@@ -112,39 +112,59 @@ pub fn spoil(draft: &mut Draft<'_>, run: &Run, through: &StepName, head: CommitI
 /// may push to its branch is not who may decide, and its page goes on saying what we wrote there. For where nothing else proves
 /// whose a word is.
 pub fn disown(draft: &mut Draft<'_>, words: &mut Vec<Word>) {
+    let displaced = displaced(draft);
+    let unsure = displaced.first().map(|(_, Pull { branch, .. })| {
+        format!("{branch} was replaced or deleted as it came, and had asked for something else")
+    });
+    let unsure = unsure.or_else(|| {
+        let step = spoiled(draft)?;
+        Some(format!("somebody else had written to the request for {step}, which was not asked for anew yet"))
+    });
     let further = words.iter().filter(|word| loosens(&word.decision.action));
-    let whys = further.filter_map(|word| Some((word.consumed.path.clone(), smuggled(draft, word)?)));
+    let whys = further.filter_map(|word| Some((word.consumed.path.clone(), smuggled(draft, word, unsure.as_ref())?)));
     let whys: BTreeMap<RepoPath, String> = whys.collect();
     if whys.is_empty() {
         return;
     }
-    let displaced = displaced(draft);
     for mut word in words.extract_if(.., |word| whys.contains_key(&word.consumed.path)) {
         let through = through(&word.decision.action).cloned();
         word.consumed.void = whys.get(&word.consumed.path).map(|why| Void { why: plain(why), through, head: None });
         proof::void(draft, word);
     }
-    // That such a branch is gone is no answer.
-    for (through, Pull { branch, head, checks: _ }) in displaced {
+    // That such a branch is gone is no answer, unless what it had asked for is said in the same moment.
+    let answered: BTreeSet<StepName> = words.iter().filter_map(|word| answers(draft, word)).cloned().collect();
+    for (through, Pull { branch, head, checks: _ }) in
+        displaced.into_iter().filter(|(step, _)| !answered.contains(step))
+    {
         let Some(run) = draft.state.run.clone().filter(|run| run.pulls.contains_key(&through)) else { continue };
         let head = draft.input.proposals.get(&branch).map_or(head, |there| there.head.clone());
         spoil(draft, &run, &through, head, "somebody else has written to its branch, and another word came by it");
     }
 }
 
-/// Why a word is not what a request asked that it came by. Where Git does not tell how it came, a request whose branch was
-/// replaced or deleted at that very moment may have brought it.
-fn smuggled(draft: &Draft<'_>, word: &Word) -> Option<String> {
+/// The step that a word approves to the letter as its request asks, or would ask now.
+fn answers<'w>(draft: &Draft<'_>, word: &'w Word) -> Option<&'w StepName> {
+    let step = through(&word.decision.action)?;
+    let asks = asked(draft, draft.state.run.as_ref()?, step);
+    (asks == (word.consumed.path.clone(), word.consumed.blob.clone())).then_some(step)
+}
+
+/// Whether the record names a request for a step.
+fn is_open(draft: &Draft<'_>, step: &StepName) -> bool {
+    draft.state.run.as_ref().is_some_and(|run| run.pulls.contains_key(step))
+}
+
+/// Why a word is not what a request asked that it came by. Where Git does not tell how it came, it may have come by one that somebody
+/// else has written to: that is `unsure`.
+fn smuggled(draft: &Draft<'_>, word: &Word, unsure: Option<&String>) -> Option<String> {
     let path = &word.consumed.path;
-    let run = draft.state.run.as_ref();
-    let asked_for =
-        |(run, step): &(&Run, &StepName)| asked(draft, run, step) == (path.clone(), word.consumed.blob.clone());
-    let as_asked = run.zip(through(&word.decision.action)).filter(asked_for);
-    if as_asked.is_some_and(|(run, step)| run.pulls.contains_key(step)) {
+    let as_asked = answers(draft, word);
+    if as_asked.is_some_and(|step| is_open(draft, step)) {
         return None;
     }
     // One of ours, which the record does not name yet.
-    let ours = as_asked.map(|(run, step)| name(draft, &run.id, Asks::Advance(step.clone())));
+    let run = draft.state.run.as_ref();
+    let ours = run.zip(as_asked).map(|(run, step)| name(draft, &run.id, Asks::Advance(step.clone())));
     let mut came_by = draft.input.decisions.requests.get(path).into_iter().flatten();
     if let Some(branch) = came_by.find(|branch| ours.as_ref() != Some(*branch)) {
         return Some(format!("it came by {branch}, which was to ask for something else"));
@@ -155,21 +175,34 @@ fn smuggled(draft: &Draft<'_>, word: &Word) -> Option<String> {
     if draft.state.consumed.iter().filter_map(|word| word.void.as_ref()).any(is_void) {
         return Some("it came by a commit that somebody else had pushed to a request".to_owned());
     }
-    let (_, Pull { branch, .. }) = displaced(draft).into_iter().next()?;
-    Some(format!("{branch} was replaced or deleted as it came, and had asked for something else"))
+    unsure.cloned()
 }
 
-/// The steps that wait for a word and were asked for by heads that do not lie there any more.
-fn displaced(draft: &Draft<'_>) -> Vec<(StepName, Pull)> {
+/// The steps that wait for a word. None of a run that a person has denied.
+fn waiting(draft: &Draft<'_>) -> Vec<StepName> {
     let Some((run, plan)) = draft.state.run.as_ref().zip(draft.plan.as_deref()) else { return Vec::new() };
     if run.denied || draft.input.git != Git::Fresh {
         return Vec::new();
     }
-    let lies = |pull: &Pull| draft.input.proposals.get(&pull.branch).is_some_and(|branch| branch.head == pull.head);
     let ahead = gates::ahead(plan, draft.state.phase.stop().map(|stop| &stop.step));
-    let waits = |through: &StepName| ahead.contains(through) && !gates::covers(plan, &run.approved, through);
-    let asked = run.pulls.iter().filter(|(through, _)| waits(through));
-    asked.filter(|(_, pull)| !lies(pull)).map(|(through, pull)| (through.clone(), pull.clone())).collect()
+    let waits = |through: &StepName| !gates::covers(plan, &run.approved, through);
+    ahead.into_iter().filter(waits).collect()
+}
+
+/// Those of them that were asked for by heads that do not lie there any more.
+fn displaced(draft: &Draft<'_>) -> Vec<(StepName, Pull)> {
+    let lies = |pull: &Pull| draft.input.proposals.get(&pull.branch).is_some_and(|branch| branch.head == pull.head);
+    let pull = |step: StepName| Some((draft.state.run.as_ref()?.pulls.get(&step)?.clone(), step));
+    let asked = waiting(draft).into_iter().filter_map(pull);
+    asked.filter(|(pull, _)| !lies(pull)).map(|(pull, step)| (step, pull)).collect()
+}
+
+/// One of them whose request somebody else has written to, and that is not asked for anew yet: its page may still be merged, and Git does
+/// not tell what was squashed.
+fn spoiled(draft: &Draft<'_>) -> Option<StepName> {
+    let run = draft.state.run.as_ref()?;
+    let was_written_to = |step: &StepName| voids(&draft.state, &run.id, step).any(|void| void.head.is_some());
+    waiting(draft).into_iter().find(|step| !is_open(draft, step) && was_written_to(step))
 }
 
 /// The file that the request for a step adds now.

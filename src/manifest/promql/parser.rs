@@ -196,10 +196,8 @@ impl<'a> Parser<'a> {
             }
             None => {
                 let found = format!("{} is no function of PromQL", at.text);
-                match kind::meant(at.text) {
-                    Some(near) => self.doubt(Err(at.doubted(found, near))),
-                    None => drop(self.unfamiliar.get_or_insert_with(|| at.doubted(found, "a function"))),
-                }
+                let meant = kind::meant(at.text).unwrap_or("a function");
+                self.unfamiliar.get_or_insert_with(|| at.doubted(found, meant));
                 Kind::Unknown
             }
         };

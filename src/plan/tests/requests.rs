@@ -382,3 +382,45 @@ fn what_restricts_counts_however_it_comes() {
     merged(&mut world, &other, DecisionAction::Hold, Some(&foreign));
     assert!(world.record().run.unwrap().held, "{:?}", world.log);
 }
+
+#[test]
+fn x_2_attack_74_nor_is_one_squashed_that_was_void_before_and_is_not_asked_for_anew_yet() {
+    let (mut world, honest) = asked();
+    let other = swapped(&honest);
+    let (_, name) = world.pushed("9", Content::Read(other.clone()));
+    while world.spoiled().is_empty() {
+        assert!(world.tick(), "{:?}", world.log);
+    }
+    world.proposals.remove(&name);
+    merged(&mut world, &other, approve("promotion"), None);
+    assert!(world.record().run.unwrap().approved.is_empty(), "{:?}", world.log);
+    let again = world.honest(&name);
+    let head = world.proposals[&name].clone();
+    merged(&mut world, &again, approve("tenth"), Some(&head));
+    assert_eq!(world.phase(), "Progressing(tenth)", "{:?}", world.log);
+}
+
+/// Who has put a second file into a head cannot be told from who says something else in the same moment.
+#[test]
+fn attack_74_what_comes_beside_what_was_asked_is_void_and_that_counts() {
+    for action in [DecisionAction::Resume, approve("promotion")] {
+        let (mut world, honest) = asked();
+        world.hold();
+        let name = world.proposals.keys().next().cloned().unwrap();
+        world.proposals.remove(&name);
+        let run = world.record().run.unwrap().id;
+        let decision = Decision { rollout: "shop/podinfo".parse().unwrap(), run, action, reason: None };
+        world.files.push(DecisionFile {
+            path: path("shop/podinfo/beside.yaml"),
+            blob: "7".repeat(40).parse().unwrap(),
+            by: "ana <ana@example.org>".to_owned(),
+            brought: Some(commit("e")),
+            merged: None,
+            decision: Ok(decision),
+        });
+        merged(&mut world, &honest, approve("tenth"), None);
+        let run = world.record().run.unwrap();
+        assert_eq!(run.approved, ["tenth".parse().unwrap()], "{:?}", world.log);
+        assert!(world.spoiled().is_empty() && run.held, "nobody has written to what was merged: {:?}", world.log);
+    }
+}

@@ -104,7 +104,7 @@ fn c_34_a_query_without_labels_is_read_too() {
         ("errors", None),
         ("vector(1)", None),
         ("sum(rate(", Some(Code::CheckQuery)),
-        ("sum(rte(errors[1m]))", Some(Code::CheckQuery)),
+        ("sum(rte(errors[1m]))", None),
         ("sum(rate(errors))", Some(Code::CheckQuery)),
         ("rate(errors)", Some(Code::CheckQuery)),
         ("errors{code=~\"(\"}", Some(Code::CheckQuery)),
