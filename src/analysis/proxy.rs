@@ -96,8 +96,8 @@ fn by_canary(namespace: &str, service: &ObjectName, role: RoleName) -> Vec<Vec<M
     // The name alone could be that of another namespace's Service too: all of its parts may have dashes.
     let namespaces = named("namespace", "exported_namespace", namespace);
     if role == RoleName::Candidate {
-        let canary = ("canary", Value::Like(format!("{namespace}-{service}-{PORT}")));
-        return namespaces.iter().map(|one| matching([&[canary.clone()], &one[..]].concat())).collect();
+        let canary = [("canary", Value::Like(format!("{namespace}-{service}-{PORT}")))];
+        return namespaces.iter().map(|one| matching([&canary[..], &one[..]].concat())).collect();
     }
     let services = named("service", "exported_service", service.as_str());
     let both = namespaces
