@@ -131,7 +131,8 @@ fn class(rest: &mut Peekable<Chars<'_>>) -> Result<bool, &'static str> {
             }
             // A class of a name.
             '[' if rest.peek() == Some(&':') => {
-                let named = rest.clone().skip(1).take_while(|c| *c != ']').last() == Some(':');
+                let name = rest.clone().enumerate().take_while(|(_, c)| *c != ']').last();
+                let named = name.is_some_and(|(i, c)| i > 0 && c == ':');
                 if named {
                     rest.find(|c| *c == ']');
                 }
