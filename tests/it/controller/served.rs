@@ -41,11 +41,21 @@ impl Served {
         Self { counts, task }
     }
 
+    /// How many there are.
+    pub(super) fn now(&self) -> usize {
+        self.counts.lock().unwrap().last().copied().unwrap_or(0)
+    }
+
     /// The fewest there were, from the first that was ready on.
     pub(super) fn fewest(&self) -> usize {
+        self.fewest_from(1)
+    }
+
+    /// The fewest there were, from when there were so many on.
+    pub(super) fn fewest_from(&self, enough: usize) -> usize {
         assert!(!self.task.is_finished(), "the watch has ended");
         let counts = self.counts.lock().unwrap();
-        counts.iter().copied().skip_while(|count| *count == 0).min().expect("an endpoint was ready")
+        counts.iter().copied().skip_while(|count| *count < enough).min().expect("so many endpoints were ready")
     }
 }
 
