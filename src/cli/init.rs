@@ -88,18 +88,20 @@ pub(super) fn command(args: &InitArgs, screen: &Screen) -> Result<Exit, Failure>
         HostKind::Github => as_commands(&settings, installation::HostKind::Github, screen.ink),
         HostKind::Gitlab => as_commands(&settings, installation::HostKind::Gitlab, screen.ink),
     });
-    if args.branch != "main" {
-        let _ = writeln!(
-            next,
-            "\nThe controller has to know that branch: repository.branch: {} in its Installation.",
-            args.branch
-        );
-    }
+    next.push_str(&for_the_controller(&args.branch));
     import::deliver(&imported, args.write.as_deref(), &next, screen)
 }
 
 fn branch(text: &str) -> Result<String, String> {
     installation::check_branch(text).map(|()| text.to_owned())
+}
+
+/// What the controller has to be told of a branch, if it looks at another one by itself.
+fn for_the_controller(branch: &str) -> String {
+    if branch == "main" {
+        return String::new();
+    }
+    format!("\nThe controller looks at that branch if its Installation says so: repository.branch: {branch}\n")
 }
 
 /// A tenant for each namespace: the first part of the files' paths.
@@ -177,5 +179,7 @@ mod tests {
         assert_eq!(branch("release/1.2").as_deref(), Ok("release/1.2"));
         assert!(branch("tidegate/prod/state").unwrap_err().contains("is not a branch of people"));
         assert!(branch("--force").is_err());
+        assert_eq!(for_the_controller("main"), "");
+        assert!(for_the_controller("release/1.2").contains("repository.branch: release/1.2\n"));
     }
 }

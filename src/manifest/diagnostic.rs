@@ -227,6 +227,17 @@ pub fn quoted(text: &str) -> String {
     format!("{shown:?}")
 }
 
+/// The first of them, `most` at most, and how many there are besides.
+#[must_use]
+pub fn few(all: impl Iterator<Item = String> + Clone, most: usize, between: &str) -> String {
+    let mut told: Vec<String> = all.clone().take(most).collect();
+    let more = all.count().saturating_sub(most);
+    if more > 0 {
+        told.push(format!("{more} more"));
+    }
+    told.join(between)
+}
+
 /// A file that diagnostics can point into.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {

@@ -7,8 +7,9 @@ use super::context::Context;
 use super::exposure;
 use super::introduce;
 use super::report::{Reason, Wait};
-use super::versions;
+use super::versions::{self, LISTED};
 use crate::manifest::desired::TargetKind;
+use crate::manifest::diagnostic::few;
 use crate::manifest::object::{DOMAIN, Kind, Object, ObjectRef};
 use crate::manifest::scaler;
 use crate::record::posture::{Naming, Posture};
@@ -377,7 +378,7 @@ impl Pass<'_> {
                 "{} objects would be deleted, the policy allows {}: {}",
                 of_people.len(),
                 context.input.policy.max_deletions,
-                of_people.join(", ")
+                few(of_people.iter().cloned(), LISTED, ", ")
             );
             self.out.waits.push(Wait::new(Reason::TooManyDeletions, why));
             surplus.retain(|o| own(o));

@@ -5,6 +5,7 @@ use super::context::Context;
 use super::draft::Draft;
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{Rollout, Set};
+use crate::manifest::diagnostic::few;
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::record::posture::{Names, Naming, Versions};
 use crate::target::layout::{LayoutError, pod_labels};
@@ -12,6 +13,9 @@ use crate::target::live::LiveState;
 use crate::target::versioned;
 use crate::traffic;
 use std::collections::BTreeSet;
+
+/// So many objects that would be deleted are named.
+pub const LISTED: usize = 20;
 
 /// What the stable version calls its objects.
 #[must_use]
@@ -43,9 +47,10 @@ pub fn misfit(recorded: &Naming, rollout: &Rollout, old: &Set) -> Option<LayoutE
 #[must_use]
 pub fn unfit(draft: &Draft<'_>, rollout: &Rollout, old: &Set) -> Option<Wait> {
     let (going, most) = (going(&draft.naming, rollout, old), draft.input.policy.max_deletions);
-    if going > most {
+    if going.len() > most {
         // Said now, since a run that cannot end lets no other one start.
-        let why = format!("with the old version {going} objects would go, the policy allows {most}");
+        let named = few(going.iter().map(ToString::to_string), LISTED, ", ");
+        let why = format!("with the old version {} objects would go, the policy allows {most}: {named}", going.len());
         return Some(Wait::new(Reason::TooManyDeletions, why).act("raise limits.maxDeletions in tidegate.yaml"));
     }
     let why = misfit(&draft.naming, rollout, old)?;
@@ -57,10 +62,10 @@ pub fn unfit(draft: &Draft<'_>, rollout: &Rollout, old: &Set) -> Option<Wait> {
     )
 }
 
-/// How many objects of the old version go when the new one has taken its place.
-fn going(naming: &Naming, rollout: &Rollout, old: &Set) -> usize {
+/// The objects of the old version that go when the new one has taken its place.
+fn going<'s>(naming: &Naming, rollout: &Rollout, old: &'s Set) -> Vec<&'s ObjectRef> {
     let stays = |object: &&ObjectRef| rollout.set.objects.contains_key(*object);
-    if versions(naming).is_some() { old.objects.keys().filter(|object| !stays(object)).count() } else { 0 }
+    if versions(naming).is_some() { old.objects.keys().filter(|object| !stays(object)).collect() } else { Vec::new() }
 }
 
 /// Whether an object is the old version's while a run is under way: it stays as it is until the run has ended.

@@ -3,7 +3,7 @@
 //! Only rollouts that their directory may declare take part: nobody can reject another tenant's rollout by naming it.
 
 use super::{Judged, Loaded, Rejected};
-use crate::manifest::diagnostic::{Code, Diagnostic, MOST};
+use crate::manifest::diagnostic::{Code, Diagnostic, MOST, few};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, RolloutId};
 use crate::manifest::object::ObjectRef;
@@ -56,17 +56,7 @@ pub(super) fn reject(judged: &mut [Judged]) {
 }
 
 fn others(judged: &[Judged], sharers: &[usize], me: usize) -> String {
-    some(sharers.iter().filter(|&&i| i != me).map(|&i| judged[i].path.to_string()), " and ")
-}
-
-/// The first few of them, and how many there are besides: each of a thousand that share a name is told of the others.
-fn some(all: impl Iterator<Item = String> + Clone, between: &str) -> String {
-    let mut told: Vec<String> = all.clone().take(FEW).collect();
-    let more = all.count().saturating_sub(FEW);
-    if more > 0 {
-        told.push(format!("{more} more"));
-    }
-    told.join(between)
+    few(sharers.iter().filter(|&&i| i != me).map(|&i| judged[i].path.to_string()), FEW, " and ")
 }
 
 fn same_name(one: &Judged, others: &str) -> Diagnostic {
@@ -82,8 +72,8 @@ fn same_objects(judged: &[Judged], sharers: &[usize], me: usize, references: &[&
     let code = if references.iter().all(|r| route(r)) { Code::RouteConflict } else { Code::Conflict };
     let first = references.iter().find(|r| one.target.as_ref() == Some(**r));
     let first = first.or_else(|| references.iter().find(|r| route(r))).or(references.first());
-    let rollouts = some(sharers.iter().map(|&i| format!("{} ({})", judged[i].id, judged[i].path)), " and ");
-    let what = some(references.iter().map(ToString::to_string), ", ");
+    let rollouts = few(sharers.iter().map(|&i| format!("{} ({})", judged[i].id, judged[i].path)), FEW, " and ");
+    let what = few(references.iter().map(ToString::to_string), FEW, ", ");
     let found = format!("the rollouts {rollouts} lay claim to the same: {what}");
     let expected = "each object in one rollout";
     match first.and_then(|reference| one.items.get(*reference)) {

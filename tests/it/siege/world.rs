@@ -37,28 +37,7 @@ spec:
 
 /// The manifests of a version.
 pub(super) fn manifests(version: u8) -> String {
-    format!(
-        "apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: web}}
-spec:
-  replicas: 2
-  selector: {{matchLabels: {{app: web}}}}
-  template:
-    metadata: {{labels: {{app: web}}}}
-    spec: {{containers: [{{name: web, image: \"web:{version}\"}}]}}
----
-apiVersion: v1
-kind: Service
-metadata: {{name: web}}
-spec: {{selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080}}]}}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {{name: web}}
-spec: {{parentRefs: [{{name: public}}], rules: [{{backendRefs: [{{name: web, port: 80}}]}}]}}
-"
-    )
+    crate::sim::whole::manifests(&version.to_string())
 }
 
 /// A policy with more for the one tenant.
@@ -72,8 +51,9 @@ pub(super) fn policy(more: &str) -> String {
 /// Runs a program to its end; what it said.
 pub(super) async fn run(program: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(program);
-    let said =
-        command.args(arguments).stdin(Stdio::null()).output().await.unwrap_or_else(|why| panic!("{program}: {why}"));
+    let said = command.args(arguments).stdin(Stdio::null()).output().await.unwrap_or_else(|why| {
+        panic!("{program}: {why}. Install it, on Debian or Ubuntu: sudo apt-get install gcc openssl openssh-client")
+    });
     assert!(said.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&said.stderr));
     String::from_utf8_lossy(&said.stdout).into_owned()
 }

@@ -9,5 +9,5 @@ mod rooms;
 mod schema;
 mod stories;
 mod twin;
-mod whole;
+pub(crate) mod whole;
 mod workloads;

@@ -36,7 +36,8 @@ spec:
       minSamples: 30
 ";
 
-fn manifests(tag: &str) -> String {
+/// The manifests of a version.
+pub(crate) fn manifests(tag: &str) -> String {
     format!(
         "apiVersion: apps/v1
 kind: Deployment
