@@ -8,6 +8,7 @@ use crate::manifest::ids::{CheckName, Percent, RunId, StepName};
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
 use crate::record::state::{Clock, Phase, Promoted, RoleName, Route, Run, Stop, Time};
 use crate::rules::{Rule, holds};
+use chrono::TimeDelta;
 
 /// One stop on the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -260,9 +261,9 @@ pub fn is_skipped(run: &Run, step: &Step) -> bool {
 pub fn soaking(plan: &Plan, run: &Run, step: &Step, clock: &Clock, now: Time, gaps: &[(Time, Time)]) -> Option<Wait> {
     let need = soak(plan, run, step);
     let exposed = clock.exposed.unwrap_or(now);
-    let counted = observed(exposed, clock.lost.unwrap_or(now), gaps).as_secs().saturating_sub(clock.away.as_secs());
-    let left = Span::from_secs(need.as_secs().saturating_sub(counted));
-    if left.is_zero() {
+    let counted = watched(exposed, clock.lost.unwrap_or(now), gaps) - clock.away.delta();
+    let left = need.delta() - counted.max(TimeDelta::zero());
+    if left <= TimeDelta::zero() {
         return None;
     }
     let what = match step.stage {
@@ -272,8 +273,8 @@ pub fn soaking(plan: &Plan, run: &Run, step: &Step, clock: &Clock, now: Time, ga
         }
         Stage::Progressing | Stage::Promoting => "it stays exposed",
     };
-    let message = format!("{}: {what}, {} of {need}", step.name, Span::from_secs(counted));
-    Some(Wait::new(Reason::Soak, message).since(exposed).until(now + left.delta()))
+    let message = format!("{}: {what}, {} of {need}", step.name, whole(counted));
+    Some(Wait::new(Reason::Soak, message).since(exposed).until(now + left))
 }
 
 /// The clock of a step that is seen reached, if that is news: in force for the first time, or again. The time in between is
@@ -302,11 +303,20 @@ pub fn settle(plan: &Plan, step: &Step) -> u64 {
 /// The whole seconds since `from` in which somebody observed: gaps do not count (requirement X-14).
 #[must_use]
 pub fn observed(from: Time, now: Time, gaps: &[(Time, Time)]) -> Span {
+    whole(watched(from, now, gaps))
+}
+
+/// The time since `from` in which somebody observed, to the millisecond.
+fn watched(from: Time, now: Time, gaps: &[(Time, Time)]) -> TimeDelta {
     let gaps = if holds(Rule::Gaps) { gaps } else { &[] };
-    let lost: i64 =
-        gaps.iter().map(|(start, end)| (*end.min(&now) - *start.max(&from)).num_milliseconds().max(0)).sum();
-    let total = (now - from).num_milliseconds();
-    Span::from_secs(u64::try_from((total - lost) / 1_000).unwrap_or(0))
+    let lost: TimeDelta =
+        gaps.iter().map(|(start, end)| (*end.min(&now) - *start.max(&from)).max(TimeDelta::zero())).sum();
+    now - from - lost
+}
+
+/// A time's whole seconds, none of one that is negative.
+fn whole(time: TimeDelta) -> Span {
+    Span::from_secs(u64::try_from(time.num_seconds()).unwrap_or(0))
 }
 
 #[cfg(test)]

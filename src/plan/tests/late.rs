@@ -3,6 +3,7 @@
 use super::manifests::{QUICK, REPLICAS, set};
 use super::world::{Gateway, Pods, World};
 use crate::manifest::object::Kind;
+use chrono::TimeDelta;
 use serde_json::json;
 
 fn promote(world: &mut World) {
@@ -63,4 +64,19 @@ fn c_20_by_pods_endpoints_that_lag_cost_no_soak() {
     world.lagging = false;
     world.settle();
     assert_eq!((world.waits(), exposed(&world)), (vec!["Soak"], before));
+}
+
+#[test]
+fn c_20_what_is_left_of_a_soak_ends_to_the_millisecond_however_often_it_is_looked_at() {
+    let mut world = World::at_tenth();
+    let ends = world.plan_now().wake_at;
+    assert!(ends.is_some());
+    for millis in [1, 400, 999] {
+        world.now += TimeDelta::milliseconds(millis);
+        assert_eq!(world.plan_now().wake_at, ends);
+    }
+    world.now = ends.unwrap() - TimeDelta::milliseconds(1);
+    assert_eq!((world.plan_now().wake_at, world.waits()), (ends, vec!["Soak"]));
+    world.now = ends.unwrap();
+    assert!(!world.waits().contains(&"Soak"));
 }
