@@ -171,7 +171,7 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -
     differing.extend(led_past(context, &all));
     let candidate = all.into_iter().filter(|(_, rendered)| rendered.role == RoleName::Candidate);
     let candidate = candidate.map(|(reference, rendered)| (reference, rendered.object)).collect();
-    waits.extend(converge::overlapping(context, &candidate));
+    waits.extend(converge::overlapping(context, &candidate).barring);
     // Only once all is known: what is shown would change with each answer.
     let asked = !needs.is_empty() || waits.iter().any(|wait| wait.reason == Reason::Evidence);
     if !differing.is_empty() && !asked {

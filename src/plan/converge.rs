@@ -52,7 +52,7 @@ pub struct Converged {
     pub actions: Vec<Action>,
     /// What it waits on.
     pub waits: Vec<Wait>,
-    /// What a hand changed: shown, and put back when no run is open.
+    /// What a hand changed, which is put back when no run is open, and what else people should know: shown, nothing waits for it.
     pub drifted: Vec<Wait>,
     /// Whether live is all that the posture asks for.
     pub reached: bool,
@@ -139,8 +139,9 @@ impl Pass<'_> {
         if self.posture.candidate.is_some() && !of_one_version {
             let objects = self.rendered.iter().filter(|(_, r)| r.role == RoleName::Candidate);
             let objects = objects.map(|(k, r)| (k.clone(), r.object.clone())).collect();
-            let context = self.context;
-            self.out.waits.extend(overlapping(context, &objects));
+            let Overlapping { barring, told } = overlapping(self.context, &objects);
+            self.out.waits.extend(barring);
+            self.out.drifted.extend(told);
         }
         !self.out.waits.is_empty()
     }
@@ -423,19 +424,31 @@ fn rests(posture: &Posture, rendered: &Rendered) -> bool {
     rendered.role == RoleName::Candidate && posture.candidate.is_none() && lasting
 }
 
-/// What else in the namespace selects the pods of these objects of the candidate.
-pub fn overlapping<'a>(
-    context: &Context<'a>,
-    objects: &BTreeMap<ObjectRef, Object>,
-) -> impl Iterator<Item = Wait> + use<'a> {
+/// What other selectors in the namespace mean for the candidate's pods.
+pub struct Overlapping {
+    /// No candidate may be made beside them.
+    pub barring: Vec<Wait>,
+    /// People should know of them.
+    pub told: Vec<Wait>,
+}
+
+/// What else in the namespace selects the pods of these objects of the candidate, or selects stable's and not these.
+pub fn overlapping(context: &Context<'_>, objects: &BTreeMap<ObjectRef, Object>) -> Overlapping {
     let Context { live, plan, naming, .. } = *context;
-    overlap::overlap(live, objects, plan, naming, context.namespace()).into_iter().filter_map(|found| match found {
-        Overlap::Selects(by) => {
-            let why = format!("{by} also selects the candidate's pods; make its selector narrower");
-            Some(Wait::new(Reason::SelectorOverlap, why))
+    let (mut barring, mut told) = (Vec::new(), Vec::new());
+    for found in overlap::overlap(live, objects, plan, naming, context.namespace()) {
+        match found {
+            Overlap::Selects(by) => {
+                let why = format!("{by} also selects the candidate's pods; make its selector narrower");
+                barring.push(Wait::new(Reason::SelectorOverlap, why));
+            }
+            Overlap::Uncovered(by) => {
+                let why = format!("{by} covers stable's pods and not the candidate's, which have other labels");
+                told.push(Wait::new(Reason::NotCovered, why));
+            }
         }
-        Overlap::Uncovered(_) => None,
-    })
+    }
+    Overlapping { barring, told }
 }
 
 /// Why the route is not in force, if it is not.

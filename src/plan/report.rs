@@ -94,6 +94,7 @@ reasons! {
     RouteNotEffective: "the gateway controller", "The route is not in force yet.", "look at the HTTPRoute's status: kubectl describe httproute";
     RouteUnknown: "the gateway controller", "Nobody says whether the route is in force.", "look at the HTTPRoute's status and whether a gateway controller runs";
     SelectorOverlap: "the team", "Another selector in the namespace matches the candidate's pods.", "narrow the other selector, so that it does not match the candidate's pods";
+    NotCovered: "the team", "A NetworkPolicy covers stable's pods and not the candidate's, whose labels differ; nothing waits for it.", "let its podSelector match the candidate's pods too, if both are meant";
     AdoptionDiffers: "the team", "Live objects differ from Git at first sight; nothing is written until they agree, or what is live is adopted.", "make the manifests on main say what is live, or apply them by hand once; it goes on when both agree";
     ForeignApplier: "the team", "Another tool applies this object; hand it over first.", "stop the other tool from applying this object";
     OwnedByOther: "operations", "Another rollout or instance owns this object.", "take the object out of one of the two rollouts";
@@ -157,6 +158,7 @@ impl Reason {
                 | Self::CrdMissing
                 | Self::StateLost
                 | Self::SelectorOverlap
+                | Self::NotCovered
                 | Self::LoweredByHand
                 | Self::RetreatBlocked
                 | Self::Drifted

@@ -17,7 +17,8 @@ pub enum Overlap {
     /// It selects the candidate's pods: requests would reach them past the split, or two workloads would claim them.
     /// No candidate may be made.
     Selects(ObjectRef),
-    /// It covers stable's pods but not the candidate's (a NetworkPolicy, a PodDisruptionBudget): people should know.
+    /// A NetworkPolicy covers stable's pods and not the candidate's, which may reach, and be reached by, others then: people should
+    /// know. A budget that does so only keeps the candidate's troubles from stable, see `docs/layouts.md`.
     Uncovered(ObjectRef),
 }
 
@@ -50,10 +51,10 @@ pub fn overlap(
             By::Route | By::Partition => false,
         }
     };
-    let selecting =
-        |labels, kinds: [Kind; 2]| kinds.into_iter().flat_map(move |kind| live.objects.selecting(kind, labels));
-    let covering = stable.iter().flat_map(|stable| selecting(stable, [Kind::NetworkPolicy, Kind::PodDisruptionBudget]));
-    let mut found: Vec<_> = selecting(&pods, [Kind::Service, Kind::Deployment])
+    let covering = stable.iter().flat_map(|stable| live.objects.selecting(Kind::NetworkPolicy, stable));
+    let mut found: Vec<_> = [Kind::Service, Kind::Deployment]
+        .into_iter()
+        .flat_map(|kind| live.objects.selecting(kind, &pods))
         .chain(covering)
         .filter(|other| {
             let reference = other.reference();
@@ -75,8 +76,7 @@ fn judge(other: &Object, pods: &Labels, stable: Option<&Labels>) -> Option<Overl
     let is = |kind| reference.kind == kind;
     let selects = is(Kind::Service) && selector::serves(other.at("/spec/selector"), pods)
         || is(Kind::Deployment) && at("/spec/selector", pods);
-    let misses = is(Kind::NetworkPolicy) && uncovered("/spec/podSelector")
-        || is(Kind::PodDisruptionBudget) && uncovered("/spec/selector");
+    let misses = is(Kind::NetworkPolicy) && uncovered("/spec/podSelector");
     let selected = selects.then(|| Overlap::Selects(reference.clone()));
     selected.or_else(|| misses.then(|| Overlap::Uncovered(reference.clone())))
 }

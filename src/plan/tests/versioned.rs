@@ -215,7 +215,7 @@ fn t_7_what_both_versions_name_alike_is_stables_until_promotion_and_what_serves_
     // A run that could not end does not begin.
     assert_eq!((world.phase(), world.waits()), ("Steady".to_owned(), vec!["TooManyDeletions"]));
     let told = world.plan_now().waits[0].message.clone();
-    assert!(told.contains(": ") && told.contains("Deployment podinfo-v1"), "what would go is named: {told}");
+    assert!(told.contains(": ") && told.contains("Deployment shop/podinfo-v1"), "what would go is named: {told}");
     world.policy.max_deletions = 9;
     world.settle();
     assert_eq!(world.phase(), "Progressing(tenth)");

@@ -329,3 +329,22 @@ fn a_foreign_selector_that_meets_the_candidates_pods_stops_it() {
     assert_eq!(id().to_string(), "shop/podinfo");
     assert!(MANAGER.starts_with("tidegate-"));
 }
+
+#[test]
+fn what_covers_stables_pods_and_not_the_candidates_is_told_during_a_run_and_nothing_waits_for_it() {
+    let mut world = World::new(QUICK, "1");
+    let covering = |kind: &str, version: &str, selector: &str| json!({"apiVersion": version, "kind": kind, "metadata": {"name": "by-app"}, "spec": {selector: {"matchLabels": {"app": "podinfo"}}}});
+    world.exists_value(covering("NetworkPolicy", "networking.k8s.io/v1", "podSelector"));
+    world.exists_value(covering("PodDisruptionBudget", "policy/v1", "selector"));
+    world.settle();
+    assert_eq!(world.waits(), [""; 0], "at rest there is no candidate");
+    world.want(QUICK, set("2"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.waits()), ("Progressing(tenth)", vec!["NotCovered", "Soak"]));
+    let told = world.plan_now().waits[0].message.clone();
+    assert!(told.starts_with("NetworkPolicy shop/by-app covers stable's pods"), "{told}");
+    for _ in 0..4 {
+        world.pass(61);
+    }
+    assert_eq!((world.phase().as_str(), world.waits()), ("Steady", vec![]));
+}

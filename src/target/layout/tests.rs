@@ -400,7 +400,6 @@ fn other_selectors_that_match_the_candidates_pods_are_overlaps() {
     let expected = vec![
         Overlap::Selects(reference(Kind::Deployment, "greedy")),
         Overlap::Selects(reference(Kind::Service, "tier")),
-        Overlap::Uncovered(reference(Kind::PodDisruptionBudget, "by-app")),
         Overlap::Uncovered(reference(Kind::NetworkPolicy, "by-app")),
     ];
     assert_eq!(found, expected);
