@@ -73,9 +73,10 @@ impl Measures for Hangs {
     }
 }
 
-/// Whether a route leads requests to a candidate too.
-fn is_at_a_tenth(route: &Value) -> bool {
-    route["rules"][0]["backendRefs"].as_array().is_some_and(|refs| refs.len() == 2)
+/// Whether a route gives its two backends these weights.
+pub(crate) fn is_split(route: &Value, weights: [u64; 2]) -> bool {
+    let refs = route["rules"][0]["backendRefs"].as_array();
+    refs.is_some_and(|refs| refs.iter().map(|backend| backend["weight"].as_u64()).eq(weights.map(Some)))
 }
 
 /// A controller that leads many open runs.
@@ -135,8 +136,9 @@ pub(crate) async fn measure() -> Vec<Finding> {
     sim.providers = providers(&meter);
     let led = Led::within(&sim, &fleet).await;
     let routes = Resource::of_kind("gateway.networking.k8s.io/v1", "HTTPRoute").unwrap();
-    let open =
-        async || sim.api.look(|world| world.list(routes, "").filter(|route| is_at_a_tenth(&route["spec"])).count());
+    let open = async || {
+        sim.api.look(|world| world.list(routes, "").filter(|route| is_split(&route["spec"], [90, 10])).count())
+    };
     all_open(open).await;
     let written: Arc<Mutex<BTreeMap<String, SystemTime>>> = Arc::default();
     let (seen, known) = (Arc::clone(&written), Arc::clone(&meter));
@@ -171,7 +173,7 @@ pub(crate) async fn measure_on_a_cluster() -> Vec<Finding> {
     let routes = Api::<DynamicObject>::all_with(real.bed.client().await, &http_route());
     let open = async || {
         let all = routes.list(&ListParams::default()).await.unwrap();
-        all.iter().filter(|route| is_at_a_tenth(&route.data["spec"])).count()
+        all.iter().filter(|route| is_split(&route.data["spec"], [90, 10])).count()
     };
     all_open(open).await;
     let mark = real.bed.mark().await;

@@ -3,7 +3,7 @@
 //! A route is Accepted when the gateway is willing, and its references are resolved when every Service that it names is
 //! there. What the gateway is like can be changed for each namespace.
 
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Service;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::runtime::reflector::{self, Store};
@@ -12,10 +12,10 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -97,7 +97,10 @@ pub(crate) fn http_route() -> ApiResource {
     }
 }
 
-type Changes = Pin<Box<dyn Stream<Item = ()> + Send>>;
+/// Follows a watch to its end, and tells of each event.
+async fn told(events: impl Stream + Send, changed: Arc<Notify>) {
+    events.for_each(async |_| changed.notify_one()).await;
+}
 
 /// Serves the whole cluster, until dropped.
 pub(crate) async fn serve(client: Client, modes: Modes) {
@@ -109,16 +112,16 @@ pub(crate) async fn serve(client: Client, modes: Modes) {
     let services = writer.as_reader();
     let services_api = Api::<Service>::all(client.clone());
     let service_events = watcher(services_api, watcher::Config::default()).default_backoff().reflect(writer);
-    // A watch that breaks is begun again by the back-off; until then there is nothing to do.
-    let route_events: Changes = Box::pin(route_events.map_err(|_| ()).map(|_| ()));
-    let service_events: Changes = Box::pin(service_events.map_err(|_| ()).map(|_| ()));
-    let mut events = futures::stream::select(route_events, service_events);
+    // What changes is read while statuses are written: a thousand routes that change at once are two or three looks at all of them. A
+    // watch that breaks is begun again by the back-off; until then there is nothing to do.
+    let mut watches = JoinSet::new();
+    watches.spawn(told(route_events, Arc::clone(&modes.changed)));
+    watches.spawn(told(service_events, Arc::clone(&modes.changed)));
 
     let mut waiting = Waiting::default();
     loop {
         let due = waiting.next.unwrap_or_else(|| Instant::now() + Duration::from_secs(3600));
         tokio::select! {
-            _ = events.next() => {}
             () = modes.changed.notified() => {}
             () = tokio::time::sleep_until(due) => {}
         }
