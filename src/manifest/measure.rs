@@ -1,8 +1,10 @@
 //! What a check measures: whose series, and against which limits.
 
 use super::ids::ProviderName;
+use super::promql::{InvalidQuery, Query, Selector};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// What a check measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +88,48 @@ pub struct PrometheusQuery {
     pub labels: Option<Labels>,
 }
 
+/// Why a query is refused, whatever the rollout around it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{found}; expected {wanted}")]
+pub struct BadQuery {
+    /// What is wrong.
+    pub found: String,
+    /// What is wanted.
+    pub wanted: String,
+    /// Where in the query, in bytes; none if it is about the whole.
+    pub place: Option<Range<usize>>,
+}
+
+impl From<&InvalidQuery> for BadQuery {
+    fn from(InvalidQuery { found, at, place, wanted }: &InvalidQuery) -> Self {
+        Self { found: format!("{found}, at character {at}"), wanted: wanted.clone(), place: Some(place.clone()) }
+    }
+}
+
+impl PrometheusQuery {
+    /// Why it is refused: no Prometheus would take it, it is about nobody in particular, or it plainly yields several series.
+    #[must_use]
+    pub fn mistake(&self) -> Option<BadQuery> {
+        let read = match Query::parse(&self.query) {
+            Ok(read) => read,
+            Err(why) => return Some(BadQuery::from(&why)),
+        };
+        let own = || self.labels.as_ref().and_then(|labels| labels.own(&read));
+        read.flaw().map(BadQuery::from).or_else(own).or_else(|| self.several(&read))
+    }
+
+    /// A query of which each value is of several series.
+    fn several(&self, read: &Query) -> Option<BadQuery> {
+        let pod = self.labels.as_ref().and_then(|labels| labels.pod.as_ref()).map(LabelName::as_str);
+        // Of a version there can be several pods, as of a pattern.
+        let told = self.labels.iter().flat_map(|labels| [&labels.service, &labels.workload]).flatten();
+        let told: Vec<&str> = told.map(LabelName::as_str).collect();
+        let each = read.of_each(pod, &told)?;
+        let found = format!("the query yields a series for each {each}, and a check has one value");
+        Some(BadQuery { found, wanted: format!("one series, such as sum(…) without {each}"), place: None })
+    }
+}
+
 /// The names of the labels that tell the candidate's series from stable's: that of the namespace, and at least one other.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -121,6 +165,19 @@ impl Labels {
         let Self { namespace: _, pod, service, workload, version } = self;
         let all = [("pod", pod), ("service", service), ("workload", workload), ("version", version)];
         all.into_iter().filter_map(|(key, label)| Some((key, label.as_ref()?)))
+    }
+
+    /// A query that is narrowed down selects series, and leaves it to tidegate which role's.
+    fn own(&self, read: &Query) -> Option<BadQuery> {
+        if read.selectors().next().is_none() {
+            let found = "the query selects no series, so its values are nobody's".to_owned();
+            return Some(BadQuery { found, wanted: "a metric".to_owned(), place: None });
+        }
+        let chosen = |label: &str| read.selectors().flat_map(Selector::labels).any(|other| other == label);
+        let (key, label) = self.telling().find(|(_, label)| chosen(label.as_str()))?;
+        let found = format!("the query chooses {} itself", label.as_str());
+        let wanted = format!("a query without {}: labels.{key} adds the candidate's, or stable's", label.as_str());
+        Some(BadQuery { found, wanted, place: None })
     }
 }
 

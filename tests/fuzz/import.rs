@@ -13,7 +13,7 @@ fn path(text: &str) -> RepoPath {
 
 /// What was made is YAML below one directory for each rollout, and what is told can be shown.
 fn well_made(imported: &Imported, bytes: &[u8]) {
-    let Imported { files, expected, providers: _, fields } = imported;
+    let Imported { files, expected, refused, providers: _, fields } = imported;
     let mut paths = std::collections::BTreeSet::new();
     for made in files {
         assert!(made.path.parse::<RepoPath>().is_ok() && made.path.split('/').count() == 3, "{}", made.path);
@@ -35,6 +35,7 @@ fn well_made(imported: &Imported, bytes: &[u8]) {
         assert!(plain(&told.text) == told.text && plain(&told.object) == told.object, "{told:?}");
     }
     assert!(expected.iter().all(|expected| plain(&expected.object) == expected.object));
+    assert!(refused.iter().all(|refused| plain(&refused.why) == refused.why));
 }
 
 fn is_imported(tool: Tool, name: &'static str, seeds: Vec<String>) {

@@ -6,7 +6,9 @@ use super::yaml::written;
 use crate::manifest::desired::{Layout, TargetKind};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{Namespace, RolloutName, StepName};
+use crate::manifest::measure::PrometheusQuery;
 use crate::manifest::object::Kind;
+use crate::record::text::plain;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -39,6 +41,17 @@ pub struct Expected {
     pub why: String,
 }
 
+/// A query of a check that was made, and that `tidegate validate` refuses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// The rollout's file.
+    pub file: String,
+    /// The check.
+    pub check: String,
+    /// Why, and what is wanted.
+    pub why: String,
+}
+
 /// All that an import yields.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Imported {
@@ -46,6 +59,8 @@ pub struct Imported {
     pub files: Vec<Made>,
     /// What has to stand beside them and is not there.
     pub expected: Vec<Expected>,
+    /// Queries that have to be written anew.
+    pub refused: Vec<Refused>,
     /// Below `spec.providers` of the Installation: whom the checks ask.
     pub providers: BTreeMap<String, Value>,
     /// What became of each field of the input.
@@ -214,7 +229,12 @@ impl Draft {
         });
         let from: String = self.from.chars().filter(|c| (' '..='~').contains(c)).take(200).collect();
         let text = format!("# {from}\n{}", written(&value));
-        Made { path: format!("{}/rollout.yaml", self.directory()), text }
+        Made { path: self.path(), text }
+    }
+
+    /// The rollout's file.
+    fn path(&self) -> String {
+        format!("{}/rollout.yaml", self.directory())
     }
 
     fn spec(&self) -> Value {
@@ -251,6 +271,18 @@ impl Draft {
         put(&mut spec, "progressDeadline", self.progress_deadline.map_or(Value::Null, span));
         put(&mut spec, "suspend", if self.suspend { true.into() } else { Value::Null });
         spec.into()
+    }
+
+    /// The queries of the rollout's file that are refused there.
+    pub(super) fn refused(&self) -> Vec<Refused> {
+        let spec = self.spec();
+        let checks = spec["checks"].as_object().into_iter().flatten();
+        let refused = checks.filter_map(|(check, says)| {
+            let asked: PrometheusQuery = serde_json::from_value(says.get("prometheus")?.clone()).ok()?;
+            let (file, check) = (self.path(), check.clone());
+            Some(Refused { file, check, why: plain(&asked.mistake()?.to_string()) })
+        });
+        refused.collect()
     }
 
     /// Where all requests reach the new version there is nothing to compare with.

@@ -29,7 +29,7 @@ use annotate_snippets::Level;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use draft::Draft;
-pub use draft::{Expected, Imported, Made};
+pub use draft::{Expected, Imported, Made, Refused};
 pub use fields::{Fate, Told};
 use input::{Document, Input};
 use std::collections::BTreeMap;
@@ -268,6 +268,7 @@ fn merge(
         let mut all: Vec<String> = draft.objects.iter().map(yaml::written).collect();
         all.extend(texts.remove(&path).unwrap_or_default());
         imported.files.push(draft.file());
+        imported.refused.extend(draft.refused());
         if !all.is_empty() {
             imported.files.push(Made { path: path.clone(), text: all.join("---\n") });
         }
@@ -384,7 +385,7 @@ fn report(imported: &Imported, ink: Ink) -> String {
 
 /// What is not imported as it is, and what has to be added.
 pub(super) fn differences(imported: &Imported, ink: Ink) -> String {
-    let Imported { files: _, expected, providers, fields } = imported;
+    let Imported { files: _, expected, refused, providers, fields } = imported;
     let mut out = String::new();
     for Told { file, line, column, object: _, path, fate, text } in
         fields.iter().filter(|told| told.fate != Fate::Imported)
@@ -402,6 +403,12 @@ pub(super) fn differences(imported: &Imported, ink: Ink) -> String {
     }
     for Expected { file, object, why } in expected {
         let _ = writeln!(out, "  {file}: {object}, {why}");
+    }
+    if !refused.is_empty() {
+        let _ = writeln!(out, "\n{}", ink.bold("To be written anew, as tidegate validate refuses these queries:"));
+    }
+    for Refused { file, check, why } in refused {
+        let _ = writeln!(out, "  {file}: {check}: {why}");
     }
     if !providers.is_empty() {
         let _ =

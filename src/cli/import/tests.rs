@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 mod live;
+mod queries;
 mod targets;
 
 const CANARY: &[(&str, &str)] = &[

@@ -7,6 +7,7 @@ use crate::cli::import::draft::{Check, Providers, TOO_MANY, go_duration, number}
 use crate::cli::import::fields::{Fate, Notes};
 use crate::cli::import::input::{Document, Field};
 use crate::cli::import::query::rendered;
+use crate::manifest::promql::Query;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +29,9 @@ pub(super) enum Samples {
 /// What is said of a query that asked by the hash of pods.
 const BY_POD: &str = "the query of the check: the label pod tells the new version's series in place of the hash, and stable's where it compares \
      them, which it does while stable serves (docs/checks.md)";
+
+/// What is said of a query that asks by the hash in a way that has no equal here.
+const OTHER_HASH: &str = "it asks by the hash of pods for something else than the same of the new version, or of both";
 
 /// The most templates that one analysis leads to.
 const MOST: usize = 50;
@@ -167,8 +171,8 @@ impl Rollout<'_> {
             return None;
         }
         let Some(asked) = baseline::asked(&query) else {
-            let text = "its query is not imported: it asks by the hash of pods for something else than the same of the new version, or of both";
-            notes.say(field, Fate::NotUnderstood, text);
+            let why = Query::parse(&query).err().map_or_else(|| OTHER_HASH.to_owned(), |why| why.to_string());
+            notes.say(field, Fate::NotUnderstood, format!("its query is not imported: {why}"));
             return None;
         };
         let mut limits = bounds(field, notes)?;

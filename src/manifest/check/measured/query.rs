@@ -4,8 +4,8 @@ use super::limits;
 use crate::manifest::check::Case;
 use crate::manifest::desired::TargetKind;
 use crate::manifest::diagnostic::{Code, Diagnostic};
-use crate::manifest::measure::{Comparison, LabelName, Labels, PrometheusQuery};
-use crate::manifest::promql::{InvalidQuery, Query, Selector};
+use crate::manifest::measure::{BadQuery, Comparison, LabelName, Labels, PrometheusQuery};
+use crate::manifest::promql::Query;
 
 /// How values may differ from stable's. `pointer` is where the check stands.
 pub(super) fn compared(case: &Case<'_>, pointer: &str, compared: Option<Comparison>) -> Vec<Diagnostic> {
@@ -28,31 +28,23 @@ pub(super) fn check(
             .or_else(|| twice(case, &at("labels"), labels))
             .or_else(|| adopted(case, &at("labels"), labels, compared)),
     };
-    let read = Query::parse(&asked.query);
-    let wrong = match &read {
-        Err(why) => Some(unreadable(case, &at("query"), &asked.query, why)),
-        Ok(read) => {
-            let flaw = read.flaw().map(|why| unreadable(case, &at("query"), &asked.query, why));
-            let chosen = || asked.labels.as_ref().and_then(|labels| own(case, &at("query"), read, labels));
-            flaw.or_else(chosen).or_else(|| several(case, &at("query"), read, asked.labels.as_ref()))
-        }
-    };
+    let wrong = asked.mistake().map(|why| refused(case, &at("query"), &asked.query, &why));
     told.into_iter().chain(wrong).collect()
 }
 
 /// A function that is not known: a Prometheus of another make may know it.
 pub(super) fn unfamiliar(case: &Case<'_>, pointer: &str, asked: &PrometheusQuery) -> Option<Diagnostic> {
     let read = Query::parse(&asked.query).ok()?;
-    let found = unreadable(case, &format!("{pointer}/prometheus/query"), &asked.query, read.unfamiliar()?);
+    let why = BadQuery::from(read.unfamiliar()?);
+    let found = refused(case, &format!("{pointer}/prometheus/query"), &asked.query, &why);
     Some(found.help("if your Prometheus does not know it either, nothing is measured and the run holds"))
 }
 
 /// What is wrong with a query, at its place in the file where the file has it as it is.
-fn unreadable(case: &Case<'_>, pointer: &str, query: &str, why: &InvalidQuery) -> Diagnostic {
-    let InvalidQuery { found, at, place, wanted } = why;
+fn refused(case: &Case<'_>, pointer: &str, query: &str, BadQuery { found, wanted, place }: &BadQuery) -> Diagnostic {
     let whole = case.root.locate(pointer);
-    let mark = case.source.within(whole, query, place.clone()).unwrap_or(whole);
-    case.source.at(mark, Code::CheckQuery, format!("{found}, at character {at}"), wanted.as_str())
+    let mark = place.clone().and_then(|place| case.source.within(whole, query, place)).unwrap_or(whole);
+    case.source.at(mark, Code::CheckQuery, found, wanted)
 }
 
 /// No series has two values of one label.
@@ -124,28 +116,4 @@ fn telling(case: &Case<'_>, pointer: &str, labels: &Labels) -> Option<Diagnostic
         let what = format!("the pods of both versions are those of one {}, and these labels are the same", kind.kind());
         case.error(pointer, Code::CheckUseless, what, "version too").help(SHARED)
     })
-}
-
-/// A query of which each value is of several series.
-fn several(case: &Case<'_>, pointer: &str, read: &Query, labels: Option<&Labels>) -> Option<Diagnostic> {
-    let pod = labels.and_then(|labels| labels.pod.as_ref()).map(LabelName::as_str);
-    // Of a version there can be several pods, as of a pattern.
-    let told = labels.into_iter().flat_map(|labels| [&labels.service, &labels.workload]).flatten();
-    let told: Vec<&str> = told.map(LabelName::as_str).collect();
-    let each = read.of_each(pod, &told)?;
-    let what = format!("the query yields a series for each {each}, and a check has one value");
-    Some(case.error(pointer, Code::CheckQuery, what, format!("one series, such as sum(…) without {each}")))
-}
-
-/// A query that is narrowed down selects series, and leaves it to tidegate which role's.
-fn own(case: &Case<'_>, pointer: &str, read: &Query, labels: &Labels) -> Option<Diagnostic> {
-    if read.selectors().next().is_none() {
-        let what = "the query selects no series, so its values are nobody's";
-        return Some(case.error(pointer, Code::CheckQuery, what, "a metric"));
-    }
-    let chosen = |label: &str| read.selectors().flat_map(Selector::labels).any(|other| other == label);
-    let (key, label) = labels.telling().find(|(_, label)| chosen(label.as_str()))?;
-    let what = format!("the query chooses {} itself", label.as_str());
-    let expected = format!("a query without {}: labels.{key} adds the candidate's, or stable's", label.as_str());
-    Some(case.error(pointer, Code::CheckQuery, what, expected))
 }

@@ -1,0 +1,49 @@
+//! Queries of other tools: what is refused of them is told at once; and the metrics that Flagger knows by name.
+
+use super::*;
+
+/// An example that is changed so.
+fn with(tool: Tool, file: &str, from: &str, to: &str) -> Imported {
+    let text = file.replacen(from, to, 1);
+    assert_ne!(text, file, "{from}");
+    imported(tool, &[("a.yaml", &text)])
+}
+
+/// Whatever `tidegate validate` refuses of a query is told when it is written, with the reason.
+#[test]
+fn a_query_that_is_refused_is_told() {
+    let by_hash = "sum(rate(errors{rollouts_pod_template_hash=\\\"{{args.new}}\\\"}[1m]))";
+    for (tool, file, from, to, why) in [
+        (Tool::Flagger, ALIAS[0].1, "[{{ interval }}]", "", "rate takes a range of values, and this is one value"),
+        (Tool::Flagger, DAEMONS[0].1, "sum(rate(", "sum(rate((", "the query cannot be read from its end on"),
+        (
+            Tool::Argo,
+            MESH[0].1,
+            by_hash,
+            &by_hash[4..by_hash.len() - 1],
+            "the query yields a series for each pod",
+        ),
+    ] {
+        let imported = with(tool, file, from, to);
+        let [Refused { file, check, why: told }] = imported.refused.as_slice() else { panic!("{imported:#?}") };
+        assert_eq!((file.as_str(), check.as_str()), (imported.files[0].path.as_str(), "errors"));
+        assert!(told.starts_with(why), "{told}");
+        let said = told_of(&imported);
+        assert!(said.len() == 1 && said[0].contains(told), "{said:?}");
+        let shown = format!("refuses these queries:\n  {file}: errors: {told}\n");
+        assert!(differences(&imported, Ink::Plain).contains(&shown), "{shown}");
+    }
+    for (tool, files) in examples() {
+        assert_eq!(imported(tool, &files).refused, []);
+    }
+}
+
+/// Whose series such a query is about is not known, so it is not written at all.
+#[test]
+fn a_query_by_the_hash_that_cannot_be_read_is_told_so() {
+    let imported = with(Tool::Argo, MESH[0].1, "{{args.new}}\\\"}[1m]))", "{{args.new}}\\\"}[1m])");
+    let told = imported.fields.iter().find(|told| told.text.contains("cannot be read")).unwrap();
+    assert_eq!(told.fate, Fate::NotUnderstood);
+    assert!(told.text.starts_with("its query is not imported: the query cannot be read from its end on"), "{told:?}");
+    assert!(!imported.files[0].text.contains("errors:"), "{}", imported.files[0].text);
+}
