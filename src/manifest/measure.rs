@@ -125,8 +125,16 @@ impl PrometheusQuery {
         let told = self.labels.iter().flat_map(|labels| [&labels.service, &labels.workload]).flatten();
         let told: Vec<&str> = told.map(LabelName::as_str).collect();
         let each = read.of_each(pod, &told)?;
-        let found = format!("the query yields a series for each {each}, and a check has one value");
-        Some(BadQuery { found, wanted: format!("one series, such as sum(…) without {each}"), place: None })
+        let (found, wanted) = if read.is_rate() {
+            let found = format!(
+                "the query yields a series for each that is counted, of each {each} one at least; a check has one value"
+            );
+            (found, "one series, such as sum(rate(…))".to_owned())
+        } else {
+            let found = format!("the query yields a series for each {each}, and a check has one value");
+            (found, format!("one series, such as sum(…) without {each}"))
+        };
+        Some(BadQuery { found, wanted, place: None })
     }
 }
 

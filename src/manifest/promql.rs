@@ -6,8 +6,11 @@
 //! for it, and who asks a run's questions leaves it to the Prometheus.
 
 mod kind;
+mod number;
 mod parser;
 mod pattern;
+mod quote;
+mod time;
 mod token;
 
 use std::fmt::{self, Write};
@@ -15,6 +18,9 @@ use std::ops::Range;
 
 /// Labels by which no two pods, or no two buckets of a histogram, are the same.
 const EACH: &[&str] = &["pod", "instance", "le"];
+
+/// What makes a pattern more than a text.
+const SPECIAL: [char; 14] = ['\\', '.', '+', '*', '?', '(', ')', '|', '[', ']', '{', '}', '^', '$'];
 
 /// A query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,11 +144,17 @@ impl Query {
                 counts.then_some(pod.unwrap_or("pod"))
             }
             Form::By(labels) => {
-                let is_one = |label: &str| told.contains(&label) || self.selectors().any(|s| s.exact(label).is_some());
+                let is_one = |label: &str| told.contains(&label) || self.selectors().any(|s| s.has_one(label));
                 let each = |label: &&str| (EACH.contains(label) || Some(*label) == pod) && !is_one(label);
                 labels.iter().map(|label| unquoted(label)).find(each)
             }
         }
+    }
+
+    /// Whether it is a rate of each counter, and no sum of them.
+    #[must_use]
+    pub fn is_rate(&self) -> bool {
+        self.form == Form::Rate
     }
 
     /// The text of the same query without the matchers whose value holds this text; none if one of its selectors has none.
@@ -191,7 +203,12 @@ impl Selector {
 
     /// Whether it takes what pods count as it comes: no value is chosen, and no rule recorded it, as names with a colon say.
     fn is_of_counters(&self) -> bool {
-        self.name.as_ref().is_some_and(|name| !name.contains(':')) && self.matchers.iter().all(|m| m.operator != "=")
+        self.name.as_ref().is_some_and(|name| !name.contains(':')) && !self.matchers.iter().any(Written::is_one)
+    }
+
+    /// Whether all that it takes has one value of a label.
+    fn has_one(&self, label: &str) -> bool {
+        self.matchers.iter().any(|matcher| unquoted(&matcher.label) == label && matcher.is_one())
     }
 
     fn narrowed(&self, more: &[Matcher]) -> String {
@@ -199,6 +216,25 @@ impl Selector {
         let all: Vec<String> = written.chain(more.iter().map(ToString::to_string)).collect();
         let name = self.name.as_deref().unwrap_or_default();
         if all.is_empty() { name.to_owned() } else { format!("{name}{{{}}}", all.join(",")) }
+    }
+}
+
+impl Written {
+    /// Whether it fits one value alone. A pattern without anything special in it is one.
+    fn is_one(&self) -> bool {
+        self.operator == "=" || self.operator == "=~" && !self.value.contains(SPECIAL)
+    }
+
+    /// Whether it fits only series with a value there.
+    fn chooses(&self) -> bool {
+        let Ok(value) = quote::unquoted(&self.value) else { return true };
+        match self.operator.as_str() {
+            "=" => !value.is_empty(),
+            "!=" => value.is_empty(),
+            "=~" => !pattern::fits_nothing(&value),
+            "!~" => pattern::fits_nothing(&value),
+            _ => true,
+        }
     }
 }
 

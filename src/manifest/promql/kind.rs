@@ -80,7 +80,7 @@ const FUNCTIONS: &[Functions] = &[
         &[
             "abs", "absent", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "deg", "exp", "floor",
             "histogram_avg", "histogram_count", "histogram_stddev", "histogram_stdvar", "histogram_sum", "ln", "log10", "log2", "rad",
-            "sgn", "sin", "sinh", "sort", "sort_desc", "sqrt", "tan", "tanh", "timestamp",
+            "sgn", "sin", "sinh", "sort", "sort_desc", "sqrt", "start_timestamp", "tan", "tanh", "timestamp",
         ],
         &[Vector],
     ),
@@ -113,7 +113,8 @@ const FUNCTIONS: &[Functions] = &[
     optional(&["label_join"], &[Vector, Text, Text, Text], MANY),
     optional(&["round"], &[Vector, Scalar], 2),
     optional(&["sort_by_label", "sort_by_label_desc"], &[Vector, Text], MANY),
-    number(&["pi", "range", "step", "time"], &[]),
+    number(&["end", "pi", "range", "start", "step", "time"], &[]),
+    number(&["max_of", "min_of"], &[Scalar, Scalar]),
     number(&["scalar"], &[Vector]),
 ];
 

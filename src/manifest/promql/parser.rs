@@ -1,13 +1,12 @@
 //! How a text is read: an operand by its first word, and what stands between two.
 
 use super::kind::{self, Kind, Operator};
-use super::pattern;
 use super::token::{Token, Tokens, What};
-use super::{Form, InvalidQuery, Part, Query, Selector, Written};
+use super::{Form, InvalidQuery, Part, Query, Selector, Written, pattern, quote};
 use crate::manifest::diagnostic::quoted;
 
 /// The deepest nesting.
-const DEEPEST: usize = 64;
+pub(super) const DEEPEST: usize = 64;
 const AGGREGATIONS: &[&str] = &[
     "sum",
     "avg",
@@ -26,9 +25,14 @@ const AGGREGATIONS: &[&str] = &[
 ];
 /// Operators that are words.
 const OPERATORS: &[&str] = &["and", "or", "unless", "atan2"];
-/// Other words that are no names of metrics, as far as this grammar goes.
-const KEYWORDS: &[&str] =
-    &["by", "without", "on", "ignoring", "group_left", "group_right", "bool", "offset", "start", "end"];
+/// Words that are no names of metrics.
+const NO_NAMES: &[&str] = &["atan2", "bool", "group_left", "group_right", "ignoring", "on"];
+/// Words that are names of metrics where nothing else can stand, and of no function.
+const KEYWORDS: &[&str] = &["and", "by", "offset", "or", "unless", "without"];
+/// Words that are numbers.
+const NUMBERS: &[&str] = &["inf", "nan"];
+/// What stands for series that are missing on one side.
+const FILLS: &[&str] = &["fill", "fill_left", "fill_right"];
 
 /// Functions of counters, which leave each series one.
 const RATES: &[&str] = &["rate", "irate", "increase"];
@@ -36,7 +40,8 @@ const RATES: &[&str] = &["rate", "irate", "increase"];
 /// Reads a query.
 pub(super) fn read(text: &str) -> Result<Query, InvalidQuery> {
     let tokens = Tokens::of(text);
-    let mut parser = Parser { text, tokens, parts: Vec::new(), copied: 0, flaw: None, unfamiliar: None };
+    let mut parser =
+        Parser { text, tokens, parts: Vec::new(), copied: 0, of_labels: false, flaw: None, unfamiliar: None };
     let read = parser.expression(0)?;
     parser.tokens.expect_end()?;
     parser.words_until(text.len());
@@ -54,12 +59,14 @@ pub(super) struct Read<'a> {
 }
 
 /// Takes tokens and keeps the selectors among them, and what stands between.
-struct Parser<'a> {
+pub(super) struct Parser<'a> {
     text: &'a str,
-    tokens: Tokens<'a>,
+    pub(super) tokens: Tokens<'a>,
     parts: Vec<Part>,
     /// How much of the text is in the parts.
     copied: usize,
+    /// Whether what is read are labels that `info` looks for, in the shape of a selector.
+    of_labels: bool,
     flaw: Option<InvalidQuery>,
     unfamiliar: Option<InvalidQuery>,
 }
@@ -73,7 +80,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Keeps what is wrong; the first mistake is told, as others may follow from it.
-    fn doubt(&mut self, fits: Result<(), InvalidQuery>) {
+    pub(super) fn doubt(&mut self, fits: Result<(), InvalidQuery>) {
         if let (None, Err(wrong)) = (&self.flaw, fits) {
             self.flaw = Some(wrong);
         }
@@ -107,7 +114,7 @@ impl<'a> Parser<'a> {
             sign = true;
         }
         let read = self.operand(depth)?;
-        let read = self.shifts(read)?;
+        let read = self.shifts(read, depth)?;
         if sign {
             self.doubt(kind::signed(&read));
         }
@@ -116,25 +123,54 @@ impl<'a> Parser<'a> {
 
     fn operator(&mut self) -> Result<Option<Operator>, InvalidQuery> {
         let taken = |tokens: &mut Tokens<'a>, symbols: &[&str]| symbols.iter().any(|symbol| tokens.take(symbol));
-        let mut operator = if taken(&mut self.tokens, &["+", "-", "*", "/", "%", "^"]) {
-            Operator::Arithmetic
+        let (mut operator, compares) = if taken(&mut self.tokens, &["+", "-", "*", "/", "%", "^"]) {
+            (Operator::Arithmetic, false)
         } else if taken(&mut self.tokens, &["==", "!=", "<=", "<", ">=", ">"]) {
-            Operator::Comparison(false)
+            (Operator::Comparison(false), true)
+        } else if taken(&mut self.tokens, &["</", ">/"]) {
+            // They bind as comparisons do, and leave numbers.
+            (Operator::Comparison(true), false)
         } else if let Some(word) = self.tokens.take_word(OPERATORS) {
-            if word.text.eq_ignore_ascii_case("atan2") { Operator::Arithmetic } else { Operator::Set }
+            (if word.text.eq_ignore_ascii_case("atan2") { Operator::Arithmetic } else { Operator::Set }, false)
         } else {
             return Ok(None);
         };
-        if self.tokens.take_word(&["bool"]).is_some() && operator == Operator::Comparison(false) {
-            operator = Operator::Comparison(true);
+        if let Some(word) = self.tokens.take_word(&["bool"]) {
+            if compares {
+                operator = Operator::Comparison(true);
+            } else {
+                self.doubt(Err(word.doubted("bool stands behind what compares nothing".to_owned(), "no bool")));
+            }
         }
         if self.tokens.take_word(&["on", "ignoring"]).is_some() {
             self.labels()?;
-            if self.tokens.take_word(&["group_left", "group_right"]).is_some() && self.tokens.is("(") {
-                self.labels()?;
+            if let Some(word) = self.tokens.take_word(&["group_left", "group_right"]) {
+                if self.tokens.is("(") {
+                    self.labels()?;
+                }
+                if operator == Operator::Set {
+                    let found = format!("and, or and unless take no {}", word.text);
+                    self.doubt(Err(word.doubted(found, "none")));
+                }
             }
         }
+        self.fill()?;
         Ok(Some(operator))
+    }
+
+    /// Which values stand for what is missing.
+    fn fill(&mut self) -> Result<(), InvalidQuery> {
+        while self.tokens.is_called() {
+            let Some(word) = self.tokens.take_word(FILLS) else { return Ok(()) };
+            let found = format!("{} is an experimental feature of Prometheus", word.text);
+            self.unfamiliar.get_or_insert_with(|| {
+                word.doubted(found, "or 0 behind what may be missing, or a Prometheus that has it switched on")
+            });
+            self.tokens.expect("(", "( with a number")?;
+            self.signed("a number")?;
+            self.tokens.expect(")", ")")?;
+        }
+        Ok(())
     }
 
     fn operand(&mut self, depth: usize) -> Result<Read<'a>, InvalidQuery> {
@@ -142,10 +178,12 @@ impl<'a> Parser<'a> {
         match at.what {
             What::Number | What::Text => {
                 self.tokens.next();
-                if at.what == What::Text {
-                    self.spelt(at);
-                }
                 let kind = if at.what == What::Text { Kind::Text } else { Kind::Scalar };
+                if kind == Kind::Text {
+                    self.spelt(at);
+                } else {
+                    self.amount(at);
+                }
                 Ok(Read { form: Form::Other, kind, at })
             }
             What::Symbol if at.text == "(" => {
@@ -172,14 +210,16 @@ impl<'a> Parser<'a> {
             self.doubt(kind::aggregates(&word, at, &arguments));
             return Ok(Read { form: grouping.unwrap_or(Form::Other), kind: Kind::Vector, at });
         }
-        if is(AGGREGATIONS) || is(OPERATORS) || is(KEYWORDS) {
+        if is(NO_NAMES) || called && (is(KEYWORDS) || is(NUMBERS)) {
             return Err(at.wrong("a metric, whose name is no keyword (else write {__name__=\"…\"})"));
         }
         if called {
+            let outer = std::mem::replace(&mut self.of_labels, at.text == "info");
             let arguments = self.arguments(depth)?;
+            self.of_labels = outer;
             return Ok(self.function(at, &arguments));
         }
-        if is(&["inf", "nan"]) {
+        if is(NUMBERS) {
             return Ok(Read { form: Form::Other, kind: Kind::Scalar, at });
         }
         self.selector(Some(at.text.to_owned()), at)
@@ -188,6 +228,10 @@ impl<'a> Parser<'a> {
     fn function(&mut self, at: Token<'a>, arguments: &[Read<'a>]) -> Read<'a> {
         let of_counter = matches!(arguments, [one] if one.form == Form::Selector) && RATES.contains(&at.text);
         let form = if of_counter { Form::Rate } else { Form::Other };
+        if let ("label_replace", Some(pattern)) = (at.text, arguments.get(4).filter(|read| read.at.what == What::Text))
+        {
+            self.pattern(pattern.at);
+        }
         let kind = match kind::given(at, arguments) {
             Some(Ok(kind)) => kind,
             Some(Err(wrong)) => {
@@ -206,7 +250,7 @@ impl<'a> Parser<'a> {
 
     /// What a text in quotes stands for.
     fn spelt(&mut self, token: Token<'a>) -> Option<String> {
-        let text = pattern::unquoted(token.text).map_err(|escape| {
+        let text = quote::unquoted(token.text).map_err(|escape| {
             let found = format!("there is no escape {escape} in a text between {}", &token.text[..1]);
             token.doubted(found, format!("\\{escape}, or the text between backticks"))
         });
@@ -216,6 +260,14 @@ impl<'a> Parser<'a> {
                 self.doubt(Err(wrong));
                 None
             }
+        }
+    }
+
+    /// A text that has to be a pattern.
+    fn pattern(&mut self, token: Token<'a>) {
+        let Ok(text) = quote::unquoted(token.text) else { return };
+        if let Some(why) = pattern::mistake(&text) {
+            self.doubt(Err(token.doubted(format!("{} is no pattern: {why}", quoted(&text)), "a pattern of RE2")));
         }
     }
 
@@ -246,7 +298,13 @@ impl<'a> Parser<'a> {
         self.tokens.expect("(", "( with names of labels")?;
         let mut labels = Vec::new();
         while !self.tokens.take(")") {
-            labels.push(self.label()?.text.to_owned());
+            let label = self.label()?;
+            if label.what == What::Word
+                && ["without", "inf", "nan"].iter().any(|word| word.eq_ignore_ascii_case(label.text))
+            {
+                return Err(label.wrong("the name of a label, in quotes if it is this one"));
+            }
+            labels.push(label.text.to_owned());
             if !self.tokens.take(",") {
                 self.tokens.expect(")", "a comma or )")?;
                 break;
@@ -257,16 +315,27 @@ impl<'a> Parser<'a> {
 
     fn selector(&mut self, name: Option<String>, first: Token<'a>) -> Result<Read<'a>, InvalidQuery> {
         self.words_until(first.start);
-        let mut matchers = Vec::new();
+        let (mut matchers, mut chooses) = (Vec::new(), name.is_some() || self.of_labels);
         let mut end = first.end();
         if self.tokens.take("{") {
             while !self.tokens.is("}") {
-                matchers.push(self.matcher()?);
+                let (matcher, at) = (self.tokens.peek(), self.matcher()?);
+                let names = at.operator.is_empty() || super::unquoted(&at.label) == "__name__";
+                if names && name.is_some() {
+                    let found = "the name of the metric stands here twice".to_owned();
+                    self.doubt(Err(matcher.doubted(found, "one name")));
+                }
+                chooses |= at.chooses();
+                matchers.push(at);
                 if !self.tokens.take(",") && !self.tokens.is("}") {
                     return Err(self.tokens.wrong("a comma or }"));
                 }
             }
             end = self.tokens.next().end();
+        }
+        if !chooses {
+            let found = "nothing is chosen here, so that all series there are would be taken".to_owned();
+            self.doubt(Err(first.doubted(found, "a metric, or a label with a value that is not empty")));
         }
         self.parts.push(Part::Selector(Selector { name, matchers }));
         self.copied = end;
@@ -275,6 +344,9 @@ impl<'a> Parser<'a> {
 
     fn matcher(&mut self) -> Result<Written, InvalidQuery> {
         let label = self.label()?;
+        if label.what == What::Word && label.text.contains(':') {
+            return Err(label.wrong("the name of a label, which has no colon"));
+        }
         let operator = ["=", "!=", "=~", "!~"].into_iter().find(|operator| self.tokens.take(operator));
         let Some(operator) = operator else {
             if label.what == What::Text {
@@ -286,9 +358,8 @@ impl<'a> Parser<'a> {
         if value.what != What::Text {
             return Err(value.wrong("a value in quotes"));
         }
-        let text = self.spelt(value).filter(|_| operator.ends_with('~'));
-        if let Some((text, why)) = text.and_then(|text| Some((quoted(&text), pattern::mistake(&text)?))) {
-            self.doubt(Err(value.doubted(format!("{text} is no pattern: {why}"), "a pattern of RE2")));
+        if self.spelt(value).is_some() && operator.ends_with('~') {
+            self.pattern(value);
         }
         let [label, operator, value] = [label.text, operator, value.text].map(str::to_owned);
         Ok(Written { label, operator, value })
@@ -297,77 +368,5 @@ impl<'a> Parser<'a> {
     fn label(&mut self) -> Result<Token<'a>, InvalidQuery> {
         let token = self.tokens.next();
         if matches!(token.what, What::Word | What::Text) { Ok(token) } else { Err(token.wrong("the name of a label")) }
-    }
-
-    /// Of which time: a range or a subquery in brackets, `offset`, `@`.
-    fn shifts(&mut self, mut read: Read<'a>) -> Result<Read<'a>, InvalidQuery> {
-        let mut plain = read.form == Form::Selector && read.at.text != "(";
-        loop {
-            let at = self.tokens.peek();
-            if self.tokens.take("[") {
-                let of_any = self.range()?;
-                let found = match (read.kind, plain || of_any) {
-                    (Kind::Vector | Kind::Unknown, true) => None,
-                    (Kind::Range, _) => Some("this is a range already"),
-                    _ => Some("a range stands behind what selects series alone"),
-                };
-                self.doubt(
-                    found.map_or(Ok(()), |found| Err(at.doubted(found.to_owned(), "a subquery, such as [5m:1m]"))),
-                );
-                (read.kind, plain) = (Kind::Range, true);
-                continue;
-            }
-            if self.tokens.take_word(&["offset"]).is_some() {
-                self.tokens.take("-");
-                self.duration()?;
-            } else if self.tokens.take("@") {
-                if self.tokens.take_word(&["start", "end"]).is_some() {
-                    self.tokens.expect("(", "()")?;
-                    self.tokens.expect(")", ")")?;
-                } else {
-                    self.tokens.take("-");
-                    self.number("a time in seconds, start() or end()")?;
-                }
-            } else {
-                return Ok(read);
-            }
-            if !plain {
-                let found = format!("{} stands behind what selects series, or a range", at.text);
-                self.doubt(Err(at.doubted(found, "the same behind the metric")));
-            }
-        }
-    }
-
-    /// Up to the closing bracket; whether it is one of a subquery.
-    fn range(&mut self) -> Result<bool, InvalidQuery> {
-        const WANTED: &str = "a duration and ]";
-        self.duration()?;
-        let subquery = self.tokens.take(":");
-        if subquery && !self.tokens.is("]") {
-            self.duration()?;
-        }
-        self.tokens.expect("]", WANTED).map(|()| subquery)
-    }
-
-    fn duration(&mut self) -> Result<(), InvalidQuery> {
-        let token = self.tokens.peek();
-        self.number("a duration")?;
-        let mut rest = token.text;
-        let is_number = rest.parse::<f64>().is_ok();
-        while let Some(digits) = rest.find(|c: char| !c.is_ascii_digit()).filter(|digits| *digits > 0) {
-            let unit = ["ms", "s", "m", "h", "d", "w", "y"].iter().find(|unit| rest[digits..].starts_with(**unit));
-            let Some(unit) = unit else { break };
-            rest = &rest[digits + unit.len()..];
-        }
-        if !rest.is_empty() && !is_number {
-            let found = format!("{} is no duration", quoted(token.text));
-            self.doubt(Err(token.doubted(found, "a number and one of ms, s, m, h, d, w and y, such as 1m")));
-        }
-        Ok(())
-    }
-
-    fn number(&mut self, wanted: &'static str) -> Result<(), InvalidQuery> {
-        let token = self.tokens.next();
-        if token.what == What::Number { Ok(()) } else { Err(token.wrong(wanted)) }
     }
 }

@@ -74,9 +74,11 @@ fn what_is_no_query_is_refused_with_its_place() {
         "sum by pod (up)",
         "(up",
         "up)",
-        "by",
-        "sum",
+        "bool",
+        "by(up)",
+        "sum by (without) (up)",
         "up{a}",
+        "up{a:b=\"c\"}",
         "up{a==\"b\"}",
         "up{a=b}",
         "up[",
@@ -93,7 +95,15 @@ fn what_is_no_query_is_refused_with_its_place() {
         "up;",
         "on(up)",
         "a on(b) c",
-        "a + by",
+        "a + group_left",
+        "a + bool",
+        "\u{a0}up",
+        "up\u{a0}",
+        "label_join(up, \"a\nb\")",
+        "rate(up[5m)",
+        "up[step(]",
+        "up @ start",
+        "a + fill() b",
         "up{{a=\"b\"}}",
         "$up",
         "up{a='b\"}",
@@ -101,6 +111,11 @@ fn what_is_no_query_is_refused_with_its_place() {
     ] {
         refuses(query);
     }
+    assert_eq!(
+        refuses("up or\u{a0}up"),
+        "the query cannot be read from \"\\u{a0}\" on, at character 6: a selector, a function or a number is wanted"
+    );
+    assert!(refuses(&format!("up[{}", "(".repeat(100_000))).ends_with("a query that is nested less deeply is wanted"));
     assert!(refuses(&"(".repeat(100_000)).ends_with("a query that is nested less deeply is wanted"));
     assert!(Query::parse(&format!("{}up{}", "(".repeat(60), ")".repeat(60))).is_ok());
     assert!(Query::parse(&format!("{}1", "-".repeat(100_000))).is_ok());
@@ -166,7 +181,7 @@ const FLAWED: &[(&str, &str)] = &[
     ),
     (
         "rate(x[5min])",
-        "\"5min\" is no duration, at character 8: a number and one of ms, s, m, h, d, w and y, such as 1m is wanted",
+        "\"5min\" is neither a number nor a duration, at character 8: digits and units, such as 5m or 1h30m is wanted",
     ),
     ("up{a=~\"(\"}", "\"(\" is no pattern: a ( is not closed, at character 7: a pattern of RE2 is wanted"),
     (
@@ -178,6 +193,41 @@ const FLAWED: &[(&str, &str)] = &[
         "there is no escape \\. in a text between \", at character 7: \\\\., or the text between backticks is wanted",
     ),
 ];
+
+/// More of them: where, and what is wrong.
+const MISTAKEN: &[(&str, usize, &str)] = &[
+    ("sum({})", 5, "nothing is chosen here, so that all series there are would be taken"),
+    ("{a=\"\"}", 1, "nothing is chosen here"),
+    ("{a=~\".*\", b!=\"c\"}", 1, "nothing is chosen here"),
+    ("{a!~\"(.+)?x\"}", 1, "nothing is chosen here"),
+    ("up{__name__=\"x\"}", 4, "the name of the metric stands here twice"),
+    ("up{\"x\"}", 4, "the name of the metric stands here twice"),
+    ("a + bool b", 5, "bool stands behind what compares nothing"),
+    ("a and bool b", 7, "bool stands behind what compares nothing"),
+    ("a </ bool b", 6, "bool stands behind what compares nothing"),
+    ("a and on (x) group_left b", 14, "and, or and unless take no group_left"),
+    ("label_replace(a, \"b\", \"$1\", \"c\", \"(\")", 34, "\"(\" is no pattern: a ( is not closed"),
+    ("up offset 1m offset 2m", 14, "offset stands here twice"),
+    ("rate(up[5m] offset 1m offset 2m)", 23, "offset stands here twice"),
+    ("up @ 1 @ 2", 8, "@ stands here twice"),
+    ("rate(up offset 1m [5m])", 19, "a range stands behind offset or @"),
+    ("rate(x[0s])", 8, "a range has to be longer than nothing"),
+    ("rate(x[-5m])", 8, "a range has to be longer than nothing"),
+    ("max_over_time(x[5m:0s])", 20, "a range has to be longer than nothing"),
+    ("rate(x[1m1h])", 8, "\"1m1h\" is neither a number nor a duration"),
+    ("rate(x[0x5m])", 8, "\"0x5m\" is neither a number nor a duration"),
+    ("x > 5min", 5, "\"5min\" is neither a number nor a duration"),
+    ("up{a=\"\\400\"}", 6, "there is no escape \\4 in a text between \""),
+];
+
+#[test]
+fn what_no_prometheus_takes_is_told_where_it_stands() {
+    for (query, at, found) in MISTAKEN {
+        let read = Query::parse(query).unwrap_or_else(|why| panic!("{query}: {why}"));
+        let flaw = read.flaw().unwrap_or_else(|| panic!("{query} has no flaw"));
+        assert!((flaw.at, flaw.found.starts_with(found)) == (*at, true), "{query}: {flaw}");
+    }
+}
 
 #[test]
 fn functions_and_types_are_read_too() {
@@ -234,6 +284,30 @@ fn what_a_prometheus_takes_has_no_flaw() {
         "up{path=~\"/users/{id}\"}",
         "{__name__=~\"a:.*\"}",
         "Inf",
+        // Keywords are names of metrics where nothing else can stand.
+        "sum",
+        "group{a=\"b\"} / by",
+        "and and and or or",
+        "offset offset 5m",
+        "start + end",
+        "a + fill + b",
+        "{a!=\"\"}",
+        "{a!~\"\"}",
+        "{__name__=~\".+\"}",
+        "info(a, {b=~\".*\"})",
+        "label_replace(a, \"b\", \"$1\", \"c\", \"(.*)\")",
+        "a offset 1m @ end()",
+        "a offset -5m",
+        "a @ -1.5",
+        "max_over_time(a offset 1m [5m:1m] offset 5m)",
+        // Prometheus 3 alone.
+        "rate(a[300]) + 5m",
+        "a offset 0s",
+        "a offset +5m @ 5m",
+        "a </ 5 + a >/ b",
+        "rate(a[5m] anchored) or a smoothed",
+        "rate(a[5m * 2 + step()] offset -max_of(1m, (step() / 2)))",
+        "{\"a.b\", \"c.d\"=\"e\"}",
         // Another make of Prometheus may know it.
         "errors(shop/web)",
         "sum(default_rollup_of_mine(a[1m]))",
@@ -247,6 +321,10 @@ fn what_a_prometheus_takes_has_no_flaw() {
     assert_eq!(told("RATE(x[1m])"), "RATE is no function of PromQL, at character 1: rate is wanted");
     assert!(Query::parse("median_over_time(x[1m])").unwrap().flaw().is_none(), "VictoriaMetrics knows it");
     assert_eq!(unfamiliar("sum(rate(a[1m]))"), None);
+    assert!(
+        told("a + on (b) fill_left(-1) fill_right(0) c")
+            .starts_with("fill_left is an experimental feature of Prometheus, at character 12:")
+    );
 }
 
 #[test]
@@ -292,6 +370,8 @@ fn what_plainly_yields_several_series_is_known() {
         // It may be that a rule records one, or that one proxy counts for all.
         ("errors", &[]),
         ("rate(job:requests:sum[1m])", &[]),
+        ("rate(requests_total{pod=~\"web-0\"}[1m])", &[]),
+        ("sum by (pod) (up{pod=~\"web-0\"})", &[]),
         ("rate(sum(requests)[5m:1m])", &[]),
         ("rate(backend_requests_total{backend=\"web-canary\"}[1m])", &[]),
         ("rate(backend_requests_total[1m])", &["service"]),

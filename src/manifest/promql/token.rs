@@ -55,7 +55,8 @@ impl<'a> Tokens<'a> {
         let (mut all, mut start, mut brackets) = (Vec::new(), 0, false);
         loop {
             let rest = &text[start..];
-            let blank = rest.len() - rest.trim_start().len();
+            // No other character is a blank to Prometheus.
+            let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\n', '\r']).len();
             if blank > 0 {
                 start += blank;
                 continue;
@@ -108,6 +109,11 @@ impl<'a> Tokens<'a> {
         self.is_word(words).then(|| self.next())
     }
 
+    /// Whether a parenthesis stands behind the next token.
+    pub(super) fn is_called(&self) -> bool {
+        self.all.get(self.next + 1).is_some_and(|token| token.what == What::Symbol && token.text == "(")
+    }
+
     pub(super) fn expect(&mut self, symbol: &str, wanted: &'static str) -> Result<(), InvalidQuery> {
         if self.take(symbol) { Ok(()) } else { Err(self.wrong(wanted)) }
     }
@@ -133,6 +139,7 @@ fn first(rest: &str, brackets: bool) -> (What, usize) {
         (Some('0'..='9'), _) | (Some('.'), Some('0'..='9')) => (What::Number, number(rest)),
         (Some(c), _) if word(c) => (What::Word, run(&word)),
         (Some('=' | '!' | '<' | '>'), Some('=')) | (Some('=' | '!'), Some('~')) => (What::Symbol, 2),
+        (Some('<' | '>'), Some('/')) => (What::Symbol, 2),
         (Some(c), _) => (What::Symbol, c.len_utf8()),
     }
 }
@@ -158,6 +165,9 @@ fn text(rest: &str) -> Option<usize> {
     for (i, c) in rest.char_indices().skip(1) {
         if !escaped && Some(c) == quote {
             return Some(i + 1);
+        }
+        if c == '\n' && quote != Some('`') {
+            return None;
         }
         escaped = !escaped && c == '\\' && quote != Some('`');
     }

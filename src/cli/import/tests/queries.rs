@@ -21,7 +21,7 @@ fn a_query_that_is_refused_is_told() {
             MESH[0].1,
             by_hash,
             &by_hash[4..by_hash.len() - 1],
-            "the query yields a series for each pod",
+            "the query yields a series for each that is counted, of each pod",
         ),
     ] {
         let imported = with(tool, file, from, to);
