@@ -1,10 +1,15 @@
 //! What a check measures: whose series, and against which limits.
 
+mod proxied;
+
+use super::diagnostic::quoted;
 use super::ids::ProviderName;
 use super::promql::{InvalidQuery, Query, Selector};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+
+pub use proxied::{Counted, Useless, useless};
 
 /// What a check measures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,7 +197,7 @@ impl Labels {
 /// The name of a label of series.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
-#[schemars(extend("pattern" = "^[A-Za-z_][A-Za-z0-9_]*$", "maxLength" = 256))]
+#[schemars(extend("format" = "label-name", "pattern" = "^[A-Za-z_][A-Za-z0-9_]*$", "maxLength" = 256))]
 pub struct LabelName(String);
 
 impl LabelName {
@@ -204,14 +209,25 @@ impl LabelName {
 }
 
 impl TryFrom<String> for LabelName {
-    type Error = &'static str;
+    type Error = String;
 
-    fn try_from(name: String) -> Result<Self, &'static str> {
+    fn try_from(name: String) -> Result<Self, String> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let is_one = name.len() <= 256 && name.chars().all(fits) && name.starts_with(|c: char| !c.is_ascii_digit());
-        is_one
-            .then_some(Self(name))
-            .ok_or("the name of a label has letters, digits and _ alone, and starts with no digit")
+        let is_one = !name.is_empty() && name.len() <= 256 && name.chars().all(fits);
+        // Prometheus 3 has others too, in quotes; there is no way to ask a Prometheus 2 for those.
+        if is_one && !name.starts_with(|c: char| c.is_ascii_digit()) {
+            return Ok(Self(name));
+        }
+        let wanted = "1 to 256 letters, digits and _, and no digit first; copy it to such a label when it is scraped";
+        Err(format!("{} is not the name of a label that every Prometheus knows: {wanted}", quoted(&name)))
+    }
+}
+
+impl std::str::FromStr for LabelName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        name.to_owned().try_into()
     }
 }
 

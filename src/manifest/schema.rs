@@ -87,6 +87,7 @@ const FORMATS: &[(&str, Check)] = &[
     ("tenant-name", parses::<ids::TenantName>),
     ("schedule-name", parses::<ids::ScheduleName>),
     ("check-name", parses::<ids::CheckName>),
+    ("label-name", parses::<super::measure::LabelName>),
     ("provider-name", parses::<ids::ProviderName>),
     ("step-name", parses::<ids::StepName>),
     ("run-id", parses::<ids::RunId>),
@@ -182,13 +183,11 @@ fn describe<T: File>(source: &Source, root: &Node, error: &ValidationError<'_>) 
             at(format!("the field {field} is missing{}", inside(&pointer)), format!("{field}: …"))
         }
         ValidationErrorKind::Type { kind } => wrong_type::<T>(root, &pointer, error, kind, &at),
-        ValidationErrorKind::Enum { options } => at(format!("{shown} is not known here"), listed(options)),
+        ValidationErrorKind::Enum { options } => no_choice(root, &pointer, listed(options), &at),
         ValidationErrorKind::Constant { expected_value } => {
             at(format!("{shown} is not known here"), plain(expected_value))
         }
-        ValidationErrorKind::OneOfNotValid { .. } => {
-            at(format!("{shown} is not known here"), choices::<T>(error).join(" or "))
-        }
+        ValidationErrorKind::OneOfNotValid { .. } => no_choice(root, &pointer, choices::<T>(error).join(" or "), &at),
         ValidationErrorKind::Format { format } => {
             let (found, expected) = reason(format, root.text_at(&pointer).unwrap_or_default());
             let mut diagnostic = at(found, expected);
@@ -296,8 +295,8 @@ fn wrong_type<T: File>(
     };
     let node = root.at(pointer);
     let field = field_name(pointer);
-    if node.is_some_and(|node| node.content == Content::Scalar(Value::Null)) {
-        return at(format!("{field} has no value"), expected).help("write one, or take the field out");
+    if node.is_some_and(is_blank) {
+        return at(format!("{field} has no value"), expected).help(BLANK);
     }
     let expected = if matches!(kind, TypeKind::Single(kind) if kind.to_string() == "object") {
         fields_of::<T>(error).map_or(expected, |fields| format!("a mapping such as {fields}"))
@@ -308,13 +307,30 @@ fn wrong_type<T: File>(
     if schema_of::<T>(error).and_then(|schema| schema.get("format")?.as_str()) == Some("time-span") {
         let number = node.and_then(|node| node.value().as_u64());
         at(found, format!("a duration with its unit, such as {}s", number.unwrap_or(10)))
-    } else if expected.starts_with("a text") {
+    } else if expected.starts_with("a text") && node.is_some_and(|node| matches!(node.content, Content::Scalar(_))) {
         at(found, expected).help("quote it")
     } else {
         at(found, expected)
     }
 }
 
+/// What is none of the words that may stand there.
+fn no_choice(root: &Node, pointer: &str, expected: String, at: &dyn Fn(String, String) -> Diagnostic) -> Diagnostic {
+    let (node, field) = (root.at(pointer), field_name(pointer));
+    let shown = node.map(show).unwrap_or_default();
+    match node.map(|node| &node.content) {
+        Some(_) if node.is_some_and(is_blank) => at(format!("{field} has no value"), expected).help(BLANK),
+        Some(Content::List(_) | Content::Map(_)) => at(format!("{shown} is no value for {field}"), expected),
+        Some(Content::Scalar(_)) | None => at(format!("{shown} is not known here"), expected),
+    }
+}
+
+fn is_blank(node: &Node) -> bool {
+    node.content == Content::Scalar(Value::Null)
+}
+
+/// How to mend a field without a value.
+const BLANK: &str = "write one, or take the field out";
 const HEADER_NAME: &str = "1 to 256 letters, digits and characters of !#$%&'*+.^_`|~-";
 
 fn inside(pointer: &str) -> String {

@@ -282,7 +282,7 @@ impl Builder {
                 }
                 scalar::Plain::NoNumber => {
                     let found = format!("{} is a number that JSON has no room for", quoted(text));
-                    self.report(mark, Code::NumberRange, found, "a number of 64 bits");
+                    self.report(mark, Code::NumberRange, found, "a finite number of 64 bits");
                     text.into()
                 }
             }

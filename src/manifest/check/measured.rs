@@ -41,6 +41,7 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
         }
     }
     found.extend(counted::by_rule(case));
+    found.extend(counted::of_nobody(case));
     found
 }
 
@@ -56,7 +57,7 @@ pub(super) fn idle(case: &Case<'_>) -> Vec<Diagnostic> {
     let asked = case.spec.checks.iter().filter_map(|(name, check)| {
         query::unfamiliar(case, &format!("/spec/checks/{name}"), check.prometheus.as_ref()?)
     });
-    idle.chain(asked).chain(counted::of_any_host(case)).collect()
+    idle.chain(asked).chain(counted::of_any_host(case)).chain(counted::of_load_tests(case)).collect()
 }
 
 /// A step that can have checks.
@@ -107,7 +108,7 @@ fn useless(case: &Case<'_>, name: &CheckName, check: &raw::Check) -> Vec<Diagnos
     let measured = match (prometheus, success_rate, latency, webhook) {
         (Some(asked), None, None, None) => query::check(case, &pointer, asked, check.compared_with_stable),
         (None, Some(asked), None, None) => counted::success_rate(case, &pointer, check, asked.proxy),
-        (None, None, Some(asked), None) => counted::counted(case, &format!("{pointer}/latency"), asked.proxy),
+        (None, None, Some(asked), None) => counted::latency(case, &pointer, check, asked.proxy),
         (None, None, None, Some(_)) => return foreign(case, &pointer, check),
         _ => {
             let what = format!("it is not clear what {name} asks");

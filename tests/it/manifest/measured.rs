@@ -254,6 +254,10 @@ fn what_proxies_count_is_measured_where_one_splits_the_requests() {
     let wrong = [
         (RATE.replace("min: 99", "min: 0.99"), Code::CheckUseless),
         (RATE.replace("min: 99", "interval: 1m"), Code::CheckUseless),
+        (RATE.replace("min: 99", "max: 99"), Code::CheckUseless),
+        (RATE.replace("min: 99", "min: 101"), Code::CheckUseless),
+        (RATE.replace("min: 99", "max: .inf"), Code::NumberRange),
+        (RATE.replace("min: 99", RATIO), Code::CheckUseless),
         (RATE.replace("contour", "envoyGateway"), Code::Schema),
         (RATE.replace(", proxy: contour", ""), Code::Schema),
         (RATE.replace("contour}", "contour, url: 'https://evil.example'}"), Code::UnknownField),
@@ -301,7 +305,7 @@ fn behind_ingress_nginx_and_traefik_it_is_these_that_count() {
             assert_eq!(found(&counted_behind(route, "{weight: 50}", other)), [Code::RouterLimit], "{route} {other}");
         }
         let mut compared = counted_behind(route, "{weight: 50}", proxy);
-        compared.edit(PODINFO, "min: 99", RATIO);
+        compared.edit(PODINFO, "min: 99", "comparedWithStable: {ratio: {min: 0.99}}");
         assert_eq!(found(&compared), [], "{route}");
     }
     assert_eq!(found(&with(PODINFO, &RATE.replace("contour", "nginx"))), [Code::RouterLimit]);
@@ -345,6 +349,93 @@ fn a_host_that_ingress_nginx_does_not_count_is_warned_of() {
     assert_eq!(warned(&tree), []);
     assert_eq!(warned(tree.edit(PODINFO_SET, "podinfo.example.org", "'*.example.org'")), [Code::RouterLimit]);
     assert_eq!(warned(tree.edit(PODINFO, "proxy: nginx", "proxy: traefik")), []);
+}
+
+/// Without rules an Ingress is for all hosts that no other one has.
+#[test]
+fn an_ingress_without_hosts_is_warned_of() {
+    let warned = |tree: &Tree| tree.load().warnings.iter().map(|warning| warning.code).collect::<Vec<_>>();
+    let backend = "  defaultBackend: {service: {name: podinfo, port: {number: 80}}}\n";
+    let (_, rules) = INGRESS.split_once("  rules:\n").unwrap();
+    let mut tree = counted_behind(INGRESS, "{weight: 50}", "nginx");
+    assert_eq!(warned(tree.edit(PODINFO_SET, "  rules:\n    - host", &format!("{backend}  rules:\n    - host"))), []);
+    assert_eq!(warned(tree.edit(PODINFO_SET, &format!("  rules:\n{rules}"), "")), [Code::RouterLimit]);
+    assert_eq!(codes(&tree.load(), "shop/podinfo"), []);
+    let text = report(&tree.load(), Output::Text, Colour::Never).text;
+    assert!(text.contains("defaultBackend: {service:") && text.contains("no requests to a host"), "{text}");
+}
+
+/// A proxy sends nobody to a preview: of what reaches its Service on purpose ingress-nginx counts nothing, and the others a part.
+#[test]
+fn what_no_proxy_counts_of_a_preview_is_refused_or_warned_of() {
+    let preview = |tree: &mut Tree| {
+        let phase = "    - name: look\n      expose: {preview: fullSize}\n      soak: 1h\n      checks: [errors]\n";
+        tree.edit(PODINFO, "  phases:\n", &format!("  phases:\n{phase}")).load()
+    };
+    let loaded = preview(&mut counted_behind(INGRESS, "{weight: 50}", "nginx"));
+    assert_eq!(codes(&loaded, "shop/podinfo"), [Code::CheckUseless]);
+    let text = report(&loaded, Output::Text, Colour::Never).text;
+    assert!(text.contains("so ingress-nginx counts nothing there, and errors has no value\n"), "{text}");
+    assert!(text.contains("rollout.yaml:16:16\n") && text.contains("labels: {pod: pod}\n"), "{text}");
+    for proxy in ["contour", "istio", "linkerd", "traefik"] {
+        let loaded = preview(&mut with(PODINFO, &RATE.replace("contour", proxy)));
+        assert_eq!(codes(&loaded, "shop/podinfo"), [], "{proxy}");
+        let [warning] = loaded.warnings.as_slice() else { panic!("{proxy}: {:#?}", loaded.warnings) };
+        assert_eq!((warning.code, warning.line, warning.column), (Code::CheckUseless, 16, 16));
+        assert!(warning.found.contains("unless a load test calls the candidate's Service"), "{warning}");
+        let own_route = warning.expected.contains("a route of your own");
+        assert_eq!(own_route, matches!(proxy, "contour" | "traefik"), "{warning}");
+    }
+    let pass = preview(&mut with(PODINFO, &format!("{RATE}\n      onNoData: pass")));
+    assert_eq!(pass.warnings, []);
+}
+
+/// What was found and what is wanted, at its line and column.
+#[test]
+fn values_of_another_kind_are_told_with_what_is_wanted() {
+    let proxies = "contour or istio or linkerd or nginx or traefik";
+    let query = |rest: &str| format!("prometheus: {{provider: main, query: {rest}}}\n      max: 1");
+    let of_label = "errors, labels: {pod: k8s.pod.name}";
+    let text = "the query yields a series for each that is counted, of each pod one at least; a check has one value";
+    let sum = "one series, such as sum(rate(…))";
+    for (check, place, found, expected) in [
+        (query("[a]"), "32:43", "a list is no value for query", "a text"),
+        (query("null"), "32:43", "query has no value", "a text"),
+        (query("'rate(requests_total[1m])'"), "32:43", text, sum),
+        (RATE.replace("contour", "null"), "32:44", "proxy has no value", proxies),
+        (RATE.replace("contour", "[contour]"), "32:44", "a list is no value for proxy", proxies),
+        (
+            RATE.replace("99", ".inf"),
+            "33:12",
+            "\".inf\" is a number that JSON has no room for",
+            "a finite number of 64 bits",
+        ),
+        (RATE.replace("99", "-.NaN"), "33:12", "\"-.NaN\" is a number that JSON", "a finite number of 64 bits"),
+        (
+            query(of_label),
+            "32:65",
+            "\"k8s.pod.name\" is not the name of a label that every",
+            "1 to 256 letters, digits and _",
+        ),
+        (
+            RATE.replace("min: 99", "max: 99"),
+            "33:12",
+            "at most 99 is good, so no share",
+            "min: 99, or comparedWithStable",
+        ),
+        (RATE.replace("min: 99", "min: 101"), "33:12", "no share is as large as 101 %", "min: 99, or"),
+        (RATE.replace("min: 99", RATIO), "33:41", "at most 1.2 is good, so no share", "min: 99, or"),
+        (
+            LATENCY.replace("max: 500", "min: 0").replace("max: 1.2", "min: 0"),
+            "33:12",
+            "no value is below 0",
+            "max: 500, or",
+        ),
+    ] {
+        let text = report(&with(PODINFO, &check).load(), Output::Text, Colour::Never).text;
+        let told = [format!("rollout.yaml:{place}\n"), format!("]: {found}"), format!(" expected {expected}")];
+        assert!(told.iter().all(|told| text.contains(told)), "{told:?}: {text}");
+    }
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use super::steps;
 use crate::manifest::check::{Case, ingress, traefik};
-use crate::manifest::desired::{Router, TargetKind};
+use crate::manifest::desired::{OnNoData, Router, TargetKind};
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::{CheckName, Percent};
-use crate::manifest::measure::Proxy;
+use crate::manifest::measure::{self, Counted, Limits, Proxy, Useless};
 use crate::manifest::object::{Kind, items};
 use crate::manifest::set::Item;
 use crate::manifest::{expand, raw};
@@ -13,12 +13,21 @@ use serde_json::Value;
 
 /// A share in percent.
 pub(super) fn success_rate(case: &Case<'_>, pointer: &str, check: &raw::Check, proxy: Proxy) -> Vec<Diagnostic> {
-    let share = check.min.filter(|min| min.get() > 0.0 && min.get() <= 1.0).map(|min| {
-        let what = format!("{min} % of the requests are enough, so almost all may fail");
-        case.error(&format!("{pointer}/min"), Code::CheckUseless, what, "percent, such as 99")
-    });
+    let useless = useless(case, pointer, check, Counted::Share).into_iter();
     let pointer = format!("{pointer}/successRate");
-    share.into_iter().chain(counted(case, &pointer, proxy)).chain(of_calls(case, &pointer, proxy)).collect()
+    useless.chain(counted(case, &pointer, proxy)).chain(of_calls(case, &pointer, proxy)).collect()
+}
+
+/// A time in milliseconds.
+pub(super) fn latency(case: &Case<'_>, pointer: &str, check: &raw::Check, proxy: Proxy) -> Vec<Diagnostic> {
+    let useless = useless(case, pointer, check, Counted::Time).into_iter();
+    useless.chain(counted(case, &format!("{pointer}/latency"), proxy)).collect()
+}
+
+fn useless(case: &Case<'_>, pointer: &str, check: &raw::Check, counted: Counted) -> Option<Diagnostic> {
+    let limits = Limits { max: check.max, min: check.min };
+    let Useless { at, found, wanted } = measure::useless(counted, limits, check.compared_with_stable)?;
+    Some(case.error(&format!("{pointer}/{at}"), Code::CheckUseless, found, wanted))
 }
 
 /// gRPC tells an error in `grpc-status`, beside HTTP 200.
@@ -41,7 +50,7 @@ fn of_calls(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Option<Diagnostic> 
 }
 
 /// Whether that proxy counts here, by backend.
-pub(super) fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagnostic> {
+fn counted(case: &Case<'_>, pointer: &str, proxy: Proxy) -> Vec<Diagnostic> {
     let own = match case.spec.target.kind {
         TargetKind::Deployment => {
             "else measure in the application: prometheus with a query of your own and labels: {pod: pod}"
@@ -130,6 +139,53 @@ pub(super) fn by_rule(case: &Case<'_>) -> Vec<Diagnostic> {
     found.collect()
 }
 
+/// What a check of a preview asks of a proxy, which leads nobody there.
+struct Previewed<'a> {
+    /// Where it is named.
+    pointer: String,
+    name: &'a CheckName,
+    check: &'a raw::Check,
+    proxy: Proxy,
+}
+
+fn previewed<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Previewed<'a>> {
+    let phases = case.spec.phases.iter().enumerate().filter(|(_, phase)| phase.expose.preview.is_some());
+    let named = phases.flat_map(|(i, phase)| phase.checks.iter().enumerate().map(move |(j, name)| (i, j, name)));
+    named.filter_map(|(i, j, name)| {
+        let check = case.spec.checks.get(name)?;
+        Some(Previewed { pointer: format!("/spec/phases/{i}/checks/{j}"), name, check, proxy: proxy(check)? })
+    })
+}
+
+/// Of ingress-nginx's requests those are the candidate's that its canary answered: none of them is a load test's.
+pub(super) fn of_nobody(case: &Case<'_>) -> Vec<Diagnostic> {
+    let found = previewed(case).filter(|it| it.proxy == Proxy::Nginx).map(|Previewed { pointer, name, .. }| {
+        let what =
+            format!("nobody is led to a preview, so ingress-nginx counts nothing there, and {name} has no value");
+        let found = case.error(&pointer, Code::CheckUseless, what, "a check with a query of your own");
+        found.help("measure in the application what a load test calls: prometheus with labels: {pod: pod}")
+    });
+    found.collect()
+}
+
+/// Others count what is sent to the candidate's Service on purpose: by sidecars, or by a route that people have made for it.
+pub(super) fn of_load_tests(case: &Case<'_>) -> Vec<Diagnostic> {
+    let counts = |it: &Previewed<'_>| it.proxy != Proxy::Nginx && it.check.on_no_data != OnNoData::Pass;
+    let found = previewed(case).filter(counts).map(|Previewed { pointer, name, proxy, .. }| {
+        let what = format!(
+            "nobody is led to a preview, so {name} has no value unless a load test calls the candidate's Service"
+        );
+        let expected = match proxy {
+            Proxy::Istio | Proxy::Linkerd => "such a test, or a check with a query of your own",
+            Proxy::Contour | Proxy::Nginx | Proxy::Traefik => {
+                "such a test by a route of your own to that Service, or a check with a query of your own"
+            }
+        };
+        case.error(&pointer, Code::CheckUseless, what, expected)
+    });
+    found.collect()
+}
+
 /// Whose numbers a check asks for.
 fn proxy(check: &raw::Check) -> Option<Proxy> {
     let rate = check.success_rate.as_ref().map(|asked| asked.proxy);
@@ -142,12 +198,15 @@ pub(super) fn of_any_host(case: &Case<'_>) -> Vec<Diagnostic> {
     let asks = case.spec.checks.iter().any(|(name, check)| used.contains(&name) && proxy(check) == Some(Proxy::Nginx));
     let Some(Router::Nginx { ingress, .. }) = case.router().filter(|_| asks) else { return Vec::new() };
     let Some(main) = case.item(Kind::Ingress, &ingress) else { return Vec::new() };
-    let rules = items(&main.object.value()["spec"], "rules").enumerate();
+    let spec = &main.object.value()["spec"];
+    let rules = items(spec, "rules").enumerate();
     let wild = rules.filter(|(_, rule)| rule["host"].as_str().is_none_or(|host| host.starts_with('*')));
-    let found = wild.map(|(i, _)| {
+    let wild: Vec<String> = wild.map(|(i, _)| format!("/spec/rules/{i}")).collect();
+    // Where there are rules it is for their hosts; without any it is for all that no other Ingress has.
+    let all = main.object.at("/spec/defaultBackend").filter(|_| items(spec, "rules").next().is_none());
+    let found = wild.into_iter().chain(all.map(|_| "/spec/defaultBackend".to_owned())).map(|at| {
         let what = "ingress-nginx counts no requests to a host that is not written out, so a check may find none";
-        let expected = "a host, or ingress-nginx with --metrics-per-host=false";
-        main.error(&format!("/spec/rules/{i}"), Code::RouterLimit, what, expected)
+        main.error(&at, Code::RouterLimit, what, "a host, or ingress-nginx with --metrics-per-host=false")
     });
     found.collect()
 }

@@ -43,9 +43,14 @@ pub(super) fn unfamiliar(case: &Case<'_>, pointer: &str, asked: &PrometheusQuery
 /// What is wrong with a query, at its place in the file where the file has it as it is.
 fn refused(case: &Case<'_>, pointer: &str, query: &str, BadQuery { found, wanted, place }: &BadQuery) -> Diagnostic {
     let whole = case.root.locate(pointer);
-    let mark = place.clone().and_then(|place| case.source.within(whole, query, place)).unwrap_or(whole);
-    case.source.at(mark, Code::CheckQuery, found, wanted)
+    let mark = place.clone().map(|place| case.source.within(whole, query, place));
+    let told = case.source.at(mark.flatten().unwrap_or(whole), Code::CheckQuery, found, wanted);
+    if mark == Some(None) { told.help(REWRITTEN) } else { told }
 }
+
+/// Why a mistake is shown at the beginning of its query.
+const REWRITTEN: &str =
+    "the query begins here; the file has it folded or with escapes, so count its characters as they are read";
 
 /// No series has two values of one label.
 fn twice(case: &Case<'_>, pointer: &str, labels: &Labels) -> Option<Diagnostic> {
