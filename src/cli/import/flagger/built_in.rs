@@ -1,13 +1,14 @@
 //! The metrics that Flagger knows by name: `request-success-rate` and `request-duration`.
 
-use super::Canary;
 use super::checks::{PROMETHEUS, Threshold};
-use super::fields::{BY_PODS, UNCOUNTED, UNSPLIT};
+use super::fields::{BY_PODS, UNCOUNTED, UNMET, UNSPLIT};
 use super::provider::Counts;
+use super::{Canary, Strategy};
 use crate::cli::import::draft::{Check, Providers, go_duration};
 use crate::cli::import::fields::Fate;
 use crate::cli::import::input::Field;
 use crate::manifest::desired::TargetKind;
+use crate::manifest::measure::{self, Counted, Limits, Useless};
 use serde_json::{Map, Value, json};
 
 /// One of them.
@@ -44,6 +45,10 @@ impl Canary<'_> {
             self.notes.say(metric, Fate::NotUnderstood, text);
             return None;
         }
+        if let Some(useless) = useless(which, &bounds) {
+            self.notes.say(metric, Fate::NotUnderstood, format!("not a limit of its values: {}", useless.found));
+            return None;
+        }
         let url = self.spec("metricsServer").text().unwrap_or(PROMETHEUS).to_owned();
         let provider = providers.named("prometheus", &url, "main");
         let (key, mut says) = self.asked(metric, which, &provider);
@@ -54,8 +59,12 @@ impl Canary<'_> {
             self.notes.odd(&said, "a length of time such as 1m");
         }
         if key == Key::Proxy && interval != self.interval {
-            let text = "each value is about one interval of the check, which is that of the analysis";
+            let text = "each value is about one interval of the check, which is that of the analysis: it has to span several scrapes";
             self.notes.say(&said, Fate::Differs, text);
+        }
+        if (self.counts, which) == (Counts::Proxy("nginx"), BuiltIn::Duration) {
+            let text = "latency: the time that 99 % of the requests stay below. Flagger asks ingress-nginx for the mean, so look at the limit";
+            self.notes.say(&metric.get("name"), Fate::Differs, text);
         }
         Some(Check { says, interval: self.interval, samples: 1 })
     }
@@ -66,7 +75,8 @@ impl Canary<'_> {
             (TargetKind::DaemonSet | TargetKind::StatefulSet, _) => Some(UNSPLIT),
             (TargetKind::Service, Counts::Application | Counts::Proxy("istio" | "linkerd")) => Some(BY_PODS),
             (_, Counts::Unknown) => Some(UNCOUNTED),
-            (_, Counts::Proxy(_) | Counts::Application | Counts::Ingress | Counts::Traefik) => None,
+            (_, Counts::Proxy("nginx")) if self.strategy == Strategy::BlueGreen => Some(UNMET),
+            (_, Counts::Proxy(_) | Counts::Application) => None,
         }
     }
 
@@ -81,12 +91,6 @@ impl Canary<'_> {
             (Counts::Proxy(proxy), BuiltIn::Duration) => {
                 (Key::Proxy, one("latency", json!({"provider": provider, "proxy": proxy})))
             }
-            (Counts::Ingress, which) => {
-                (Key::Query, one("prometheus", json!({"provider": provider, "query": self.of_ingress(which, &range)})))
-            }
-            (Counts::Traefik, which) => {
-                (Key::Query, one("prometheus", json!({"provider": provider, "query": self.of_traefik(which, &range)})))
-            }
             (Counts::Application | Counts::Unknown, which) => {
                 let labels = json!({"namespace": "kubernetes_namespace", "pod": "kubernetes_pod_name"});
                 let query = of_application(which, &range);
@@ -94,47 +98,16 @@ impl Canary<'_> {
             }
         }
     }
+}
 
-    /// Traefik counts what it sends to a Service of a TraefikService by namespace, name and port.
-    fn of_traefik(&self, which: BuiltIn, range: &str) -> String {
-        let (namespace, service) = (&self.draft.namespace, self.service());
-        let series = |more: &str| {
-            let buckets = "traefik_service_request_duration_seconds_bucket";
-            format!(
-                "rate({buckets}{{service=~\"{namespace}-{service}-canary-[0-9a-zA-Z-]+@kubernetescrd\"{more}}}[{range}])"
-            )
-        };
-        match which {
-            BuiltIn::SuccessRate => {
-                let (bad, all) = (series(",code=~\"5..\",le=\"+Inf\""), series(",le=\"+Inf\""));
-                format!("100 * (1 - (sum({bad}) or vector(0)) / sum({all}))")
-            }
-            BuiltIn::Duration => format!("1000 * histogram_quantile(0.99, sum by (le) ({}))", series("")),
-        }
-    }
-
-    /// ingress-nginx counts the requests of the canary beside an Ingress under the name of that Ingress.
-    fn of_ingress(&self, which: BuiltIn, range: &str) -> String {
-        let ingress = self.spec("ingressRef/name").text().unwrap_or(&self.draft.target);
-        let series = |metric: &str, more: &str| {
-            let namespace = &self.draft.namespace;
-            format!(
-                "sum(rate({metric}{{namespace=\"{namespace}\",ingress=\"{ingress}\",canary!=\"\"{more}}}[{range}]))"
-            )
-        };
-        match which {
-            BuiltIn::SuccessRate => {
-                let requests = "nginx_ingress_controller_requests";
-                let (bad, all) = (series(requests, ",status=~\"5.*\""), series(requests, ""));
-                format!("100 * (1 - ({bad} or vector(0)) / {all})")
-            }
-            BuiltIn::Duration => {
-                let duration = "nginx_ingress_controller_response_duration_seconds";
-                let (sum, count) = (series(&format!("{duration}_sum"), ""), series(&format!("{duration}_count"), ""));
-                format!("1000 * {sum} / {count}")
-            }
-        }
-    }
+/// What is wrong with bounds that would take no version back, or each.
+fn useless(which: BuiltIn, bounds: &Map<String, Value>) -> Option<Useless> {
+    let bound = |key: &str| bounds.get(key).and_then(Value::as_f64).and_then(|value| value.try_into().ok());
+    let counted = match which {
+        BuiltIn::SuccessRate => Counted::Share,
+        BuiltIn::Duration => Counted::Time,
+    };
+    measure::useless(counted, Limits { max: bound("max"), min: bound("min") }, None)
 }
 
 /// How a built-in metric is asked for.

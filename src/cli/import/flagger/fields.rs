@@ -21,6 +21,8 @@ pub(super) const OWN_PODS: &str =
 pub(super) const UNSPLIT: &str = "nothing splits requests between the versions of a DaemonSet, so that nobody counts those to the new one: write a query";
 pub(super) const SAME_PODS: &str = "the query of the check, which reads both versions' pods, as they have the same names: tell them apart by \
      labels.version (docs/checks.md)";
+pub(super) const UNMET: &str = "nobody is let in before all are, so that ingress-nginx counts nothing of the new version: measure in the application, with a \
+     query and labels: {pod: …} (docs/checks.md)";
 pub(super) const BY_PODS: &str = "this is counted by pods or workloads, and the target is a Service, which has none of its own: write a query with \
      labels: {service: …} (docs/checks.md)";
 const OTHER_ROUTE: &str = "imported as gatewayAPI: a route of this kind is not built";

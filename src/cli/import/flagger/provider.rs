@@ -44,10 +44,6 @@ pub(super) enum Counts {
     Proxy(&'static str),
     /// The application's own.
     Application,
-    /// Those of ingress-nginx.
-    Ingress,
-    /// Those of Traefik, by the names that services have in its own kinds.
-    Traefik,
     /// Nobody's that is known here.
     Unknown,
 }
@@ -76,8 +72,8 @@ const fn instead(name: &'static str, counts: Counts, why: &'static str) -> Provi
 const PROVIDERS: &[Provider] = &[
     same("gatewayapi", Router::Gateway, Counts::Application),
     same("istio", Router::Istio, Counts::Proxy("istio")),
-    same("nginx", Router::Nginx, Counts::Ingress),
-    same("traefik", Router::Traefik, Counts::Traefik),
+    same("nginx", Router::Nginx, Counts::Proxy("nginx")),
+    same("traefik", Router::Traefik, Counts::Proxy("traefik")),
     instead("contour", Counts::Proxy("contour"), "imported as gatewayAPI, which Contour serves beside its HTTPProxies"),
     instead(
         "linkerd",
@@ -122,8 +118,6 @@ pub(in crate::cli::import) fn lines() -> Vec<[String; 3]> {
         let counts = match counts {
             Counts::Proxy(proxy) => format!("`successRate` and `latency` of the proxy `{proxy}`"),
             Counts::Application => "Flagger's query of the application's `http_request_duration_seconds`".to_owned(),
-            Counts::Ingress => "Flagger's query of what ingress-nginx counts".to_owned(),
-            Counts::Traefik => "Flagger's query of what Traefik counts".to_owned(),
             Counts::Unknown => "not imported: write a query".to_owned(),
         };
         let instead = instead.map(|why| why.trim_start_matches(INSTEAD)).unwrap_or_default();

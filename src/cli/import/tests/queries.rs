@@ -47,3 +47,24 @@ fn a_query_by_the_hash_that_cannot_be_read_is_told_so() {
     assert!(told.text.starts_with("its query is not imported: the query cannot be read from its end on"), "{told:?}");
     assert!(!imported.files[0].text.contains("errors:"), "{}", imported.files[0].text);
 }
+
+#[test]
+fn what_flagger_asks_of_a_proxy_is_built_in_where_that_counts() {
+    for (example, proxy) in [(INGRESS, "nginx"), (TRAEFIK, "traefik"), (COPIES, "contour")] {
+        let made = &imported(Tool::Flagger, example).files[0].text;
+        for check in ["successRate", "latency"] {
+            assert!(made.contains(&format!("{check}:\n        provider: main\n        proxy: {proxy}\n")), "{made}");
+        }
+    }
+    let told = imported(Tool::Flagger, INGRESS).fields;
+    let mean = told.iter().find(|told| told.path == "spec.analysis.metrics[1].name").unwrap();
+    assert!(mean.fate == Fate::Differs && mean.text.contains("the mean"), "{mean:?}");
+    // Without users of the candidate ingress-nginx counts nothing of it.
+    let users =
+        "    match:\n      - headers: {x-canary: {exact: insider}}\n      - headers: {cookie: {exact: canary}}\n";
+    let preview = with(Tool::Flagger, INGRESS[0].1, users, "");
+    assert_eq!(told_of(&preview), [""; 0]);
+    assert!(preview.files[0].text.contains("preview:") && !preview.files[0].text.contains("proxy:"), "{preview:#?}");
+    let said = preview.fields.iter().find(|told| told.path == "spec.analysis.metrics[0]").unwrap();
+    assert!(said.fate == Fate::NotBuilt && said.text.starts_with("nobody is let in before all are"), "{said:?}");
+}
