@@ -57,6 +57,13 @@ impl Failure {
     }
 }
 
+/// Whoever names a directory that cannot be read has named the wrong one.
+impl From<super::validate::Unreadable> for Failure {
+    fn from(error: super::validate::Unreadable) -> Self {
+        Self::usage(format!("{:#}", anyhow::Error::new(error)))
+    }
+}
+
 macro_rules! from {
     ($($error:ty),*) => {
         $(impl From<$error> for Failure {
@@ -67,10 +74,4 @@ macro_rules! from {
     };
 }
 
-from!(
-    crate::git::GitError,
-    crate::sim::stage::StageError,
-    super::validate::Unreadable,
-    std::io::Error,
-    serde_json::Error
-);
+from!(crate::git::GitError, crate::sim::stage::StageError, std::io::Error, serde_json::Error);

@@ -75,9 +75,8 @@ pub enum Colour {
 /// # Errors
 /// When the directory cannot be read.
 pub(super) fn command(args: &ValidateArgs, screen: &Screen) -> Result<Exit, Failure> {
-    let unreadable = |error: Unreadable| Failure::usage(format!("{:#}", anyhow::Error::new(error)));
-    let dir = root(&args.dir).map_err(unreadable)?.unwrap_or_else(|| args.dir.clone());
-    let loaded = loaded(&dir).map_err(unreadable)?;
+    let dir = root(&args.dir)?.unwrap_or_else(|| args.dir.clone());
+    let loaded = loaded(&dir)?;
     let errors = loaded.errors();
     let colour = match screen.ink {
         Ink::Colour => Colour::Always,

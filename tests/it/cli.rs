@@ -338,7 +338,7 @@ async fn what_cannot_be_used_is_named() {
         (&["status", "--repo", &gone], "there is no repository at", 1),
         (&["man", "--dir", &file], "cannot make the directory", 1),
         (&["validate", &gone], "cannot read", 2),
-        (&["plan", &gone], "cannot read", 1),
+        (&["plan", &gone], "cannot read", 2),
     ];
     for (arguments, why, code) in cases {
         let said = tidegate(dir.path(), arguments).await;
