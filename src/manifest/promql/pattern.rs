@@ -1,7 +1,7 @@
 //! What is a pattern (<https://github.com/google/re2/wiki/Syntax>, as Go has it).
 //!
-//! Read by hand, after `regexp/syntax` of Go, as Rust's own reader of patterns (`regex-syntax`) has others: `a{`, `[[a]` and `\Qa\E` are
-//! none there, `(?x)a` and `a{1001}` are, and `[a&&b]` and `\<` mean something else.
+//! Read by hand, after `regexp/syntax` of Go, as Rust's own reader of patterns (`regex-syntax`) has others: `a{`, `[[a]` and
+//! `\Qa\E` are none there, `(?x)a` and `a{1001}` are, and `[a&&b]` and `\<` mean something else.
 
 use std::iter::Peekable;
 use std::str::Chars;

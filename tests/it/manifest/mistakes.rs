@@ -64,7 +64,7 @@ const MISTAKES: &[Mistake] = &[
     mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, interval: 1s}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::CheckUseless]),
     mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, min: 2, max: 1}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::CheckUseless]),
     mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, max: 1, interval: 0s}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::CheckUseless]),
-    mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, max: .inf}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::AmbiguousScalar]),
+    mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, max: .inf}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::NumberRange]),
     mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, max: ten}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::Schema]),
     mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: q}, max: 1, minSamples: 0}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::Schema]),
     mistake(PODINFO, "  progressDeadline: 2m", "  checks: {errors: {prometheus: {provider: main, query: ''}, max: 1}}\n  progressDeadline: 2m", "shop/podinfo", &[Code::Schema]),

@@ -43,7 +43,8 @@ pub(super) fn unfamiliar(case: &Case<'_>, pointer: &str, asked: &PrometheusQuery
 /// What is wrong with a query, at its place in the file where the file has it as it is.
 fn refused(case: &Case<'_>, pointer: &str, query: &str, BadQuery { found, wanted, place }: &BadQuery) -> Diagnostic {
     let whole = case.root.locate(pointer);
-    let mark = place.clone().map(|place| case.source.within(whole, query, place));
+    // The end of a query is no place that could be shown.
+    let mark = place.clone().filter(|place| !place.is_empty()).map(|place| case.source.within(whole, query, place));
     let told = case.source.at(mark.flatten().unwrap_or(whole), Code::CheckQuery, found, wanted);
     if mark == Some(None) { told.help(REWRITTEN) } else { told }
 }
