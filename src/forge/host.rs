@@ -31,6 +31,7 @@ mod call;
 mod checks;
 mod gitlab;
 mod kinds;
+mod labels;
 mod list;
 mod offers;
 mod pass;

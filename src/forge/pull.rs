@@ -3,7 +3,7 @@
 //! A pull request only shows a branch of ours that asks people something: whoever merges it merges that branch, and
 //! whoever closes it unmerged denies as if the branch were deleted. So all of it can be lost and is made again.
 
-use super::branch::{Advance, Revert, decisions_branch, exposed_at};
+use super::branch::{Advance, Asks, Revert, decisions_branch, exposed_at};
 use crate::manifest::desired::Plan;
 use crate::manifest::ids::{CommitId, InstanceName, Revision, StepName};
 use crate::record::state::{Checked, Rule};
@@ -55,6 +55,16 @@ impl Request {
         let stuck = found.draft && found.text.title.trim() == title;
         Text { title: title.clone(), body: if stuck { format!("{DRAFT}{body}") } else { body.clone() } }
     }
+}
+
+/// The labels of a pull request that asks that, by which people filter: the one of all of ours, and the one of its kind.
+#[must_use]
+pub fn labels(asks: &Asks) -> [&'static str; 2] {
+    let kind = match asks {
+        Asks::Advance(_) => "tidegate/advance",
+        Asks::Revert => "tidegate/revert",
+    };
+    ["tidegate", kind]
 }
 
 /// How a pull request stands.

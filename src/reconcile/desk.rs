@@ -134,6 +134,10 @@ struct Clerk {
     merged: BTreeSet<CommitId>,
     /// Pull requests that were opened again: that is said once.
     reopened: BTreeSet<u64>,
+    /// Pull requests that were just made, with what they ask: they have no labels yet.
+    bare: Vec<(u64, Asks)>,
+    /// Whether it was told that the host takes no labels.
+    unlabelled: bool,
     /// How it went so far.
     patience: Patience,
 }
@@ -151,6 +155,8 @@ impl Clerk {
             looks: BTreeMap::new(),
             merged: BTreeSet::new(),
             reopened: BTreeSet::new(),
+            bare: Vec::new(),
+            unlabelled: false,
             patience: Patience::default(),
         }
     }
@@ -243,8 +249,29 @@ impl Clerk {
                 done => done?,
             }
         }
-        self.tidy(view, wanted, &open).await?;
-        result
+        let tidied = self.tidy(view, wanted, &open).await;
+        // Last, so that nothing waits for it.
+        self.label().await;
+        tidied.and(result)
+    }
+
+    /// Labels the pull requests that were just made: once, whatever comes of it. That the host takes no labels is told once too.
+    async fn label(&mut self) {
+        for (number, asks) in std::mem::take(&mut self.bare) {
+            if self.setting.lead.held().is_none() {
+                return;
+            }
+            let labels = pull::labels(&asks);
+            let Err(error) = self.setting.host.label(number, &labels).await else { continue };
+            let lasts = matches!(error, HostError::Refused { .. } | HostError::Unusable { .. });
+            let labels = labels.join(", ");
+            if lasts && !std::mem::replace(&mut self.unlabelled, true) {
+                let act = "make them in the repository, or let the controller's account do so (docs/hosts.md)";
+                tracing::warn!(number, labels, %error, act, "the host takes no labels, so pull requests go without");
+            } else {
+                tracing::debug!(number, labels, %error, "a pull request goes without its labels");
+            }
+        }
     }
 
     /// Makes the pull request of a branch as it should be, or takes a no.
@@ -277,6 +304,7 @@ impl Clerk {
                 let known = self.open.get_or_insert_default();
                 let before = known.iter().rfind(|(_, other)| *other == branch).map(|(before, _)| *before);
                 known.insert(number, branch.to_owned());
+                self.bare.extend(Head::parse(&self.setting.instance, branch).map(|head| (number, head.asks)));
                 tracing::info!(branch, number, "asks people by a pull request");
                 self.point(before, branch, number).await?;
             }

@@ -295,7 +295,7 @@ mod tests {
         let before = series(metrics.text());
         assert_eq!(
             before,
-            3 + Phase::NAMES.len() * 2 + Reason::ALL.len() * 2 + 3 * 7 + 3 * 5 + 9 * 6 + Heard::ALL.len(),
+            3 + Phase::NAMES.len() * 2 + Reason::ALL.len() * 2 + 3 * 7 + 3 * 5 + 10 * 6 + Heard::ALL.len(),
             "{}",
             metrics.text()
         );

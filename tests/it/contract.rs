@@ -86,6 +86,7 @@ async fn everything(host: &mut Host, merged: &CommitId) -> Result<Vec<String>, H
     // Once more by its ETag.
     host.offers("main", &mut seen).await?;
     told.push(format!("made: {:?}", host.create("x/1", "main", &text).await?));
+    host.label(3, &["tidegate", "tidegate/advance"]).await?;
     host.update(3, &text, Some("main")).await?;
     host.comment(3, "<!-- what").await?;
     told.push(format!("said: {:?}", host.said(3, "<!--").await?));

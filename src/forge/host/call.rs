@@ -20,6 +20,8 @@ pub enum Errand {
     Update,
     /// A word to people.
     Comment,
+    /// The labels of a pull request.
+    Label,
     /// How a commit stands.
     Status,
     /// What a commit comes to, line by line.
@@ -32,12 +34,13 @@ pub enum Errand {
 
 impl Errand {
     /// All.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Identify,
         Self::List,
         Self::Create,
         Self::Update,
         Self::Comment,
+        Self::Label,
         Self::Status,
         Self::Check,
         Self::Review,
@@ -53,6 +56,7 @@ impl Errand {
             Self::Create => "create",
             Self::Update => "update",
             Self::Comment => "comment",
+            Self::Label => "label",
             Self::Status => "status",
             Self::Check => "check",
             Self::Review => "review",

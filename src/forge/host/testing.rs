@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::net::TcpListener;
@@ -38,6 +38,8 @@ mod gitlab;
 pub(crate) struct State {
     pub(crate) pulls: Vec<Value>,
     pub(crate) comments: Vec<(String, String)>,
+    /// The labels of the repository.
+    pub(crate) labels: BTreeSet<String>,
     /// What Apps have said of commits.
     pub(crate) checks: Checks,
     /// What else can be read below the repository, or after a slash below the API: lists come in pages.
@@ -257,6 +259,13 @@ impl Server {
                 self.state().comments[id - 1].1 = text("body");
                 (200, json!({"id": id}), false)
             }
+            ("POST", ["repos", "acme", "shop", "issues", number, "labels"]) => {
+                (200, self.label(number.parse().unwrap(), &sent["labels"]), false)
+            }
+            ("POST", ["repos", "acme", "shop", "labels"]) => {
+                self.state().labels.insert(text("name"));
+                (201, json!({"id": 1, "name": text("name")}), false)
+            }
             ("POST", ["repos", "acme", "shop", "statuses", commit]) => {
                 self.state().comments.push(((*commit).to_owned(), sent.to_string()));
                 (201, json!({"id": 1}), false)
@@ -269,6 +278,29 @@ impl Server {
             ("GET", _) => self.there(&format!("/{path}"), query),
             _ => (404, json!({"message": "Not Found"}), false),
         }
+    }
+
+    /// Adds labels to a pull request; all that it has then. Gitea passes over what the repository lacks.
+    fn label(&self, number: u64, names: &Value) -> Value {
+        let wanted = names.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned());
+        let mut all = self.labels(number);
+        let mut state = self.state();
+        let takes = |name: &String| self.kind != HostKind::Gitea || state.labels.contains(name);
+        let wanted: Vec<String> = wanted.filter(takes).filter(|name| !all.contains(name)).collect();
+        state.labels.extend(wanted.iter().cloned());
+        drop(state);
+        all.extend(wanted);
+        let shown: Value = all.iter().map(|name| json!({"id": 1, "name": name})).collect();
+        self.change(number, json!({"labels": shown}));
+        shown
+    }
+
+    /// The labels of a pull request.
+    pub(crate) fn labels(&self, number: u64) -> Vec<String> {
+        let state = self.state();
+        let pull = state.pulls.iter().find(|pull| pull["number"] == number).unwrap();
+        let names = pull["labels"].as_array().into_iter().flatten().map(|label| label["name"].as_str().unwrap());
+        names.map(str::to_owned).collect()
     }
 
     fn there(&self, path: &str, query: &BTreeMap<String, String>) -> (u16, Value, bool) {

@@ -8,6 +8,7 @@ use crate::gate::proof::{Being, Permission, Says, User};
 use crate::record::fixture::time;
 use std::sync::{Arc, Mutex};
 
+mod labels;
 mod list;
 mod rules;
 mod teams;

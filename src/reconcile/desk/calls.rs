@@ -117,6 +117,58 @@ async fn at_rest_nothing_is_asked() {
     assert_eq!(office.asked(), [""; 0]);
 }
 
+/// Requests that are not on the host yet.
+fn unmade(office: &Office, count: u64) -> BTreeMap<String, Request> {
+    let wanted = office.shows(count);
+    office.server.state().pulls.clear();
+    wanted
+}
+
+#[tokio::test]
+async fn people_filter_by_labels_that_are_put_on_once_and_that_they_may_take_away() {
+    for kind in [HostKind::Gitea, HostKind::Github, HostKind::Gitlab] {
+        let mut office = Office::on(kind).await;
+        let (mut wanted, view) = (unmade(&office, 2), Arc::clone(&office.view));
+        let (branch, undoes) = wanted.pop_last().unwrap();
+        wanted.insert(branch.replace("-half", "-revert"), Request { base: "main".to_owned(), ..undoes });
+        office.clerk.round(&view, &wanted).await.unwrap();
+        let labels = |office: &Office, number| office.server.labels(number).join(" ");
+        assert_eq!(labels(&office, 1), "tidegate tidegate/advance", "{kind:?}");
+        assert_eq!(labels(&office, 2), "tidegate tidegate/revert", "{kind:?}");
+        office.asked();
+        office.server.change(1, json!({"labels": []}));
+        office.clerk.round(&view, &wanted).await.unwrap();
+        assert_eq!((office.asked().len(), labels(&office, 1).as_str()), (1, ""), "{kind:?}: the list alone");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_labels_neither_stops_nor_delays_nor_repeats_a_request() {
+    for (kind, at) in [
+        (HostKind::Gitea, "/labels"),
+        (HostKind::Github, "/labels"),
+        (HostKind::Gitlab, "PUT /api/v4/projects/acme%2Fshop/merge_requests"),
+    ] {
+        for (status, lasts) in [(403, true), (404, true), (422, true), (302, true), (500, false), (429, false)] {
+            let mut office = Office::on(kind).await;
+            let (wanted, view) = (unmade(&office, 2), Arc::clone(&office.view));
+            office.server.state().fault = fault(at, status);
+            office.clerk.round(&view, &wanted).await.unwrap();
+            let made = office.server.state().pulls.len();
+            assert_eq!((made, office.clerk.unlabelled), (2, lasts), "{kind:?} {status}");
+            let tried = office.asked().iter().filter(|what| what.contains(at)).count();
+            // After a word about too much nothing is asked for a while.
+            assert_eq!(tried, if status == 429 { 1 } else { 2 }, "{kind:?} {status}");
+            office.server.state().fault = None;
+            if status != 429 {
+                office.clerk.round(&view, &wanted).await.unwrap();
+                assert_eq!(office.asked().len(), 1, "{kind:?} {status}: the list alone");
+                assert_eq!(office.server.labels(1), [""; 0], "{kind:?} {status}");
+            }
+        }
+    }
+}
+
 /// Whoever takes back a branch has closed its pull request, which nobody has said no to; the view tells it a tick later.
 #[tokio::test]
 async fn x_4_what_closed_with_its_branch_is_not_opened_again() {

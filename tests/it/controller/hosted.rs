@@ -26,6 +26,18 @@ pub(super) async fn open(host: &Site, world: &World, step: &str) -> Value {
     .await
 }
 
+/// Waits until one has these labels, by which people filter.
+async fn until_labelled(host: &Site, world: &World, pull: &Value, labels: &[&str]) {
+    eventually("its labels", async || {
+        let found = host.pull(&world.space.name, pull).await;
+        let mut names: Vec<&str> =
+            found["labels"].as_array()?.iter().filter_map(|label| label["name"].as_str()).collect();
+        names.sort_unstable();
+        (names == labels).then_some(())
+    })
+    .await;
+}
+
 /// Waits until main's tip is said to stand like that.
 async fn until_status(host: &Site, world: &World, mark: &str, text: &str) {
     let tip = world.origin.tip("main").unwrap();
@@ -87,6 +99,8 @@ pub(super) async fn people_answer(name: &str, host: &Site) {
     let range = format!("{}...{}", pull["base"]["ref"].as_str().unwrap(), pull["head"]["sha"].as_str().unwrap());
     let files = world.origin.git(&["diff", "--name-only", &range]);
     assert_eq!(files.lines().count(), 1, "{files}");
+
+    until_labelled(host, &world, &pull, &["tidegate", "tidegate/advance"]).await;
 
     // Main's tip says the same.
     until_status(host, &world, "pending", &format!("seen; {name}/web: ")).await;

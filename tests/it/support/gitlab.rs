@@ -159,6 +159,9 @@ impl Project {
                 request.shown[field] = value.clone();
             }
         }
+        if let Some(labels) = sent["add_labels"].as_str() {
+            request.shown["labels"] = labels.split(',').collect();
+        }
         request.shown["draft"] = json!(request.shown["title"].as_str().unwrap().starts_with("Draft: "));
         let state = match sent["state_event"].as_str() {
             Some("close") => "closed",
@@ -304,11 +307,12 @@ impl Gitlab {
 
 /// What its page shows, in the words of other hosts.
 fn as_pull(shown: &Value) -> Value {
+    let labels: Value = shown["labels"].as_array().into_iter().flatten().map(|name| json!({"name": name})).collect();
     let state = if shown["state"] == "opened" { "open" } else { "closed" };
     json!({
         "number": shown["iid"], "state": state, "title": shown["title"], "body": shown["description"],
         "user": {"login": shown["author"]["username"]}, "head": {"ref": shown["source_branch"], "sha": shown["sha"]},
-        "base": {"ref": shown["target_branch"]},
+        "base": {"ref": shown["target_branch"]}, "labels": labels,
     })
 }
 

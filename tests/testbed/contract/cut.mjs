@@ -30,6 +30,7 @@ const used = {
   [`${repository}/installation`]: ["get"],
   [`${repository}/issues/{issue_number}`]: ["get"],
   [`${repository}/issues/{issue_number}/comments`]: ["get", "post"],
+  [`${repository}/issues/{issue_number}/labels`]: ["post"],
   [`${repository}/issues/comments/{comment_id}`]: ["patch"],
   [`${repository}/pulls`]: ["get", "post"],
   [`${repository}/pulls/{pull_number}`]: ["get", "patch"],

@@ -45,7 +45,9 @@ impl Server {
             }
             (method @ ("GET" | "PUT"), ["merge_requests", number]) => {
                 let number: u64 = number.parse().unwrap();
-                if method == "PUT" {
+                if let Some(labels) = sent["add_labels"].as_str() {
+                    self.label(number, &labels.split(',').collect());
+                } else if method == "PUT" {
                     self.change(number, as_pull(&sent));
                 }
                 (200, self.state().pulls.iter().find(|pull| pull["number"] == number).map(as_request).unwrap(), false)

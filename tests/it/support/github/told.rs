@@ -1,4 +1,4 @@
-//! What the stand-in was told of commits, and comments that change.
+//! What the stand-in was told of commits, comments that change, and labels.
 
 use super::super::github_app::LOGIN;
 use super::super::gitlab::now;
@@ -32,6 +32,13 @@ pub(super) fn answer(repository: &mut Repository, asked: &Asked<'_>) -> Option<(
                 Some(comment.clone())
             };
             repository.pulls.iter_mut().find_map(comments).map(|comment| (200, comment))
+        }
+        ("POST", ["issues", number, "labels"]) => {
+            let pull = repository.pull(number.parse().unwrap());
+            let mut all = pull.shown["labels"].as_array().cloned().unwrap_or_default();
+            all.extend(sent["labels"].as_array().unwrap().iter().map(|name| json!({"name": name})));
+            pull.shown["labels"] = json!(all);
+            Some((200, json!(all)))
         }
         // GitHub lets nobody else write them.
         _ if *by == LOGIN => repository.checks.answer(method, below, query, sent),
