@@ -259,13 +259,7 @@ impl Server {
                 self.state().comments[id - 1].1 = text("body");
                 (200, json!({"id": id}), false)
             }
-            ("POST", ["repos", "acme", "shop", "issues", number, "labels"]) => {
-                (200, self.label(number.parse().unwrap(), &sent["labels"]), false)
-            }
-            ("POST", ["repos", "acme", "shop", "labels"]) => {
-                self.state().labels.insert(text("name"));
-                (201, json!({"id": 1, "name": text("name")}), false)
-            }
+            ("POST", ["repos", "acme", "shop", rest @ .., "labels"]) => self.labelled(rest, &sent),
             ("POST", ["repos", "acme", "shop", "statuses", commit]) => {
                 self.state().comments.push(((*commit).to_owned(), sent.to_string()));
                 (201, json!({"id": 1}), false)
@@ -278,6 +272,16 @@ impl Server {
             ("GET", _) => self.there(&format!("/{path}"), query),
             _ => (404, json!({"message": "Not Found"}), false),
         }
+    }
+
+    /// What is answered to whoever labels a pull request, or makes a label.
+    fn labelled(&self, below: &[&str], sent: &Value) -> (u16, Value, bool) {
+        if let ["issues", number] = below {
+            return (200, self.label(number.parse().unwrap(), &sent["labels"]), false);
+        }
+        let name = sent["name"].as_str().unwrap();
+        self.state().labels.insert(name.to_owned());
+        (201, json!({"id": 1, "name": name}), false)
     }
 
     /// Adds labels to a pull request; all that it has then. Gitea passes over what the repository lacks.
