@@ -256,7 +256,9 @@ impl<'a> Reader<'a> {
 
     /// Takes `:NAME:]`, if that stands there.
     fn named(&mut self) -> Result<bool, &'static str> {
-        let inner: String = self.rest.clone().skip(1).take_while(|c| *c != ']').collect();
+        let mut inner = self.rest.clone();
+        inner.next();
+        let inner: String = inner.take_while(|c| *c != ']').collect();
         let Some(name) = inner.strip_suffix(':') else { return Ok(false) };
         if !CLASSES.contains(&name.strip_prefix('^').unwrap_or(name)) {
             return Err("there is no class of this name in [:…:]");
