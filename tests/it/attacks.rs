@@ -99,7 +99,7 @@ const ATTACKS: &[Attack] = &[
     attack("32", "a second document far below", |t| { let far = "\n".repeat(2_000); t.append(PODINFO, &format!("{far}---\nkind: Rollout\n")); }, "shop/podinfo", Code::SeveralDocuments),
     attack("32", "a second manifest far below", |t| { let far = "\n".repeat(2_000); t.append(PODINFO_SET, &format!("{far}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: x}}\n")); }, "shop/podinfo", Code::KindNotAllowed),
     attack("33", "a weight beyond all numbers", |t| podinfo(t, "weight: 10", "weight: 1e309"), "shop/podinfo", Code::NumberRange),
-    attack("33", "a weight that is none", |t| podinfo(t, "weight: 10", "weight: .nan"), "shop/podinfo", Code::AmbiguousScalar),
+    attack("33", "a weight that is none", |t| podinfo(t, "weight: 10", "weight: .nan"), "shop/podinfo", Code::NumberRange),
     attack("33", "a negative weight", |t| podinfo(t, "weight: 10", "weight: -1"), "shop/podinfo", Code::Schema),
     attack("33", "a weight above 100", |t| podinfo(t, "weight: 100", "weight: 101"), "shop/podinfo", Code::Schema),
     attack("33", "a weight a little above 100", |t| podinfo(t, "weight: 100", "weight: 100.0000001"), "shop/podinfo", Code::Schema),

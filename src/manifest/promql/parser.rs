@@ -164,7 +164,7 @@ impl<'a> Parser<'a> {
             let Some(word) = self.tokens.take_word(FILLS) else { return Ok(()) };
             let found = format!("{} is an experimental feature of Prometheus", word.text);
             self.unfamiliar.get_or_insert_with(|| {
-                word.doubted(found, "or 0 behind what may be missing, or a Prometheus that has it switched on")
+                word.doubted(found, "or vector(0) behind what may be missing, or a Prometheus that has it switched on")
             });
             self.tokens.expect("(", "( with a number")?;
             self.signed("a number")?;
