@@ -211,8 +211,8 @@ impl Clerk {
         }
         let done = match self.hear(&wanted.gone, done).await {
             Ok(aside) => {
-                let shown = if asked { self.round(view, &wanted.requests).await } else { Ok(()) };
-                shown.and(aside.map_or(Ok(()), Err))
+                self.patience.aside(aside.as_ref(), "nobody knows who said no to a request whose branch is gone");
+                if asked { self.round(view, &wanted.requests).await } else { Ok(()) }
             }
             Err(error) => Err(error),
         };

@@ -25,6 +25,8 @@ pub(super) struct Patience {
     trouble: Option<String>,
     /// How often in a row it came to nothing.
     tries: u32,
+    /// What was told of last that is about one thing alone.
+    aside: Option<String>,
 }
 
 impl Patience {
@@ -36,7 +38,7 @@ impl Patience {
     /// How long to wait now; `what` is said of trouble that is new.
     pub(super) fn after(&mut self, done: Result<(), Setback>, poll: Duration, what: &str) -> Duration {
         let Err(setback) = done else {
-            *self = Self::default();
+            (self.trouble, self.tries) = (None, 0);
             return poll;
         };
         let limited = match &setback {
@@ -50,5 +52,13 @@ impl Patience {
         self.trouble = Some(text);
         self.tries = (self.tries + 1).min(10);
         limited.unwrap_or_else(|| (poll * self.tries).min(LONGEST))
+    }
+    /// Takes note of trouble that is about one thing alone: all else goes on, and as often as before. `what` is said of it if it is new.
+    pub(super) fn aside(&mut self, trouble: Option<&HostError>, what: &str) {
+        let text = trouble.map(HostError::to_string);
+        if let Some(error) = text.as_ref().filter(|_| self.aside != text) {
+            tracing::warn!(error, "{what}; tries again");
+        }
+        self.aside = text;
     }
 }

@@ -374,8 +374,13 @@ async fn x_4_nor_does_it_keep_others_from_being_shown() {
     office.server.open(USER, &gone, DECISIONS, &format!("head {was}"));
     office.server.change(1, json!({"state": "closed"}));
     office.server.state().fault = fault("/issues/1", 403);
+    for _ in 0..3 {
+        let pause = office.clerk.turn(&view).await;
+        assert!(pause == office.clerk.setting.poll && office.clerk.patience.is_fine(), "nor does anything wait longer");
+    }
+    let again = office.asked().iter().filter(|what| what.contains("/issues/1")).count();
+    assert!(again == 3 && office.told().len() == 3, "it is tried again");
     office.clerk.turn(&view).await;
-    assert!(!office.clerk.patience.is_fine(), "it is tried again");
     let (told, asked) = (office.told(), office.asked());
     assert!(matches!(&told[..], [(branch, Denial::Unknown(_))] if *branch == gone), "{told:?}");
     assert_eq!(office.server.state().pulls.len(), 2, "{asked:?}");
