@@ -10,6 +10,7 @@ use crate::gate::brake::BrakeWord;
 use crate::gate::decisions::DecisionFile;
 use crate::gate::guard::Guard;
 use crate::manifest::desired::Rollout;
+use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{CommitId, InstanceName, Namespace, RolloutId};
 use crate::manifest::object::{Kind, OWNER};
 use crate::plan::evidence::Evidence;
@@ -64,6 +65,12 @@ impl Snapshot {
             spaces.insert(namespace.clone(), Space { live, gaps: gaps.of(namespace, now) });
         }
         Self { now, spaces, brake: watches.brake() }
+    }
+
+    /// Of no namespace.
+    #[cfg(test)]
+    pub(super) fn empty(now: Time) -> Self {
+        Self { now, spaces: BTreeMap::new(), brake: BrakeSight::Unknown { why: "nobody looked".to_owned() } }
     }
 
     /// What a namespace looked like.
@@ -201,11 +208,13 @@ impl Scene<'_> {
     }
 
     fn decisions(&self, id: &RolloutId) -> Decisions {
-        let decisions = self.view.words.about(id);
-        let is_later = |file: &&DecisionFile| !decisions.at_start.contains(&(file.path.clone(), file.blob.clone()));
-        let later = decisions.filed.iter().filter(is_later);
-        let requests = self.view.requests.brought(&self.view.tips, later);
-        Decisions { requests, ..decisions }
+        Decisions { requests: self.requests(id), ..self.view.words.about(id) }
+    }
+
+    /// By which requests words about a rollout came.
+    fn requests(&self, id: &RolloutId) -> BTreeMap<RepoPath, BTreeSet<String>> {
+        let View { requests, tips, records, words, .. } = self.view;
+        requests.brought(&self.me.instance, tips, records, words.later(id))
     }
 
     fn proposals(&self, id: &RolloutId) -> BTreeMap<String, Branch> {
@@ -235,6 +244,7 @@ impl Scene<'_> {
             missing,
             away,
             words: self.view.words.filed(id).map(Same),
+            requests: self.requests(id),
             proposals: self.proposals(id),
             guard: self.guard.clone(),
             brake: self.snapshot.brake.of(id),
@@ -257,6 +267,7 @@ pub struct Fingerprint {
     missing: BTreeSet<Kind>,
     away: String,
     words: Option<Same<Vec<DecisionFile>>>,
+    requests: BTreeMap<RepoPath, BTreeSet<String>>,
     proposals: BTreeMap<String, Branch>,
     guard: Guard,
     brake: Result<Option<BrakeWord>, String>,

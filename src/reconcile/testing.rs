@@ -160,6 +160,11 @@ impl World {
         self.pushed(branch, before.as_ref(), &commit).await
     }
 
+    /// Makes a branch that ends at a commit which was made here.
+    pub(super) async fn branch(&self, name: &str, at: &CommitId) {
+        self.pushed(name, None, at).await;
+    }
+
     /// Deletes a branch.
     pub(super) async fn delete(&self, branch: &str) {
         let tip = self.tip(branch).await.unwrap();

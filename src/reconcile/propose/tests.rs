@@ -1,11 +1,13 @@
+use super::super::observe::{Scene, Snapshot};
 use super::super::source::Looked;
 use super::super::testing::{DECISIONS, STATE, World, id, manifest, moved, steady};
 use super::*;
 use crate::forge::branch::approval;
+use crate::gate::guard::Guard;
 use crate::manifest::oid;
-use crate::plan::input::{Change, Content};
+use crate::plan::input::{Change, Content, MayStart};
 use crate::record::fixture;
-use crate::record::state::{EndedRun, Outcome, PastRun, Phase, Refused, RolloutState, Standing};
+use crate::record::state::{By, Consumed, EndedRun, Outcome, PastRun, Phase, Pull, Refused, RolloutState, Standing};
 use crate::record::store::{print_plan, print_state};
 use std::collections::BTreeMap;
 
@@ -236,4 +238,95 @@ async fn x_5_what_a_revert_would_bring_is_compared_with_what_undoing_the_run_com
     let other = change(brings(&*moved(&mut source, None).await, branch));
     assert_eq!((other.alone, &other.undoing), (true, &made.undoing));
     assert_ne!(Some(other.files), other.undoing);
+}
+
+/// The same run as a record of its own, in which all words count that are there.
+async fn hearing(world: &World, source: &mut Source) -> (Proposal, RolloutState) {
+    let proposal = waiting(world, source).await;
+    let mut state = source.view().unwrap().records.get(&id("a")).unwrap().state.clone().unwrap();
+    let run = state.run.as_mut().unwrap();
+    run.decisions_at = None;
+    run.pulls.clear();
+    put(world, &state).await;
+    moved(source, None).await;
+    (proposal, state)
+}
+
+/// By which branches words about a rollout came, as its plan sees it.
+fn came_by(view: &View, name: &str) -> Vec<String> {
+    let (instance, rollout) = ("prod".parse().unwrap(), id(name));
+    let brought = view.requests.brought(&instance, &view.tips, &view.records, view.words.later(&rollout));
+    brought.into_values().flatten().collect()
+}
+
+#[tokio::test]
+async fn attack_74_only_a_branch_that_people_were_asked_by_takes_back_a_word_that_came_by_it() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let (proposal, mut state) = hearing(&world, &mut source).await;
+    world.commit(DECISIONS, &[("README.md", Some("x"))]).await;
+    let word = world.commit(DECISIONS, &[("shop/a/mine.yaml", Some("a word")), ("shop/b/mine.yaml", Some("x"))]).await;
+    let branch = "tidegate/prod/propose/shop/a/7-07070707-half";
+    let never = ["7-07070707-promotion", "6-06060606-half", "7-07070707-revert"]
+        .map(|end| branch.replace("7-07070707-half", end));
+    let strays = ["nuisance", "shop/b/1-01010101-half", "shop/none/1-01010101-half"]
+        .map(|end| format!("tidegate/prod/propose/{end}"));
+    for name in never.iter().chain(&strays) {
+        world.branch(name, &word).await;
+    }
+    world.branch(branch, &word).await;
+    let view = moved(&mut source, None).await;
+    assert_eq!((came_by(&view, "a"), came_by(&view, "b")), (vec![], vec![]), "nobody was asked by any of them");
+
+    // One that we have made, and somebody replaces before the record names it.
+    world.delete(branch).await;
+    moved(&mut source, None).await;
+    assert_eq!(propose(&mut source, &proposal).await, Came::Done);
+    world.delete(branch).await;
+    world.branch(branch, &word).await;
+    let view = moved(&mut source, None).await;
+    assert_eq!((came_by(&view, "a"), came_by(&view, "b")), (vec![branch.to_owned()], vec![branch.to_owned()]));
+
+    // What the record says is known to every process: that it is asked by it, and that what lay there was void.
+    let half = "half".parse().unwrap();
+    let pull = Pull { branch: branch.to_owned(), head: fixture::commit(9), checks: Vec::new() };
+    state.run.as_mut().unwrap().pulls.insert(half, pull);
+    put(&world, &state).await;
+    let mut other = world.source("d");
+    assert_eq!(came_by(&*moved(&mut other, None).await, "b"), [branch]);
+    state.run.as_mut().unwrap().pulls.clear();
+    let void =
+        Some(Void { why: "x".to_owned(), through: Some("half".parse().unwrap()), head: Some(fixture::commit(9)) });
+    state.consumed =
+        fixture::open().consumed.into_iter().take(1).map(|word| Consumed { void: void.clone(), ..word }).collect();
+    put(&world, &state).await;
+    assert_eq!(came_by(&*moved(&mut world.source("e"), None).await, "b"), [branch]);
+
+    // A request of a run that is over was one all the same.
+    (state.run, state.consumed) = (None, Vec::new());
+    put(&world, &state).await;
+    assert_eq!(came_by(&*moved(&mut other, None).await, "b"), [branch]);
+    assert_eq!(came_by(&*moved(&mut world.source("f"), None).await, "b"), [""; 0], "that one process has seen");
+}
+
+#[tokio::test]
+async fn attack_74_by_which_request_a_word_came_is_news_by_itself() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let (_, mut state) = hearing(&world, &mut source).await;
+    let branch = "tidegate/prod/propose/shop/a/7-07070707-half";
+    let pull = Pull { branch: branch.to_owned(), head: fixture::commit(9), checks: Vec::new() };
+    state.run.as_mut().unwrap().pulls.insert("half".parse().unwrap(), pull);
+    put(&world, &state).await;
+    let word = world.commit(DECISIONS, &[("shop/b/mine.yaml", Some("a word"))]).await;
+    let (snapshot, guard) = (Snapshot::empty(fixture::time("12:00:00")), Guard::Unasked);
+    let seen = |view: &View| {
+        let scene = Scene { me: &state.writer, view, snapshot: &snapshot, by: By::Nothing, guard: &guard };
+        scene.fingerprint(&id("b"), MayStart::Yes)
+    };
+    let before = seen(&*moved(&mut source, None).await);
+    world.branch("tidegate/prod/propose/nuisance", &word).await;
+    assert_eq!(seen(&*moved(&mut source, None).await), before);
+    world.branch(branch, &word).await;
+    assert_ne!(seen(&*moved(&mut source, None).await), before);
 }

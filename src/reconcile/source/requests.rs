@@ -15,7 +15,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, InstanceName, RolloutId, RunId};
 use crate::manifest::oid;
 use crate::plan::input::{Branch, Change, Content};
-use crate::record::history::went_back;
+use crate::record::history::{voids, went_back};
 use crate::record::state::Time;
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,11 @@ const AGAIN: TimeDelta = TimeDelta::seconds(30);
 
 /// What the branches of requests would bring, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Requests(BTreeMap<String, Branch>);
+pub struct Requests {
+    branches: BTreeMap<String, Branch>,
+    /// Those of them that people were asked by at some time, as far as this process has seen.
+    asked: BTreeSet<String>,
+}
 
 impl Requests {
     /// What is known of the branches about a rollout.
@@ -38,17 +42,20 @@ impl Requests {
         let ours = tips.proposals.range(prefix.clone()..).take_while(|(name, _)| name.starts_with(&prefix));
         ours.map(|(name, head)| {
             let unread = || Branch { head: head.clone(), content: Content::Unread("it was not read yet".to_owned()) };
-            let known = self.0.get(name).filter(|branch| branch.head == *head);
+            let known = self.branches.get(name).filter(|branch| branch.head == *head);
             (name.clone(), known.cloned().unwrap_or_else(unread))
         })
         .collect()
     }
 
     /// By which branches these files came, of any rollout, as far as Git tells: where the head that lies there was merged, or is
-    /// the commit that brought the file, or would bring the same.
+    /// the commit that brought the file, or would bring the same. Only where people were asked by that name: whoever may push could
+    /// take back everybody's words else.
     pub fn brought<'f>(
         &self,
+        instance: &InstanceName,
         tips: &Tips,
+        records: &Records,
         files: impl Iterator<Item = &'f DecisionFile>,
     ) -> BTreeMap<RepoPath, BTreeSet<String>> {
         let branches = |file: &DecisionFile| -> BTreeSet<String> {
@@ -58,13 +65,28 @@ impl Requests {
             };
             let is_it = |(name, head): &(&String, &CommitId)| {
                 [&file.brought, &file.merged].contains(&&Some((*head).clone()))
-                    || self.0.get(*name).is_some_and(|branch| branch.head == **head && brings(branch))
+                    || self.branches.get(*name).is_some_and(|branch| branch.head == **head && brings(branch))
             };
-            tips.proposals.iter().filter(is_it).map(|(name, _)| name.clone()).collect()
+            let was_asked = |name: &str| self.asked.contains(name) || was_asked(instance, records, name);
+            let came_by = tips.proposals.iter().filter(is_it).map(|(name, _)| name);
+            came_by.filter(|name| was_asked(name)).cloned().collect()
         };
         let brought = files.map(|file| (file.path.clone(), branches(file)));
         brought.filter(|(_, branches)| !branches.is_empty()).collect()
     }
+}
+
+/// Whether the record says that people were asked by a branch of that name: they still are, or its head was void.
+fn was_asked(instance: &InstanceName, records: &Records, name: &str) -> bool {
+    let Some(head) = Head::parse(instance, name) else { return false };
+    let record = records.get(&head.rollout);
+    let Some(state) = record.and_then(|record| record.state.as_ref().ok()) else { return false };
+    let mut pulls = state.run.iter().flat_map(|run| run.pulls.values()).chain(&state.revert);
+    let is_void = match &head.asks {
+        Asks::Advance(step) => voids(state, &head.run, step).any(|void| void.head.is_some()),
+        Asks::Revert => false,
+    };
+    is_void || pulls.any(|pull| pull.branch == name)
 }
 
 /// What is kept between two looks at them.
@@ -72,6 +94,8 @@ impl Requests {
 pub(super) struct Cache {
     aside: Option<Store>,
     known: BTreeMap<String, Branch>,
+    /// By which of those that lie there people were asked, by us or as the record said.
+    asked: BTreeSet<String>,
     /// When those were tried that could not be read.
     tried: BTreeMap<CommitId, Time>,
 }
@@ -102,6 +126,9 @@ impl Cache {
     pub(super) async fn read(&mut self, beside: &Beside<'_>) -> Arc<Requests> {
         let tips = &beside.tips.proposals;
         self.known.retain(|name, branch| tips.get(name) == Some(&branch.head));
+        self.asked.retain(|name| tips.contains_key(name));
+        let instance = &beside.branches.instance;
+        self.asked.extend(tips.keys().filter(|name| was_asked(instance, beside.records, name)).cloned());
         self.tried.retain(|head, _| tips.values().any(|tip| tip == head));
         for (name, head, asked) in self.due(beside) {
             let content = match self.content(beside, &name, &head, &asked).await {
@@ -120,7 +147,7 @@ impl Cache {
 
     /// What was read so far.
     pub(super) fn known(&self) -> Arc<Requests> {
-        Arc::new(Requests(self.known.clone()))
+        Arc::new(Requests { branches: self.known.clone(), asked: self.asked.clone() })
     }
 
     /// Whether there is any to read now.
@@ -130,6 +157,7 @@ impl Cache {
 
     /// Takes note of one that we have just made.
     pub(super) async fn made(&mut self, store: &Store, name: &str, head: &CommitId) -> Arc<Requests> {
+        self.asked.insert(name.to_owned());
         if let Ok(Proposed { parents: _, files }) = store.proposed(head).await {
             let content = Content::Read(Change { alone: true, undoing: Some(files.clone()), files });
             self.known.insert(name.to_owned(), Branch { head: head.clone(), content });

@@ -40,6 +40,15 @@ impl Words {
         self.filed.get(id).cloned()
     }
 
+    /// Those of them that were not there when the open run, else the last one, started.
+    pub fn later(&self, id: &RolloutId) -> impl Iterator<Item = &DecisionFile> {
+        let at_start = self.at_start.get(id);
+        let is_later = move |file: &&DecisionFile| {
+            at_start.is_none_or(|there| !there.contains(&(file.path.clone(), file.blob.clone())))
+        };
+        self.filed.get(id).into_iter().flat_map(|files| files.iter()).filter(is_later)
+    }
+
     /// The runs that people want to go back to.
     pub(super) fn rollbacks(&self, id: &RolloutId) -> impl Iterator<Item = &RunId> {
         let files = self.filed.get(id).into_iter().flat_map(|files| files.iter());
