@@ -311,7 +311,7 @@ fn keygen(repository: &Repository, state: &RolloutState, action: &DecisionAction
 }
 
 /// Whose word lets the rollout go further, and what proves it: the stricter of what the run began with and what the policy says.
-fn rule(state: &RolloutState) -> Option<Rule> {
+pub(super) fn rule(state: &RolloutState) -> Option<Rule> {
     let run = state.run.as_ref().and_then(|run| run.rule.as_ref());
     Rule::stricter(run, state.policy.as_ref().and_then(|policy| policy.said.rule.as_ref()))
 }

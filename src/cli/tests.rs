@@ -9,11 +9,13 @@ use super::{Cli, Exit};
 use crate::gate::decisions::Ignored;
 use crate::manifest::desired::{Plan, Router};
 use crate::manifest::diagnostic::{Code, Diagnostic};
+use crate::manifest::ids::RunId;
 use crate::manifest::load::Rejected;
+use crate::manifest::raw::Trust;
 use crate::record::fixture::{self, past, stop, time};
 use crate::record::posture::Split;
 use crate::record::state::{
-    Clock, Condition, Consumed, Outcome, Phase, Pull, RolloutState, Route, Standing, Stop, Then, Time, Void,
+    By, Clock, Condition, Consumed, Outcome, Phase, Pull, RolloutState, Route, Rule, Standing, Stop, Then, Time, Void,
 };
 use clap::CommandFactory;
 use std::collections::BTreeSet;
@@ -339,10 +341,37 @@ fn a_word_without_proof_is_told_as_one_that_does_not_count() {
     let because = "ben made commit abababab of this version: an approver must be someone else".to_owned();
     let void = Some(Void { why: because, through: Some("tenth".parse().unwrap()), head: None });
     record.state.consumed = vec![Consumed { void, ..word }];
+    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+    record.state.run.as_mut().unwrap().rule = Some(rule);
     let why = why(&record, Vec::new(), now());
     assert_eq!((why.counted.len(), why.ignored.len()), (0, 1));
     let text = text(&why, now(), Ink::Plain);
     assert!(text.contains("ignored approve is not proven: ben made commit abababab of this version"), "{text}");
+}
+
+#[test]
+fn a_word_that_came_as_it_must_not_is_told_whatever_it_says_and_whichever_run_it_is_about() {
+    let because = "it came by a commit that somebody else had pushed to a request";
+    let word = crate::record::fixture::open().consumed.remove(0);
+    let said = |mut record: Record, action: &str, run: RunId| {
+        let void = Some(Void { why: because.to_owned(), through: None, head: None });
+        record.state.consumed = vec![Consumed { void, run, action: action.to_owned(), ..word.clone() }];
+        text(&why(&record, Vec::new(), now()), now(), Ink::Plain)
+    };
+    let mut first = steady();
+    (first.state.last_run, first.state.run) = (None, None);
+    let open = waiting().state.run.unwrap().id;
+    for (record, action, run) in [
+        (waiting(), "skip", open.clone()),
+        (waiting(), "resume", open),
+        (steady(), "retry", steady().state.refused[0].run.clone()),
+        (first, "adopt", RunId::zero()),
+    ] {
+        let text = said(record, action, run);
+        assert!(text.contains(&format!("ignored {action} does not count: {because}")), "{text}");
+    }
+    let text = said(waiting(), "skip", "3-03030303".parse().unwrap());
+    assert!(!text.contains("ignored"), "nobody wants to know what was said of a run long ago: {text}");
 }
 
 #[test]

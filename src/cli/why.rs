@@ -2,6 +2,7 @@
 
 use super::Exit;
 use super::args::RepositoryArgs;
+use super::decide;
 use super::failure::Failure;
 use super::repository::{self, Access, Record, Repository};
 use super::screen::{Screen, now};
@@ -10,7 +11,8 @@ use super::ui::{self, Ink};
 use super::view::{self, RolloutView, WaitView};
 use super::words;
 use crate::gate::decisions::Ignored;
-use crate::record::state::{Outcome, PastRun, Refused, Time, Void};
+use crate::manifest::ids::RunId;
+use crate::record::state::{Consumed, Outcome, PastRun, Refused, RolloutState, Time, Void};
 use crate::record::text::plain;
 use clap::Args;
 use serde::Serialize;
@@ -122,12 +124,12 @@ pub(super) fn unrecorded(rollout: RolloutView) -> WhyView {
 #[must_use]
 pub(super) fn why(record: &Record, ignored: Vec<Ignored>, now: Time) -> WhyView {
     let state = &record.state;
-    let current = state.run.as_ref().map(|run| &run.id).or(state.last_run.as_ref().map(|run| &run.id));
     let (void, counted): (Vec<_>, Vec<_>) =
-        state.consumed.iter().filter(|word| Some(&word.run) == current).partition(|word| word.void.is_some());
+        state.consumed.iter().filter(|word| is_about_now(state, word)).partition(|word| word.void.is_some());
+    let lacks = if decide::rule(state).is_some() { "is not proven" } else { "does not count" };
     let unproven = void.into_iter().filter_map(|word| {
         let Void { why, through: _, head: _ } = word.void.as_ref()?;
-        let words = format!("{} is not proven: {}", plain(&word.action), plain(why));
+        let words = format!("{} {lacks}: {}", plain(&word.action), plain(why));
         Some(WordView { path: word.path.to_string(), words, at: Some(word.at) })
     });
     let counted = counted.into_iter().map(|word| WordView {
@@ -152,6 +154,13 @@ pub(super) fn why(record: &Record, ignored: Vec<Ignored>, now: Time) -> WhyView 
             .collect(),
         history: state.history.iter().rev().cloned().collect(),
     }
+}
+
+/// Whether a word is about the open run, else the last one, else none. One that does not count may also be about any that is refused.
+fn is_about_now(state: &RolloutState, word: &Consumed) -> bool {
+    let last = state.last_run.as_ref().map(|run| &run.id);
+    let current = state.run.as_ref().map(|run| &run.id).or(last).cloned().unwrap_or_else(RunId::zero);
+    word.run == current || word.void.is_some() && state.refused.iter().any(|refused| refused.run == word.run)
 }
 
 /// The same for people.

@@ -55,11 +55,13 @@ pub fn unproven(draft: &mut Draft<'_>, words: Vec<Unproven>) {
     }
 }
 
-/// A word without proof does not count, and is not looked at again. An approval is asked for anew: nothing was approved.
+/// A word that does not count, as it is not proven, or came as it must not where no proof is asked for. It is not looked at again. An
+/// approval is asked for anew: nothing was approved.
 pub(super) fn void(draft: &mut Draft<'_>, Word { decision, mut consumed }: Word) {
-    let mut what = format!("{} is not proven", consumed.action);
+    let lacks = if rule(draft).is_some() { "is not proven" } else { "does not count" };
+    let mut what = format!("{} {lacks}", consumed.action);
     if let Some(step) = through(&decision.action) {
-        what = format!("approval of {step} is not proven");
+        what = format!("approval of {step} {lacks}");
         let head = request(draft, step);
         if let Some(void) = &mut consumed.void {
             void.head = head;

@@ -70,7 +70,7 @@ macro_rules! reasons {
 
 reasons! {
     Approval: "approvers", "A person has to approve the next step.", "tidegate approve ROLLOUT";
-    ApprovalUnproven: "approvers", "A word for the next step was given, but it does not count: neither reviews on the Git host nor an approver's signature prove it, or the decisions branch was not protected then; it is asked again.", "what the message names: have an approver of the policy review and merge the new pull request, or sign the decision";
+    ApprovalUnproven: "approvers", "A word for the next step was given, but it does not count: neither reviews on the Git host nor an approver's signature prove it, the decisions branch was not protected then, or it came by a request that somebody else had written to; it is asked again.", "what the message names: have an approver of the policy review and merge the new pull request, or sign the decision";
     ProofUnavailable: "operations", "Nobody tells who approved: the Git host does not, or the installation names neither one nor a list of allowed signers; the gate stays closed.", "look at the Git host, and at the rights of the controller's token there (docs/hosts.md); without one at the list of allowed signers (docs/decisions.md)";
     ApprovalUnprotected: "operations", "The decisions branch is not protected on the Git host, so that anybody who may write to the repository could approve; the gate stays closed.", "protect the decisions branch: tidegate doctor prints the setting (docs/hosts.md)";
     Denied: "approvers", "A person said no; nothing is asked again before `tidegate resume`.", "tidegate resume ROLLOUT, or: tidegate abort ROLLOUT";

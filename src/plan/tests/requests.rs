@@ -325,6 +325,18 @@ fn x_2_attack_74_without_approvers_a_head_that_is_replaced_and_merged_in_one_pol
 }
 
 #[test]
+fn what_is_void_where_no_proof_is_asked_for_is_not_said_to_lack_one() {
+    for (action, said) in [(approve("promotion"), "approval of promotion"), (DecisionAction::Skip, "skip")] {
+        let (mut world, honest) = asked();
+        let other = swapped(&honest);
+        let (foreign, _) = world.pushed("9", Content::Read(other.clone()));
+        merged(&mut world, &other, action, Some(&foreign));
+        let log = world.log.join("\n");
+        assert!(log.contains(&format!("{said} does not count")) && !log.contains("not proven"), "{log}");
+    }
+}
+
+#[test]
 fn x_2_what_was_asked_counts_whoever_has_committed_it() {
     for (is_there, is_merge) in [(true, true), (true, false), (false, true), (false, false)] {
         let (mut world, honest) = asked();
