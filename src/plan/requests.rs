@@ -142,6 +142,30 @@ pub fn disown(draft: &mut Draft<'_>, words: &mut Vec<Word>) {
     }
 }
 
+/// Takes what lies at the path of a request, and cannot be read, as a word that does not count: the request could not be merged beside
+/// it, so it is asked anew on top of it.
+pub fn clear(draft: &mut Draft<'_>) {
+    for step in waiting(draft) {
+        let Some(run) = draft.state.run.clone() else { return };
+        let (path, _) = asked(draft, &run, &step);
+        let decisions = &draft.input.decisions;
+        let Some(file) = decisions.filed.iter().find(|file| file.path == path && file.decision.is_err()) else {
+            continue;
+        };
+        let is_known = draft.state.consumed.iter().any(|word| word.path == path && word.blob == file.blob);
+        if is_known || decisions.at_start.contains(&(path.clone(), file.blob.clone())) {
+            continue;
+        }
+        let (why, through) = (format!("{path} cannot be read as a decision"), Some(step.clone()));
+        let void = Void { why: plain(&why), through, head: proof::request(draft, &step) };
+        draft.note(format!("what lies at the path of the request for {step} is no decision"));
+        let (blob, by, at) = (file.blob.clone(), plain(&file.by), draft.now());
+        let (action, proof) = ("approve".to_owned(), "none".to_owned());
+        let word = Consumed { path, blob, action, run: run.id, proof, by, at, proven: None, void: Some(void) };
+        draft.state.consumed.push(word);
+    }
+}
+
 /// The step that a word approves to the letter as its request asks, or would ask now.
 fn answers<'w>(draft: &Draft<'_>, word: &'w Word) -> Option<&'w StepName> {
     let step = through(&word.decision.action)?;

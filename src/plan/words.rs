@@ -53,6 +53,7 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
     if rule.is_none() {
         requests::disown(draft, &mut heard.words);
     }
+    requests::clear(draft);
     for word in heard.words {
         if let DecisionAction::Adopt { .. } = word.decision.action {
             asked.adopt = Some(word);

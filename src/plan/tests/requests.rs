@@ -412,6 +412,50 @@ fn x_2_attack_74_nor_is_one_squashed_that_was_void_before_and_is_not_asked_for_a
     assert_eq!(world.phase(), "Progressing(tenth)", "{:?}", world.log);
 }
 
+/// A host cannot merge what adds a file that is there, and says something else, by now.
+#[test]
+fn what_cannot_be_read_at_the_path_of_a_request_is_void_and_the_step_asked_for_on_top_of_it() {
+    for is_asked in [true, false] {
+        let (mut world, honest) = asked();
+        let (path, before) = (honest.files.keys().next().unwrap().clone(), world.proposals.clone());
+        if !is_asked {
+            world = World::new(CANARY, "1");
+            world.settle();
+            world.want(CANARY, set("2"));
+            while world.record().run.is_none() {
+                assert!(world.tick(), "{:?}", world.log);
+            }
+        }
+        world.files.push(DecisionFile {
+            path: path.clone(),
+            blob: "7".repeat(40).parse().unwrap(),
+            by: "ana <ana@example.org>".to_owned(),
+            brought: Some(commit("e")),
+            merged: None,
+            decision: Err("expected a mapping".to_owned()),
+        });
+        world.settle();
+        let [void] = &world.spoiled()[..] else { panic!("{:?}", world.log) };
+        assert_eq!(void.why, format!("{path} cannot be read as a decision"));
+        assert_eq!(void.head.is_some(), is_asked);
+        let run = world.record().run.unwrap();
+        assert_eq!(
+            (world.asks(), run.pulls.len(), run.denied),
+            (1 + usize::from(is_asked), 1, false),
+            "{:?}",
+            world.log
+        );
+        assert!(world.proposals != before || !is_asked);
+        assert_eq!(world.waits(), ["Approval", "ApprovalUnproven"]);
+        let commits = world.log.len();
+        world.pass(3_600);
+        assert_eq!(world.log.len(), commits, "once: {:?}", world.log);
+        world.files.retain(|file| file.path != path);
+        world.merge_the_request();
+        assert_eq!(world.phase(), "Progressing(tenth)", "{:?}", world.log);
+    }
+}
+
 /// Who has put a second file into a head cannot be told from who says something else in the same moment.
 #[test]
 fn attack_74_what_comes_beside_what_was_asked_is_void_and_that_counts() {
