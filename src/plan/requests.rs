@@ -8,7 +8,7 @@ use super::input::{Branch, Content, Git};
 use super::proof;
 use super::report::{Reason, Wait};
 use crate::gate::approval as gates;
-use crate::gate::decisions::{Word, loosens, through};
+use crate::gate::decisions::{DecisionFile, Word, loosens, through};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RunId, StepName};
 use crate::manifest::oid;
@@ -143,26 +143,41 @@ pub fn disown(draft: &mut Draft<'_>, words: &mut Vec<Word>) {
 }
 
 /// Takes what lies at the path of a request, and cannot be read, as a word that does not count: the request could not be merged beside
-/// it, so it is asked anew on top of it.
+/// it, so it is asked anew on top of it. Where what a request was made on top of is taken away, it is asked anew too.
 pub fn clear(draft: &mut Draft<'_>) {
     for step in waiting(draft) {
         let Some(run) = draft.state.run.clone() else { return };
         let (path, _) = asked(draft, &run, &step);
         let decisions = &draft.input.decisions;
-        let Some(file) = decisions.filed.iter().find(|file| file.path == path && file.decision.is_err()) else {
-            continue;
-        };
-        let is_known = draft.state.consumed.iter().any(|word| word.path == path && word.blob == file.blob);
-        if is_known || decisions.at_start.contains(&(path.clone(), file.blob.clone())) {
-            continue;
+        match decisions.filed.iter().find(|file| file.path == path) {
+            Some(file) if file.decision.is_err() => unreadable(draft, &run, &step, file),
+            Some(_) => {}
+            None => uprooted(draft, &run, &step),
         }
-        let (why, through) = (format!("{path} cannot be read as a decision"), Some(step.clone()));
-        let void = Void { why: plain(&why), through, head: proof::request(draft, &step) };
-        draft.note(format!("what lies at the path of the request for {step} is no decision"));
-        let (blob, by, at) = (file.blob.clone(), plain(&file.by), draft.now());
-        let (action, proof) = ("approve".to_owned(), "none".to_owned());
-        let word = Consumed { path, blob, action, run: run.id, proof, by, at, proven: None, void: Some(void) };
-        draft.state.consumed.push(word);
+    }
+}
+
+/// A file that is no decision, where a request for that step adds its own.
+fn unreadable(draft: &mut Draft<'_>, run: &Run, step: &StepName, DecisionFile { path, blob, by, .. }: &DecisionFile) {
+    let is_known = draft.state.consumed.iter().any(|word| word.path == *path && word.blob == *blob);
+    if is_known || draft.input.decisions.at_start.contains(&(path.clone(), blob.clone())) {
+        return;
+    }
+    let why = plain(&format!("{path} cannot be read as a decision"));
+    let void = Void { why, through: Some(step.clone()), head: proof::request(draft, step) };
+    draft.note(format!("what lies at the path of the request for {step} is no decision"));
+    let (at, action, proof) = (draft.now(), "approve".to_owned(), "none".to_owned());
+    let (path, blob, by, run) = (path.clone(), blob.clone(), plain(by), run.id.clone());
+    draft.state.consumed.push(Consumed { path, blob, action, run, proof, by, at, proven: None, void: Some(void) });
+}
+
+/// A request that changes a word which did not count: no host merges that once somebody has taken the word away.
+fn uprooted(draft: &mut Draft<'_>, run: &Run, step: &StepName) {
+    let is_about = |void: &Void| void.through.as_ref() == Some(step);
+    let mut words = draft.state.consumed.iter().filter(|word| word.run == run.id);
+    let last = words.rfind(|word| word.void.as_ref().is_some_and(is_about));
+    if let Some(pull) = run.pulls.get(step).filter(|_| last.is_some_and(|word| word.by != NOBODY)) {
+        spoil(draft, run, step, pull.head.clone(), "the word was taken away that it was to come in the place of");
     }
 }
 

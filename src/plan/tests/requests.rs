@@ -450,7 +450,11 @@ fn what_cannot_be_read_at_the_path_of_a_request_is_void_and_the_step_asked_for_o
         let commits = world.log.len();
         world.pass(3_600);
         assert_eq!(world.log.len(), commits, "once: {:?}", world.log);
+        // Nor can a host merge what changes a file that is there no more.
+        let asks = world.asks();
         world.files.retain(|file| file.path != path);
+        world.settle();
+        assert_eq!((world.spoiled().len(), world.asks()), (2, asks + 1), "{:?}", world.log);
         world.merge_the_request();
         assert_eq!(world.phase(), "Progressing(tenth)", "{:?}", world.log);
     }

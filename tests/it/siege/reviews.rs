@@ -262,8 +262,10 @@ fn again(story: &mut Story) -> Told<'_> {
         let cache = Origin::at(&story.path("one.cache").join("repository.git"));
         assert_eq!(cache.git(&["cat-file", "-t", &tip]), "commit", "it was read");
         assert!(!is_exposed(&story.record().unwrap()));
-        // It is in the way of what was asked for.
+        // It is in the way of what was asked for, until it was asked for on top of it. No host merges that once it is gone.
+        story.asked().await;
         story.origin.commit(DECISIONS, &[(&path, None)], "taken away");
+        story.void().await;
         story.waits("Approval").await
     }
     .boxed()
