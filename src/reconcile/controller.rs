@@ -419,8 +419,18 @@ impl Controller {
                 () = self.told.notified() => next = pace.hurry(),
                 () = sleep_until(pace.wake_at) => next = Next::Again,
                 () = sleep_until(pace.poll_at) => next = Next::Rest,
+                // Else it would be seen when Git is asked next, which may be an hour later.
+                () = looked(&mut self.desk), if self.once != Once::No => next = Next::Rest,
             }
         }
+    }
+}
+
+/// Waits until the Git host was looked at once more; for ever if there is none.
+async fn looked(desk: &mut Option<Desk>) {
+    match desk {
+        Some(desk) => desk.looked().await,
+        None => std::future::pending().await,
     }
 }
 

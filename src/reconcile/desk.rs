@@ -101,6 +101,13 @@ impl Desk {
     pub fn is_quiet(&self) -> bool {
         *self.done.borrow() == self.views.borrow().0
     }
+
+    /// Waits until the host was looked at, or tried to, once more; for ever where nobody looks any more.
+    pub async fn looked(&mut self) {
+        if self.done.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 /// What people shall find on the host.

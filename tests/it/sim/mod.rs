@@ -4,6 +4,7 @@ mod apply;
 mod calls;
 mod incremental;
 mod meanwhile;
+mod once;
 mod pages;
 mod rooms;
 mod schema;
