@@ -78,10 +78,12 @@ impl Story {
         world
     }
 
-    /// Runs a controller until nothing is left to do.
+    /// Runs a controller until nothing is left to do, and nothing is waited on.
     async fn settle(&self) {
         let options = Options { once: Once::Yes { timeout: PATIENCE }, listen: None, identity: LEADER.to_owned() };
-        controller::run_in(self.world().await, &self.installation, &options, &CancellationToken::new()).await.unwrap();
+        let stop = CancellationToken::new();
+        let waiting = controller::run_in(self.world().await, &self.installation, &options, &stop).await.unwrap();
+        assert!(waiting.is_empty(), "{waiting:#?}");
     }
 
     /// Starts one that goes on.
@@ -174,7 +176,7 @@ async fn at_rest() -> Finding {
 
 /// A tenth after a person's word.
 fn asks(_: usize) -> String {
-    "  - {name: tenth, before: {approval: pullRequest}, expose: {weight: 10}, soak: 100h, checks: [errors]}\n"
+    "  - {name: tenth, before: {approval: pullRequest}, expose: {weight: 10}, soak: 100h, checks: [CHECKS]}\n"
         .to_owned()
 }
 
