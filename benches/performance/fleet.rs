@@ -7,7 +7,7 @@ use tidegate::manifest::desired::Rollout;
 use tidegate::plan::draft::RecordChange;
 use tidegate::reconcile::source::View;
 use tidegate::record::posture::{Naming, Posture, Role, Size, Split};
-use tidegate::record::state::{ClusterState, Phase, Promoted, Rest, RolloutState, Source, Time, Writer};
+use tidegate::record::state::{ClusterState, Deletions, Phase, Promoted, Rest, RolloutState, Source, Time, Writer};
 use tidegate::record::store::API_VERSION;
 use tidegate::record::unknown::Unknown;
 
@@ -171,6 +171,7 @@ pub(crate) fn steady(view: &View, rollout: &Rollout, seq: u64) -> RolloutState {
         run: None,
         last_run: None,
         revert: None,
+        deletions: Deletions::default(),
         consumed: Vec::new(),
         refused: Vec::new(),
         conditions: Vec::new(),

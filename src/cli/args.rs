@@ -1,7 +1,7 @@
 //! The command line as types. The help texts are part of the interface: tests hold them.
 
 use super::completions::CompletionsArgs;
-use super::decide::{AbortArgs, AdoptArgs, ApproveArgs, RetryArgs, RollbackArgs, WordArgs};
+use super::decide::{AbortArgs, AdoptArgs, ApproveArgs, DeleteArgs, RetryArgs, RollbackArgs, WordArgs};
 use super::demo::DemoArgs;
 use super::diff::DiffArgs;
 use super::doctor::DoctorArgs;
@@ -52,6 +52,7 @@ Decide (each writes one file to the decisions branch):
   retry        Let a refused revision try again
   rollback     Go back to a version promoted before
   adopt        Take over what is live as the stable version
+  delete       Let objects go that are more than the policy lets go at once
 
 Keep (where the record is signed):
   state        Check, accept or bring back a signed record
@@ -210,6 +211,7 @@ pub(super) enum Command {
     Retry(RetryArgs),
     Rollback(RollbackArgs),
     Adopt(AdoptArgs),
+    Delete(DeleteArgs),
     State(StateArgs),
     Schema(SchemaArgs),
     Completions(CompletionsArgs),

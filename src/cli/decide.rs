@@ -1,13 +1,16 @@
-//! The verbs that decide: `approve`, `deny`, `skip`, `hold`, `resume`, `abort`, `retry`, `rollback`, `adopt`.
+//! The verbs that decide: `approve`, `deny`, `skip`, `hold`, `resume`, `abort`, `retry`, `rollback`, `adopt`, `delete`.
 //!
 //! Each reads the record, checks that the word makes sense now, and adds one file to the decisions branch: on top of its
 //! tip, compare-and-swap, as the person whose clone it is, signed by them where it may have to be. Nothing is ever forced.
 
 mod check;
+mod delete;
 mod own;
 
 pub(super) use check::{Intent, intent};
+pub(super) use delete::DeleteArgs;
 
+use self::delete::counted;
 use super::Exit;
 use super::args::RepositoryArgs;
 use super::failure::Failure;
@@ -61,6 +64,8 @@ pub(super) enum Verb {
         /// If it is this; else what tidegate told last.
         live: Option<String>,
     },
+    /// Let objects go that are more than the policy lets go at once.
+    Delete,
 }
 
 /// What all words take.
@@ -322,7 +327,10 @@ fn listed(names: &BTreeSet<String>) -> String {
 
 /// Why a word that is pushed would not count, where the open run asks for reviews, or for what nothing can prove.
 fn unproven(state: &RolloutState, action: &DecisionAction) -> Option<String> {
-    let run = state.run.as_ref().filter(|_| loosens(action))?;
+    let deletes = matches!(action, DecisionAction::Delete { .. });
+    // At rest nobody knows who waits for a word; a deletion alone is asked for then.
+    let run = state.run.as_ref().map(|run| &run.id).filter(|_| loosens(action));
+    let who = if deletes { state.metadata.to_string() } else { format!("run {}", run?) };
     let Rule { approvers, approvals, trust: _, by } = rule(state)?;
     let names = listed(&approvers);
     match by {
@@ -330,20 +338,19 @@ fn unproven(state: &RolloutState, action: &DecisionAction) -> Option<String> {
         By::Signatures => return None,
         By::Nothing => {
             return Some(format!(
-                "run {} takes this word from {names} alone, and the installation names neither a Git host with reviews nor a \
-                 list of allowed signers, so that nothing can prove it",
-                run.id
+                "{who} takes this word from {names} alone, and the installation names neither a Git host with reviews nor a \
+                 list of allowed signers, so that nothing can prove it"
             ));
         }
     }
-    let how = match through(action) {
-        Some(_) => "Approve and merge the pull request that tidegate has opened",
-        None => "Bring the file of --dry-run to the decisions branch by a pull request",
+    let how = if deletes || through(action).is_some() {
+        "Approve and merge the pull request that tidegate has opened"
+    } else {
+        "Bring the file of --dry-run to the decisions branch by a pull request"
     };
     Some(format!(
-        "run {} takes this word from a pull request alone that {approvals} of {names} approved; what is pushed does not \
-         count. {how}.",
-        run.id
+        "{who} takes this word from a pull request alone that {approvals} of {names} approved; what is pushed does not \
+         count. {how}."
     ))
 }
 
@@ -424,8 +431,20 @@ fn file(decision: &Decision, files: &Files, consumed: &[Consumed]) -> Result<(Re
     let numbers = std::iter::once(None).chain((2..).map(Some));
     for number in numbers {
         let (path, text) = decision::print(decision, number);
-        let Some(there) = files.get(&path) else { return Ok((path, text)) };
-        if matches!(decision.action, DecisionAction::Approve { .. }) {
+        let is_approval = matches!(decision.action, DecisionAction::Approve { .. });
+        let letter = oid::blob(text.as_bytes());
+        let was_counted = consumed.iter().any(|word| word.path == path && word.blob == letter);
+        let is_there = matches!(files.get(&path), Some(Entry::File { blob, .. }) if *blob == letter);
+        if !is_approval && is_there && !was_counted {
+            return Err(format!("{path} is on the decisions branch already; tidegate counts it at its next look"));
+        }
+        let Some(there) = files.get(&path) else {
+            if !is_approval && was_counted {
+                continue;
+            }
+            return Ok((path, text));
+        };
+        if is_approval {
             let known = |blob: &BlobId| consumed.iter().find(|word| word.path == path && word.blob == *blob);
             let is_void = |blob: &BlobId| known(blob).is_some_and(|word| word.void.is_some());
             if let Entry::File { blob, .. } = there
@@ -458,6 +477,7 @@ fn subject(decision: &Decision) -> String {
         DecisionAction::Approve { through } => format!("{rollout}: approve run {run} through {through}"),
         DecisionAction::Rollback => format!("{rollout}: rollback to run {run}"),
         DecisionAction::Adopt { live } => format!("{rollout}: adopt what is live ({})", live.short()),
+        DecisionAction::Delete { objects, successor: _ } => format!("{rollout}: delete {}", counted(objects.len())),
         DecisionAction::Deny
         | DecisionAction::Skip
         | DecisionAction::Hold

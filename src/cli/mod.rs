@@ -108,6 +108,7 @@ async fn dispatch(cli: Cli, screen: &Screen) -> Result<Exit, Failure> {
         Command::Retry(args) => decide::command(args.into(), screen).await,
         Command::Rollback(args) => decide::command(args.into(), screen).await,
         Command::Adopt(args) => decide::command(args.into(), screen).await,
+        Command::Delete(args) => decide::command(args.into(), screen).await,
         Command::State(args) => state::command(args, screen).await,
         Command::Schema(args) => schema::command(&args, screen),
         Command::Completions(args) => completions::command(&args, screen),

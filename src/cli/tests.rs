@@ -135,6 +135,17 @@ pub(crate) fn on_candidate() -> Record {
     Record { state: named(state, "stuck"), plan }
 }
 
+/// More would be deleted than the policy lets go at once.
+pub(crate) fn too_many() -> Record {
+    let mut state = named(fixture::steady(), "too-many");
+    state.deletions.asked = Some(fixture::too_many(6));
+    let act = "merge tidegate/prod/propose/shop/too-many/6-06060606-delete into the decisions branch, or: tidegate delete \
+               shop/too-many; or raise limits.maxDeletions in tidegate.yaml";
+    let why = "7 objects would be deleted, the policy allows 5: ConfigMap shop/worker-0, ConfigMap shop/worker-1, …";
+    state.conditions = vec![condition("TooManyDeletions", why, Some(act))];
+    Record { state, plan: None }
+}
+
 /// Live objects differ at first sight.
 pub(crate) fn blocked() -> Record {
     let mut state = named(fixture::steady(), "blocked");
@@ -317,6 +328,7 @@ fn why_of_each_state() {
         ("due", due()),
         ("on_candidate", on_candidate()),
         ("blocked", blocked()),
+        ("too_many", too_many()),
     ] {
         let ignored = if name == "waiting" { ignored() } else { Vec::new() };
         insta::assert_snapshot!(format!("why_{name}"), text(&why(&record, ignored, now()), now(), Ink::Plain));

@@ -40,7 +40,7 @@ impl Cluster {
         match &action.verb {
             Verb::Apply { object, expects } => self.apply(action.class, object, expects, DryRun::No).await,
             Verb::Migrate { target, expects } => self.migrate(target, expects).await,
-            Verb::Delete { target, expects } => self.delete(target, expects).await,
+            Verb::Delete { target, expects, by: _ } => self.delete(target, expects).await,
             Verb::CopySecret(copy) => self.copy_secret(copy).await,
         }
     }
@@ -205,7 +205,7 @@ mod tests {
     use super::super::testing::{Fake, object};
     use super::*;
     use crate::manifest::object::Kind;
-    use crate::plan::action::Class;
+    use crate::plan::action::{Class, GoesBy};
 
     const PATH: &str = "/apis/apps/v1/namespaces/shop/deployments/podinfo";
 
@@ -354,7 +354,7 @@ mod tests {
     #[tokio::test]
     async fn attack_50_53_a_delete_names_what_it_deletes() {
         let target = deployment().reference().clone();
-        let delete = |expects| Verb::Delete { target: target.clone(), expects };
+        let delete = |expects| Verb::Delete { target: target.clone(), expects, by: GoesBy::Policy };
         let fake = Fake::answering([(200, json!({"kind": "Status", "status": "Success"}))]);
         assert_eq!(perform(&fake, delete(version())).await, Outcome::Done(None));
         let asked = fake.asked();

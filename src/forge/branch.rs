@@ -3,15 +3,17 @@
 //!
 //! Merging approves; on a host without pull requests, deleting the branch unmerged denies (X-4).
 
+use crate::manifest::decision::listed;
 use crate::manifest::desired::Plan;
 use crate::manifest::duration::Span;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{InstanceName, Percent, Revision, RolloutId, RunId, StepName};
 use crate::record::posture::Split;
-use crate::record::state::{By, Run, Void};
+use crate::record::state::{By, Question, Run, Void};
 use crate::record::text::{exposure, unlinked};
+use std::fmt::Write as _;
 
-pub use crate::record::branches::{Asks, Head, approval, decisions_branch, propose_prefix, state_branch};
+pub use crate::record::branches::{Asks, Head, approval, decisions_branch, deletion, propose_prefix, state_branch};
 
 /// A request to let a run go on.
 #[derive(Debug, Clone, Copy)]
@@ -188,6 +190,105 @@ impl Revert<'_> {
              git push origin --delete {branch}\n\n\
              Tidegate-Rollout: {rollout}\nTidegate-Run: {run}\n",
             unlinked(why),
+        )
+    }
+}
+
+/// A request to let objects go that are more than the policy lets go with one change.
+#[derive(Debug, Clone, Copy)]
+pub struct Deletion<'a> {
+    /// The instance that asks.
+    pub instance: &'a InstanceName,
+    /// For which rollout.
+    pub rollout: &'a RolloutId,
+    /// The run that words are about.
+    pub run: &'a RunId,
+    /// What would go, and why.
+    pub question: &'a Question,
+    /// How many words to delete there were in this run.
+    pub before: usize,
+    /// What proves the word.
+    pub by: Option<By>,
+}
+
+impl Deletion<'_> {
+    /// Its branch, based on [`decisions_branch`].
+    #[must_use]
+    pub fn head(&self) -> Head {
+        Head { rollout: self.rollout.clone(), run: self.run.clone(), asks: Asks::Delete }
+    }
+
+    /// The one file that it adds to the decisions branch.
+    #[must_use]
+    pub fn file(&self) -> (RepoPath, String) {
+        deletion(self.rollout, self.run, self.question.what(), self.before)
+    }
+
+    /// `7 objects`.
+    pub(super) fn count(&self) -> String {
+        match self.question.objects.len() {
+            1 => "1 object".to_owned(),
+            count => format!("{count} objects"),
+        }
+    }
+
+    /// Why they would go.
+    pub(super) fn why(&self) -> &'static str {
+        match &self.question.successor {
+            None => "main has them no longer",
+            Some(_) => "they are the stable version's, and go once the new one has taken its place",
+        }
+    }
+
+    /// What becomes of them with a yes.
+    pub(super) fn then(&self) -> &'static str {
+        match &self.question.successor {
+            None => "they are deleted",
+            Some(_) => "the run of the new version may begin, and they are deleted at its end",
+        }
+    }
+
+    /// What becomes of them with a no.
+    pub(super) fn unless(&self) -> &'static str {
+        match &self.question.successor {
+            None => "all of them stay",
+            Some(_) => "all of them stay, and the new version does not come",
+        }
+    }
+
+    /// What a person reads before merging it.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let Self { instance, rollout, run, question, .. } = self;
+        let (decisions, branch) = (decisions_branch(instance), self.head().branch(instance));
+        let mut list = String::new();
+        for object in listed(&question.objects) {
+            writeln!(list, "    {} {}", object.kind, object.name).expect("a String takes all");
+        }
+        let (count, sign) = (self.count(), if self.by == Some(By::Signatures) { " -S" } else { "" });
+        let says =
+            if sign.is_empty() { "a merge commit says who" } else { "the merge has to be signed by an approver" };
+        format!(
+            "{rollout}: delete {count}\n\n\
+             These would be deleted, as {}:\n\n{list}\n\
+             The policy lets {} go with one change of a rollout (limits.maxDeletions), so nothing of\n\
+             it goes without a word. With this merged into {decisions}\n\
+             {}. It counts for this list: if something else\n\
+             would go, that is asked anew.\n\n\
+             To say yes with plain git ({says}):\n\n    \
+             git fetch origin\n    \
+             git switch --detach origin/{decisions}\n    \
+             git merge --no-ff --no-edit{sign} origin/{branch}\n    \
+             git push origin HEAD:refs/heads/{decisions}\n\n\
+             If there is no {decisions} yet:\n\n    tidegate delete {rollout}\n\n\
+             To say no ({}; nothing is asked about them\n\
+             again before a resume), close the pull request unmerged if there is one, or:\n\n    \
+             git push origin --delete {branch}\n\n\
+             Tidegate-Rollout: {rollout}\nTidegate-Run: {run}\n",
+            self.why(),
+            question.limit,
+            self.then(),
+            self.unless(),
         )
     }
 }

@@ -3,7 +3,8 @@
 //! A pull request only shows a branch of ours that asks people something: whoever merges it merges that branch, and
 //! whoever closes it unmerged denies as if the branch were deleted. So all of it can be lost and is made again.
 
-use super::branch::{Advance, Asks, Revert, decisions_branch, exposed_at};
+use super::branch::{Advance, Asks, Deletion, Revert, decisions_branch, exposed_at};
+use crate::manifest::decision::listed;
 use crate::manifest::desired::Plan;
 use crate::manifest::ids::{CommitId, InstanceName, Revision, StepName};
 use crate::record::state::{Checked, Rule};
@@ -17,6 +18,8 @@ const TITLE: usize = 250;
 const CHECKS: usize = 20;
 const SAID: usize = 500;
 const WHY: usize = 5_000;
+/// The most characters of a list of objects.
+const LIST: usize = 50_000;
 /// What the body of a request begins with that asks for nothing any more.
 const OVER: &str = "> **Closed:** ";
 /// What the body of a request begins with that nobody can merge. GitHub alone has drafts that are not such by their title, and its REST
@@ -63,6 +66,7 @@ pub fn labels(asks: &Asks) -> [&'static str; 2] {
     let kind = match asks {
         Asks::Advance(_) => "tidegate/advance",
         Asks::Revert => "tidegate/revert",
+        Asks::Delete => "tidegate/delete",
     };
     ["tidegate", kind]
 }
@@ -254,6 +258,36 @@ pub fn revert(request: &Revert<'_>, head: &CommitId) -> Text {
         footer(instance, head),
     );
     Text { title: short(format!("{rollout}: revert run {run}")), body }
+}
+
+/// What the pull request to let objects go says.
+#[must_use]
+pub fn delete(request: &Deletion<'_>, head: &CommitId) -> Text {
+    let Deletion { instance, rollout, run, question, .. } = *request;
+    let (count, why, then) = (request.count(), request.why(), request.then());
+    let mut list = String::new();
+    let all = listed(&question.objects);
+    for (n, object) in all.iter().enumerate() {
+        let line = format!("- `{} {}`\n", object.kind, object.name);
+        if list.len() + line.len() > LIST {
+            writeln!(list, "- and {} more, which the file of this request names", all.len() - n)
+                .expect("a String takes all");
+            break;
+        }
+        list.push_str(&line);
+    }
+    let body = format!(
+        "**{count}** of **{rollout}** would be deleted: {why}. The policy lets {} go with one change of a rollout \
+         (`limits.maxDeletions` in `tidegate.yaml`), so nothing of it goes without a word.\n\n{list}\n\
+         **Merge** it to let them go: {then}. It counts for this list. If main changes so that something else would go, that is \
+         asked anew.\n\n\
+         **Close** it unmerged to say no: {}. Nothing is asked about them again before `tidegate resume {rollout}`.\n\n\
+         **To keep them for good**, put them back on main. What it waits on: `tidegate why {rollout}`, run `{run}`.\n\n{}",
+        question.limit,
+        request.unless(),
+        footer(instance, head),
+    );
+    Text { title: short(format!("{rollout}: delete {count}")), body }
 }
 
 /// What the checks of the step before have said.

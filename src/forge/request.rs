@@ -3,7 +3,7 @@
 //! A request's branch is made only if it is absent, and deleted only from the head that was seen; nothing here ever moves
 //! a branch that people work on.
 
-use super::branch::{Advance, Revert, decisions_branch};
+use super::branch::{Advance, Deletion, Revert, decisions_branch};
 use crate::git::{Draft, Edit, GitError, Merge, Person, Pushed, RefName, Store, merge_files};
 use crate::manifest::desired::Set;
 use crate::manifest::files::{Entry, Files, InvalidPath, RepoPath};
@@ -78,6 +78,22 @@ pub async fn advance(
     store: &Store,
     decisions: Option<&CommitId>,
     request: &Advance<'_>,
+    signature: Signature,
+) -> Result<Asked, RequestError> {
+    let (path, text) = request.file();
+    let edits = BTreeMap::from([(path, Edit::Write(text.into_bytes().into()))]);
+    let name = request.head().branch(request.instance);
+    open(store, &name, decisions, edits, &request.message(), signature).await
+}
+
+/// Asks to let objects go: one commit on top of `decisions`, as [`advance`] makes it.
+///
+/// # Errors
+/// As [`advance`].
+pub async fn delete(
+    store: &Store,
+    decisions: Option<&CommitId>,
+    request: &Deletion<'_>,
     signature: Signature,
 ) -> Result<Asked, RequestError> {
     let (path, text) = request.file();

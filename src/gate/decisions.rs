@@ -105,7 +105,9 @@ pub struct Heard {
     pub words: Vec<Word>,
     /// Those of them that have no proof, or none yet, by path.
     pub unproven: Vec<Unproven>,
-    /// What does not, by path. Words that were counted before are in neither list.
+    /// Those that never will, whoever's they are, as nobody asks for them; why.
+    pub idle: Vec<(Word, String)>,
+    /// What does not, by path. Words that were counted before are in no list.
     pub ignored: Vec<Ignored>,
 }
 
@@ -116,12 +118,13 @@ pub fn hear(hearing: &Hearing<'_>) -> Heard {
     let mut heard = Heard::default();
     for file in hearing.files.iter().filter(|file| !consumed.contains(&(&file.path, &file.blob))) {
         match hearing.weigh(file) {
-            Ok(word) => match hearing.court.filter(|_| loosens(&word.decision.action)) {
-                None => heard.words.push(word),
-                Some(court) => match court.judge(file, word) {
+            Ok(word) => match (hearing.is_asked(&word.decision.action), hearing.court) {
+                (Err(why), _) => heard.idle.push((word, why)),
+                (Ok(()), Some(court)) if loosens(&word.decision.action) => match court.judge(file, word) {
                     Ok(word) => heard.words.push(word),
                     Err(unproven) => heard.unproven.push(*unproven),
                 },
+                (Ok(()), _) => heard.words.push(word),
             },
             Err(why) => heard.ignored.push(Ignored { path: file.path.clone(), why: plain(&why) }),
         }
@@ -141,7 +144,8 @@ pub fn loosens(action: &DecisionAction) -> bool {
         | DecisionAction::Skip
         | DecisionAction::Resume
         | DecisionAction::Retry
-        | DecisionAction::Adopt { .. } => true,
+        | DecisionAction::Adopt { .. }
+        | DecisionAction::Delete { .. } => true,
         DecisionAction::Deny | DecisionAction::Hold | DecisionAction::Abort | DecisionAction::Rollback => false,
     }
 }
@@ -155,6 +159,7 @@ pub fn through(action: &DecisionAction) -> Option<&StepName> {
         | DecisionAction::Resume
         | DecisionAction::Retry
         | DecisionAction::Adopt { .. }
+        | DecisionAction::Delete { .. }
         | DecisionAction::Deny
         | DecisionAction::Hold
         | DecisionAction::Abort
@@ -171,7 +176,7 @@ fn rank(decision: &Decision) -> u8 {
         DecisionAction::Skip => 3,
         DecisionAction::Hold => 4,
         DecisionAction::Deny => 5,
-        DecisionAction::Adopt { .. } => 6,
+        DecisionAction::Adopt { .. } | DecisionAction::Delete { .. } => 6,
         DecisionAction::Rollback => 7,
         DecisionAction::Abort => 8,
     }
@@ -185,7 +190,10 @@ impl Hearing<'_> {
             return Err(format!("it speaks of {}, but lies among the decisions on {id}", decision.rollout));
         }
         if self.at_start.contains(&(file.path.clone(), file.blob.clone())) {
-            return Err(format!("it was there before run {} started: nothing is decided in advance", self.current()));
+            return Err(format!(
+                "it was there before run {} started: nothing is decided in advance",
+                self.record.current()
+            ));
         }
         self.meant(&decision)?;
         let consumed = Consumed {
@@ -200,13 +208,6 @@ impl Hearing<'_> {
             void: None,
         };
         Ok(Word { decision, consumed })
-    }
-
-    /// The open run, else the last, else `0`.
-    fn current(&self) -> RunId {
-        let open = self.record.run.as_ref().map(|run| &run.id);
-        let last = self.record.last_run.as_ref().map(|run| &run.id);
-        open.or(last).cloned().unwrap_or_else(RunId::zero)
     }
 
     /// Whether the run that a decision names is one that its action can be about.
@@ -230,6 +231,7 @@ impl Hearing<'_> {
                 self.is_current(&decision.run)?;
                 self.is_live(live)
             }
+            DecisionAction::Delete { .. } => self.is_current(&decision.run),
         }
     }
 
@@ -243,8 +245,16 @@ impl Hearing<'_> {
         }
     }
 
+    /// Whether people are asked for a word, of those that they have to be asked for: whether objects may go, and all of them.
+    fn is_asked(&self, action: &DecisionAction) -> Result<(), String> {
+        let DecisionAction::Delete { objects, successor } = action else { return Ok(()) };
+        let asked = self.record.deletions.asked.as_ref().filter(|_| self.record.run.is_none());
+        let asked = asked.ok_or("nobody is asked whether objects may go")?;
+        asked.answered(objects, successor.as_ref())
+    }
+
     fn is_current(&self, run: &RunId) -> Result<(), String> {
-        let current = self.current();
+        let current = self.record.current();
         if *run == current { Ok(()) } else { Err(format!("it names run {run}; run {current} is meant now")) }
     }
 

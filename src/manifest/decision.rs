@@ -4,9 +4,11 @@
 
 use super::diagnostic::{Code, Diagnostic, quoted};
 use super::files::RepoPath;
-use super::ids::{RolloutId, RunId, SetId, StepName};
+use super::ids::{Namespace, RolloutId, RunId, SetId, StepName};
+use super::object::{Kind, ObjectRef};
 use super::yaml::{self, Dialect, is_invisible};
 use super::{raw, schema};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// A person's word about one run.
@@ -50,6 +52,13 @@ pub enum DecisionAction {
         /// What that was when it was decided: the set of manifests that tidegate makes of it.
         live: SetId,
     },
+    /// Objects go, though they are more than the policy lets go with one change.
+    Delete {
+        /// All that may go.
+        objects: BTreeSet<ObjectRef>,
+        /// The version that is to take the place of theirs; none where main has them no longer.
+        successor: Option<SetId>,
+    },
 }
 
 impl DecisionAction {
@@ -66,12 +75,15 @@ impl DecisionAction {
             Self::Retry => "retry",
             Self::Rollback => "rollback",
             Self::Adopt { .. } => "adopt",
+            Self::Delete { .. } => "delete",
         }
     }
 }
 
 /// The longest reason, in characters.
 pub const MAX_REASON: usize = 1_024;
+/// The most objects that one word lets go.
+pub const MAX_OBJECTS: usize = 1_000;
 
 /// The name of a decision's file without its directory and number: `7-9ac41f02-tenth`, `7-9ac41f02-abort`.
 fn stem(decision: &Decision) -> String {
@@ -84,7 +96,8 @@ fn stem(decision: &Decision) -> String {
         | DecisionAction::Abort
         | DecisionAction::Retry
         | DecisionAction::Rollback
-        | DecisionAction::Adopt { .. } => decision.action.word(),
+        | DecisionAction::Adopt { .. }
+        | DecisionAction::Delete { .. } => decision.action.word(),
     };
     format!("{}-{last}", decision.run)
 }
@@ -107,10 +120,10 @@ pub fn parse(path: &RepoPath, bytes: &[u8]) -> Result<Decision, Vec<Diagnostic>>
         let mark = parsed.documents.first().map(|root| root.locate(pointer)).unwrap_or_default();
         vec![parsed.source.at(mark, code, found, expected)]
     };
-    let raw::DecisionSpec { run, action, through, live, reason } = raw.spec;
-    let action = action_of(action, through, live)
-        .map_err(|Mistake { pointer, code, found, expected }| at(pointer, code, found, expected))?;
     let rollout = RolloutId { namespace: raw.metadata.namespace, name: raw.metadata.name };
+    let (run, reason) = (raw.spec.run.clone(), raw.spec.reason.clone());
+    let action = action_of(raw.spec, &rollout.namespace)
+        .map_err(|Mistake { pointer, code, found, expected }| at(&pointer, code, &found, expected))?;
     let decision = Decision { rollout, run, action, reason };
     let expected = format!("{}/{}.yaml", decision.rollout, stem(&decision));
     if fits(path, &decision) {
@@ -123,21 +136,34 @@ pub fn parse(path: &RepoPath, bytes: &[u8]) -> Result<Decision, Vec<Diagnostic>>
 
 /// What is wrong with the fields of an action.
 struct Mistake {
-    pointer: &'static str,
+    pointer: String,
     code: Code,
-    found: &'static str,
+    found: String,
     expected: &'static str,
 }
 
 /// The action with what it needs, and with nothing else.
-fn action_of(action: raw::Action, through: Option<StepName>, live: Option<SetId>) -> Result<DecisionAction, Mistake> {
-    let lacks = |found, expected| Mistake { pointer: "/spec/action", code: Code::Schema, found, expected };
-    let surplus = |pointer, found, expected| Mistake { pointer, code: Code::UnknownField, found, expected };
+fn action_of(spec: raw::DecisionSpec, namespace: &Namespace) -> Result<DecisionAction, Mistake> {
+    let raw::DecisionSpec { run: _, action, through, live, objects, successor, reason: _ } = spec;
+    let mistake = |pointer: &str, code, found: &str, expected| Mistake {
+        pointer: pointer.to_owned(),
+        code,
+        found: found.to_owned(),
+        expected,
+    };
+    let lacks = |found, expected| mistake("/spec/action", Code::Schema, found, expected);
+    let surplus = |pointer, found, expected| mistake(pointer, Code::UnknownField, found, expected);
     if through.is_some() && action != raw::Action::Approve {
         return Err(surplus("/spec/through", "only an approval reaches through steps", "no field through"));
     }
     if live.is_some() && action != raw::Action::Adopt {
         return Err(surplus("/spec/live", "only an adoption is about what is live", "no field live"));
+    }
+    if objects.is_some() && action != raw::Action::Delete {
+        return Err(surplus("/spec/objects", "only a deletion lets objects go", "no field objects"));
+    }
+    if successor.is_some() && action != raw::Action::Delete {
+        return Err(surplus("/spec/successor", "only a deletion is for a version to come", "no field successor"));
     }
     Ok(match action {
         raw::Action::Approve => {
@@ -148,6 +174,10 @@ fn action_of(action: raw::Action, through: Option<StepName>, live: Option<SetId>
             let what = lacks("nothing says what is adopted", "live: the 40 hex digits that `tidegate adopt` writes");
             DecisionAction::Adopt { live: live.ok_or(what)? }
         }
+        raw::Action::Delete => {
+            let what = lacks("nothing says what may go", "objects: the list that `tidegate delete` writes");
+            DecisionAction::Delete { objects: objects_of(objects.ok_or(what)?, namespace)?, successor }
+        }
         raw::Action::Deny => DecisionAction::Deny,
         raw::Action::Skip => DecisionAction::Skip,
         raw::Action::Hold => DecisionAction::Hold,
@@ -156,6 +186,42 @@ fn action_of(action: raw::Action, through: Option<StepName>, live: Option<SetId>
         raw::Action::Retry => DecisionAction::Retry,
         raw::Action::Rollback => DecisionAction::Rollback,
     })
+}
+
+/// The objects of a list, which is in order: so that there is one text for each, in which people find what they look for.
+fn objects_of(listed: Vec<raw::Named>, namespace: &Namespace) -> Result<BTreeSet<ObjectRef>, Mistake> {
+    let mut objects = BTreeSet::new();
+    let mut last: Option<(&'static str, String)> = None;
+    for (n, raw::Named { kind, name }) in listed.into_iter().enumerate() {
+        let mistake = |found: String, expected| Mistake {
+            pointer: format!("/spec/objects/{n}"),
+            code: Code::Schema,
+            found,
+            expected,
+        };
+        if !Kind::MANIFEST.contains(&kind) {
+            return Err(mistake(format!("no rollout has a {kind}"), "a kind that manifests may have"));
+        }
+        let key = (kind.as_str(), name.to_string());
+        if last.as_ref() == Some(&key) {
+            return Err(mistake(format!("{kind} {name} is listed twice"), "each object once"));
+        }
+        if last.as_ref().is_some_and(|last| *last > key) {
+            let expected = "alphabetical order by kind, then by name, as `tidegate delete --dry-run` prints it";
+            return Err(mistake(format!("{kind} {name} belongs before the one above it"), expected));
+        }
+        last = Some(key);
+        objects.insert(ObjectRef { kind, namespace: namespace.clone(), name });
+    }
+    Ok(objects)
+}
+
+/// Objects in the order in which a decision lists them.
+#[must_use]
+pub fn listed(objects: &BTreeSet<ObjectRef>) -> Vec<&ObjectRef> {
+    let mut listed: Vec<&ObjectRef> = objects.iter().collect();
+    listed.sort_by_key(|object| (object.kind.as_str(), &object.name));
+    listed
 }
 
 /// Whether the path is `<ns>/<name>/<stem>[-<n>].yaml`; approvals take no number, since they count once.
@@ -191,6 +257,13 @@ pub fn print(decision: &Decision, n: Option<u32>) -> (RepoPath, String) {
     if let DecisionAction::Adopt { live } = action {
         let _ = writeln!(text, "  live: \"{live}\"");
     }
+    if let DecisionAction::Delete { objects, successor } = action {
+        text.push_str("  objects:\n");
+        for ObjectRef { kind, namespace: _, name } in listed(objects) {
+            let _ = writeln!(text, "  - {{kind: {kind}, name: \"{name}\"}}");
+        }
+        let _ = successor.iter().try_for_each(|successor| writeln!(text, "  successor: \"{successor}\""));
+    }
     // JSON's quoting is YAML's, but for these control characters: JSON leaves them as they are.
     let kept = |c: &char| !is_invisible(*c) && !matches!(c, '\u{7f}'..='\u{9f}');
     let reason: String = reason.iter().flat_map(|r| r.chars()).filter(kept).take(MAX_REASON).collect();
@@ -202,7 +275,7 @@ pub fn print(decision: &Decision, n: Option<u32>) -> (RepoPath, String) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Code, Decision, DecisionAction, parse, print};
+    use super::{Code, Decision, DecisionAction, Kind, ObjectRef, parse, print};
 
     fn decision(action: DecisionAction) -> Decision {
         Decision {
@@ -211,6 +284,10 @@ mod tests {
             action,
             reason: Some("errors \"flat\"\u{202e}\u{7f}\n\u{85}for 10m: yes".to_owned()),
         }
+    }
+
+    fn object(kind: Kind, name: &str) -> ObjectRef {
+        ObjectRef { kind, namespace: "shop".parse().unwrap(), name: name.parse().unwrap() }
     }
 
     #[test]
@@ -226,6 +303,19 @@ mod tests {
             DecisionAction::Retry,
             DecisionAction::Rollback,
             DecisionAction::Adopt { live },
+            DecisionAction::Delete {
+                objects: [
+                    object(Kind::Service, "old"),
+                    object(Kind::ConfigMap, "on"),
+                    object(Kind::ConfigMap, "old.settings"),
+                ]
+                .into(),
+                successor: None,
+            },
+            DecisionAction::Delete {
+                objects: [object(Kind::Service, "old")].into(),
+                successor: Some("cd".repeat(20).parse().unwrap()),
+            },
         ] {
             for n in [None, Some(2)] {
                 let mut wanted = decision(action.clone());
@@ -281,5 +371,34 @@ mod tests {
         assert_eq!(parse(&path, wrong.as_bytes()).unwrap_err()[0].code, Code::Schema);
         let wrong = text.replace("action: hold", &format!("action: hold\n  live: {}", "ab".repeat(20)));
         assert_eq!(parse(&path, wrong.as_bytes()).unwrap_err()[0].code, Code::UnknownField);
+    }
+
+    #[test]
+    fn a_word_to_delete_lists_each_object_once_in_order_and_nothing_else_does() {
+        let path = "shop/podinfo/7-9ac41f02-delete.yaml".parse().unwrap();
+        let all = [object(Kind::ConfigMap, "b"), object(Kind::ConfigMap, "a"), object(Kind::Service, "a")];
+        let (_, text) = print(&decision(DecisionAction::Delete { objects: all.into(), successor: None }), None);
+        let wrong = |old: &str, new: &str| {
+            assert!(text.contains(old), "{text}");
+            let found = parse(&path, text.replace(old, new).as_bytes()).unwrap_err();
+            format!("{}:{} {}\n", found[0].line, found[0].column, found[0].found)
+        };
+        let told = [
+            wrong("name: \"b\"", "name: \"a\""),
+            wrong("name: \"a\"}\n  - {kind: ConfigMap", "name: \"c\"}\n  - {kind: ConfigMap"),
+            wrong("kind: Service", "kind: Pod"),
+            wrong("kind: Service", "kind: Namespace"),
+            wrong("name: \"b\"", "name: \"b\", namespace: shop"),
+            wrong("name: \"b\"", "name: \"B\""),
+            wrong("action: delete", "action: hold"),
+        ];
+        insta::assert_snapshot!(told.concat());
+        let (_, none) = print(&decision(DecisionAction::Delete { objects: [].into(), successor: None }), None);
+        assert!(
+            parse(&path, none.as_bytes()).is_err()
+                && parse(&path, none.replace("  objects:\n", "").as_bytes()).is_err()
+        );
+        let numbered = "shop/podinfo/7-9ac41f02-delete-2.yaml".parse().unwrap();
+        assert!(parse(&numbered, text.as_bytes()).is_ok());
     }
 }

@@ -175,8 +175,8 @@ impl StepName {
     pub const LONGEST: usize = 40;
 
     /// Names of steps that every procedure has; phases may not use them.
-    pub const RESERVED: [&'static str; 9] =
-        ["prepare", "shift", "promote", "promotion", "return", "retire", "restore", "split", "revert"];
+    pub const RESERVED: [&'static str; 10] =
+        ["prepare", "shift", "promote", "promotion", "return", "retire", "restore", "split", "revert", "delete"];
 
     /// One of [`Self::RESERVED`] as a name.
     ///

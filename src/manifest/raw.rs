@@ -17,7 +17,7 @@ use super::files::RepoPath;
 use super::hook::Hook;
 use super::ids::{CheckName, Namespace, ObjectName, Percent, RolloutName, ScheduleName, StepName};
 use super::measure::{Comparison, Latency, PrometheusQuery, SuccessRate};
-pub use decision::{Action, DecisionSpec};
+pub use decision::{Action, DecisionSpec, Named};
 pub use installation::{
     App, Caps, Cluster, Feedback, Forge, ForgeKind, InCluster, InstallationSpec, Projection, Prometheus, Provider,
     Repository, Signing, Ssh, Webhook,

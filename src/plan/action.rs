@@ -3,6 +3,7 @@
 use crate::manifest::ids::{ClusterName, ObjectName, RolloutId, RunId, StepName};
 use crate::manifest::object::{Object, ObjectRef};
 use crate::record::posture::PostureDigest;
+use std::collections::BTreeSet;
 
 /// What an action may wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,9 +58,20 @@ pub enum Verb {
         target: ObjectRef,
         /// What must be there.
         expects: Expects,
+        /// What lets it go.
+        by: GoesBy,
     },
     /// Makes the copy of a Secret, of what that holds by then: no plan knows it.
     CopySecret(Box<SecretCopy>),
+}
+
+/// What lets an object go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GoesBy {
+    /// The policy: it is ours to take away, or no more go with it than may at once.
+    Policy,
+    /// A person, in the record.
+    Word,
 }
 
 /// The copy of a Secret that a version takes.
@@ -121,6 +133,11 @@ pub enum Ask {
     Revert {
         /// Why the run went back.
         why: String,
+    },
+    /// To let objects go that are more than the policy lets go at once: a decision file on top of the decisions branch.
+    Delete {
+        /// All of them.
+        objects: BTreeSet<ObjectRef>,
     },
 }
 

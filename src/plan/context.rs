@@ -6,7 +6,7 @@ use crate::manifest::desired::{By, Plan, Router, Set};
 use crate::manifest::ids::{ClusterName, Namespace, ObjectName, SetId};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
 use crate::record::posture::{Naming, Posture, PostureDigest, Split};
-use crate::record::state::{Owned, RoleName, Time};
+use crate::record::state::{Deletions, Owned, RoleName, Time};
 use crate::target::compare;
 use crate::target::inplace::Facts;
 use crate::target::layout;
@@ -51,6 +51,10 @@ pub struct Context<'a> {
     pub since: Time,
     /// What the record says is ours.
     pub inventory: &'a [Owned],
+    /// What it says of deletions that are more than the policy lets go at once.
+    pub deletions: &'a Deletions,
+    /// The version that is to become stable, else the one that is.
+    pub version: Option<&'a SetId>,
 }
 
 /// What a run has done to the stable objects.

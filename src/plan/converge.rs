@@ -2,14 +2,14 @@
 //! up → (enough ready endpoints) raise the split → deletes, referrers first. So the record may be ahead of live, never
 //! behind.
 
-use super::action::{Action, Class, Expects, Verb};
+use super::action::{Action, Class, Expects, GoesBy, Verb};
 use super::context::Context;
+use super::deletions::{Removed, Sorted};
 use super::exposure;
 use super::introduce;
 use super::report::{Reason, Wait};
-use super::versions::{self, LISTED};
+use super::versions;
 use crate::manifest::desired::TargetKind;
-use crate::manifest::diagnostic::few;
 use crate::manifest::object::{DOMAIN, Kind, Object, ObjectRef};
 use crate::manifest::scaler;
 use crate::record::posture::{Naming, Posture};
@@ -62,6 +62,8 @@ pub struct Converged {
     pub not_ready: Option<(RoleName, Readiness)>,
     /// Objects to delete that the record does not list yet: it has to be written first.
     pub unlisted: bool,
+    /// What is to go of what people wrote, at rest.
+    pub removed: Removed,
 }
 
 /// What is due on the way to `posture`.
@@ -75,7 +77,13 @@ pub fn converge(
     stable_first: StableFirst,
 ) -> Result<Converged, RenderError> {
     let rendered = inplace::render(posture, &context.facts())?;
-    let mut pass = Pass { context, posture, drift, rendered: &rendered, out: Converged::default() };
+    let mut pass = Pass { context, posture, drift, rendered: &rendered, found: None, out: Converged::default() };
+    if drift == Drift::Restore {
+        let found = pass.surplus();
+        pass.out.removed =
+            Removed { left: Some(of_people(context, &found.all)), free: of_people(context, &found.free) };
+        pass.found = Some(found);
+    }
     if !holds(Rule::RetireLast) && (pass.rest() || pass.delete()) {
         return Ok(pass.out);
     }
@@ -113,10 +121,22 @@ struct Pass<'a> {
     posture: &'a Posture,
     drift: Drift,
     rendered: &'a BTreeMap<ObjectRef, Rendered>,
+    /// What is surplus, where it was looked for.
+    found: Option<Surplus<'a>>,
     out: Converged,
 }
 
-impl Pass<'_> {
+/// What has our marks and is no longer rendered.
+struct Surplus<'a> {
+    /// All of it that is ours.
+    all: Vec<&'a Object>,
+    /// What of that nothing leads to any more.
+    free: Vec<&'a Object>,
+    /// What we did not make.
+    copied: Vec<&'a Object>,
+}
+
+impl<'a> Pass<'a> {
     /// Objects that are somebody else's, and kinds that the cluster lacks: nothing is written.
     fn blocked(&mut self) -> bool {
         for reference in self.rendered.keys() {
@@ -350,15 +370,23 @@ impl Pass<'_> {
         false
     }
 
-    /// Removes what is ours and no longer rendered: referrers before referents.
-    fn delete(&mut self) -> bool {
+    fn surplus(&self) -> Surplus<'a> {
         let context = self.context;
         let ours = context.live.objects.owned_by(context.owner);
         let marked = ours.filter(|o| Kind::MANIFEST.contains(&o.reference().kind));
         let marked = marked.filter(|o| !self.rendered.contains_key(o.reference()));
         let marked = marked.filter(|o| !versions::is_kept(context, o.reference()));
-        let (mut surplus, copied): (Vec<&Object>, Vec<&Object>) =
+        let (all, copied): (Vec<&'a Object>, Vec<&'a Object>) =
             marked.partition(|live| context.lists(live) || context.makes(live.reference()));
+        let in_use = versions::in_use(context, &all);
+        let free = all.iter().copied().filter(|object| !in_use.contains(object.reference())).collect();
+        Surplus { all, free, copied }
+    }
+
+    /// Removes what is ours and no longer rendered: referrers before referents.
+    fn delete(&mut self) -> bool {
+        let context = self.context;
+        let Surplus { all: _, free: mut surplus, copied } = self.found.take().unwrap_or_else(|| self.surplus());
         for live in copied {
             let why = format!(
                 "{} carries our marks, but we did not make it; remove its annotations {DOMAIN}/*",
@@ -366,24 +394,9 @@ impl Pass<'_> {
             );
             self.out.drifted.push(Wait::new(Reason::Drifted, why));
         }
-        let in_use = versions::in_use(context, &surplus);
-        surplus.retain(|object| !in_use.contains(object.reference()));
-        // What a run has made is its own to take away.
-        let own = |o: &Object| {
-            context.copies(o.reference())
-                || context.naming.services().is_some() && shared::role(o) == RoleName::Candidate
-        };
-        let of_people: Vec<String> = surplus.iter().filter(|o| !own(o)).map(|o| o.reference().to_string()).collect();
-        if of_people.len() > context.input.policy.max_deletions {
-            let why = format!(
-                "{} objects would be deleted, the policy allows {}: {}",
-                of_people.len(),
-                context.input.policy.max_deletions,
-                few(of_people.iter().cloned(), LISTED, ", ")
-            );
-            self.out.waits.push(Wait::new(Reason::TooManyDeletions, why));
-            surplus.retain(|o| own(o));
-        }
+        let sorted = Sorted::of(context.input, context.deletions, context.version, of_people(context, &surplus));
+        self.out.waits.extend(sorted.wait(""));
+        surplus.retain(|object| !sorted.stays(object.reference()));
         let Some(last) = surplus.iter().map(|o| o.reference().kind).max_by_key(|k| order_of(*k)) else { return false };
         for live in surplus.into_iter().filter(|o| o.reference().kind == last) {
             if live.at("/metadata/deletionTimestamp").is_some() {
@@ -394,7 +407,8 @@ impl Pass<'_> {
                 continue;
             }
             let expects = Expects::Uid(live.uid().unwrap_or_default().to_owned());
-            let verb = Verb::Delete { target: live.reference().clone(), expects };
+            let by = if sorted.goes_by_word(live.reference()) { GoesBy::Word } else { GoesBy::Policy };
+            let verb = Verb::Delete { target: live.reference().clone(), expects, by };
             let posture = Some(self.posture.digest());
             self.out.actions.push(context.action(
                 Class::Advance,
@@ -416,6 +430,16 @@ impl Pass<'_> {
         }
         true
     }
+}
+
+/// What a run has made is its own to take away.
+fn is_own(context: &Context<'_>, live: &Object) -> bool {
+    context.copies(live.reference()) || context.naming.services().is_some() && shared::role(live) == RoleName::Candidate
+}
+
+/// What of these objects people wrote.
+fn of_people(context: &Context<'_>, surplus: &[&Object]) -> BTreeSet<ObjectRef> {
+    surplus.iter().filter(|live| !is_own(context, live)).map(|live| live.reference().clone()).collect()
 }
 
 /// Whether an object is one that the candidate keeps while no run is open. Its Service exposes nothing, and comes first.

@@ -5,14 +5,14 @@ use super::evidence::Denial;
 use super::proof;
 use super::report::{Reason, Wait};
 use crate::gate::guard::Guard;
-use crate::manifest::ids::StepName;
 use crate::record::state::Pull;
+use std::fmt::Display;
 
 /// Why the no does not count; none if it does.
 ///
 /// # Errors
 /// What is waited for until that is known.
-pub fn objection(draft: &Draft<'_>, pull: &Pull, through: &StepName) -> Result<Option<String>, Wait> {
+pub fn objection(draft: &Draft<'_>, pull: &Pull, what: impl Display) -> Result<Option<String>, Wait> {
     // Where there is no host to ask, whoever may delete the branch may say no.
     if proof::rule(draft).is_none() || draft.input.policy.guard == Guard::Unasked {
         return Ok(None);
@@ -21,11 +21,11 @@ pub fn objection(draft: &Draft<'_>, pull: &Pull, through: &StepName) -> Result<O
         Some(Denial::No) => Ok(None),
         Some(Denial::Unheard(why)) => Ok(Some(why.clone())),
         Some(Denial::Unknown(why)) => {
-            let why = format!("who closed the pull request for {through} is not known: {why}");
+            let why = format!("who closed the pull request for {what} is not known: {why}");
             Err(Wait::new(Reason::ProofUnavailable, why))
         }
         None => {
-            Err(Wait::new(Reason::Evidence, format!("the Git host is asked who closed the pull request for {through}")))
+            Err(Wait::new(Reason::Evidence, format!("the Git host is asked who closed the pull request for {what}")))
         }
     }
 }

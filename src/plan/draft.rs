@@ -3,17 +3,18 @@
 use super::action::{Action, Ask, Class, Proposal};
 use super::context::{Context, Stable};
 use super::converge::{self, Converged, Drift, StableFirst};
+use super::deletions::Going;
 use super::evidence::{Attest, Lookup, Need};
 use super::input::{Desired, Input};
 use super::procedure::Roles;
-use super::report::{Reason, Wait};
+use super::report::{ANSWERS, Reason, Wait, news};
 use crate::analysis::call::About;
 use crate::analysis::judge::Inquiry;
 use crate::manifest::desired::{Plan, Rollout, Set};
 use crate::manifest::ids::{CommitId, SetId, StepName};
 use crate::manifest::object::Object;
 use crate::record::posture::{Naming, Posture, Split};
-use crate::record::state::{ClusterState, Condition, Consumed, Owned, Phase, RolloutState, Run, Time};
+use crate::record::state::{ClusterState, Condition, Consumed, Deletions, Owned, Phase, RolloutState, Run, Time};
 use crate::target::live::LiveState;
 use crate::target::{layout, shared};
 use std::collections::BTreeMap;
@@ -92,6 +93,8 @@ pub struct Draft<'a> {
     pub aborted: Option<String>,
     /// What was live and becomes the stable version.
     pub adopted: Option<Arc<Set>>,
+    /// What is to go at rest.
+    pub going: Going,
     /// The Job before the next step, where it is to be made.
     pub job: Option<Object>,
     /// What waits for nothing.
@@ -110,7 +113,7 @@ pub struct Draft<'a> {
     pub questions: Vec<Inquiry>,
     /// The decisions that it wants proven.
     pub attests: Vec<Attest>,
-    /// Approvals of steps whose proof is not known yet, with what is waited for.
+    /// Words that a request asks for whose proof is not known yet, by the step that it is about, with what is waited for.
     pub undecided: BTreeMap<StepName, Wait>,
     wake_at: Option<Time>,
     manager: String,
@@ -139,6 +142,7 @@ impl<'a> Draft<'a> {
             removed: None,
             aborted: None,
             adopted: None,
+            going: Going::default(),
             job: None,
             retreats: Vec::new(),
             proposals: Vec::new(),
@@ -199,6 +203,7 @@ impl<'a> Draft<'a> {
             let naming = Naming::Leaving(names.clone());
             self.allow(Posture { stable: posture.stable, candidate: None, split: Split::stable(), naming });
         }
+        self.state.deletions = Deletions::default();
         self.enter(Phase::Terminating { since: self.now() }, what);
     }
 
@@ -271,6 +276,8 @@ impl<'a> Draft<'a> {
             fence,
             since: self.began(),
             inventory: cluster.map(|c| c.inventory.as_slice()).unwrap_or_default(),
+            deletions: &self.state.deletions,
+            version: run.map(|r| &r.to).or(self.state.promoted.as_ref().map(|promoted| &promoted.set)),
         }
     }
 
@@ -438,61 +445,4 @@ fn fallback_set<'b>(draft: &'b Draft<'_>) -> &'b SetId {
     static NONE: std::sync::LazyLock<SetId> =
         std::sync::LazyLock::new(|| "0".repeat(40).parse().expect("40 zeros are a set id because they are hex digits"));
     draft.wanted().map_or(&NONE, |rollout| &rollout.set.id)
-}
-
-/// Reasons that are learned from what the API server, a provider or the Git host answers.
-const ANSWERS: [Reason; 9] = [
-    Reason::AdoptionDiffers,
-    Reason::FieldConflict,
-    Reason::Forbidden,
-    Reason::CrdMissing,
-    Reason::ReferenceMissing,
-    Reason::Inconclusive,
-    Reason::Webhook,
-    Reason::JobRefused,
-    Reason::ApprovalUnprotected,
-];
-/// Reasons whose messages hold what others said, or what is live at the moment: both may be new at each look.
-const TALKATIVE: [Reason; 12] = [
-    Reason::AdoptionDiffers,
-    Reason::Drifted,
-    Reason::LoweredByHand,
-    Reason::RetreatBlocked,
-    Reason::Forbidden,
-    Reason::FieldConflict,
-    Reason::CrdMissing,
-    Reason::RouteUnknown,
-    Reason::Inconclusive,
-    Reason::Webhook,
-    Reason::JobRefused,
-    Reason::ApprovalUnprotected,
-];
-
-/// What of a condition is worth a commit: not what changes from look to look, nor an end that moves.
-fn news(condition: &Condition) -> (&str, Option<&str>, Option<&str>) {
-    let talks = TALKATIVE.iter().any(|reason| reason.as_str() == condition.reason);
-    let message = (!talks).then_some(condition.message.as_str());
-    (&condition.reason, message, condition.act.as_deref())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_others_say_anew_at_each_try_is_no_news() {
-        let at = |second| Time::from_timestamp(second, 0).unwrap();
-        let condition = |reason: Reason, message: &str, since| Condition {
-            reason: reason.as_str().to_owned(),
-            message: message.to_owned(),
-            since: at(since),
-            until: None,
-            act: None,
-            live: None,
-        };
-        let blocked = |message| condition(Reason::RetreatBlocked, message, 0);
-        assert_eq!(news(&blocked("denied at 12:00:01")), news(&blocked("denied at 12:00:02")));
-        let rejected = |message| condition(Reason::Rejected, message, 0);
-        assert_ne!(news(&rejected("line 1")), news(&rejected("line 2")));
-    }
 }

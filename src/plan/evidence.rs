@@ -3,7 +3,7 @@
 use crate::analysis::reading::Readings;
 use crate::gate::proof::{Asked, Testimony};
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{BlobId, ClusterName, CommitId, Namespace, ObjectName, RunId, SetId, StepName};
+use crate::manifest::ids::{BlobId, ClusterName, CommitId, Namespace, ObjectName, RunId, SetId};
 use crate::manifest::object::{Object, ObjectRef};
 use crate::manifest::reference::Referent;
 use crate::record::state::Time;
@@ -92,21 +92,17 @@ pub struct Found {
 pub struct Attest {
     /// Which decision.
     pub asked: Asked,
-    /// Of an approval: what we would have asked ourselves.
+    /// Of what we ask for ourselves: how we would have asked.
     pub request: Option<Request>,
     /// The version that it lets go further: who made it cannot approve it.
     pub version: Option<Version>,
 }
 
-/// A request of ours for approval.
+/// A request of ours for a word.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Request {
-    /// Of which run.
-    pub run: RunId,
-    /// How far it reaches.
-    pub through: StepName,
-    /// How many words for it did not count before.
-    pub void: usize,
+    /// The word to the letter, and as it was asked for before: the file and its content.
+    pub letters: BTreeSet<(RepoPath, BlobId)>,
     /// The head of its branch, which was read and found to be what was asked; none where nothing is asked.
     pub head: Option<CommitId>,
 }

@@ -1,6 +1,6 @@
 //! What live users reach of the new version, and how to take it back from live alone (design §1).
 
-use super::action::{Action, Class, Expects, Verb};
+use super::action::{Action, Class, Expects, GoesBy, Verb};
 use super::context::Context;
 use crate::manifest::desired::{By, Router};
 use crate::manifest::ids::{ObjectName, Percent};
@@ -122,7 +122,7 @@ pub fn replaced(context: &Context<'_>, pod: &Object) -> Action {
 #[must_use]
 pub fn taken_away(pod: &Object) -> Verb {
     let expects = Expects::Uid(pod.uid().unwrap_or_default().to_owned());
-    Verb::Delete { target: pod.reference().clone(), expects }
+    Verb::Delete { target: pod.reference().clone(), expects, by: GoesBy::Policy }
 }
 
 /// A live object with this run's mark and, where it carries the split, with everything back at stable: rendered from

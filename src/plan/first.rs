@@ -15,7 +15,9 @@ use crate::manifest::ids::RunId;
 use crate::manifest::object::PODS;
 use crate::record::history;
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
-use crate::record::state::{Clock, Governed, Outcome, Phase, Promoted, Rest, RoleName, RolloutState, Source, Standing};
+use crate::record::state::{
+    Clock, Deletions, Governed, Outcome, Phase, Promoted, Rest, RoleName, RolloutState, Source, Standing,
+};
 use crate::record::unknown::Unknown;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,6 +43,7 @@ pub fn blank(input: &Input, rollout: &Rollout) -> RolloutState {
         last_run: None,
         clusters: BTreeMap::new(),
         revert: None,
+        deletions: Deletions::default(),
         consumed: Vec::new(),
         refused: Vec::new(),
         conditions: Vec::new(),

@@ -1,6 +1,7 @@
 //! A rollout at rest: upkeep, direct changes, and the start of the next run.
 
 use super::action::{Ask, Class, Proposal};
+use super::deletions;
 use super::direct::{self, Change};
 use super::draft::{Draft, Manner};
 use super::entry;
@@ -51,6 +52,7 @@ pub fn upkeep(draft: &mut Draft<'_>) {
     }
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return };
     let converged = draft.converge(&plan, &posture, Manner::AT_REST);
+    draft.going.removed = converged.removed;
     draft.waits.extend(converged.drifted);
     draft.waits.extend(converged.waits.into_iter().filter(|w| w.reason != Reason::Writing));
     if converged.unlisted {
@@ -129,6 +131,9 @@ fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, old: &Set) {
     let blocked = blocked.or_else(|| floor::below(draft, &rollout.plan));
     let blocked = blocked.or_else(|| braked(draft, rollout)).or_else(|| unmarked(draft, rollout));
     if let Some(wait) = blocked {
+        if wait.reason == Reason::TooManyDeletions {
+            draft.going.replaced = versions::going(&draft.naming, rollout, old);
+        }
         draft.waits.push(wait);
         return;
     }
@@ -184,6 +189,7 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
             plan,
         },
     );
+    deletions::begin(draft, set);
     draft.state.next_run = number + 1;
     draft.state.revert = None;
     draft.state.run = Some(Run {

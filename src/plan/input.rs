@@ -32,6 +32,8 @@ pub struct Input {
     pub recorded: Recorded,
     /// The sets that `recorded` and `desired` name, by id.
     pub sets: BTreeMap<SetId, Arc<Set>>,
+    /// Those of versions before, which may have had what people are asked to let go.
+    pub past: BTreeMap<SetId, Arc<Set>>,
     /// People's words.
     pub decisions: Decisions,
     /// The branches of ours that ask for people's words about this rollout, by name.

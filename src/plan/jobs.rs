@@ -4,7 +4,7 @@
 //! A Job is found by its name, which its run and its step make, so that whoever plans again after a crash finds it there. The
 //! record says that it was seen, and that it has succeeded: one that vanishes is not made again.
 
-use super::action::{Action, Class, Expects, Verb};
+use super::action::{Action, Class, Expects, GoesBy, Verb};
 use super::converge;
 use super::draft::Draft;
 use super::entry;
@@ -173,7 +173,7 @@ pub fn due(draft: &Draft<'_>) -> Vec<Action> {
     let ended = left(draft).map(|live| {
         let (target, uid) = (live.reference().clone(), live.uid().unwrap_or_default().to_owned());
         let why = format!("delete {target}");
-        action(Verb::Delete { target, expects: Expects::Uid(uid) }, why)
+        action(Verb::Delete { target, expects: Expects::Uid(uid), by: GoesBy::Policy }, why)
     });
     let made = draft.job.iter().map(|job| {
         let object = compare::marked(job.clone(), &owner, draft.next_seq(), input.me.epoch);

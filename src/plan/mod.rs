@@ -6,6 +6,7 @@ pub mod back;
 pub mod checks;
 pub mod context;
 pub mod converge;
+pub mod deletions;
 pub mod denial;
 pub mod direct;
 pub mod draft;

@@ -5,7 +5,7 @@ use super::checks;
 use super::direct;
 use super::forecast::{Forecast, Way, forecast};
 use super::versions;
-use crate::manifest::desired::{Plan, Rollout, Set, Suspend, TargetKind};
+use crate::manifest::desired::{Layout, Plan, Rollout, Set, Suspend, TargetKind};
 use crate::manifest::ids::CheckName;
 use crate::manifest::policy::Policy;
 use crate::manifest::set;
@@ -193,14 +193,31 @@ fn new_run(
         Route::Plain => "nothing splits its traffic, so it is promoted at once",
         Route::Phases | Route::Rollback => "through all phases",
     };
-    let message =
+    let mut message =
         format!("Run {} brings {} over {}: {how}.", state.next_run, revision.short(), current.revision.short());
+    let asked = too_much(rollout, old, policy);
+    message.extend(asked.iter().map(|told| format!(" {told}")));
+    // Nobody can tell when a run begins that waits for people.
+    let waits = asked.is_some() && rollout.plan.target.layout == Layout::Versioned;
     let way = Way { rollout, plan: &rollout.plan, route, from: &current.set, entered: None, approved: &[] };
     Outlook {
-        forecast: Some(forecast(&way, policy, now)),
+        forecast: (!waits).then(|| forecast(&way, policy, now)),
         queries: checks::queries(&rollout.plan, &rollout.set.pods, &rollout.id.namespace),
         ..Outlook::of(Change::Run, message).entering(rollout)
     }
+}
+
+/// That people are asked before all goes that these files have no longer.
+fn too_much(rollout: &Rollout, old: &Set, policy: Option<&Policy>) -> Option<String> {
+    let limit = usize::try_from(policy?.limits.max_deletions).ok()?;
+    let gone = old.objects.keys().filter(|object| !rollout.set.objects.contains_key(*object)).count();
+    let when = match rollout.plan.target.layout {
+        Layout::Versioned => "before the run begins, with whose end they go",
+        Layout::InPlace | Layout::Primary => "before they go",
+    };
+    let told =
+        format!("{gone} objects are gone from it, and the policy lets {limit} go at once: people are asked {when}.");
+    (gone > limit).then_some(told)
 }
 
 /// What these files mean while a run is open.

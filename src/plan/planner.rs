@@ -4,6 +4,7 @@ use super::action::{Action, Class};
 use super::back;
 use super::context::seq_of;
 use super::converge::Drift;
+use super::deletions;
 use super::draft::{Draft, Manner, RecordChange, RolloutPlan};
 use super::first;
 use super::floor;
@@ -130,7 +131,7 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
     floor::take_note(&mut draft);
     let asked = words::apply(&mut draft);
     if draft.state.phase == phase_before {
-        judge(&mut draft, &phase_before, &asked);
+        judge(&mut draft, &phase_before, asked);
     }
     let left = versions::left(&draft);
     draft.waits.extend(left);
@@ -152,12 +153,14 @@ fn recorded(mut draft: Draft<'_>) -> RolloutPlan {
 }
 
 /// One step of the phase machine.
-fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: &words::Asked) {
+fn judge(draft: &mut Draft<'_>, phase: &Phase, asked: words::Asked) {
     match phase {
-        Phase::Initializing(_) => first::initialize(draft, asked),
+        Phase::Initializing(_) => first::initialize(draft, &asked),
         Phase::Steady { .. } | Phase::Failed { standing: Standing::Stable, .. } => {
-            idle::idle(draft, asked);
+            deletions::renew(draft);
+            idle::idle(draft, &asked);
             idle::upkeep(draft);
+            deletions::settle(draft, asked.delete);
         }
         Phase::Failed { standing: Standing::OnCandidate, why, .. } => forward::on_candidate(draft, why),
         Phase::Waiting { .. }

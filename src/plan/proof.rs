@@ -4,18 +4,20 @@
 //! not known keeps the gate closed.
 
 use super::draft::Draft;
-use super::evidence::{Attest, Request, Version};
+use super::evidence::{Attest, Version};
 use super::report::{Reason, Wait};
+use super::requests;
 use crate::gate::approval;
 use crate::gate::decisions::{Court, Lacks, Unproven, Word, through};
 use crate::gate::proof::{Asked, said};
+use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Plan;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, SetId, StepName};
+use crate::manifest::object::ObjectRef;
 use crate::manifest::set::SetFiles;
 use crate::record::branches::{Asks, Head, decisions_branch};
-use crate::record::history::voids;
-use crate::record::state::{By, Rule, Run, Time, Void};
+use crate::record::state::{By, Question, Rule, Run, Time, Void};
 use crate::record::text::plain;
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,30 +41,40 @@ pub fn court<'b>(draft: &Draft<'b>, rule: &'b Rule, base: &'b str) -> Court<'b> 
 /// Words that are not proven: the host is asked, or they are void, once.
 pub fn unproven(draft: &mut Draft<'_>, words: Vec<Unproven>) {
     for Unproven { word, asked, lacks } in words {
-        let reach = through(&word.decision.action).cloned();
+        let asks = requests::kind(&word.decision.action);
         let wait = match (lacks, asked) {
             (Lacks::Proof(_), _) | (_, None) => {
                 void(draft, word);
                 continue;
             }
-            (Lacks::Answer, Some(asked)) => ask(draft, asked, reach.as_ref()),
-            (Lacks::Knowledge(why, at), Some(asked)) => unknown(draft, asked, reach.as_ref(), &why, at),
+            (Lacks::Answer, Some(asked)) => ask(draft, asked, asks.as_ref()),
+            (Lacks::Knowledge(why, at), Some(asked)) => unknown(draft, asked, asks.as_ref(), &why, at),
         };
-        match reach {
-            Some(step) => drop(draft.undecided.insert(step, wait)),
-            None => draft.waits.push(wait),
+        match asks {
+            Some(Asks::Advance(step)) => drop(draft.undecided.insert(step, wait)),
+            Some(Asks::Delete) => {
+                draft.waits.push(wait.clone());
+                draft.undecided.insert(requests::delete(), wait);
+            }
+            Some(Asks::Revert) | None => draft.waits.push(wait),
         }
     }
 }
 
-/// A word that does not count, as it is not proven, or came as it must not where no proof is asked for. It is not looked at again. An
-/// approval is asked for anew: nothing was approved.
+/// A word that does not count, as it is not proven, or came as it must not where no proof is asked for. It is not looked at again. What we
+/// ask for is asked for anew: nothing was approved.
 pub(super) fn void(draft: &mut Draft<'_>, Word { decision, mut consumed }: Word) {
     let lacks = if rule(draft).is_some() { "is not proven" } else { "does not count" };
     let mut what = format!("{} {lacks}", consumed.action);
     if let Some(step) = through(&decision.action) {
         what = format!("approval of {step} {lacks}");
         let head = request(draft, step);
+        if let Some(void) = &mut consumed.void {
+            void.head = head;
+        }
+    }
+    if let DecisionAction::Delete { .. } = decision.action {
+        let head = requests::beside(draft, &consumed.path);
         if let Some(void) = &mut consumed.void {
             void.head = head;
         }
@@ -81,22 +93,21 @@ pub(super) fn request(draft: &mut Draft<'_>, step: &StepName) -> Option<CommitId
 }
 
 /// Asks the host about a word.
-fn ask(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>) -> Wait {
+fn ask(draft: &mut Draft<'_>, asked: Asked, asks: Option<&Asks>) -> Wait {
     let path = asked.path.clone();
     let run = draft.state.run.as_ref();
-    let request = run.zip(reach).map(|(run, through)| Request {
-        run: run.id.clone(),
-        through: through.clone(),
-        void: voids(&draft.state, &run.id, through).count(),
-        head: run.pulls.get(through).map(|pull| pull.head.clone()),
-    });
-    let version = match run {
-        Some(run) => Some(version(draft, &run.source, [&run.from, &run.to])),
+    let request = asks.and_then(|asks| requests::to_the_letter(draft, asks));
+    let wanted = draft.wanted().map(|wanted| &wanted.set.id).zip(draft.state.promoted.as_ref());
+    let wanted = wanted.map(|(to, promoted)| (to, version(draft, &draft.input.main, [&promoted.set, to])));
+    let question = draft.state.deletions.asked.as_ref().filter(|_| asks == Some(&Asks::Delete));
+    let version = match (run, question) {
+        (Some(run), _) => Some(version(draft, &run.source, [&run.from, &run.to])),
+        (None, Some(Question { successor: Some(to), .. })) => {
+            Some(wanted.filter(|(wanted, _)| *wanted == to).and_then(|(_, version)| version))
+        }
+        (None, Some(question)) => Some(removal(draft, question)),
         // A word before a run is about what main wants.
-        None => draft
-            .wanted()
-            .zip(draft.state.promoted.as_ref())
-            .map(|(wanted, promoted)| version(draft, &draft.input.main, [&promoted.set, &wanted.set.id])),
+        (None, None) => wanted.map(|(_, version)| version),
     };
     if version == Some(None) {
         let why = format!("nobody can tell who made the version that {path} is about: its manifests are not at hand");
@@ -110,10 +121,10 @@ fn ask(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>) -> Wait {
     Wait::new(Reason::Evidence, asks)
 }
 
-fn unknown(draft: &mut Draft<'_>, asked: Asked, reach: Option<&StepName>, why: &str, at: Time) -> Wait {
+fn unknown(draft: &mut Draft<'_>, asked: Asked, asks: Option<&Asks>, why: &str, at: Time) -> Wait {
     let why = format!("who approved {} is not known: {why}", asked.path);
     if at <= draft.now() {
-        ask(draft, asked, reach);
+        ask(draft, asked, asks);
     } else {
         draft.wake(at);
     }
@@ -125,6 +136,22 @@ fn version(draft: &Draft<'_>, commit: &CommitId, [from, to]: [&SetId; 2]) -> Opt
     let (from, to) = (draft.input.sets.get(from)?, draft.input.sets.get(to)?);
     let stable = before(&draft.state.source.path, &from.files, &to.files)?;
     Some(Version { commit: commit.clone(), stable })
+}
+
+/// The commits that took away what people are asked to let go: all since the oldest of the versions that had each of it last. None if
+/// the record cannot tell, as it keeps so many versions only, and none that a change without a run has replaced.
+fn removal(draft: &Draft<'_>, Question { objects, .. }: &Question) -> Option<Version> {
+    let promoted = draft.state.promoted.as_ref()?;
+    let past: Vec<&SetId> = draft.state.history.iter().rev().map(|past| &past.from).collect();
+    let had = |object: &ObjectRef| {
+        let has = |set: &&SetId| draft.input.past.get(*set).is_some_and(|set| set.objects.contains_key(object));
+        past.iter().position(has)
+    };
+    let last: Option<Vec<usize>> = objects.iter().map(had).collect();
+    let from = past[last?.into_iter().max()?];
+    let (from, to) = (draft.input.past.get(from)?, draft.input.sets.get(&promoted.set)?);
+    let stable = before(&draft.state.source.path, &from.files, &to.files)?;
+    Some(Version { commit: promoted.commit.as_ref().unwrap_or(&draft.input.main).clone(), stable })
 }
 
 /// What the stable version has at the paths of both, on main beside the rollout's file.
@@ -159,8 +186,8 @@ pub fn still(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &StepName) -> 
         let asked = Asked { path: word.path, blob: word.blob, commit: proven.commit, rule: rule.clone() };
         match court(draft, &rule, &base).verdict(&asked) {
             Ok(_) => return Vec::new(),
-            Err(Lacks::Answer) => waits.push(ask(draft, asked, Some(&reach))),
-            Err(Lacks::Knowledge(why, at)) => waits.push(unknown(draft, asked, Some(&reach), &why, at)),
+            Err(Lacks::Answer) => waits.push(ask(draft, asked, Some(&Asks::Advance(reach)))),
+            Err(Lacks::Knowledge(why, at)) => waits.push(unknown(draft, asked, Some(&Asks::Advance(reach)), &why, at)),
             Err(Lacks::Proof(flaws)) => lost.push((n, said(&flaws))),
         }
     }

@@ -1,7 +1,7 @@
 //! Why nothing happens: what each rollout waits on, the same in the terminal, the dashboard and the log.
 
 use crate::manifest::ids::SetId;
-use crate::record::state::Time;
+use crate::record::state::{Condition, Time};
 use serde::Serialize;
 
 /// One reason why a rollout does not move.
@@ -115,7 +115,7 @@ reasons! {
     SourceUnreadable: "operations", "Main cannot be read, or what it shows cannot be trusted.", "mend what the message names on main; until then nothing new is entered";
     Refused: "the team", "This revision failed before; `tidegate retry` or other content lifts it.", "push other manifests, or: tidegate retry ROLLOUT";
     RevertConflict: "the team", "What a run changed on main cannot be undone by itself, since others changed the same lines.", "undo the change on main by hand, or push other manifests";
-    TooManyDeletions: "operations", "More objects would be deleted than the policy allows.", "look at what would be deleted; if it is meant, raise limits.maxDeletions in tidegate.yaml";
+    TooManyDeletions: "approvers", "More objects would be deleted than the policy allows, or than a person has let go; people are asked whether they may.", "look at what would be deleted; if it is meant, merge the request that asks for it, or: tidegate delete ROLLOUT; or raise limits.maxDeletions in tidegate.yaml; after a no: tidegate resume ROLLOUT";
     ReferenceMissing: "the team", "The pods refer to something that is neither among the manifests nor in the cluster.", "add what the message names, to the manifests or in the cluster; it goes on by itself";
     StillReferenced: "the team", "Something still leads requests to a version that would go otherwise; it goes once nothing does.", "take the Service out of what the message names, or point that elsewhere";
     HeldBack: "the team", "A change of the target's autoscaler waits for the next promotion, as the layout `primary` has it.", "push the next version, be it another annotation of the pods";
@@ -214,5 +214,64 @@ impl Wait {
     #[must_use]
     pub fn act(self, act: impl Into<String>) -> Self {
         Self { act: Some(act.into()), ..self }
+    }
+}
+
+/// Reasons that are learned from what the API server, a provider or the Git host answers.
+pub const ANSWERS: [Reason; 9] = [
+    Reason::AdoptionDiffers,
+    Reason::FieldConflict,
+    Reason::Forbidden,
+    Reason::CrdMissing,
+    Reason::ReferenceMissing,
+    Reason::Inconclusive,
+    Reason::Webhook,
+    Reason::JobRefused,
+    Reason::ApprovalUnprotected,
+];
+
+/// Reasons whose messages hold what others said, or what is live at the moment: both may be new at each look.
+const TALKATIVE: [Reason; 12] = [
+    Reason::AdoptionDiffers,
+    Reason::Drifted,
+    Reason::LoweredByHand,
+    Reason::RetreatBlocked,
+    Reason::Forbidden,
+    Reason::FieldConflict,
+    Reason::CrdMissing,
+    Reason::RouteUnknown,
+    Reason::Inconclusive,
+    Reason::Webhook,
+    Reason::JobRefused,
+    Reason::ApprovalUnprotected,
+];
+
+/// What of a condition is worth a commit: not what changes from look to look, nor an end that moves.
+#[must_use]
+pub fn news(condition: &Condition) -> (&str, Option<&str>, Option<&str>) {
+    let talks = TALKATIVE.iter().any(|reason| reason.as_str() == condition.reason);
+    let message = (!talks).then_some(condition.message.as_str());
+    (&condition.reason, message, condition.act.as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_say_anew_at_each_try_is_no_news() {
+        let at = |second| Time::from_timestamp(second, 0).unwrap();
+        let condition = |reason: Reason, message: &str, since| Condition {
+            reason: reason.as_str().to_owned(),
+            message: message.to_owned(),
+            since: at(since),
+            until: None,
+            act: None,
+            live: None,
+        };
+        let blocked = |message| condition(Reason::RetreatBlocked, message, 0);
+        assert_eq!(news(&blocked("denied at 12:00:01")), news(&blocked("denied at 12:00:02")));
+        let rejected = |message| condition(Reason::Rejected, message, 0);
+        assert_ne!(news(&rejected("line 1")), news(&rejected("line 2")));
     }
 }

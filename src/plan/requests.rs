@@ -3,17 +3,20 @@
 //! Anybody who may push can write to these branches, and a pull request goes on saying what we wrote on its page. So what a
 //! branch would bring is compared before people are asked by it; a head that would bring anything else is void.
 
+use super::deletions;
 use super::draft::Draft;
+use super::evidence::Request;
 use super::input::{Branch, Content, Git};
 use super::proof;
 use super::report::{Reason, Wait};
 use crate::gate::approval as gates;
 use crate::gate::decisions::{DecisionFile, Word, loosens, through};
+use crate::manifest::decision::DecisionAction;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RunId, StepName};
 use crate::manifest::oid;
-use crate::record::branches::{Asks, Head, approval};
-use crate::record::history::voids;
+use crate::record::branches::{self, Asks, Head, approval};
+use crate::record::history::{self, voids};
 use crate::record::state::{Consumed, Pull, Run, Void};
 use crate::record::text::plain;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,6 +61,49 @@ pub fn advance(draft: &Draft<'_>, run: &Run, through: &StepName) -> Lies {
     judge(head, content, Some(&wanted))
 }
 
+/// What lies under the name of the request to let objects go.
+#[must_use]
+pub fn deletion(draft: &Draft<'_>, run: &RunId) -> Lies {
+    let Some(Branch { head, content }) = lying(draft, run, Asks::Delete) else { return Lies::Nothing };
+    let wanted = deletion_asked(draft).map(|(path, blob)| BTreeMap::from([(path, Some(blob))]));
+    judge(head, content, wanted.as_ref())
+}
+
+/// How the request to let objects go is named among steps.
+#[must_use]
+pub fn delete() -> StepName {
+    StepName::fixed(history::DELETE)
+}
+
+/// What a request for such a word would ask, if we ask for such words.
+#[must_use]
+pub fn kind(action: &DecisionAction) -> Option<Asks> {
+    let deletes = matches!(action, DecisionAction::Delete { .. });
+    if deletes { Some(Asks::Delete) } else { through(action).cloned().map(Asks::Advance) }
+}
+
+/// How we ask for a word, and have asked for it before.
+#[must_use]
+pub fn to_the_letter(draft: &Draft<'_>, asks: &Asks) -> Option<Request> {
+    let blob = |(path, text): (RepoPath, String)| (path, oid::blob(text.as_bytes()));
+    let (id, state) = (&draft.input.id, &draft.state);
+    match asks {
+        Asks::Advance(step) => {
+            let run = state.run.as_ref()?;
+            let void = voids(state, &run.id, step).count();
+            let letters = (0..=void).map(|n| blob(approval(id, &run.id, step, n))).collect();
+            Some(Request { letters, head: run.pulls.get(step).map(|pull| pull.head.clone()) })
+        }
+        Asks::Delete => {
+            let (asked, run) = (state.deletions.asked.as_ref()?, state.current());
+            let before = history::deletion_paths(state, &run);
+            let letters = (0..=before).map(|n| blob(branches::deletion(id, &run, asked.what(), n))).collect();
+            Some(Request { letters, head: asked.pull.as_ref().map(|pull| pull.head.clone()) })
+        }
+        Asks::Revert => None,
+    }
+}
+
 /// What lies under the name of the request to undo a run's change.
 #[must_use]
 pub fn revert(draft: &Draft<'_>, run: &RunId) -> Lies {
@@ -80,32 +126,63 @@ pub fn unread(branch: &str, why: &str) -> Wait {
 /// has merged any, there is one such note, so that pushing again and again makes no record grow.
 pub fn spoil(draft: &mut Draft<'_>, run: &Run, through: &StepName, head: CommitId, why: &str) -> Void {
     let void = Void { why: plain(why), through: Some(through.clone()), head: Some(head) };
-    let (path, blob) = asked(draft, run, through);
-    let at = draft.now();
-    let is_void = |void: &Void| void.through.as_ref() == Some(through);
-    let mut words = draft.state.consumed.iter_mut();
-    match words.rfind(|word| word.run == run.id && word.void.as_ref().is_some_and(is_void)) {
-        Some(word) if word.by == NOBODY => {
-            word.at = at;
-            word.void = Some(void.clone());
-        }
-        Some(_) | None => draft.state.consumed.push(Consumed {
-            path,
-            blob,
-            action: "approve".to_owned(),
-            run: run.id.clone(),
-            proof: "none".to_owned(),
-            by: NOBODY.to_owned(),
-            at,
-            proven: None,
-            void: Some(void.clone()),
-        }),
-    }
+    let file = asked(draft, run, through);
+    take_note(draft, &run.id, "approve", file, void.clone());
     if let Some(run) = &mut draft.state.run {
         run.pulls.remove(through);
     }
     draft.note(format!("the request for {through} is void"));
     void
+}
+
+/// The same of the request to let objects go.
+pub fn spoil_deletion(draft: &mut Draft<'_>, run: &RunId, head: CommitId, why: &str) {
+    if let Some(file) = deletion_asked(draft) {
+        let void = Void { why: plain(why), through: None, head: Some(head) };
+        take_note(draft, run, history::DELETE, file, void);
+    }
+    take_back_deletion(draft);
+    draft.note("the request to let objects go is void");
+}
+
+/// Takes back that people were asked to let objects go; the head of that request.
+pub fn take_back_deletion(draft: &mut Draft<'_>) -> Option<CommitId> {
+    let name = name(draft, &draft.state.current(), Asks::Delete);
+    let pull = draft.state.deletions.asked.as_mut().and_then(|asked| asked.pull.take());
+    let there = draft.input.proposals.get(&name).map(|branch| branch.head.clone());
+    there.or(pull.map(|pull| pull.head))
+}
+
+/// The same where a word lies at its path that does not count: it could not be merged beside that.
+pub fn beside(draft: &mut Draft<'_>, path: &RepoPath) -> Option<CommitId> {
+    let is_in_the_way = deletion_asked(draft).is_some_and(|(asked, _)| asked == *path);
+    if is_in_the_way { take_back_deletion(draft) } else { None }
+}
+
+/// One note for all heads in a row that nobody has merged.
+fn take_note(draft: &mut Draft<'_>, run: &RunId, action: &str, (path, blob): (RepoPath, BlobId), void: Void) {
+    let at = draft.now();
+    let is_void = |word: &&mut Consumed| {
+        let same = word.void.as_ref().is_some_and(|known| known.through == void.through);
+        word.run == *run && word.action == action && same
+    };
+    match draft.state.consumed.iter_mut().rfind(is_void) {
+        Some(word) if word.by == NOBODY => {
+            word.at = at;
+            word.void = Some(void);
+        }
+        Some(_) | None => draft.state.consumed.push(Consumed {
+            path,
+            blob,
+            action: action.to_owned(),
+            run: run.clone(),
+            proof: "none".to_owned(),
+            by: NOBODY.to_owned(),
+            at,
+            proven: None,
+            void: Some(void),
+        }),
+    }
 }
 
 /// Takes those of these words as void that let the rollout go further and came by a request which asked for something else: who
@@ -132,65 +209,91 @@ pub fn disown(draft: &mut Draft<'_>, words: &mut Vec<Word>) {
         proof::void(draft, word);
     }
     // That such a branch is gone is no answer, unless what it had asked for is said in the same moment.
-    let answered: BTreeSet<StepName> = words.iter().filter_map(|word| answers(draft, word)).cloned().collect();
-    for (through, Pull { branch, head, checks: _ }) in
-        displaced.into_iter().filter(|(step, _)| !answered.contains(step))
-    {
-        let Some(run) = draft.state.run.clone().filter(|run| run.pulls.contains_key(&through)) else { continue };
+    let answered: BTreeSet<Asks> = words.iter().filter_map(|word| answers(draft, word)).collect();
+    let why = "somebody else has written to its branch, and another word came by it";
+    for (asks, Pull { branch, head, checks: _ }) in displaced.into_iter().filter(|(asks, _)| !answered.contains(asks)) {
         let head = draft.input.proposals.get(&branch).map_or(head, |there| there.head.clone());
-        spoil(draft, &run, &through, head, "somebody else has written to its branch, and another word came by it");
-    }
-}
-
-/// Takes what lies at the path of a request, and cannot be read, as a word that does not count: the request could not be merged beside
-/// it, so it is asked anew on top of it. Where what a request was made on top of is taken away, it is asked anew too.
-pub fn clear(draft: &mut Draft<'_>) {
-    for step in waiting(draft) {
-        let Some(run) = draft.state.run.clone() else { return };
-        let (path, _) = asked(draft, &run, &step);
-        let decisions = &draft.input.decisions;
-        match decisions.filed.iter().find(|file| file.path == path) {
-            Some(file) if file.decision.is_err() => unreadable(draft, &run, &step, file),
-            Some(_) => {}
-            None => uprooted(draft, &run, &step),
+        let (open, run) = (is_open(draft, &asks), draft.state.run.clone());
+        match (asks, run) {
+            _ if !open => {}
+            (Asks::Advance(through), Some(run)) => drop(spoil(draft, &run, &through, head, why)),
+            (Asks::Delete, _) => {
+                let current = draft.state.current();
+                spoil_deletion(draft, &current, head, why);
+            }
+            (Asks::Advance(_), None) | (Asks::Revert, _) => {}
         }
     }
 }
 
-/// A file that is no decision, where a request for that step adds its own.
-fn unreadable(draft: &mut Draft<'_>, run: &Run, step: &StepName, DecisionFile { path, blob, by, .. }: &DecisionFile) {
+/// Takes what lies at the path of a request, and cannot be read, as a word that does not count: the request could not be merged beside
+/// it, so it is asked anew. Where what a request was made on top of is taken away, it is asked anew too.
+pub fn clear(draft: &mut Draft<'_>) {
+    let decisions = &draft.input.decisions;
+    let lying = |path: &RepoPath| decisions.filed.iter().find(|file| file.path == *path);
+    for step in waiting(draft) {
+        let Some(run) = draft.state.run.clone() else { return };
+        match lying(&asked(draft, &run, &step).0) {
+            Some(file) if file.decision.is_err() => unreadable(draft, &Asks::Advance(step), file),
+            Some(_) => {}
+            None => uprooted(draft, &run, &step),
+        }
+    }
+    let deletion = deletion_asked(draft).filter(|_| deletion_waits(draft));
+    if let Some(file) = deletion.and_then(|(path, _)| lying(&path)).filter(|file| file.decision.is_err()) {
+        unreadable(draft, &Asks::Delete, file);
+    }
+}
+
+/// A file that is no decision, where a request adds its own.
+fn unreadable(draft: &mut Draft<'_>, asks: &Asks, DecisionFile { path, blob, by, .. }: &DecisionFile) {
     let is_known = draft.state.consumed.iter().any(|word| word.path == *path && word.blob == *blob);
     if is_known || draft.input.decisions.at_start.contains(&(path.clone(), blob.clone())) {
         return;
     }
-    let why = plain(&format!("{path} cannot be read as a decision"));
-    let void = Void { why, through: Some(step.clone()), head: proof::request(draft, step) };
-    draft.note(format!("what lies at the path of the request for {step} is no decision"));
-    let (at, action, proof) = (draft.now(), "approve".to_owned(), "none".to_owned());
-    let (path, blob, by, run) = (path.clone(), blob.clone(), plain(by), run.id.clone());
+    let (action, through, head) = match asks {
+        Asks::Advance(step) => ("approve", Some(step.clone()), proof::request(draft, step)),
+        Asks::Delete => (history::DELETE, None, take_back_deletion(draft)),
+        Asks::Revert => return,
+    };
+    let void = Void { why: plain(&format!("{path} cannot be read as a decision")), through, head };
+    draft.note(format!("what lies at {path}, which a request adds, is no decision"));
+    let (run, at) = (draft.state.current(), draft.now());
+    let (path, blob, by) = (path.clone(), blob.clone(), plain(by));
+    let (action, proof) = (action.to_owned(), "none".to_owned());
     draft.state.consumed.push(Consumed { path, blob, action, run, proof, by, at, proven: None, void: Some(void) });
 }
 
 /// A request that changes a word which did not count: no host merges that once somebody has taken the word away.
 fn uprooted(draft: &mut Draft<'_>, run: &Run, step: &StepName) {
+    let (path, _) = asked(draft, run, step);
     let is_about = |void: &Void| void.through.as_ref() == Some(step);
     let mut words = draft.state.consumed.iter().filter(|word| word.run == run.id);
     let last = words.rfind(|word| word.void.as_ref().is_some_and(is_about));
-    if let Some(pull) = run.pulls.get(step).filter(|_| last.is_some_and(|word| word.by != NOBODY)) {
+    let is_gone = last.is_some_and(|word| word.by != NOBODY && word.path == path);
+    if let Some(pull) = run.pulls.get(step).filter(|_| is_gone) {
         spoil(draft, run, step, pull.head.clone(), "the word was taken away that it was to come in the place of");
     }
 }
 
-/// The step that a word approves to the letter as its request asks, or would ask now.
-fn answers<'w>(draft: &Draft<'_>, word: &'w Word) -> Option<&'w StepName> {
-    let step = through(&word.decision.action)?;
-    let asks = asked(draft, draft.state.run.as_ref()?, step);
-    (asks == (word.consumed.path.clone(), word.consumed.blob.clone())).then_some(step)
+/// What a word answers to the letter as its request asks, or would ask now.
+fn answers(draft: &Draft<'_>, word: &Word) -> Option<Asks> {
+    let asks = kind(&word.decision.action)?;
+    let letter = match &asks {
+        Asks::Advance(step) => asked(draft, draft.state.run.as_ref()?, step),
+        Asks::Delete => deletion_asked(draft)?,
+        Asks::Revert => return None,
+    };
+    (letter == (word.consumed.path.clone(), word.consumed.blob.clone())).then_some(asks)
 }
 
-/// Whether the record names a request for a step.
-fn is_open(draft: &Draft<'_>, step: &StepName) -> bool {
-    draft.state.run.as_ref().is_some_and(|run| run.pulls.contains_key(step))
+/// Whether the record names such a request.
+fn is_open(draft: &Draft<'_>, asks: &Asks) -> bool {
+    match asks {
+        Asks::Advance(step) => draft.state.run.as_ref().is_some_and(|run| run.pulls.contains_key(step)),
+        Asks::Delete => draft.state.deletions.asked.as_ref().is_some_and(|asked| asked.pull.is_some()),
+        Asks::Revert => false,
+    }
 }
 
 /// Why a word is not what a request asked that it came by. Where Git does not tell how it came, it may have come by one that somebody
@@ -198,12 +301,11 @@ fn is_open(draft: &Draft<'_>, step: &StepName) -> bool {
 fn smuggled(draft: &Draft<'_>, word: &Word, unsure: Option<&String>) -> Option<String> {
     let path = &word.consumed.path;
     let as_asked = answers(draft, word);
-    if as_asked.is_some_and(|step| is_open(draft, step)) {
+    if as_asked.as_ref().is_some_and(|asks| is_open(draft, asks)) {
         return None;
     }
     // One of ours, which the record does not name yet.
-    let run = draft.state.run.as_ref();
-    let ours = run.zip(as_asked).map(|(run, step)| name(draft, &run.id, Asks::Advance(step.clone())));
+    let ours = as_asked.map(|asks| name(draft, &draft.state.current(), asks));
     let mut came_by = draft.input.decisions.requests.get(path).into_iter().flatten();
     if let Some(branch) = came_by.find(|branch| ours.as_ref() != Some(*branch)) {
         return Some(format!("it came by {branch}, which was to ask for something else"));
@@ -228,20 +330,43 @@ fn waiting(draft: &Draft<'_>) -> Vec<StepName> {
     ahead.into_iter().filter(waits).collect()
 }
 
-/// Those of them that were asked for by heads that do not lie there any more.
-fn displaced(draft: &Draft<'_>) -> Vec<(StepName, Pull)> {
+/// Those of them, and the request to let objects go, that were asked for by heads that do not lie there any more.
+fn displaced(draft: &Draft<'_>) -> Vec<(Asks, Pull)> {
     let lies = |pull: &Pull| draft.input.proposals.get(&pull.branch).is_some_and(|branch| branch.head == pull.head);
-    let pull = |step: StepName| Some((draft.state.run.as_ref()?.pulls.get(&step)?.clone(), step));
-    let asked = waiting(draft).into_iter().filter_map(pull);
-    asked.filter(|(pull, _)| !lies(pull)).map(|(pull, step)| (step, pull)).collect()
+    let of_step = |step: StepName| Some((draft.state.run.as_ref()?.pulls.get(&step)?.clone(), step));
+    let steps = waiting(draft).into_iter().filter_map(of_step).map(|(pull, step)| (Asks::Advance(step), pull));
+    let asked = draft.state.deletions.asked.as_ref().filter(|_| deletion_waits(draft));
+    let name = name(draft, &draft.state.current(), Asks::Delete);
+    let pull = asked.and_then(|asked| asked.pull.clone()).filter(|pull| pull.branch == name);
+    let deletion = pull.map(|pull| (Asks::Delete, pull));
+    steps.chain(deletion).filter(|(_, pull)| !lies(pull)).collect()
 }
 
-/// One of them whose request somebody else has written to, and that is not asked for anew yet: its page may still be merged, and Git does
-/// not tell what was squashed.
+/// Whether people are asked to let objects go.
+fn deletion_waits(draft: &Draft<'_>) -> bool {
+    draft.input.git == Git::Fresh && deletions::is_asked(draft, &draft.state.current())
+}
+
+/// One of them, or the deletions, whose request somebody else has written to, and that is not asked for anew yet: its page may still be
+/// merged, and Git does not tell what was squashed.
 fn spoiled(draft: &Draft<'_>) -> Option<StepName> {
+    let current = draft.state.current();
+    let mut words = draft.state.consumed.iter().filter(|word| word.run == current && word.action == history::DELETE);
+    let was_written_to = words.any(|word| word.void.as_ref().is_some_and(|void| void.head.is_some()));
+    if deletion_waits(draft) && !is_open(draft, &Asks::Delete) && was_written_to {
+        return Some(delete());
+    }
     let run = draft.state.run.as_ref()?;
     let was_written_to = |step: &StepName| voids(&draft.state, &run.id, step).any(|void| void.head.is_some());
-    waiting(draft).into_iter().find(|step| !is_open(draft, step) && was_written_to(step))
+    waiting(draft).into_iter().find(|step| !is_open(draft, &Asks::Advance(step.clone())) && was_written_to(step))
+}
+
+/// The file that the request to let objects go adds now.
+fn deletion_asked(draft: &Draft<'_>) -> Option<(RepoPath, BlobId)> {
+    let (asked, run) = (draft.state.deletions.asked.as_ref()?, draft.state.current());
+    let before = history::deletion_paths(&draft.state, &run);
+    let (path, text) = branches::deletion(&draft.input.id, &run, asked.what(), before);
+    Some((path, oid::blob(text.as_bytes())))
 }
 
 /// The file that the request for a step adds now.

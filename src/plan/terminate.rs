@@ -3,6 +3,7 @@
 use super::action::{Action, Class, Verb};
 use super::context::exactly;
 use super::converge::Converged;
+use super::deletions;
 use super::draft::{Draft, RolloutPlan};
 use super::exposure;
 use super::first;
@@ -322,16 +323,19 @@ fn target_of(candidate: &Object) -> Option<ObjectName> {
     }
 }
 
-/// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2); nor does any
-/// request about a rollout that left main.
+/// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2); nor does one for
+/// objects to go that nobody is asked about now, nor any request about a rollout that left main.
 pub fn void_proposals(draft: &mut Draft<'_>) {
     for (name, Branch { head, content: _ }) in &draft.input.proposals {
         let Some(asked) = Head::parse(&draft.input.me.instance, name) else { continue };
-        let Asks::Advance(step) = &asked.asks else {
-            if let Phase::Terminating { .. } = draft.state.phase {
+        let step = match &asked.asks {
+            Asks::Advance(step) => step,
+            Asks::Delete if deletions::is_asked(draft, &asked.run) => continue,
+            Asks::Revert if !matches!(draft.state.phase, Phase::Terminating { .. }) => continue,
+            Asks::Delete | Asks::Revert => {
                 draft.void.push((name.clone(), head.clone()));
+                continue;
             }
-            continue;
         };
         let wanted = draft.state.run.as_ref().is_some_and(|run| {
             let plan = draft.plan.as_deref();

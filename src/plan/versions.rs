@@ -2,10 +2,10 @@
 //! and what keeps the old one from going.
 
 use super::context::Context;
+use super::deletions::Sorted;
 use super::draft::Draft;
 use super::report::{Reason, Wait};
 use crate::manifest::desired::{Rollout, Set};
-use crate::manifest::diagnostic::few;
 use crate::manifest::object::{Kind, Object, ObjectRef};
 use crate::record::posture::{Names, Naming, Versions};
 use crate::target::layout::{LayoutError, pod_labels};
@@ -13,9 +13,6 @@ use crate::target::live::LiveState;
 use crate::target::versioned;
 use crate::traffic;
 use std::collections::BTreeSet;
-
-/// So many objects that would be deleted are named.
-pub const LISTED: usize = 20;
 
 /// What the stable version calls its objects.
 #[must_use]
@@ -46,12 +43,11 @@ pub fn misfit(recorded: &Naming, rollout: &Rollout, old: &Set) -> Option<LayoutE
 /// The same as what the rollout waits on: no run is opened, and nothing is written.
 #[must_use]
 pub fn unfit(draft: &Draft<'_>, rollout: &Rollout, old: &Set) -> Option<Wait> {
-    let (going, most) = (going(&draft.naming, rollout, old), draft.input.policy.max_deletions);
-    if going.len() > most {
-        // Said now, since a run that cannot end lets no other one start.
-        let named = few(going.iter().map(ToString::to_string), LISTED, ", ");
-        let why = format!("with the old version {} objects would go, the policy allows {most}: {named}", going.len());
-        return Some(Wait::new(Reason::TooManyDeletions, why).act("raise limits.maxDeletions in tidegate.yaml"));
+    // Said now, since a run that cannot end lets no other one start.
+    let (going, said) = (going(&draft.naming, rollout, old), &draft.state.deletions);
+    let wait = Sorted::of(draft.input, said, Some(&rollout.set.id), going).wait("with the old version ");
+    if wait.is_some() {
+        return wait;
     }
     let why = misfit(&draft.naming, rollout, old)?;
     let reason =
@@ -63,9 +59,11 @@ pub fn unfit(draft: &Draft<'_>, rollout: &Rollout, old: &Set) -> Option<Wait> {
 }
 
 /// The objects of the old version that go when the new one has taken its place.
-fn going<'s>(naming: &Naming, rollout: &Rollout, old: &'s Set) -> Vec<&'s ObjectRef> {
-    let stays = |object: &&ObjectRef| rollout.set.objects.contains_key(*object);
-    if versions(naming).is_some() { old.objects.keys().filter(|object| !stays(object)).collect() } else { Vec::new() }
+#[must_use]
+pub fn going(naming: &Naming, rollout: &Rollout, old: &Set) -> BTreeSet<ObjectRef> {
+    let goes = |object: &&ObjectRef| !rollout.set.objects.contains_key(*object);
+    let is_versioned = versions(naming).is_some();
+    old.objects.keys().filter(|_| is_versioned).filter(goes).cloned().collect()
 }
 
 /// Whether an object is the old version's while a run is under way: it stays as it is until the run has ended.

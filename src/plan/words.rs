@@ -1,5 +1,6 @@
 //! People's words: each decision that counts changes the record once.
 
+use super::deletions;
 use super::draft::Draft;
 use super::forward;
 use super::guard::{self, Approvals};
@@ -23,6 +24,8 @@ pub struct Asked {
     pub rollback: Option<RunId>,
     /// To adopt what is live. It is counted by whoever acts on it: the cluster is asked first.
     pub adopt: Option<Word>,
+    /// To let objects go. It is counted by whoever acts on it: what would go is known there.
+    pub delete: Vec<Word>,
 }
 
 /// Counts each decision that counts, in the order of their files.
@@ -54,9 +57,16 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         requests::disown(draft, &mut heard.words);
     }
     requests::clear(draft);
+    for (word, why) in heard.idle {
+        deletions::void(draft, word, &why);
+    }
     for word in heard.words {
         if let DecisionAction::Adopt { .. } = word.decision.action {
             asked.adopt = Some(word);
+            continue;
+        }
+        if let DecisionAction::Delete { .. } = word.decision.action {
+            asked.delete.push(word);
             continue;
         }
         // What that version took of Secrets has to be known before the word is followed, or counted.
@@ -98,15 +108,18 @@ fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, nam
         DecisionAction::Deny => with_run(draft, |run| run.denied = true),
         DecisionAction::Skip => with_run(draft, |run| run.skipped = current),
         DecisionAction::Hold => with_run(draft, |run| run.held = true),
-        DecisionAction::Resume => with_run(draft, |run| {
-            run.held = false;
-            if run.denied {
-                run.denied = false;
-                // What was approved is proven by its request once more, before the step is entered.
-                let Run { pulls, approved, .. } = run;
-                pulls.retain(|through, _| approved.contains(through));
-            }
-        }),
+        DecisionAction::Resume => {
+            deletions::resume(draft);
+            with_run(draft, |run| {
+                run.held = false;
+                if run.denied {
+                    run.denied = false;
+                    // What was approved is proven by its request once more, before the step is entered.
+                    let Run { pulls, approved, .. } = run;
+                    pulls.retain(|through, _| approved.contains(through));
+                }
+            });
+        }
         DecisionAction::Abort => {
             let said = "a person said abort";
             draft.aborted = Some(reason.map_or_else(|| said.to_owned(), |reason| format!("{said}: {reason}")));
@@ -118,7 +131,7 @@ fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, nam
             history::forgive(&mut draft.state, named);
         }
         DecisionAction::Rollback => asked.rollback = Some(named.clone()),
-        DecisionAction::Adopt { .. } => {}
+        DecisionAction::Adopt { .. } | DecisionAction::Delete { .. } => {}
     }
 }
 

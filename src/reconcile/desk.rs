@@ -14,7 +14,7 @@ use super::feedback::{self, Reader};
 use super::lead::Lead;
 use super::patience::{Patience, Setback};
 use super::source::View;
-use crate::forge::branch::{Advance, Asks, Head, Revert, decisions_branch, propose_prefix};
+use crate::forge::branch::{Advance, Asks, Deletion, Head, Revert, decisions_branch, propose_prefix};
 use crate::forge::host::{Host, HostError, Status};
 use crate::forge::pull::{self, Found, Ids, Request, Text, Verdict, verdict};
 use crate::gate::approval;
@@ -22,7 +22,7 @@ use crate::gate::guard::Guard;
 use crate::git::{Pushed, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
 use crate::plan::input::{Git, MayStart};
-use crate::record::history::voids;
+use crate::record::history::{self, voids};
 use crate::record::state::{Promoted, Pull, Rule, Void};
 use futures::future::OptionFuture;
 use gone::Gone;
@@ -433,6 +433,15 @@ fn request(
             let request =
                 Revert { instance, main, rollout, run, revision: &refused.revision, stable, why: &refused.why };
             (main.to_owned(), pull::revert(&request, head), None)
+        }
+        Asks::Delete => {
+            let question = state.deletions.asked.as_ref()?;
+            question.pull.as_ref().filter(recorded)?;
+            let (rollout, run) = (&asked.rollout, &asked.run);
+            let rule = view.main.policy(&state.source.path, MayStart::Yes).proof;
+            let (before, by) = (history::deletion_paths(state, run), rule.as_ref().map(|rule| rule.by));
+            let request = Deletion { instance, rollout, run, question, before, by };
+            (decisions_branch(instance), pull::delete(&request, head), rule)
         }
     };
     Some(Request { base, head: head.clone(), text, rule })

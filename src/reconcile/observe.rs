@@ -158,6 +158,7 @@ impl Scene<'_> {
             main: self.main(record.and_then(|record| record.state.as_ref().ok())),
             recorded: self.recorded(id),
             sets,
+            past: record.map(|record| record.past.clone()).unwrap_or_default(),
             decisions: self.decisions(id),
             proposals: self.proposals(id),
             policy,

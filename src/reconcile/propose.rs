@@ -3,7 +3,7 @@
 use super::faults;
 use super::record::{Recorded, author, push_outcome};
 use super::source::{Source, View, to_undo};
-use crate::forge::branch::{Advance, Asks, Head, Revert};
+use crate::forge::branch::{Advance, Asks, Deletion, Head, Revert};
 use crate::forge::request::{self, Asked, RequestError, Signature};
 use crate::git::Pushed;
 use crate::manifest::files::RepoPath;
@@ -12,7 +12,8 @@ use crate::manifest::installation::HostKind;
 use crate::manifest::set;
 use crate::plan::action::{Ask, Proposal};
 use crate::plan::evidence::Entangled;
-use crate::record::history::voids;
+use crate::plan::input::MayStart;
+use crate::record::history::{self, voids};
 use crate::record::state::{Time, Void};
 use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
 use std::collections::BTreeSet;
@@ -53,6 +54,7 @@ impl Proposer<'_> {
         let asked = match &proposal.ask {
             Ask::Advance { .. } => faults::effect(self.advance(source, &view, proposal)).await,
             Ask::Revert { why } => faults::effect(self.revert(source, &view, proposal, why)).await,
+            Ask::Delete { .. } => faults::effect(self.delete(source, &view, proposal)).await,
         };
         let name = self.head(proposal).branch(self.instance);
         let outcome = match &asked {
@@ -99,6 +101,7 @@ impl Proposer<'_> {
         let asks = match &proposal.ask {
             Ask::Advance { through } => Asks::Advance(through.clone()),
             Ask::Revert { .. } => Asks::Revert,
+            Ask::Delete { .. } => Asks::Delete,
         };
         Head { rollout: proposal.rollout.clone(), run: proposal.run.clone(), asks }
     }
@@ -115,20 +118,43 @@ impl Proposer<'_> {
         let (Some(run), Some(plan)) = (&state.run, record.plan.as_deref()) else { return Ok(None) };
         let void: Vec<&Void> = voids(state, &run.id, through).collect();
         let request = Advance { instance: self.instance, rollout: &proposal.rollout, run, plan, through, void: &void };
-        let begun;
-        let decisions = match (&view.tips.decisions, self.host) {
-            (None, Some(HostKind::Gitea | HostKind::Github | HostKind::Gitlab)) => {
-                begun = match request::begin(source.store(), self.instance, self.signature()).await? {
-                    Asked::Open(tip) | Asked::There(tip) => tip,
-                    asked @ (Asked::Nothing | Asked::Conflict(_) | Asked::Rejected(_) | Asked::Raced) => {
-                        return Ok(Some(asked));
-                    }
-                };
-                Some(&begun)
-            }
-            (decisions, _) => decisions.as_ref(),
+        match self.decisions(source, view).await? {
+            Ok(tip) => request::advance(source.store(), tip.as_ref(), &request, self.signature()).await.map(Some),
+            Err(asked) => Ok(Some(asked)),
+        }
+    }
+
+    /// `None` when the record has moved on meanwhile.
+    async fn delete(&self, source: &Source, view: &View, proposal: &Proposal) -> Result<Option<Asked>, RequestError> {
+        let Some(record) = view.records.get(&proposal.rollout) else { return Ok(None) };
+        let Ok(state) = &record.state else { return Ok(None) };
+        let Some(question) = &state.deletions.asked else { return Ok(None) };
+        let policy = view.main.policy(&state.source.path, MayStart::Yes).proof;
+        let request = Deletion {
+            instance: self.instance,
+            rollout: &proposal.rollout,
+            run: &proposal.run,
+            question,
+            before: history::deletion_paths(state, &proposal.run),
+            by: policy.map(|rule| rule.by),
         };
-        request::advance(source.store(), decisions, &request, self.signature()).await.map(Some)
+        match self.decisions(source, view).await? {
+            Ok(tip) => request::delete(source.store(), tip.as_ref(), &request, self.signature()).await.map(Some),
+            Err(asked) => Ok(Some(asked)),
+        }
+    }
+
+    /// The tip of the decisions branch, which is begun where a pull request needs one to lead to; else what came of that.
+    async fn decisions(&self, source: &Source, view: &View) -> Result<Result<Option<CommitId>, Asked>, RequestError> {
+        match (&view.tips.decisions, self.host) {
+            (None, Some(HostKind::Gitea | HostKind::Github | HostKind::Gitlab)) => {
+                Ok(match request::begin(source.store(), self.instance, self.signature()).await? {
+                    Asked::Open(tip) | Asked::There(tip) => Ok(Some(tip)),
+                    asked @ (Asked::Nothing | Asked::Conflict(_) | Asked::Rejected(_) | Asked::Raced) => Err(asked),
+                })
+            }
+            (decisions, _) => Ok(Ok(decisions.clone())),
+        }
     }
 
     async fn revert(
@@ -171,7 +197,7 @@ impl Proposer<'_> {
                 self.metrics.asked_git(GitOperation::Push, push_outcome(&pushed));
                 match pushed {
                     Ok(Pushed::Done { .. }) => {
-                        tracing::info!(%rollout, branch = name, "withdraws its request: it is void");
+                        tracing::info!(%rollout, branch = name, "withdraws its request: nothing is asked by it any more");
                         source.proposed(name, None);
                         Came::Done
                     }

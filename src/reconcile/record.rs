@@ -9,7 +9,8 @@ use crate::git::{Draft, Edit, GitError, Person, Pushed, Store};
 use crate::manifest::desired::Set;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, CommitId, InstanceName, RolloutId, RunId, SetId, StepName};
-use crate::plan::action::{Action, Ask, Proposal};
+use crate::manifest::object::ObjectRef;
+use crate::plan::action::{Action, Ask, GoesBy, Proposal, Verb};
 use crate::plan::draft::RecordChange;
 use crate::plan::input::Git;
 use crate::record::dashboard::{self, Row};
@@ -19,7 +20,7 @@ use crate::record::state::{RolloutState, Time};
 use crate::record::store::{self, FileEdit, RecordError};
 use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Proof that the state branch says this, at a moment after live was read. Nothing but a retreat is done without it.
@@ -37,17 +38,24 @@ struct Permit {
     run: Option<(RunId, Vec<StepName>)>,
     /// The runs whose revisions are refused.
     refused: Vec<RunId>,
+    /// What people are asked to let go, and the run that it is asked in.
+    asked: Option<(RunId, BTreeSet<ObjectRef>)>,
+    /// What a person has let go.
+    let_go: BTreeSet<ObjectRef>,
 }
 
 impl Permit {
     fn of(state: &RolloutState) -> Self {
         let clusters = state.clusters.iter();
         let open = state.run.as_ref().filter(|run| !run.denied);
+        let asked = state.deletions.asked.as_ref();
         let ended = state.last_run.as_ref().map(|run| run.id.clone()).filter(|_| !state.refused.is_empty());
         Self {
             clusters: clusters.map(|(name, c)| (name.clone(), (c.uid.clone(), c.posture.digest()))).collect(),
             run: open.map(|run| (run.id.clone(), run.approved.clone())),
             refused: state.refused.iter().map(|refused| refused.run.clone()).chain(ended).collect(),
+            asked: asked.map(|asked| (state.current(), asked.objects.clone())),
+            let_go: state.deletions.let_go().cloned().collect(),
         }
     }
 }
@@ -73,12 +81,15 @@ impl Recorded {
         Self::of(kept.chain(changes.values().filter_map(Entry::after)))
     }
 
-    /// Whether the record says so: the same rollout, the same cluster, the same posture.
+    /// Whether the record says so: the same rollout, the same cluster, the same posture; and that the object may go, if that takes a
+    /// person's word.
     #[must_use]
     pub fn allows(&self, action: &Action) -> bool {
-        let recorded = self.permits.get(&action.rollout).and_then(|permit| permit.clusters.get(&action.cluster));
+        let Some(permit) = self.permits.get(&action.rollout) else { return false };
+        let recorded = permit.clusters.get(&action.cluster);
         let (Some((uid, digest)), Some(posture)) = (recorded, &action.posture) else { return false };
-        *uid == action.cluster_uid && digest == posture
+        let needs_word = matches!(action.verb, Verb::Delete { by: GoesBy::Word, .. });
+        *uid == action.cluster_uid && digest == posture && (!needs_word || permit.let_go.contains(action.verb.target()))
     }
 
     /// Whether the record has a reason to ask people that.
@@ -90,6 +101,9 @@ impl Recorded {
                 permit.run.as_ref().is_some_and(|(run, approved)| *run == proposal.run && !approved.contains(through))
             }
             Ask::Revert { .. } => permit.refused.contains(&proposal.run),
+            Ask::Delete { objects } => {
+                permit.asked.as_ref().is_some_and(|(run, asked)| *run == proposal.run && asked == objects)
+            }
         }
     }
 }

@@ -1,10 +1,13 @@
-//! The branches of an instance, by name, and what those of requests for approval add.
+//! The branches of an instance, by name, and what those of requests for a word add.
 //!
 //! One branch for each request: for a rollout, a run and a step, so that a request is found before it is made, and
 //! one for each run to be reverted.
 
+use crate::manifest::decision::{self, Decision, DecisionAction};
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{InstanceName, RolloutId, RunId, StepName};
+use crate::manifest::ids::{InstanceName, RolloutId, RunId, SetId, StepName};
+use crate::manifest::object::ObjectRef;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// The branch that people decide on.
@@ -43,10 +46,14 @@ pub enum Asks {
     Advance(StepName),
     /// To undo the run's change on main.
     Revert,
+    /// To let objects go that are more than the policy lets go with one change.
+    Delete,
 }
 
 /// How a revert request's branch ends; no phase may have this name.
 const REVERT: &str = "revert";
+/// How the branch ends that asks for a word to delete; no phase may have this name.
+const DELETE: &str = "delete";
 
 /// The file that approves a step, as we ask for it after so many words for it that did not count: a file with the same content
 /// would be the same word.
@@ -67,6 +74,20 @@ pub fn approval(rollout: &RolloutId, run: &RunId, through: &StepName, void: usiz
     (path, text)
 }
 
+/// The file that lets these objects go, as we ask for it after so many words to delete in this run.
+#[must_use]
+pub fn deletion(
+    rollout: &RolloutId,
+    run: &RunId,
+    (objects, successor): (&BTreeSet<ObjectRef>, Option<&SetId>),
+    before: usize,
+) -> (RepoPath, String) {
+    let action = DecisionAction::Delete { objects: objects.clone(), successor: successor.cloned() };
+    let word = Decision { rollout: rollout.clone(), run: run.clone(), action, reason: None };
+    let number = u32::try_from(before).ok().filter(|before| *before > 0).map(|before| before.saturating_add(1));
+    decision::print(&word, number)
+}
+
 impl Head {
     /// The name of the branch.
     #[must_use]
@@ -78,11 +99,21 @@ impl Head {
     #[must_use]
     pub fn parse(instance: &InstanceName, branch: &str) -> Option<Self> {
         let (rollout, rest) = branch.strip_prefix(&propose_prefix(instance))?.rsplit_once('/')?;
-        // A run's id has one dash; a step may have more.
-        let (number, rest) = rest.split_once('-')?;
-        let (digest, step) = rest.split_once('-')?;
-        let asks = if step == REVERT { Asks::Revert } else { Asks::Advance(step.parse().ok()?) };
-        Some(Self { rollout: rollout.parse().ok()?, run: format!("{number}-{digest}").parse().ok()?, asks })
+        let (run, asks) = match rest.split_once('-')? {
+            // The run before the first one, which has no steps.
+            ("0", DELETE) => (RunId::zero(), Asks::Delete),
+            // A run's id has one dash; a step may have more.
+            (number, rest) => {
+                let (digest, step) = rest.split_once('-')?;
+                let asks = match step {
+                    REVERT => Asks::Revert,
+                    DELETE => Asks::Delete,
+                    step => Asks::Advance(step.parse().ok()?),
+                };
+                (format!("{number}-{digest}").parse().ok()?, asks)
+            }
+        };
+        Some(Self { rollout: rollout.parse().ok()?, run, asks })
     }
 }
 
@@ -91,6 +122,7 @@ impl fmt::Display for Head {
         let step = match &self.asks {
             Asks::Advance(step) => step.as_str(),
             Asks::Revert => REVERT,
+            Asks::Delete => DELETE,
         };
         write!(f, "{}/{}-{step}", self.rollout, self.run)
     }
@@ -104,21 +136,30 @@ mod tests {
     #[test]
     fn x_3_a_branch_name_says_all_that_it_is_about() {
         let instance: InstanceName = "prod".parse().unwrap();
-        let asks = [Asks::Advance("tenth".parse().unwrap()), Asks::Advance("eu-west-1".parse().unwrap()), Asks::Revert];
+        let asks = [
+            Asks::Advance("tenth".parse().unwrap()),
+            Asks::Advance("eu-west-1".parse().unwrap()),
+            Asks::Revert,
+            Asks::Delete,
+        ];
         let heads = asks.map(|asks| Head { rollout: "shop/podinfo".parse().unwrap(), run: run(7), asks });
         let names = heads.each_ref().map(|head| head.branch(&instance));
         assert_eq!(names[0], "tidegate/prod/propose/shop/podinfo/7-07070707-tenth");
         assert_eq!(names[2], "tidegate/prod/propose/shop/podinfo/7-07070707-revert");
+        assert_eq!(names[3], "tidegate/prod/propose/shop/podinfo/7-07070707-delete");
+        let zero = Head { run: RunId::zero(), ..heads[3].clone() };
+        assert_eq!(Head::parse(&instance, &zero.branch(&instance)), Some(zero));
         for (head, name) in heads.iter().zip(&names) {
             assert_eq!(Head::parse(&instance, name).as_ref(), Some(head));
             assert_eq!(Head::parse(&"test".parse().unwrap(), name), None);
         }
-        assert!(StepName::RESERVED.contains(&REVERT));
+        assert!(StepName::RESERVED.contains(&REVERT) && StepName::RESERVED.contains(&DELETE));
         for name in [
             "main",
             "tidegate/prod/state",
             "tidegate/prod/propose/shop/podinfo",
             "tidegate/prod/propose/shop/podinfo/7-07070707",
+            "tidegate/prod/propose/shop/podinfo/0-tenth",
             "tidegate/prod/propose/shop/podinfo/7-xyz-tenth",
             "tidegate/prod/propose/shop/podinfo/more/7-07070707-tenth",
             "tidegate/prod/propose/shop/podinfo/7-07070707-Tenth",

@@ -2,8 +2,8 @@
 
 use super::posture::{Naming, Posture, Role, Size, Split};
 use super::state::{
-    Clock, ClusterState, Condition, Consumed, EndedRun, Outcome, Owned, PastRun, Phase, Promoted, Pull, Refused,
-    RoleName, RolloutState, Route, Run, Source, Stop, Time, Writer,
+    Clock, ClusterState, Condition, Consumed, Deletions, EndedRun, Outcome, Owned, PastRun, Phase, Promoted, Pull,
+    Question, Refused, RoleName, RolloutState, Route, Run, Source, Stop, Time, Writer,
 };
 use super::unknown::Unknown;
 use crate::manifest::desired::Plan;
@@ -108,6 +108,7 @@ pub(crate) fn steady() -> RolloutState {
         last_run: Some(EndedRun { id: run(6), decisions_at: Some(commit(0x66)) }),
         clusters: BTreeMap::from([("home".parse().expect("a name"), cluster)]),
         revert: None,
+        deletions: Deletions::default(),
         consumed: Vec::new(),
         refused: vec![Refused {
             revision: revision(4),
@@ -121,6 +122,18 @@ pub(crate) fn steady() -> RolloutState {
         policy: None,
         unknown: Unknown::default(),
     }
+}
+
+/// So many ConfigMaps of main that are to go, and one Service, where the policy lets five go with one change.
+pub(crate) fn too_many(maps: usize) -> Question {
+    let object = |kind, name: String| ObjectRef {
+        kind,
+        namespace: "shop".parse().expect("a name"),
+        name: name.parse().expect("a name"),
+    };
+    let objects = (0..maps).map(|n| object(Kind::ConfigMap, format!("worker-{n}")));
+    let objects = objects.chain([object(Kind::Service, "worker".to_owned())]).collect();
+    Question { objects, limit: 5, successor: None, pull: None }
 }
 
 /// Run 7 brings set 7 and stands on `tenth`.

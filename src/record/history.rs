@@ -1,9 +1,11 @@
 //! What a record keeps of runs: the id of a new one, the end of one, and the sets that can be gone back to.
 
+use super::branches;
 use super::posture::Names;
-use super::state::{EndedRun, Outcome, PastRun, Refused, RolloutState, Time, Void};
+use super::state::{Consumed, EndedRun, Outcome, PastRun, Refused, RolloutState, Time, Void};
 use super::text::plain;
 use crate::manifest::desired::Plan;
+use crate::manifest::files::RepoPath;
 use crate::manifest::hex::hex;
 use crate::manifest::ids::{InstanceName, ObjectName, Revision, RolloutId, RunId, SetId, StepName};
 use serde_json::json;
@@ -17,6 +19,8 @@ pub const RUNS: usize = 20;
 pub const CONSUMED: usize = 200;
 /// How many refused revisions a record keeps: enough for years of failures, and a bound for its size.
 pub const REFUSED: usize = 100;
+/// The word that lets objects go, as the record spells it.
+pub const DELETE: &str = "delete";
 /// How many sets that were replaced stay pinned, so that they can be gone back to.
 pub const PINNED: usize = 5;
 
@@ -58,6 +62,7 @@ pub fn end_run(state: &mut RolloutState, outcome: Outcome, why: &str, now: Time)
         // What a rollback leaves is the run before it, refused by whoever starts the rollback.
         Outcome::Promoted | Outcome::Reverted | Outcome::Superseded | Outcome::Unmeasured | Outcome::RolledBack => {}
     }
+    state.deletions.ended(&run.to, outcome == Outcome::Promoted);
     state.last_run = Some(EndedRun { id: run.id.clone(), decisions_at: run.decisions_at });
     let mut spare = state.consumed.iter().filter(|c| c.at < run.started).count().saturating_sub(CONSUMED);
     state.consumed.retain(|c| {
@@ -155,6 +160,20 @@ pub fn went_back(past: &PastRun) -> bool {
 #[must_use]
 pub fn unmeasured<'a>(state: &'a RolloutState, revision: &Revision) -> Option<&'a PastRun> {
     state.history.last().filter(|past| past.outcome == Outcome::Unmeasured && past.revision == *revision)
+}
+
+/// The words to delete that were looked at in a run, those that did not count among them.
+pub fn deletions<'a>(state: &'a RolloutState, run: &RunId) -> impl Iterator<Item = &'a Consumed> {
+    state.consumed.iter().filter(move |word| word.run == *run && word.action == DELETE)
+}
+
+/// How many paths of words to delete are used up in a run, from the first one on: a word at one of them would not be looked at again, or
+/// be in the way of another.
+#[must_use]
+pub fn deletion_paths(state: &RolloutState, run: &RunId) -> usize {
+    let used: BTreeSet<&RepoPath> = deletions(state, run).map(|word| &word.path).collect();
+    let is_free = |n: &usize| !used.contains(&branches::deletion(&state.metadata, run, (&BTreeSet::new(), None), *n).0);
+    (0..used.len()).find(is_free).unwrap_or(used.len())
 }
 
 /// The approvals of a step that had no proof, and its requests that somebody had written to, oldest first.

@@ -2,11 +2,13 @@
 //!
 //! Unknown fields survive a write by an older version; an unknown phase means hold. Requirement X-1.
 
+mod deletions;
 mod governed;
 mod phase;
 mod proof;
 mod run;
 
+pub use deletions::{Answer, Consent, Deletions, Question, Said};
 pub use governed::{Governed, Terms};
 pub use phase::{Clock, Phase, Rest, Standing, Stop, Then};
 pub use proof::{Approved, By, Proven, Rule, Void};
@@ -60,6 +62,9 @@ pub struct RolloutState {
     /// The branch that proposes to undo the last run's change on main: proposed once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revert: Option<Pull>,
+    /// Objects that are more than the policy lets go with one change: what people are asked, and have said.
+    #[serde(default, skip_serializing_if = "Deletions::is_none")]
+    pub deletions: Deletions,
     /// The decisions that have been counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub consumed: Vec<Consumed>,
@@ -88,6 +93,13 @@ impl RolloutState {
             (Some(run), _) => run.decisions_at.as_ref(),
             (None, last) => last.as_ref()?.decisions_at.as_ref(),
         }
+    }
+
+    /// The run that people's words are about: the open one, else the last, else `0`.
+    #[must_use]
+    pub fn current(&self) -> RunId {
+        let open = self.run.as_ref().map(|run| &run.id);
+        open.or(self.last_run.as_ref().map(|run| &run.id)).cloned().unwrap_or_else(RunId::zero)
     }
 
     /// What was live at first sight and can be adopted, as people were told last.

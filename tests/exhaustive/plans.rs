@@ -235,6 +235,7 @@ impl Plans {
             main: commit(main.into()),
             recorded: tip.map_or_else(|| Recorded::Unreadable(away()), crate::branch::Tip::recorded),
             sets,
+            past: BTreeMap::new(),
             decisions: Decisions {
                 tip: (words > 0).then(|| commit(words)),
                 filed,

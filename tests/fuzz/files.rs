@@ -17,6 +17,7 @@ use tidegate::manifest::duration::Span;
 use tidegate::manifest::files::{Entry, Files, RepoPath};
 use tidegate::manifest::ids::{CommitId, InstanceName, Namespace, ObjectName, Revision, RolloutId, RunId, StepName};
 use tidegate::manifest::installation::{self, Caps};
+use tidegate::manifest::object::{Kind, ObjectRef};
 use tidegate::manifest::yaml::{self, Content, Dialect, Node};
 use tidegate::manifest::{load, set};
 use tidegate::plan::input::{Desired, Recorded};
@@ -238,6 +239,10 @@ fn is_usable(rollout: Rollout) {
     is_planned(&input);
 }
 
+fn named(kind: Kind, name: &str) -> ObjectRef {
+    ObjectRef { kind, namespace: id().namespace, name: name.parse().expect("a name") }
+}
+
 /// A decision's file.
 #[derive(Debug, Arbitrary)]
 struct Word {
@@ -261,6 +266,10 @@ fn a_decision_is_read_or_refused() {
             DecisionAction::Retry,
             DecisionAction::Rollback,
             DecisionAction::Adopt { live: "ab".repeat(20).parse().expect("a set") },
+            DecisionAction::Delete {
+                objects: [named(Kind::Service, "on"), named(Kind::ConfigMap, "old")].into(),
+                successor: word.number.map(|_| "cd".repeat(20).parse().expect("a set")),
+            },
         ];
         let action = actions[usize::from(word.action) % actions.len()].clone();
         let reason = word.reason.as_ref().map(|piece| piece.0.clone());

@@ -260,6 +260,7 @@ fn input(
         now,
         id: id(),
         me: Writer { epoch: state.writer.epoch, ..state.writer.clone() },
+        past: BTreeMap::new(),
         sets: [old, Arc::clone(&new)].iter().map(|r| (r.set.id.clone(), Arc::clone(&r.set))).collect(),
         desired: Desired::Wanted(new),
         main: state.source.commit.clone(),

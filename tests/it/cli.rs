@@ -226,7 +226,7 @@ async fn a_version_goes_its_whole_way_by_commands() {
 #[tokio::test]
 async fn who_cannot_be_asked_has_to_say_yes() {
     let dir = tempfile::tempdir().unwrap();
-    for word in ["abort", "rollback"] {
+    for word in ["abort", "rollback", "delete"] {
         let said = tidegate(dir.path(), &[word, "shop/podinfo"]).await;
         assert!(said.err.lines().count() == 1 && said.err.contains("pass --yes"), "{}", said.err);
         said.ends(2);

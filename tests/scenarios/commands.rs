@@ -8,6 +8,7 @@ use crate::world::{Trouble, World, label};
 use std::fmt::Write;
 use std::time::Duration;
 use tidegate::git::Signing;
+use tidegate::manifest::decision;
 use tidegate::manifest::duration::Span;
 use tidegate::manifest::ids::RolloutId;
 use tidegate::record::state::RolloutState;
@@ -28,6 +29,8 @@ const COMMANDS: &str = "
   spoil request APP STEP       pushes something to it that was not asked
   merge revert APP             merges the request that undoes a run on main
   adopt APP                    writes the decision to take over what is live
+  approve deletions APP        merges the request to let objects go
+  allow deletions APP          writes the decision to let go what people were asked for last
   deny|hold|resume|skip|abort APP, retry|rollback APP RUN   writes a decision
   start, kill                  a controller
   wait DURATION
@@ -138,6 +141,21 @@ enum Known {
 /// What people say to a run.
 async fn people(world: &mut World, words: &[&str]) -> Result<Known, String> {
     match *words {
+        ["approve", "deletions", app] => {
+            let request = world.ana.request(&id(app)?, "delete").await?;
+            world.stage.merge(&request).await.map_err(|error| error.to_string())?;
+        }
+        ["allow", "deletions", app] => {
+            let record = world.ana.record(&id(app)?).await.ok_or_else(|| format!("there is no record of {app}"))?;
+            let asked = record.deletions.asked.as_ref().ok_or("nothing waits for a word to be deleted")?;
+            let objects = decision::listed(&asked.objects);
+            let objects = objects.iter().map(|object| format!("{{kind: {}, name: {}}}", object.kind, object.name));
+            let objects = objects.collect::<Vec<_>>().join(", ");
+            let run = record.current();
+            let successor = asked.successor.iter().map(|set| format!(", successor: \"{set}\"")).collect::<String>();
+            let spec = format!("{{run: \"{run}\", action: delete, objects: [{objects}]{successor}}}");
+            world.ana.decide(&id(app)?, run.as_str(), "delete", &spec).await;
+        }
         ["approve", app, step] => {
             let request = world.ana.request(&id(app)?, step).await?;
             world.stage.merge(&request).await.map_err(|error| error.to_string())?;

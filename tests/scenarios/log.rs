@@ -148,7 +148,9 @@ fn what(message: &str, rollout: String, level: Level, mut fields: Fields) -> Opt
         "done" => What::Wrote { class: fields.take("class").to_lowercase(), why: fields.take("why") },
         "not done" => What::NotTaken { object: fields.take("object"), why: fields.take("why") },
         "asks people" => What::Branch { doing: "asks", branch: fields.take("branch") },
-        "withdraws its request: it is void" => What::Branch { doing: "withdraws", branch: fields.take("branch") },
+        "withdraws its request: nothing is asked by it any more" => {
+            What::Branch { doing: "withdraws", branch: fields.take("branch") }
+        }
         "the record ended" => What::Recorded { rollout, seq: None, why: fields.take("what") },
         _ => match (fields.0.remove("seq"), level) {
             (Some(seq), _) => {

@@ -110,6 +110,7 @@ scenarios! {
     daemon_removed
     daemon_without_a_record
     deadline
+    deletions_are_asked_for
     denied_by_a_file
     denied_by_deletion
     direct_change
@@ -207,6 +208,7 @@ scenarios! {
     third_version
     two_claim_one
     versioned_good_version
+    versioned_deletions_are_asked_for
     versioned_goes_back
     versioned_kept
     versioned_under_the_same_name

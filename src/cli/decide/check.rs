@@ -1,6 +1,7 @@
 //! Whether a word makes sense now, and what follows from it. Pure: from the record to a decision, or to why not.
 
 use super::Verb;
+use super::delete::counted;
 use crate::cli::repository::Record;
 use crate::cli::ui;
 use crate::gate::approval;
@@ -39,23 +40,27 @@ pub(crate) fn intent(verb: &Verb, record: &Record, reason: Option<&str>, now: Ti
         Verb::Retry { run } => asks.retry(run.as_ref())?,
         Verb::Rollback { to } => asks.rollback(to.as_ref())?,
         Verb::Adopt { live } => asks.adopt(live.as_deref())?,
+        Verb::Delete => asks.delete()?,
     };
     let decision =
         Decision { rollout: record.state.metadata.clone(), run, action, reason: reason.map(ToOwned::to_owned) };
     Ok(Intent { decision, next })
 }
 
-type Found = Result<(RunId, DecisionAction, String), String>;
+/// Which run a word is about, the word, and what comes of it; or why it makes no sense.
+pub(super) type Found = Result<(RunId, DecisionAction, String), String>;
 
-struct Asks<'a> {
-    state: &'a RolloutState,
+/// What is known of a rollout.
+pub(super) struct Asks<'a> {
+    /// Its record.
+    pub(super) state: &'a RolloutState,
     plan: Option<&'a Plan>,
     now: Time,
 }
 
 impl Asks<'_> {
     /// Where the rollout stands, as the second half of a sentence.
-    fn stands(&self) -> String {
+    pub(super) fn stands(&self) -> String {
         let phase = &self.state.phase;
         let since = since(phase).map_or(String::new(), |since| format!(", since {}", ui::distance(since, self.now)));
         let (name, place) = (phase.name(), place(phase));
@@ -67,7 +72,9 @@ impl Asks<'_> {
 
     /// The open run, if words about going on can still reach it.
     fn open(&self, what: &str) -> Result<&Run, String> {
-        let Some(run) = &self.state.run else { return Err(format!("{what}: no run is open; {}", self.stands())) };
+        let Some(run) = &self.state.run else {
+            return Err(format!("{what}: no run is open; {}{}", self.stands(), self.asked_to_delete()));
+        };
         if let Phase::Reverting { why, .. } = &self.state.phase {
             return Err(format!("{what}: run {} is on its way back already: {}", run.id, plain(why)));
         }
@@ -243,6 +250,11 @@ impl Asks<'_> {
     }
 
     fn resume(&self) -> Found {
+        let denied = self.state.deletions.denied().count();
+        if denied > 0 && self.state.run.is_none() {
+            let next = format!("People are asked again whether {} may go.", counted(denied));
+            return Ok((self.state.current(), DecisionAction::Resume, next));
+        }
         let run = self.open("there is nothing to resume")?;
         if !run.held && !run.denied {
             return Err(format!("run {} is neither held nor denied: {}", run.id, self.stands()));

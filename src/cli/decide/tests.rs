@@ -17,7 +17,7 @@ use crate::manifest::files::{Entry, Files};
 use crate::manifest::oid;
 use crate::manifest::raw::Trust;
 use crate::record::fixture;
-use crate::record::state::{By, Consumed, Governed, RolloutState, Rule, Terms, Void};
+use crate::record::state::{Answer, By, Consumed, Governed, Question, RolloutState, Rule, Said, Terms, Void};
 use crate::record::store;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -48,6 +48,7 @@ fn verbs() -> Vec<(&'static str, Verb)> {
         ("adopt", Verb::Adopt { live: None }),
         ("adopt --live 060606060606", Verb::Adopt { live: Some("060606060606".to_owned()) }),
         ("adopt --live 070707070707", Verb::Adopt { live: Some("070707070707".to_owned()) }),
+        ("delete", Verb::Delete),
     ]
 }
 
@@ -73,6 +74,14 @@ fn a_phase_that_is_not_there_is_answered_with_those_that_are() {
     assert!(why.contains("asks before: "), "{why}");
 }
 
+fn denied_deletions() -> Record {
+    let Record { mut state, plan } = states::too_many();
+    state.metadata = "shop/kept".parse().unwrap();
+    let Question { objects, successor, .. } = state.deletions.asked.take().unwrap();
+    state.deletions.said.push(Answer { objects, successor, said: Said::No });
+    Record { state, plan }
+}
+
 fn records() -> Vec<Record> {
     let held = |denied: bool| {
         let Record { mut state, plan } = states::waiting();
@@ -91,6 +100,8 @@ fn records() -> Vec<Record> {
         states::failed(),
         states::on_candidate(),
         states::blocked(),
+        states::too_many(),
+        denied_deletions(),
         held(false),
         held(true),
     ]
@@ -124,6 +135,13 @@ fn what_a_run_takes_from_pull_requests_alone_is_not_pushed() {
     insta::assert_snapshot!(told(approve), @"run 7-07070707 takes this word from a pull request alone that 1 of ana, ben approved; what is pushed does not count. Approve and merge the pull request that tidegate has opened.");
     insta::assert_snapshot!(told(DecisionAction::Skip), @"run 7-07070707 takes this word from a pull request alone that 1 of ana, ben approved; what is pushed does not count. Bring the file of --dry-run to the decisions branch by a pull request.");
     assert_eq!(told(DecisionAction::Abort), "", "no is a no from everybody");
+    let Record { state: mut rest, .. } = states::too_many();
+    let objects = rest.deletions.asked.clone().unwrap().objects;
+    let delete = DecisionAction::Delete { objects, successor: None };
+    assert_eq!(unproven(&rest, &delete), None);
+    let said = Terms { rule: state.run.as_ref().unwrap().rule.clone(), ..Terms::default() };
+    rest.policy = Some(Governed { wanted: fixture::set(6), said, holds: None });
+    insta::assert_snapshot!(unproven(&rest, &delete).unwrap_or_default());
     let by = |by| unproven(&ruled(by), &DecisionAction::Skip).unwrap_or_default();
     assert_eq!(by(By::Signatures), "", "it is signed and pushed");
     insta::assert_snapshot!(by(By::Nothing), @"run 7-07070707 takes this word from ana, ben alone, and the installation names neither a Git host with reviews nor a list of allowed signers, so that nothing can prove it");
@@ -206,6 +224,13 @@ fn a_word_said_again_gets_a_number_and_an_approval_none() {
         assert_eq!(path.file_name(), expected);
         files.insert(path, entry());
     }
+    // One that the record has looked at is not looked at again, whether or not it lies there.
+    let (path, text) = file(&hold, &Files::new(), &[]).unwrap();
+    let blob = oid::blob(text.as_bytes());
+    let there = Files::from([(path.clone(), Entry::File { blob: blob.clone(), bytes: text.as_bytes().into() })]);
+    assert!(file(&hold, &there, &[]).unwrap_err().contains("tidegate counts it at its next look"));
+    let word = Consumed { path, blob, ..fixture::open().consumed.remove(0) };
+    assert_eq!(file(&hold, &Files::new(), &[word]).unwrap().0.file_name(), "7-07070707-hold-2.yaml");
     let approve = ask(approve(None), &states::waiting()).unwrap().decision;
     let (path, _) = file(&approve, &files, &[]).unwrap();
     files.insert(path, entry());

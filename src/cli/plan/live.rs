@@ -101,6 +101,7 @@ impl Scene<'_> {
             id: id.clone(),
             me: self.me(wanted.as_ref().ok(), state.map(|record| &record.state)),
             sets: self.sets(id, wanted.as_ref().ok(), state).await?,
+            past: BTreeMap::new(),
             desired,
             main: state.map_or_else(CommitId::none, |record| record.state.source.commit.clone()),
             recorded,
@@ -237,6 +238,7 @@ pub(super) fn show(planned: &mut PlannedView, plan: &RolloutPlan) {
         let does = match &proposal.ask {
             Ask::Advance { through } => format!("asks for approval of {through}"),
             Ask::Revert { .. } => "proposes to undo the change on main".to_owned(),
+            Ask::Delete { objects } => format!("asks whether {} objects may go", objects.len()),
         };
         ActionView { class: "upkeep", does, why: format!("run {}", proposal.run) }
     }));

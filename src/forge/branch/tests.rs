@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::manifest::raw::Trust;
-use crate::record::fixture::{open, plan, revision, run, step};
+use crate::record::fixture::{open, plan, revision, run, set, step, too_many};
 use crate::record::state::Rule;
 
 fn instance() -> InstanceName {
@@ -81,4 +81,20 @@ fn revert() -> String {
 #[test]
 fn x_5_the_request_to_revert() {
     insta::assert_snapshot!(revert());
+}
+
+fn deletion(question: &Question, before: usize, by: Option<By>) -> (String, String) {
+    let (instance, rollout, run) = (instance(), rollout(), run(6));
+    let request = Deletion { instance: &instance, rollout: &rollout, run: &run, question, before, by };
+    let (path, text) = request.file();
+    (request.message(), format!("{path}\n{text}"))
+}
+
+#[test]
+fn x_3_the_request_to_let_objects_go() {
+    let (message, file) = deletion(&too_many(6), 0, None);
+    insta::assert_snapshot!(format!("{message}\n{file}"));
+    let replaced = Question { successor: Some(set(7)), ..too_many(6) };
+    let (message, file) = deletion(&replaced, 1, Some(By::Signatures));
+    insta::assert_snapshot!("x_3_the_request_to_let_a_version_go_signed", format!("{message}\n{file}"));
 }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::forge::branch::Asks;
 use crate::manifest::ids::RolloutId;
-use crate::record::fixture::{commit, open, plan, revision, run, step};
-use crate::record::state::{Pull, Run};
+use crate::record::fixture::{commit, open, plan, revision, run, set, step, too_many};
+use crate::record::state::{Pull, Question, Run};
 
 const IDS: Ids = Ids { user: 42, repository: 7 };
 const BRANCH: &str = "tidegate/prod/propose/shop/podinfo/7-07070707-half";
@@ -205,4 +205,29 @@ fn the_reason_of_an_end_is_given_once() {
     let text = found(Standing::Open).over("`half` is approved already.").unwrap();
     assert!(text.body.starts_with("> **Closed:** `half` is approved already.\n\n"), "{}", text.body);
     assert_eq!(Found { text, ..found(Standing::Open) }.over("again"), None);
+}
+
+fn deletion(question: &Question) -> Text {
+    let (instance, rollout, run) = ("prod".parse().unwrap(), "shop/podinfo".parse().unwrap(), run(6));
+    delete(
+        &Deletion { instance: &instance, rollout: &rollout, run: &run, question, before: 0, by: None },
+        &commit(0x78),
+    )
+}
+
+#[test]
+fn x_3_the_pull_request_to_let_objects_go() {
+    let Text { title, body } = deletion(&too_many(6));
+    insta::assert_snapshot!(format!("{title}\n\n{body}"));
+    let Text { title, body } = deletion(&Question { successor: Some(set(7)), ..too_many(6) });
+    insta::assert_snapshot!("x_3_the_pull_request_to_let_a_version_go", format!("{title}\n\n{body}"));
+}
+
+/// GitHub takes 65,536 characters.
+#[test]
+fn a_list_of_objects_that_no_host_takes_whole_is_cut() {
+    let body = deletion(&too_many(5_000)).body;
+    assert!(body.chars().count() < 52_000 && body.contains(" more, which the file of this request names"), "{body}");
+    assert!(body.contains("**5001 objects**") && body.lines().last().unwrap().contains(commit(0x78).as_str()));
+    assert!(!deletion(&too_many(1_000)).body.contains(" more, "), "no shorter than it has to be");
 }

@@ -29,7 +29,7 @@ fn names(case: &Case<'_>) -> Vec<Diagnostic> {
             found.push(case.error(&format!("/spec/phases/{i}/name"), Code::PhaseName, what, expected));
         };
         if StepName::RESERVED.contains(&phase.name.as_str()) {
-            let what = format!("every run has a step called {} already", phase.name);
+            let what = format!("{} is what every run calls a step or a request of its own", phase.name);
             error(what, format!("a name other than {}", StepName::RESERVED.join(", ")));
             continue;
         }

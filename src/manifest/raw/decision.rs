@@ -1,6 +1,7 @@
 //! What a decision says.
 
-use crate::manifest::ids::{RunId, SetId, StepName};
+use crate::manifest::ids::{ObjectName, RunId, SetId, StepName};
+use crate::manifest::object::Kind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DecisionSpec {
-    /// The run: the open one, else the last, else `0`.
+    /// The run: the open one, else the last, else `"0"`.
     pub run: RunId,
     /// What is decided.
     pub action: Action,
@@ -20,10 +21,28 @@ pub struct DecisionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SetId")]
     pub live: Option<SetId>,
+    /// With `delete`: every object of the rollout's namespace that may go, in alphabetical order by kind, then by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Named>", extend("minItems" = 1, "maxItems" = 1000))]
+    pub objects: Option<Vec<Named>>,
+    /// With `delete`: the version that is to take the place of theirs; none where main has them no longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "SetId")]
+    pub successor: Option<SetId>,
     /// Why, in the person's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", extend("maxLength" = 1024))]
     pub reason: Option<String>,
+}
+
+/// An object of the rollout's namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Named {
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: ObjectName,
 }
 
 /// What a person can decide.
@@ -48,4 +67,6 @@ pub enum Action {
     Rollback,
     /// What is live becomes the stable version.
     Adopt,
+    /// Lets the `objects` go, though they are more than the policy lets go with one change.
+    Delete,
 }

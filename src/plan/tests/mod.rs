@@ -8,6 +8,7 @@ mod checks;
 mod cluster;
 mod corners;
 mod crashes;
+mod deletions;
 mod denied;
 mod effect;
 mod failures;

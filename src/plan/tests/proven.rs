@@ -13,7 +13,7 @@ use crate::record::state::{By, Consumed, Rule, Time};
 #[derive(Debug, Clone)]
 pub(super) struct Reviewed {
     /// Who approved.
-    by: Vec<&'static str>,
+    pub(super) by: Vec<&'static str>,
     /// What they may do now.
     permission: Permission,
     /// Who made a commit of the version.
@@ -21,11 +21,11 @@ pub(super) struct Reviewed {
     /// By which teams they are approvers.
     teams: Vec<(&'static str, &'static str)>,
     /// Why it tells nothing.
-    away: Option<&'static str>,
+    pub(super) away: Option<&'static str>,
     /// Why it does not tell who is in a team.
     unseen: Option<&'static str>,
     /// Whether a pull request was merged at all.
-    pushed: bool,
+    pub(super) pushed: bool,
 }
 
 impl Default for Reviewed {

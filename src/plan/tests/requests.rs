@@ -37,8 +37,12 @@ impl World {
     pub(super) fn merge_the_request(&mut self) {
         let (name, head) = self.proposals.first_key_value().map(|(name, head)| (name.clone(), head.clone())).unwrap();
         let (change, asks) = (self.honest(&name), Head::parse(&"prod".parse().unwrap(), &name).unwrap().asks);
-        let Asks::Advance(through) = asks else { panic!("{name} asks for no word") };
-        merged(self, &change, DecisionAction::Approve { through }, Some(&head));
+        let action = match asks {
+            Asks::Advance(through) => DecisionAction::Approve { through },
+            Asks::Delete => self.word_to_delete(),
+            Asks::Revert => panic!("{name} asks for no word"),
+        };
+        merged(self, &change, action, Some(&head));
     }
 
     /// By which branches the files came that were not there when the run started.
@@ -57,19 +61,20 @@ impl World {
     }
 
     /// What we ask by a branch of that name.
-    fn honest(&self, name: &str) -> Change {
+    pub(super) fn honest(&self, name: &str) -> Change {
         let head = Head::parse(&"prod".parse().unwrap(), name).expect("a request");
         let void = |through| self.record.iter().flat_map(|record| voids(record, &head.run, through)).count();
         let (path, text) = match &head.asks {
             Asks::Advance(through) => approval(&head.rollout, &head.run, through, void(through)),
             Asks::Revert => (path("teams/shop/podinfo/app.yaml"), "as it was".to_owned()),
+            Asks::Delete => self.deletion_asked(&head),
         };
         let files: BTreeMap<_, _> = [(path, Some(oid::blob(text.as_bytes())))].into();
         Change { alone: true, undoing: (head.asks == Asks::Revert).then(|| files.clone()), files }
     }
 
     /// Somebody pushes to the one request that is open; the head and the branch.
-    fn pushed(&mut self, digit: &str, content: Content) -> (CommitId, String) {
+    pub(super) fn pushed(&mut self, digit: &str, content: Content) -> (CommitId, String) {
         let (name, head) = (self.proposals.keys().next().cloned().unwrap(), commit(digit));
         self.proposals.insert(name.clone(), head.clone());
         self.contents.insert(head.clone(), content);
@@ -83,7 +88,7 @@ impl World {
         voids(&record, &run.id, &"tenth".parse().unwrap()).cloned().collect()
     }
 
-    fn asks(&self) -> usize {
+    pub(super) fn asks(&self) -> usize {
         self.log.iter().filter(|line| line.starts_with("proposes")).count()
     }
 }
@@ -266,8 +271,8 @@ fn attack_74_who_is_asked_about_a_word_learns_which_head_was_asked() {
 }
 
 /// Somebody merges what lies on that branch, squashed or not, before anybody looks again.
-fn merged(world: &mut World, change: &Change, action: DecisionAction, by: Option<&CommitId>) {
-    let run = world.record().run.unwrap().id;
+pub(super) fn merged(world: &mut World, change: &Change, action: DecisionAction, by: Option<&CommitId>) {
+    let run = world.record().current();
     let (path, blob) =
         change.files.first_key_value().map(|(path, blob)| (path.clone(), blob.clone().unwrap())).unwrap();
     world.files.push(DecisionFile {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl World {
-    fn of_versions(plan: &str) -> Self {
+    pub(super) fn of_versions(plan: &str) -> Self {
         let mut world = Self::new(&versioned(plan, "1"), "1");
         world.bring(plan, "1");
         assert_eq!((world.phase().as_str(), world.there()), ("Steady", OLD.to_owned()));
@@ -40,7 +40,7 @@ impl World {
     }
 
     /// Somebody else's route to a Service.
-    fn foreign_route(&mut self, service: &str) {
+    pub(super) fn foreign_route(&mut self, service: &str) {
         self.exists_value(json!({"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
             "metadata": {"name": "legacy"}, "spec": {"rules": [{"backendRefs": [{"name": service, "port": 80}]}]}}));
     }

@@ -236,6 +236,7 @@ impl World {
                 Some(record) => Recorded::State(Box::new(record), self.plan.clone()),
             },
             sets: self.sets.clone(),
+            past: self.sets.clone(),
             decisions: Decisions {
                 tip: None,
                 filed: self.files.clone(),
@@ -347,7 +348,9 @@ impl World {
                 }
                 won
             }
-            Effect::Act(action) if action.class != Class::Retreat && action.posture != *proof => {
+            Effect::Act(action)
+                if action.class != Class::Retreat && !(action.posture == *proof && self.may_go(action)) =>
+            {
                 self.log.push(format!("not recorded: {}", action.why));
                 false
             }
@@ -393,10 +396,15 @@ impl World {
         let asks = match &proposal.ask {
             Ask::Advance { through } => Asks::Advance(through.clone()),
             Ask::Revert { .. } => Asks::Revert,
+            Ask::Delete { .. } => Asks::Delete,
         };
         let head = Head { rollout: proposal.rollout.clone(), run: proposal.run.clone(), asks };
         let name = head.branch(&"prod".parse().expect("an instance"));
         self.log.push(format!("proposes {name}"));
+        if let Ask::Delete { .. } = proposal.ask {
+            self.propose_deletion(name);
+            return;
+        }
         // Asked again, it is another commit.
         let again = self.record.iter().flat_map(|record| &record.consumed).filter(|word| word.void.is_some()).count();
         let commit = if again == 0 { "c".repeat(40) } else { hex(&again.to_string(), 20) };

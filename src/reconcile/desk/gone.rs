@@ -35,10 +35,17 @@ impl Gone {
     }
 }
 
-/// Those of open runs, by their branches.
+/// Those of open runs, and those to let objects go, by their branches.
 pub(super) fn gone(view: &View) -> BTreeMap<String, Gone> {
     let mut all = BTreeMap::new();
     for state in view.records.states() {
+        let deletion = state.deletions.asked.as_ref().and_then(|asked| asked.pull.as_ref());
+        if let Some(pull) = deletion.filter(|pull| !view.tips.proposals.contains_key(&pull.branch))
+            && let Some(rule) = view.main.policy(&state.source.path, MayStart::Yes).proof
+        {
+            let gone = Gone { rollout: state.metadata.clone(), head: pull.head.clone(), rule };
+            all.insert(pull.branch.clone(), gone);
+        }
         let plan = view.records.get(&state.metadata).and_then(|record| record.plan.as_deref());
         let (Some(run), Some(plan)) = (state.run.as_ref().filter(|run| !run.denied), plan) else { continue };
         let policy = view.main.policy(&state.source.path, MayStart::Yes).proof;

@@ -13,7 +13,7 @@ use crate::manifest::reference::Referent;
 use crate::manifest::set;
 use crate::manifest::tracked::Taken;
 use crate::record::fixture;
-use crate::record::state::{By, Consumed, RolloutState, Run};
+use crate::record::state::{Answer, By, Consumed, Question, RolloutState, Run, Said};
 use crate::record::store::{print_plan, print_state};
 
 const BRANCH: &str = "tidegate/prod/propose/shop/a/7-07070707-half";
@@ -163,4 +163,64 @@ async fn c_7_what_a_promoted_version_tracks_is_no_part_of_what_main_says() {
     let mut other = Set::clone(&set);
     other.files.insert("more.yaml".parse().unwrap(), ("b".repeat(40).parse().unwrap(), Arc::from(*b"")));
     assert!(!standing::promoted(&record([(set.id.clone(), Arc::new(other))].into()), &state, wanted));
+}
+
+const DELETION: &str = "tidegate/prod/propose/shop/a/0-delete";
+
+/// No run is open or was, and people are asked to let objects go by that head.
+fn deleting(state: &mut RolloutState, head: Option<&CommitId>, denied: bool) {
+    (state.run, state.last_run) = (None, None);
+    let pull = head.map(|head| Pull { branch: DELETION.to_owned(), head: head.clone(), checks: Vec::new() });
+    let question = Question { pull, ..fixture::too_many(6) };
+    if denied {
+        state.deletions.said = vec![Answer { objects: question.objects, successor: None, said: Said::No }];
+    } else {
+        state.deletions.asked = Some(question);
+    }
+}
+
+#[tokio::test]
+async fn x_3_the_deletions_that_the_record_asks_about_are_asked_on_a_page() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let head = world.commit(DELETION, &[("x", Some("y"))]).await;
+    let asked = |view: &View| request(view, &instance(), "main", (DELETION, &head), &|_, _| None);
+    assert_eq!(asked(&*seen(&world, &mut source, |state| deleting(state, None, false)).await), None, "not recorded");
+    assert_eq!(asked(&*seen(&world, &mut source, |state| deleting(state, Some(&head), true)).await), None, "denied");
+    let found = asked(&*seen(&world, &mut source, |state| deleting(state, Some(&head), false)).await).unwrap();
+    assert_eq!((found.base.as_str(), &found.head), ("tidegate/prod/decisions", &head));
+    assert!(found.text.title.contains("delete 7 objects") && found.text.body.contains("`ConfigMap worker-5`"));
+}
+
+#[tokio::test]
+async fn x_2_why_a_request_to_let_objects_go_is_over() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let why = |view: &View| over(view, &instance(), DELETION);
+    let head = fixture::commit(9);
+    let there = seen(&world, &mut source, |state| deleting(state, Some(&head), false)).await;
+    assert_eq!(why(&there), None, "the record does not tell yet");
+    let denied = seen(&world, &mut source, |state| deleting(state, Some(&head), true)).await;
+    assert!(why(&denied).unwrap().starts_with("nobody is asked that any more: people have answered"));
+    let other = seen(&world, &mut source, |state| deleting(state, None, false)).await;
+    assert!(why(&other).unwrap().starts_with("something else would go by now"));
+    let said = |void: Option<Void>| {
+        let run = crate::manifest::ids::RunId::zero();
+        let word = fixture::open().consumed.remove(0);
+        Consumed { action: "delete".to_owned(), run, void, ..word }
+    };
+    let void = || Some(Void { why: "ana is no person".to_owned(), through: None, head: None });
+    let unproven = seen(&world, &mut source, |state| {
+        deleting(state, None, false);
+        state.consumed = vec![said(void())];
+    });
+    assert_eq!(why(&*unproven.await).unwrap(), "ana is no person. It is asked again.");
+    let given = seen(&world, &mut source, |state| {
+        deleting(state, None, false);
+        state.deletions.asked = None;
+        state.consumed = vec![said(None)];
+    });
+    assert_eq!(why(&*given.await), why(&denied));
+    let nothing = seen(&world, &mut source, |state| (state.run, state.last_run) = (None, None)).await;
+    assert_eq!(why(&nothing), why(&denied));
 }

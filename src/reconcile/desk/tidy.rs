@@ -5,10 +5,10 @@ use crate::forge::branch::{Asks, Head, propose_prefix};
 use crate::forge::host::HostError;
 use crate::forge::pull::{self, Found, Request, Standing};
 use crate::gate::approval;
-use crate::manifest::ids::{InstanceName, RolloutId};
+use crate::manifest::ids::{InstanceName, RolloutId, RunId};
 use crate::reconcile::source::View;
-use crate::record::history::voids;
-use crate::record::state::Void;
+use crate::record::history::{self, voids};
+use crate::record::state::{Consumed, RolloutState, Void};
 use std::collections::BTreeMap;
 
 impl Clerk {
@@ -122,10 +122,34 @@ fn unanswered(view: &View, instance: &InstanceName, branch: &str, standing: Stan
     (!yes && (standing != Standing::Merged || is_void)).then_some(rollout)
 }
 
-/// Why a request to undo a change on main was taken back that is made again.
+/// Why a request that is no approval was taken back that is made again.
 fn spoiled(instance: &InstanceName, branch: &str) -> Option<String> {
-    let asks_to_undo = Head::parse(instance, branch).is_some_and(|head| head.asks == Asks::Revert);
-    asks_to_undo.then(|| "somebody else has written to its branch. It is asked again.".to_owned())
+    let why = match Head::parse(instance, branch)?.asks {
+        Asks::Revert => "somebody else has written to its branch. It is asked again.",
+        Asks::Delete => "something else would go by now, or somebody else has written to its branch. It is asked anew.",
+        Asks::Advance(_) => return None,
+    };
+    Some(why.to_owned())
+}
+
+/// Why a request to let objects go asks for nothing any more; none while the record does not tell yet. Which of several questions it was
+/// nobody tells.
+fn deletion_over(state: Option<&RolloutState>, rollout: &RolloutId, run: &RunId) -> Option<String> {
+    let asked = state.and_then(|state| state.deletions.asked.as_ref());
+    let mut words = state.into_iter().flat_map(|state| &state.consumed);
+    let word = words.rfind(|word| word.run == *run && word.action == history::DELETE);
+    let why = match (asked, word) {
+        (None, _) => format!(
+            "nobody is asked that any more: people have answered, a run is open, or nothing is to go that needs a word. \
+             `tidegate why {rollout}` says what holds."
+        ),
+        (Some(asked), _) if asked.pull.is_some() => return None,
+        (Some(_), Some(Consumed { void: Some(Void { why, .. }), .. })) => {
+            format!("{}. It is asked again.", pull::escaped(why))
+        }
+        (Some(_), _) => "something else would go by now. That is asked anew.".to_owned(),
+    };
+    Some(why)
 }
 
 /// Why a request whose branch is gone asks for nothing any more; none while the record does not tell yet.
@@ -133,6 +157,9 @@ pub(super) fn over(view: &View, instance: &InstanceName, branch: &str) -> Option
     let Head { rollout, run, asks } = Head::parse(instance, branch)?;
     let record = view.records.get(&rollout);
     let state = record.and_then(|record| record.state.as_ref().ok());
+    if asks == Asks::Delete {
+        return deletion_over(state, &rollout, &run);
+    }
     let Asks::Advance(step) = asks else {
         let waits =
             state.filter(|state| state.revert.is_none() && state.refused.iter().any(|refused| refused.run == run));

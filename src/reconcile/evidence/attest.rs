@@ -1,7 +1,6 @@
 //! Asking a Git host who approved a decision: each in a task of its own. What Git can tell is asked of Git.
 
 use super::{Collector, Notary};
-use crate::forge::branch::approval;
 use crate::forge::host::{Host, HostError, Pulled, Shown};
 use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, Testimony, User};
 use crate::git::{Changed, GitError, Made, RefName, Store};
@@ -70,7 +69,7 @@ impl Collector {
             self.spawn(async move {
                 let told = match (attest.asked.rule.by, &witness, &notary) {
                     (By::Reviews, Some(witness), _) => match witness.pulled(&attest.asked.commit).await {
-                        Ok(Some(pulled)) => witness.tell(&clock, &key.0, &attest, pulled).await,
+                        Ok(Some(pulled)) => witness.tell(&clock, &attest, pulled).await,
                         Ok(None) => Ok((Evidence::Pushed, clock.now())),
                         Err(silence) => Err(silence),
                     },
@@ -114,13 +113,7 @@ impl Witness {
 
     /// How a decision came to its branch by that pull request, and since when that can change: who made a commit stays who did, however
     /// long it took to ask, but reviews and rights do not.
-    async fn tell(
-        &self,
-        clock: &Clock,
-        rollout: &RolloutId,
-        attest: &Attest,
-        pulled: Pulled,
-    ) -> Result<(Evidence, Time), Silence> {
+    async fn tell(&self, clock: &Clock, attest: &Attest, pulled: Pulled) -> Result<(Evidence, Time), Silence> {
         let Changed { merged, mut files } = self.store.changed(&attest.asked.commit).await?;
         let mut host = self.host.lock().await;
         let (number, author) = (pulled.number, pulled.author.clone());
@@ -137,7 +130,7 @@ impl Witness {
             files.insert(attest.asked.path.clone(), None);
         }
         let own = host.ids().await?.user;
-        let ours = author.id == own && self.is_asked(rollout, attest, &head).await?;
+        let ours = author.id == own && is_asked(attest, &head);
         let makers = if ours { [Maker::Ourselves].into() } else { commits.iter().flat_map(makers).collect() };
         let writers = match &attest.version {
             Some(version) => self.writers(&mut host, version).await?,
@@ -163,21 +156,6 @@ impl Witness {
         Ok((Evidence::Merged(Box::new(merged)), at))
     }
 
-    /// Whether a decision is what we have asked, to the letter, and what was merged is the very head that we have asked it by: then
-    /// it does not matter who made its commits. What somebody else has pushed to our branch has been asked by nobody.
-    async fn is_asked(&self, rollout: &RolloutId, attest: &Attest, head: &CommitId) -> Result<bool, Silence> {
-        let Some(Request { run, through, void, head: asked }) = &attest.request else { return Ok(false) };
-        if asked.as_ref() != Some(head) {
-            return Ok(false);
-        }
-        let found = self.store.file(&attest.asked.commit, &attest.asked.path).await?;
-        let is_it = |n| {
-            let (path, text) = approval(rollout, run, through, n);
-            path == attest.asked.path && found.as_deref() == Some(text.as_bytes())
-        };
-        Ok((0..=*void).any(is_it))
-    }
-
     /// Who made a version, each with one of their commits. Git tells the addresses, the host whose they are.
     async fn writers(&self, host: &mut Host, version: &Version) -> Result<BTreeMap<Maker, CommitId>, Silence> {
         let made = made(&self.store, &self.main, version).await?;
@@ -196,6 +174,13 @@ impl Witness {
         }
         Ok(writers)
     }
+}
+
+/// Whether a decision is what we have asked, to the letter, and what was merged is the very head that we have asked it by: then
+/// it does not matter who made its commits. What somebody else has pushed to our branch has been asked by nobody.
+fn is_asked(attest: &Attest, head: &CommitId) -> bool {
+    let Some(Request { letters, head: asked }) = &attest.request else { return false };
+    asked.as_ref() == Some(head) && letters.contains(&(attest.asked.path.clone(), attest.asked.blob.clone()))
 }
 
 /// The commits that made a version, as Git tells.
@@ -245,41 +230,29 @@ fn makers(shown: &Shown) -> BTreeSet<Maker> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forge::host::Pass;
+    use crate::forge::branch::approval;
     use crate::gate::proof::Asked;
-    use crate::manifest::installation::{Access, HostKind, PullHost};
     use crate::manifest::oid;
-    use crate::reconcile::testing::{DECISIONS, World, id, moved};
     use crate::record::fixture;
 
-    #[tokio::test]
-    async fn attack_74_what_is_asked_to_the_letter_is_asked_by_one_head_alone() {
-        let world = World::new().await;
-        let (rollout, run) = (id("a"), fixture::run(7));
-        let letter = |through: &str| approval(&rollout, &run, &through.parse().unwrap(), 0);
-        let (path, text) = letter("promotion");
-        let commit = world.commit(DECISIONS, &[(path.as_str(), Some(&text))]).await;
-        let mut source = world.source("c");
-        moved(&mut source, None).await;
-        let token = world.dir.path().join("token");
-        let (owner, name, api) = ("acme".to_owned(), "shop".to_owned(), "https://git.example/api".to_owned());
-        let access = Access::Token(token.clone());
-        let site = PullHost { kind: HostKind::Gitea, api, owner, name, access };
-        let host = Host::new(site, Pass::Token(token), Box::new(|_, _| {}), Box::new(|| fixture::time("12:00:00")));
-        let main = RefName::branch("main").unwrap();
-        let witness = Witness { host: Mutex::new(host.unwrap()), store: source.store().clone(), main };
-        let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
-        let asked = Asked { path, blob: oid::blob(text.as_bytes()), commit, rule };
-        let [ours, other] = [fixture::commit(1), fixture::commit(2)];
-        let is_asked = async |through: &str, head: Option<&CommitId>| {
-            let (run, through, head) = (run.clone(), through.parse().unwrap(), head.cloned());
-            let request = Some(Request { run, through, void: 0, head });
-            let attest = Attest { asked: asked.clone(), request, version: None };
-            witness.is_asked(&rollout, &attest, &ours).await.unwrap()
+    #[test]
+    fn attack_74_what_is_asked_to_the_letter_is_asked_by_one_head_alone() {
+        let letter = |through: &str| {
+            let rollout = "shop/a".parse().unwrap();
+            let (path, text) = approval(&rollout, &fixture::run(7), &through.parse().unwrap(), 0);
+            (path, oid::blob(text.as_bytes()))
         };
-        assert!(is_asked("promotion", Some(&ours)).await);
-        assert!(!is_asked("half", Some(&ours)).await, "another word");
-        assert!(!is_asked("promotion", Some(&other)).await, "somebody has pushed it to our branch");
-        assert!(!is_asked("promotion", None).await, "nobody was asked");
+        let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+        let (path, blob) = letter("promotion");
+        let asked = Asked { path, blob, commit: fixture::commit(3), rule };
+        let [ours, other] = [fixture::commit(1), fixture::commit(2)];
+        let is_asked = |through: &str, head: Option<&CommitId>| {
+            let request = Some(Request { letters: [letter(through)].into(), head: head.cloned() });
+            is_asked(&Attest { asked: asked.clone(), request, version: None }, &ours)
+        };
+        assert!(is_asked("promotion", Some(&ours)));
+        assert!(!is_asked("half", Some(&ours)), "another word");
+        assert!(!is_asked("promotion", Some(&other)), "somebody has pushed it to our branch");
+        assert!(!is_asked("promotion", None), "nobody was asked");
     }
 }

@@ -1,9 +1,10 @@
 use super::super::testing::{STATE, World, id, manifest, moved, steady, write};
 use super::*;
 use crate::manifest::object::{Kind, ObjectRef};
-use crate::plan::action::{Class, Expects, Verb};
+use crate::plan::action::{Class, Expects, GoesBy, Verb};
 use crate::record::fixture;
 use crate::record::posture::Posture;
+use crate::record::state::{Answer, Consent, Said};
 
 fn action(posture: &Posture, cluster: &str, uid: &str) -> Action {
     let target =
@@ -14,7 +15,7 @@ fn action(posture: &Posture, cluster: &str, uid: &str) -> Action {
         cluster: cluster.parse().unwrap(),
         cluster_uid: uid.to_owned(),
         posture: Some(posture.digest()),
-        verb: Verb::Delete { target, expects: Expects::Absent },
+        verb: Verb::Delete { target, expects: Expects::Absent, by: GoesBy::Policy },
         why: String::new(),
     }
 }
@@ -48,6 +49,45 @@ fn people_are_asked_only_what_the_record_has_a_reason_for() {
     assert!(!proof.allows_pull(&ask(3, revert())));
     state.run.as_mut().unwrap().denied = true;
     assert!(!Recorded::of([&state].into_iter()).allows_pull(&ask(7, advance("half"))), "a person said no");
+}
+
+#[test]
+fn f_6_attack_50_what_takes_a_word_is_deleted_only_if_the_record_has_it() {
+    let mut state = fixture::steady();
+    let posture = state.clusters.values().next().unwrap().posture.clone();
+    let within = action(&posture, "home", "c1");
+    let target = within.verb.target().clone();
+    let verb = Verb::Delete { target: target.clone(), expects: Expects::Absent, by: GoesBy::Word };
+    let beyond = Action { verb, ..within.clone() };
+    let allows = |state: &RolloutState, action: &Action| Recorded::of([state].into_iter()).allows(action);
+    assert!(allows(&state, &within) && !allows(&state, &beyond));
+    let (at, proof) = (fixture::time("12:00:00"), "none".to_owned());
+    let yes = Said::Yes(Consent { by: "Ana".to_owned(), at, proof, proven: None });
+    let answer = |objects, said: &Said| vec![Answer { objects, successor: None, said: said.clone() }];
+    state.deletions.said = answer(fixture::too_many(3).objects, &yes);
+    assert!(!allows(&state, &beyond), "another object");
+    state.deletions.said = answer([target.clone()].into(), &Said::No);
+    assert!(!allows(&state, &beyond), "a person said no");
+    state.deletions.said = answer([target].into(), &yes);
+    assert!(allows(&state, &beyond));
+}
+
+#[test]
+fn x_3_people_are_asked_about_the_deletions_that_the_record_tells_of() {
+    let mut state = fixture::steady();
+    let question = fixture::too_many(6);
+    let ask = |run: u8, objects| Proposal {
+        rollout: "shop/podinfo".parse().unwrap(),
+        run: fixture::run(run),
+        ask: Ask::Delete { objects },
+    };
+    let allows = |state: &RolloutState, ask: &Proposal| Recorded::of([state].into_iter()).allows_pull(ask);
+    let asked = ask(6, question.objects.clone());
+    assert!(!allows(&state, &asked));
+    state.deletions.asked = Some(question.clone());
+    assert!(allows(&state, &asked));
+    assert!(!allows(&state, &ask(5, question.objects.clone())), "words are about another run");
+    assert!(!allows(&state, &ask(6, fixture::too_many(7).objects)));
 }
 
 /// Records these, at some time.

@@ -15,7 +15,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, InstanceName, RolloutId, RunId};
 use crate::manifest::oid;
 use crate::plan::input::{Branch, Change, Content};
-use crate::record::history::{voids, went_back};
+use crate::record::history::{deletions, voids, went_back};
 use crate::record::state::Time;
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,9 +81,13 @@ fn was_asked(instance: &InstanceName, records: &Records, name: &str) -> bool {
     let Some(head) = Head::parse(instance, name) else { return false };
     let record = records.get(&head.rollout);
     let Some(state) = record.and_then(|record| record.state.as_ref().ok()) else { return false };
-    let mut pulls = state.run.iter().flat_map(|run| run.pulls.values()).chain(&state.revert);
+    let deletion = state.deletions.asked.as_ref().and_then(|asked| asked.pull.as_ref());
+    let mut pulls = state.run.iter().flat_map(|run| run.pulls.values()).chain(&state.revert).chain(deletion);
     let is_void = match &head.asks {
         Asks::Advance(step) => voids(state, &head.run, step).any(|void| void.head.is_some()),
+        Asks::Delete => {
+            deletions(state, &head.run).any(|word| word.void.as_ref().is_some_and(|void| void.head.is_some()))
+        }
         Asks::Revert => false,
     };
     is_void || pulls.any(|pull| pull.branch == name)
@@ -205,7 +209,7 @@ impl Cache {
             proposed => proposed?,
         };
         let (base, tip) = match asked.asks {
-            Asks::Advance(_) => (&beside.branches.decisions, &beside.tips.decisions),
+            Asks::Advance(_) | Asks::Delete => (&beside.branches.decisions, &beside.tips.decisions),
             Asks::Revert => (&beside.branches.main, &beside.tips.main),
         };
         let alone = match (&parents[..], tip) {
@@ -215,7 +219,7 @@ impl Cache {
         };
         let undoing = match (&asked.asks, &parents[..]) {
             (Asks::Revert, [parent]) if alone => undone(beside, asked, parent).await?,
-            (Asks::Revert | Asks::Advance(_), _) => None,
+            (Asks::Revert | Asks::Advance(_) | Asks::Delete, _) => None,
         };
         Ok(Change { alone, files, undoing })
     }
@@ -235,6 +239,7 @@ fn asks(record: &Record, asked: &Head, head: &CommitId) -> Option<bool> {
             state.last_run.as_ref().filter(|run| run.id == asked.run)?;
             state.revert.as_ref()
         }
+        Asks::Delete => state.deletions.asked.as_ref().filter(|_| state.current() == asked.run)?.pull.as_ref(),
     };
     Some(pull.is_some_and(|pull| pull.head == *head))
 }

@@ -36,6 +36,8 @@ pub struct Record {
     pub plan: Option<Arc<Plan>>,
     /// The pinned sets that planning may need.
     pub sets: BTreeMap<SetId, Arc<Set>>,
+    /// Those of versions that may have had what people are asked to let go.
+    pub past: BTreeMap<SetId, Arc<Set>>,
 }
 
 impl Record {
@@ -44,7 +46,7 @@ impl Record {
     pub fn written(state: RolloutState, plan: Option<Arc<Plan>>, sets: &BTreeMap<SetId, Arc<Set>>) -> Self {
         let needed = needed(&state);
         let sets = sets.iter().filter(|(id, _)| needed.contains(id)).map(|(id, set)| (id.clone(), Arc::clone(set)));
-        Self { tree: None, sets: sets.collect(), state: Ok(state), plan }
+        Self { tree: None, sets: sets.collect(), past: BTreeMap::new(), state: Ok(state), plan }
     }
 }
 
@@ -68,6 +70,15 @@ impl Records {
     }
 }
 
+/// What a set is read for.
+#[derive(Clone, Copy)]
+enum Use {
+    /// It is what the record is about.
+    Now,
+    /// It was, before.
+    Past,
+}
+
 /// The sets that planning reads.
 fn needed(state: &RolloutState) -> BTreeSet<&SetId> {
     let postures = state.clusters.values().flat_map(|cluster| {
@@ -78,6 +89,13 @@ fn needed(state: &RolloutState) -> BTreeSet<&SetId> {
     // What a run brought that went back: a request to undo its change on main starts from it.
     let undone = state.history.last().filter(|past| history::went_back(past)).map(|past| &past.to);
     postures.chain(run).chain(state.promoted.iter().map(|promoted| &promoted.set)).chain(undone).collect()
+}
+
+/// The sets that tell who took away what people are asked to let go: those of versions that may have had it.
+fn asked_about(state: &RolloutState) -> BTreeSet<&SetId> {
+    let is_asked = state.deletions.asked.as_ref().is_some_and(|asked| asked.successor.is_none());
+    let pinned = history::pinned(state);
+    state.history.iter().map(|past| &past.from).filter(|set| is_asked && pinned.contains(set)).collect()
 }
 
 /// What is kept between two looks at the state branch.
@@ -143,12 +161,15 @@ impl Cache {
             let runs = words.rollbacks(id);
             wanted.extend(runs.filter_map(|run| history::replaced(state, run)).map(|past| past.set));
             wanted.retain(|set| !record.sets.contains_key(set));
-            if wanted.is_empty() {
+            let mut past = asked_about(state);
+            past.retain(|set| !record.past.contains_key(set));
+            if wanted.is_empty() && past.is_empty() {
                 continue;
             }
             let desired = main.rollout(id);
-            let mut found = record.sets.clone();
-            for set in wanted {
+            let (mut sets, mut had) = (record.sets.clone(), record.past.clone());
+            let past = past.into_iter().map(|set| (set, Use::Past));
+            for (set, of) in wanted.into_iter().map(|set| (set, Use::Now)).chain(past) {
                 let at_hand = desired.map(|rollout| &rollout.set).filter(|of_main| of_main.id == *set);
                 let read = match at_hand {
                     Some(set) => Ok(Arc::clone(set)),
@@ -161,11 +182,14 @@ impl Cache {
                     }
                 };
                 match read {
-                    Ok(set) => drop(found.insert(set.id.clone(), set)),
+                    Ok(set) => match of {
+                        Use::Now => drop(sets.insert(set.id.clone(), set)),
+                        Use::Past => drop(had.insert(set.id.clone(), set)),
+                    },
                     Err(why) => tracing::warn!(rollout = %id, %set, why, "a pinned set cannot be read"),
                 }
             }
-            completed.insert(id.clone(), Arc::new(Record { sets: found, ..(**record).clone() }));
+            completed.insert(id.clone(), Arc::new(Record { sets, past: had, ..(**record).clone() }));
         }
         if !completed.is_empty() {
             Arc::make_mut(&mut self.records).extend(completed);
@@ -176,8 +200,9 @@ impl Cache {
 
 async fn read_one(store: &Store, tip: &CommitId, id: &RolloutId, tree: String) -> Result<Record, GitError> {
     let paths = store::paths(id);
+    let none = BTreeMap::new;
     let unusable =
-        |why: String| Record { tree: Some(tree.clone()), state: Err(why), plan: None, sets: BTreeMap::new() };
+        |why: String| Record { tree: Some(tree.clone()), state: Err(why), plan: None, sets: none(), past: none() };
     let Some(bytes) = store.file(tip, &paths.state).await? else {
         return Ok(unusable(format!("{} is missing on the state branch", paths.state)));
     };
@@ -192,7 +217,7 @@ async fn read_one(store: &Store, tip: &CommitId, id: &RolloutId, tree: String) -
             Err(why) => return Ok(unusable(why)),
         },
     };
-    Ok(Record { tree: Some(tree), state: Ok(state), plan, sets: BTreeMap::new() })
+    Ok(Record { tree: Some(tree), state: Ok(state), plan, sets: none(), past: none() })
 }
 
 async fn read_plan(store: &Store, tip: &CommitId, path: &RepoPath) -> Result<Result<Plan, String>, GitError> {

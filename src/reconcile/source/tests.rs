@@ -3,8 +3,9 @@ use super::*;
 use crate::manifest::ids::CommitId;
 use crate::plan::input::{Desired, MayStart};
 use crate::record::fixture;
-use crate::record::state::RolloutState;
+use crate::record::state::{Outcome, PastRun, RolloutState};
 use crate::record::store::print_state;
+use std::collections::BTreeSet;
 
 fn away() -> Git {
     Git::Away("away".to_owned())
@@ -68,6 +69,18 @@ async fn records_are_read_with_the_sets_that_they_name_and_a_set_is_what_its_nam
     assert_eq!(record.state.as_ref(), Ok(&state));
     let promoted = &state.promoted.as_ref().unwrap().set;
     assert_eq!(record.sets.keys().collect::<Vec<_>>(), [promoted]);
+
+    // Where people are asked whether what it had may go, the version is at hand that had it.
+    let (mut asked, _) = steady(&view, "a", 6);
+    asked.history = vec![PastRun { from: promoted.clone(), ..fixture::past(6, 5, 6, Outcome::Promoted) }];
+    let newer = put(&world, &asked, &manifest("a", "a:2")).await;
+    let file = format!("rollouts/shop/a/sets/{}/app.yaml", promoted.short());
+    world.commit(STATE, &[(&file, Some(&manifest("a", "a:1")))]).await;
+    let past = |view: &View| view.records.get(&id("a")).unwrap().past.keys().cloned().collect::<BTreeSet<_>>();
+    assert_eq!(past(&*moved(&mut world.source("e"), None).await), [].into(), "{newer}");
+    asked.deletions.asked = Some(fixture::too_many(6));
+    put(&world, &asked, &manifest("a", "a:2")).await;
+    assert_eq!(past(&*moved(&mut world.source("f"), None).await), [promoted.clone()].into());
 
     // A pinned set whose content was changed is not that set.
     put(&world, &state, &manifest("a", "a:evil")).await;

@@ -14,7 +14,7 @@ use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
 use tidegate::gate::brake::BrakeWord;
 use tidegate::manifest::object::{Kind, Object, ObjectRef};
-use tidegate::plan::action::{Expects, Verb};
+use tidegate::plan::action::{Expects, GoesBy, Verb};
 use tidegate::target::live::{LiveState, Outcome};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
@@ -87,7 +87,7 @@ async fn watches_see_what_is_there_what_comes_and_what_goes() {
     let pod = live.of_kind(Kind::Pod).next().unwrap();
     assert_eq!((pod.label("app"), pod.at("/spec/containers")), (Some("podinfo"), None));
 
-    world.perform(Verb::Delete { target: there.reference().clone(), expects: version(seen) }).await;
+    world.perform(Verb::Delete { target: there.reference().clone(), expects: version(seen), by: GoesBy::Policy }).await;
     let gone = |observed| ready(observed).filter(|live| live.get(there.reference()).is_none());
     sight.until("the deletion", &world, gone).await;
     let elsewhere = sight.watches.snapshot(&"kube-system".parse().unwrap());
@@ -112,7 +112,8 @@ async fn our_own_writes_are_known_at_once_and_for_good(world: World) {
         tokio::task::yield_now().await;
     }
     let target = last.reference().clone();
-    let deleted = world.perform(Verb::Delete { target: target.clone(), expects: version(&last) }).await;
+    let deleted =
+        world.perform(Verb::Delete { target: target.clone(), expects: version(&last), by: GoesBy::Policy }).await;
     assert_eq!(deleted, Outcome::Done(None));
     sight.watches.absorb_delete(&target, last.uid().unwrap());
     assert_eq!(know().get(&target), None);
@@ -203,7 +204,7 @@ async fn a_broken_connection_is_noticed_and_nothing_is_missed() {
 
     world.by_hand(&world.config_map("stays", json!({"k": "2"}))).await;
     let goes = world.read(&reference("goes")).await.unwrap();
-    world.perform(Verb::Delete { target: reference("goes"), expects: version(&goes) }).await;
+    world.perform(Verb::Delete { target: reference("goes"), expects: version(&goes), by: GoesBy::Policy }).await;
     door.open.send(true).unwrap();
     let caught_up = |observed| {
         ready(observed)

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tidegate::cluster::events::{Event, Level};
 use tidegate::manifest::object::{Kind, SEQ};
-use tidegate::plan::action::{Class, Expects, Verb};
+use tidegate::plan::action::{Class, Expects, GoesBy, Verb};
 use tidegate::target::live::Outcome;
 use tidegate::target::owned::{annotators, owned_by};
 
@@ -131,7 +131,7 @@ async fn attack_53_what_has_moved_is_stale_and_stays_as_it_is(world: World) {
         assert!(matches!(outcome, Outcome::Stale(_)), "{expects:?}: {outcome:?}");
     }
     // What was deleted is not made again by a plan that still saw it.
-    let delete = Verb::Delete { target: second.reference().clone(), expects: version(&second) };
+    let delete = Verb::Delete { target: second.reference().clone(), expects: version(&second), by: GoesBy::Policy };
     assert_eq!(world.perform(delete).await, Outcome::Done(None));
     for expects in [version(&second), uid(&second)] {
         let outcome = world.apply(&wanted, expects.clone()).await;
@@ -143,7 +143,7 @@ async fn attack_53_what_has_moved_is_stale_and_stays_as_it_is(world: World) {
 async fn attack_50_53_a_deletion_hits_what_was_meant_or_nothing(world: World) {
     let first = world.applied(&world.config_map("a", json!({"k": "1"})), Expects::Absent).await;
     let second = world.applied(&world.config_map("a", json!({"k": "2"})), uid(&first)).await;
-    let delete = |expects| Verb::Delete { target: first.reference().clone(), expects };
+    let delete = |expects| Verb::Delete { target: first.reference().clone(), expects, by: GoesBy::Policy };
     for expects in [version(&first), Expects::Uid("other".into())] {
         let outcome = world.perform(delete(expects.clone())).await;
         assert!(matches!(outcome, Outcome::Stale(_)), "{expects:?}: {outcome:?}");
@@ -155,7 +155,9 @@ async fn attack_50_53_a_deletion_hits_what_was_meant_or_nothing(world: World) {
     held.value_mut()["metadata"]["finalizers"] = json!(["test.example/held"]);
     world.by_hand(&held).await;
     let held = world.read(held.reference()).await.unwrap();
-    let outcome = world.perform(Verb::Delete { target: held.reference().clone(), expects: version(&held) }).await;
+    let outcome = world
+        .perform(Verb::Delete { target: held.reference().clone(), expects: version(&held), by: GoesBy::Policy })
+        .await;
     assert!(done(outcome).text("/metadata/deletionTimestamp").is_some());
     let release = json!({"metadata": {"finalizers": null}});
     let maps = Api::<ConfigMap>::namespaced(world.admin.clone(), world.namespace.as_str());
@@ -232,7 +234,9 @@ async fn a_full_quota_is_no_evidence_against_a_revision_but_a_policy_is() {
     until("the quota is in force", async || {
         let outcome = world.apply(&object, Expects::Absent).await;
         if let Outcome::Done(Some(made)) = &outcome {
-            world.perform(Verb::Delete { target: made.reference().clone(), expects: uid(made) }).await;
+            world
+                .perform(Verb::Delete { target: made.reference().clone(), expects: uid(made), by: GoesBy::Policy })
+                .await;
         }
         matches!(&outcome, Outcome::Retriable(why) if why.contains("exceeded quota"))
     })

@@ -60,8 +60,15 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn t_7_t_8_t_19_a_version_of_its_own_name_replaces_the_old_one_once_nobody_names_that() {
+async fn f_6_t_7_t_8_t_19_a_version_of_its_own_name_replaces_the_old_one_once_nobody_names_that() {
     let mut world = World::empty(Held::Shared(Bed::shared().await), "versions").await;
+    // With the old version three objects go.
+    let policy = format!(
+        "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  limits: {{maxDeletions: 2}}\n  tenants:\n    \
+         it: {{path: it, namespaces: [{}], clusters: [home]}}\n",
+        world.space.name
+    );
+    world.commit(&[("tidegate.yaml", &policy)]);
     // Another stays: a main without any rollout would be a mistake, and not followed.
     world.add("  progressDeadline: 10s\n", &App::worker("api", 1));
     let id = format!("{}/web", world.space.name);
@@ -72,8 +79,11 @@ async fn t_7_t_8_t_19_a_version_of_its_own_name_replaces_the_old_one_once_nobody
     world.until_steady(Rest::Initialized).await;
     assert_eq!(world.led_to().await, [("web-v1".to_owned(), 1)]);
 
-    // A version that a person takes back leaves nothing behind.
+    // A version that a person takes back leaves nothing behind. It does not begin before a person lets the old one go.
     world.version(2);
+    let told = world.until_condition(Reason::TooManyDeletions).await;
+    assert!(told.contains("ConfigMap") && told.contains("the policy allows 2"), "{told}");
+    world.approve("delete").await;
     world.approve("tenth").await;
     world.until("tenth", is_exposed).await;
     assert_eq!(world.led_to().await, [("web-v1".to_owned(), 90), ("web-v2".to_owned(), 10)]);
@@ -90,6 +100,8 @@ async fn t_7_t_8_t_19_a_version_of_its_own_name_replaces_the_old_one_once_nobody
         "parentRefs": [{"name": "public"}], "hostnames": ["legacy.example.test"], "rules": [{"backendRefs": [{"name": "web-v1", "port": 80}]}]}});
     world.kubectl(&["apply", "-f", "-"], &legacy.to_string()).await;
     world.decide(run.as_str(), "retry");
+    // The word was for the run that was taken back.
+    world.approve("delete").await;
     world.approve("tenth").await;
     world.until_steady(Rest::Succeeded).await;
     let told = world.until_condition(Reason::StillReferenced).await;
@@ -100,6 +112,7 @@ async fn t_7_t_8_t_19_a_version_of_its_own_name_replaces_the_old_one_once_nobody
     world.gone(1).await;
     let checked = world.settled(&[]).await;
     assert_eq!(checked.highest_weight.get(), 100);
+    assert!(world.record().unwrap().deletions.is_none(), "the word is over");
 
     world.remove(&["it/web.rollout.yaml"]);
     world.once().await;

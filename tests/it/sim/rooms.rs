@@ -9,7 +9,7 @@ use tidegate::cluster::lease::{Lease, Notes, Timing, Turn};
 use tidegate::cluster::store::Observed;
 use tidegate::cluster::watch::Watches;
 use tidegate::manifest::object::Kind;
-use tidegate::plan::action::{Expects, Verb as Act};
+use tidegate::plan::action::{Expects, GoesBy, Verb as Act};
 use tidegate::sim::kube_api::resource::Resource;
 use tidegate::sim::kube_api::{Fault, Happened, KubeApi, Seen, Verb, Verdict, What};
 use tidegate::target::live::{LiveState, Outcome};
@@ -204,9 +204,13 @@ async fn a_stale_read_is_of_an_earlier_moment() {
     world.api.as_ref().unwrap().judge(move |_| Verdict::Stale(then));
     assert_eq!(world.read(first.reference()).await.as_ref(), Some(&first));
     // A write is never of an earlier moment.
-    let outcome = world.perform(Act::Delete { target: first.reference().clone(), expects: version(&first) }).await;
+    let outcome = world
+        .perform(Act::Delete { target: first.reference().clone(), expects: version(&first), by: GoesBy::Policy })
+        .await;
     assert!(matches!(outcome, Outcome::Stale(_)), "{outcome:?}");
-    let outcome = world.perform(Act::Delete { target: first.reference().clone(), expects: version(&second) }).await;
+    let outcome = world
+        .perform(Act::Delete { target: first.reference().clone(), expects: version(&second), by: GoesBy::Policy })
+        .await;
     assert_eq!(outcome, Outcome::Done(None));
 }
 

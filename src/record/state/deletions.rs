@@ -1,0 +1,149 @@
+//! Objects that are more than the policy lets go with one change: what people are asked about them, and what they have said.
+
+use super::{Proven, Pull, Time};
+use crate::manifest::ids::SetId;
+use crate::manifest::object::ObjectRef;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// What people are asked about deletions, and what they have said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Deletions {
+    /// What they are asked; none if nothing would go, it is not too much, or they have said what is to become of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Question>,
+    /// What they have said of objects that are still there, or still to go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<Answer>,
+}
+
+/// What people are asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Question {
+    /// All that would go.
+    pub objects: BTreeSet<ObjectRef>,
+    /// How many the policy lets go with one change.
+    pub limit: usize,
+    /// The version that is to take the place of theirs, whose run waits for the word; none where main has them no longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successor: Option<SetId>,
+    /// The request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull: Option<Pull>,
+}
+
+/// What people have said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Answer {
+    /// What they were asked about.
+    pub objects: BTreeSet<ObjectRef>,
+    /// The version for which they may go; none where main has them no longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successor: Option<SetId>,
+    /// What.
+    pub said: Said,
+}
+
+/// Yes or no.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Said {
+    /// They may go.
+    Yes(Consent),
+    /// They stay, and nothing is asked about them again before `resume`.
+    No,
+    /// No, and that was lifted: people are asked again, however few they are.
+    Again,
+}
+
+/// Who has let objects go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Consent {
+    /// Who brought the word to the decisions branch.
+    pub by: String,
+    /// When it was counted.
+    pub at: Time,
+    /// How it was proved, as of any word.
+    pub proof: String,
+    /// What proved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proven: Option<Proven>,
+}
+
+impl Question {
+    /// What may go, and for which version: what a word for it has to say.
+    #[must_use]
+    pub fn what(&self) -> (&BTreeSet<ObjectRef>, Option<&SetId>) {
+        (&self.objects, self.successor.as_ref())
+    }
+
+    /// Whether a word answers it: it is for the same version, and lists all that would go. Why not.
+    ///
+    /// # Errors
+    /// What it lacks, for people.
+    pub fn answered(&self, listed: &BTreeSet<ObjectRef>, successor: Option<&SetId>) -> Result<(), String> {
+        if self.successor.as_ref() != successor {
+            return Err("it is for another version than people are asked about".to_owned());
+        }
+        let other = self.objects.iter().find(|object| !listed.contains(*object));
+        other.map_or(Ok(()), |other| Err(format!("{other} would go too, which it does not list")))
+    }
+}
+
+impl Deletions {
+    /// Whether nobody is asked and nothing was said.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        self.asked.is_none() && self.said.is_empty()
+    }
+
+    /// People have answered a question.
+    pub fn answer(&mut self, Question { objects, successor, .. }: Question, said: Said) {
+        for again in self.said.iter_mut().filter(|answer| answer.said == Said::Again) {
+            again.objects.retain(|object| !objects.contains(object));
+        }
+        self.said.retain(|answer| !answer.objects.is_empty());
+        self.said.push(Answer { objects, successor, said });
+        self.asked = None;
+    }
+
+    /// Lifts what was denied.
+    pub fn resume(&mut self) {
+        self.said.iter_mut().filter(|answer| answer.said == Said::No).for_each(|answer| answer.said = Said::Again);
+    }
+
+    /// That version is stable, or was taken back: what was said for it is about what main has no longer, or over.
+    pub fn ended(&mut self, version: &SetId, is_stable: bool) {
+        let is_about = |answer: &Answer| answer.successor.as_ref() == Some(version);
+        if !is_stable {
+            self.said.retain(|answer| !is_about(answer));
+        }
+        self.said.iter_mut().filter(|answer| is_about(answer)).for_each(|answer| answer.successor = None);
+    }
+
+    /// What a version has, or is to have, is not let go any more, nor denied.
+    pub fn keep(&mut self, has: impl Fn(&ObjectRef) -> bool) {
+        for Answer { objects, .. } in self.said.iter_mut().filter(|answer| answer.successor.is_none()) {
+            objects.retain(|object| !has(object));
+        }
+        self.said.retain(|answer| !answer.objects.is_empty());
+    }
+
+    /// What was said of an object, where that version is stable or to become it.
+    #[must_use]
+    pub fn said_of(&self, object: &ObjectRef, version: Option<&SetId>) -> Option<&Said> {
+        let is_for = |answer: &&Answer| answer.successor.is_none() || answer.successor.as_ref() == version;
+        self.said.iter().filter(is_for).rfind(|answer| answer.objects.contains(object)).map(|answer| &answer.said)
+    }
+
+    /// All that may go by what people have said.
+    pub fn let_go(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.said.iter().filter(|answer| matches!(answer.said, Said::Yes(_))).flat_map(|answer| &answer.objects)
+    }
+
+    /// All that was denied.
+    pub fn denied(&self) -> impl Iterator<Item = &ObjectRef> {
+        self.said.iter().filter(|answer| answer.said == Said::No).flat_map(|answer| &answer.objects)
+    }
+}
