@@ -8,6 +8,7 @@ use super::gaps::Gaps;
 use super::hosted::{self, Way};
 use super::lead::{Keeper, Lead, Standing};
 use super::pace::Pace;
+use super::patience::changed;
 use super::project::Projector;
 use super::shell::Shell;
 use super::source::{Branches, Source, View};
@@ -218,8 +219,8 @@ struct Controller {
     notes: watch::Sender<Notes>,
     begun: mpsc::UnboundedReceiver<Inherited>,
     readiness: Readiness,
-    /// Woken by the webhooks of the Git host.
-    told: Arc<Notify>,
+    /// Tells of the webhooks of the Git host.
+    told: watch::Receiver<()>,
     poll: Duration,
     once: Once,
     stop: CancellationToken,
@@ -271,7 +272,7 @@ impl Controller {
             metrics: metrics.clone(),
             cluster: cluster.clone(),
         };
-        let desk = hosted::desk(way, &shell, &kept, guarded, keeping)?;
+        let desk = hosted::desk(way, &shell, &front.told, &kept, guarded, keeping)?;
         Ok(Self {
             source: hosted::source(way, branches, &shell)?,
             shell: Arc::new(shell),
@@ -286,7 +287,7 @@ impl Controller {
             notes,
             begun,
             readiness,
-            told: Arc::clone(&front.told),
+            told: front.told.subscribe(),
             poll: installation.repository.poll,
             once: options.once,
             stop: stop.clone(),
@@ -416,7 +417,7 @@ impl Controller {
                 () = self.stop.cancelled() => {}
                 () = lead.changed() => {}
                 () = shell.woken.notified() => next = Next::Again,
-                () = self.told.notified() => next = pace.hurry(),
+                () = changed(&mut self.told) => next = pace.hurry(),
                 () = sleep_until(pace.wake_at) => next = Next::Again,
                 () = sleep_until(pace.poll_at) => next = Next::Rest,
                 // Else it would be seen when Git is asked next, which may be an hour later.

@@ -12,7 +12,7 @@ mod tidy;
 use super::evidence::Ear;
 use super::feedback::{self, Reader};
 use super::lead::Lead;
-use super::patience::{Patience, Setback};
+use super::patience::{Patience, Setback, changed, rung};
 use super::source::View;
 use crate::forge::branch::{Advance, Asks, Deletion, Head, Revert, decisions_branch, propose_prefix};
 use crate::forge::host::{Host, HostError, Status};
@@ -58,6 +58,9 @@ pub struct Setting {
     pub poll: Duration,
     /// What the host says of the decisions branch.
     pub guard: watch::Sender<Guard>,
+    /// Tells whoever looks, at the host or at Git, that something has happened there: of the host's webhooks, and of what we have done
+    /// for a person.
+    pub told: watch::Sender<()>,
     /// Told of news about that.
     pub woken: Arc<Notify>,
     /// Told whose the no to a request is, whose branch is gone.
@@ -70,10 +73,11 @@ impl Desk {
     /// The loop's end, and the task, which ends with `stop`.
     pub fn open(mut setting: Setting, stop: CancellationToken) -> (Self, impl Future<Output = ()> + Send + use<>) {
         let (views, seen) = watch::channel((0, None));
-        let reader = setting.feedback.take().map(|feedback| Reader::new(feedback).work(seen.clone()));
-        let (told, done) = watch::channel(0);
+        let told = setting.told.subscribe();
+        let reader = setting.feedback.take().map(|feedback| Reader::new(feedback).work(seen.clone(), told));
+        let (looked, done) = watch::channel(0);
         (Self { views, done }, async move {
-            let both = async { tokio::join!(Clerk::new(setting).work(seen, told), OptionFuture::from(reader)) };
+            let both = async { tokio::join!(Clerk::new(setting).work(seen, looked), OptionFuture::from(reader)) };
             stop.run_until_cancelled(both).await;
         })
     }
@@ -104,9 +108,7 @@ impl Desk {
 
     /// Waits until the host was looked at, or tried to, once more; for ever where nobody looks any more.
     pub async fn looked(&mut self) {
-        if self.done.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+        changed(&mut self.done).await;
     }
 }
 
@@ -168,14 +170,16 @@ impl Clerk {
         }
     }
 
-    async fn work(mut self, mut seen: watch::Receiver<Seen>, told: watch::Sender<u64>) {
+    async fn work(mut self, mut seen: watch::Receiver<Seen>, looked: watch::Sender<u64>) {
+        let mut told = self.setting.told.subscribe();
         loop {
+            told.mark_unchanged();
             let (number, view) = seen.borrow_and_update().clone();
             let pause = match &view {
                 Some(view) => self.turn(view).await,
                 None => self.setting.poll,
             };
-            told.send_replace(number);
+            looked.send_replace(number);
             let news = async {
                 while seen.changed().await.is_ok() {
                     let (number, view) = seen.borrow_and_update().clone();
@@ -183,12 +187,13 @@ impl Clerk {
                         seen.mark_changed();
                         return;
                     }
-                    told.send_replace(number);
+                    looked.send_replace(number);
                 }
                 std::future::pending::<()>().await;
             };
             tokio::select! {
                 () = news => {}
+                () = rung(&mut told), if self.patience.is_fine() => {}
                 () = sleep(pause) => {}
             }
         }
@@ -361,7 +366,10 @@ impl Clerk {
     async fn deny(&self, branch: &str, request: &Request, number: u64) {
         let Ok(name) = RefName::branch(branch) else { return };
         match self.setting.store.delete_branch(&name, &request.head).await {
-            Ok(Pushed::Done { .. }) => tracing::info!(branch, number, "a person closed the pull request: no"),
+            Ok(Pushed::Done { .. }) => {
+                tracing::info!(branch, number, "a person closed the pull request: no");
+                self.setting.told.send_replace(());
+            }
             Ok(Pushed::Rejected { why }) => {
                 tracing::warn!(branch, number, why, "a pull request was closed, but its branch cannot be deleted");
             }

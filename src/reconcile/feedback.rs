@@ -5,7 +5,7 @@
 
 use super::clock::Clock;
 use super::lead::Lead;
-use super::patience::{Patience, Setback};
+use super::patience::{Patience, Setback, rung};
 use super::source::{Record, Records, View};
 use crate::forge::host::{Host, HostError, Offer, Offers};
 use crate::git::{GitError, Merged, RefName, Store};
@@ -27,6 +27,8 @@ mod reading;
 
 /// So many pull requests are looked at in a turn.
 const AT_ONCE: usize = 3;
+/// How soon the others are looked at.
+const SOON: Duration = Duration::from_secs(30);
 /// How soon one is looked at again because main has moved.
 const AGAIN: TimeDelta = TimeDelta::minutes(10);
 /// What is said within an hour, at most: hosts hold it against the whole account when it writes more.
@@ -120,16 +122,25 @@ impl Reader {
         }
     }
 
-    /// Goes on until it is dropped. `seen` is what Git says, for others too.
-    pub(super) async fn work(mut self, seen: watch::Receiver<(u64, Option<Arc<View>>)>) {
-        let mut pause = self.setting.poll;
+    /// Goes on until it is dropped. `seen` is what Git says, for others too; `told` tells that something has happened on the host.
+    pub(super) async fn work(mut self, seen: watch::Receiver<(u64, Option<Arc<View>>)>, mut told: watch::Receiver<()>) {
+        let soon = self.setting.poll.min(SOON);
+        let mut pause = soon;
         loop {
-            sleep(pause).await;
+            tokio::select! {
+                () = rung(&mut told), if self.patience.is_fine() => {}
+                () = sleep(pause) => {}
+            }
+            told.mark_unchanged();
             let view = seen.borrow().1.clone();
             pause = match view {
                 Some(view) if self.setting.lead.held().is_some() => {
-                    let done = self.turn(&view).await;
-                    self.patience.after(done, self.setting.poll, "people's pull requests were not looked at")
+                    let (done, poll) = match self.turn(&view).await {
+                        Ok(Came::Done) => (Ok(()), self.setting.poll),
+                        Ok(Came::Later) => (Ok(()), soon),
+                        Err(setback) => (Err(setback), self.setting.poll),
+                    };
+                    self.patience.after(done, poll, "people's pull requests were not looked at")
                 }
                 Some(_) | None => {
                     // Somebody else says it meanwhile.
@@ -140,10 +151,13 @@ impl Reader {
         }
     }
 
-    async fn turn(&mut self, view: &View) -> Result<(), Setback> {
+    /// Looks at some of those that are due, and says whether that was all of them.
+    async fn turn(&mut self, view: &View) -> Result<Came, Setback> {
         self.main = None;
         // Where nobody knows what runs, nobody knows what would come of a change.
-        let (Some(main), Records::Read(records)) = (&view.tips.main, &view.records) else { return Ok(()) };
+        let (Some(main), Records::Read(records)) = (&view.tips.main, &view.records) else {
+            return Ok(Came::Done);
+        };
         let ours = self.setting.host.ids().await?.user;
         let mut offers = self.setting.host.offers(self.setting.main.short(), &mut self.offers).await?;
         self.looked.retain(|number, _| offers.iter().any(|offer| offer.number == *number));
@@ -152,13 +166,15 @@ impl Reader {
         let last =
             |offer: &Offer| self.looked.get(&offer.number).filter(|look| look.head == offer.head).map(|look| look.at);
         offers.sort_by_key(last);
+        let mut left = offers.len();
         for offer in offers.iter().take(AT_ONCE) {
             if self.look(records, main, offer).await? == Came::Done {
                 let (head, main, at) = (offer.head.clone(), main.clone(), self.setting.clock.now());
                 self.looked.insert(offer.number, Look { head, main, at });
+                left -= 1;
             }
         }
-        Ok(())
+        Ok(if left == 0 { Came::Done } else { Came::Later })
     }
 
     fn is_due(&self, offer: &Offer, main: &CommitId) -> bool {

@@ -7,9 +7,8 @@ use crate::report::metrics::Metrics;
 use crate::report::server::{self, Readiness};
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// Numbers and health, and the task that serves them, if any; it ends with this value.
@@ -17,8 +16,8 @@ use tokio::task::JoinSet;
 pub(super) struct Front {
     pub(super) metrics: Metrics,
     pub(super) readiness: Readiness,
-    /// Woken by the webhooks of the Git host.
-    pub(super) told: Arc<Notify>,
+    /// Tells those who look of the webhooks of the Git host.
+    pub(super) told: watch::Sender<()>,
     serving: JoinSet<Infallible>,
 }
 
@@ -39,11 +38,7 @@ impl Front {
             let secret_file = installation.repository.webhook_secret_file.clone();
             let receiver = secret_file.map(|secret_file| {
                 let metrics = front.metrics.clone();
-                Receiver {
-                    secret_file,
-                    told: Arc::clone(&front.told),
-                    count: Box::new(move |heard| metrics.heard(heard)),
-                }
+                Receiver { secret_file, told: front.told.clone(), count: Box::new(move |heard| metrics.heard(heard)) }
             });
             let receiving = receiver.map(Receiver::router).unwrap_or_default();
             front.serving.spawn(server::serve(listener, metrics, readiness, receiving));

@@ -81,6 +81,7 @@ pub(super) fn witness(
 pub(super) fn desk(
     way: Way<'_>,
     shell: &Shell,
+    told: &watch::Sender<()>,
     kept: &CancellationToken,
     guard: watch::Sender<Guard>,
     keeping: &mut JoinSet<()>,
@@ -96,6 +97,7 @@ pub(super) fn desk(
         feedback: feedback(&way, shell)?,
         heard: shell.evidence.ear(),
         guard,
+        told: told.clone(),
         woken: Arc::clone(&shell.woken),
     };
     let (desk, work) = Desk::open(setting, kept.clone());

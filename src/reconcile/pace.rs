@@ -22,6 +22,8 @@ pub(super) struct Pace {
 impl Pace {
     /// How many ticks may follow each other at once: somebody who undoes what we do must not keep us busy.
     const STREAK: u32 = 50;
+    /// Between two ticks that timers ask for, at least.
+    const BREATH: Duration = Duration::from_millis(50);
     /// Far beyond any timer that is needed.
     const DAY: Duration = Duration::from_secs(86_400);
 
@@ -71,8 +73,13 @@ impl Pace {
             Next::Again if self.streak < Self::STREAK => Duration::ZERO,
             Next::Again | Next::Soon => moment,
             Next::GitAway | Next::Rest => {
-                let due = term.wake_at(clock.now()).map(|at| clock.until(at));
-                due.map_or(Self::DAY, |pause| pause.clamp(moment, Self::DAY))
+                let now = clock.now();
+                match term.wake_at(now) {
+                    Some(at) if at > now => clock.until(at).clamp(Self::BREATH, Self::DAY),
+                    // It was due, and is not done.
+                    Some(_) => moment,
+                    None => Self::DAY,
+                }
             }
         };
         self.wake_at = Instant::now() + pause;

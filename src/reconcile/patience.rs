@@ -3,9 +3,27 @@
 use crate::forge::host::HostError;
 use crate::git::GitError;
 use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 /// What the host is left alone for at most while it gives no answer.
 const LONGEST: Duration = Duration::from_secs(300);
+
+/// What it is left alone for at least, however often it tells of something (attack 72).
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// Waits for a change; for ever where nobody makes one any more.
+pub(super) async fn changed<T>(of: &mut watch::Receiver<T>) {
+    if of.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// Waits until the host has told of something since it was looked at, which was just done.
+pub(super) async fn rung(of: &mut watch::Receiver<()>) {
+    sleep(SHORTEST).await;
+    changed(of).await;
+}
 
 /// Why nothing came of it this time.
 #[derive(Debug, thiserror::Error)]
@@ -60,5 +78,49 @@ impl Patience {
             tracing::warn!(error, "{what}; tries again");
         }
         self.aside = text;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::{Instant, timeout};
+
+    #[tokio::test(start_paused = true)]
+    async fn attack_72_a_host_that_tells_without_end_is_looked_at_once_a_second() {
+        let (tell, mut told) = watch::channel(());
+        let telling = async {
+            loop {
+                tell.send_replace(());
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let mut looks = 0;
+        let looking = async {
+            loop {
+                told.mark_unchanged();
+                rung(&mut told).await;
+                looks += 1;
+            }
+        };
+        let both = async { tokio::join!(telling, looking) };
+        assert!(timeout(Duration::from_millis(5_500), both).await.is_err());
+        assert_eq!(looks, 5);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_told_while_the_host_is_looked_at_is_not_lost() {
+        let (tell, mut told) = watch::channel(());
+        let begun = Instant::now();
+        told.mark_unchanged();
+        tell.send_replace(());
+        rung(&mut told).await;
+        assert_eq!(begun.elapsed(), SHORTEST);
+        drop(tell);
+        told.mark_unchanged();
+        assert!(
+            timeout(Duration::from_secs(3600), rung(&mut told)).await.is_err(),
+            "nobody tells of anything any more"
+        );
     }
 }

@@ -302,13 +302,13 @@ fn hidden(kind: HostKind) -> &'static str {
     }
 }
 
-/// Who tells the controller of pushes, where it listens.
+/// Who tells the controller of pushes and of pull requests, where it listens.
 pub(super) fn webhook(kind: HostKind, asked: &Result<Vec<Hook>, HostError>) -> Check {
     let check = "webhook";
     let hooks = match asked {
         Err(error) => {
             let act = format!(
-                "see yourself that one for pushes leads to /webhook; or run doctor with a token that may ask ({})",
+                "see yourself that one for pushes and pull requests leads to /webhook; or run doctor with a token that may ask ({})",
                 hidden(kind)
             );
             return Check::new(Found::Unknown, check, &error.to_string(), act);
@@ -316,7 +316,7 @@ pub(super) fn webhook(kind: HostKind, asked: &Result<Vec<Hook>, HostError>) -> C
         Ok(hooks) => hooks,
     };
     let Some(hook) = hooks.iter().find(|hook| hook.pushes && hook.url.ends_with("/webhook")) else {
-        let act = "add one to the repository: pushes, JSON, to the controller's address with /webhook, with the secret of webhookSecretFile (docs/hosts.md)";
+        let act = "add one to the repository: pushes and pull requests, JSON, to the controller's address with /webhook, with the secret of webhookSecretFile (docs/hosts.md)";
         return Check::new(
             Found::Broken,
             check,
@@ -334,6 +334,12 @@ pub(super) fn webhook(kind: HostKind, asked: &Result<Vec<Hook>, HostError>) -> C
                 "look at the delivery on the host: the address, and the secret, have to be the controller's",
             )
         }
+        _ if !hook.pulls => Check::new(
+            Found::Warning,
+            check,
+            &format!("leads to {}, and does not tell of pull requests", hook.url),
+            "let it send those too (on GitLab merge requests): until then a closed one, and people's own, are heard of by the poll",
+        ),
         Some((Some(_), _)) => Check::ok(check, format!("leads to {}, and the last delivery was taken", hook.url)),
         Some((None, _)) | None => {
             Check::ok(check, format!("leads to {}; what came of deliveries stands on the host's page", hook.url))

@@ -99,8 +99,12 @@ fn what_is_wrong_comes_with_what_to_do() {
     all.push(of_branch(Branch::State, Ok(Some(kept()))));
     all.push(webhook(HostKind::Gitea, &Ok(Vec::new())));
     let last = Some((Some(502), "bad gateway".to_owned()));
-    let hook = Hook { url: "https://tidegate.example.test/webhook".to_owned(), pushes: true, last };
-    all.push(webhook(HostKind::Github, &Ok(vec![hook])));
+    let hook = |pulls, last| {
+        let url = "https://tidegate.example.test/webhook".to_owned();
+        Ok(vec![Hook { url, pushes: true, pulls, last }])
+    };
+    all.push(webhook(HostKind::Github, &hook(true, last)));
+    all.push(webhook(HostKind::Gitlab, &hook(false, None)));
     insta::assert_snapshot!(text(&all, Ink::Plain));
     assert!(all.iter().filter(|check| check.found != Found::Ok).all(|check| check.act.is_some()), "{all:#?}");
 }

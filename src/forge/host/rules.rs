@@ -30,6 +30,8 @@ pub struct Hook {
     pub url: String,
     /// Whether it tells of pushes.
     pub pushes: bool,
+    /// Whether it tells of what happens to pull requests.
+    pub pulls: bool,
     /// What came of the last delivery, where the host says so: a status, and words.
     pub last: Option<(Option<u16>, String)>,
 }
@@ -247,7 +249,7 @@ impl RawHook {
         let last = self
             .last_response
             .map(|RawResponse { code, status, message }| (code, plain(&message.or(status).unwrap_or_default())));
-        let pushes = self.events.iter().any(|event| matches!(event.as_str(), "push" | "*"));
-        Hook { url: plain(&self.config.url), pushes, last }
+        let tells = |of: &str| self.events.iter().any(|event| event == of || event == "*");
+        Hook { url: plain(&self.config.url), pushes: tells("push"), pulls: tells("pull_request"), last }
     }
 }

@@ -50,6 +50,7 @@ impl Office {
             main: "main".to_owned(),
             poll: Duration::from_secs(1),
             guard: watch::channel(Guard::Unknown).0,
+            told: watch::Sender::default(),
             woken: Arc::default(),
             heard: Box::new({
                 let heard = Arc::clone(&heard);

@@ -67,6 +67,8 @@ impl RawProject {
 pub(in super::super) struct RawHook {
     url: String,
     push_events: bool,
+    #[serde(default)]
+    merge_requests_events: bool,
     /// Whether it is switched off, after failures.
     alert_status: Option<String>,
 }
@@ -75,7 +77,8 @@ impl RawHook {
     /// None if it is switched off.
     pub(in super::super) fn read(self) -> Option<Hook> {
         let works = self.alert_status.is_none_or(|status| status == "executable");
-        works.then(|| Hook { url: plain(&self.url), pushes: self.push_events, last: None })
+        let Self { push_events: pushes, merge_requests_events: pulls, .. } = self;
+        works.then(|| Hook { url: plain(&self.url), pushes, pulls, last: None })
     }
 }
 

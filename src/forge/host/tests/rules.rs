@@ -54,7 +54,7 @@ async fn who_is_told_of_pushes_and_what_our_account_may_do() {
     let all = json!([github::hook(false, unused), github::hook(true, failed)]);
     client.server.state().there = [("hooks".to_owned(), all)].into();
     let [hook] = &*client.host.hooks().await.unwrap() else { panic!() };
-    assert!(hook.pushes && hook.url == "https://t.test/webhook", "{hook:?}");
+    assert!(hook.pushes && !hook.pulls && hook.url == "https://t.test/webhook", "{hook:?}");
     assert_eq!(hook.last, Some((Some(502), "bad gateway".to_owned())));
     client.server.state().there.clear();
     assert!(matches!(client.host.hooks().await, Err(HostError::Refused { status: 404, .. })), "hidden");
@@ -104,11 +104,11 @@ async fn who_is_told_of_pushes_by_gitlab_and_what_our_account_may_do_there() {
         assert_eq!(found.map(|found| (found.admin, found.push)), may, "{told}");
     }
     client.server.state().fault = None;
-    let hook = |pushes: bool, status: &str| json!({"url": "https://t.test/webhook", "push_events": pushes, "alert_status": status});
+    let hook = |pushes: bool, status: &str| json!({"url": "https://t.test/webhook", "push_events": pushes, "merge_requests_events": true, "alert_status": status});
     let all = json!([hook(true, "disabled"), hook(true, "executable")]);
     client.server.state().there = [("hooks".to_owned(), all)].into();
     let [hook] = &*client.host.hooks().await.unwrap() else { panic!() };
-    assert!(hook.pushes && hook.url == "https://t.test/webhook" && hook.last.is_none(), "{hook:?}");
+    assert!(hook.pushes && hook.pulls && hook.url == "https://t.test/webhook" && hook.last.is_none(), "{hook:?}");
     client.fails("hooks", 403, &[], "{}");
     assert!(matches!(client.host.hooks().await, Err(HostError::Refused { status: 403, .. })), "for Maintainers alone");
 }
