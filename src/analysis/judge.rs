@@ -18,6 +18,8 @@ use chrono::TimeDelta;
 const MOST: i64 = 1_000;
 /// The time between two questions to a webhook that stands before a step.
 const PACE: Span = Span::from_secs(30);
+/// How much later than the next question is due an answer may come and still let a run go on.
+const LATE: TimeDelta = TimeDelta::seconds(60);
 
 /// A question of a check.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,6 +91,8 @@ pub struct Subject<'a> {
     pub sides: &'a Sides,
     /// Since when the step has been in force.
     pub since: Time,
+    /// When its soak was over, if it is.
+    pub over: Option<Time>,
 }
 
 /// What is known of a check.
@@ -96,6 +100,9 @@ pub struct Subject<'a> {
 pub enum Known {
     /// It says this.
     Says(Verdict),
+    /// It said this of an earlier moment of the step, and that holds until these are answered: who is slower than questions are due would
+    /// never be heard else.
+    Said(Verdict, Vec<Inquiry>),
     /// Nothing before these are answered.
     Lacks(Vec<Inquiry>),
 }
@@ -116,7 +123,10 @@ pub enum Verdict {
 /// What a check says at `now`.
 #[must_use]
 pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, readings: &Readings) -> Known {
-    let Subject { about, sides, since } = subject;
+    let Subject { about, sides, since, over } = subject;
+    // From the end of the soak on, what was said of its last moment is enough.
+    let enough =
+        over.map(|over| last(check.interval, since, over).unwrap_or(since).max(since_late(check.interval, now)));
     match &check.criterion {
         Criterion::Prometheus(bounds) => {
             let query = |side| proxy::query(&bounds.measure, check.interval, &sides.namespace, side);
@@ -128,7 +138,11 @@ pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, re
             let range = |query| Range::of(bounds.measure.provider(), query, check.interval, since, now);
             match range(candidate) {
                 None => Known::Says(Verdict::Undecided(few(bounds, 0))),
-                Some(candidate) => measured(bounds, &candidate, stable.and_then(range).as_ref(), readings),
+                Some(candidate) => {
+                    let stable = stable.and_then(range);
+                    let before = || said_before(bounds, &candidate, stable.as_ref(), since, readings);
+                    measured(bounds, &candidate, stable.as_ref(), readings).or_before(enough, before)
+                }
             }
         }
         Criterion::Webhook(webhook) => {
@@ -136,7 +150,7 @@ pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, re
                 return Known::Says(Verdict::Undecided("was not asked yet".to_owned()));
             };
             let (webhook, about, asks) = (webhook.clone(), about.clone(), Asks::Check(name.clone()));
-            called(Call { webhook, about, asks, since, at }, readings)
+            called(Call { webhook, about, asks, since, at }, enough, readings)
         }
     }
 }
@@ -144,7 +158,7 @@ pub fn look(check: &Check, name: &CheckName, subject: Subject<'_>, now: Time, re
 /// What a check has said last of a version, whatever the moment that was about, for people.
 #[must_use]
 pub fn last_word(check: &Check, name: &CheckName, subject: Subject<'_>, readings: &Readings) -> String {
-    let Subject { about, sides, since } = subject;
+    let Subject { about, sides, since, over: _ } = subject;
     match &check.criterion {
         Criterion::Prometheus(bounds) => {
             let query = match proxy::query(&bounds.measure, check.interval, &sides.namespace, &sides.candidate) {
@@ -199,14 +213,38 @@ pub fn is_alarming<'a>(checks: impl IntoIterator<Item = &'a Check>, readings: &R
 pub fn gate(webhook: &WebhookCall, about: About, since: Time, now: Time, readings: &Readings) -> (Known, Time) {
     let count = due(PACE, since, now);
     let (at, next) = (nth(PACE, since, count), nth(PACE, since, count + 1));
-    (called(Call { webhook: webhook.clone(), about, asks: Asks::Gate, since, at }, readings), next)
+    let call = Call { webhook: webhook.clone(), about, asks: Asks::Gate, since, at };
+    (called(call, Some(since_late(PACE, now)), readings), next)
 }
 
-fn called(call: Call, readings: &Readings) -> Known {
-    match readings.words.get(&call) {
-        Some(found) => Known::Says(told(&call, &found.reading)),
-        None => Known::Lacks(vec![Inquiry::Call(call)]),
+fn called(call: Call, enough: Option<Time>, readings: &Readings) -> Known {
+    if let Some(found) = readings.words.get(&call) {
+        return Known::Says(told(&call, &found.reading));
     }
+    let is_older = |older: &Call| older.at < call.at && Call { at: call.at, ..older.clone() } == call;
+    let older = readings.words.iter().rfind(|(older, _)| is_older(older));
+    let before = || older.map(|(older, found)| (told(older, &found.reading), older.at));
+    Known::Lacks(vec![Inquiry::Call(call.clone())]).or_before(enough, before)
+}
+
+impl Known {
+    /// Where an answer is not there yet, what was said before it, of an earlier moment. What speaks against a version does so at once, and so does
+    /// that nothing was learned; what lets it go on has to be about a moment from `enough` on.
+    fn or_before(self, enough: Option<Time>, before: impl FnOnce() -> Option<(Verdict, Time)>) -> Self {
+        let Self::Lacks(questions) = self else { return self };
+        match before() {
+            Some((verdict @ (Verdict::Bad(_) | Verdict::Unknown(_)), _)) => Self::Said(verdict, questions),
+            Some((verdict @ (Verdict::Good | Verdict::Undecided(_)), at)) if enough.is_some_and(|from| at >= from) => {
+                Self::Said(verdict, questions)
+            }
+            Some((Verdict::Good | Verdict::Undecided(_), _)) | None => Self::Lacks(questions),
+        }
+    }
+}
+
+/// The earliest moment of which an answer still lets a run go on at `now`.
+fn since_late(interval: Span, now: Time) -> Time {
+    now - length(interval) - LATE
 }
 
 /// When a check asks next.
@@ -276,6 +314,29 @@ fn measured(bounds: &Bounds, candidate: &Range, stable: Option<&Range>, readings
             Verdict::Good | Verdict::Undecided(_) | Verdict::Unknown(_) => nothing,
         },
     })
+}
+
+/// What earlier measurements of a step said, and until when they were made: of both roles the same moments.
+fn said_before(
+    bounds: &Bounds,
+    candidate: &Range,
+    stable: Option<&Range>,
+    since: Time,
+    readings: &Readings,
+) -> Option<(Verdict, Time)> {
+    let older = |of: &Range| {
+        let is_it = |range: &&Range| range.is_like(of) && range.from > since && range.until < of.until;
+        readings.samples.keys().rfind(is_it)
+    };
+    let (own, beside) = (older(candidate)?, stable.map(older));
+    let beside = match beside {
+        Some(found) => Some(found.filter(|range| (range.from, range.until) == (own.from, own.until))?),
+        None => None,
+    };
+    match measured(bounds, own, beside, readings) {
+        Known::Says(verdict) => Some((verdict, own.until)),
+        Known::Said(..) | Known::Lacks(_) => None,
+    }
 }
 
 /// The values within the exposure: of others nothing follows.

@@ -377,7 +377,7 @@ fn of_step(state: &RolloutState, plan: &Plan, run: &Run, step: &Step, stop: &Sto
             act: Some(format!("if it stays so, see what is missing: {look}")),
         });
     };
-    let Some(soaking) = procedure::soaking(plan, run, step, &stop.clock, now, &[]) else {
+    let Ok(soaking) = procedure::soaking(plan, run, step, &stop.clock, now, &[]) else {
         return due(state, step, exposed + procedure::soak(plan, run, step).delta());
     };
     let mut wait = wait(&state.metadata, Reason::Soak, &soaking.message, soaking.since);

@@ -216,7 +216,7 @@ fn drained(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         draft.wake(draft.now());
         return false;
     }
-    let wait = procedure::soaking(plan, run, step, &stop.clock, draft.now(), &draft.input.gaps);
+    let wait = procedure::soaking(plan, run, step, &stop.clock, draft.now(), &draft.input.gaps).ok();
     let over = wait.is_none();
     draft.waits.extend(wait);
     over

@@ -39,8 +39,8 @@ pub struct Measured {
 pub enum Soak {
     /// Not yet.
     Running,
-    /// Yes: what is missing now holds the run.
-    Over,
+    /// Since then: what is missing now holds the run.
+    Over(Time),
 }
 
 /// Looks at the checks of a step that has been in force `since` then. A step that was skipped, and one that is not in force
@@ -58,7 +58,11 @@ pub fn measure(draft: &Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         return measured;
     };
     let (about, sides) = (draft.about(run, &step.name), run_sides(draft, plan, run));
-    let subject = Subject { about: &about, sides: &sides, since };
+    let over = match soak {
+        Soak::Running => None,
+        Soak::Over(at) => Some(at),
+    };
+    let subject = Subject { about: &about, sides: &sides, since, over };
     for name in &step.checks {
         // A plan that was pinned by a version that knew other checks: nothing says that the version is good.
         let Some(check) = plan.checks.get(name) else {
@@ -78,6 +82,10 @@ fn one(draft: &Draft<'_>, measured: &mut Measured, subject: Subject<'_>, name: &
     measured.next = Some(measured.next.map_or(next, |other| other.min(next)));
     let verdict = match judge::look(check, name, subject, now, &draft.input.evidence.readings) {
         Known::Says(verdict) => verdict,
+        Known::Said(verdict, questions) => {
+            measured.questions.extend(questions);
+            verdict
+        }
         Known::Lacks(questions) => {
             // Until somebody answers, nothing is known to have changed.
             measured.away.extend(since_away(draft, name).map(|since| (name.clone(), since)));
@@ -93,7 +101,7 @@ fn one(draft: &Draft<'_>, measured: &mut Measured, subject: Subject<'_>, name: &
             measured.bad.get_or_insert(format!("{step}: {name}: {}", plain(&why)));
             return;
         }
-        (Verdict::Undecided(why), OnNoData::Fail, Soak::Over) => {
+        (Verdict::Undecided(why), OnNoData::Fail, Soak::Over(_)) => {
             measured.bad.get_or_insert(format!("{step}: {name} {why} at the end of the soak"));
             return;
         }
@@ -101,7 +109,7 @@ fn one(draft: &Draft<'_>, measured: &mut Measured, subject: Subject<'_>, name: &
         (Verdict::Unknown(why), _, _) => {
             let why = format!("{step}: {name} has no result: {}", plain(&why));
             match (check.on_away, soak) {
-                (Some(policy), Soak::Over) => {
+                (Some(policy), Soak::Over(_)) => {
                     until = patience(draft, measured, name, policy, &why);
                     format!("{why}; after {} of that the run goes back", policy.after)
                 }
@@ -151,7 +159,7 @@ pub fn last_words(draft: &Draft<'_>, plan: &Plan, run: &Run) -> Vec<Checked> {
         return Vec::new();
     };
     let (about, sides) = (draft.about(run, &step.name), run_sides(draft, plan, run));
-    let subject = Subject { about: &about, sides: &sides, since };
+    let subject = Subject { about: &about, sides: &sides, since, over: None };
     let said = |name: &CheckName| {
         let says = judge::last_word(plan.checks.get(name)?, name, subject, &draft.input.evidence.readings);
         Some(Checked { check: name.clone(), says: plain(&says) })

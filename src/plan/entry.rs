@@ -230,15 +230,18 @@ fn called(draft: &mut Draft<'_>, run: &Run, through: &StepName, webhook: &Webhoo
     let readings = &draft.input.evidence.readings;
     let (known, next) = judge::gate(webhook, draft.about(run, through), since, draft.now(), readings);
     draft.wake(next);
-    let why = match known {
-        Known::Lacks(questions) => {
-            draft.questions.extend(questions);
-            return Some(Wait::new(Reason::Evidence, format!("{through}: the webhook is being asked")));
-        }
-        Known::Says(Verdict::Good) => return None,
-        Known::Says(Verdict::Bad(why)) => format!("says bad ({why})"),
-        Known::Says(Verdict::Undecided(why)) => why,
-        Known::Says(Verdict::Unknown(why)) => format!("says nothing: {why}"),
+    let (verdict, questions) = match known {
+        Known::Says(verdict) => (Some(verdict), Vec::new()),
+        Known::Said(verdict, questions) => (Some(verdict), questions),
+        Known::Lacks(questions) => (None, questions),
+    };
+    draft.questions.extend(questions);
+    let why = match verdict {
+        None => return Some(Wait::new(Reason::Evidence, format!("{through}: the webhook is being asked"))),
+        Some(Verdict::Good) => return None,
+        Some(Verdict::Bad(why)) => format!("says bad ({why})"),
+        Some(Verdict::Undecided(why)) => why,
+        Some(Verdict::Unknown(why)) => format!("says nothing: {why}"),
     };
     Some(Wait::new(Reason::Webhook, format!("{through} waits for {}, which {}", webhook.provider, plain(&why))))
 }

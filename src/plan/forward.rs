@@ -41,12 +41,12 @@ pub fn forward(draft: &mut Draft<'_>) {
     };
     let step = &steps[at];
     let soaking = procedure::soaking(&plan, &run, step, &stop.clock, draft.now(), &draft.input.gaps);
-    let soak = if soaking.is_some() { Soak::Running } else { Soak::Over };
+    let soak = soaking.as_ref().map_or_else(|over| Soak::Over(*over), |_| Soak::Running);
     let seen = Seen {
         converged: draft.converge(&plan, &step.posture, manner(step, &stop)),
         measured: checks::measure(draft, &plan, &run, step, &stop, soak),
         tried: jobs::failed(draft, &plan, &run, steps.get(at + 1)),
-        soaking,
+        soaking: soaking.ok(),
     };
     draft.questions.extend(seen.measured.questions.iter().cloned());
     if let Some(open) = &mut draft.state.run {

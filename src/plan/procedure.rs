@@ -257,14 +257,23 @@ pub fn is_skipped(run: &Run, step: &Step) -> bool {
 
 /// What is left of a step's soak, as far as anybody observed; none once it is over. A step that is not in force yet has all
 /// of it before it.
-#[must_use]
-pub fn soaking(plan: &Plan, run: &Run, step: &Step, clock: &Clock, now: Time, gaps: &[(Time, Time)]) -> Option<Wait> {
+///
+/// # Errors
+/// When it was over, as far as anybody observed since.
+pub fn soaking(
+    plan: &Plan,
+    run: &Run,
+    step: &Step,
+    clock: &Clock,
+    now: Time,
+    gaps: &[(Time, Time)],
+) -> Result<Wait, Time> {
     let need = soak(plan, run, step);
     let exposed = clock.exposed.unwrap_or(now);
     let counted = watched(exposed, clock.lost.unwrap_or(now), gaps) - clock.away.delta();
     let left = need.delta() - counted.max(TimeDelta::zero());
     if left <= TimeDelta::zero() {
-        return None;
+        return Err(now + left);
     }
     let what = match step.stage {
         Stage::Finalising => "requests in flight drain",
@@ -274,7 +283,7 @@ pub fn soaking(plan: &Plan, run: &Run, step: &Step, clock: &Clock, now: Time, ga
         Stage::Progressing | Stage::Promoting => "it stays exposed",
     };
     let message = format!("{}: {what}, {} of {need}", step.name, whole(counted));
-    Some(Wait::new(Reason::Soak, message).since(exposed).until(now + left))
+    Ok(Wait::new(Reason::Soak, message).since(exposed).until(now + left))
 }
 
 /// The clock of a step that is seen reached, if that is news: in force for the first time, or again. The time in between is

@@ -23,9 +23,13 @@ fn samples(values: &[(i64, f64)]) -> Reading<Samples> {
     Reading::Said(values.iter().map(|(seconds, value)| (at(*seconds), *value)).collect())
 }
 
+/// How long the step of these tests soaks.
+const SOAK: i64 = 600;
+
 fn known(check: &Check, now: i64, readings: &Readings) -> Known {
     let (about, sides) = (call(at(0)).about, sides());
-    let subject = Subject { about: &about, sides: &sides, since: at(0) };
+    let subject =
+        Subject { about: &about, sides: &sides, since: at(0), over: Some(at(SOAK)).filter(|over| *over <= at(now)) };
     look(check, &"smoke".parse().unwrap(), subject, at(now), readings)
 }
 
@@ -33,7 +37,7 @@ fn known(check: &Check, now: i64, readings: &Readings) -> Known {
 fn asked(check: &Check, now: i64) -> Option<Inquiry> {
     match known(check, now, &Readings::default()) {
         Known::Lacks(questions) => Some(questions[0].clone()),
-        Known::Says(_) => None,
+        Known::Says(_) | Known::Said(..) => None,
     }
 }
 
@@ -187,7 +191,61 @@ fn a_webhook_before_a_step_is_asked_at_once_and_then_at_a_pace() {
     readings.keep(Heard::Word(question(30), Reading::Said(Word::Good)), at(31));
     let says = |now| gate(&webhook, about.clone(), at(0), at(now), &readings).0;
     assert_eq!(says(59), Known::Says(Verdict::Good));
-    assert_eq!(says(60), Known::Lacks(vec![Inquiry::Call(question(60))]), "it may have changed its mind");
+    let anew = |now| vec![Inquiry::Call(question(now))];
+    assert_eq!(says(60), Known::Said(Verdict::Good, anew(60)), "it is asked anew, and may be slow");
+    assert_eq!(says(121), Known::Lacks(anew(120)), "it may have changed its mind");
+}
+
+/// Whoever takes longer than the interval answers to questions of which a newer one is due already.
+#[test]
+fn c_34_what_comes_later_than_the_next_question_is_heard_all_the_same() {
+    let check = webhook();
+    let later = |asked_at: i64, reading: Reading<Word>, now: i64| {
+        let mut readings = Readings::default();
+        let Some(Inquiry::Call(call)) = asked(&check, asked_at) else { panic!("a question is due") };
+        readings.keep(Heard::Word(call, reading), at(now));
+        match known(&check, now, &readings) {
+            Known::Said(verdict, questions) => {
+                assert_eq!(questions.first(), asked(&check, now).as_ref(), "it is asked all the same");
+                Some(verdict)
+            }
+            Known::Lacks(_) => None,
+            Known::Says(verdict) => panic!("{verdict:?} of an earlier moment"),
+        }
+    };
+    let (bad, good) = (Reading::Said(Word::Bad("3 fail".to_owned())), Reading::Said(Word::Good));
+    let away = Reading::Away("timed out".to_owned());
+    assert_eq!(later(60, bad, 130), Some(Verdict::Bad("3 fail".to_owned())));
+    assert_eq!(later(60, away, 130), Some(Verdict::Unknown("provider tester is away: timed out".to_owned())));
+    assert_eq!(later(540, good.clone(), 605), None, "it says nothing of the last minute of the soak");
+    assert_eq!(later(600, good.clone(), 662), Some(Verdict::Good));
+    assert_eq!(later(600, good.clone(), 720), Some(Verdict::Good), "a minute late");
+    assert_eq!(later(600, good, 721), None, "older than that it lets nothing go on");
+}
+
+#[test]
+fn c_34_measurements_that_come_late_are_of_both_roles_about_the_same_moments() {
+    let check = check("comparedWithStable: {ratio: {max: 2}}\nmax: 10\nminSamples: 1");
+    let Known::Lacks(questions) = known(&check, 660, &Readings::default()) else { panic!("two questions are due") };
+    let [Inquiry::Range(candidate), Inquiry::Range(stable)] = &questions[..] else { panic!("one for each role") };
+    let until = |range: &Range, end: i64| Range { until: at(end), ..range.clone() };
+    let said = |own: (i64, f64), beside: (i64, f64)| {
+        let mut readings = Readings::default();
+        for (range, (end, value)) in [(candidate, own), (stable, beside)] {
+            readings.keep(Heard::Samples(until(range, end), samples(&[(end, value)])), at(661));
+        }
+        known(&check, 661, &readings)
+    };
+    assert!(matches!(said((600, 1.0), (600, 1.0)), Known::Said(Verdict::Good, asked) if asked == questions));
+    assert!(matches!(said((600, 3.0), (600, 1.0)), Known::Said(Verdict::Bad(_), _)));
+    assert_eq!(said((600, 1.0), (540, 1.0)), Known::Lacks(questions.clone()), "of other moments");
+    // The step before had other moments: its answers say nothing of this one.
+    let mut before = Readings::default();
+    for range in [candidate, stable] {
+        let range = Range { from: at(-60), ..until(range, -30) };
+        before.keep(Heard::Samples(range, samples(&[(-40, 99.0)])), at(1));
+    }
+    assert_eq!(known(&check, 660, &before), Known::Lacks(questions));
 }
 
 #[test]

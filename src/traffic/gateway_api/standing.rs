@@ -8,6 +8,10 @@ use serde_json::Value;
 /// the candidate's Service, which is made just before the route names it.
 const PASSING: [&str; 2] = ["Pending", "BackendNotFound"];
 
+/// Whose conditions never say of which generation they are; from its `policy-controller`, where every condition of a route is
+/// made without. Of it the time that a route has to settle stands for that.
+const UNNUMBERED: &str = "linkerd.io/policy-controller";
+
 /// Whether every parent of the route has it in force: Accepted and ResolvedRefs for the present generation, from one of
 /// the controllers that speak for that parent. An older status says nothing (requirement X-15).
 #[must_use]
@@ -32,11 +36,13 @@ pub fn standing(live: &Object) -> Standing {
     verdicts.max_by_key(worst_last).expect("a verdict, because there is at least one parent")
 }
 
-/// Group, kind, namespace, name, section and port of a parent, with the API's defaults.
+/// Group, kind, namespace, name, section and port of a parent, with the API's defaults. A Service is of the group without a name,
+/// which Linkerd's status calls `core`.
 fn identity(parent: &Value, namespace: &str) -> [String; 6] {
     let text = |key: &str, default: &str| parent[key].as_str().unwrap_or(default).to_owned();
+    let group = text("group", "gateway.networking.k8s.io");
     [
-        text("group", "gateway.networking.k8s.io"),
+        if group == "core" { String::new() } else { group },
         text("kind", "Gateway"),
         text("namespace", namespace),
         text("name", ""),
@@ -75,7 +81,8 @@ fn judge(entry: &Value, generation: i64) -> Standing {
             }
             continue;
         };
-        if found["observedGeneration"].as_i64() != Some(generation) {
+        let seen = found["observedGeneration"].as_i64();
+        if seen != Some(generation) && (seen.is_some() || by != UNNUMBERED) {
             waits = waits.or(Some(format!("{by}: {name} is about another generation of the route")));
             continue;
         }

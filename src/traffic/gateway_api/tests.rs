@@ -363,6 +363,24 @@ fn stands(parents: Value, statuses: Value) -> &'static str {
     }
 }
 
+/// Linkerd numbers no condition, and writes the group of a Service in its own way.
+#[test]
+fn x_15_c_21_a_route_of_a_mesh_stands_when_linkerd_says_so() {
+    let judged = |controller: &str, status: &str, generation: Value| {
+        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "r", "observedGeneration": generation});
+        let conditions = json!([condition("Accepted", status), condition("ResolvedRefs", "True")]);
+        let of = json!({"group": "core", "kind": "Service", "name": "web", "namespace": "shop", "port": 80});
+        let entry = json!({"controllerName": controller, "parentRef": of, "conditions": conditions});
+        let parents = json!([{"group": "", "kind": "Service", "name": "web", "port": 80}]);
+        stands(parents, json!([entry]))
+    };
+    const LINKERD: &str = "linkerd.io/policy-controller";
+    assert_eq!(judged(LINKERD, "True", Value::Null), "effective");
+    assert_eq!(judged(LINKERD, "False", Value::Null), "refused");
+    assert_eq!(judged(LINKERD, "True", json!(1)), "not yet", "should it number them one day");
+    assert_eq!(judged("example.com/mesh", "True", Value::Null), "not yet");
+}
+
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table of all that a gateway controller may say")]
 fn x_15_a_route_stands_when_every_parent_says_so_of_this_generation() {
