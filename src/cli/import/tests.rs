@@ -22,6 +22,7 @@ const INGRESS: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagge
 const TRAEFIK: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-traefik.yaml"))];
 const ALIAS: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-service.yaml"))];
 const DAEMONS: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-daemonset.yaml"))];
+const SKIPPED: &[(&str, &str)] = &[("canary.yaml", include_str!("examples/flagger-skipped.yaml"))];
 const MANAGED: &[(&str, &str)] = &[("live.yaml", include_str!("examples/flagger-live.yaml"))];
 const MANAGED_BY_ARGO: &[(&str, &str)] = &[("live.yaml", include_str!("examples/argo-live.yaml"))];
 const STEPS: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-canary.yaml"))];
@@ -44,6 +45,7 @@ fn examples() -> Vec<(Tool, Vec<(&'static str, &'static str)>)> {
         (Tool::Flagger, TRAEFIK.to_vec()),
         (Tool::Flagger, ALIAS.to_vec()),
         (Tool::Flagger, DAEMONS.to_vec()),
+        (Tool::Flagger, SKIPPED.to_vec()),
         (Tool::Flagger, MANAGED.to_vec()),
         (Tool::Argo, MANAGED_BY_ARGO.to_vec()),
         (Tool::Argo, STEPS.to_vec()),
@@ -187,6 +189,7 @@ fn flagger_as_people_see_it() {
     insta::assert_snapshot!("flagger_traefik", seen(Tool::Flagger, TRAEFIK));
     insta::assert_snapshot!("flagger_service", seen(Tool::Flagger, ALIAS));
     insta::assert_snapshot!("flagger_daemonset", seen(Tool::Flagger, DAEMONS));
+    insta::assert_snapshot!("flagger_skipped", seen(Tool::Flagger, SKIPPED));
     insta::assert_snapshot!("flagger_live", seen(Tool::Flagger, MANAGED));
 }
 

@@ -25,6 +25,8 @@ pub(super) const UNMET: &str = "nobody is let in before all are, so that ingress
      query and labels: {pod: …} (docs/checks.md)";
 pub(super) const BY_PODS: &str = "this is counted by pods or workloads, and the target is a Service, which has none of its own: write a query with \
      labels: {service: …} (docs/checks.md)";
+pub(super) const SKIPPED: &str =
+    "Flagger goes past it with skipAnalysis; remove that, and import again, to have phases and checks";
 const OTHER_ROUTE: &str = "imported as gatewayAPI: a route of this kind is not built";
 const ALERTS: &str = "messages to chats are not built yet; Events, metrics and the chart's alarms tell of a rollout (docs/operations.md)";
 const AFFINITY: &str = "the cookie is for all paths of the host that was asked, and no script reads it";
@@ -53,7 +55,7 @@ pub(super) const CANARY: &[Row] = &[
     ("spec.routeRef", NotBuilt, OTHER_ROUTE),
     ("spec.upstreamRef", NotBuilt, OTHER_ROUTE),
     ("spec.progressDeadlineSeconds", Imported, "spec.progressDeadline"),
-    ("spec.skipAnalysis", Imported, "no phases"),
+    ("spec.skipAnalysis", Imported, "no phases and no checks; who may begin a rollout is asked before its promotion"),
     (
         "spec.revertOnDeletion",
         DoneOtherwise,

@@ -14,7 +14,7 @@ impl Canary<'_> {
     /// Webhooks that are neither asked at each interval nor hold a step.
     pub(super) fn hooks(&mut self, providers: &mut Providers) {
         let mut names = Vec::new();
-        for hook in self.analysis("webhooks").items() {
+        for hook in self.webhooks() {
             match hook.get("type").text().unwrap_or("rollout") {
                 "rollout" | "rollback" | "confirm-rollout" | "confirm-promotion" | TRAFFIC_INCREASE => {}
                 "pre-rollout" if matches!(self.router, Router::Replicas | Router::Pods) => {
@@ -54,7 +54,7 @@ impl Canary<'_> {
 
     /// Webhooks that hold a step: one for each.
     pub(super) fn gates(&mut self, providers: &mut Providers) {
-        for hook in self.analysis("webhooks").items() {
+        for hook in self.webhooks() {
             let phases = &mut self.draft.phases;
             let mut steps: Vec<&mut Gates> = match hook.get("type").text() {
                 Some("confirm-rollout") if phases.is_empty() => vec![&mut self.draft.promotion.before],

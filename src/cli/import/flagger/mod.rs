@@ -188,10 +188,7 @@ impl<'a> Canary<'a> {
         self.objects();
         let checks = self.checks(providers, used);
         match self.strategy {
-            Strategy::Skipped => {
-                let text = "skipAnalysis promotes without it; remove that, and import again, to have phases";
-                self.notes.say(&self.spec("analysis"), Fate::NotNeeded, text);
-            }
+            Strategy::Skipped => self.skipped(),
             Strategy::Canary => self.weights(),
             Strategy::BlueGreen => self.blue_green(),
             Strategy::AbTesting => self.some_users(),
@@ -199,10 +196,25 @@ impl<'a> Canary<'a> {
         for phase in &mut self.draft.phases {
             phase.checks.clone_from(&checks);
         }
-        if self.strategy != Strategy::Skipped {
-            self.hooks(providers);
-            self.gates(providers);
+        self.hooks(providers);
+        self.gates(providers);
+    }
+
+    /// Flagger asks who may begin a rollout, and tells of it, before it looks whether there is an analysis: what it goes past is the rest.
+    fn skipped(&mut self) {
+        for field in ANALYSED {
+            self.notes.say(&self.analysis(field), Fate::NotNeeded, fields::SKIPPED);
         }
+        self.notes.say(&self.spec("metricsServer"), Fate::NotNeeded, fields::SKIPPED);
+        for hook in self.analysis("webhooks").items().iter().filter(|hook| is_analysis(hook)) {
+            self.notes.say(hook, Fate::NotNeeded, fields::SKIPPED);
+        }
+    }
+
+    /// The webhooks that Flagger calls.
+    fn webhooks(&self) -> Vec<Field<'a>> {
+        let all = self.analysis("webhooks").items().into_iter();
+        all.filter(|hook| self.strategy != Strategy::Skipped || !is_analysis(hook)).collect()
     }
 
     /// What the target is here.
@@ -305,7 +317,9 @@ impl<'a> Canary<'a> {
         if let Some((kind, what)) = self.router.route() {
             self.draft.refers.push((kind, if kind == Kind::Ingress { ingress } else { service }, what));
         }
-        self.affinity();
+        if self.strategy != Strategy::Skipped {
+            self.affinity();
+        }
         if self.router != Router::Nginx {
             self.notes.say(&self.spec("ingressRef"), Fate::NotNeeded, "with this router no Ingress is split");
         }
@@ -314,3 +328,25 @@ impl<'a> Canary<'a> {
 
 /// The type of webhooks that stand before each weight.
 const TRAFFIC_INCREASE: &str = "confirm-traffic-increase";
+/// What of an analysis `skipAnalysis` goes past, but for webhooks.
+const ANALYSED: [&str; 13] = [
+    "interval",
+    "iterations",
+    "threshold",
+    "maxWeight",
+    "stepWeight",
+    "stepWeights",
+    "stepWeightPromotion",
+    "primaryReadyThreshold",
+    "match",
+    "mirror",
+    "mirrorWeight",
+    "sessionAffinity",
+    "metrics",
+];
+
+/// Whether a webhook is called in an analysis alone.
+fn is_analysis(hook: &Field<'_>) -> bool {
+    let kinds = ["rollout", "pre-rollout", "rollback", "confirm-promotion", TRAFFIC_INCREASE];
+    kinds.contains(&hook.get("type").text().unwrap_or("rollout"))
+}
