@@ -42,6 +42,21 @@ fn c_22_a_canary_of_istios_documents_comes_out() {
     assert_eq!(http(&retreat(&base, &web())), http(&base), "nothing of ours, nothing to change");
 }
 
+/// What another VirtualService delegates to has neither hosts nor gateways, and gets none.
+#[test]
+fn a_delegate_is_split_like_any_other() {
+    let delegate = |http: Value| object(Kind::VirtualService, "web", json!({"spec": {"http": http}}));
+    let base = delegate(json!([{"match": [{"uri": {"prefix": "/api"}}], "route": [to("web")]}]));
+    let rendered = render(&base, &web(), &split(10, 0));
+    let route = |stable: u32, candidate: u32| {
+        let entries = [weighted("web", stable), weighted("web-canary", candidate)];
+        delegate(json!([{"match": [{"uri": {"prefix": "/api"}}], "route": entries}]))
+    };
+    assert_eq!(rendered, route(90, 10));
+    assert_eq!(read(&rendered, &web()), Seen::Split(split(10, 0)));
+    assert_eq!(retreat(&rendered, &web()), route(100, 0));
+}
+
 #[test]
 fn c_22_headers_come_first_and_keep_what_the_route_asks_for() {
     let uri = json!({"prefix": "/api"});

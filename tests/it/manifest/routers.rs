@@ -209,6 +209,8 @@ const OF_A_VIRTUAL_SERVICE: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO, "{virtualService: podinfo", "{virtualService: other", &[Code::TargetMissing]),
     (PODINFO_SET, "host: podinfo.shop.svc", "host: podinfo.other.svc", &[Code::TargetMissing]),
     (PODINFO_SET, "host: podinfo.shop.svc.cluster.local", "host: podinfo-canary", &[Code::TargetMissing, Code::Conflict]),
+    // A delegate: who names it has hosts and gateways.
+    (PODINFO_SET, "  hosts: [podinfo.example.org]\n", "", &[]),
     (PODINFO_SET, "  http:\n    - route", "  tcp: [{route: [{destination: {host: podinfo}}]}]\n  http:\n    - route", &[Code::RouterLimit]),
     (PODINFO_SET, "cluster.local}}]", "cluster.local}}]\n      mirror: {host: audit}", &[]),
     (PODINFO, "headers: [{x-canary: always}]", "mirror: 10", &[]),
