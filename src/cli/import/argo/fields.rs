@@ -135,7 +135,7 @@ pub(super) const ROLLOUT: &[Row] = &[
     ("spec.strategy.canary.trafficRouting.nginx.additionalIngressAnnotations", DoneOtherwise, CANARY_INGRESS),
     ("spec.strategy.canary.trafficRouting.nginx.canaryIngressAnnotations", DoneOtherwise, CANARY_INGRESS),
     ("spec.strategy.canary.trafficRouting.smi", NotBuilt, OTHER_ROUTER),
-    ("spec.strategy.canary.trafficRouting.traefik", NotBuilt, OTHER_ROUTER),
+    ("spec.strategy.canary.trafficRouting.traefik.weightedTraefikServiceName", Imported, "spec.traffic.traefik"),
     ("spec.strategy.canary.trafficRouting.plugins", NotBuilt, "of plugins only that for the Gateway API is imported"),
     (
         "spec.strategy.canary.trafficRouting.managedRoutes",

@@ -13,6 +13,7 @@ pub(super) enum Router {
     Gateway,
     Istio,
     Nginx,
+    Traefik,
     Service,
     Replicas,
 }
@@ -32,7 +33,7 @@ const ROUTERS: &[(&str, Router, Option<&str>)] = &[
     ("plugins", Router::Gateway, None),
     ("istio", Router::Istio, None),
     ("nginx", Router::Nginx, None),
-    ("traefik", Router::Gateway, Some("imported as gatewayAPI, which Traefik serves beside its TraefikServices")),
+    ("traefik", Router::Traefik, None),
     ("ambassador", Router::Gateway, Some("imported as gatewayAPI; Mappings of Ambassador are not built")),
     ("apisix", Router::Gateway, Some("imported as gatewayAPI, which APISIX serves beside its ApisixRoutes")),
     ("alb", Router::Gateway, Some("imported as gatewayAPI; Ingresses of AWS are not built")),
@@ -47,6 +48,7 @@ pub(in crate::cli::import) fn lines() -> Vec<[String; 3]> {
             Router::Gateway => "`gatewayAPI`",
             Router::Istio => "`istio`",
             Router::Nginx => "`nginx`",
+            Router::Traefik => "`traefik`",
             Router::Service | Router::Replicas => "`service`",
         };
         let instead = instead.map(|why| why.trim_start_matches(INSTEAD)).unwrap_or_default();
@@ -71,6 +73,10 @@ impl Rollout<'_> {
         let (kind, name, traffic) = match router {
             Router::Istio => self.virtual_service(&routing.get(key)),
             Router::Nginx => self.ingress(&routing.get(key)),
+            Router::Traefik => {
+                let name = routing.get(key).get("weightedTraefikServiceName").text().map(str::to_owned);
+                (Kind::TraefikService, name, ("traefik", "traefikService"))
+            }
             Router::Gateway | Router::Service | Router::Replicas => {
                 self.http_route(&routing.get("plugins").get(PLUGIN))
             }
@@ -127,10 +133,11 @@ impl Rollout<'_> {
 /// The kind of a route, its name if it is said, and how a rollout says both.
 type Named = (Kind, Option<String>, (&'static str, &'static str));
 
-/// Where routes name Services: their rules, and in each a list, and in each entry the name.
-const BACKENDS: [(Kind, &str, &str, &str); 2] = [
+/// Where routes name Services: their rules, or what is the only one, and in each a list, and in each entry the name.
+const BACKENDS: [(Kind, &str, &str, &str); 3] = [
     (Kind::HttpRoute, "/spec/rules", "backendRefs", "/name"),
     (Kind::VirtualService, "/spec/http", "route", "/destination/host"),
+    (Kind::TraefikService, "/spec/weighted", "services", "/name"),
 ];
 
 /// A manifest without the Service of the new version, which a run makes and names itself; none if it does not name it.
@@ -138,7 +145,9 @@ pub(in crate::cli::import) fn without(manifest: &Value, kind: Kind, service: &st
     let (_, rules, backends, name) = BACKENDS.into_iter().find(|(of, ..)| *of == kind)?;
     let mut manifest = manifest.clone();
     let mut cut = false;
-    for rule in manifest.pointer_mut(rules)?.as_array_mut()? {
+    let rules = manifest.pointer_mut(rules)?;
+    let rules = if rules.is_object() { std::slice::from_mut(rules) } else { rules.as_array_mut()?.as_mut_slice() };
+    for rule in rules {
         let Some(list) = rule.get_mut(backends).and_then(Value::as_array_mut) else { continue };
         let named = |backend: &Value| {
             backend.pointer(name).and_then(Value::as_str).is_some_and(|host| host.split('.').next() == Some(service))

@@ -141,7 +141,7 @@ impl Rollout<'_> {
             return self.notes.say(field, Fate::DoneOtherwise, text);
         }
         if !self.router.knows_requests() {
-            return self.notes.say(field, Fate::NotBuilt, "with this router requests are not told apart");
+            return self.notes.say(field, Fate::NotBuilt, "Argo Rollouts tells no requests apart with this router");
         }
         let one = |one: &Field<'_>| {
             let (name, value) = (one.get("headerName").text()?, matched(&one.get("headerValue"))?);
@@ -180,7 +180,7 @@ impl Rollout<'_> {
             return self.notes.say(field, Fate::NotBuilt, text);
         }
         if !self.router.knows_requests() {
-            return self.notes.say(field, Fate::NotBuilt, "with this router no request can be sent twice");
+            return self.notes.say(field, Fate::NotBuilt, "Argo Rollouts sends no request twice with this router");
         }
         let percentage = field.get("percentage");
         let share = if percentage.is_there() {
