@@ -181,6 +181,10 @@ fn fields_of_others_are_those_of_the_import() {
         }
     }
     generated("docs/migrating.md", "routers", &table);
+    let lines =
+        [Tool::Flagger, Tool::Argo].map(|tool| import::from_cluster(tool, "--namespace shop ", " --write teams"));
+    let lines: String = lines.into_iter().flatten().map(|line| format!("$ {line}\n")).collect();
+    generated("docs/migrating.md", "live", &format!("```console\n{lines}```\n"));
 }
 
 /// Where the relative links of a page lead.

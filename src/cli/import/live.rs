@@ -1,10 +1,30 @@
 //! Objects that were read from a cluster: what people keep of them, as they would have written it.
 
 use super::input::{Document, Input};
-use super::yaml;
+use super::{Tool, yaml};
 use crate::manifest::object::Kind;
 use crate::plan::takeover;
 use serde_json::Value;
+
+/// What an application has beside the tool's own objects.
+const BESIDE: &str = "services,hpa,scaledobjects,ingresses,destinationrules";
+
+/// How what a tool manages is taken out of a cluster, line by line, with these options of kubectl and those of the import. The kinds stand
+/// alone: a line that a screen breaks could not be copied.
+#[must_use]
+pub fn commands(tool: Tool, kubectl: &str, import: &str) -> Vec<String> {
+    let (name, kinds) = match tool {
+        Tool::Flagger => ("flagger", format!("canaries,metrictemplates,deployments,daemonsets,configmaps,{BESIDE}")),
+        Tool::Argo => (
+            "argo",
+            format!(
+                "rollouts.argoproj.io,analysistemplates,clusteranalysistemplates,{BESIDE},httproutes,virtualservices,traefikservices"
+            ),
+        ),
+        Tool::Bare => return Vec::new(),
+    };
+    vec![format!("{name}={kinds}"), format!("kubectl {kubectl}get ${name} -o yaml | tidegate import {name} -{import}")]
+}
 
 /// What the API server fills in of the metadata.
 const FILLED: [&str; 8] = [

@@ -32,6 +32,7 @@ use draft::Draft;
 pub use draft::{Expected, Imported, Made, Refused};
 pub use fields::{Fate, Told};
 use input::{Document, Input};
+pub use live::commands as from_cluster;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -47,12 +48,7 @@ use std::path::{Path, PathBuf};
                   cluster are taken as kubectl prints them, without what the API server, Flagger or Argo Rollouts has put into them.\n\n\
                   Prints the files, and on standard error what becomes of each field that is not imported as it is, with its place. \
                   With --write, or as JSON or YAML, all of it goes to standard output. Nothing in a cluster is read or changed.",
-    after_help = "Examples:
-  tidegate import flagger canary.yaml podinfo.yaml
-  tidegate import flagger *.yaml --write teams/   # teams/shop/podinfo/rollout.yaml and podinfo.yaml
-  kubectl get canaries,deployments,services,configmaps,hpa -o yaml | tidegate import flagger -
-  kubectl get rollouts.argoproj.io,services,httproutes,hpa -o yaml | tidegate import argo -
-  tidegate import flagger canary.yaml -o json     # every field with what became of it"
+    after_help = examples()
 )]
 pub struct ImportArgs {
     /// Whose manifests they are
@@ -69,6 +65,20 @@ pub struct ImportArgs {
     /// Flagger's provider (its flag -mesh-provider) where a Canary names none, such as gatewayapi:v1 or kubernetes
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
+}
+
+/// What the help ends with.
+fn examples() -> String {
+    let live = [Tool::Flagger, Tool::Argo].into_iter().flat_map(|tool| live::commands(tool, "", ""));
+    let live: String = live.map(|line| format!("  {line}\n")).collect();
+    format!(
+        "Examples:
+  tidegate import flagger canary.yaml podinfo.yaml
+  tidegate import flagger *.yaml --write teams/   # teams/shop/podinfo/rollout.yaml and podinfo.yaml
+{live}  tidegate import flagger canary.yaml -o json     # every field with what became of it
+
+kubectl refuses all of it for a kind that the cluster does not have: leave that kind out."
+    )
 }
 
 /// Whose manifests are imported.
