@@ -63,13 +63,25 @@ pub struct Told {
 
 /// What is said of single fields, over what the table says of all of their kind.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Notes(BTreeMap<String, (Fate, String)>);
+pub(super) struct Notes {
+    /// By the place of the field.
+    said: BTreeMap<String, (Fate, String)>,
+    /// Of fields that are not there.
+    unsaid: BTreeMap<String, (Fate, String)>,
+}
 
 impl Notes {
     /// Says what became of a field with all below it. What was said of it before stays: it was closer to the matter.
     pub(super) fn say(&mut self, field: &Field<'_>, fate: Fate, text: impl Into<String>) {
         if field.is_there() {
-            self.0.entry(field.pointer.clone()).or_insert_with(|| (fate, text.into()));
+            self.said.entry(field.pointer.clone()).or_insert_with(|| (fate, text.into()));
+        }
+    }
+
+    /// Says what a field is taken to be that is not there, at the place where it would stand.
+    pub(super) fn say_of_unsaid(&mut self, field: &Field<'_>, fate: Fate, text: impl Into<String>) {
+        if !field.is_there() {
+            self.unsaid.entry(field.pointer.clone()).or_insert_with(|| (fate, text.into()));
         }
     }
 
@@ -131,13 +143,13 @@ impl Walk<'_> {
     }
 
     fn node(&mut self, node: &Node, at: &At) {
-        if let Some((fate, text)) = self.notes.0.get(&at.pointer) {
+        if let Some((fate, text)) = self.notes.said.get(&at.pointer) {
             return self.tell(at, *fate, text);
         }
         if let Some(&(fate, text)) = self.rows.get(at.pattern.as_str()) {
             // What is said of a part goes before what is said of the whole.
             let inside = format!("{}/", at.pointer);
-            let parts = self.notes.0.range(inside.clone()..).take_while(|(pointer, _)| pointer.starts_with(&inside));
+            let parts = self.notes.said.range(inside.clone()..).take_while(|(pointer, _)| pointer.starts_with(&inside));
             let parts: Vec<(String, (Fate, String))> = parts.map(|(p, note)| (p.clone(), note.clone())).collect();
             self.tell(at, fate, text);
             for (pointer, (fate, text)) in parts {
@@ -177,6 +189,12 @@ pub(super) fn told(document: &Document, tables: &[&[Row]], notes: &Notes) -> Vec
     let rows = tables.iter().flat_map(|table| table.iter()).map(|&(path, fate, text)| (path, (fate, text))).collect();
     let mut walk = Walk { document, rows, notes, told: Vec::new() };
     walk.node(&document.node, &At { path: String::new(), pattern: String::new(), pointer: String::new() });
+    for (pointer, (fate, text)) in &notes.unsaid {
+        let path = pointer.trim_start_matches('/').replace('/', ".");
+        // Without a value the field itself says nothing.
+        walk.told.retain(|told| told.path != path);
+        walk.tell(&At { path, pattern: String::new(), pointer: pointer.clone() }, *fate, text);
+    }
     walk.told
 }
 

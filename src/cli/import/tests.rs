@@ -8,6 +8,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 mod live;
+mod providers;
 mod queries;
 mod targets;
 
@@ -28,8 +29,8 @@ const MANAGED_BY_ARGO: &[(&str, &str)] = &[("live.yaml", include_str!("examples/
 const STEPS: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-canary.yaml"))];
 const BY_PODS: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-by-pods.yaml"))];
 const MESH: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-istio.yaml"))];
-const PREVIEW: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-blue-green.yaml"))];
 const WEIGHTED: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-traefik.yaml"))];
+const PREVIEW: &[(&str, &str)] = &[("rollout.yaml", include_str!("examples/argo-blue-green.yaml"))];
 
 /// As `kubectl get deployment,service -o yaml` prints them.
 const LIVE: &str = include_str!("examples/live.yaml");
@@ -51,8 +52,8 @@ fn examples() -> Vec<(Tool, Vec<(&'static str, &'static str)>)> {
         (Tool::Argo, MANAGED_BY_ARGO.to_vec()),
         (Tool::Argo, STEPS.to_vec()),
         (Tool::Argo, MESH.to_vec()),
-        (Tool::Argo, BY_PODS.to_vec()),
         (Tool::Argo, WEIGHTED.to_vec()),
+        (Tool::Argo, BY_PODS.to_vec()),
         (Tool::Argo, PREVIEW.to_vec()),
         (Tool::Bare, CANARY[1..].to_vec()),
     ]
@@ -199,8 +200,8 @@ fn flagger_as_people_see_it() {
 fn argo_as_people_see_it() {
     insta::assert_snapshot!("argo_canary", seen(Tool::Argo, STEPS));
     insta::assert_snapshot!("argo_istio", seen(Tool::Argo, MESH));
-    insta::assert_snapshot!("argo_by_pods", seen(Tool::Argo, BY_PODS));
     insta::assert_snapshot!("argo_traefik", seen(Tool::Argo, WEIGHTED));
+    insta::assert_snapshot!("argo_by_pods", seen(Tool::Argo, BY_PODS));
     insta::assert_snapshot!("argo_blue_green", seen(Tool::Argo, PREVIEW));
     insta::assert_snapshot!("argo_live", seen(Tool::Argo, MANAGED_BY_ARGO));
 }

@@ -20,7 +20,7 @@ impl Canary<'_> {
             return Layout::InPlace;
         }
         if self.router == Router::Replicas {
-            self.notes.say(&self.spec("provider"), Fate::Differs, ROUTER);
+            self.of_provider(Fate::Differs, ROUTER);
             return Layout::InPlace;
         }
         if let Some(why) = refused {

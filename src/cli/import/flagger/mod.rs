@@ -59,6 +59,8 @@ struct Canary<'a> {
     strategy: Strategy,
     router: Router,
     counts: Counts,
+    /// What is said of the provider if it names none.
+    unsaid: Option<String>,
     /// The time between two looks, in seconds.
     interval: u64,
 }
@@ -113,7 +115,7 @@ fn renamed(document: &Document) -> Document {
 type Used = BTreeMap<(String, String), Notes>;
 
 impl<'a> Canary<'a> {
-    fn new(document: &'a Document, input: &'a Input, provider: Option<&str>) -> Self {
+    fn new(document: &'a Document, input: &'a Input, provider: Option<&'a str>) -> Self {
         let mut canary = Self {
             document,
             input,
@@ -122,6 +124,7 @@ impl<'a> Canary<'a> {
             strategy: Strategy::Canary,
             router: Router::Gateway,
             counts: Counts::Unknown,
+            unsaid: None,
             interval: 60,
         };
         canary.strategy = canary.strategy();

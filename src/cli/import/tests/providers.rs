@@ -1,0 +1,81 @@
+//! What splits requests in the place of Flagger's provider: named, guessed or said by the flag, and what it leaves behind.
+
+use super::*;
+
+/// A Canary with these fields, imported with that flag: the rollout's file, and what is said of its provider.
+fn of_provider(fields: &str, flag: Option<&str>) -> (String, Option<Told>) {
+    let text = format!(
+        "apiVersion: flagger.app/v1beta1\nkind: Canary\nmetadata: {{name: web, namespace: shop}}\nspec:\n  \
+         targetRef: {{kind: Deployment, name: web}}\n{fields}"
+    );
+    let imported = converted(Tool::Flagger, &bytes(&[("a.yaml", &text)]), "default", flag).unwrap();
+    let mut said = imported.fields.into_iter().filter(|told| told.path == "spec.provider");
+    let first = said.next();
+    assert_eq!(said.next(), None, "told once");
+    (imported.files[0].text.clone(), first)
+}
+
+const BY_WEIGHT: &str = "  analysis: {stepWeight: 10}\n";
+
+#[test]
+fn a_provider_that_is_not_named_is_told_with_what_it_is_taken_for() {
+    let port = "  service: {port: 80}\n";
+    for (fields, flag, wanted, router) in [
+        (port, None, Some("not said, so taken as gatewayapi: say --provider"), "gatewayAPI:"),
+        ("  service: {port: 80, gateways: [mesh]}\n", None, Some("taken as istio for its service.gateways:"), "istio:"),
+        ("  service: {port: 80}\n  provider: \"\"\n", None, Some("taken as gatewayapi:"), "gatewayAPI:"),
+        ("  service: {port: 80}\n  provider:\n", None, Some("taken as gatewayapi:"), "gatewayAPI:"),
+        (
+            "  service: {port: 80}\n  routeRef: {name: web}\n",
+            None,
+            Some("istio if that is not set); imported as"),
+            "gatewayAPI:",
+        ),
+        (port, Some("istio"), None, "istio:"),
+        (
+            port,
+            Some("linkerd"),
+            Some("not said, so linkerd, as --provider says; imported as gatewayAPI"),
+            "gatewayAPI:",
+        ),
+        (port, Some("kubernetes"), Some("says; Flagger moves no requests by weight there"), "replicas:"),
+    ] {
+        let (made, said) = of_provider(&format!("{fields}{BY_WEIGHT}"), flag);
+        assert!(made.contains(&format!("  traffic:\n    {router}\n")), "{made}");
+        let place = |told: &Told| (told.fate, told.line, told.text.clone());
+        match (said.as_ref().map(place), wanted) {
+            (Some((fate, line, text)), Some(wanted)) => {
+                assert!(fate == Fate::Differs && line >= 4 && text.contains(wanted), "{text}");
+            }
+            (said, wanted) => assert!(said.is_none() && wanted.is_none(), "{said:?}"),
+        }
+    }
+    let daemons = DAEMONS[0].1.replace("  provider: gatewayapi:v1\n", "");
+    let told = imported(Tool::Flagger, &[("a.yaml", &daemons)]).fields;
+    assert!(told.iter().all(|told| told.path != "spec.provider"), "nothing splits requests: {told:#?}");
+}
+
+/// What leads users past the new route stays as it is when the Canary goes.
+#[test]
+fn what_a_provider_leaves_that_leads_users_elsewhere_is_told() {
+    for (provider, kind) in [
+        ("contour", "HTTPProxy"),
+        ("linkerd", "TrafficSplit"),
+        ("smi:v1alpha2:linkerd", "TrafficSplit"),
+        ("osm", "TrafficSplit"),
+        ("kuma", "TrafficRoute"),
+        ("gatewayapi:v1", ""),
+        ("istio", ""),
+        ("traefik", ""),
+        ("knative", ""),
+    ] {
+        let fields = format!("  service: {{port: 80}}\n{BY_WEIGHT}");
+        let named = of_provider(&format!("  provider: {provider}\n{fields}"), None).1.map(|told| told.text);
+        let flagged = of_provider(&fields, Some(provider)).1.map(|told| told.text);
+        for text in [named, flagged].map(Option::unwrap_or_default) {
+            let left = format!("Flagger's {kind} stays, and leads users past that route");
+            assert_eq!(text.contains("stays"), !kind.is_empty(), "{text}");
+            assert!(kind.is_empty() || text.contains(&left), "{text}");
+        }
+    }
+}
