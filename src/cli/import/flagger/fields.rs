@@ -22,7 +22,7 @@ pub(super) const UNSPLIT: &str = "nothing splits requests between the versions o
 pub(super) const SAME_PODS: &str = "the query of the check, which reads both versions' pods, as they have the same names: tell them apart by \
      labels.version (docs/checks.md)";
 pub(super) const UNMET: &str = "nobody is let in before all are, so that ingress-nginx counts nothing of the new version: measure in the application, with a \
-     query and labels: {pod: …} (docs/checks.md)";
+     query and labels: {pod: …} (docs/checks.md). While the promotion bakes it counts: a successRate or latency can stand in promotion.checks";
 pub(super) const BY_PODS: &str = "this is counted by pods or workloads, and the target is a Service, which has none of its own: write a query with \
      labels: {service: …} (docs/checks.md)";
 pub(super) const SKIPPED: &str =
@@ -95,7 +95,11 @@ pub(super) const CANARY: &[Row] = &[
     ("spec.service.backends", NotBuilt, "App Mesh is not supported"),
     ("spec.canaryAnalysis", NotNeeded, "spec.analysis goes before this old name of it"),
     ("spec.analysis.interval", Imported, "the soak of each phase, and the interval of each check"),
-    ("spec.analysis.iterations", Imported, "the soak: so many intervals"),
+    (
+        "spec.analysis.iterations",
+        Imported,
+        "the soak: so many intervals. Of a blue/green behind a route one more is promotion.bake, with the same checks",
+    ),
     (
         "spec.analysis.threshold",
         DoneOtherwise,

@@ -196,6 +196,11 @@ impl<'a> Canary<'a> {
             Strategy::BlueGreen => self.blue_green(),
             Strategy::AbTesting => self.some_users(),
         }
+        if self.strategy == Strategy::BlueGreen && self.router.route().is_some() {
+            // Flagger leads all users to the new version, and looks once more before it promotes.
+            self.draft.promotion.bake = self.interval;
+            self.draft.promotion.checks.clone_from(&checks);
+        }
         for phase in &mut self.draft.phases {
             phase.checks.clone_from(&checks);
         }

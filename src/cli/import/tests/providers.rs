@@ -79,3 +79,32 @@ fn what_a_provider_leaves_that_leads_users_elsewhere_is_told() {
         }
     }
 }
+
+/// Behind a route all users are led to the new version for one interval more, and it is still judged.
+#[test]
+fn a_blue_green_behind_a_route_is_judged_with_all_users_before_it_is_promoted() {
+    let analysis = |text: &str| text.replacen("    maxWeight: 50\n    stepWeight: 5\n", "    iterations: 3\n", 1);
+    let own = "{name: errors, query: 'sum(rate(errors[1m]))', threshold: 1}";
+    let text = analysis(TRAEFIK[0].1).replacen(
+        "{name: request-success-rate, thresholdRange: {min: 99}, interval: 1m}",
+        own,
+        1,
+    );
+    let text = text.replacen("      - {name: request-duration, thresholdRange: {max: 500}, interval: 1m}\n", "", 1);
+    let promotion =
+        "      soak: 30s\n      checks:\n        - errors\n  promotion:\n    bake: 10s\n    checks:\n      - errors\n";
+    for (provider, bakes) in
+        [("traefik", true), ("istio", true), ("contour", true), ("nginx", true), ("kubernetes", false)]
+    {
+        let text = text.replacen("provider: traefik", &format!("provider: {provider}"), 1);
+        let imported = imported(Tool::Flagger, &[("a.yaml", &text)]);
+        let made = &imported.files[0].text;
+        assert_eq!(made.contains(promotion), bakes, "{provider}: {made}");
+        assert_eq!(made.contains("bake:"), bakes, "{provider}: {made}");
+        if matches!(provider, "traefik" | "istio" | "kubernetes") {
+            assert_eq!(told_of(&imported), [""; 0], "{made}");
+        }
+    }
+    let made = &imported(Tool::Flagger, TRAEFIK).files[0].text;
+    assert!(!made.contains("promotion:"), "weights are judged on their way: {made}");
+}
