@@ -132,13 +132,17 @@ impl Cache {
         Ok(Records::Read(Arc::clone(&self.records)))
     }
 
-    /// Takes over what we have pushed ourselves.
+    /// Takes over what we have pushed ourselves. Nothing is read for it: what people are asked about stays at hand, for no tip may move
+    /// until it is known who has answered.
     pub(super) fn pushed(&mut self, tip: CommitId, changes: BTreeMap<RolloutId, Option<Record>>) -> Records {
         let records = Arc::make_mut(&mut self.records);
         for (id, record) in changes {
-            match record {
-                Some(record) => drop(records.insert(id, Arc::new(record))),
-                None => drop(records.remove(&id)),
+            let known = records.remove(&id);
+            if let Some(mut record) = record {
+                let about = record.state.as_ref().map(asked_about).unwrap_or_default();
+                let past = known.iter().flat_map(|known| &known.past).filter(|(set, _)| about.contains(set));
+                record.past = past.map(|(set, read)| (set.clone(), Arc::clone(read))).collect();
+                records.insert(id, Arc::new(record));
             }
         }
         self.tip = Some(tip);

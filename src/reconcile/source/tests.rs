@@ -3,7 +3,7 @@ use super::*;
 use crate::manifest::ids::CommitId;
 use crate::plan::input::{Desired, MayStart};
 use crate::record::fixture;
-use crate::record::state::{Outcome, PastRun, RolloutState};
+use crate::record::state::{Deletions, Outcome, PastRun, RolloutState};
 use crate::record::store::print_state;
 use std::collections::BTreeSet;
 
@@ -80,7 +80,15 @@ async fn records_are_read_with_the_sets_that_they_name_and_a_set_is_what_its_nam
     assert_eq!(past(&*moved(&mut world.source("e"), None).await), [].into(), "{newer}");
     asked.deletions.asked = Some(fixture::too_many(6));
     put(&world, &asked, &manifest("a", "a:2")).await;
-    assert_eq!(past(&*moved(&mut world.source("f"), None).await), [promoted.clone()].into());
+    let mut asking = world.source("f");
+    assert_eq!(past(&*moved(&mut asking, None).await), [promoted.clone()].into());
+    // It stays so when we write the record, as nothing is read then, and for as long as people are asked.
+    let mut write = |state: &RolloutState| {
+        let written = Record::written(state.clone(), None, &BTreeMap::new());
+        past(&asking.pushed(newer.clone(), [(id("a"), Some(written))].into()).unwrap())
+    };
+    assert_eq!(write(&asked), [promoted.clone()].into());
+    assert_eq!(write(&RolloutState { deletions: Deletions::default(), ..asked.clone() }), [].into());
 
     // A pinned set whose content was changed is not that set.
     put(&world, &state, &manifest("a", "a:evil")).await;
