@@ -315,10 +315,9 @@ fn keygen(repository: &Repository, state: &RolloutState, action: &DecisionAction
     })
 }
 
-/// Whose word lets the rollout go further, and what proves it: the stricter of what the run began with and what the policy says.
+/// Whose word lets the rollout go further, and what proves it, as far as the record tells.
 pub(super) fn rule(state: &RolloutState) -> Option<Rule> {
-    let run = state.run.as_ref().and_then(|run| run.rule.as_ref());
-    Rule::stricter(run, state.policy.as_ref().and_then(|policy| policy.said.rule.as_ref()))
+    state.rule(state.policy.as_ref().and_then(|policy| policy.said.rule.as_ref()))
 }
 
 fn listed(names: &BTreeSet<String>) -> String {

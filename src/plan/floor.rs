@@ -5,7 +5,7 @@ use super::draft::Draft;
 use super::report::{Reason, Wait};
 use crate::gate::floor;
 use crate::manifest::desired::{Plan, Rollout, Set};
-use crate::record::state::{Governed, Rule};
+use crate::record::state::Governed;
 
 /// Takes note of what the policy asks of what main wants now.
 pub fn take_note(draft: &mut Draft<'_>) {
@@ -15,13 +15,6 @@ pub fn take_note(draft: &mut Draft<'_>) {
         draft.state.policy = next;
         draft.note("the policy");
     }
-}
-
-/// What proves people's words in a run that starts now.
-#[must_use]
-pub fn rule(draft: &Draft<'_>) -> Option<Rule> {
-    let policy = draft.input.policy.proof.as_ref();
-    Rule::stricter(draft.state.policy.as_ref().and_then(|known| known.terms().rule.as_ref()), policy)
 }
 
 /// Why this plan may not go on, if it is below the floors.

@@ -8,6 +8,7 @@ use super::entry;
 use super::evidence::Entangled;
 use super::floor;
 use super::input::Desired;
+use super::proof;
 use super::renamed::renamed;
 use super::report::{Reason, Wait};
 use super::requests::{self, Lies};
@@ -209,7 +210,7 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         held: route != Route::Rollback && history::unmeasured(&draft.state, &set.revision).is_some(),
         denied: false,
         unkept: false,
-        rule: floor::rule(draft),
+        rule: proof::rule(draft),
         pulls: std::collections::BTreeMap::new(),
         jobs: std::collections::BTreeMap::new(),
         away: std::collections::BTreeMap::new(),

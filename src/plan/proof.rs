@@ -25,11 +25,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// By how much a host's clock may be behind ours.
 const SKEW: TimeDelta = TimeDelta::minutes(10);
 
-/// What proves people's words now: the stricter of what the open run started with and what the policy says.
+/// What proves people's words now, those about a run that starts now too.
 #[must_use]
 pub fn rule(draft: &Draft<'_>) -> Option<Rule> {
-    let run = draft.state.run.as_ref().and_then(|run| run.rule.as_ref());
-    Rule::stricter(run, draft.input.policy.proof.as_ref())
+    draft.state.rule(draft.input.policy.proof.as_ref())
 }
 
 /// What proofs are judged by now.

@@ -418,6 +418,7 @@ fn request(
     let (base, text, rule) = match &asked.asks {
         Asks::Advance(through) => {
             let run = state.run.as_ref().filter(|run| run.id == asked.run && !run.denied)?;
+    let rule = || state.rule(view.main.policy(&state.source.path, MayStart::Yes).proof.as_ref());
             let plan = record.plan.as_deref()?;
             run.pulls.get(through).filter(recorded)?;
             if approval::covers(plan, &run.approved, through) {
@@ -429,9 +430,7 @@ fn request(
                 let compare = commit.as_ref().and_then(|commit| compare(commit, &run.source));
                 pull::Serving { revision, compare }
             });
-            let policy = view.main.policy(&state.source.path, MayStart::Yes).proof;
-            let rule = Rule::stricter(run.rule.as_ref(), policy.as_ref());
-            (decisions_branch(instance), pull::advance(&request, serving.as_ref(), head), rule)
+            (decisions_branch(instance), pull::advance(&request, serving.as_ref(), head), rule())
         }
         Asks::Revert => {
             state.revert.as_ref().filter(recorded)?;
@@ -446,7 +445,7 @@ fn request(
             let question = state.deletions.asked.as_ref()?;
             question.pull.as_ref().filter(recorded)?;
             let (rollout, run) = (&asked.rollout, &asked.run);
-            let rule = view.main.policy(&state.source.path, MayStart::Yes).proof;
+            let rule = rule();
             let (before, by) = (history::deletion_paths(state, run), rule.as_ref().map(|rule| rule.by));
             let request = Deletion { instance, rollout, run, question, before, by };
             (decisions_branch(instance), pull::delete(&request, head), rule)

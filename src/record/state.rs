@@ -102,6 +102,17 @@ impl RolloutState {
         open.or(self.last_run.as_ref().map(|run| &run.id)).cloned().unwrap_or_else(RunId::zero)
     }
 
+    /// What proves people's words where the policy names these: the stricter of that and of what the open run started with, at rest of what
+    /// held for what main wants, so that a policy which came with that lets nothing of it through.
+    #[must_use]
+    pub fn rule(&self, policy: Option<&Rule>) -> Option<Rule> {
+        let known = match &self.run {
+            Some(run) => run.rule.as_ref(),
+            None => self.policy.as_ref().and_then(|known| known.terms().rule.as_ref()),
+        };
+        Rule::stricter(known, policy)
+    }
+
     /// What was live at first sight and can be adopted, as people were told last.
     #[must_use]
     pub fn live_at_first_sight(&self) -> Option<&SetId> {

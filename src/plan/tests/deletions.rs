@@ -22,6 +22,7 @@ use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+mod governed;
 mod versions;
 
 impl World {

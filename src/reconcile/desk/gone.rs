@@ -5,12 +5,12 @@ use super::Clerk;
 use crate::forge::host::HostError;
 use crate::forge::pull::{Found, Ids, Standing};
 use crate::gate::approval;
-use crate::manifest::ids::{CommitId, RolloutId};
+use crate::manifest::ids::{CommitId, RolloutId, StepName};
 use crate::plan::evidence::Denial;
 use crate::plan::input::MayStart;
 use crate::reconcile::source::View;
 use crate::record::branches::decisions_branch;
-use crate::record::state::Rule;
+use crate::record::state::{Pull, Rule};
 use crate::record::text::plain;
 use std::collections::BTreeMap;
 
@@ -39,21 +39,16 @@ impl Gone {
 pub(super) fn gone(view: &View) -> BTreeMap<String, Gone> {
     let mut all = BTreeMap::new();
     for state in view.records.states() {
-        let deletion = state.deletions.asked.as_ref().and_then(|asked| asked.pull.as_ref());
-        if let Some(pull) = deletion.filter(|pull| !view.tips.proposals.contains_key(&pull.branch))
-            && let Some(rule) = view.main.policy(&state.source.path, MayStart::Yes).proof
-        {
-            let gone = Gone { rollout: state.metadata.clone(), head: pull.head.clone(), rule };
-            all.insert(pull.branch.clone(), gone);
-        }
-        let plan = view.records.get(&state.metadata).and_then(|record| record.plan.as_deref());
-        let (Some(run), Some(plan)) = (state.run.as_ref().filter(|run| !run.denied), plan) else { continue };
         let policy = view.main.policy(&state.source.path, MayStart::Yes).proof;
-        let Some(rule) = Rule::stricter(run.rule.as_ref(), policy.as_ref()) else { continue };
-        for (through, pull) in &run.pulls {
-            if view.tips.proposals.contains_key(&pull.branch) || approval::covers(plan, &run.approved, through) {
-                continue;
-            }
+        let Some(rule) = state.rule(policy.as_ref()) else { continue };
+        let deletion = state.deletions.asked.iter().filter_map(|asked| asked.pull.as_ref());
+        let plan = view.records.get(&state.metadata).and_then(|record| record.plan.as_deref());
+        let open = state.run.as_ref().filter(|run| !run.denied).zip(plan);
+        let steps = open.into_iter().flat_map(|(run, plan)| {
+            let waits = |(through, _): &(&StepName, &Pull)| !approval::covers(plan, &run.approved, through);
+            run.pulls.iter().filter(waits).map(|(_, pull)| pull)
+        });
+        for pull in deletion.chain(steps).filter(|pull| !view.tips.proposals.contains_key(&pull.branch)) {
             let gone = Gone { rollout: state.metadata.clone(), head: pull.head.clone(), rule: rule.clone() };
             all.insert(pull.branch.clone(), gone);
         }

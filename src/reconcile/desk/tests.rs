@@ -13,7 +13,7 @@ use crate::manifest::reference::Referent;
 use crate::manifest::set;
 use crate::manifest::tracked::Taken;
 use crate::record::fixture;
-use crate::record::state::{Answer, By, Consumed, Question, RolloutState, Run, Said};
+use crate::record::state::{Answer, By, Consumed, Governed, Question, RolloutState, Run, Said, Terms};
 use crate::record::store::{print_plan, print_state};
 
 const BRANCH: &str = "tidegate/prod/propose/shop/a/7-07070707-half";
@@ -190,6 +190,29 @@ async fn x_3_the_deletions_that_the_record_asks_about_are_asked_on_a_page() {
     let found = asked(&*seen(&world, &mut source, |state| deleting(state, Some(&head), false)).await).unwrap();
     assert_eq!((found.base.as_str(), &found.head), ("tidegate/prod/decisions", &head));
     assert!(found.text.title.contains("delete 7 objects") && found.text.body.contains("`ConfigMap worker-5`"));
+}
+
+/// As where one change of main has taken the objects away and let everybody decide.
+#[tokio::test]
+async fn attack_81_whose_no_to_deletions_counts_is_what_held_before_they_came() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let head = world.commit(DELETION, &[("x", Some("y"))]).await;
+    let rule = Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::Reviews, by: By::Reviews };
+    let loosened = |state: &mut RolloutState, head: &CommitId| {
+        deleting(state, Some(head), false);
+        let holds = Some(Terms { rule: Some(rule.clone()), ..Terms::default() });
+        let wanted = state.promoted.as_ref().unwrap().set.clone();
+        state.policy = Some(Governed { wanted, said: Terms::default(), holds });
+    };
+    let view = seen(&world, &mut source, |state| loosened(state, &head)).await;
+    let asked = request(&view, &instance(), "main", (DELETION, &head), &|_, _| None).unwrap();
+    assert_eq!(asked.rule, Some(rule.clone()));
+    assert!(gone::gone(&view).is_empty());
+    world.delete(DELETION).await;
+    let view = moved(&mut source, None).await;
+    let gone = BTreeMap::from([(DELETION.to_owned(), gone::Gone::new("shop/a", head, rule))]);
+    assert!(gone::gone(&view) == gone);
 }
 
 #[tokio::test]
