@@ -172,12 +172,17 @@ pub fn settle(draft: &mut Draft<'_>, words: Vec<Word>) {
     let asked = draft.state.deletions.asked.clone();
     // Nothing follows from the request, and it is not asked for anew, until it is known whose word it is that lies there.
     let is_same = question.as_ref().map(Question::what) == asked.as_ref().map(Question::what);
-    if is_same && draft.undecided.contains_key(&requests::delete()) {
+    let unprotected = question.as_ref().and_then(|_| guard::unprotected(draft));
+    let waits = unprotected.is_some() && !words.is_empty();
+    draft.waits.extend(unprotected.clone());
+    if is_same && (waits || draft.undecided.contains_key(&requests::delete())) {
         tell(draft);
         return;
     }
     for word in words {
         match covers(&word, question.as_ref(), asked.as_ref()) {
+            // Who may write to the branch is not known yet.
+            Ok(()) if unprotected.is_some() => {}
             Ok(()) => {
                 if let Some(question) = question.take() {
                     follow(draft, word, question);
@@ -205,7 +210,7 @@ fn question(draft: &Draft<'_>, mut removed: BTreeSet<ObjectRef>, replaced: BTree
         let sorted = Sorted::of(draft.input, &draft.state.deletions, version, going);
         let (limit, objects) = (sorted.limit, sorted.questionable());
         let fits = !objects.is_empty() && objects.len() + spoken_of <= MAX_OBJECTS;
-        fits.then_some(Question { objects, limit, successor, pull: None })
+        fits.then_some(Question { objects, limit, successor, pull: None, unkept: false })
     })
 }
 
@@ -261,10 +266,11 @@ fn ask(draft: &mut Draft<'_>, question: Question) {
     let run = draft.state.current();
     let name = requests::name(draft, &run, Asks::Delete);
     let known = draft.state.deletions.asked.take();
+    let unkept = known.as_ref().is_some_and(|known| known.unkept);
     let same = known.filter(|known| known.objects == question.objects && known.successor == question.successor);
     // A run that has ended since was another one's last.
     let pull = same.and_then(|known| known.pull).filter(|pull| pull.branch == name);
-    draft.state.deletions.asked = Some(Question { pull: pull.clone(), ..question });
+    draft.state.deletions.asked = Some(Question { pull: pull.clone(), unkept, ..question });
     let unsure = request(draft, &run, &name, pull);
     draft.waits.extend(unsure);
 }

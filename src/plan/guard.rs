@@ -1,5 +1,5 @@
-//! A decisions branch that the Git host does not keep for those who may decide: no approval that was given on it opens a gate, then or
-//! later. And approvers whose word nothing could prove.
+//! A decisions branch that the Git host does not keep for those who may decide: no approval that was given on it opens a gate, and no word
+//! lets objects go, then or later. And approvers whose word nothing could prove.
 
 use super::draft::Draft;
 use super::proof;
@@ -10,14 +10,14 @@ use crate::gate::guard::Guard;
 use crate::manifest::decision;
 use crate::manifest::ids::StepName;
 use crate::record::branches::decisions_branch;
-use crate::record::state::{By, Consumed, Run, Void};
+use crate::record::state::{By, Consumed, RolloutState, Run, Void};
 use crate::record::text::plain;
 
 /// Why an approval is void that came to a branch without protection.
 const UNKEPT: &str = "it was given while the decisions branch was not protected";
 
 /// Notes that the decisions branch is not protected, and takes back what was approved of steps that are still to be entered: whoever may
-/// write to the repository could have done that. What was entered stays (C-15).
+/// write to the repository could have done that. What was entered stays (C-15), and so does that objects may go which were let go before.
 pub fn doubt(draft: &mut Draft<'_>) {
     let is_doubtful = match draft.input.policy.guard {
         Guard::Open { .. } => true,
@@ -25,9 +25,16 @@ pub fn doubt(draft: &mut Draft<'_>) {
         Guard::Hidden { .. } => proof::rule(draft).is_none(),
         Guard::Unasked | Guard::Unknown | Guard::Untold(_) | Guard::Kept => false,
     };
+    if !is_doubtful {
+        return;
+    }
+    if let Some(asked) = draft.state.deletions.asked.as_mut().filter(|asked| !asked.unkept) {
+        asked.unkept = true;
+        draft.note("the decisions branch is not protected: no word on it lets objects go");
+    }
     let Some((plan, run)) = draft.plan.clone().zip(draft.state.run.as_mut()) else { return };
     let ahead = approval::ahead(&plan, draft.state.phase.stop().map(|stop| &stop.step));
-    if run.unkept || ahead.is_empty() || !is_doubtful {
+    if run.unkept || ahead.is_empty() {
         return;
     }
     run.unkept = true;
@@ -56,7 +63,7 @@ fn reach_of(draft: &Draft<'_>, word: &Consumed) -> Option<StepName> {
     proven.or_else(filed).or_else(|| decision::approves(&word.path, &word.run))
 }
 
-/// What becomes of approvals now.
+/// What becomes of approvals, and of words that let objects go, now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approvals {
     /// They count.
@@ -67,10 +74,11 @@ pub enum Approvals {
     Wait,
 }
 
-/// What becomes of approvals now. That the branch is protected again is believed of what comes later: a plan is carried out only if
+/// What becomes of them now. That the branch is protected again is believed of what comes later: a plan is carried out only if
 /// the branch is then where it was when it was read.
 pub fn approvals(draft: &Draft<'_>) -> Approvals {
-    if !draft.state.run.as_ref().is_some_and(|run| run.unkept) {
+    let RolloutState { run, deletions, .. } = &draft.state;
+    if !run.as_ref().is_some_and(|run| run.unkept) && !deletions.asked.as_ref().is_some_and(|asked| asked.unkept) {
         return Approvals::Count;
     }
     match draft.input.policy.guard {
@@ -98,7 +106,7 @@ pub fn is_deaf(draft: &Draft<'_>) -> bool {
         || proof::rule(draft).is_some_and(|rule| rule.by == By::Nothing)
 }
 
-/// From now on approvals count again, where the branch is protected.
+/// From now on they count again, where the branch is protected.
 pub fn settle(draft: &mut Draft<'_>) {
     let is_kept = match &draft.input.policy.guard {
         Guard::Kept | Guard::Unasked => true,
@@ -106,9 +114,14 @@ pub fn settle(draft: &mut Draft<'_>) {
         Guard::Hidden { .. } => proof::rule(draft).is_some(),
         Guard::Unknown | Guard::Untold(_) | Guard::Open { .. } => false,
     };
-    let Some(run) = draft.state.run.as_mut().filter(|_| is_kept) else { return };
-    if std::mem::take(&mut run.unkept) {
-        draft.note("the decisions branch is protected: approvals on it count again");
+    if !is_kept {
+        return;
+    }
+    let RolloutState { run, deletions, .. } = &mut draft.state;
+    let run = run.as_mut().map(|run| std::mem::take(&mut run.unkept));
+    let asked = deletions.asked.as_mut().map(|asked| std::mem::take(&mut asked.unkept));
+    if [run, asked].contains(&Some(true)) {
+        draft.note("the decisions branch is protected: what is said on it counts again");
     }
 }
 
@@ -126,7 +139,7 @@ pub fn unprovable(draft: &Draft<'_>) -> Option<Wait> {
     Some(Wait::new(Reason::ProofUnavailable, plain(&why)).act(act))
 }
 
-/// Why gates that wait for a person's word stay closed, whatever stands on the decisions branch.
+/// Why gates that wait for a person's word stay closed, and objects stay that wait for one, whatever stands on the decisions branch.
 #[must_use]
 pub fn unprotected(draft: &Draft<'_>) -> Option<Wait> {
     let branch = decisions_branch(&draft.input.me.instance);

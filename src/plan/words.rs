@@ -5,7 +5,7 @@ use super::draft::Draft;
 use super::forward;
 use super::guard::{self, Approvals};
 use super::{proof, requests, tracked};
-use crate::gate::decisions::{self, DecisionFile, Hearing, Word, loosens, through};
+use crate::gate::decisions::{self, DecisionFile, Hearing, Word, loosens};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::RunId;
@@ -47,7 +47,7 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
     };
     let mut heard = decisions::hear(&hearing);
     if approvals == Approvals::Void {
-        let is_approval = |word: &Word| through(&word.decision.action).is_some();
+        let is_approval = |word: &Word| requests::kind(&word.decision.action).is_some();
         let unproven =
             heard.unproven.extract_if(.., |unproven| is_approval(&unproven.word)).map(|unproven| unproven.word);
         let void = heard.words.extract_if(.., |word| is_approval(word)).chain(unproven).collect();
@@ -91,7 +91,7 @@ fn files<'d>(draft: &Draft<'d>, rule: Option<&Rule>, approvals: Approvals) -> Co
     if !unproven && approvals != Approvals::Wait {
         return Cow::Borrowed(all);
     }
-    let waits = |action: &DecisionAction| if unproven { loosens(action) } else { through(action).is_some() };
+    let waits = |action: &DecisionAction| if unproven { loosens(action) } else { requests::kind(action).is_some() };
     let restricts = |file: &&DecisionFile| file.decision.as_ref().is_ok_and(|word| !waits(&word.action));
     all.iter().filter(restricts).cloned().collect()
 }

@@ -119,7 +119,7 @@ struct Wanted {
     requests: BTreeMap<String, Request>,
     /// How main's tip stands.
     status: Option<(CommitId, Status)>,
-    /// Whether a run has a gate that an approval opens.
+    /// Whether anything waits for a word that only those may say who may decide.
     gated: bool,
     /// What was asked from branches that are gone, by these.
     gone: BTreeMap<String, Gone>,

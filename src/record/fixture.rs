@@ -133,7 +133,7 @@ pub(crate) fn too_many(maps: usize) -> Question {
     };
     let objects = (0..maps).map(|n| object(Kind::ConfigMap, format!("worker-{n}")));
     let objects = objects.chain([object(Kind::Service, "worker".to_owned())]).collect();
-    Question { objects, limit: 5, successor: None, pull: None }
+    Question { objects, limit: 5, successor: None, pull: None, unkept: false }
 }
 
 /// Run 7 brings set 7 and stands on `tenth`.

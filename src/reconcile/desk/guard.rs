@@ -1,4 +1,5 @@
-//! Asks the Git host whether the decisions branch is kept for those who may decide, while a run has a gate that an approval opens.
+//! Asks the Git host whether the decisions branch is kept for those who may decide, while a run has a gate that an approval opens, or people
+//! are asked to let objects go.
 
 use super::Clerk;
 use crate::forge::host::HostError;
@@ -8,12 +9,13 @@ use crate::gate::guard::{Guard, Rules};
 use crate::plan::input::MayStart;
 use crate::reconcile::source::View;
 
-/// Whether a run has a gate that an approval opens, and the policy does not trust whoever may write.
+/// Whether a run has a gate that an approval opens, or people are asked to let objects go, and the policy does not trust whoever may write.
 pub(super) fn gated(view: &View) -> bool {
-    view.records.states().filter(|state| state.run.is_some()).any(|state| {
+    view.records.states().any(|state| {
         let plan = view.records.get(&state.metadata).and_then(|record| record.plan.as_deref());
+        let waits = state.deletions.asked.is_some() || state.run.is_some() && plan.is_some_and(approval::is_asked);
         let guarded = || view.main.policy(&state.source.path, MayStart::Yes).guard != Guard::Unasked;
-        plan.is_some_and(approval::is_asked) && guarded()
+        waits && guarded()
     })
 }
 

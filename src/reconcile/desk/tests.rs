@@ -216,6 +216,20 @@ async fn attack_81_whose_no_to_deletions_counts_is_what_held_before_they_came() 
 }
 
 #[tokio::test]
+async fn x_2_whether_the_branch_is_protected_matters_while_people_are_asked_to_let_objects_go() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let asked = seen(&world, &mut source, |state| deleting(state, None, false)).await;
+    assert!(guard::gated(&asked));
+    assert!(!guard::gated(&*seen(&world, &mut source, |state| deleting(state, None, true)).await));
+    // Where the policy trusts whoever may write it does not matter.
+    let policy =
+        world.files("main").await["tidegate.yaml"].replace("clusters: [home]", "clusters: [home], trust: writers");
+    world.commit("main", &[("tidegate.yaml", Some(&policy))]).await;
+    assert!(!guard::gated(&*seen(&world, &mut source, |state| deleting(state, None, false)).await));
+}
+
+#[tokio::test]
 async fn x_2_why_a_request_to_let_objects_go_is_over() {
     let world = World::new().await;
     let mut source = world.source("c");

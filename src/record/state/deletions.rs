@@ -31,6 +31,9 @@ pub struct Question {
     /// The request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull: Option<Pull>,
+    /// The decisions branch was seen without protection, and not with one since: who has answered meanwhile could be anybody.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unkept: bool,
 }
 
 /// What people have said.

@@ -1,9 +1,11 @@
-//! The same where the policy was loosened with the version that takes objects away.
+//! The same where the policy was loosened with the version that takes objects away, or nothing keeps others from answering.
 
 use super::super::manifests::{QUICK, set};
 use super::super::world::{Pods, World};
-use super::{many, rule};
+use super::{asked, many, rule};
+use crate::gate::guard::Guard;
 use crate::manifest::decision::DecisionAction;
+use crate::manifest::object::Kind;
 use crate::record::state::Rule;
 
 fn friend() -> Rule {
@@ -70,4 +72,87 @@ fn attack_81_a_policy_that_came_with_a_version_that_failed_does_not_try_it_again
     world.say(DecisionAction::Retry);
     world.settle();
     assert!(world.record().run.is_some(), "{:#?}", world.log);
+}
+
+fn open() -> Guard {
+    Guard::Open { why: "no rule protects it".to_owned(), act: "set a rule".to_owned() }
+}
+
+/// Eight objects are to go, and this is known of the decisions branch.
+fn guarded(guard: Guard) -> World {
+    let mut world = asked();
+    world.policy.guard = guard;
+    world.settle();
+    world
+}
+
+const UNPROTECTED: [&str; 2] = ["TooManyDeletions", "ApprovalUnprotected"];
+
+#[test]
+fn x_2_a_word_on_a_branch_that_nobody_protects_lets_nothing_go() {
+    for guard in [open(), Guard::Hidden { act: "make a ruleset".to_owned() }] {
+        let mut world = guarded(guard);
+        assert_eq!(world.waits(), UNPROTECTED);
+        world.merge_the_request();
+        assert_eq!((world.waits(), world.extras(), world.asks()), (UNPROTECTED.into(), 9, 2), "{:#?}", world.log);
+        assert_eq!(world.void_words(), ["it was given while the decisions branch was not protected"]);
+        world.policy.guard = Guard::Kept;
+        world.settle();
+        assert_eq!((world.waits(), world.extras()), (vec!["TooManyDeletions"], 9), "what was said before is void");
+        world.merge_the_request();
+        assert_eq!((world.waits(), world.extras()), (vec![], 1), "{:#?}", world.log);
+    }
+    // Where reviews prove the word it does not matter what the host hides.
+    let mut world = guarded(Guard::Hidden { act: "make a ruleset".to_owned() });
+    world.policy.proof = Some(rule());
+    world.settle();
+    world.let_go_by("ana");
+    assert_eq!((world.waits(), world.extras()), (vec![], 1), "{:#?}", world.log);
+}
+
+#[test]
+fn x_2_a_word_from_before_a_protection_was_seen_lets_nothing_go_once_there_is_one() {
+    let void = |world: &World| (world.void_words().len(), world.extras(), world.waits());
+    // It came between the last look at the unprotected branch and the first one at the protected.
+    let mut world = guarded(open());
+    world.policy.guard = Guard::Kept;
+    world.merge_the_request();
+    assert_eq!(void(&world), (1, 9, vec!["TooManyDeletions"]), "{:#?}", world.log);
+    // Also where another process does not know yet what the host says, and where meanwhile something else is to go.
+    let mut world = guarded(open());
+    world.policy.guard = Guard::Unknown;
+    world.merge_the_request();
+    assert_eq!(world.record().consumed, []);
+    world.remove(Kind::ConfigMap, "extra-8");
+    world.settle();
+    world.policy.guard = Guard::Kept;
+    world.settle();
+    assert_eq!(void(&world), (1, 8, vec!["TooManyDeletions"]), "{:#?}", world.log);
+    world.merge_the_request();
+    assert_eq!(void(&world), (1, 1, vec![]), "{:#?}", world.log);
+    // By now the policy trusts whoever may write.
+    let mut world = guarded(open());
+    world.policy.guard = Guard::Unasked;
+    world.merge_the_request();
+    assert_eq!(void(&world), (0, 1, vec![]), "{:#?}", world.log);
+}
+
+#[test]
+fn x_4_until_the_host_was_heard_a_word_waits_and_that_its_request_is_gone_is_no_no() {
+    for (guard, waits) in [(Guard::Unknown, "Evidence"), (Guard::Untold("away".to_owned()), "ApprovalUnprotected")] {
+        let mut world = guarded(guard);
+        world.merge_the_request();
+        world.proposals.clear();
+        world.settle();
+        assert_eq!((world.waits(), world.extras()), (vec!["TooManyDeletions", waits], 9), "{:#?}", world.log);
+        assert_eq!((world.said(), world.record().consumed), (vec![], vec![]));
+        world.policy.guard = Guard::Kept;
+        world.settle();
+        assert_eq!((world.waits(), world.extras()), (vec![], 1), "{:#?}", world.log);
+    }
+    // A no counts from everybody who may write.
+    let mut world = guarded(open());
+    world.proposals.clear();
+    world.settle();
+    assert_eq!(world.said(), [(8, false)], "{:#?}", world.log);
 }
