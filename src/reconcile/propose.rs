@@ -14,7 +14,7 @@ use crate::plan::action::{Ask, Proposal};
 use crate::plan::evidence::Entangled;
 use crate::plan::input::MayStart;
 use crate::record::history::{self, voids};
-use crate::record::state::{Time, Void};
+use crate::record::state::{By, Time, Void};
 use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
 use std::collections::BTreeSet;
 
@@ -28,6 +28,8 @@ pub struct Proposer<'a> {
     pub metrics: &'a Metrics,
     /// Where requests are pull requests too: they need a decisions branch to lead to.
     pub host: Option<HostKind>,
+    /// What can prove approvals.
+    pub by: By,
     /// The time of this tick.
     pub now: Time,
 }
@@ -136,7 +138,7 @@ impl Proposer<'_> {
             run: &proposal.run,
             question,
             before: history::deletion_paths(state, &proposal.run),
-            by: policy.map(|rule| rule.by),
+            by: state.rule(policy.as_ref()).map(|_| self.by),
         };
         match self.decisions(source, view).await? {
             Ok(tip) => request::delete(source.store(), tip.as_ref(), &request, self.signature()).await.map(Some),

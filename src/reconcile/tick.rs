@@ -277,8 +277,8 @@ impl Term<'_> {
     async fn ask(&mut self, proof: &Recorded, plans: &Plans, recorded: &BTreeSet<&RolloutId>, now: Time) -> bool {
         let mut made = false;
         let shell = self.shell;
-        let Shell { instance, main, metrics, host, .. } = shell;
-        let proposer = Proposer { instance, main, metrics, host: *host, now };
+        let Shell { instance, main, metrics, host, by, .. } = shell;
+        let proposer = Proposer { instance, main, metrics, host: *host, by: *by, now };
         for (id, Planned { plan, .. }) in plans.iter().filter(|(id, _)| recorded.contains(id)) {
             if (plan.proposals.is_empty() && plan.void.is_empty()) || !shell.lead.still(&self.held) {
                 continue;

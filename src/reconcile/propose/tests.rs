@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 const MAIN_A: &str = "teams/shop/a/app.yaml";
 
 fn proposer<'a>(instance: &'a InstanceName, metrics: &'a Metrics) -> Proposer<'a> {
-    Proposer { instance, main: "main", metrics, host: None, now: fixture::time("12:00:00") }
+    Proposer { instance, main: "main", metrics, host: None, by: By::Nothing, now: fixture::time("12:00:00") }
 }
 
 /// Proposes what the record of `shop/a` allows.
@@ -66,6 +66,34 @@ async fn a_pull_request_has_a_decisions_branch_to_lead_to() {
     let branch = "tidegate/prod/propose/shop/a/7-07070707-half";
     assert_eq!(world.files(branch).await.len(), 2);
     assert_eq!(world.subjects(branch).await[1..], world.subjects(DECISIONS).await);
+}
+
+#[tokio::test]
+async fn x_2_a_request_to_let_objects_go_tells_how_it_is_answered_where_signatures_prove_the_word() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let policy =
+        world.files("main").await["tidegate.yaml"].replace("clusters: [home]", "clusters: [home], approvers: [ana]");
+    world.commit("main", &[("tidegate.yaml", Some(&policy))]).await;
+    let view = moved(&mut source, None).await;
+    let (mut state, _) = steady(&view, "a", 5);
+    state.deletions.asked = Some(fixture::too_many(6));
+    put(&world, &state).await;
+    moved(&mut source, None).await;
+    let ask = Ask::Delete { objects: fixture::too_many(6).objects };
+    let proposal = Proposal { rollout: id("a"), run: state.current(), ask };
+    let (instance, metrics) = ("prod".parse().unwrap(), Metrics::new());
+    let proposer = Proposer { by: By::Signatures, ..proposer(&instance, &metrics) };
+    let proof = Recorded::verified(&source.view().unwrap()).unwrap();
+    assert_eq!(proposer.propose(&mut source, &proof, &proposal).await, Came::Done);
+    let branch = proposer.head(&proposal).branch(&instance);
+    let origin = git2::Repository::open_bare(world.dir.path().join("origin.git")).unwrap();
+    let commit = origin.find_branch(&branch, git2::BranchType::Local).unwrap().get().peel_to_commit().unwrap();
+    let message = commit.message().unwrap();
+    assert!(
+        message.contains("git merge --no-ff --no-edit -S origin/") && message.contains("signed by an approver"),
+        "{message}"
+    );
 }
 
 #[tokio::test]
