@@ -125,6 +125,9 @@ struct Wanted {
     gone: BTreeMap<String, Gone>,
 }
 
+/// Requests of which one may come in the place of another: those of a rollout that have the same labels.
+type Line = (RolloutId, [&'static str; 2]);
+
 struct Clerk {
     setting: Setting,
     /// What was wanted last.
@@ -135,8 +138,8 @@ struct Clerk {
     open: Option<BTreeMap<u64, String>>,
     /// What was said to a host that showed something else: the same is not said twice.
     said: BTreeMap<u64, (Text, Found)>,
-    /// The last pull request of each rollout that ended without what it asked for, until the next one is there.
-    ended: BTreeMap<RolloutId, u64>,
+    /// The last pull request of each rollout and kind that ended without what it asked for, until the next one is there.
+    ended: BTreeMap<Line, u64>,
     /// How often pull requests of these heads were found open though their branches are gone.
     looks: BTreeMap<CommitId, u32>,
     /// Heads that were merged.
@@ -415,10 +418,10 @@ fn request(
     let record = view.records.get(&asked.rollout)?;
     let state = record.state.as_ref().ok()?;
     let recorded = |pull: &&Pull| pull.branch == branch && pull.head == *head;
+    let rule = || state.rule(view.main.policy(&state.source.path, MayStart::Yes).proof.as_ref());
     let (base, text, rule) = match &asked.asks {
         Asks::Advance(through) => {
             let run = state.run.as_ref().filter(|run| run.id == asked.run && !run.denied)?;
-    let rule = || state.rule(view.main.policy(&state.source.path, MayStart::Yes).proof.as_ref());
             let plan = record.plan.as_deref()?;
             run.pulls.get(through).filter(recorded)?;
             if approval::covers(plan, &run.approved, through) {

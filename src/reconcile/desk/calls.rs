@@ -1,6 +1,7 @@
 //! How often a Git host is asked, with one in this process that counts.
 
 use super::super::clock::Clock;
+use super::super::source::Source;
 use super::super::testing::{World, leading, moved};
 use super::gone::Gone;
 use super::tests::seen;
@@ -12,7 +13,7 @@ use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::manifest::raw::Trust;
 use crate::plan::evidence::Denial;
 use crate::record::fixture;
-use crate::record::state::{By, Rule};
+use crate::record::state::{By, Consumed, EndedRun, Question, Refused, Rule};
 use serde_json::json;
 use std::sync::Mutex;
 
@@ -352,6 +353,69 @@ async fn x_4_what_is_refused_of_one_request_that_is_gone_is_told_of_that_one_alo
     assert_eq!(office.clerk.looks.len(), 1);
     office.clerk.hear(&BTreeMap::new(), Ok(())).await.unwrap();
     assert!(office.clerk.looks.is_empty());
+}
+
+/// Whatever a request asks, whoever finds the one before is led to the one that has come in its place, once.
+#[tokio::test]
+async fn x_2_a_request_that_ended_without_an_answer_leads_to_the_next_one() {
+    for kind in [HostKind::Gitea, HostKind::Github, HostKind::Gitlab] {
+        for asks in ["half", "delete", "revert"] {
+            // Git is looked at between the end of the first one and the beginning of the second, or only then.
+            for between in [true, false] {
+                let mut office = Office::on(kind).await;
+                let mut source = office.world.source("d");
+                let first = office.asking(&mut source, asks, Some("first")).await;
+                office.clerk.turn(&first).await;
+                office.server.change(1, json!({"state": "closed"}));
+                if between {
+                    let none = office.asking(&mut source, asks, None).await;
+                    office.clerk.turn(&none).await;
+                }
+                let second = office.asking(&mut source, asks, Some("second")).await;
+                office.clerk.turn(&second).await;
+                office.clerk.turn(&second).await;
+                assert_eq!(office.server.state().pulls.len(), 2, "{kind:?} {asks} {between}");
+                let said = office.server.state().comments.clone();
+                let led = |said: &&(String, String)| said.0 == "1" && said.1.contains("2 has come in its place");
+                assert_eq!(said.iter().filter(led).count(), 1, "{kind:?} {asks} {between}: {said:?}");
+            }
+        }
+    }
+}
+
+impl Office {
+    /// What Git says while that is asked from a branch with something new in it; if from none, it will be asked anew.
+    async fn asking(&self, source: &mut Source, asks: &str, from: Option<&str>) -> Arc<View> {
+        let branch = format!("tidegate/prod/propose/shop/a/7-07070707-{asks}");
+        if self.world.tip(&branch).await.is_some() {
+            self.world.delete(&branch).await;
+        }
+        let head = match from {
+            Some(text) => Some(self.world.commit(&branch, &[("x", Some(text))]).await),
+            None => None,
+        };
+        let pull = head.map(|head| Pull { branch, head, checks: Vec::new() });
+        seen(&self.world, source, |state| {
+            let run = state.run.as_mut().unwrap();
+            run.pulls.clear();
+            if asks == "half" {
+                run.pulls.extend(pull.map(|pull| ("half".parse().unwrap(), pull)));
+                let void = Some(Void { why: "x".to_owned(), through: Some("half".parse().unwrap()), head: None });
+                let words = fixture::open().consumed.into_iter();
+                state.consumed = words.map(|word| Consumed { void: void.clone(), ..word }).collect();
+                return;
+            }
+            state.last_run = Some(EndedRun { id: run.id.clone(), decisions_at: None });
+            let (refused, revision) = (fixture::steady().refused.remove(0), run.revision.clone());
+            state.refused = vec![Refused { run: run.id.clone(), revision, ..refused }];
+            state.run = None;
+            match asks {
+                "delete" => state.deletions.asked = Some(Question { pull, ..fixture::too_many(6) }),
+                _ => state.revert = pull,
+            }
+        })
+        .await
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The ends of our requests: people are told why one asks for nothing any more, and what has come in its place.
 
-use super::Clerk;
+use super::{Clerk, Line};
 use crate::forge::branch::{Asks, Head, propose_prefix};
 use crate::forge::host::HostError;
 use crate::forge::pull::{self, Found, Request, Standing};
@@ -85,41 +85,70 @@ impl Clerk {
         let known = self.open.get_or_insert_default();
         known.remove(&number);
         let instance = &self.setting.instance;
-        let Some(rollout) = unanswered(view, instance, branch, found.standing) else { return Ok(()) };
-        let is_next = |branch: &str| Head::parse(instance, branch).is_some_and(|head| head.rollout == rollout);
+        let Some(head) = Head::parse(instance, branch).filter(|head| is_unanswered(view, head, found.standing)) else {
+            return Ok(());
+        };
+        let ended = line(&head);
+        let is_next = |branch: &str| Head::parse(instance, branch).is_some_and(|head| line(&head) == ended);
         let next = known.iter().rfind(|(other, branch)| **other > number && is_next(branch));
         let next = next.map(|(next, branch)| (*next, branch.clone()));
-        self.ended.insert(rollout, number);
         match next {
-            Some((next, branch)) => self.point(None, &branch, next).await,
-            None => Ok(()),
+            // That was told when it was made.
+            Some((_, same)) if same == branch => Ok(()),
+            Some((next, branch)) => self.point(Some(number), &branch, next).await,
+            None => {
+                self.ended.insert(ended, number);
+                Ok(())
+            }
         }
     }
 
     /// Leads whoever finds the pull request before to the one that has come in its place.
     pub(super) async fn point(&mut self, before: Option<u64>, branch: &str, number: u64) -> Result<(), HostError> {
-        let Some(Head { rollout, run: _, asks: Asks::Advance(step) }) = Head::parse(&self.setting.instance, branch)
-        else {
-            return Ok(());
-        };
-        let Some(before) = self.ended.remove(&rollout).max(before).filter(|before| *before < number) else {
+        let Some(head) = Head::parse(&self.setting.instance, branch) else { return Ok(()) };
+        let Some(before) = self.ended.remove(&line(&head)).max(before).filter(|before| *before < number) else {
             return Ok(());
         };
         let host = &mut self.setting.host;
-        let what = format!("{} has come in its place, for `{step}`.", host.named(number));
+        let whither = match head.asks {
+            Asks::Advance(step) => format!(", for `{step}`"),
+            Asks::Revert | Asks::Delete => String::new(),
+        };
+        let what = format!("{} has come in its place{whither}.", host.named(number));
         host.mention(before, &what).await
     }
 }
 
-/// Whose request it is that ended without a yes, so that another one may come in its place.
-fn unanswered(view: &View, instance: &InstanceName, branch: &str, standing: Standing) -> Option<RolloutId> {
-    let Head { rollout, run, asks: Asks::Advance(step) } = Head::parse(instance, branch)? else { return None };
-    let record = view.records.get(&rollout)?;
-    let state = record.state.as_ref().ok()?;
-    let open = state.run.as_ref().filter(|open| open.id == run).zip(record.plan.as_deref());
-    let yes = open.is_some_and(|(open, plan)| approval::covers(plan, &open.approved, &step));
-    let is_void = open.is_some() && voids(state, &run, &step).next().is_some();
-    (!yes && (standing != Standing::Merged || is_void)).then_some(rollout)
+/// Those in whose place a request may come.
+fn line(head: &Head) -> Line {
+    (head.rollout.clone(), pull::labels(&head.asks))
+}
+
+/// Whether a request ended without a yes, so that another one may come in its place.
+fn is_unanswered(view: &View, Head { rollout, run, asks }: &Head, standing: Standing) -> bool {
+    let Some(record) = view.records.get(rollout) else { return false };
+    let Ok(state) = &record.state else { return false };
+    let (yes, is_void) = match asks {
+        Asks::Advance(step) => {
+            let open = state.run.as_ref().filter(|open| open.id == *run).zip(record.plan.as_deref());
+            let yes = open.is_some_and(|(open, plan)| approval::covers(plan, &open.approved, step));
+            (yes, open.is_some() && voids(state, run, step).next().is_some())
+        }
+        Asks::Delete => {
+            let is_void = history::deletions(state, run).last().map(|word| word.void.is_some());
+            // While people are asked it is another question that was answered.
+            (state.deletions.asked.is_none() && is_void == Some(false), is_void == Some(true))
+        }
+        // Closed by a person it asks for nothing more: the record goes on naming it.
+        Asks::Revert => (!is_undone_anew(state, run), false),
+    };
+    !yes && (standing != Standing::Merged || is_void)
+}
+
+/// Whether a run's change shall be undone, and nobody is asked yet.
+fn is_undone_anew(state: &RolloutState, run: &RunId) -> bool {
+    let is_refused = state.refused.iter().any(|refused| refused.run == *run);
+    state.revert.is_none() && is_refused && state.last_run.as_ref().is_some_and(|last| last.id == *run)
 }
 
 /// Why a request that is no approval was taken back that is made again.
@@ -161,9 +190,7 @@ pub(super) fn over(view: &View, instance: &InstanceName, branch: &str) -> Option
         return deletion_over(state, &rollout, &run);
     }
     let Asks::Advance(step) = asks else {
-        let waits =
-            state.filter(|state| state.revert.is_none() && state.refused.iter().any(|refused| refused.run == run));
-        if waits.and_then(|state| state.last_run.as_ref()).is_some_and(|last| last.id == run) {
+        if state.is_some_and(|state| is_undone_anew(state, &run)) {
             return spoiled(instance, branch);
         }
         return Some(format!(
