@@ -27,7 +27,7 @@ pub(super) async fn open(host: &Site, world: &World, step: &str) -> Value {
 }
 
 /// Waits until one has these labels, by which people filter.
-async fn until_labelled(host: &Site, world: &World, pull: &Value, labels: &[&str]) {
+pub(super) async fn until_labelled(host: &Site, world: &World, pull: &Value, labels: &[&str]) {
     eventually("its labels", async || {
         let found = host.pull(&world.space.name, pull).await;
         let mut names: Vec<&str> =

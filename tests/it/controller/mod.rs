@@ -21,6 +21,7 @@ mod journeys;
 mod judged;
 mod keda;
 mod kept;
+mod let_go;
 mod live;
 mod lives;
 mod measured;
