@@ -152,7 +152,7 @@ static ROWS: LazyLock<Vec<(Where, Vec<&'static str>, Value)>> = LazyLock::new(||
 pub fn canonical(object: &Object) -> Value {
     let mut value = without_nulls(object.value());
     let kind = object.reference().kind;
-    if matches!(kind, Kind::Deployment | Kind::StatefulSet | Kind::DaemonSet)
+    if Kind::WORKLOADS.contains(&kind)
         && let Some(template) = value.pointer_mut("/spec/template")
     {
         pod_defaults(template);

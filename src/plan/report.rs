@@ -117,7 +117,7 @@ reasons! {
     RevertConflict: "the team", "What a run changed on main cannot be undone by itself, since others changed the same lines.", "undo the change on main by hand, or push other manifests";
     TooManyDeletions: "approvers", "More objects would be deleted than the policy allows, or than a person has let go; people are asked whether they may.", "look at what would be deleted; if it is meant, merge the request that asks for it, or: tidegate delete ROLLOUT; or raise limits.maxDeletions in tidegate.yaml; after a no: tidegate resume ROLLOUT";
     ReferenceMissing: "the team", "The pods refer to something that is neither among the manifests nor in the cluster.", "add what the message names, to the manifests or in the cluster; it goes on by itself";
-    StillReferenced: "the team", "Something still leads requests to a version that would go otherwise; it goes once nothing does.", "take the Service out of what the message names, or point that elsewhere";
+    StillReferenced: "the team", "Something that stays still uses what would go with a version; it goes once nothing does.", "take it out of what the message names, or point that elsewhere";
     HeldBack: "the team", "A change of the target's autoscaler waits for the next promotion, as the layout `primary` has it.", "push the next version, be it another annotation of the pods";
     OnCandidate: "the team", "Stable was not ready at promotion; the healthy candidate serves. Retry or abort.", "tidegate retry ROLLOUT, or: tidegate abort ROLLOUT";
     Retrying: "tidegate", "A request failed for a reason that says nothing about the version; it is tried again.", "";

@@ -73,42 +73,57 @@ pub fn is_kept(context: &Context<'_>, reference: &ObjectRef) -> bool {
     in_run && context.set(context.base).is_some_and(|set| set.objects.contains_key(reference))
 }
 
-/// What of the objects that are to be deleted has to stay, since something that stays leads requests to it (requirements T-7
-/// and T-19): such Services, the Deployments behind them and what those need.
+/// What of the objects that are to be deleted has to stay, since something that stays uses it (requirements T-7 and T-19): that, the
+/// workloads behind such Services, and what their pods need.
 #[must_use]
 pub fn in_use(context: &Context<'_>, surplus: &[&Object]) -> BTreeSet<ObjectRef> {
-    let mut kept = BTreeSet::new();
     if versions(context.naming).is_none() {
-        return kept;
+        return BTreeSet::new();
     }
-    let of_kind = |kind| surplus.iter().filter(move |object| object.reference().kind == kind);
-    for service in of_kind(Kind::Service).filter(|service| !names_of(context.live, service, surplus).is_empty()) {
-        kept.insert(service.reference().clone());
-        for deployment in of_kind(Kind::Deployment).filter(|other| versioned::selects(service, &pod_labels(other))) {
-            kept.insert(deployment.reference().clone());
-            let needed = surplus.iter().filter(|object| versioned::belongs(object, deployment));
+    let used = surplus.iter().filter(|object| !users(context.live, object, surplus).is_empty());
+    let mut kept: BTreeSet<ObjectRef> = used.map(|object| object.reference().clone()).collect();
+    let services = surplus.iter().filter(|object| object.reference().kind == Kind::Service);
+    let services: Vec<_> = services.filter(|service| kept.contains(service.reference())).collect();
+    let led_to = |pods| services.iter().any(|service| versioned::selects(service, &pods));
+    for workload in surplus.iter().filter(|object| Kind::WORKLOADS.contains(&object.reference().kind)) {
+        if kept.contains(workload.reference()) || led_to(pod_labels(workload)) {
+            kept.insert(workload.reference().clone());
+            let needed = surplus.iter().filter(|object| versioned::belongs(object, workload));
             kept.extend(needed.map(|object| object.reference().clone()));
         }
     }
     kept
 }
 
-/// The routes of its namespace that lead to a Service, but for those that go with it.
-fn names_of(live: &LiveState, service: &Object, surplus: &[&Object]) -> Vec<String> {
-    let ObjectRef { kind: _, namespace, name } = service.reference();
-    let routes = Kind::ROUTES.iter().flat_map(|kind| live.of_kind(*kind));
-    let routes = routes.filter(|route| route.reference().namespace == *namespace && traffic::references(route, name));
-    let staying = routes.filter(|route| surplus.iter().all(|gone| gone.reference() != route.reference()));
-    staying.map(|route| route.reference().to_string()).collect()
+/// What stays in its namespace and uses an object that would go: routes that lead to a Service, Services that have no pods but those of
+/// a workload, workloads whose pods need a ConfigMap or a ServiceAccount.
+fn users<'a>(live: &'a LiveState, object: &Object, surplus: &[&Object]) -> Vec<&'a Object> {
+    let reference = object.reference();
+    let stays = |other: &&Object| {
+        other.reference().namespace == reference.namespace
+            && surplus.iter().all(|gone| gone.reference() != other.reference())
+    };
+    let staying = |kinds: &'static [Kind]| kinds.iter().flat_map(move |kind| live.of_kind(*kind)).filter(stays);
+    if reference.kind == Kind::Service {
+        return staying(Kind::ROUTES).filter(|route| traffic::references(route, &reference.name)).collect();
+    }
+    if !Kind::WORKLOADS.contains(&reference.kind) {
+        return staying(Kind::WORKLOADS).filter(|workload| versioned::needs(workload, reference)).collect();
+    }
+    let has_pods = |workload: &&Object| workload.int("/spec/replicas") != Some(0);
+    let others: Vec<_> = staying(Kind::WORKLOADS).filter(has_pods).map(pod_labels).collect();
+    let pods = pod_labels(object);
+    let alone = |service: &&Object| {
+        versioned::selects(service, &pods) && !others.iter().any(|pods| versioned::selects(service, pods))
+    };
+    staying(&[Kind::Service]).filter(alone).collect()
 }
 
 /// What is left of versions that neither are stable nor on their way, and who keeps it: told as long as it is so, whatever
 /// the rollout does meanwhile.
 #[must_use]
-pub fn left(draft: &Draft<'_>) -> Vec<Wait> {
-    if versions(&draft.naming).is_none() {
-        return Vec::new();
-    }
+pub fn left(draft: &Draft<'_>) -> Option<Wait> {
+    versions(&draft.naming)?;
     let posture = draft.posture().into_iter().flat_map(|posture| [Some(&posture.stable), posture.candidate.as_ref()]);
     let run = draft.state.run.iter().flat_map(|run| [&run.from, &run.to]);
     let current = posture.flatten().map(|role| &role.set).chain(run).filter_map(|set| draft.input.sets.get(set));
@@ -117,12 +132,12 @@ pub fn left(draft: &Draft<'_>) -> Vec<Wait> {
     let ours = draft.live.objects.owned_by(&owner);
     let old: Vec<&Object> =
         ours.filter(|object| current.iter().all(|set| !set.objects.contains_key(object.reference()))).collect();
-    let services = old.iter().filter(|object| object.reference().kind == Kind::Service);
-    let told = services.filter_map(|service| {
-        let by = names_of(draft.live, service, &old);
-        let why =
-            format!("{} is still named by {}: it stays, and all that it leads to", service.reference(), by.join(", "));
-        (!by.is_empty()).then(|| Wait::new(Reason::StillReferenced, why))
+    let told = old.iter().filter_map(|object| {
+        let users = users(draft.live, object, &old);
+        let by: Vec<String> = users.iter().map(|user| user.reference().to_string()).collect();
+        (!by.is_empty()).then(|| format!("{} is used by {}", object.reference(), by.join(", ")))
     });
-    told.collect()
+    let told: Vec<String> = told.collect();
+    let why = || format!("{}: that stays, with all that it needs", told.join("; "));
+    (!told.is_empty()).then(|| Wait::new(Reason::StillReferenced, why()))
 }

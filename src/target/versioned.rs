@@ -6,10 +6,10 @@
 
 use super::layout::{self, LayoutError};
 use super::selector::{self, Labels};
-use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::desired::{Plan, Set};
 use crate::manifest::ids::PodsDigest;
 use crate::manifest::object::{Kind, Object, ObjectRef};
+use crate::manifest::reference::{self, Reference};
 use crate::manifest::scaler;
 use crate::record::posture::{Names, Versions};
 use serde_json::Value;
@@ -50,18 +50,22 @@ pub fn candidate(
     Ok(all.map(|object| (object.reference().clone(), object)).collect())
 }
 
-/// Whether an object is one without which a Deployment's pods are not as they should be: what they refer to, and what is
-/// about them alone.
+/// Whether an object is one without which a workload's pods are not as they should be: what they need, and what is about them
+/// alone.
 #[must_use]
-pub fn belongs(object: &Object, deployment: &Object) -> bool {
-    let ObjectRef { kind, namespace: _, name } = object.reference();
-    let template = deployment.at("/spec/template").unwrap_or(&Value::Null);
-    let is = |other| *kind == other;
-    is(Kind::ConfigMap) && referenced_config_maps(template).iter().any(|config| config == name.as_str())
-        || is(Kind::ServiceAccount) && deployment.text("/spec/template/spec/serviceAccountName") == Some(name.as_str())
-        || is(Kind::PodDisruptionBudget)
-            && selector::matches(object.at("/spec/selector").unwrap_or(&Value::Null), &layout::pod_labels(deployment))
-        || scaler::scaled(object) == Some((Kind::Deployment, deployment.reference().name.clone()))
+pub fn belongs(object: &Object, workload: &Object) -> bool {
+    let ObjectRef { kind, namespace: _, name } = workload.reference();
+    needs(workload, object.reference())
+        || object.reference().kind == Kind::PodDisruptionBudget
+            && selector::matches(object.at("/spec/selector").unwrap_or(&Value::Null), &layout::pod_labels(workload))
+        || scaler::scaled(object) == Some((*kind, name.clone()))
+}
+
+/// Whether a workload's pods refer to an object.
+#[must_use]
+pub fn needs(workload: &Object, object: &ObjectRef) -> bool {
+    let is = |one: Reference| one.to.kind() == Some(object.kind) && one.name == object.name.as_str();
+    reference::references(workload.at("/spec/template").unwrap_or(&Value::Null)).into_iter().any(is)
 }
 
 /// Neither version's Deployment or Service may select the other's pods: it would take them over, or lead past the split.

@@ -37,8 +37,7 @@ fn selected(case: &Case<'_>, job: &Item) -> Vec<Diagnostic> {
         move |item: &&Item| pods.iter().any(|pods| selects(item.object.at("/spec/selector"), pods))
     };
     let by_service = case.of_kind(Kind::Service).filter(by(matches_plain));
-    let workloads =
-        [Kind::Deployment, Kind::StatefulSet, Kind::DaemonSet].into_iter().flat_map(|kind| case.of_kind(kind));
+    let workloads = Kind::WORKLOADS.iter().flat_map(|kind| case.of_kind(*kind));
     let by_workload = workloads.filter(by(matches));
     let error = |by: &Item| {
         let found = format!("{} selects the pods of this Job", by.object.reference());

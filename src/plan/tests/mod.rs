@@ -16,6 +16,7 @@ mod governed;
 mod hooks;
 mod jobs;
 mod journeys;
+mod kept;
 mod late;
 mod led;
 mod manifests;
