@@ -43,7 +43,9 @@ pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step])
         let why = format!("{limit} runs are open, as many as the policy allows");
         waits.push(Wait::new(Reason::Concurrency, why));
     }
-    waits.extend(missing::missing(draft, plan, run));
+    if let Some(set) = draft.input.sets.get(&run.to).cloned() {
+        waits.extend(missing::missing(draft, plan, &set, run.started));
+    }
     let tried = jobs::failed(draft, plan, run, Some(first));
     match tried.map_or_else(|| dry_runs(draft, plan, run, steps), Err) {
         Ok(missing) => {

@@ -6,6 +6,7 @@ use super::draft::{Draft, Manner};
 use super::evidence::Need;
 use super::floor;
 use super::input::{Desired, Input};
+use super::missing;
 use super::report::{Reason, Wait};
 use super::takeover;
 use super::words::Asked;
@@ -103,11 +104,15 @@ fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: O
         draft.waits.extend(waits);
         return;
     }
+    let lacks = lacking(draft, rollout);
+    let complete = lacks.is_empty();
+    draft.waits.extend(lacks);
     let sight = adopt::first_sight(&draft.context(&rollout.plan, None, None), &posture, Against::Live);
     match sight {
         Err(error) => draft.waits.push(Wait::new(Reason::Rejected, error.to_string())),
         Ok(FirstSight::Wait(waits, needs)) => differ(draft, rollout, &posture, asked, waits, needs),
         Ok(FirstSight::Refused(why)) => refuse(draft, rollout, why),
+        Ok(FirstSight::Clear) if !complete => {}
         Ok(FirstSight::Clear) => {
             draft.allow(posture);
             draft.state.phase = Phase::Initializing(Clock::entered(draft.now()));
@@ -115,6 +120,16 @@ fn look(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: Posture, ours: O
             draft.wake(draft.now());
         }
     }
+}
+
+/// What the pods that first sight makes cannot do without. Those of others run already, and taking them over restarts none.
+fn lacking(draft: &mut Draft<'_>, rollout: &Rollout) -> Vec<Wait> {
+    let context = draft.context(&rollout.plan, None, None);
+    let (since, live) = (context.since, draft.live.get(&context.workload(RoleName::Stable)));
+    if live.is_some_and(|live| !context.is_ours(live)) {
+        return Vec::new();
+    }
+    missing::missing(draft, &rollout.plan, &rollout.set, since)
 }
 
 /// Nothing is written, or what is live is adopted.

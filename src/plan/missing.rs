@@ -1,5 +1,5 @@
-//! What the pods of a new version cannot do without, and nobody has: such a run would make a candidate that never starts, and end at
-//! its deadline. It waits before anything is made instead, and goes on by itself (requirement C-7).
+//! What the pods of a version cannot do without, and nobody has: a run would make a candidate that never starts, and end at its
+//! deadline; first sight would never end. Both wait before anything is made instead, and go on by itself (requirement C-7).
 
 use super::draft::Draft;
 use super::evidence::{Found, Lookup, Presence};
@@ -7,7 +7,7 @@ use super::report::{Reason, Wait};
 use crate::manifest::desired::{Plan, Set};
 use crate::manifest::object::{Kind, Object};
 use crate::manifest::reference::{self, Need, Reference};
-use crate::record::state::Run;
+use crate::record::state::Time;
 use crate::record::text::plain;
 use chrono::TimeDelta;
 use serde_json::Value;
@@ -16,9 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// For how long an answer holds that something is not there.
 pub const AGAIN: TimeDelta = TimeDelta::seconds(10);
 
-/// What the run waits on for what its pods refer to.
-pub fn missing(draft: &mut Draft<'_>, plan: &Plan, run: &Run) -> Vec<Wait> {
-    let Some(set) = draft.input.sets.get(&run.to).cloned() else { return Vec::new() };
+/// What a set waits on for what its pods refer to. Answers from before `since` are about something else.
+pub fn missing(draft: &mut Draft<'_>, plan: &Plan, set: &Set, since: Time) -> Vec<Wait> {
     let Some(target) = set.get(plan.target.kind.kind(), &plan.target.name) else { return Vec::new() };
     let all = reference::references(target.at("/spec/template").unwrap_or(&Value::Null));
     let mut names = BTreeSet::new();
@@ -27,8 +26,8 @@ pub fn missing(draft: &mut Draft<'_>, plan: &Plan, run: &Run) -> Vec<Wait> {
     let (mut told, mut asked) = (BTreeMap::<Reason, Vec<String>>::new(), 0);
     for one in once {
         let seen = match one.to.kind() {
-            Some(kind) => watched(draft, plan, &set, kind, &one),
-            None => looked_up(draft, run, &one),
+            Some(kind) => watched(draft, plan, set, kind, &one),
+            None => looked_up(draft, since, &one),
         };
         let (reason, why) = match seen {
             Seen::There => continue,
@@ -40,7 +39,7 @@ pub fn missing(draft: &mut Draft<'_>, plan: &Plan, run: &Run) -> Vec<Wait> {
         };
         let path = draft.wanted().map_or(&draft.state.source.path, |rollout| &rollout.path);
         let pointer = format!("/spec/template{}", one.pointer);
-        let place = reference::place(&set, path.parent().as_ref(), target.reference(), &pointer);
+        let place = reference::place(set, path.parent().as_ref(), target.reference(), &pointer);
         let place = place.map(|place| format!(" ({place})")).unwrap_or_default();
         let text = format!("{} {}, which the pods need{place}, {why}", one.to, one.name);
         told.entry(reason).or_default().push(text);
@@ -87,10 +86,10 @@ fn of_manifests(draft: &Draft<'_>, live: &Object) -> bool {
 }
 
 /// Whether something is there that has to be looked up. What is not known, or may have come since, is asked.
-fn looked_up(draft: &mut Draft<'_>, run: &Run, one: &Reference) -> Seen {
+fn looked_up(draft: &mut Draft<'_>, since: Time, one: &Reference) -> Seen {
     let Ok(name) = one.name.parse() else { return Seen::There };
     let lookup = Lookup { to: one.to, namespace: draft.input.id.namespace.clone(), name };
-    let found = draft.input.evidence.looked.get(&lookup).filter(|found| found.at >= run.started).cloned();
+    let found = draft.input.evidence.looked.get(&lookup).filter(|found| found.at >= since).cloned();
     let Some(Found { presence, at }) = found else {
         draft.lookups.push(lookup);
         return Seen::Asked;

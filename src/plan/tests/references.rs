@@ -3,7 +3,7 @@
 use super::super::evidence::{Found, Lookup, Presence};
 use super::manifests::{PLAIN, QUICK, object, set, set_with};
 use super::secrets::Held;
-use super::world::World;
+use super::world::{Pods, World};
 use crate::manifest::desired::Set;
 use crate::manifest::object::Kind;
 use serde_json::{Value, json};
@@ -154,4 +154,52 @@ fn c_7_an_answer_from_before_the_run_is_none() {
     world.want(QUICK, tls);
     world.settle();
     assert_eq!(world.waits(), ["ReferenceMissing"]);
+}
+
+#[test]
+fn c_7_first_sight_makes_nothing_that_could_not_start() {
+    let secret = json!({"secretRef": {"name": "tls"}});
+    for (from, name) in [(json!({"configMapRef": {"name": "extra"}}), "ConfigMap extra"), (secret, "Secret tls")] {
+        let mut world = World::new(QUICK, "1");
+        world.want(QUICK, reading(&from));
+        world.settle();
+        assert_eq!(
+            (world.phase().as_str(), world.waits(), world.owned()),
+            ("Initializing", vec!["ReferenceMissing"], 0)
+        );
+        assert!(world.told().contains(&format!("{name}, which the pods need, is neither")), "{}", world.told());
+        let seq = world.record().seq;
+        for _ in 0..5 {
+            world.pass(11);
+        }
+        assert_eq!((world.record().seq, world.owned()), (seq, 0), "looking again is no news");
+        world.exists_value(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "extra"}}));
+        world.unwatched = there(name);
+        world.pass(11);
+        assert_eq!((world.phase().as_str(), world.told().as_str(), world.owned()), ("Steady", "", 4));
+    }
+}
+
+#[test]
+fn c_7_a_later_version_is_held_too_before_the_first_one_is_up() {
+    let mut world = World::new(QUICK, "1");
+    world.behave("app:1", Pods::Stuck);
+    world.settle();
+    assert_eq!((world.waits(), world.image("podinfo")), (vec!["StableNotReady"], Some("app:1")));
+    world.want(QUICK, reading(&json!({"secretRef": {"name": "tls"}})));
+    world.settle();
+    assert_eq!((world.waits(), world.image("podinfo")), (vec!["ReferenceMissing"], Some("app:1")));
+    world.unwatched = there("Secret tls");
+    world.pass(11);
+    assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:2")));
+}
+
+#[test]
+fn c_7_pods_that_others_have_brought_up_are_taken_over_whatever_they_lack() {
+    let tls = reading(&json!({"secretRef": {"name": "tls"}}));
+    let mut world = World::new(QUICK, "1");
+    world.want(QUICK, tls.clone());
+    world.exists(&tls);
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.owned()), ("Steady", 4), "{:?}", world.waits());
 }
