@@ -32,6 +32,8 @@ pub enum Event {
     Started,
     /// It stands on a phase, or all requests reach the candidate (`shift`).
     Entered,
+    /// Stable was not ready at promotion: the healthy candidate serves, and a person decides.
+    OnCandidate,
     /// It goes back.
     WentBack,
     /// It has ended, well or not.

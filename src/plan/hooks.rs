@@ -9,7 +9,7 @@ use crate::analysis::judge::Inquiry;
 use crate::manifest::desired::Plan;
 use crate::manifest::hook::Event;
 use crate::manifest::ids::{Revision, RunId, StepName};
-use crate::record::state::{Outcome, Phase, RolloutState, Time};
+use crate::record::state::{Outcome, Phase, RolloutState, Standing, Time};
 use chrono::TimeDelta;
 
 /// For how long the end of a run is news.
@@ -55,6 +55,8 @@ fn moment<'a>(state: &'a RolloutState, plan: &Plan, now: Time) -> Option<Moment<
     };
     let (event, step, since) = if let Phase::Reverting { .. } = state.phase {
         (Event::WentBack, StepName::fixed("revert"), run.started)
+    } else if let Phase::Failed { standing: Standing::OnCandidate, since, why: _ } = state.phase {
+        (Event::OnCandidate, StepName::fixed("promote"), since)
     } else {
         let stop = state.phase.stop()?;
         let exposes = stop.step.as_str() == "shift" || plan.phases.iter().any(|phase| phase.name == stop.step);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use tidegate::manifest::ids::RunId;
-use tidegate::record::state::{Phase, RolloutState};
+use tidegate::record::state::{Phase, RolloutState, Standing};
 
 /// What there was to tell of a rollout, and what was told.
 #[derive(Default)]
@@ -30,6 +30,8 @@ impl Hooks {
         }
         if let Phase::Reverting { .. } = state.phase {
             self.recorded.insert(line("WentBack revert"));
+        } else if let Phase::Failed { standing: Standing::OnCandidate, .. } = state.phase {
+            self.recorded.insert(line("OnCandidate promote"));
         } else if let Some(stop) = state.phase.stop() {
             let event = if stop.step.as_str() == "prepare" { "Started" } else { "Entered" };
             self.recorded.insert(line(&format!("{event} {}", stop.step)));

@@ -1,9 +1,10 @@
 //! Hooks: told of what is recorded, and waited for by nobody.
 
-use super::manifests::{QUICK, set};
+use super::manifests::{CANARY, QUICK, set};
 use super::world::{Metric, Pods, World};
-use crate::analysis::call::{Asks, Told};
+use crate::analysis::call::{Asks, Call, Told};
 use crate::analysis::judge::Inquiry;
+use crate::manifest::decision::DecisionAction;
 
 const HOOKS: &str =
     "hooks: {chat: {webhook: {provider: tester}}, pager: {webhook: {provider: tester}, events: [wentBack]}}\n";
@@ -76,4 +77,31 @@ fn a_run_that_goes_back_is_told_of_as_it_goes_and_when_it_has_ended() {
     for line in ["chat WentBack revert", "pager WentBack revert", "chat Ended promotion Reverted"] {
         assert!(taken.iter().any(|told| told == line), "{line}: {taken:?}");
     }
+}
+
+#[test]
+fn c_19_who_is_called_hears_of_a_run_that_only_a_person_can_end() {
+    let plan = format!("{CANARY}{HOOKS}");
+    let mut world = World::new(&plan, "1");
+    world.settle();
+    world.want(&plan, set("2"));
+    world.settle();
+    world.approve("tenth");
+    world.pass(306);
+    world.pass(306);
+    world.approve("promotion");
+    world.only_stable_stuck = true;
+    world.pass(66);
+    let stuck = |call: &Call| told(&Inquiry::Call(call.clone())).as_deref() == Some("chat OnCandidate promote");
+    let since = |world: &World| world.evidence.readings.words.keys().find(|call| stuck(call)).map(|call| call.since);
+    assert_eq!((world.phase().as_str(), since(&world)), ("Promoting(promote)", None));
+    world.pass(601);
+    assert_eq!((world.phase().as_str(), world.waits()), ("Failed", vec!["OnCandidate"]));
+    let before = since(&world);
+    assert!(before.is_some(), "{:?}", taken(&world));
+    // It is told again where it stands there again.
+    world.say(DecisionAction::Retry);
+    world.settle();
+    world.pass(601);
+    assert!(world.phase() == "Failed" && since(&world) > before, "{:?}", taken(&world));
 }
