@@ -8,7 +8,8 @@ use super::live::LiveState;
 use super::workload::{self, Available, Readiness};
 use crate::manifest::canonical::drop_allotted;
 use crate::manifest::desired::{Plan, Set};
-use crate::manifest::object::{Kind, Object, ObjectRef, items, section};
+use crate::manifest::object::{Kind, Object, ObjectRef, PODS, items, section};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Whether a Service is a DNS alias, which leads to a name and has no endpoints.
@@ -46,16 +47,19 @@ fn copy(service: &Object) -> Result<Object, LayoutError> {
 }
 
 /// The copy as it is created: it leads nowhere, since a late create must expose nothing. An alias cannot be without a name, so
-/// it begins as a Service without an address.
+/// it begins as a Service without an address. One that stays without asks for pods that nobody has: without a selector it would be
+/// given addresses of two families, and could take none later in a cluster that has one.
 #[must_use]
 pub fn leading_nowhere(mut copy: Object) -> Object {
-    let alias = is_alias(&copy);
+    let (alias, headless) = (is_alias(&copy), copy.text("/spec/clusterIP") == Some("None"));
     let spec = section(copy.value_mut(), &["spec"]);
     spec.shift_remove("selector");
     spec.shift_remove("externalName");
     if alias {
         spec.insert("type".to_owned(), "ClusterIP".into());
         spec.insert("clusterIP".to_owned(), "None".into());
+    } else if headless {
+        spec.insert("selector".to_owned(), json!({PODS: "none"}));
     }
     copy
 }

@@ -29,7 +29,11 @@ fn complete_service(object: &mut Value, number: u64) {
         spec["clusterIP"] = format!("10.96.{}.{}", place / 256, place % 256).into();
     }
     spec["clusterIPs"] = json!([spec["clusterIP"]]);
-    for (field, value) in [("ipFamilies", json!(["IPv4"])), ("ipFamilyPolicy", json!("SingleStack"))] {
+    // Whose endpoints somebody writes may have addresses of both families, whatever the cluster has.
+    let anybodys = spec["clusterIP"] == "None" && spec["selector"].as_object().is_none_or(serde_json::Map::is_empty);
+    let (families, policy) =
+        if anybodys { (json!(["IPv4", "IPv6"]), "RequireDualStack") } else { (json!(["IPv4"]), "SingleStack") };
+    for (field, value) in [("ipFamilies", families), ("ipFamilyPolicy", json!(policy))] {
         if spec[field].is_null() {
             spec[field] = value;
         }

@@ -134,6 +134,13 @@ fn service(live: Option<&Value>, object: &Value, faults: &mut Vec<Cause>) {
             }
         }
     }
+    // A world has addresses of one family.
+    let selects = spec["selector"].as_object().is_some_and(|selector| !selector.is_empty());
+    if live.is_some() && selects && spec["ipFamilyPolicy"] == "RequireDualStack" {
+        let why = "this cluster is not configured for dual-stack services";
+        faults.push(Cause::invalid("spec.ipFamilyPolicy", &spec["ipFamilyPolicy"], why));
+        faults.push(Cause::invalid("spec.ipFamilies[1]", &spec["ipFamilies"][1], "not configured on this cluster"));
+    }
     let ip = |object: &Value| object["spec"]["clusterIP"].as_str().unwrap_or_default().to_owned();
     // An address that is left out is kept.
     let moved = |live: &Value| !ip(live).is_empty() && !ip(object).is_empty() && ip(live) != ip(object);

@@ -108,6 +108,9 @@ fn a_copy_is_created_leading_nowhere() {
     assert_eq!(copy(to("green")), json!({"ports": ports, "type": "ClusterIP"}));
     let nowhere = json!({"type": "ClusterIP", "ports": [{"port": 80}], "clusterIP": "None"});
     assert_eq!(copy(alias("green.example.net")), nowhere);
+    let headless = service(json!({"selector": {"app": "green"}, "ports": [{"port": 80}], "clusterIP": "None"}));
+    let nobody = json!({"type": "ClusterIP", "ports": [{"port": 80}], "clusterIP": "None", "selector": {PODS: "none"}});
+    assert_eq!(copy(headless), nobody);
 }
 
 #[test]

@@ -110,6 +110,60 @@ async fn c_25_c_26_a_service_leads_to_other_pods_in_steps_and_touches_none_of_th
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_25_c_26_what_a_load_balancer_was_given_is_its_own_and_stays() {
+    let balanced = |app: &str| {
+        let to = format!("selector: {{app: {app}}}, ports: [{{name: http, port: 80}}]");
+        manifests(&format!("{{type: LoadBalancer, externalTrafficPolicy: Local, {to}}}"))
+    };
+    let mut world = World::of_a_service("balanced", &balanced("blue")).await;
+    for app in ["blue", "green"] {
+        applied_by_hand(&world, &App::worker(app, 1)).await;
+    }
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    let given = |spec: &Value| {
+        let given = [&spec["clusterIP"], &spec["ports"][0]["nodePort"], &spec["healthCheckNodePort"]].map(Value::clone);
+        assert!(given[0].is_string() && given[1].is_i64() && given[2].is_i64(), "{spec}");
+        given
+    };
+    let before = given(&world.spec_of("web").await);
+    world.commit(&[("it/web.yaml", &balanced("green"))]);
+    let copy = world.through().await;
+    assert_eq!((&copy["type"], &copy["selector"]), (&json!("ClusterIP"), &json!({"app": "green"})));
+    assert_ne!(copy["clusterIP"], before[0]);
+    for field in ["externalTrafficPolicy", "healthCheckNodePort", "allocateLoadBalancerNodePorts"] {
+        assert_eq!(copy[field], Value::Null, "{copy}");
+    }
+    assert_eq!(copy["ports"][0]["nodePort"], Value::Null, "{copy}");
+    let web = world.spec_of("web").await;
+    assert_eq!((&web["type"], &web["selector"]), (&json!("LoadBalancer"), &json!({"app": "green"})));
+    assert_eq!(given(&web), before);
+    assert_eq!(world.writes_of_workloads().await, Vec::<String>::new());
+    world.settled(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_25_c_26_a_service_without_an_address_has_a_copy_without_one() {
+    let headless = |app: &str| {
+        manifests(&format!("{{clusterIP: None, selector: {{app: {app}}}, ports: [{{name: http, port: 80}}]}}"))
+    };
+    let mut world = World::of_a_service("headless", &headless("blue")).await;
+    for app in ["blue", "green"] {
+        applied_by_hand(&world, &App::worker(app, 1)).await;
+    }
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    world.commit(&[("it/web.yaml", &headless("green"))]);
+    let copy = world.through().await;
+    let web = world.spec_of("web").await;
+    for spec in [copy, web] {
+        assert_eq!((&spec["clusterIP"], &spec["selector"]), (&json!("None"), &json!({"app": "green"})), "{spec}");
+    }
+    assert_eq!(world.writes_of_workloads().await, Vec::<String>::new());
+    world.settled(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_27_requests_go_from_one_cluster_to_the_other_in_steps() {
     let mut world = World::of_a_service("clusters", &alias("lb.blue.example.net")).await;
     world.start();

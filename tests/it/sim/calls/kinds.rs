@@ -92,6 +92,9 @@ pub(super) const KINDS: &[Story] = stories! {
         MERGE svc/s {spec: {selector: {c: d}}}
         MERGE svc/s/status {metadata: {annotations: {yes: yes}}}
         POST svc {metadata: {name: headless}, spec: {clusterIP: None, selector: {a: b}}}
+        MERGE svc/headless {spec: {selector: {c: d}}}
+        POST svc {metadata: {name: anybodys}, spec: {clusterIP: None}}
+        MERGE svc/anybodys {spec: {selector: {a: b}}}
         POST svc {metadata: {name: bare}, spec: {selector: {a: b}}}
         POST svc {metadata: {name: two}, spec: {ports: [{port: 80}, {port: 81}]}}
         POST svc {metadata: {name: zero}, spec: {ports: [{port: 0}]}}
