@@ -293,13 +293,18 @@ fn surplus(rendered: &Object, live: &Object) -> Vec<String> {
 }
 
 /// Whether a field has the default that follows from its neighbours, so that no table has it: a tool's update owns it
-/// although nobody set it (`SetDefaults_Container` and `SetDefaults_Service` in `pkg/apis/core/v1`,
-/// `SetDefaults_HorizontalPodAutoscaler` in `pkg/apis/autoscaling/v2`).
+/// although nobody set it (`SetDefaults_Container`, `SetDefaults_Service` and `SetDefaults_PersistentVolumeClaim` in
+/// `pkg/apis/core/v1`, `SetDefaults_HorizontalPodAutoscaler` in `pkg/apis/autoscaling/v2`,
+/// `Convert_apps_StatefulSetSpec_To_v1_StatefulSetSpec` in `pkg/apis/apps/v1`).
 #[must_use]
 pub fn is_derived(object: &Object, pointer: &str, wanted: &Value) -> bool {
     let Some((parent, field)) = pointer.rsplit_once('/') else { return false };
     let neighbour = |name| object.at(parent).and_then(|parent| parent.get(name));
+    let is_claim = parent.strip_prefix("/spec/volumeClaimTemplates/").is_some_and(|item| !item.contains('/'));
     match field {
+        "apiVersion" if is_claim => wanted == "v1",
+        "kind" if is_claim => wanted == "PersistentVolumeClaim",
+        "status" if is_claim => *wanted == json!({"phase": "Pending"}),
         "metrics" if object.reference().kind == Kind::HorizontalPodAutoscaler => {
             let target = json!({"type": "Utilization", "averageUtilization": 80});
             *wanted == json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}])
@@ -376,6 +381,29 @@ mod tests {
             "a plan would ask for it again and again, and nothing would come of it"
         );
         assert!(client_side_managed(&live(&[&left[..], &[entry(CLIENT_SIDE[0], "Update")]].concat())));
+    }
+
+    #[test]
+    fn what_an_api_server_fills_in_for_claims_is_nobodys_wish() {
+        let claims = |of_each: Value| {
+            let mut claim = json!({"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}});
+            claim.as_object_mut().unwrap().extend(of_each.as_object().unwrap().clone());
+            json!({"spec": {"serviceName": "web", "volumeClaimTemplates": [claim]}})
+        };
+        let live = |of_each: Value| {
+            let mut live = claims(of_each);
+            live["metadata"] = json!({"managedFields": [{
+                "manager": CLIENT_SIDE[0], "operation": "Update", "apiVersion": "apps/v1",
+                "fieldsV1": {"f:spec": {"f:serviceName": {}, "f:volumeClaimTemplates": {}}},
+            }]});
+            object(Kind::StatefulSet, "web", live)
+        };
+        let rendered = object(Kind::StatefulSet, "web", claims(json!({})));
+        let filled =
+            |phase: &str| json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": phase}});
+        assert_eq!(surplus(&rendered, &live(filled("Pending"))), Vec::<String>::new());
+        let found = surplus(&rendered, &live(filled("Bound")));
+        assert!(found.len() == 1 && found[0].contains("/spec/volumeClaimTemplates/0/status is "), "{found:?}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::input::Input;
 use super::report::{Reason, Wait};
 use crate::gate::decisions::Word;
 use crate::manifest::canonical::canonical;
-use crate::manifest::desired::{Rollout, Router, Set, TargetKind};
+use crate::manifest::desired::{Rollout, Router, Set};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::RunId;
 use crate::manifest::object::{DOMAIN, Kind, Object, ObjectRef};
@@ -20,6 +20,7 @@ use crate::manifest::scaler;
 use crate::manifest::set::{self, Item, SetFiles};
 use crate::record::posture::{Naming, Posture, Role};
 use crate::record::state::{Phase, Promoted, Rest};
+use crate::target::{service, stateful};
 use crate::traffic::{self, Form};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -90,20 +91,12 @@ pub fn adopt(draft: &mut Draft<'_>, rollout: &Rollout, posture: &Posture, word: 
 /// # Errors
 /// Why there is no such set, for people.
 pub fn live_set(context: &Context<'_>, rollout: &Rollout) -> Result<Set, String> {
-    if rollout.plan.target.kind != TargetKind::Deployment {
-        return Err(format!(
-            "only an application whose target is a Deployment, not a {}",
-            rollout.plan.target.kind.kind()
-        ));
-    }
-    let naming = Naming::of(&rollout.plan);
-    if naming != Naming::InPlace && naming.services().is_none() {
+    if let Naming::Primary(_) = Naming::of(&rollout.plan) {
         return Err("with the layout primary stable's objects are copies of what the manifests say".to_owned());
     }
-    let target = context.object(Kind::Deployment, &rollout.plan.target.name);
-    if context.live.get(&target).is_none() {
-        return Err(format!("there is no live {target}"));
-    }
+    let target = context.object(rollout.plan.target.kind.kind(), &rollout.plan.target.name);
+    let Some(live) = context.live.get(&target) else { return Err(format!("there is no live {target}")) };
+    fit(live)?;
     let route = rollout.plan.traffic.as_ref().map(|traffic| &traffic.router);
     let leads = |reference: &ObjectRef| {
         let service = route.and_then(Router::service).map(|service| context.object(Kind::Service, service));
@@ -137,6 +130,23 @@ pub fn live_set(context: &Context<'_>, rollout: &Rollout) -> Result<Set, String>
     }
     led_to(context, rollout, &set)?;
     Ok(set)
+}
+
+/// A live target that no run could start from, or go back to.
+fn fit(target: &Object) -> Result<(), String> {
+    let reference = target.reference();
+    let on_delete = target.text("/spec/updateStrategy/type") == Some("OnDelete");
+    if reference.kind == Kind::StatefulSet && (on_delete || stateful::partition(target) > 0) {
+        return Err(format!("by OnDelete, or a partition, of the live {reference} people choose which pods are new"));
+    }
+    if reference.kind == Kind::StatefulSet && stateful::replicas(target) == 0 {
+        return Err(format!("the live {reference} has no pods by which a new version could be tried"));
+    }
+    let selects = target.at("/spec/selector").and_then(Value::as_object).is_some_and(|labels| !labels.is_empty());
+    if reference.kind == Kind::Service && !selects && !service::is_alias(target) {
+        return Err(format!("the live {reference} selects no pods: whose addresses are behind it nobody knows"));
+    }
+    Ok(())
 }
 
 /// A live route that does not lead to the rollout's Service would be split, and nobody would reach the candidate.
@@ -198,7 +208,7 @@ fn stripped(context: &Context<'_>, live: &Object, wanted: &Object) -> Value {
     let kind = live.reference().kind;
     if kind == Kind::Service {
         allotted(object.value_mut());
-    } else if kind == Kind::Deployment && is_scaled(context, live) {
+    } else if is_scaled(context, live) {
         take(object.value_mut(), "/spec/replicas");
     }
     sorted(object.value())
@@ -220,11 +230,12 @@ pub fn allotted(service: &mut Value) {
     }
 }
 
-/// Whether a live autoscaler chooses the size of a Deployment.
-fn is_scaled(context: &Context<'_>, deployment: &Object) -> bool {
-    let reference = deployment.reference();
-    let near = context.live.objects.values().filter(|object| object.reference().namespace == reference.namespace);
-    scaler::of(near.map(|object| &**object), reference.kind, &reference.name).is_some()
+/// Whether a live autoscaler chooses the size of an object.
+fn is_scaled(context: &Context<'_>, live: &Object) -> bool {
+    let reference = live.reference();
+    let scalers = scaler::KINDS.into_iter().flat_map(|kind| context.live.of_kind(kind));
+    let near = scalers.filter(|scaler| scaler.reference().namespace == reference.namespace);
+    scaler::of(near, reference.kind, &reference.name).is_some()
 }
 
 /// The places of fields that follow from their neighbours, below `at`.

@@ -61,6 +61,7 @@ macro_rules! scenarios {
 scenarios! {
     adopted
     adopted_and_bad
+    adopted_stateful
     adopted_too_late
     adoption_differs
     adoption_of_equals

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Without gates and without waiting.
-const SERVICE: &str = "
+pub(super) const SERVICE: &str = "
 target: {kind: Service, name: podinfo, layout: inPlace}
 traffic: {router: {gatewayApi: {httpRoute: podinfo, service: podinfo}}, settle: 0s, drain: 0s}
 phases:
@@ -21,16 +21,16 @@ phases:
 progressDeadline: 10m
 ";
 
-fn to(app: &str) -> Value {
+pub(super) fn to(app: &str) -> Value {
     json!({"selector": {"app": app}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]})
 }
 
-fn alias(of: &str) -> Value {
+pub(super) fn alias(of: &str) -> Value {
     json!({"type": "ExternalName", "externalName": format!("lb.{of}.example.net"), "ports": [{"name": "http", "port": 80}]})
 }
 
 /// A version whose Service is that. No workload is among its objects.
-fn version(version: &str, service: Value) -> Arc<Set> {
+pub(super) fn version(version: &str, service: Value) -> Arc<Set> {
     set_with(version, |all| {
         all.retain(|object| object["kind"] != "Deployment");
         let found = all.iter_mut().find(|object| object["kind"] == "Service").expect("a Service");
@@ -38,15 +38,20 @@ fn version(version: &str, service: Value) -> Arc<Set> {
     })
 }
 
+/// Other people's pods, with that label.
+pub(super) fn pods(name: &str, app: &str) -> Value {
+    let mut deployment = set("1").get(Kind::Deployment, &"podinfo".parse().unwrap()).unwrap().value().clone();
+    deployment["metadata"]["name"] = name.into();
+    deployment["spec"]["selector"] = json!({"matchLabels": {"app": app}});
+    deployment["spec"]["template"]["metadata"]["labels"]["app"] = app.into();
+    deployment
+}
+
 /// Blue and green run, and the Service leads to the first.
 fn at(service: Value) -> World {
     let mut world = World::new(SERVICE, "1");
     for app in ["blue", "green"] {
-        let mut deployment = set("1").get(Kind::Deployment, &"podinfo".parse().unwrap()).unwrap().value().clone();
-        deployment["metadata"]["name"] = app.into();
-        deployment["spec"]["selector"] = json!({"matchLabels": {"app": app}});
-        deployment["spec"]["template"]["metadata"]["labels"]["app"] = app.into();
-        world.exists_value(deployment);
+        world.exists_value(pods(app, app));
     }
     world.want(SERVICE, version("1", service));
     world.settle();
@@ -56,7 +61,7 @@ fn at(service: Value) -> World {
 
 impl World {
     /// Where a Service leads.
-    fn leads(&self, name: &str) -> String {
+    pub(super) fn leads(&self, name: &str) -> String {
         let Some(service) = self.get(Kind::Service, name) else { return "-".to_owned() };
         let text = |pointer| service.text(pointer).map(str::to_owned);
         text("/spec/selector/app").or_else(|| text("/spec/externalName")).unwrap_or_else(|| "nowhere".to_owned())
