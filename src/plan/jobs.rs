@@ -2,7 +2,8 @@
 //! is evidence against the version.
 //!
 //! A Job is found by its name, which its run and its step make, so that whoever plans again after a crash finds it there. The
-//! record says that it was seen, and that it has succeeded: one that vanishes is not made again.
+//! record says that it was seen, and that it has succeeded: one that vanishes after that is not made again. One that vanishes before
+//! is: nothing is left that would say that it was made.
 
 use super::action::{Action, Class, Expects, GoesBy, Verb};
 use super::converge;
