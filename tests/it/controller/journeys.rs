@@ -7,6 +7,7 @@ use crate::support::audit::{Mark, Request};
 use crate::support::cluster::{Bed, eventually};
 use serde_json::json;
 use std::time::Duration;
+use tidegate::manifest::ids::RunId;
 use tidegate::plan::report::Reason;
 use tidegate::record::state::{Outcome, Phase, Rest, RolloutState};
 
@@ -107,6 +108,44 @@ async fn c_15_x_2_each_approval_is_asked_for_by_itself_and_merged_on_top_of_the_
     world.origin.merge(&promotion, DECISIONS);
     let record = world.until_steady(Rest::Succeeded).await;
     assert_eq!(by(&record), ["fast-forward (who pushed it is not in Git)"; 2], "both went in as they were");
+    world.settled(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn c_4_c_14_first_sight_ends_with_what_serves_promoted_and_an_open_gate_goes_on_where_a_closed_one_kept_the_run()
+{
+    let spec = GATED.replace("{name: half,", "{name: half, before: {approval: pullRequest},");
+    let mut world = World::new("gate", &spec).await;
+    world.start();
+    let record = world.until_steady(Rest::Initialized).await;
+    let promoted = record.promoted.unwrap();
+    let serves = &record.clusters.values().next().unwrap().posture.stable.set;
+    assert_eq!((serves, promoted.run), (&promoted.set, RunId::zero()));
+    assert_eq!(promoted.commit.map(|commit| commit.to_string()), world.origin.tip("main"));
+    let files = world.state_files();
+    assert_eq!(files[&format!("sets/{}/web.yaml", promoted.set.short())], App::new("web", 1).text());
+    let live = world.get("Deployment", "web").await.unwrap();
+    assert_eq!(live["spec"]["template"]["spec"]["containers"][0]["image"], "example.test/web:1");
+    assert_eq!(live["status"]["readyReplicas"], 2);
+
+    world.release(&App::new("web", 2));
+    world.approve("tenth").await;
+    let half = world.request("half").await;
+    let waits = |record: &RolloutState| {
+        let asks = record.run.as_ref().is_some_and(|run| run.pulls.keys().any(|step| step.as_str() == "half"));
+        asks && matches!(&record.phase, Phase::Waiting { at: Some(at), .. } if at.step.as_str() == "tenth")
+    };
+    let closed = world.until("the closed gate", waits).await;
+    let before = world.get("Deployment", "web-canary").await.unwrap();
+    world.polls(3).await;
+    assert_eq!(world.record().unwrap(), closed, "nobody has said anything");
+    let after = world.get("Deployment", "web-canary").await.unwrap();
+    assert_eq!((world.weight().await, &after["metadata"]["generation"]), (10, &before["metadata"]["generation"]));
+    world.origin.merge(&half, DECISIONS);
+    world.until_steady(Rest::Succeeded).await;
+    let story = world.story();
+    let waited = story.iter().rposition(|at| at == "Waiting tenth").unwrap();
+    assert_eq!(story[waited + 1], "Progressing half", "{story:?}");
     world.settled(&[]).await;
 }
 
