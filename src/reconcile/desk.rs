@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 /// What Git said last, with a number that grows.
@@ -140,8 +140,8 @@ struct Clerk {
     said: BTreeMap<u64, (Text, Found)>,
     /// The last pull request of each rollout and kind that ended without what it asked for, until the next one is there.
     ended: BTreeMap<Line, u64>,
-    /// How often pull requests of these heads were found open though their branches are gone.
-    looks: BTreeMap<CommitId, u32>,
+    /// How often, and since when, pull requests of these heads were found open though their branches are gone.
+    looks: BTreeMap<CommitId, (u32, Instant)>,
     /// Heads that were merged.
     merged: BTreeSet<CommitId>,
     /// Pull requests that were opened again: that is said once.

@@ -13,9 +13,13 @@ use crate::record::branches::decisions_branch;
 use crate::record::state::{Pull, Rule};
 use crate::record::text::plain;
 use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
 
-/// How often a pull request is found open whose branch is gone, until it counts as one that stays open.
+/// How often, and for how long, a pull request is found open whose branch is gone, until it counts as one that stays open. Hosts take their
+/// time to close one, and webhooks, whatever they are about, let looks follow each other within a second.
 const LOOKS: u32 = 3;
+const STAYS: Duration = Duration::from_secs(30);
 
 /// A request whose branch is gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,11 +103,11 @@ impl Clerk {
         Ok((self.setting.host.ids().await?, self.setting.host.open().await?))
     }
 
-    /// That it is no answer, if it was found so often enough.
+    /// That it is no answer, if it was found so often enough and for long enough.
     fn still(&mut self, request: &Gone, why: &str) -> Option<Denial> {
-        let looks = self.looks.entry(request.head.clone()).or_default();
+        let (looks, since) = self.looks.entry(request.head.clone()).or_insert_with(|| (0, Instant::now()));
         *looks += 1;
-        (*looks >= LOOKS).then(|| Denial::Unheard(why.to_owned()))
+        (*looks >= LOOKS && since.elapsed() >= STAYS).then(|| Denial::Unheard(why.to_owned()))
     }
 
     /// Whose the no is; none as long as the host or Git has to say more first.
