@@ -12,7 +12,7 @@ mod tidy;
 use super::evidence::Ear;
 use super::feedback::{self, Reader};
 use super::lead::Lead;
-use super::patience::{Patience, Setback, changed, rung};
+use super::patience::{Bell, Patience, Setback, changed};
 use super::source::View;
 use crate::forge::branch::{Advance, Asks, Deletion, Head, Revert, decisions_branch, propose_prefix};
 use crate::forge::host::{Host, HostError, Status};
@@ -174,9 +174,9 @@ impl Clerk {
     }
 
     async fn work(mut self, mut seen: watch::Receiver<Seen>, looked: watch::Sender<u64>) {
-        let mut told = self.setting.told.subscribe();
+        let mut bell = Bell::new(self.setting.told.subscribe());
         loop {
-            told.mark_unchanged();
+            bell.heed();
             let (number, view) = seen.borrow_and_update().clone();
             let pause = match &view {
                 Some(view) => self.turn(view).await,
@@ -196,7 +196,7 @@ impl Clerk {
             };
             tokio::select! {
                 () = news => {}
-                () = rung(&mut told), if self.patience.is_fine() => {}
+                () = bell.rung(), if self.patience.is_fine() => {}
                 () = sleep(pause) => {}
             }
         }

@@ -5,7 +5,7 @@
 
 use super::clock::Clock;
 use super::lead::Lead;
-use super::patience::{Patience, Setback, rung};
+use super::patience::{Bell, Patience, Setback};
 use super::source::{Record, Records, View};
 use crate::forge::host::{Host, HostError, Offer, Offers};
 use crate::git::{GitError, Merged, RefName, Store};
@@ -123,15 +123,16 @@ impl Reader {
     }
 
     /// Goes on until it is dropped. `seen` is what Git says, for others too; `told` tells that something has happened on the host.
-    pub(super) async fn work(mut self, seen: watch::Receiver<(u64, Option<Arc<View>>)>, mut told: watch::Receiver<()>) {
+    pub(super) async fn work(mut self, seen: watch::Receiver<(u64, Option<Arc<View>>)>, told: watch::Receiver<()>) {
+        let mut bell = Bell::new(told);
         let soon = self.setting.poll.min(SOON);
         let mut pause = soon;
         loop {
             tokio::select! {
-                () = rung(&mut told), if self.patience.is_fine() => {}
+                () = bell.rung(), if self.patience.is_fine() => {}
                 () = sleep(pause) => {}
             }
-            told.mark_unchanged();
+            bell.heed();
             let view = seen.borrow().1.clone();
             pause = match view {
                 Some(view) if self.setting.lead.held().is_some() => {

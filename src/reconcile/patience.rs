@@ -4,13 +4,15 @@ use crate::forge::host::HostError;
 use crate::git::GitError;
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// What the host is left alone for at most while it gives no answer.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// What it is left alone for at least, however often it tells of something (attack 72).
+/// What it is left alone for at least after a look, however often it tells of something (attack 72): at first, and at last while it goes on.
+/// Anybody can make it tell of something, and each look may be taken off what it allows us.
 const SHORTEST: Duration = Duration::from_secs(1);
+const BUSY: Duration = Duration::from_secs(30);
 
 /// Waits for a change; for ever where nobody makes one any more.
 pub(super) async fn changed<T>(of: &mut watch::Receiver<T>) {
@@ -19,10 +21,42 @@ pub(super) async fn changed<T>(of: &mut watch::Receiver<T>) {
     }
 }
 
-/// Waits until the host has told of something since it was looked at, which was just done.
-pub(super) async fn rung(of: &mut watch::Receiver<()>) {
-    sleep(SHORTEST).await;
-    changed(of).await;
+/// Wakes whoever looks at the host when that tells of something: at once where it was quiet, and ever later while it goes on.
+pub(super) struct Bell {
+    told: watch::Receiver<()>,
+    /// When it was looked at last because it had told of something.
+    last: Option<Instant>,
+    /// What it is left alone for after that.
+    pause: Duration,
+}
+
+impl Bell {
+    /// Nothing told yet.
+    pub(super) fn new(told: watch::Receiver<()>) -> Self {
+        Self { told, last: None, pause: SHORTEST }
+    }
+
+    /// The host is looked at now, for whatever reason: what it told before is no news after that.
+    pub(super) fn heed(&mut self) {
+        if !self.told.has_changed().unwrap_or_default() {
+            return;
+        }
+        self.told.mark_unchanged();
+        let quiet = self.last.is_none_or(|last| last.elapsed() >= self.pause + BUSY);
+        self.pause = if quiet { SHORTEST } else { (self.pause * 2).min(BUSY) };
+        self.last = Some(Instant::now());
+    }
+
+    /// Waits until the host has told of something since it was looked at, which was just done.
+    pub(super) async fn rung(&mut self) {
+        sleep(SHORTEST).await;
+        if let Some(last) = self.last {
+            sleep_until(last + self.pause).await;
+        }
+        changed(&mut self.told).await;
+        // It is heeded with the look.
+        self.told.mark_changed();
+    }
 }
 
 /// Why nothing came of it this time.
@@ -86,41 +120,77 @@ mod tests {
     use super::*;
     use tokio::time::{Instant, timeout};
 
-    #[tokio::test(start_paused = true)]
-    async fn attack_72_a_host_that_tells_without_end_is_looked_at_once_a_second() {
-        let (tell, mut told) = watch::channel(());
+    /// How often the host was looked at within that time, while it tells of something so often.
+    async fn looks(bell: &mut Bell, tell: &watch::Sender<()>, often: Duration, within: Duration) -> u32 {
         let telling = async {
             loop {
                 tell.send_replace(());
-                sleep(Duration::from_millis(1)).await;
+                sleep(often).await;
             }
         };
         let mut looks = 0;
         let looking = async {
             loop {
-                told.mark_unchanged();
-                rung(&mut told).await;
+                bell.rung().await;
+                bell.heed();
                 looks += 1;
             }
         };
         let both = async { tokio::join!(telling, looking) };
-        assert!(timeout(Duration::from_millis(5_500), both).await.is_err());
-        assert_eq!(looks, 5);
+        assert!(timeout(within, both).await.is_err());
+        looks
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attack_72_a_host_that_tells_without_end_is_looked_at_ever_less_often() {
+        let (tell, told) = watch::channel(());
+        let mut bell = Bell::new(told);
+        let often = Duration::from_millis(100);
+        // After 1, 2, 4, 8 and 16 seconds more, ...
+        assert_eq!(looks(&mut bell, &tell, often, Duration::from_millis(32_500)).await, 6);
+        // ... and then each half a minute.
+        assert_eq!(looks(&mut bell, &tell, often, Duration::from_secs(3600)).await, 120);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn attack_72_nobody_gets_many_looks_by_waiting_between_words() {
+        for seconds in 1..120 {
+            let (tell, told) = watch::channel(());
+            let (mut bell, often) = (Bell::new(told), Duration::from_secs(seconds));
+            let looks = looks(&mut bell, &tell, often, Duration::from_secs(3600)).await;
+            assert!(looks <= 125, "{looks} in an hour with a word each {seconds} s");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_told_after_a_quiet_time_is_looked_at_at_once() {
+        let (tell, told) = watch::channel(());
+        let mut bell = Bell::new(told);
+        looks(&mut bell, &tell, Duration::from_secs(1), Duration::from_secs(600)).await;
+        let mut waited = Vec::new();
+        for quiet in [60, 0, 0, 60, 0].map(Duration::from_secs) {
+            bell.heed();
+            let telling = async {
+                sleep(quiet).await;
+                tell.send_replace(());
+                Instant::now()
+            };
+            let ((), told) = tokio::join!(bell.rung(), telling);
+            waited.push(told.elapsed());
+        }
+        assert_eq!(waited, [0, 1, 2, 0, 1].map(Duration::from_secs));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_told_while_the_host_is_looked_at_is_not_lost() {
-        let (tell, mut told) = watch::channel(());
-        let begun = Instant::now();
-        told.mark_unchanged();
+        let (tell, told) = watch::channel(());
+        let (mut bell, begun) = (Bell::new(told), Instant::now());
+        bell.heed();
         tell.send_replace(());
-        rung(&mut told).await;
+        bell.rung().await;
         assert_eq!(begun.elapsed(), SHORTEST);
+        bell.heed();
         drop(tell);
-        told.mark_unchanged();
-        assert!(
-            timeout(Duration::from_secs(3600), rung(&mut told)).await.is_err(),
-            "nobody tells of anything any more"
-        );
+        assert!(timeout(Duration::from_secs(3600), bell.rung()).await.is_err(), "nobody tells of anything any more");
     }
 }
