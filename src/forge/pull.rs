@@ -196,9 +196,20 @@ pub struct Serving<'a> {
     pub compare: Option<String>,
 }
 
+/// What is known beside a request for a step.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Beside<'a> {
+    /// The version that serves, if there is one.
+    pub serving: Option<Serving<'a>>,
+    /// The page of the rollout's record.
+    pub record: Option<String>,
+    /// How the run goes on from there, in a sentence. It follows the calendar, as no commit of the branch could.
+    pub foreseen: Option<String>,
+}
+
 /// What the pull request for a step says.
 #[must_use]
-pub fn advance(request: &Advance<'_>, serving: Option<&Serving<'_>>, head: &CommitId) -> Text {
+pub fn advance(request: &Advance<'_>, beside: &Beside<'_>, head: &CommitId) -> Text {
     let Advance { instance, rollout, run, plan, through, void: _ } = *request;
     let to = request.exposes();
     let title = match &to {
@@ -206,8 +217,10 @@ pub fn advance(request: &Advance<'_>, serving: Option<&Serving<'_>>, head: &Comm
         None => format!("{rollout}: go on to {through}"),
     };
     let again = request.unproven().map(|why| format!("**{}**\n\n", escaped(&why))).unwrap_or_default();
+    let Beside { serving, record, foreseen } = beside;
+    let next = foreseen.as_deref().map(next).unwrap_or_default();
     let mut body = format!(
-        "{again}The new version of **{rollout}** waits for a word before `{through}`. Once let in, it {}.\n\n| | |\n|---|---|\n",
+        "{again}The new version of **{rollout}** waits for a word before `{through}`. Once let in, it {}.\n\n{next}| | |\n|---|---|\n",
         request.then(),
     );
     if let Some(to) = &to {
@@ -233,7 +246,7 @@ pub fn advance(request: &Advance<'_>, serving: Option<&Serving<'_>>, head: &Comm
         run.source,
         run.id,
         run.started.format("%Y-%m-%d %H:%M UTC"),
-        checks(request),
+        checks(request, record.as_deref()),
         footer(instance, head),
     )
     .expect("a String takes all");
@@ -290,14 +303,21 @@ pub fn delete(request: &Deletion<'_>, head: &CommitId) -> Text {
     Text { title: short(format!("{rollout}: delete {count}")), body }
 }
 
-/// What the checks of the step before have said.
-fn checks(request: &Advance<'_>) -> String {
+/// How it goes on, as far as anybody can tell.
+fn next(foreseen: &str) -> String {
+    let foreseen: String = foreseen.chars().take(WHY).collect();
+    format!("**What comes next**, if nothing goes wrong: {}.\n\n", escaped(&foreseen))
+}
+
+/// What the checks of the step before have said, and where the rest is.
+fn checks(request: &Advance<'_>, record: Option<&str>) -> String {
     let Advance { run, plan, through, .. } = *request;
     let said = run.pulls.get(through).map(|pull| pull.checks.as_slice()).unwrap_or_default();
+    let record = record.map(|page| format!(" ([the record]({page}))")).unwrap_or_default();
     let Some(step) = before(plan, through).filter(|_| !said.is_empty()) else {
-        return "**No check** has said anything so far.\n\n".to_owned();
+        return format!("**No check** has said anything so far{record}.\n\n");
     };
-    let mut text = format!("**The checks** of `{step}`, when this was asked:\n\n");
+    let mut text = format!("**The checks** of `{step}`, when this was asked{record}:\n\n");
     for Checked { check, says } in said.iter().take(CHECKS) {
         let says: String = says.chars().take(SAID).collect();
         writeln!(text, "- `{check}`: {}", escaped(&says)).expect("a String takes all");

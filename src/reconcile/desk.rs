@@ -6,26 +6,27 @@
 
 mod gone;
 mod guard;
+mod page;
 mod standing;
 mod tidy;
 
+use super::clock::Clock;
 use super::evidence::Ear;
 use super::feedback::{self, Reader};
 use super::lead::Lead;
 use super::patience::{Bell, Patience, Setback, changed};
 use super::source::View;
-use crate::forge::branch::{Advance, Asks, Deletion, Head, Revert, decisions_branch, propose_prefix};
+use crate::forge::branch::{Asks, Head, propose_prefix, state_branch};
 use crate::forge::host::{Host, HostError, Status};
 use crate::forge::pull::{self, Found, Ids, Request, Text, Verdict, verdict};
-use crate::gate::approval;
 use crate::gate::guard::Guard;
 use crate::git::{Pushed, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName, RolloutId};
-use crate::plan::input::{Git, MayStart};
-use crate::record::history::{self, voids};
-use crate::record::state::{Promoted, Pull, Rule, Void};
+use crate::plan::input::Git;
+use crate::record::state::Rule;
 use futures::future::OptionFuture;
 use gone::Gone;
+use page::Asker;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,8 @@ pub struct Setting {
     pub instance: InstanceName,
     /// The name of main, as people say it.
     pub main: String,
+    /// The time.
+    pub clock: Clock,
     /// How often the host is looked at while anything is asked.
     pub poll: Duration,
     /// What the host says of the decisions branch.
@@ -392,69 +395,20 @@ impl Clerk {
     /// The pull requests that there have to be: those of branches that the record names, so that nothing is asked on a page
     /// whose answer would not be heard.
     fn wants(&self, view: &View) -> Wanted {
-        let Setting { instance, main, host, .. } = &self.setting;
-        let compare = |from: &CommitId, to: &CommitId| host.compare(from, to);
+        let Setting { instance, main, host, clock, .. } = &self.setting;
+        let asker = Asker {
+            instance,
+            main,
+            now: clock.now(),
+            compare: &|from, to| host.compare(from, to),
+            record: &|path| host.page_on(&state_branch(instance), path),
+        };
         let all = view.tips.proposals.iter();
-        let requests = all
-            .filter_map(|(branch, head)| {
-                Some((branch.clone(), request(view, instance, main, (branch, head), &compare)?))
-            })
-            .collect();
+        let requests =
+            all.filter_map(|(branch, head)| Some((branch.clone(), page::request(view, &asker, (branch, head))?)));
+        let requests = requests.collect();
         Wanted { requests, status: standing::status(view), gated: guard::gated(view), gone: gone::gone(view) }
     }
-}
-
-/// The page that shows what the second commit changes beside the first one.
-type Compare<'a> = &'a dyn Fn(&CommitId, &CommitId) -> Option<String>;
-
-fn request(
-    view: &View,
-    instance: &InstanceName,
-    main: &str,
-    (branch, head): (&str, &CommitId),
-    compare: Compare<'_>,
-) -> Option<Request> {
-    let asked = Head::parse(instance, branch)?;
-    let record = view.records.get(&asked.rollout)?;
-    let state = record.state.as_ref().ok()?;
-    let recorded = |pull: &&Pull| pull.branch == branch && pull.head == *head;
-    let rule = || state.rule(view.main.policy(&state.source.path, MayStart::Yes).proof.as_ref());
-    let (base, text, rule) = match &asked.asks {
-        Asks::Advance(through) => {
-            let run = state.run.as_ref().filter(|run| run.id == asked.run && !run.denied)?;
-            let plan = record.plan.as_deref()?;
-            run.pulls.get(through).filter(recorded)?;
-            if approval::covers(plan, &run.approved, through) {
-                return None;
-            }
-            let void: Vec<&Void> = voids(state, &run.id, through).collect();
-            let request = Advance { instance, rollout: &asked.rollout, run, plan, through, void: &void };
-            let serving = state.promoted.as_ref().map(|Promoted { revision, commit, .. }| {
-                let compare = commit.as_ref().and_then(|commit| compare(commit, &run.source));
-                pull::Serving { revision, compare }
-            });
-            (decisions_branch(instance), pull::advance(&request, serving.as_ref(), head), rule())
-        }
-        Asks::Revert => {
-            state.revert.as_ref().filter(recorded)?;
-            let refused = state.refused.iter().find(|refused| refused.run == asked.run)?;
-            let stable = &state.promoted.as_ref()?.revision;
-            let Head { rollout, run, asks: _ } = &asked;
-            let request =
-                Revert { instance, main, rollout, run, revision: &refused.revision, stable, why: &refused.why };
-            (main.to_owned(), pull::revert(&request, head), None)
-        }
-        Asks::Delete => {
-            let question = state.deletions.asked.as_ref()?;
-            question.pull.as_ref().filter(recorded)?;
-            let (rollout, run) = (&asked.rollout, &asked.run);
-            let rule = rule();
-            let (before, by) = (history::deletion_paths(state, run), rule.as_ref().map(|rule| rule.by));
-            let request = Deletion { instance, rollout, run, question, before, by };
-            (decisions_branch(instance), pull::delete(&request, head), rule)
-        }
-    };
-    Some(Request { base, head: head.clone(), text, rule })
 }
 
 /// What is said of a no that does not count: a team that it tells of is not called.

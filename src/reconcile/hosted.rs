@@ -93,6 +93,7 @@ pub(super) fn desk(
         lead: shell.lead.clone(),
         instance: shell.instance.clone(),
         main: shell.main.clone(),
+        clock: shell.clock.clone(),
         poll: way.installation.repository.poll,
         feedback: feedback(&way, shell)?,
         heard: shell.evidence.ear(),

@@ -177,6 +177,16 @@ impl PullHost {
         self.below(&[below, commit.as_str(), path.as_str()])
     }
 
+    /// Where people see a file as a branch has it by then.
+    pub(super) fn page_on(&self, branch: &str, path: &RepoPath) -> Option<String> {
+        let below = match self.kind {
+            HostKind::Gitea => "src/branch",
+            HostKind::Github => "blob",
+            HostKind::Gitlab => "-/blob",
+        };
+        self.below(&[below, branch, path.as_str()])
+    }
+
     /// Where people see what the second commit changes beside the first one.
     pub(super) fn compare(&self, from: &CommitId, to: &CommitId) -> Option<String> {
         let below = match self.kind {
@@ -208,6 +218,12 @@ impl Host {
     #[must_use]
     pub fn compare(&self, from: &CommitId, to: &CommitId) -> Option<String> {
         self.site.compare(from, to)
+    }
+
+    /// The page of a file as a branch has it when somebody looks; none as for [`Self::compare`].
+    #[must_use]
+    pub fn page_on(&self, branch: &str, path: &RepoPath) -> Option<String> {
+        self.site.page_on(branch, path)
     }
 
     /// What a pull request is called in a comment, so that it becomes a link.

@@ -16,9 +16,16 @@ fn text(through: &str) -> Text {
 }
 
 fn advanced(instance: &InstanceName, rollout: &RolloutId, run: &Run, plan: &Plan, through: &StepName) -> Text {
-    let compare = Some("https://git.example.com/acme/fleet/compare/6666...abab".to_owned());
+    let page = |below: &str| Some(format!("https://git.example.com/acme/fleet/{below}"));
     let request = Advance { instance, rollout, run, plan, through, void: &[] };
-    advance(&request, Some(&Serving { revision: &revision(6), compare }), &commit(0x78))
+    let foreseen =
+        format!("{through} after your approval and not before Monday 09:00 CET (freeze xmas), done about 09:30");
+    let beside = Beside {
+        serving: Some(Serving { revision: &revision(6), compare: page("compare/6666...abab") }),
+        record: page("src/branch/tidegate/prod/state/rollouts/shop/podinfo/state.yaml"),
+        foreseen: Some(foreseen),
+    };
+    advance(&request, &beside, &commit(0x78))
 }
 
 /// The one before `half`, after its checks have said that.

@@ -13,7 +13,7 @@ use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::manifest::raw::Trust;
 use crate::plan::evidence::Denial;
 use crate::record::fixture;
-use crate::record::state::{By, Consumed, EndedRun, Question, Refused, Rule};
+use crate::record::state::{By, Consumed, EndedRun, Pull, Question, Refused, Rule, Void};
 use serde_json::json;
 use std::sync::Mutex;
 
@@ -43,12 +43,14 @@ impl Office {
         let (owner, name) = ("acme".to_owned(), "shop".to_owned());
         let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
         let site = PullHost { kind, api: server.api(), owner, name, access };
+        let now = clock.clone();
         let clerk = Clerk::new(Setting {
-            host: Host::new(site, pass, Box::new(|_, _| {}), Box::new(move || clock.now())).unwrap(),
+            host: Host::new(site, pass, Box::new(|_, _| {}), Box::new(move || now.now())).unwrap(),
             store: source.store().clone(),
             lead,
             instance: "prod".parse().unwrap(),
             main: "main".to_owned(),
+            clock,
             poll: Duration::from_secs(1),
             guard: watch::channel(Guard::Unknown).0,
             told: watch::Sender::default(),
@@ -298,11 +300,11 @@ async fn x_4_whose_no_it_is_is_asked_of_the_host() {
         office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
         assert!(office.told().is_empty(), "the host has not seen yet that the branch is gone");
     }
-    office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
-    assert_eq!(office.told(), told(unheard("its branch was deleted, and its pull request is open")));
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(30)).await;
     tokio::time::resume();
+    office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
+    assert_eq!(office.told(), told(unheard("its branch was deleted, and its pull request is open")));
     office.server.change(1, json!({"state": "closed"}));
     office.clerk.hear(&gone("ana"), Ok(())).await.unwrap();
     assert_eq!(office.told(), told(Denial::No));

@@ -7,13 +7,16 @@ use super::*;
 use crate::forge::host::Mark;
 use crate::gate::proof::{Flaw, User};
 use crate::manifest::desired::Set;
+use crate::manifest::files::RepoPath;
 use crate::manifest::ids::StepName;
 use crate::manifest::raw::Trust;
 use crate::manifest::reference::Referent;
 use crate::manifest::set;
 use crate::manifest::tracked::Taken;
 use crate::record::fixture;
-use crate::record::state::{Answer, By, Consumed, Governed, Question, RolloutState, Run, Said, Terms};
+use crate::record::state::{
+    Answer, By, Consumed, Governed, Phase, Pull, Question, RolloutState, Run, Said, Terms, Time, Void,
+};
 use crate::record::store::{print_plan, print_state};
 
 const BRANCH: &str = "tidegate/prod/propose/shop/a/7-07070707-half";
@@ -43,6 +46,16 @@ pub(super) async fn seen(world: &World, source: &mut Source, change: impl FnOnce
     moved(source, None).await
 }
 
+/// What a branch asks for.
+fn request(view: &View, asked: (&str, &CommitId)) -> Option<Request> {
+    requested(view, asked, fixture::time("10:10:00"))
+}
+
+fn requested(view: &View, asked: (&str, &CommitId), now: Time) -> Option<Request> {
+    let (compare, record) = (&|_: &CommitId, _: &CommitId| None, &|path: &RepoPath| Some(format!("page of {path}")));
+    page::request(view, &Asker { instance: &instance(), main: "main", now, compare, record }, asked)
+}
+
 fn recorded(state: &mut RolloutState, head: &CommitId) {
     let half: StepName = "half".parse().unwrap();
     let pull = Pull { branch: BRANCH.to_owned(), head: head.clone(), checks: Vec::new() };
@@ -54,15 +67,15 @@ async fn only_what_the_record_names_is_asked_on_a_page() {
     let world = World::new().await;
     let mut source = world.source("c");
     let head = world.commit(BRANCH, &[("x", Some("y"))]).await;
-    let asked = |view: &View| request(view, &instance(), "main", (BRANCH, &head), &|_, _| None);
+    let asked = |view: &View| request(view, (BRANCH, &head));
     assert_eq!(asked(&*seen(&world, &mut source, |_| {}).await), None, "made, and not recorded");
     let view = seen(&world, &mut source, |state| recorded(state, &head)).await;
     let found = asked(&view).unwrap();
     assert_eq!((found.base.as_str(), &found.head), ("tidegate/prod/decisions", &head));
     assert!(found.text.body.contains(head.as_str()), "{}", found.text.body);
-    let moved_on = request(&view, &instance(), "main", (BRANCH, &fixture::commit(9)), &|_, _| None);
+    let moved_on = request(&view, (BRANCH, &fixture::commit(9)));
     assert_eq!(moved_on, None, "somebody pushed to it, and the record does not know");
-    assert_eq!(request(&view, &instance(), "main", ("tidegate/prod/propose/x", &head), &|_, _| None), None);
+    assert_eq!(request(&view, ("tidegate/prod/propose/x", &head)), None);
 
     // Whose no counts is what the run started with, where that is stricter.
     assert_eq!(found.rule, None);
@@ -83,6 +96,37 @@ async fn only_what_the_record_names_is_asked_on_a_page() {
         state.run.as_mut().unwrap().approved = vec!["half".parse().unwrap()];
     });
     assert_eq!(asked(&*approved.await), None);
+}
+
+/// Each change is a call to the host: there is none but with the calendar, whatever else goes on meanwhile.
+#[tokio::test]
+async fn a_request_says_what_comes_next_and_changes_only_as_a_freeze_nears_begins_and_ends() {
+    let world = World::new().await;
+    let (mut source, branch) = (world.source("c"), BRANCH.replace("half", "promotion"));
+    let head = world.commit(&branch, &[("x", Some("y"))]).await;
+    let view = seen(&world, &mut source, |state| {
+        let mut at = fixture::stop("half");
+        at.clock.lost = at.clock.exposed;
+        state.phase = Phase::WaitingPromotion { at, since: fixture::time("10:05:00") };
+        let pull = Pull { branch: branch.clone(), head: head.clone(), checks: Vec::new() };
+        state.run.as_mut().unwrap().pulls.insert("promotion".parse().unwrap(), pull);
+    })
+    .await;
+    let told = |now: Time| requested(&view, (&branch, &head), now).unwrap().text.body;
+    let begun = fixture::time("10:10:00");
+    assert!(told(begun).contains("so far ([the record](page of rollouts/shop/a/state.yaml))."), "{}", told(begun));
+    // A day and a half beyond the end of the year, minute by minute around noon and hour by hour.
+    let (minutes, hours) = ((0..60).map(chrono::TimeDelta::minutes), (0..24 * 42).map(chrono::TimeDelta::hours));
+    let mut all: Vec<String> = minutes.chain(hours).map(|later| told(begun + later)).collect();
+    all.dedup();
+    let lines = all.iter().filter_map(|body| body.lines().find(|line| line.starts_with("**What comes next**")));
+    insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r"
+    **What comes next**, if nothing goes wrong: promotion after your approval, done about 30m35s later.
+    **What comes next**, if nothing goes wrong: promotion after your approval and not before 3 January 2027 00:00 UTC \(freeze xmas\), done about 00:30.
+    **What comes next**, if nothing goes wrong: promotion after your approval and not before Sunday 00:00 UTC \(freeze xmas\), done about 00:30.
+    **What comes next**, if nothing goes wrong: promotion after your approval, done about 30m35s later.
+    ");
+    assert_eq!(all.len(), 4, "{all:#?}");
 }
 
 #[tokio::test]
@@ -184,7 +228,7 @@ async fn x_3_the_deletions_that_the_record_asks_about_are_asked_on_a_page() {
     let world = World::new().await;
     let mut source = world.source("c");
     let head = world.commit(DELETION, &[("x", Some("y"))]).await;
-    let asked = |view: &View| request(view, &instance(), "main", (DELETION, &head), &|_, _| None);
+    let asked = |view: &View| request(view, (DELETION, &head));
     assert_eq!(asked(&*seen(&world, &mut source, |state| deleting(state, None, false)).await), None, "not recorded");
     assert_eq!(asked(&*seen(&world, &mut source, |state| deleting(state, Some(&head), true)).await), None, "denied");
     let found = asked(&*seen(&world, &mut source, |state| deleting(state, Some(&head), false)).await).unwrap();
@@ -206,7 +250,7 @@ async fn attack_81_whose_no_to_deletions_counts_is_what_held_before_they_came() 
         state.policy = Some(Governed { wanted, said: Terms::default(), holds });
     };
     let view = seen(&world, &mut source, |state| loosened(state, &head)).await;
-    let asked = request(&view, &instance(), "main", (DELETION, &head), &|_, _| None).unwrap();
+    let asked = request(&view, (DELETION, &head)).unwrap();
     assert_eq!(asked.rule, Some(rule.clone()));
     assert!(gone::gone(&view).is_empty());
     world.delete(DELETION).await;

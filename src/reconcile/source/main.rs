@@ -357,6 +357,12 @@ fn in_a_row(diagnostics: &[Diagnostic]) -> String {
 }
 
 impl Policies {
+    /// As people wrote it.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     fn of(loaded: &Loaded) -> Result<Self, String> {
         let policy = loaded.policy.as_ref().map_err(|diagnostics| in_a_row(diagnostics))?.clone();
         let window = |name: &ScheduleName, schedule: &policy::Schedule| {

@@ -101,6 +101,20 @@ fn two_commits_have_a_page() {
 }
 
 #[test]
+fn a_file_of_a_branch_has_a_page() {
+    for (kind, api, expected) in [
+        (HostKind::Gitea, "https://g.test/x/api/v1", Some("https://g.test/x/acme/shop/src/branch/a/b/c/d.yaml")),
+        (HostKind::Github, "https://api.github.com", Some("https://github.com/acme/shop/blob/a/b/c/d.yaml")),
+        (HostKind::Gitlab, "https://g.test/api/v4", Some("https://g.test/acme/shop/-/blob/a/b/c/d.yaml")),
+        (HostKind::Gitlab, "https://g.test/other", None),
+    ] {
+        let access = Access::Token("/token".into());
+        let site = PullHost { kind, api: api.to_owned(), owner: "acme".to_owned(), name: "shop".to_owned(), access };
+        assert_eq!(site.page_on("a/b", &"c/d.yaml".parse().unwrap()).as_deref(), expected);
+    }
+}
+
+#[test]
 fn a_file_of_a_commit_has_a_page() {
     let page = |kind, api: &str, owner: &str, path: &str| {
         let access = Access::Token("/token".into());
