@@ -132,6 +132,7 @@ impl fmt::Display for Head {
 mod tests {
     use super::super::fixture::run;
     use super::*;
+    use std::str::FromStr;
 
     #[test]
     fn x_3_a_branch_name_says_all_that_it_is_about() {
@@ -166,5 +167,24 @@ mod tests {
         ] {
             assert_eq!(Head::parse(&instance, name), None, "{name}");
         }
+    }
+
+    /// What a name has at most, whatever limits it: the longest text of that form that is one.
+    fn longest<T: FromStr>(form: impl Fn(usize) -> String) -> T {
+        (1..=300).rev().find_map(|length| form(length).parse().ok()).expect("some length is one")
+    }
+
+    /// Hosts keep a ref in 255 bytes. A file system has as many for each part of it, with `.lock` behind it while Git writes it.
+    #[test]
+    fn the_longest_names_make_a_branch_that_git_and_every_host_can_hold() {
+        let letters = |length| "a".repeat(length);
+        let rollout = RolloutId { namespace: longest(letters), name: longest(letters) };
+        let run = longest(|length| format!("{}-07070707", "9".repeat(length)));
+        let head = Head { rollout, run, asks: Asks::Advance(longest(letters)) };
+        let branch = head.branch(&longest(letters));
+        assert_eq!(branch.len(), 224, "{branch}");
+        assert!("refs/heads/".len() + branch.len() <= 255);
+        assert!(branch.split('/').all(|part| part.len() + ".lock".len() <= 255), "{branch}");
+        assert_eq!(Head::parse(&longest(letters), &branch), Some(head));
     }
 }
