@@ -115,7 +115,7 @@ async fn a_request_says_what_comes_next_and_changes_only_as_a_freeze_nears_begin
     let told = |now: Time| requested(&view, (&branch, &head), now).unwrap().text.body;
     let begun = fixture::time("10:10:00");
     assert!(told(begun).contains("so far ([the record](page of rollouts/shop/a/state.yaml))."), "{}", told(begun));
-    // A day and a half beyond the end of the year, minute by minute around noon and hour by hour.
+    // An hour by the minute, then six weeks by the hour: into the freeze and beyond.
     let (minutes, hours) = ((0..60).map(chrono::TimeDelta::minutes), (0..24 * 42).map(chrono::TimeDelta::hours));
     let mut all: Vec<String> = minutes.chain(hours).map(|later| told(begun + later)).collect();
     all.dedup();

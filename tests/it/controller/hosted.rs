@@ -91,9 +91,16 @@ pub(super) async fn people_answer(name: &str, host: &Site) {
     );
     assert_eq!(pull["title"], format!("{name}/web: go on to tenth (weight 10)"));
     let body = pull["body"].as_str().unwrap();
-    for part in
-        ["| it gets now | nothing |", "| it gets then | weight 10 |", "**Merge** it", "**Close** it", "tidegate abort"]
-    {
+    let record = format!("/tidegate/it/state/rollouts/{name}/web/state.yaml))");
+    for part in [
+        "| it gets now | nothing |",
+        "| it gets then | weight 10 |",
+        "**What comes next**, if nothing goes wrong: tenth after your approval, half after your approval, promotion ",
+        &record,
+        "**Merge** it",
+        "**Close** it",
+        "tidegate abort",
+    ] {
         assert!(body.contains(part), "{part} in {body}");
     }
     let range = format!("{}...{}", pull["base"]["ref"].as_str().unwrap(), pull["head"]["sha"].as_str().unwrap());

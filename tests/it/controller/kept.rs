@@ -19,14 +19,14 @@ use tidegate::record::state::{Rest, RolloutState};
 use tokio::process::Command;
 
 /// What `doctor` asks of the API server beyond what the controller may: what everybody may.
-const DOCTOR: [&str; 3] = [
+pub(super) const DOCTOR: [&str; 3] = [
     "create selfsubjectreviews.authentication.k8s.io ",
     "create selfsubjectrulesreviews.authorization.k8s.io ",
     "get  in the cluster: ",
 ];
 
 /// What `doctor` found, by its checks; whether anything is broken.
-async fn examined(world: &World) -> (Vec<Value>, bool) {
+pub(super) async fn examined(world: &World) -> (Vec<Value>, bool) {
     let binary = Binary::new(world);
     let mut doctor = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     doctor.args(["doctor", "-o", "json", "--config"]).arg(binary.path("installation.yaml"));
@@ -40,12 +40,12 @@ async fn examined(world: &World) -> (Vec<Value>, bool) {
 
 /// The one check of that name.
 #[track_caller]
-fn check<'a>(checks: &'a [Value], name: &str) -> &'a Value {
+pub(super) fn check<'a>(checks: &'a [Value], name: &str) -> &'a Value {
     checks.iter().find(|check| check["check"] == name).unwrap_or_else(|| panic!("no {name} in {checks:#?}"))
 }
 
 /// Gives a command as the owner of that token; what it complains of.
-async fn shell(command: &str, token: &str) -> Result<(), String> {
+pub(super) async fn shell(command: &str, token: &str) -> Result<(), String> {
     let mut set = Command::new("bash");
     set.args(["-c", command]).env("TOKEN", token).env("no_proxy", "*");
     let said = set.output().await.unwrap();

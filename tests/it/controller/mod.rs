@@ -30,6 +30,7 @@ mod outages;
 mod process;
 mod projected;
 mod proven;
+mod queued;
 mod references;
 mod renamed;
 mod rest;

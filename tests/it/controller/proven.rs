@@ -12,11 +12,16 @@ const DECISIONS: &str = "tidegate/it/decisions";
 
 /// A rollout at rest whose steps these people approve (SPACE is the name of its namespace), and its next version, which somebody has made.
 pub(super) async fn released(name: &str, host: &Site, approvers: &str, by: &str) -> World {
+    released_by_rule(name, host, &format!("approvers: [{approvers}]"), by).await
+}
+
+/// The same where the policy says that of the tenant.
+pub(super) async fn released_by_rule(name: &str, host: &Site, rule: &str, by: &str) -> World {
     let mut world = World::hosted(name, host).await;
-    let approvers = approvers.replace("SPACE", &world.space.name);
+    let rule = rule.replace("SPACE", &world.space.name);
     let policy = format!(
         "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec:\n  tenants:\n    \
-         it: {{path: it, namespaces: [{}], clusters: [home], approvers: [{approvers}]}}\n",
+         it: {{path: it, namespaces: [{}], clusters: [home], {rule}}}\n",
         world.space.name
     );
     world.commit(&[("tidegate.yaml", &policy)]);

@@ -9,6 +9,7 @@ pub(super) const ROWS: &[Row] = &[
     row(87, "a tip that is not signed", "is not signed", unsigned),
     row(87, "a tip that is signed by a key which is not listed", "a key that is not trusted", unlisted),
     row(87, "a tip that is signed by a key whose time is over", "a key that is not trusted", expired),
+    row(87, "a tip that is signed by a key which was taken off the list", "a key that is not trusted", revoked),
     row(88, "a signature without a certificate", "carries ", certificate),
     row(89, "a good signature of another commit", "carries ", transplanted),
     row(90, "a key with the name of one that is listed", "a key that is not trusted", named),
@@ -67,6 +68,25 @@ fn unlisted(story: &mut Story) -> Told<'_> {
 
 fn expired(story: &mut Story) -> Told<'_> {
     by(story, "old")
+}
+
+/// Of the keys of SSH a list says which count: one that was revoked is on it no more. The same tip would be followed with it.
+fn revoked(story: &mut Story) -> Told<'_> {
+    async {
+        let (good, before) = (story.path("signers"), story.origin.tip("main").unwrap());
+        let listed = std::fs::read_to_string(&good).unwrap();
+        let (_, others) = listed.split_once('\n').unwrap();
+        assert!(!others.contains("ana@") && others.contains("old@"), "{others}");
+        std::fs::write(&good, others).unwrap();
+        let commit = made(story, 9, Some("listed"));
+        let told = offered(story, &commit).await;
+        story.origin.git(&["update-ref", "refs/heads/main", &before]);
+        let looks = story.looks().await;
+        story.soon("looks", async || (story.looks().await >= looks + 2).then_some(())).await;
+        std::fs::write(&good, listed).unwrap();
+        told
+    }
+    .boxed()
 }
 
 fn named(story: &mut Story) -> Told<'_> {

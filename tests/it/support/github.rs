@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::OnceCell;
 
 mod apps;
-mod merges;
+pub(crate) mod merges;
 mod teams;
 mod told;
 
@@ -86,8 +86,8 @@ fn user(name: &str) -> Value {
     if name == LOGIN {
         return json!({"id": BOT, "login": LOGIN, "type": "Bot"});
     }
-    let (id, name) = USERS.iter().find(|(_, known)| *known == name).unwrap();
-    let kind = if *name == "robot" { "Bot" } else { "User" };
+    let (id, name) = USERS.iter().chain([&merges::QUEUE]).find(|(_, known)| *known == name).unwrap();
+    let kind = if *name == "robot" || *name == merges::QUEUE.1 { "Bot" } else { "User" };
     json!({"id": id, "login": name, "type": kind})
 }
 
