@@ -142,6 +142,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
         TargetKind::DaemonSet => findings.errors.extend(daemon::check(case)),
     }
     if kind != TargetKind::Service {
+        findings.errors.extend(pods::ports(case, target));
         findings.errors.extend(primary::check(case, target));
     }
     findings.errors.extend(tracked::check(case, target));

@@ -222,7 +222,7 @@ impl Kind {
         Self::VirtualService,
     ];
 
-    /// The kinds of [`Kind::MANIFEST`] whose objects make pods of a template.
+    /// The kinds of [`Kind::MANIFEST`] that make pods of a template.
     pub const WORKLOADS: &'static [Self] = &[Self::Deployment, Self::StatefulSet, Self::DaemonSet];
 
     /// The kinds of [`Kind::MANIFEST`] by whose objects people's requests find a Service.

@@ -206,7 +206,7 @@ fn default_settle() -> Span {
 }
 
 fn default_drain() -> Span {
-    Span::from_secs(30)
+    super::router::Traffic::DRAIN
 }
 
 /// A route of the Gateway API and the Service whose backend references are split: exactly one of `httpRoute` and `grpcRoute`.

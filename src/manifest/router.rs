@@ -21,6 +21,11 @@ pub struct Traffic {
     pub session_affinity: Option<SessionAffinity>,
 }
 
+impl Traffic {
+    /// For requests in flight, where nobody says how long.
+    pub const DRAIN: Span = Span::from_secs(30);
+}
+
 /// What splits requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -3,7 +3,7 @@
 use super::action::{Action, Class, Expects, Verb};
 use super::input::Input;
 use crate::manifest::desired::{By, Plan, Router, Set};
-use crate::manifest::ids::{ClusterName, Namespace, ObjectName, SetId};
+use crate::manifest::ids::{ClusterName, Namespace, ObjectName, RunId, SetId};
 use crate::manifest::object::{Kind, OWNER, Object, ObjectRef, RETREATED, ROLE, SEQ};
 use crate::record::posture::{Naming, Posture, PostureDigest, Split};
 use crate::record::state::{Deletions, Owned, RoleName, Time};
@@ -29,6 +29,8 @@ pub struct Context<'a> {
     pub cluster: &'a ClusterName,
     /// What the objects of both roles are called.
     pub naming: &'a Naming,
+    /// The open run.
+    pub run: Option<&'a RunId>,
     /// The set that was stable when the run started.
     pub base: &'a SetId,
     /// Stable's pods when the run entered *prepare*.

@@ -22,6 +22,7 @@ use crate::target::{compare, daemon, shared, stateful, tracked};
 use crate::traffic::Standing;
 use std::collections::{BTreeMap, BTreeSet};
 
+mod drain;
 mod secrets;
 mod write;
 
@@ -227,9 +228,14 @@ impl<'a> Pass<'a> {
     fn build(&mut self) -> bool {
         let (posture, stable) = (self.posture, self.context.workload(RoleName::Stable));
         let governing = self.governing();
+        // The copy of people's Service comes before anything leads there (requirement C-1).
+        let copy = self.context.naming.stable_service().map(|copy| self.context.object(Kind::Service, &copy));
+        let copy = copy.filter(|copy| self.context.live.get(copy).is_none());
         for kind in BUILT {
             // The target itself is what has to become ready, a Service too: nobody is led there by then.
-            let first = |reference: &ObjectRef| *reference == stable || governing.contains(reference);
+            let first = |reference: &ObjectRef| {
+                *reference == stable || governing.contains(reference) || Some(reference) == copy.as_ref()
+            };
             self.write_kind(kind, |rendered| match rendered.role {
                 RoleName::Candidate => !rests(posture, rendered),
                 RoleName::Stable => !FRONT.contains(&kind) || first(rendered.object.reference()),
@@ -349,16 +355,15 @@ impl<'a> Pass<'a> {
     }
 
     /// What the candidate keeps without a run loses its pods, and with them what they read; so may a copy that goes for good.
-    /// Whoever came in by the Service has to be led elsewhere by then (requirement C-1).
     fn rest(&mut self) -> bool {
         let (context, posture) = (self.context, self.posture);
         let pods = |workload: &Object| workload.int("/spec/replicas") != Some(0);
         let left = context.live.get(&context.workload(RoleName::Candidate)).is_some_and(pods);
-        if let Some(service) = context.naming.switched().filter(|_| posture.candidate.is_none() && left)
-            && let Some(pod) = workload::lagging(context.live, context.namespace(), service)
+        if posture.candidate.is_none()
+            && left
+            && let Some(wait) = drain::pending(context)
         {
-            let why = format!("Service {service} still leads to pod {pod}, which it does not ask for any more");
-            self.out.waits.push(Wait::new(Reason::Writing, why));
+            self.out.waits.push(wait);
             return true;
         }
         for kind in scaler::KINDS.into_iter().chain([Kind::Deployment, Kind::ConfigMap]) {

@@ -265,6 +265,7 @@ impl<'a> Draft<'a> {
             naming: &self.naming,
             live: self.live,
             cluster: &self.input.me.cluster,
+            run: run.map(|r| &r.id),
             base: run.map(|r| &r.from).or(stable_set).unwrap_or_else(|| fallback_set(self)),
             baseline: run.and_then(|r| r.baseline.get(&self.input.me.cluster).copied()).unwrap_or(0),
             stable: if overwritten { Stable::Overwritten } else { Stable::Untouched },

@@ -37,7 +37,7 @@ pub fn pending(context: &Context<'_>) -> Option<Wait> {
 }
 
 /// When we wrote an object last.
-fn written(live: &Object, manager: &str) -> Option<DateTime<Utc>> {
+pub(super) fn written(live: &Object, manager: &str) -> Option<DateTime<Utc>> {
     let entries = live.at("/metadata/managedFields").and_then(Value::as_array)?;
     let own = entries.iter().filter(|entry| entry["manager"] == manager && entry["operation"] == "Apply");
     own.filter_map(|entry| entry["time"].as_str()?.parse().ok()).max()

@@ -175,18 +175,13 @@ fn sized_stable(
     let reference = object.reference();
     let workload = posture.naming.workload(RoleName::Stable, &facts.plan.target.name);
     let target = reference.kind == facts.plan.target.kind.kind() && reference.name == workload;
+    let declared = object.int("/spec/replicas").map(|declared| u32::try_from(declared).unwrap_or(u32::MAX));
     match posture.stable.size {
-        _ if target && scaler.is_some() => {
+        _ if target && (scaler.is_some() || declared.is_none()) => {
             let begin = beginning(&posture.naming, set, facts);
             layout::with_replicas(object.clone(), handed_over(reference, begin, facts))
         }
-        Size::AtLeast(least) if target => match object.int("/spec/replicas") {
-            Some(declared) => {
-                let declared = u32::try_from(declared).unwrap_or(u32::MAX);
-                layout::with_replicas(object.clone(), Some(declared.max(least)))
-            }
-            None => object.clone(),
-        },
+        Size::AtLeast(least) if target => layout::with_replicas(object.clone(), declared.max(Some(least))),
         Size::AtLeast(least) if Some(reference) == scaler => scaler::with_least(object.clone(), least),
         Size::AtLeast(_) | Size::Declared | Size::Share(_) => object.clone(),
     }
@@ -204,8 +199,9 @@ fn beginning(naming: &Naming, set: &Set, facts: &Facts<'_>) -> Option<u32> {
     Some(layout::declared_replicas(set, facts.plan).max(pods_of(&other, facts)))
 }
 
-/// A scaler owns `replicas`, once there are pods: it does nothing where there are none, so that they `begin` by our word. But a field
-/// that only we own would fall to its default when we stop sending it, so the live value is sent until somebody else owns it.
+/// A scaler, or a hand where the manifests say no number, owns `replicas`, once there are pods: a scaler does nothing where there are none, so
+/// that they `begin` by our word. But a field that only we own would fall to its default when we stop sending it, so the live value is sent
+/// until somebody else owns it.
 fn handed_over(reference: &ObjectRef, begin: Option<u32>, facts: &Facts<'_>) -> Option<u32> {
     let Some(live) = facts.live.get(reference).filter(|live| begin.is_none() || live.int("/spec/replicas") != Some(0))
     else {

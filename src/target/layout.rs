@@ -8,11 +8,13 @@
 mod beside;
 mod configs;
 mod copies;
+mod ports;
 
 pub(super) use beside::{led_to_copy, offers_ports};
 pub(super) use configs::new_configs;
 pub(super) use copies::{Mark, copied, free, inside, mark, move_configs, relabel, service_copy, with_suffix};
 pub use copies::{is_applier_mark, telling};
+pub(super) use ports::keeps_ports;
 
 use self::configs::changed_config;
 use self::copies::{MAX_NAME, mark_back, selector_label};
@@ -132,6 +134,22 @@ pub enum LayoutError {
         /// The port.
         port: String,
     },
+    /// Stable's Service would lead to a port that the new version's pods do not have.
+    #[error(
+        "Service {service} leads to the pods of both versions until promotion, and its port {port} leads to {old} as promoted, \
+         and to {new} in this version; let targetPort be the name of a port that the pods of both versions have, in a commit of its \
+         own first: then its number may change"
+    )]
+    PortMoves {
+        /// The Service.
+        service: ObjectName,
+        /// Its port.
+        port: String,
+        /// The port of the pods that it leads to.
+        old: String,
+        /// That of the new version.
+        new: String,
+    },
     /// There is nothing in force that could be split.
     #[error(
         "{route} {name} is new in this version, and it is the promoted version's route that splits requests until \
@@ -146,13 +164,13 @@ pub enum LayoutError {
     /// What the candidate brings would be read by others.
     #[error(
         "ConfigMap {config} is the target's, and the layout primary brings the candidate's version of it under its own name: \
-         Deployment {deployment} must not refer to it as well; give each a ConfigMap of its own"
+         {by} must not refer to it as well; give each a ConfigMap of its own"
     )]
     SharedConfig {
         /// The ConfigMap.
         config: ObjectName,
-        /// Who else refers to it.
-        deployment: ObjectName,
+        /// Which workload else refers to it.
+        by: ObjectRef,
     },
     /// Pods of both versions would read it.
     #[error(
@@ -304,15 +322,17 @@ pub fn candidate(
         Router::Service { service } => {
             let mark = mark(source, SUFFIX)?;
             relabel(&mut deployment, &mark);
-            let source = serving(candidate, service, &mark_back(&deployment, &mark), &plan.target.name)?;
+            let apex = serving(candidate, service, &mark_back(&deployment, &mark), &plan.target.name)?;
             [stable, candidate].into_iter().try_for_each(|set| tells_apart(set, service, &mark))?;
-            copies.push(service_copy(source, SUFFIX, &mark.key, &mark.copy)?);
+            keeps_ports([stable, candidate], service, source)?;
+            copies.push(service_copy(apex, SUFFIX, &mark.key, &mark.copy)?);
         }
         Router::Replicas { service } => {
             selector_label(source)?;
             for set in [stable, candidate] {
                 serving(set, service, &pod_labels(&deployment), &plan.target.name)?;
             }
+            keeps_ports([stable, candidate], service, source)?;
             section(deployment.value_mut(), &["spec", "selector", "matchLabels"])
                 .insert(PODS.to_owned(), pods.as_str().into());
         }
@@ -333,6 +353,7 @@ fn shared(stable: &Set, new: &Set, plan: &Plan, pods: &PodsDigest) -> Result<BTr
     let [old, source] = [stable, new].map(|set| required(set, plan.target.kind.kind(), &plan.target.name));
     let (old, source) = (old?, source?);
     new_account(source, stable, new)?;
+    ports::kept_by_all([stable, new], source)?;
     let (kind, target) = (plan.target.kind.kind(), plan.target.name.clone());
     let added = new_configs(source, stable, new);
     let added = added.map_err(|config| LayoutError::ConfigInUse { config, kind, target })?;

@@ -86,7 +86,7 @@ pub fn candidate(
     let source = &moved(layout::required(candidate, Kind::Deployment, &names.target)?, &candidate.tracked);
     let apex = layout::serving(candidate, &names.service, &layout::pod_labels(source), &names.target)?;
     layout::new_account(source, stable, candidate)?;
-    alone(source, names, [stable, candidate])?;
+    alone(source, [stable, candidate])?;
     let mut target = layout::with_replicas(source.clone(), None);
     layout::label_pods(&mut target, pods);
     layout::selects_own(&target)?;
@@ -101,6 +101,7 @@ pub fn candidate(
     let mark = layout::mark(source, SUFFIX)?;
     if plan.traffic.as_ref().is_some_and(|traffic| traffic.router.by() == By::Selector) {
         [stable, candidate].into_iter().try_for_each(|set| layout::tells_apart(set, &names.service, &mark))?;
+        layout::keeps_ports([stable, candidate], &names.service, source)?;
     }
     let mut copies = vec![canary_service(apex, &mark)?];
     // Its pods are the target's own, so what tells them by labels stays as it is.
@@ -131,25 +132,25 @@ fn canary_service(apex: &Object, mark: &Mark) -> Result<Object, LayoutError> {
     layout::service_copy(apex, layout::SUFFIX, &mark.key, &mark.own)
 }
 
-/// The names of the set's ConfigMaps that the pods of a Deployment refer to.
-fn tracked(deployment: &Object, set: &Set) -> BTreeSet<ObjectName> {
-    let template = deployment.at("/spec/template").unwrap_or(&Value::Null);
+/// The names of the set's ConfigMaps that the pods of a workload refer to.
+fn tracked(workload: &Object, set: &Set) -> BTreeSet<ObjectName> {
+    let template = workload.at("/spec/template").unwrap_or(&Value::Null);
     let names = referenced_config_maps(template).into_iter().filter_map(|name| name.parse().ok());
     names.filter(|name| set.get(Kind::ConfigMap, name).is_some()).collect()
 }
 
 /// What the candidate brings before its promotion nobody else may read.
-fn alone(target: &Object, names: &Names, sets: [&Set; 2]) -> Result<(), LayoutError> {
+fn alone(target: &Object, sets: [&Set; 2]) -> Result<(), LayoutError> {
     let [_, candidate] = sets;
     let own = tracked(target, candidate);
     let others = sets.into_iter().flat_map(|set| set.objects.values().map(move |object| (set, object)));
     for (set, other) in others {
         let reference = other.reference();
-        if reference.kind != Kind::Deployment || reference.name == names.target {
+        if !Kind::WORKLOADS.contains(&reference.kind) || reference == target.reference() {
             continue;
         }
         if let Some(config) = tracked(other, set).intersection(&own).next() {
-            return Err(LayoutError::SharedConfig { config: config.clone(), deployment: reference.name.clone() });
+            return Err(LayoutError::SharedConfig { config: config.clone(), by: reference.clone() });
         }
     }
     Ok(())

@@ -7,6 +7,7 @@ use crate::target::live::LiveState;
 use crate::target::selector::serves;
 use crate::target::{service, shared};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Whether a workload has its size in ready pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,9 +127,7 @@ fn pod_trouble(deployment: &Object, live: &LiveState) -> Option<String> {
 #[must_use]
 pub fn lagging(live: &LiveState, namespace: &Namespace, service: &ObjectName) -> Option<ObjectName> {
     let selector = live.find(Kind::Service, namespace, service)?.at("/spec/selector");
-    let slices = live.objects.slices_of(service.as_str()).filter(|slice| slice.reference().namespace == *namespace);
-    let endpoints = slices.flat_map(|slice| items(slice.value(), "endpoints"));
-    let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] != false);
+    let ready = ready(live, namespace, service);
     let mut pods = ready.filter_map(|endpoint| at(endpoint, "/targetRef/name")?.as_str()?.parse::<ObjectName>().ok());
     pods.find(|pod| {
         let labels = live.find(Kind::Pod, namespace, pod).and_then(|pod| pod.at("/metadata/labels")?.as_object());
@@ -136,20 +135,21 @@ pub fn lagging(live: &LiveState, namespace: &Namespace, service: &ObjectName) ->
     })
 }
 
-/// How many ready endpoints a Service has. An alias counts as one: nobody in the cluster knows what is behind a name.
+/// How many pods, or else addresses, a Service leads to that are ready. A pod has an endpoint in a slice for each of its address
+/// families. An alias counts as one: nobody in the cluster knows what is behind a name.
 #[must_use]
 pub fn ready_endpoints(live: &LiveState, namespace: &Namespace, service: &ObjectName) -> u32 {
     if live.find(Kind::Service, namespace, service).is_some_and(service::is_alias) {
         return 1;
     }
-    let belongs = |slice: &&Object| slice.reference().namespace == *namespace;
-    let ready = |endpoint: &&Value| at(endpoint, "/conditions/ready") != Some(&Value::Bool(false));
-    let count: usize = live
-        .objects
-        .slices_of(service.as_str())
-        .filter(belongs)
-        .filter_map(|slice| slice.at("/endpoints")?.as_array())
-        .map(|endpoints| endpoints.iter().filter(ready).count())
-        .sum();
-    u32::try_from(count).unwrap_or(u32::MAX)
+    let names = ready(live, namespace, service)
+        .filter_map(|endpoint| at(endpoint, "/targetRef/name").or_else(|| at(endpoint, "/addresses/0"))?.as_str());
+    shared::count(names.collect::<BTreeSet<_>>().into_iter())
+}
+
+/// The endpoints of a Service that are ready.
+fn ready<'a>(live: &'a LiveState, namespace: &Namespace, service: &ObjectName) -> impl Iterator<Item = &'a Value> {
+    let slices = live.objects.slices_of(service.as_str()).filter(|slice| slice.reference().namespace == *namespace);
+    let endpoints = slices.flat_map(|slice| items(slice.value(), "endpoints"));
+    endpoints.filter(|endpoint| endpoint["conditions"]["ready"] != false)
 }

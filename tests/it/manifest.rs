@@ -192,6 +192,32 @@ fn c_29_a_named_port_is_one_of_the_pods() {
     assert_eq!(codes(&loaded, "shop/podinfo"), [Code::TargetMissing]);
 }
 
+/// Whatever leads to the target's pods, with a router and without one.
+#[test]
+fn c_29_a_named_port_of_any_service_before_the_target_is_one_of_the_pods() {
+    let service = |app: &str| {
+        let spec = format!("{{selector: {{app: {app}}}, ports: [{{port: 9, targetPort: metrics}}]}}");
+        format!("\n---\napiVersion: v1\nkind: Service\nmetadata: {{name: metrics}}\nspec: {spec}\n")
+    };
+    let text = Tree::example().text(WORKER);
+    let [traffic, phases, promotion] = ["  traffic:", "  phases:", "  promotion:"].map(|part| text.find(part).unwrap());
+    for (kind, size, without) in [
+        ("Deployment", "  replicas: 4\n", traffic..promotion),
+        ("StatefulSet", "  replicas: 4\n  serviceName: worker\n", traffic..phases),
+        ("DaemonSet", "", traffic..phases),
+    ] {
+        let mut tree = Tree::example();
+        tree.edit(WORKER, &text[without], "").edit(WORKER, "kind: Deployment", &format!("kind: {kind}"));
+        tree.edit(WORKER_SET, "kind: Deployment", &format!("kind: {kind}")).edit(WORKER_SET, "  replicas: 4\n", size);
+        for (app, expected) in [("worker", &[Code::TargetMissing][..]), ("other", &[])] {
+            let loaded = tree.clone().append(WORKER_SET, &service(app)).load();
+            assert_eq!(codes(&loaded, "shop/worker"), expected, "{kind}, {app}");
+        }
+    }
+    let loaded = Tree::example().append(PODINFO_SET, &service("podinfo")).load();
+    assert_eq!(codes(&loaded, "shop/podinfo"), [Code::TargetMissing]);
+}
+
 #[test]
 fn c_30_a_target_without_a_label_to_tell_its_copy_by_is_refused() {
     let mut tree = Tree::example();

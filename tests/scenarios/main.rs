@@ -154,6 +154,7 @@ scenarios! {
     pods_fail_at_half
     pods_fail_in_the_bake
     pods_that_cannot_be_cloned
+    port_moves
     primary_autoscaler
     primary_bad_version
     primary_by_ingress

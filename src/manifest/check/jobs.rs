@@ -37,8 +37,7 @@ fn selected(case: &Case<'_>, job: &Item) -> Vec<Diagnostic> {
         move |item: &&Item| pods.iter().any(|pods| selects(item.object.at("/spec/selector"), pods))
     };
     let by_service = case.of_kind(Kind::Service).filter(by(matches_plain));
-    let workloads = Kind::WORKLOADS.iter().flat_map(|kind| case.of_kind(*kind));
-    let by_workload = workloads.filter(by(matches));
+    let by_workload = Kind::WORKLOADS.iter().flat_map(|kind| case.of_kind(*kind)).filter(by(matches));
     let error = |by: &Item| {
         let found = format!("{} selects the pods of this Job", by.object.reference());
         job.error("/spec/template/metadata/labels", Code::SelectorOverlap, found, "labels of its own")

@@ -6,7 +6,7 @@ use super::{Case, Findings, PRIMARY, SUFFIX, scale};
 use crate::manifest::canonical::referenced_config_maps;
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::ids::ObjectName;
-use crate::manifest::object::Kind;
+use crate::manifest::object::{Kind, items};
 use crate::manifest::set::Item;
 use crate::manifest::{expand, raw};
 use serde_json::Value;
@@ -29,7 +29,6 @@ pub(super) fn check(case: &Case<'_>, target: &Item, findings: &mut Findings) {
     };
     findings.errors.extend(sizes(case, target));
     findings.errors.extend(names(case, target, service));
-    findings.errors.extend(ports(target, service));
     clones(target, findings);
     selectors(case, target, service, findings);
     findings.errors.extend(tells_apart(case, target, service));
@@ -123,8 +122,8 @@ pub(super) fn ingress<'a>(case: &'a Case<'_>) -> impl Iterator<Item = &'a Item> 
     case.of_kind(Kind::Ingress).filter(|item| case.route() == Some(item.object.reference().clone()))
 }
 
-/// A named port of the Service is one of the pods' (requirement C-29).
-fn ports(target: &Item, service: &Item) -> Vec<Diagnostic> {
+/// A named port of a Service that leads to the target's pods is one of theirs (requirement C-29).
+pub(super) fn ports(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
     let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
     let containers = list(target.object.at("/spec/template/spec/containers"));
     let sidecars = list(target.object.at("/spec/template/spec/initContainers"));
@@ -134,11 +133,15 @@ fn ports(target: &Item, service: &Item) -> Vec<Diagnostic> {
         .flat_map(|container| list(container.get("ports")))
         .filter_map(|port| port.get("name")?.as_str().map(ToOwned::to_owned))
         .collect();
-    let wanted = list(service.object.at("/spec/ports"));
-    let wanted = wanted.iter().enumerate().filter_map(|(i, port)| Some((i, port.get("targetPort")?.as_str()?)));
+    let pods = labels(target.object.at("/spec/template/metadata/labels"));
+    let services = case.of_kind(Kind::Service).filter(|item| matches_plain(item.object.at("/spec/selector"), &pods));
+    let wanted = services.flat_map(|service| {
+        let ports = items(&service.object.value()["spec"], "ports").enumerate();
+        ports.filter_map(move |(i, port)| Some((service, i, port.get("targetPort")?.as_str()?)))
+    });
     wanted
-        .filter(|(_, name)| !named.iter().any(|n| n == name))
-        .map(|(i, name)| {
+        .filter(|(_, _, name)| !named.iter().any(|n| n == name))
+        .map(|(service, i, name)| {
             let expected =
                 if named.is_empty() { "a number".to_owned() } else { format!("one of {}", named.join(", ")) };
             let pointer = format!("/spec/ports/{i}/targetPort");

@@ -14,7 +14,8 @@ pub(super) fn check(case: &Case<'_>, target: &Item) -> Vec<Diagnostic> {
     }
     let mut found: Vec<Diagnostic> = split_otherwise(case).into_iter().chain(subsets(case, target)).collect();
     let own = configs(&target.object);
-    for other in case.of_kind(Kind::Deployment).filter(|item| item.object.reference() != target.object.reference()) {
+    let workloads = Kind::WORKLOADS.iter().flat_map(|kind| case.of_kind(*kind));
+    for other in workloads.filter(|item| item.object.reference() != target.object.reference()) {
         let shared = configs(&other.object).into_iter().find(|name| own.contains(name) && is_there(case, name));
         found.extend(shared.map(|name| {
             let what = format!(
@@ -65,8 +66,8 @@ pub(super) fn is_primary(case: &Case<'_>) -> bool {
     case.spec.target.layout == Layout::Primary
 }
 
-fn configs(deployment: &Object) -> Vec<String> {
-    let template = deployment.at("/spec/template").unwrap_or(&Value::Null);
+fn configs(workload: &Object) -> Vec<String> {
+    let template = workload.at("/spec/template").unwrap_or(&Value::Null);
     referenced_config_maps(template).iter().map(ToString::to_string).collect()
 }
 

@@ -5,7 +5,7 @@ use super::super::evidence::Answer;
 use super::manifests::{id, object};
 use super::world::{Gateway, MANAGER, Pods, World};
 use crate::manifest::object::{Kind, Object, ObjectRef};
-use crate::record::state::RoleName;
+use crate::record::state::{RoleName, Time};
 use crate::target::layout::pod_labels;
 use crate::target::live::Outcome;
 use crate::target::owned::owned_by;
@@ -73,13 +73,15 @@ impl World {
     }
 
     fn merged(&self, object: &Object) -> Object {
-        let Some(live) = self.live.get(object.reference()) else { return with_fields(object.clone(), object) };
+        let Some(live) = self.live.get(object.reference()) else {
+            return with_fields(object.clone(), object, self.now);
+        };
         let mut merged = live.value().clone();
         if let Some(owned) = owned_by(live, MANAGER) {
             remove(&mut merged, owned.value(), object.value());
         }
         merge(&mut merged, object.value());
-        with_fields(Object::new(object.reference().clone(), merged), object)
+        with_fields(Object::new(object.reference().clone(), merged), object, self.now)
     }
 
     /// Server-side apply and deletes, with their preconditions; says whether it was done.
@@ -269,7 +271,7 @@ fn remove(from: &mut Value, owned: &Value, wanted: &Value) {
 }
 
 /// Records the fields of an apply as ours: maps by key, lists as a whole.
-fn with_fields(mut merged: Object, applied: &Object) -> Object {
+fn with_fields(mut merged: Object, applied: &Object, at: Time) -> Object {
     let mut fields = fields_of(applied.value());
     for key in ["f:apiVersion", "f:kind"] {
         fields.as_object_mut().expect("a map").remove(key);
@@ -280,7 +282,7 @@ fn with_fields(mut merged: Object, applied: &Object) -> Object {
         }
     }
     merged.value_mut()["metadata"]["managedFields"] = json!([{"manager": MANAGER, "operation": "Apply",
-        "apiVersion": applied.reference().kind.api_version(), "fieldsType": "FieldsV1", "fieldsV1": fields}]);
+        "time": at.to_rfc3339(), "apiVersion": applied.reference().kind.api_version(), "fieldsType": "FieldsV1", "fieldsV1": fields}]);
     merged
 }
 

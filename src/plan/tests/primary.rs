@@ -6,6 +6,7 @@ use crate::gate::BrakeWord;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::{Kind, OWNER};
 use crate::plan::action::Class;
+use crate::plan::report::Reason;
 use serde_json::{Value, json};
 
 impl World {
@@ -25,7 +26,7 @@ impl World {
     /// pods has some at each of these instants (requirement C-1).
     pub(super) fn watched(&mut self) -> Vec<String> {
         let (mut seen, mut served) = (Vec::new(), false);
-        while self.tick_until(1) {
+        while self.tick_until(1) || self.drains() {
             let pods = |name: &str| self.pods_of(name).map_or("no".to_owned(), |pods| pods.to_string());
             let apex = self.leads_to().unwrap_or("nobody");
             let view = format!("{} and {} pods, {apex} serves", pods("podinfo"), pods("podinfo-primary"));
@@ -35,8 +36,18 @@ impl World {
             let ready = self.ready_behind("podinfo") > 0;
             assert!(ready || !served, "C-1: {seen:#?} {:#?}", self.log);
             served = ready;
+            let copy = self.get(Kind::Service, "podinfo-primary").is_some();
+            assert!(copy || apex != "podinfo-primary", "C-1: the copy's Service comes first");
         }
         seen
+    }
+
+    /// Lets the time pass that requests in flight have, or gateways; says whether something waits for that.
+    pub(super) fn drains(&mut self) -> bool {
+        let waits = self.plan_now().waits.into_iter().filter(|wait| wait.reason == Reason::Writing);
+        let until = waits.filter_map(|wait| wait.until).find(|until| *until > self.now);
+        self.now = until.unwrap_or(self.now);
+        until.is_some()
     }
 
     pub(super) fn in_copies(plan: &str) -> Self {
@@ -82,6 +93,33 @@ fn c_1_what_serves_without_a_rollout_goes_on_until_the_copy_does() {
 }
 
 #[test]
+fn c_1_the_services_of_both_versions_come_before_the_copy() {
+    let mut world = World::new(&primary(CANARY), "1");
+    world.exists(&set("1"));
+    while world.get(Kind::Deployment, "podinfo-primary").is_none() {
+        assert!(world.tick_until(1));
+    }
+    for service in ["podinfo-primary", "podinfo-canary"] {
+        assert!(world.get(Kind::Service, service).is_some(), "{service}");
+    }
+    assert_eq!(world.leads_to(), Some("podinfo"));
+}
+
+#[test]
+fn c_20_at_first_sight_requests_in_flight_drain_before_the_targets_pods_go() {
+    let mut world = World::new(&primary(CANARY), "1");
+    world.exists(&set("1"));
+    world.settle();
+    for passed in [0, 29] {
+        world.pass(passed);
+        assert_eq!((world.phase().as_str(), world.waits()), ("Initializing", vec!["Writing"]));
+        assert_eq!((world.leads_to(), world.pods_of("podinfo")), (Some("podinfo-primary"), Some(4)));
+    }
+    world.pass(1);
+    assert_eq!((world.phase().as_str(), world.pods_of("podinfo")), ("Steady", Some(0)));
+}
+
+#[test]
 fn c_2_while_the_copy_is_not_ready_the_target_keeps_its_pods() {
     let mut world = World::new(&primary(CANARY), "1");
     world.exists(&set("1"));
@@ -92,6 +130,7 @@ fn c_2_while_the_copy_is_not_ready_the_target_keeps_its_pods() {
     assert_eq!((world.pods_of("podinfo"), world.leads_to()), (Some(4), Some("podinfo")));
     world.only_stable_stuck = false;
     world.settle();
+    world.pass(30);
     assert_eq!((world.phase().as_str(), world.pods_of("podinfo")), ("Steady", Some(0)));
 }
 
@@ -146,6 +185,7 @@ fn what_a_canary_of_flagger_owns_is_left_to_it() {
         service["metadata"].as_object_mut().unwrap().remove("ownerReferences");
     });
     world.settle();
+    world.pass(30);
     assert_eq!(world.phase(), "Steady");
 }
 
@@ -285,6 +325,22 @@ fn c_35_a_rollout_that_leaves_main_gives_the_target_its_pods_back_before_the_cop
     let kept = ["ConfigMap shop/settings", "Deployment shop/podinfo", "Service shop/podinfo", "HTTPRoute shop/podinfo"];
     assert_eq!(names.iter().filter(|name| !name.starts_with("EndpointSlice")).collect::<Vec<_>>(), kept);
     assert!(world.live.objects.values().all(|object| object.annotation(OWNER).is_none()));
+}
+
+/// How long is told by nobody any more.
+#[test]
+fn c_20_c_35_requests_in_flight_drain_before_the_copies_go() {
+    for plan in [CANARY, QUICK] {
+        let mut world = World::in_copies(plan);
+        world.gone();
+        world.settle();
+        for passed in [0, 29] {
+            world.pass(passed);
+            assert_eq!((world.leads_to(), world.pods_of("podinfo-primary")), (Some("podinfo"), Some(4)));
+        }
+        world.pass(1);
+        assert_eq!((world.record.is_none(), world.pods_of("podinfo-primary")), (true, None));
+    }
 }
 
 #[test]

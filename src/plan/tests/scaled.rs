@@ -1,6 +1,6 @@
 //! Targets whose number of pods is a scaler's word, with the layout `primary`: the copy has a scaler of its own.
 
-use super::manifests::{CANARY, QUICK, primary, set, set_with};
+use super::manifests::{CANARY, QUICK, named_with, primary, set, set_with, versioned};
 use super::world::World;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Set;
@@ -17,6 +17,13 @@ fn scaled(version: &str, bounds: Value) -> Arc<Set> {
         all.push(json!({
             "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "podinfo"}, "spec": spec,
         }));
+    })
+}
+
+/// Without a number of pods, which somebody else has set.
+fn uncounted(version: &str) -> Arc<Set> {
+    set_with(version, |all| {
+        all[1]["spec"].as_object_mut().unwrap().remove("replicas");
     })
 }
 
@@ -62,7 +69,7 @@ fn c_1_the_copy_begins_with_the_pods_that_the_target_has_and_then_with_a_scaler_
     world.edit(Kind::Deployment, "podinfo", |target| target["spec"]["replicas"] = 6.into());
     world.want(&primary(CANARY), set);
     let mut seen = Vec::new();
-    while world.tick_until(1) {
+    while world.tick_until(1) || world.drains() {
         let view = (world.size("podinfo"), world.size("podinfo-primary"), world.scaler("podinfo-primary").is_some());
         if seen.last() != Some(&view) {
             seen.push(view);
@@ -218,7 +225,7 @@ fn c_35_when_the_rollout_is_gone_the_target_has_the_pods_of_the_copy_and_its_aut
     world.scale("podinfo-primary", 7);
     world.settle();
     world.gone();
-    while world.tick_until(1) {
+    while world.tick_until(1) || world.drains() {
         assert!(world.ready_behind("podinfo") >= 7, "{:#?}", world.log);
     }
     assert!(world.record.is_none());
@@ -257,4 +264,73 @@ fn c_18_keda_makes_no_pods_where_there_are_to_be_none_and_has_a_copy_too() {
     assert_eq!((world.phase().as_str(), world.size("podinfo")), ("Steady", Some(0)));
     assert_eq!(seen(&world, "podinfo"), of("podinfo", 3, Some("0")));
     assert_eq!(seen(&world, "podinfo-primary"), of("podinfo-primary", 3, None));
+}
+
+#[test]
+fn c_1_without_a_number_in_the_manifests_the_copy_has_the_pods_of_the_target() {
+    let mut world = World::new(&primary(QUICK), "1");
+    world.exists(&uncounted("1"));
+    world.scale("podinfo", 10);
+    world.want(&primary(QUICK), uncounted("1"));
+    while world.tick_until(1) || world.drains() {
+        assert!(world.ready_behind("podinfo") >= 10, "{:#?}", world.log);
+    }
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.size("podinfo")), ("Steady", Some(0)));
+    assert_eq!(world.size("podinfo-primary"), Some(10));
+    world.want(&primary(QUICK), uncounted("2"));
+    world.settle();
+    world.pass(61);
+    world.pass(61);
+    world.pass(1);
+    assert_eq!((world.phase().as_str(), world.image("podinfo-primary")), ("Steady", Some("app:2")));
+    assert_eq!((world.size("podinfo"), world.size("podinfo-primary")), (Some(0), Some(10)));
+    world.scale("podinfo-primary", 7);
+    world.settle();
+    assert_eq!(world.size("podinfo-primary"), Some(7), "from then on it is somebody else's word");
+}
+
+#[test]
+fn c_35_without_a_number_in_the_manifests_the_target_has_the_pods_of_the_copy() {
+    let mut world = World::scaling(QUICK, uncounted("1"));
+    world.scale("podinfo-primary", 10);
+    world.settle();
+    world.gone();
+    while world.tick_until(1) || world.drains() {
+        assert!(world.ready_behind("podinfo") >= 10, "{:#?}", world.log);
+    }
+    assert!(world.record.is_none());
+    assert_eq!((world.size("podinfo"), world.size("podinfo-primary")), (Some(10), None));
+}
+
+#[test]
+fn t_7_without_a_number_in_the_manifests_the_new_version_keeps_the_pods_that_its_run_gave_it() {
+    let of = |version: &str| {
+        named_with(version, |all| {
+            all[1]["spec"].as_object_mut().unwrap().remove("replicas");
+        })
+    };
+    let mut world = World::new(&versioned(QUICK, "1"), "1");
+    world.want(&versioned(QUICK, "1"), of("1"));
+    world.settle();
+    world.scale("podinfo-v1", 10);
+    world.want(&versioned(QUICK, "2"), of("2"));
+    world.settle();
+    world.pass(61);
+    world.pass(61);
+    world.pass(1);
+    assert_eq!((world.phase().as_str(), world.size("podinfo-v1")), ("Steady", None));
+    assert_eq!(world.size("podinfo-v2"), Some(10));
+}
+
+#[test]
+fn c_6_a_number_that_leaves_the_manifests_stays_until_somebody_sets_another() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    world.want(QUICK, uncounted("1"));
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.size("podinfo")), ("Steady", Some(4)));
+    world.scale("podinfo", 7);
+    world.settle();
+    assert_eq!(world.size("podinfo"), Some(7));
 }

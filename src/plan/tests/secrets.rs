@@ -375,6 +375,7 @@ fn c_35_what_is_left_reads_the_original() {
     let mut world = World::with_secret("hello");
     world.gone();
     world.settle();
+    world.pass(30);
     world.collect_garbage();
     let name = world.get(Kind::Deployment, "podinfo").unwrap();
     let name = name.text("/spec/template/spec/containers/0/envFrom/0/secretRef/name");

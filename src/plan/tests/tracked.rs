@@ -220,6 +220,7 @@ fn c_35_what_is_left_reads_the_originals() {
     let mut world = World::with_settings("hello");
     world.gone();
     world.settle();
+    world.pass(30);
     let name = world.get(Kind::Deployment, "podinfo").unwrap();
     let name = name.text("/spec/template/spec/containers/0/envFrom/0/configMapRef/name");
     assert_eq!((name, world.copies().len()), (Some("settings"), 0));

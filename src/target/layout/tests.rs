@@ -275,6 +275,84 @@ fn by_pods_the_service_selects_both_and_each_deployment_its_own() {
     assert_eq!(canary.at("/spec/template/spec/topologySpreadConstraints/0/labelSelector/matchLabels"), Some(&app()));
 }
 
+/// The Deployment with a port of this number, called `http`.
+fn listening(labels: &Value, port: u16) -> Object {
+    let mut target = deployment(labels);
+    target.value_mut()["spec"]["template"]["spec"]["containers"][0]["ports"] =
+        json!([{"name": "http", "containerPort": port}]);
+    target
+}
+
+fn port(target: Value) -> Value {
+    json!({"port": 80, "targetPort": target})
+}
+
+/// What keeps a version whose pods have port 9090 from those of a version that had 8080.
+fn moves() -> [(&'static str, Value, Value, Option<&'static str>); 9] {
+    [
+        ("named", port(json!("http")), port(json!("http")), None),
+        ("moved", port(json!(8080)), port(json!(9090)), Some("its port 80 leads to 8080 as promoted, and to 9090")),
+        ("moved and named at once", port(json!(8080)), port(json!("http")), Some("8080 as promoted, and to http")),
+        ("as it was", port(json!(9090)), port(json!(9090)), None),
+        ("named before", port(json!(9090)), port(json!("http")), None),
+        ("no longer named", port(json!("http")), port(json!(9090)), None),
+        ("called otherwise", port(json!("web")), port(json!("http")), Some("web as promoted")),
+        ("its own number", json!({"port": 80}), port(json!(9090)), Some("80 as promoted, and to 9090")),
+        ("of another protocol", json!({"port": 80, "protocol": "UDP"}), port(json!(9090)), None),
+    ]
+}
+
+#[test]
+fn where_one_service_leads_to_both_versions_its_ports_lead_to_the_new_pods_as_they_do() {
+    let routers = [by_pods(), Router::Service { service: name("web") }];
+    for ((what, old, new, expected), router) in
+        moves().into_iter().flat_map(|row| routers.clone().map(|r| (row.clone(), r)))
+    {
+        let [old, new] = [(8080, old), (9090, new)].map(|(listens, port)| {
+            let gone = json!({"port": listens});
+            set([listening(&app(), listens), service(json!({"selector": {"app": "web"}, "ports": [gone, port]}))])
+        });
+        let found = made(&old, &new, Some(router)).err().map(|error| error.to_string());
+        let told = found.as_deref().zip(expected).is_some_and(|(found, expected)| found.contains(expected));
+        assert!(told || found.is_none() && expected.is_none(), "{what}: {found:?}");
+    }
+    // A route leads to a Service of the new version's own.
+    let [old, new] = [8080, 9090].map(|listens| {
+        let own = service(json!({"selector": {"app": "web"}, "ports": [port(json!(listens))]}));
+        set([listening(&app(), listens), own, route()])
+    });
+    assert!(made(&old, &new, Some(gateway())).is_ok());
+}
+
+#[test]
+fn before_pods_of_one_workload_every_service_keeps_its_ports() {
+    for kind in [TargetKind::StatefulSet, TargetKind::DaemonSet] {
+        let mut plan = plan(kind.own_router());
+        plan.target.kind = kind;
+        let version = |listens: u16, target: Value, app: &str| {
+            let workload = object(kind.kind(), "web", listening(&json!({"app": "web"}), listens).value().clone());
+            let beside = json!({"spec": {"selector": {"app": app}, "ports": [port(target)]}});
+            set([workload, plain_service(), object(Kind::Service, "metrics", beside)])
+        };
+        let fails = |old: Set, new: Set| of_candidate(&old, &new, &plan, &Naming::Shared, &pods()).err();
+        let (old, new) = (json!(8080), json!(9090));
+        let moved = fails(version(8080, old.clone(), "web"), version(9090, new.clone(), "web"));
+        let expected = LayoutError::PortMoves {
+            service: name("metrics"),
+            port: "80".to_owned(),
+            old: "8080".to_owned(),
+            new: "9090".to_owned(),
+        };
+        assert_eq!(moved, Some(expected));
+        let http = || json!("http");
+        assert_eq!(fails(version(8080, http(), "web"), version(9090, http(), "web")), None);
+        assert_eq!(fails(version(8080, old.clone(), "other"), version(9090, new, "other")), None, "{kind:?}");
+        let mut gone = version(9090, old.clone(), "web");
+        gone.objects.remove(&reference(Kind::Service, "metrics"));
+        assert_eq!(fails(version(8080, old, "web"), gone), None, "what is taken away leads nobody");
+    }
+}
+
 #[test]
 fn without_a_router_there_is_no_candidate() {
     assert_eq!(made(&old(), &new(), None), Ok(BTreeMap::new()));

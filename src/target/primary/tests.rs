@@ -152,18 +152,36 @@ fn what_cannot_be_laid_out_so_is_told() {
         let made = candidate(old, new, &plan(Some(gateway())), &names(), &pods());
         made.err().or_else(|| at_rest(new, &names(), None).err()).unwrap().to_string()
     };
-    let mut other = deployment("api:1");
-    other.value_mut()["metadata"]["name"] = "api".into();
-    let other = Object::new(reference(Kind::Deployment, "api"), other.value().clone());
+    for kind in Kind::WORKLOADS {
+        // Another kind may have the target's name.
+        let other =
+            object(*kind, if *kind == Kind::Deployment { "api" } else { "web" }, deployment("api:1").value().clone());
+        let expected = format!("{} must not refer to it", other.reference());
+        for found in [fails(&version("1"), &with(other.clone())), fails(&with(other), &version("2"))] {
+            assert!(found.starts_with("ConfigMap settings is the target's") && found.contains(&expected), "{found}");
+        }
+    }
     let table = [
-        (fails(&version("1"), &with(other.clone())), "ConfigMap settings is the target's"),
-        (fails(&with(other), &version("2")), "Deployment api must not refer to it"),
         (fails(&version("1"), &with(config("settings-primary", "1"))), "belongs to a copy"),
         (fails(&with(object(Kind::Service, "web-canary", json!({}))), &version("2")), "belongs to a copy"),
     ];
     for (found, expected) in table {
         assert!(found.contains(expected), "{found}");
     }
+}
+
+#[test]
+fn a_service_that_is_switched_keeps_its_ports() {
+    let with = |port: u16| {
+        let mut set = version(&port.to_string());
+        let spec = json!({"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": port}]});
+        set.objects.insert(reference(Kind::Service, "web"), object(Kind::Service, "web", json!({"spec": spec})));
+        set
+    };
+    let made = |router| candidate(&with(8080), &with(9090), &plan(Some(router)), &names(), &pods());
+    let found = made(Router::Service { service: name("web") }).unwrap_err();
+    assert!(matches!(found, LayoutError::PortMoves { .. }), "{found}");
+    assert!(made(gateway()).is_ok());
 }
 
 #[test]

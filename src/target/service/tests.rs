@@ -187,6 +187,19 @@ fn c_27_an_alias_is_ready_as_soon_as_it_is_written() {
 }
 
 #[test]
+fn c_33_a_pod_with_an_address_of_each_family_is_one_endpoint() {
+    let slices = ["a", "b"].map(|family| {
+        let metadata = json!({"labels": {"kubernetes.io/service-name": "web"}});
+        let endpoint = |pod: &str| json!({"addresses": [format!("{family}::{pod}")], "targetRef": {"name": pod}});
+        let endpoints = json!([endpoint("web-1"), endpoint("web-2")]);
+        let name = format!("web-{family}");
+        object(Kind::EndpointSlice, &name, json!({"metadata": metadata, "endpoints": endpoints}))
+    });
+    let namespace = reference(Kind::Service, "web").namespace;
+    assert_eq!(workload::ready_endpoints(&live(slices), &namespace, &name("web")), 2);
+}
+
+#[test]
 fn nonsense_is_data() {
     for spec in [json!(null), json!("x"), json!([]), json!({"ports": "x", "selector": [], "type": 7})] {
         let odd = service(spec.clone());

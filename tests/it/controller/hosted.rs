@@ -76,6 +76,20 @@ async fn x_3_x_4_people_answer_pull_requests_on_github() {
     site.is_as_described();
 }
 
+/// The body of a pull request for the first step, for a person on a phone.
+fn says_what_it_asks(body: &str) {
+    for part in [
+        "| it gets now | nothing |",
+        "| it gets then | weight 10 |",
+        "**What comes next**, if nothing goes wrong: tenth after your approval, half after your approval, promotion ",
+        "**Merge** it",
+        "**Close** it",
+        "tidegate abort",
+    ] {
+        assert!(body.contains(part), "{part} in {body}");
+    }
+}
+
 pub(super) async fn people_answer(name: &str, host: &Site) {
     let mut world = World::hosted(name, host).await;
     world.add(&twice_gated(), &App::new("web", 1));
@@ -90,19 +104,7 @@ pub(super) async fn people_answer(name: &str, host: &Site) {
         (&json!(host.account()), &json!("tidegate/it/decisions"))
     );
     assert_eq!(pull["title"], format!("{name}/web: go on to tenth (weight 10)"));
-    let body = pull["body"].as_str().unwrap();
-    let record = format!("/tidegate/it/state/rollouts/{name}/web/state.yaml))");
-    for part in [
-        "| it gets now | nothing |",
-        "| it gets then | weight 10 |",
-        "**What comes next**, if nothing goes wrong: tenth after your approval, half after your approval, promotion ",
-        &record,
-        "**Merge** it",
-        "**Close** it",
-        "tidegate abort",
-    ] {
-        assert!(body.contains(part), "{part} in {body}");
-    }
+    says_what_it_asks(pull["body"].as_str().unwrap());
     let range = format!("{}...{}", pull["base"]["ref"].as_str().unwrap(), pull["head"]["sha"].as_str().unwrap());
     let files = world.origin.git(&["diff", "--name-only", &range]);
     assert_eq!(files.lines().count(), 1, "{files}");

@@ -39,7 +39,15 @@ fn the_layout_primary_is_read_and_what_it_cannot_do_is_refused() {
     assert_eq!(codes(&scaled(in_copies(), AUTOSCALER).load(), "shop/podinfo"), []);
     let long = AUTOSCALER.replace("metadata: {name: podinfo}", &format!("metadata: {{name: {}}}", "p".repeat(56)));
     assert_eq!(codes(&scaled(in_copies(), &long).load(), "shop/podinfo"), [Code::NameTooLong]);
-    let table = [(READER, Code::LayoutLimit), (METRICS, Code::SelectorOverlap), (taken, Code::Conflict)];
+    for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
+        let reader = READER.replace("kind: Deployment", &format!("kind: {kind}"));
+        assert_eq!(
+            codes(&in_copies().append(PODINFO_SET, &reader).load(), "shop/podinfo"),
+            [Code::LayoutLimit],
+            "{kind}"
+        );
+    }
+    let table = [(METRICS, Code::SelectorOverlap), (taken, Code::Conflict)];
     for (more, code) in table {
         assert_eq!(codes(&in_copies().append(PODINFO_SET, more).load(), "shop/podinfo"), [code], "{more}");
     }
