@@ -8,7 +8,7 @@ use crate::measure::{Finding, Samples, timed};
 use crate::support::origin::Origin;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tidegate::cluster::client::Cluster;
 use tidegate::git::{RemoteConfig, RemoteUrl, Store, create_bare};
 use tidegate::manifest::installation::{self, Installation};
@@ -37,7 +37,11 @@ pub(crate) struct Sim {
 
 /// The cluster's own controllers. Elsewhere they work on other machines: while they are held, what is measured is ours alone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Nature(Arc<Mutex<Turn>>);
+pub(crate) struct Nature {
+    turn: Arc<Mutex<Turn>>,
+    /// When each turn began and ended.
+    played: Arc<Mutex<Vec<(Instant, Instant)>>>,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Turn {
@@ -49,12 +53,19 @@ enum Turn {
 impl Nature {
     /// Waits until they have ended what they do, and holds them.
     pub(crate) fn hold(&self) {
-        *self.0.lock().unwrap() = Turn::Held;
+        *self.turn.lock().unwrap() = Turn::Held;
     }
 
     /// Lets them go on.
     pub(crate) fn free(&self) {
-        *self.0.lock().unwrap() = Turn::Free;
+        *self.turn.lock().unwrap() = Turn::Free;
+    }
+
+    /// When they had done with what was written then.
+    pub(crate) fn answered(&self, written: Instant) -> Instant {
+        let played = self.played.lock().unwrap();
+        let (_, ended) = played.iter().find(|(began, _)| *began >= written).expect("they have played since");
+        *ended
     }
 
     /// Plays them, a few times a second: a turn looks at everything of the kinds that have changed.
@@ -62,12 +73,14 @@ impl Nature {
         let (mut changes, mut controllers) = (api.changes(), Controllers::default());
         loop {
             let played = {
-                let turn = self.0.lock().unwrap();
+                let turn = self.turn.lock().unwrap();
                 let now = Clock::default().now();
                 if *turn == Turn::Free {
                     api.change(|world| {
+                        let began = Instant::now();
                         controllers.pass(world, (now - world.now()).max(chrono::TimeDelta::zero()));
                         controllers.settle(world);
+                        self.played.lock().unwrap().push((began, Instant::now()));
                     });
                     changes.mark_seen();
                 }

@@ -58,11 +58,10 @@ impl Prometheus {
             Err(unread) => return unread.reading(TOO_LONG),
         };
         match (status, serde_json::from_slice(&body)) {
-            // A part of the answer may be missing, as where a store behind Thanos is away.
-            (StatusCode::OK, Ok(Answer::Success { warnings, .. })) if !warnings.is_empty() => {
-                Reading::Unusable(format!("the answer has a warning: {}", plain(&warnings.join("; "))))
-            }
-            (StatusCode::OK, Ok(Answer::Success { data, .. })) => series(range, data),
+            (StatusCode::OK, Ok(Answer::Success { data, warnings })) => match incomplete(&warnings) {
+                Some(why) => Reading::Unusable(format!("the answer has a warning: {}", plain(&why))),
+                None => series(range, data),
+            },
             // Its own words for a query that it cannot parse or evaluate. Others come when they do not let us in.
             (StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY, Ok(Answer::Error { error })) => {
                 Reading::Unusable(format!("the query is refused: {}", plain(&error)))
@@ -81,6 +80,14 @@ impl Measures for Prometheus {
     fn read<'a>(&'a self, range: &'a Range) -> BoxFuture<'a, Reading<Samples>> {
         self.ask(range).boxed()
     }
+}
+
+/// Why a part of the answer may be missing, as where a store behind Thanos is away. What is no more than a hint about the query, such as
+/// that a metric might be no counter by its name, comes among the warnings of Prometheus before 2.54, and of Thanos.
+fn incomplete(warnings: &[String]) -> Option<String> {
+    let warnings: Vec<&str> =
+        warnings.iter().map(String::as_str).filter(|warning| !warning.starts_with("PromQL info: ")).collect();
+    (!warnings.is_empty()).then(|| warnings.join("; "))
 }
 
 /// An answer of the API.

@@ -129,7 +129,7 @@ fn in_words(settings: &Settings<'_>, ink: Ink) -> String {
     let (propose, account) = (propose_prefix(settings.instance), settings.account);
     let _ = writeln!(
         text,
-        "  {propose}**\n    no rule: {account} pushes, moves and deletes there, and a host that protects branches does not let them be deleted"
+        "  {propose}**\n    {account} pushes, moves and deletes there, alone where a rule of the host can say so; a rule that keeps branches from being deleted is none for these"
     );
     text
 }

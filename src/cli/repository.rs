@@ -9,8 +9,8 @@ use crate::forge::branch;
 use crate::git::{GitError, Keygen, Lent, Made, Person, RefName, RemoteConfig, RemoteUrl, Store, WorkingCopy};
 use crate::manifest::desired::{Plan, Set, Target};
 use crate::manifest::diagnostic::Diagnostic;
-use crate::manifest::files::{Entry, Files, RepoPath};
-use crate::manifest::ids::{BlobId, CommitId, InstanceName, RolloutId, SetId};
+use crate::manifest::files::{Entry, Files, Had, RepoPath};
+use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
 use crate::manifest::installation::Caps;
 use crate::manifest::load::{self, Emptiness, Loaded, Rejected};
 use crate::manifest::set::{self, SetFiles};
@@ -190,7 +190,7 @@ impl Repository {
     }
 
     /// The commits that made a version, as far as the clone tells that this was started in.
-    pub(super) fn makers(&self, tip: &CommitId, before: &BTreeMap<RepoPath, Option<BlobId>>) -> Vec<Made> {
+    pub(super) fn makers(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Vec<Made> {
         self.copy.makers(tip, before).unwrap_or_default()
     }
 

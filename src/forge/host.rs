@@ -50,7 +50,7 @@ use list::Listed;
 pub use offers::{Offer, Offers, Said};
 pub use pass::Pass;
 use reviews::RawUser;
-pub use reviews::{Pulled, Shown};
+pub use reviews::{Opened, Pulled, Shown};
 pub use rules::{Hook, Permissions};
 use wire::{Id, RawPull};
 
@@ -110,6 +110,8 @@ pub struct Host {
     listed: Listed,
     /// What else was read, with its ETag.
     known: BTreeMap<String, (String, Vec<u8>)>,
+    /// Of which pull requests commits were made: it stays so.
+    remade: BTreeMap<CommitId, Vec<Opened>>,
     /// What its clock said last.
     date: Option<Time>,
     me: Option<Me>,
@@ -133,7 +135,8 @@ impl Host {
         let (budget, listed, known) = (Budget::leaving(SPARE), Listed::default(), BTreeMap::new());
         let (client, count) = (client()?, Arc::new(count));
         pass.counted_by(&count);
-        Ok(Self { client, site, pass, budget, listed, known, date: None, me: None, count, now })
+        let remade = BTreeMap::new();
+        Ok(Self { client, site, pass, budget, listed, known, remade, date: None, me: None, count, now })
     }
 
     /// Leaves so many percent of what the host allows to others who use the same account.

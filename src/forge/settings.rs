@@ -61,7 +61,7 @@ impl Settings<'_> {
                 "changes by pull request with an approval by somebody else, or by those who may decide; {account} may not push; no \
                  force-push"
             ),
-            Branch::State => format!("{account} alone may push; no force-push, no deletion"),
+            Branch::State => format!("{account} alone may push, nobody may merge; no force-push, no deletion"),
         }
     }
 
@@ -158,6 +158,8 @@ impl Settings<'_> {
             Branch::State => json!({
                 "rule_name": name, "enable_push": true, "enable_push_whitelist": true,
                 "push_whitelist_usernames": [self.account],
+                // Without a list of those who may merge, whoever may write may merge a request into it.
+                "enable_merge_whitelist": true, "merge_whitelist_usernames": [],
             }),
         }
     }

@@ -47,6 +47,20 @@ pub fn job<'a>(plan: &'a Plan, step: &StepName) -> Option<&'a RepoPath> {
     plan.phases.get(place).map_or(&plan.promotion.before, |phase| &phase.before).job.as_ref()
 }
 
+/// The plan of a run that tries nothing out, as its pods are those of before: users meet it with the promotion, so that what any step waits
+/// for stands before that. A Job tries out a candidate, and there is none.
+#[must_use]
+pub fn at_once(plan: &Plan) -> Plan {
+    let mut at_once = Plan { phases: Vec::new(), ..plan.clone() };
+    let before = &mut at_once.promotion.before;
+    for Gates { approval, window, webhook, job: _ } in plan.phases.iter().map(|phase| &phase.before) {
+        before.approval = before.approval.or(*approval);
+        before.window = before.window.take().or_else(|| window.clone());
+        before.webhook = before.webhook.take().or_else(|| webhook.clone());
+    }
+    at_once
+}
+
 /// Whether any gate of the plan waits for an approval.
 #[must_use]
 pub fn is_asked(plan: &Plan) -> bool {
@@ -106,6 +120,22 @@ mod tests {
         assert_eq!(gates(&plan, &step("prepare")), &plan.promotion.before);
         assert_eq!(gates(&plan, &step("promotion")), &plan.promotion.before);
         assert_eq!(asked_as(&plan, &step("prepare")), Some(step("promotion")));
+    }
+
+    #[test]
+    fn what_tries_nothing_out_waits_for_what_any_step_waits_for() {
+        let mut plan = plan();
+        plan.promotion.before = Gates::default();
+        let at_once = at_once(&plan);
+        let Gates { approval, window, webhook, job } = &at_once.promotion.before;
+        assert_eq!(
+            (approval, window.as_ref()),
+            (&plan.phases[0].before.approval, plan.phases[1].before.window.as_ref())
+        );
+        assert!(
+            approval.is_some() && window.is_some() && webhook.is_none() && job.is_none() && at_once.phases.is_empty()
+        );
+        assert_eq!(asked_as(&at_once, &step("shift")), Some(step("promotion")));
     }
 
     #[test]

@@ -396,9 +396,18 @@ fn content(wanted: &Wanted<'_>, merged: &Merged) -> BTreeSet<Flaw> {
 /// What was changed beside the one decision, or in its place.
 fn others(wanted: &Wanted<'_>, changes: &BTreeMap<RepoPath, Option<BlobId>>) -> impl Iterator<Item = RepoPath> {
     let (path, blob) = wanted.file;
-    let other = move |(changed, to): &(&RepoPath, &Option<BlobId>)| *changed != path || to.as_ref() != Some(blob);
+    let other = move |(changed, to): &(&RepoPath, &Option<BlobId>)| {
+        let is_it = *changed == path && to.as_ref() == Some(blob);
+        !is_it && (to.is_some() || !makes_way(path, changed))
+    };
     let absent = (!changes.contains_key(path)).then(|| path.clone());
     changes.iter().filter(other).map(|(changed, _)| changed.clone()).chain(absent)
+}
+
+/// Whether what lies at a path is gone wherever that file is: it lay in a directory of its name.
+#[must_use]
+pub fn makes_way(file: &RepoPath, path: &RepoPath) -> bool {
+    path != file && path.is_within(file)
 }
 
 /// What each reviewer said last. A comment does not take back what was said, a dismissal does: hosts then change the review.

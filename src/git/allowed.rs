@@ -24,6 +24,8 @@ pub struct Signatory {
     pub key: String,
     /// When the commit says that it was made.
     pub at: DateTime<Utc>,
+    /// Why they decide nothing now: whoever has the key can write any time into a commit.
+    pub lapsed: Option<String>,
 }
 
 /// Bytes of one file: as many as a Secret or a ConfigMap holds.
@@ -66,11 +68,16 @@ impl Store {
         Ok(signers.map(|signers| signers.all().into_iter().map(str::to_ascii_lowercase).collect()))
     }
 
-    /// Who of the list of allowed signers has signed each of these commits; why nobody has. OpenPGP keys are nobody's here.
+    /// Who of the list of allowed signers has signed each of these commits, with a key that was valid then; why nobody has. OpenPGP
+    /// keys are nobody's here.
     ///
     /// # Errors
     /// `Config` when there is no list, or it cannot be read; `Missing` when a commit is not in the cache.
-    pub async fn signatories(&self, commits: Vec<CommitId>) -> Result<Vec<Result<Signatory, String>>, GitError> {
+    pub async fn signatories(
+        &self,
+        commits: Vec<CommitId>,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Result<Signatory, String>>, GitError> {
         self.on_cache(move |inner, repository| {
             let file = inner.config.signers_file.as_ref();
             let signers = list("list of signers", file, Signers::parse).map_err(GitError::Config)?;
@@ -80,10 +87,11 @@ impl Store {
                 let commit = repository.find_commit(oid(id.as_str())).map_err(|error| GitError::commit(id, error))?;
                 let at = time(&commit);
                 let found = match open(repository, &commit)? {
-                    Ok(opened) => signatory(&signers, opened.signature.as_deref(), &opened.content, at),
+                    Ok(opened) => signatory(&signers, opened.signature.as_deref(), &opened.content, [at, now]),
                     Err(what) => Err(format!("carries {what}")),
                 };
-                Ok(found.map_err(|why| format!("commit {id} {why}; {} lists who may sign", file.display())))
+                let told = |why| format!("commit {id} {why}; {} lists who may sign", file.display());
+                Ok(found.map(|by| Signatory { lapsed: by.lapsed.map(told), ..by }).map_err(told))
             };
             commits.iter().map(judge).collect()
         })
@@ -95,12 +103,15 @@ fn signatory(
     signers: &Signers,
     signature: Option<&[u8]>,
     content: &[u8],
-    at: DateTime<Utc>,
+    [at, now]: [DateTime<Utc>; 2],
 ) -> Result<Signatory, String> {
     match Verdict::of(signature, content, &BTreeSet::new()) {
         Verdict::Foreign(key) if !signers.names(&key, at).is_empty() => {
-            let names = signers.names(&key, at).into_iter().map(str::to_owned).collect();
-            Ok(Signatory { names, key: key.fingerprint(), at })
+            let (names, names_now) = (signers.names(&key, at), signers.names(&key, now));
+            let lapsed = names.is_disjoint(&names_now);
+            let lapsed = lapsed.then(|| format!("is signed by {}, a key that is not valid now", key.fingerprint()));
+            let names = names.into_iter().map(str::to_owned).collect();
+            Ok(Signatory { names, key: key.fingerprint(), at, lapsed })
         }
         verdict @ (Verdict::Trusted(_) | Verdict::Foreign(_) | Verdict::Unsigned | Verdict::Void(_)) => {
             Err(verdict.to_string())

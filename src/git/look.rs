@@ -7,6 +7,10 @@ use git2::{FileMode, Repository, Tree};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+mod shelf;
+
+pub use shelf::{Leaf, Shelf};
+
 impl Store {
     /// The content of one regular file; `None` if there is no such file.
     ///

@@ -2,10 +2,10 @@
 
 use super::commit::{Person, commit_id};
 use super::history::{at, boundary, person};
-use super::{GitError, Store, oid};
-use crate::manifest::files::RepoPath;
+use super::{GitError, Store, oid, tree};
+use crate::manifest::files::{Had, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
-use git2::{Commit, Delta, Oid, Repository};
+use git2::{Commit, Delta, ErrorCode, Oid, Repository};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What one commit did to its branch.
@@ -22,6 +22,8 @@ pub struct Changed {
 pub struct Made {
     /// The commit.
     pub commit: CommitId,
+    /// How many parents it has: what a merge has merged is in Git, and what a host has squashed or rebased is not.
+    pub parents: usize,
     /// Its author and its committer.
     pub by: BTreeSet<Person>,
 }
@@ -56,17 +58,13 @@ impl Store {
         .await
     }
 
-    /// The commits behind `tip`, and it, that made what it has at these paths, back to where all of them were as `before` has
-    /// it (none: nothing). A merge that only took over what one side had made nothing.
+    /// The commits behind `tip`, and it, that made what it has at the paths of each part, back to where all of that part was as
+    /// `before` has it. A merge that only took over what one side had made nothing, unless that drops what another one had changed.
     ///
     /// # Errors
     /// `Missing` when the tip, or a part of the past that would tell, is not in the cache; `Limit` when it is too long.
-    pub async fn makers(
-        &self,
-        tip: &CommitId,
-        before: &BTreeMap<RepoPath, Option<BlobId>>,
-    ) -> Result<Vec<Made>, GitError> {
-        let (tip, before) = (tip.clone(), before.clone());
+    pub async fn makers(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Result<Vec<Made>, GitError> {
+        let (tip, before) = (tip.clone(), before.to_vec());
         self.on_cache(move |inner, repository| makers(repository, inner.config.limits.entries, &tip, &before)).await
     }
 }
@@ -76,49 +74,172 @@ pub(super) fn makers(
     repository: &Repository,
     limit: usize,
     tip: &CommitId,
-    before: &BTreeMap<RepoPath, Option<BlobId>>,
+    before: &[BTreeMap<RepoPath, Had>],
 ) -> Result<Vec<Made>, GitError> {
-    let cut = boundary(repository)?;
-    let end: Vec<Option<Oid>> = before.values().map(|blob| blob.as_ref().map(|blob| oid(blob.as_str()))).collect();
-    let state = |commit: &Commit<'_>| -> Result<Vec<Option<Oid>>, GitError> {
-        before.keys().map(|path| at(repository, commit, path)).collect()
-    };
-    let (mut made, mut seen) = (Vec::new(), BTreeSet::new());
-    let mut left = vec![find(repository, oid(tip.as_str()))?];
-    while let Some(commit) = left.pop() {
-        if !seen.insert(commit.id()) {
-            continue;
-        }
-        if seen.len() > limit {
-            let what = "the number of commits since the version was another".to_owned();
-            return Err(GitError::Limit { what, limit: limit.to_string() });
-        }
-        let now = state(&commit)?;
-        let nothing = commit.parent_count() == 0 && now.iter().all(Option::is_none);
-        if now == end || nothing {
-            continue;
-        }
-        if cut.contains(&commit.id()) {
-            return Err(GitError::Missing(format!("the past before {} in the cache", commit.id())));
-        }
-        let parents: Vec<Commit<'_>> = commit.parent_ids().map(|id| find(repository, id)).collect::<Result<_, _>>()?;
-        let mut same = None;
-        for (n, parent) in parents.iter().enumerate() {
-            if same.is_none() && state(parent)? == now {
-                same = Some(n);
-            }
-        }
-        match same {
-            Some(n) => left.extend(parents.into_iter().nth(n)),
-            None => {
-                let by = [person(&commit.author()), person(&commit.committer())].into();
-                made.push(Made { commit: commit_id(commit.id()), by });
-                left.extend(parents);
-            }
+    let mut made = BTreeSet::new();
+    for part in before {
+        made.extend(makers_of(repository, limit, tip, part)?);
+    }
+    Ok(made.into_iter().collect())
+}
+
+fn makers_of(
+    repository: &Repository,
+    limit: usize,
+    tip: &CommitId,
+    before: &BTreeMap<RepoPath, Had>,
+) -> Result<BTreeSet<Made>, GitError> {
+    let mut past = Past::new(repository, limit, before)?;
+    let (mut left, mut seen) = (vec![oid(tip.as_str())], BTreeSet::new());
+    while let Some(id) = left.pop() {
+        if seen.insert(id) {
+            left.extend(past.visit(id)?);
         }
     }
-    made.sort();
-    Ok(made)
+    Ok(past.made)
+}
+
+/// What a commit has at the paths of a part, in their order.
+type State = Vec<Option<Oid>>;
+
+/// The past of one part of a version, and what was found there.
+struct Past<'r> {
+    repository: &'r Repository,
+    /// The commits whose parents were not fetched.
+    cut: BTreeSet<Oid>,
+    paths: Vec<&'r RepoPath>,
+    /// What the part was before the version.
+    end: State,
+    /// How many commits are looked at, at most, and how many were.
+    limit: usize,
+    steps: usize,
+    made: BTreeSet<Made>,
+}
+
+impl<'r> Past<'r> {
+    fn new(repository: &'r Repository, limit: usize, before: &'r BTreeMap<RepoPath, Had>) -> Result<Self, GitError> {
+        let then = |(path, had): (&RepoPath, &Had)| match had {
+            Had::Nothing => Ok(None),
+            Had::Blob(blob) => Ok(Some(oid(blob.as_str()))),
+            Had::AsIn(commit) => match find(repository, oid(commit.as_str())) {
+                Ok(commit) => at(repository, &commit, path),
+                // It is not fetched yet, which the walk says where the past ends, or main was rewritten: then all count who ever touched it.
+                Err(GitError::Missing(_)) => Ok(None),
+                Err(error) => Err(error),
+            },
+        };
+        let end = before.iter().map(then).collect::<Result<State, GitError>>()?;
+        let (cut, paths) = (boundary(repository)?, before.keys().collect());
+        Ok(Self { repository, cut, paths, end, limit, steps: 0, made: BTreeSet::new() })
+    }
+
+    /// Takes note of who made a commit, and of who changed the part on the sides of a merge that it was not taken from; whence it has the
+    /// part.
+    fn visit(&mut self, id: Oid) -> Result<Vec<Oid>, GitError> {
+        let Some((commit, now)) = self.open(id)? else { return Ok(Vec::new()) };
+        let parents: Vec<Oid> = commit.parent_ids().collect();
+        let Some(taken) = self.judge(&commit, &now)? else { return Ok(parents) };
+        for other in parents.into_iter().filter(|parent| *parent != taken) {
+            self.side(other, taken)?;
+        }
+        Ok(vec![taken])
+    }
+
+    /// Takes note of who changed anything of the part on one side of a merge. Whoever takes back there what the other side lacks has a hand
+    /// in what the merge comes to, though it looks as if that side had changed nothing.
+    fn side(&mut self, from: Oid, taken: Oid) -> Result<(), GitError> {
+        if self.state(from)? == self.end {
+            return Ok(());
+        }
+        let own = self.own(from, taken)?;
+        let (mut left, mut seen) = (vec![from], BTreeSet::new());
+        while let Some(id) = left.pop() {
+            if !own.contains(&id) || !seen.insert(id) {
+                continue;
+            }
+            if let Some((commit, now)) = self.open(id)? {
+                self.judge(&commit, &now)?;
+                left.extend(commit.parent_ids());
+            }
+        }
+        Ok(())
+    }
+
+    /// A commit, and what it has of the part; none where the walk ends, as the part is what it was before the version, or there was
+    /// nothing yet.
+    fn open(&mut self, id: Oid) -> Result<Option<(Commit<'r>, State)>, GitError> {
+        self.steps += 1;
+        if self.steps > self.limit {
+            let what = "the number of commits since the version was another".to_owned();
+            return Err(GitError::Limit { what, limit: self.limit.to_string() });
+        }
+        let (commit, now) = (find(self.repository, id)?, self.state(id)?);
+        if now == self.end {
+            return Ok(None);
+        }
+        // A commit whose parents were not fetched looks like the first one of all.
+        if self.cut.contains(&id) {
+            return Err(GitError::Missing(format!("the past before {id} in the cache")));
+        }
+        let nothing = commit.parent_count() == 0 && now.iter().all(Option::is_none);
+        Ok((!nothing).then_some((commit, now)))
+    }
+
+    /// Takes note of who made a commit that has of the part what none of its parents has, or that drops what one of them had changed of
+    /// it; else the first parent that has the same.
+    fn judge(&mut self, commit: &Commit<'_>, now: &[Option<Oid>]) -> Result<Option<Oid>, GitError> {
+        let mut taken = None;
+        for parent in commit.parent_ids() {
+            if taken.is_none() && self.state(parent)?.as_slice() == now {
+                taken = Some(parent);
+            }
+        }
+        let mut makes = taken.is_none();
+        if let Some(taken) = taken {
+            for other in commit.parent_ids().filter(|parent| *parent != taken) {
+                makes |= self.drops(now, taken, other)?;
+            }
+        }
+        if makes {
+            let by = [person(&commit.author()), person(&commit.committer())].into();
+            self.made.insert(Made { commit: commit_id(commit.id()), parents: commit.parent_count(), by });
+        }
+        Ok(taken)
+    }
+
+    /// Whether a merge that has the part as `taken` has it drops what `other` had changed of it since the two parted. Where they have no
+    /// past in common all is changed.
+    fn drops(&self, now: &[Option<Oid>], taken: Oid, other: Oid) -> Result<bool, GitError> {
+        if !self.cut.is_empty() {
+            return Err(GitError::Missing(format!("where {taken} and {other} have parted in the cache")));
+        }
+        let theirs = self.state(other)?;
+        if theirs.as_slice() == now {
+            return Ok(false);
+        }
+        let base = match self.repository.merge_base(taken, other) {
+            Ok(base) => Some(self.state(base)?),
+            Err(error) if error.code() == ErrorCode::NotFound => None,
+            Err(error) => return Err(GitError::local(&format!("find where {taken} and {other} have parted"), error)),
+        };
+        let changed = |n: usize| base.as_ref().is_none_or(|base| theirs[n] != base[n]);
+        Ok((0..now.len()).any(|n| theirs[n] != now[n] && changed(n)))
+    }
+
+    /// The commits behind one, and it, that are not behind another one.
+    fn own(&self, of: Oid, but: Oid) -> Result<BTreeSet<Oid>, GitError> {
+        let failed = |error| GitError::local(&format!("walk from {of}"), error);
+        let mut walk = self.repository.revwalk().map_err(failed)?;
+        walk.push(of).map_err(failed)?;
+        walk.hide(but).map_err(failed)?;
+        walk.collect::<Result<_, _>>().map_err(failed)
+    }
+
+    fn state(&self, id: Oid) -> Result<State, GitError> {
+        let root = tree::root(self.repository, &commit_id(id))?;
+        let at = |path: &&RepoPath| Ok(tree::entry(&root, path)?.map(|entry| entry.id()));
+        self.paths.iter().map(at).collect()
+    }
 }
 
 fn find(repository: &Repository, id: Oid) -> Result<Commit<'_>, GitError> {

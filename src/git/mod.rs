@@ -39,6 +39,7 @@ pub use allowed::Signatory;
 pub use commit::{Draft, Edit, Person};
 pub use history::{Ancestry, Brought, Logged};
 pub use keygen::Keygen;
+pub use look::{Leaf, Shelf};
 pub use makers::{Changed, Made};
 pub use merge::{Merge, merge_files};
 pub use offer::{Merged, Proposed};

@@ -8,7 +8,7 @@ use super::repo::Remote;
 use super::{GitError, Limits, RefName, RemoteConfig, Store, oid, tree};
 use crate::manifest::files::{Files, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
-use git2::{Commit, Delta, ErrorCode, MergeOptions, Oid, Repository, Tree};
+use git2::{Commit, Delta, ErrorCode, FileMode, MergeOptions, Oid, Repository, Tree, TreeEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How much of an offer is fetched beyond what the branch has, in bytes.
@@ -111,8 +111,15 @@ impl Store {
                 let head = commit(repository, &id)?;
                 let names = Limits { blob_bytes: 0, ..inner.config.limits };
                 // Names alone, before anything else is done with trees that no Git would check out.
-                for commit in std::iter::once(head.clone()).chain(head.parents().take(1)) {
-                    tree::read(repository, &commit.tree().map_err(failed)?, "", &names)?;
+                let tree = head.tree().map_err(failed)?;
+                match head.parents().next() {
+                    None => drop(tree::read(repository, &tree, "", &names)?),
+                    Some(parent) => {
+                        let before = parent.tree().map_err(failed)?;
+                        let mut left = names.entries;
+                        unlike(repository, [&tree, &before], "", &names, &mut left)?;
+                        unlike(repository, [&before, &tree], "", &names, &mut left)?;
+                    }
                 }
                 Ok(head.parent_ids().map(commit_id).collect())
             })
@@ -189,6 +196,33 @@ impl Store {
         })
         .await
     }
+}
+
+/// Reads the names of what one tree has and the other does not: what both have is nobody's doing here.
+fn unlike(
+    repository: &Repository,
+    [one, other]: [&Tree<'_>; 2],
+    at: &str,
+    limits: &Limits,
+    left: &mut usize,
+) -> Result<(), GitError> {
+    if at.split('/').count() > limits.depth {
+        return Err(tree::limit("the depth of what it changes", limits.depth));
+    }
+    *left =
+        left.checked_sub(one.len()).ok_or_else(|| tree::limit("the number of entries in the tree", limits.entries))?;
+    let find = |id| repository.find_tree(id).map_err(failed);
+    let is_tree = |entry: &TreeEntry<'_>| entry.filemode() == i32::from(FileMode::Tree);
+    for entry in one.iter().filter(is_tree) {
+        let there = entry.name().ok().and_then(|name| other.get_name(name)).filter(is_tree);
+        let below = format!("{at}{}/", String::from_utf8_lossy(entry.name_bytes()));
+        match there {
+            Some(there) if there.id() == entry.id() => {}
+            Some(there) => unlike(repository, [&find(entry.id())?, &find(there.id())?], &below, limits, left)?,
+            None => drop(tree::read(repository, &find(entry.id())?, &below, limits)?),
+        }
+    }
+    Ok(())
 }
 
 fn failed(error: git2::Error) -> GitError {

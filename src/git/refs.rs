@@ -84,8 +84,9 @@ impl<'a> Tips<'a> {
     }
 
     pub(super) fn add(&mut self, doing: &str, name: &str, id: &str) -> Result<(), GitError> {
-        // A server may send more than the prefixes ask for.
-        if !self.prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+        // A server may send more than the prefixes ask for: whatever begins like main, or all that there is.
+        let is_meant = |prefix: &&str| if prefix.ends_with('/') { name.starts_with(*prefix) } else { name == *prefix };
+        if !self.prefixes.iter().any(is_meant) {
             return Ok(());
         }
         let Ok(name) = name.parse() else { return Ok(()) };

@@ -231,7 +231,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            refs: 10_000,
+            refs: 100_000,
             advertisement_bytes: 16 << 20, // 10⁵ refs of 160 bytes
             fetch_bytes: 256 << 20,
             blob_bytes: 1 << 20, // about what etcd takes in one object

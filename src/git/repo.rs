@@ -78,7 +78,8 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Looks up the tips of all branches whose full names begin with one of `prefixes`. Over HTTP one request (two until
+    /// Looks up the tips of all branches whose full names begin with one of `prefixes`; one without a slash at its end is a
+    /// whole name. Over HTTP one request (two until
     /// the server is known to speak protocol v2), over SSH one connection.
     ///
     /// # Errors

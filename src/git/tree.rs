@@ -2,7 +2,7 @@
 
 use super::remote::Limits;
 use super::{GitError, Store, oid};
-use crate::manifest::files::{Entry, Files, RepoPath};
+use crate::manifest::files::{Entry, Files, MAX_PARTS, MAX_PATH, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
 use crate::record::text::plain;
 use git2::{Odb, Repository, Tree, TreeEntry};
@@ -151,7 +151,7 @@ impl Walk<'_> {
 
     fn take(&mut self, entry: &TreeEntry<'_>, name: &[u8], at: &str) -> Result<(), GitError> {
         let shown = format!("{at}{}", String::from_utf8_lossy(name));
-        if shown.split('/').count() > self.limits.depth.min(32) || shown.len() > 1_000 {
+        if shown.split('/').count() > self.limits.depth.min(MAX_PARTS) || shown.len() > MAX_PATH {
             return Err(limit(&format!("the depth or length of the path {:?}", plain(&shown)), self.limits.depth));
         }
         let named = std::str::from_utf8(name).ok().and_then(|name| name.parse::<RepoPath>().ok());
@@ -213,7 +213,7 @@ fn is_file(mode: i32) -> bool {
     matches!(mode, 0o100_644 | 0o100_664 | 0o100_755)
 }
 
-fn limit(what: &str, limit: impl ToString) -> GitError {
+pub(super) fn limit(what: &str, limit: impl ToString) -> GitError {
     GitError::Limit { what: what.to_owned(), limit: limit.to_string() }
 }
 

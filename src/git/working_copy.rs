@@ -3,8 +3,8 @@
 use super::keygen::Keygen;
 use super::remote::{Limits, Login};
 use super::{GitError, Made, Person, makers};
-use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{BlobId, CommitId};
+use crate::manifest::files::{Had, RepoPath};
+use crate::manifest::ids::CommitId;
 use crate::record::text::plain;
 use git2::{Config, CredentialHelper, ErrorCode, Repository};
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ impl WorkingCopy {
     ///
     /// # Errors
     /// `Missing` when it does not know, also outside of a clone; `Limit` when that is too long.
-    pub fn makers(&self, tip: &CommitId, before: &BTreeMap<RepoPath, Option<BlobId>>) -> Result<Vec<Made>, GitError> {
+    pub fn makers(&self, tip: &CommitId, before: &[BTreeMap<RepoPath, Had>]) -> Result<Vec<Made>, GitError> {
         let unknown = |_| GitError::Missing(format!("commit {tip} in a clone"));
         let place = self.place.as_ref().ok_or(()).map_err(unknown)?;
         let repository = Repository::open(&place.common).map_err(|error| GitError::commit(tip, error))?;

@@ -3,6 +3,7 @@
 //! Each check takes the whole [`Case`] and returns all that it finds; none of them looks at another rollout.
 
 mod affinity;
+mod copies;
 mod daemon;
 mod fields;
 mod ingress;
@@ -19,6 +20,8 @@ mod tracked;
 mod traefik;
 mod versioned;
 mod virtual_service;
+
+pub(super) use copies::{Copies, copies};
 
 use super::desired::{Router, TargetKind};
 use super::diagnostic::{Code, Diagnostic, Source};
@@ -147,7 +150,7 @@ fn meaning(case: &Case<'_>, policy: Option<&Policy>, findings: &mut Findings) {
     }
     findings.errors.extend(tracked::check(case, target));
     findings.errors.extend(affinity::check(case));
-    findings.errors.extend(route::check(case));
+    route::check(case, findings);
     findings.errors.extend(ingress::check(case));
     findings.errors.extend(virtual_service::check(case));
     traefik::check(case, findings);

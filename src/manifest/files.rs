@@ -1,6 +1,6 @@
 //! A part of a Git tree as a value: what `git` reads and everything else works on.
 
-use super::ids::BlobId;
+use super::ids::{BlobId, CommitId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -8,8 +8,24 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+/// The longest path that is read, in bytes.
+pub const MAX_PATH: usize = 1_000;
+/// The deepest one, in parts.
+pub const MAX_PARTS: usize = 32;
+
+/// What a path had once.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Had {
+    /// Nothing.
+    Nothing,
+    /// This.
+    Blob(BlobId),
+    /// What a commit has there.
+    AsIn(CommitId),
+}
+
 /// A path inside a repository: relative, `/` between parts, no empty part, no `.` or `..`, no backslash, no control
-/// character, at most 1,024 bytes and 32 parts. It never leaves the repository.
+/// character, at most 1,000 bytes and 32 parts. It never leaves the repository.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String", extend("format" = "repository-path"))]
@@ -31,7 +47,7 @@ impl FromStr for RepoPath {
                 && !p.starts_with('~')
                 && !p.chars().any(|c| c.is_control() || matches!(c, '\\' | ':' | '%'))
         };
-        if text.len() <= 1_024 && text.split('/').count() <= 32 && text.split('/').all(part) {
+        if text.len() <= MAX_PATH && text.split('/').count() <= MAX_PARTS && text.split('/').all(part) {
             Ok(Self(text.to_owned()))
         } else {
             Err(InvalidPath(text.chars().take(80).collect()))

@@ -6,7 +6,7 @@
 mod conflict;
 mod misnamed;
 
-use super::check::{self, Case, Findings, is_protected};
+use super::check::{self, Case, Copies, Findings, is_protected};
 use super::desired::{Check, OnFailure, Plan, Promotion, Rollout, Router, Suspend, Target, Traffic};
 use super::diagnostic::{Code, Diagnostic, MOST};
 use super::duration::Span;
@@ -113,6 +113,7 @@ pub fn load(files: &Files, caps: &Caps) -> Loaded {
             Err(diagnostics) => loaded.unnamed.extend(diagnostics),
         }
     }
+    loaded.warnings.extend(conflict::overlapping(&judged));
     conflict::reject(&mut judged);
     conflict::file(judged, &mut loaded);
     loaded.unnamed.sort();
@@ -182,6 +183,7 @@ struct Judged {
     items: Items,
     target: Option<ObjectRef>,
     route: Option<ObjectRef>,
+    copies: Copies,
     name_at: Diagnostic,
     outcome: Result<Rollout, Vec<Diagnostic>>,
 }
@@ -205,6 +207,7 @@ impl Judged {
             items: Items::new(),
             target: None,
             route: None,
+            copies: Copies::default(),
             name_at: draft.at("/metadata/name", Code::Conflict, String::new(), String::new()),
             outcome: Err(Vec::new()),
             id,
@@ -266,6 +269,7 @@ impl Judged {
         findings.warnings.extend(listed.ignored.iter().filter_map(|path| Some(unread(path, files.get(path)?))));
         self.target = case.target().map(|item| item.object.reference().clone());
         self.route = route(&self.id, &raw.spec);
+        self.copies = check::copies(&case);
         self.items = items;
         (findings, listed.files)
     }

@@ -198,6 +198,15 @@ impl Builder {
             let line = self.source.text().split('\n').nth(mark.line.saturating_sub(1)).unwrap_or_default();
             if line.chars().nth(mark.column.saturating_sub(1)) == Some('@') {
                 self.advise("put what begins with @ into quotes: \"@acme/shop\"");
+            } else if ["block mapping", "block collection", "block sequence", "mapping values"]
+                .iter()
+                .any(|of| error.info().contains(of))
+            {
+                let line = mark.line;
+                self.advise(&format!(
+                    "what belongs together begins in the same column: look at the indentation of line {line} and of those \
+                     before it, and quote a text with a colon in it"
+                ));
             }
         }
     }

@@ -4,8 +4,10 @@ use super::context::Context;
 use super::converge;
 use super::evidence::{Need, Question};
 use super::exposure;
+use super::joined::joined;
 use super::report::{Reason, Wait};
 use crate::manifest::canonical::canonical;
+use crate::manifest::desired::Router;
 use crate::manifest::object::{DOMAIN, Kind, OWNER, Object, ObjectRef, section};
 use crate::record::posture::Posture;
 use crate::record::state::RoleName;
@@ -13,9 +15,10 @@ use crate::target::compare;
 use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::live::Outcome;
 use crate::target::{layout, owned};
-use crate::traffic;
+use crate::traffic::{self, nginx};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 /// Field managers that stand for a person's client-side tool: taking an object over makes their fields ours. Controllers
 /// are never taken over.
@@ -65,9 +68,48 @@ const APPLIER_MANAGERS: [(&str, &str); 4] =
 /// Why a live object may not be written: another owner, another applier.
 #[must_use]
 pub fn claimed_by_others(context: &Context<'_>, live: &Object) -> Option<Wait> {
+    claimed(context.owner, live)
+}
+
+/// Why no run makes its copy in the place of a live object: that has its name, and neither says that it is ours nor is listed in the
+/// record. The run would write over it, and delete it in the end. What Flagger has left is taken over.
+#[must_use]
+pub fn in_the_way(context: &Context<'_>, live: &Object) -> Option<Wait> {
+    let reference = live.reference();
+    let ours = context.is_ours(live) || context.lists(live);
+    if ours || !context.copies(reference) || managers(live).contains(&FLAGGER) {
+        return None;
+    }
+    Some(no_copy(reference))
+}
+
+/// That what is called like this has the name of a copy that a run would make.
+#[must_use]
+pub fn no_copy(called: impl Display) -> Wait {
+    let why = format!("{called} is there, and is no copy that we made: it stays as it is");
+    Wait::new(Reason::OwnedByOther, why).act(format!("delete or rename {called}"))
+}
+
+/// Why a canary of ours would let nobody in, whatever it says: ingress-nginx takes another one, which was there before.
+fn out_of_turn(context: &Context<'_>) -> Option<Wait> {
+    let Some(Router::Nginx { ingress, service }) = context.router() else { return None };
+    let other = nginx::rivals(&context.view(), ingress, service).into_iter().next()?.reference();
+    let why = format!(
+        "{other} is a canary of what leads to the Service {service}: ingress-nginx takes the older, and leads nobody to ours"
+    );
+    Some(Wait::new(Reason::OwnedByOther, why).act(format!("delete {other}, as Argo Rollouts leaves one")))
+}
+
+/// Why a live object that has not our own mark is no business of ours, also on a way back.
+#[must_use]
+pub fn not_ours(ours: &str, live: &Object) -> Option<Wait> {
+    claimed(ours, live).filter(|_| live.annotation(OWNER) != Some(ours))
+}
+
+fn claimed(ours: &str, live: &Object) -> Option<Wait> {
     let reference = live.reference();
     if let Some(owner) = live.annotation(OWNER)
-        && owner != context.owner
+        && owner != ours
     {
         let why = format!("{reference} belongs to {owner}; release it there, or rename one of the two");
         return Some(Wait::new(Reason::OwnedByOther, why));
@@ -169,6 +211,8 @@ pub fn first_sight(context: &Context<'_>, posture: &Posture, against: Against) -
         }
     }
     differing.extend(led_past(context, &all));
+    waits.extend(out_of_turn(context));
+    waits.extend(joined(context, &all));
     let candidate = all.into_iter().filter(|(_, rendered)| rendered.role == RoleName::Candidate);
     let candidate = candidate.map(|(reference, rendered)| (reference, rendered.object)).collect();
     waits.extend(converge::overlapping(context, &candidate).barring);
@@ -219,6 +263,12 @@ pub enum Reply {
 /// Asks what applying an object would come to, or looks the answer up.
 #[must_use]
 pub fn ask(context: &Context<'_>, object: &Object, role: RoleName) -> Reply {
+    // The API server would take it, and the run would say of each step that it exposes what it does not.
+    if exposure::carriers(context).first() == Some(object.reference())
+        && let Some(wait) = out_of_turn(context)
+    {
+        return Reply::Wait(wait);
+    }
     let live = context.live.get(object.reference());
     let question = Question {
         cluster: context.cluster.clone(),

@@ -33,7 +33,7 @@ pub struct Context<'a> {
     pub run: Option<&'a RunId>,
     /// The set that was stable when the run started.
     pub base: &'a SetId,
-    /// Stable's pods when the run entered *prepare*.
+    /// The pods that stable keeps in the run: what it had at the first step, or has since when more of the traffic leaves it.
     pub baseline: u32,
     /// Whether the run's promote may have overwritten stable.
     pub stable: Stable,

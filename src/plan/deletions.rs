@@ -175,6 +175,9 @@ pub fn settle(draft: &mut Draft<'_>, words: Vec<Word>) {
     let unprotected = question.as_ref().and_then(|_| guard::unprotected(draft));
     let waits = unprotected.is_some() && !words.is_empty();
     draft.waits.extend(unprotected.clone());
+    if question.is_some() {
+        guard::tell_unprovable(draft);
+    }
     if is_same && (waits || draft.undecided.contains_key(&requests::delete())) {
         tell(draft);
         return;
@@ -336,7 +339,8 @@ fn tell(draft: &mut Draft<'_>) {
             let name = requests::name(draft, &draft.state.current(), Asks::Delete);
             let yes = match proof::rule(draft).map(|rule| rule.by) {
                 Some(By::Reviews) => format!("approve and merge the pull request of {name}"),
-                Some(By::Signatures | By::Nothing) => format!(
+                Some(By::Nothing) => guard::PROVE.to_owned(),
+                Some(By::Signatures) => format!(
                     "an approver merges {name} into the decisions branch and signs the merge (git merge --no-ff -S), or: \
                      tidegate delete {id}"
                 ),

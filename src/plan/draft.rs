@@ -115,6 +115,8 @@ pub struct Draft<'a> {
     pub attests: Vec<Attest>,
     /// Words that a request asks for whose proof is not known yet, by the step that it is about, with what is waited for.
     pub undecided: BTreeMap<StepName, Wait>,
+    /// The posture that live was found to meet as it is.
+    met: Option<Posture>,
     wake_at: Option<Time>,
     manager: String,
     owner: String,
@@ -153,6 +155,7 @@ impl<'a> Draft<'a> {
             questions: Vec::new(),
             attests: Vec::new(),
             undecided: BTreeMap::new(),
+            met: None,
             wake_at: None,
             manager: input.me.instance.in_cluster(),
             owner: input.me.instance.owner_of(&input.id),
@@ -282,13 +285,15 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// When the open run, or first sight, was recorded to begin.
+    /// When the open run, or first sight, was recorded to begin: answers from before are of something else. A clock that was ahead
+    /// can have recorded it: then each answer counts, as none would before that moment comes, and what was answered is asked on and on.
     fn began(&self) -> Time {
-        match (&self.state.run, self.before.as_ref().map(|before| &before.phase)) {
+        let began = match (&self.state.run, self.before.as_ref().map(|before| &before.phase)) {
             (Some(run), _) => run.started,
             (None, Some(Phase::Initializing(clock))) => clock.entered,
             (None, _) => Time::MIN_UTC,
-        }
+        };
+        if began > self.now() { Time::MIN_UTC } else { began }
     }
 
     /// How far live is from a posture.
@@ -299,6 +304,17 @@ impl<'a> Draft<'a> {
             waits: vec![Wait::new(Reason::RecordUnreadable, error.to_string())],
             ..Converged::default()
         })
+    }
+
+    /// Takes note of whether live meets a posture, as [`Self::converge`] found with the plan and in the manner of the recorded phase.
+    pub fn note_met(&mut self, posture: &Posture, converged: &Converged) {
+        self.met = (converged.reached && converged.actions.is_empty()).then(|| posture.clone());
+    }
+
+    /// Whether live was found to meet this posture, and the record stays as it was then: nothing is due toward it.
+    #[must_use]
+    pub fn is_met(&self, posture: &Posture) -> bool {
+        self.met.as_ref() == Some(posture) && !self.changes()
     }
 
     /// The sequence number that this plan's writes rely on.

@@ -12,6 +12,7 @@ use super::forward;
 use super::guard;
 use super::input::{Git, MayStart};
 use super::jobs::{self, Way};
+use super::joined::joined;
 use super::missing;
 use super::procedure::{Stage, Step};
 use super::proof;
@@ -39,7 +40,8 @@ pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step])
     }
     let Some(first) = steps.first() else { return };
     let mut waits = gates(draft, plan, run, first);
-    if let MayStart::No { limit } = draft.input.policy.may_start {
+    // What goes back to a version of before waits for nobody else's.
+    if let (MayStart::No { limit }, Route::Phases | Route::Plain) = (draft.input.policy.may_start, run.route) {
         let why = format!("{limit} runs are open, as many as the policy allows");
         waits.push(Wait::new(Reason::Concurrency, why));
     }
@@ -95,10 +97,21 @@ fn dry_runs(draft: &mut Draft<'_>, plan: &Plan, run: &Run, steps: &[Step]) -> Re
     for (i, posture) in postures.iter().enumerate() {
         let rendered = inplace::render(posture, &context.facts()).map_err(|e| e.to_string())?;
         let wanted = if i == 0 { RoleName::Stable } else { RoleName::Candidate };
+        if wanted == RoleName::Stable {
+            waits.extend(joined(&context, &rendered));
+        }
         for rendered in rendered.values().filter(|r| r.role == wanted) {
             if context.live.missing.contains(&rendered.object.reference().kind) {
                 let why = format!("the cluster does not serve {}", rendered.object.reference().kind);
                 waits.push(Wait::new(Reason::CrdMissing, why));
+                continue;
+            }
+            let live = context.live.get(rendered.object.reference());
+            // Of stable's own copies nobody is told to delete one: people are served by them.
+            let in_the_way = |live| adopt::in_the_way(&context, live).filter(|_| wanted == RoleName::Candidate);
+            let barred = |live| adopt::claimed_by_others(&context, live).or_else(|| in_the_way(live));
+            if let Some(wait) = live.and_then(barred) {
+                waits.push(wait);
                 continue;
             }
             match adopt::ask(&context, &rendered.object, wanted) {
@@ -176,11 +189,10 @@ pub fn through(plan: &Plan, step: &StepName) -> StepName {
 
 /// Whether what lets the run enter a step is proven now. Looked at last, since it is asked of the Git host each time.
 fn proven(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait> {
-    match approval::asked_as(plan, &step.name) {
-        Some(through) if step.before.approval.is_some() && holds(Rule::Gates) => {
-            proof::still(draft, plan, run, &through)
-        }
-        Some(_) | None => Vec::new(),
+    if step.before.approval.is_some() && holds(Rule::Gates) {
+        proof::still(draft, plan, run, &through(plan, &step.name))
+    } else {
+        Vec::new()
     }
 }
 
@@ -220,7 +232,10 @@ fn gates(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step) -> Vec<Wait
     if step.before.approval.is_some() {
         waits.extend(approved(draft, plan, run, &through));
         waits.extend(guard::unprotected(draft));
-        waits.extend(guard::unprovable(draft));
+        let unprovable = guard::unprovable(draft);
+        // A word may have told it already; the gate itself says it in any case, as it is what keeps the step out.
+        draft.waits.retain(|told| Some(told) != unprovable.as_ref());
+        waits.extend(unprovable);
     }
     waits.extend(step.before.webhook.as_ref().and_then(|webhook| called(draft, run, &through, webhook)));
     waits
@@ -355,7 +370,8 @@ fn asking(draft: &Draft<'_>, branch: &str, through: &StepName, void: Option<&Voi
     let id = &draft.input.id;
     let act = match proof::rule(draft).map(|rule| rule.by) {
         Some(By::Reviews) => format!("approve and merge the pull request of {branch}"),
-        Some(By::Signatures | By::Nothing) => format!(
+        Some(By::Nothing) => guard::PROVE.to_owned(),
+        Some(By::Signatures) => format!(
             "an approver merges {branch} into the decisions branch and signs the merge (git merge --no-ff -S), or: tidegate approve {id}"
         ),
         None => format!("merge {branch} into the decisions branch, or: tidegate approve {id}"),

@@ -2,7 +2,7 @@
 
 use crate::analysis::reading::Readings;
 use crate::gate::proof::{Asked, Testimony};
-use crate::manifest::files::RepoPath;
+use crate::manifest::files::{Had, RepoPath};
 use crate::manifest::ids::{BlobId, ClusterName, CommitId, Namespace, ObjectName, RunId, SetId};
 use crate::manifest::object::{Object, ObjectRef};
 use crate::manifest::reference::Referent;
@@ -112,8 +112,9 @@ pub struct Request {
 pub struct Version {
     /// Main's tip that brings it.
     pub commit: CommitId,
-    /// What the version in whose place it comes has at its paths and at the other's; none where that has nothing.
-    pub stable: BTreeMap<RepoPath, Option<BlobId>>,
+    /// What main had of both at the version in whose place it comes: their manifests, and apart from them the rollout's file and the
+    /// Jobs of the plan. There need be no commit that had all of it.
+    pub stable: [BTreeMap<RepoPath, Had>; 2],
 }
 
 /// A run's change on main that could not be undone: others have changed the same lines since.

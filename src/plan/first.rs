@@ -189,6 +189,8 @@ fn bring_up(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, posture: &Posture) {
         label: posture.stable.pods.clone(),
         run: RunId::zero(),
         commit: Some(draft.input.main.clone()),
+        path: Some(rollout.path.clone()),
+        decided: Some(Source { commit: draft.input.main.clone(), path: rollout.path.clone() }),
         at: draft.now(),
     });
     draft.enter(Phase::Steady { how: Rest::Initialized, since: draft.now() }, "initialized");

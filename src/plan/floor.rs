@@ -5,7 +5,8 @@ use super::draft::Draft;
 use super::report::{Reason, Wait};
 use crate::gate::floor;
 use crate::manifest::desired::{Plan, Rollout, Set};
-use crate::record::state::Governed;
+use crate::manifest::raw::Floors;
+use crate::record::state::{Governed, Route};
 
 /// Takes note of what the policy asks of what main wants now.
 pub fn take_note(draft: &mut Draft<'_>) {
@@ -22,7 +23,7 @@ pub fn take_note(draft: &mut Draft<'_>) {
 pub fn below(draft: &Draft<'_>, plan: &Plan) -> Option<Wait> {
     let now = &draft.input.policy.floors;
     let set = coming(draft);
-    let found = floor::below(plan, set, now);
+    let found = floor::below(plan, set, &of_route(draft, plan, now));
     if !found.is_empty() {
         let wait = Wait::new(Reason::PolicyFloor, found.join("; "));
         return Some(match &draft.state.run {
@@ -35,7 +36,7 @@ pub fn below(draft: &Draft<'_>, plan: &Plan) -> Option<Wait> {
         });
     }
     let known = draft.state.policy.as_ref()?;
-    let found = floor::below(plan, set, &known.terms().floors.stricter(now));
+    let found = floor::below(plan, set, &of_route(draft, plan, &known.terms().floors.stricter(now)));
     let why = || {
         format!(
             "{}; the policy was loosened together with this version, and a change of the policy is for what comes after it",
@@ -44,6 +45,15 @@ pub fn below(draft: &Draft<'_>, plan: &Plan) -> Option<Wait> {
     };
     let act = "push the next version, be it another annotation of its pods: for that the policy is as it is now";
     (!found.is_empty()).then(|| Wait::new(Reason::PolicyFloor, why()).act(act))
+}
+
+/// What the floors ask of the way that is gone: of one with a route that tries nothing out, as its pods are those of before, a word.
+fn of_route(draft: &Draft<'_>, plan: &Plan, floors: &Floors) -> Floors {
+    let tries = draft.state.run.as_ref().is_none_or(|run| run.route != Route::Plain);
+    if tries || plan.traffic.is_none() {
+        return floors.clone();
+    }
+    Floors { approved_steps: floors.approved_steps.min(1), images: floors.images, ..Floors::default() }
 }
 
 /// Why the first version may not be made: its phases are for those that come after it, its images are not.

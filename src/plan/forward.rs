@@ -16,7 +16,7 @@ use crate::manifest::duration::Span;
 use crate::manifest::ids::{Percent, StepName};
 use crate::record::history;
 use crate::record::posture::Posture;
-use crate::record::state::{Clock, Outcome, Phase, Promoted, Rest, RoleName, Route, Run, Standing, Stop, Then};
+use crate::record::state::{Clock, Outcome, Phase, Promoted, Rest, RoleName, Route, Run, Source, Standing, Stop, Then};
 use crate::rules::{Rule, holds};
 use crate::target::inplace;
 use crate::target::workload::{Available, Readiness};
@@ -48,6 +48,7 @@ pub fn forward(draft: &mut Draft<'_>) {
         tried: jobs::failed(draft, &plan, &run, steps.get(at + 1)),
         soaking: soaking.ok(),
     };
+    draft.note_met(&step.posture, &seen.converged);
     draft.questions.extend(seen.measured.questions.iter().cloned());
     if let Some(open) = &mut draft.state.run {
         open.away.clone_from(&seen.measured.away);
@@ -323,10 +324,7 @@ pub fn with_clock(phase: &Phase, clock: Clock) -> Phase {
 
 /// Enters a step: its posture becomes what the record allows.
 pub fn enter(draft: &mut Draft<'_>, run: &Run, step: &Step, what: String) {
-    let mut posture = step.posture.clone();
-    if step.name.as_str() == "prepare" || (run.route == Route::Plain && step.name.as_str() == "promote") {
-        posture = with_baseline(draft, run, &step.name).unwrap_or(posture);
-    }
+    let posture = with_baseline(draft, run, step).unwrap_or_else(|| step.posture.clone());
     draft.allow(posture);
     if step.name.as_str() == "retire" {
         promote(draft, run);
@@ -338,27 +336,44 @@ pub fn enter(draft: &mut Draft<'_>, run: &Run, step: &Step, what: String) {
     draft.enter(step.stage.phase(stop), what);
 }
 
-/// Records stable's pods at the run's first step, and renders that step with them.
-fn with_baseline(draft: &mut Draft<'_>, run: &Run, name: &StepName) -> Option<Posture> {
+/// Records the pods that stable has to keep, and renders the step with them: at the run's first step; and again before more of the
+/// traffic leaves it, as what it has until then is what the way back needs, and what a scaler takes away after that. Where the number of
+/// pods is the exposure, that is reckoned from those of the first step.
+fn with_baseline(draft: &mut Draft<'_>, run: &Run, step: &Step) -> Option<Posture> {
     let plan = draft.plan.clone()?;
-    let baseline = inplace::live_stable(&draft.naming, &draft.context(&plan, None, None).facts());
-    let cluster = draft.input.me.cluster.clone();
-    draft.state.run.as_mut()?.baseline.insert(cluster, baseline);
-    let run = draft.state.run.clone().unwrap_or_else(|| run.clone());
+    let first = match run.route {
+        Route::Plain => step.name.as_str() == "promote",
+        Route::Phases | Route::Rollback => step.name.as_str() == "prepare",
+    };
+    let leaves = step.stage == Stage::Progressing || step.name.as_str() == "shift";
+    let by_route = plan.traffic.as_ref().is_some_and(|traffic| matches!(traffic.router.by(), By::Route | By::Selector));
+    if !(first || leaves && by_route) {
+        return None;
+    }
+    let stable = draft.input.sets.get(&run.from)?;
+    let now = inplace::least_stable(stable, &draft.naming, &draft.context(&plan, None, None).facts());
+    let baseline = draft.state.run.as_mut()?.baseline.entry(draft.input.me.cluster.clone()).or_default();
+    *baseline = now.max(*baseline);
+    let run = draft.state.run.clone()?;
     let steps = procedure::forward(&plan, run.route, &draft.roles(&run));
-    steps.into_iter().find(|s| s.name == *name).map(|s| s.posture)
+    steps.into_iter().find(|other| other.name == step.name).map(|step| step.posture)
 }
 
 /// `promoted` changes in the commit that enters *retire*.
 fn promote(draft: &mut Draft<'_>, run: &Run) {
     let label = draft.roles(run).new.pods;
+    // A rollback brings back what main had before, and the record knows where.
+    let source = (run.route != Route::Rollback).then(|| run.source.clone());
+    let source = source.zip(run.path.clone()).map(|(commit, path)| Source { commit, path });
     draft.state.promoted = Some(Promoted {
         set: run.to.clone(),
         revision: run.revision.clone(),
         pods: run.pods.clone(),
         label,
         run: run.id.clone(),
-        commit: (run.route != Route::Rollback).then(|| run.source.clone()),
+        commit: source.as_ref().map(|source| source.commit.clone()),
+        path: source.as_ref().map(|source| source.path.clone()),
+        decided: source,
         at: draft.now(),
     });
 }

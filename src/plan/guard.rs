@@ -16,6 +16,10 @@ use crate::record::text::plain;
 /// Why an approval is void that came to a branch without protection.
 const UNKEPT: &str = "it was given while the decisions branch was not protected";
 
+/// What can be done where nothing could prove a word.
+pub const PROVE: &str =
+    "set repository.allowedSignersFile or repository.forge in the Installation, or trust: writers in the policy";
+
 /// Notes that the decisions branch is not protected, and takes back what was approved of steps that are still to be entered: whoever may
 /// write to the repository could have done that. What was entered stays (C-15), and so does that objects may go which were let go before.
 pub fn doubt(draft: &mut Draft<'_>) {
@@ -102,6 +106,7 @@ pub fn void(draft: &mut Draft<'_>, words: Vec<Word>) {
 #[must_use]
 pub fn is_deaf(draft: &Draft<'_>) -> bool {
     draft.input.policy.unread
+        || draft.input.decisions.unreadable.is_some()
         || approvals(draft) == Approvals::Wait
         || proof::rule(draft).is_some_and(|rule| rule.by == By::Nothing)
 }
@@ -125,6 +130,15 @@ pub fn settle(draft: &mut Draft<'_>) {
     }
 }
 
+/// That nobody knows what people say about the rollout.
+#[must_use]
+pub fn unheard(draft: &Draft<'_>) -> Option<Wait> {
+    let why = draft.input.decisions.unreadable.as_ref()?;
+    let branch = decisions_branch(&draft.input.me.instance);
+    let why = format!("what {branch} has about this rollout cannot be read, so no word about it is heard: {why}");
+    Some(Wait::new(Reason::DecisionsUnreadable, plain(&why)))
+}
+
 /// Why gates that wait for a word of approvers stay closed where nothing could prove one.
 #[must_use]
 pub fn unprovable(draft: &Draft<'_>) -> Option<Wait> {
@@ -134,9 +148,13 @@ pub fn unprovable(draft: &Draft<'_>) -> Option<Wait> {
         "the policy names who may approve ({who}), and nothing can prove that they did: the installation names neither a Git host \
          with reviews nor a list of allowed signers"
     );
-    let act =
-        "set repository.allowedSignersFile or repository.forge in the Installation, or trust: writers in the policy";
-    Some(Wait::new(Reason::ProofUnavailable, plain(&why)).act(act))
+    Some(Wait::new(Reason::ProofUnavailable, plain(&why)).act(PROVE))
+}
+
+/// The same, if it is not told already.
+pub fn tell_unprovable(draft: &mut Draft<'_>) {
+    let untold = unprovable(draft).filter(|wait| !draft.waits.contains(wait));
+    draft.waits.extend(untold);
 }
 
 /// Why gates that wait for a person's word stay closed, and objects stay that wait for one, whatever stands on the decisions branch.

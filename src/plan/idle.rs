@@ -8,6 +8,7 @@ use super::entry;
 use super::evidence::Entangled;
 use super::floor;
 use super::input::Desired;
+use super::procedure;
 use super::proof;
 use super::renamed::renamed;
 use super::report::{Reason, Wait};
@@ -53,6 +54,7 @@ pub fn upkeep(draft: &mut Draft<'_>) {
     }
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return };
     let converged = draft.converge(&plan, &posture, Manner::AT_REST);
+    draft.note_met(&posture, &converged);
     draft.going.removed = converged.removed;
     draft.waits.extend(converged.drifted);
     draft.waits.extend(converged.waits.into_iter().filter(|w| w.reason != Reason::Writing));
@@ -121,6 +123,9 @@ fn repin(draft: &mut Draft<'_>, rollout: &Rollout, promoted: &Promoted, what: &s
         revision: rollout.set.revision.clone(),
         pods: rollout.set.pods.clone(),
         commit: Some(draft.input.main.clone()),
+        path: Some(rollout.path.clone()),
+        // Nobody was asked about the rollout's file: who changed it with this is still to be asked for.
+        decided: draft.state.origin_of_stable().and_then(|origin| origin.decided),
         ..promoted.clone()
     });
     draft.note(what.to_owned());
@@ -138,9 +143,8 @@ fn start_run(draft: &mut Draft<'_>, rollout: &Arc<Rollout>, old: &Set) {
         draft.waits.push(wait);
         return;
     }
-    let route =
-        if rollout.plan.traffic.is_none() || rollout.set.pods == old.pods { Route::Plain } else { Route::Phases };
-    open(draft, &rollout.plan, &rollout.set, route);
+    let (route, plan) = procedure::route(rollout, old);
+    open(draft, &plan, &rollout.set, route);
     let changed = tracked::changes(&old.tracked, &rollout.set.tracked);
     if !changed.is_empty() {
         draft.note(changed.join(", "));
@@ -196,6 +200,7 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
     draft.state.run = Some(Run {
         id: id.clone(),
         route,
+        stable: draft.state.origin_of_stable(),
         from: promoted.set,
         names: versions::stable(&draft.naming).cloned(),
         to: set.id.clone(),
@@ -204,6 +209,7 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
         decisions_at: draft.input.decisions.tip.clone(),
         started: draft.now(),
         source: draft.input.main.clone(),
+        path: Some(draft.wanted().map_or(&draft.state.source.path, |wanted| &wanted.path).clone()),
         baseline: std::collections::BTreeMap::new(),
         skipped: None,
         approved: Vec::new(),

@@ -102,6 +102,8 @@ pub struct Decisions {
     pub at_start: BTreeSet<(RepoPath, BlobId)>,
     /// The branches of requests, of any rollout, by which later ones came as far as Git tells, by path.
     pub requests: BTreeMap<RepoPath, BTreeSet<String>>,
+    /// Why nobody knows what people say about it.
+    pub unreadable: Option<String>,
 }
 
 /// A branch under the name of a request of ours. Whoever may write to the repository may have made it, or pushed to it.

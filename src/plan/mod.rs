@@ -23,6 +23,7 @@ pub mod idle;
 pub mod input;
 pub mod introduce;
 pub mod jobs;
+pub mod joined;
 pub mod missing;
 pub mod outlook;
 pub mod planner;

@@ -4,6 +4,7 @@
 use super::checks;
 use super::direct;
 use super::forecast::{Forecast, Way, forecast};
+use super::procedure;
 use super::versions;
 use crate::manifest::desired::{Layout, Plan, Rollout, Set, Suspend, TargetKind};
 use crate::manifest::ids::CheckName;
@@ -183,8 +184,7 @@ fn new_run(
     if let Some(why) = misfit {
         return Outlook::of(Change::Held, format!("No run starts, and nothing is written: {why}."));
     }
-    let plain = rollout.plan.traffic.is_none() || rollout.set.pods == old.pods;
-    let route = if plain { Route::Plain } else { Route::Phases };
+    let (route, plan) = procedure::route(rollout, old);
     let how = match route {
         Route::Plain if rollout.plan.target.kind == TargetKind::Service => {
             "the Service leads where it led, so no candidate is made"
@@ -199,7 +199,7 @@ fn new_run(
     message.extend(asked.iter().map(|told| format!(" {told}")));
     // Nobody can tell when a run begins that waits for people.
     let waits = asked.is_some() && rollout.plan.target.layout == Layout::Versioned;
-    let way = Way { rollout, plan: &rollout.plan, route, from: &current.set, entered: None, approved: &[] };
+    let way = Way { rollout, plan: &plan, route, from: &current.set, entered: None, approved: &[] };
     Outlook {
         forecast: (!waits).then(|| forecast(&way, policy, now)),
         queries: checks::queries(&rollout.plan, &rollout.set.pods, &rollout.id.namespace),

@@ -187,6 +187,9 @@ fn toward_posture(draft: &Draft<'_>) -> Vec<Action> {
         return Vec::new();
     }
     let (Some(plan), Some(posture)) = (draft.plan_in_force(), draft.posture().cloned()) else { return Vec::new() };
+    if draft.is_met(&posture) {
+        return Vec::new();
+    }
     let how = match &draft.state.phase {
         Phase::Initializing(_) => first::BRINGING_UP,
         // Refused at first sight: nothing of it is stable.

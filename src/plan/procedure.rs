@@ -2,7 +2,7 @@
 
 use super::report::{Reason, Wait};
 use crate::gate::approval;
-use crate::manifest::desired::{By, Expose, Gates, HeaderMatch, Plan, Preview, TargetKind};
+use crate::manifest::desired::{By, Expose, Gates, HeaderMatch, Plan, Preview, Rollout, Set, TargetKind};
 use crate::manifest::duration::Span;
 use crate::manifest::ids::{CheckName, Percent, RunId, StepName};
 use crate::record::posture::{Naming, Posture, Role, Size, Split};
@@ -57,7 +57,7 @@ pub struct Roles {
     pub old: Role,
     /// The new version.
     pub new: Role,
-    /// Stable's pods when the run entered *prepare*.
+    /// The pods that stable keeps in the run: what it had at the first step, or has since when more of the traffic leaves it.
     pub baseline: u32,
     /// What their objects are called.
     pub naming: Naming,
@@ -104,6 +104,16 @@ impl Roles {
 
     fn candidate(&self, share: Percent) -> Option<Role> {
         Some(Role { size: Size::Share(share), ..self.new.clone() })
+    }
+}
+
+/// How a run brings what main wants in the place of `old`, and by which plan.
+#[must_use]
+pub fn route(rollout: &Rollout, old: &Set) -> (Route, Plan) {
+    if rollout.plan.traffic.is_none() || rollout.set.pods == old.pods {
+        (Route::Plain, approval::at_once(&rollout.plan))
+    } else {
+        (Route::Phases, rollout.plan.clone())
     }
 }
 

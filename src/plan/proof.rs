@@ -12,15 +12,22 @@ use crate::gate::decisions::{Court, Lacks, Unproven, Word, through};
 use crate::gate::proof::{Asked, said};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Plan;
-use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{BlobId, CommitId, SetId, StepName};
+use crate::manifest::files::{Had, RepoPath};
+use crate::manifest::ids::{CommitId, SetId, StepName};
 use crate::manifest::object::ObjectRef;
 use crate::manifest::set::SetFiles;
+use crate::manifest::tracked;
 use crate::record::branches::{Asks, Head, decisions_branch};
-use crate::record::state::{By, Question, Rule, Run, Time, Void};
+use crate::record::state::{
+    By, Origin, PastRun, Promoted, Question, Refused, RolloutState, Rule, Run, Source, Time, Void,
+};
 use crate::record::text::plain;
 use chrono::TimeDelta;
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// The Jobs of a plan, by their files beside the rollout's.
+type Jobs = BTreeMap<RepoPath, Value>;
 
 /// By how much a host's clock may be behind ours.
 const SKEW: TimeDelta = TimeDelta::minutes(10);
@@ -42,6 +49,7 @@ pub fn unproven(draft: &mut Draft<'_>, words: Vec<Unproven>) {
     for Unproven { word, asked, lacks } in words {
         let asks = requests::kind(&word.decision.action);
         let wait = match (lacks, asked) {
+            _ if is_of_another(draft, &word) => elsewhere(&word),
             (Lacks::Proof(_), _) | (_, None) => {
                 void(draft, word);
                 continue;
@@ -58,6 +66,21 @@ pub fn unproven(draft: &mut Draft<'_>, words: Vec<Unproven>) {
             Some(Asks::Revert) | None => draft.waits.push(wait),
         }
     }
+}
+
+/// Whether a word lets a version be tried again that main does not have now: who made it cannot be told from what main has.
+fn is_of_another(draft: &Draft<'_>, Word { decision, .. }: &Word) -> bool {
+    let wanted = draft.wanted().map(|wanted| &wanted.set.revision);
+    let is_it = |refused: &Refused| refused.run == decision.run && Some(&refused.revision) == wanted;
+    decision.action == DecisionAction::Retry && draft.state.run.is_none() && !draft.state.refused.iter().any(is_it)
+}
+
+fn elsewhere(Word { consumed, .. }: &Word) -> Wait {
+    let why = format!(
+        "{} is about a version that main does not have now, so that nobody can tell who made it",
+        consumed.path
+    );
+    Wait::new(Reason::ProofUnavailable, why).act("bring the version to main again: then the word counts")
 }
 
 /// A word that does not count, as it is not proven, or came as it must not where no proof is asked for. It is not looked at again. What we
@@ -97,16 +120,19 @@ fn ask(draft: &mut Draft<'_>, asked: Asked, asks: Option<&Asks>) -> Wait {
     let run = draft.state.run.as_ref();
     let request = asks.and_then(|asks| requests::to_the_letter(draft, asks));
     let wanted = draft.wanted().map(|wanted| &wanted.set.id).zip(draft.state.promoted.as_ref());
-    let wanted = wanted.map(|(to, promoted)| (to, version(draft, &draft.input.main, [&promoted.set, to])));
+    let wanted = wanted.map(|(to, promoted)| (to, of_main(draft, promoted, to)));
     let question = draft.state.deletions.asked.as_ref().filter(|_| asks == Some(&Asks::Delete));
     let version = match (run, question) {
-        (Some(run), _) => Some(version(draft, &run.source, [&run.from, &run.to])),
+        (Some(run), _) => {
+            let sets = draft.input.sets.get(&run.from).zip(draft.input.sets.get(&run.to)).zip(draft.plan.as_ref());
+            Some(sets.and_then(|((from, to), plan)| of_run(&draft.state, run, [&from.files, &to.files], &plan.jobs)))
+        }
         (None, Some(Question { successor: Some(to), .. })) => {
             Some(wanted.filter(|(wanted, _)| *wanted == to).and_then(|(_, version)| version))
         }
         (None, Some(question)) => Some(removal(draft, question)),
-        // A word before a run is about what main wants.
-        (None, None) => wanted.map(|(_, version)| version),
+        // A word before a run is about what main wants; before the first version it is about none.
+        (None, None) => draft.state.promoted.as_ref().map(|_| wanted.and_then(|(_, version)| version)),
     };
     if version == Some(None) {
         let why = format!("nobody can tell who made the version that {path} is about: its manifests are not at hand");
@@ -130,38 +156,72 @@ fn unknown(draft: &mut Draft<'_>, asked: Asked, asks: Option<&Asks>, why: &str, 
     Wait::new(Reason::ProofUnavailable, plain(&why))
 }
 
-/// Where the commits of a version end: what the stable version has at the paths of both.
-fn version(draft: &Draft<'_>, commit: &CommitId, [from, to]: [&SetId; 2]) -> Option<Version> {
-    let (from, to) = (draft.input.sets.get(from)?, draft.input.sets.get(to)?);
-    let stable = before(&draft.state.source.path, &from.files, &to.files)?;
-    Some(Version { commit: commit.clone(), stable })
+/// What main wants.
+fn of_main(draft: &Draft<'_>, promoted: &Promoted, to: &SetId) -> Option<Version> {
+    let (wanted, from, to) = (draft.wanted()?, draft.input.sets.get(&promoted.set)?, draft.input.sets.get(to)?);
+    let place = Place { commit: &draft.input.main, path: &wanted.path };
+    version(place, draft.state.origin_of_stable().as_ref(), [&from.files, &to.files], &wanted.plan.jobs)
+}
+
+/// What a run brings, with the files of what it replaces and of what it brings, and the Jobs of its plan.
+#[must_use]
+pub fn of_run(state: &RolloutState, run: &Run, sets: [&SetFiles; 2], jobs: &Jobs) -> Option<Version> {
+    let place = Place { commit: &run.source, path: run.path.as_ref().unwrap_or(&state.source.path) };
+    version(place, run.stable.as_ref(), sets, jobs)
 }
 
 /// The commits that took away what people are asked to let go: all since the oldest of the versions that had each of it last. None if
 /// the record cannot tell, as it keeps so many versions only, and none that a change without a run has replaced.
 fn removal(draft: &Draft<'_>, Question { objects, .. }: &Question) -> Option<Version> {
     let promoted = draft.state.promoted.as_ref()?;
-    let past: Vec<&SetId> = draft.state.history.iter().rev().map(|past| &past.from).collect();
+    let past: Vec<&PastRun> = draft.state.history.iter().rev().collect();
     let had = |object: &ObjectRef| {
-        let has = |set: &&SetId| draft.input.past.get(*set).is_some_and(|set| set.objects.contains_key(object));
+        let has =
+            |past: &&PastRun| draft.input.past.get(&past.from).is_some_and(|set| set.objects.contains_key(object));
         past.iter().position(has)
     };
     let last: Option<Vec<usize>> = objects.iter().map(had).collect();
     let from = past[last?.into_iter().max()?];
-    let (from, to) = (draft.input.past.get(from)?, draft.input.sets.get(&promoted.set)?);
-    let stable = before(&draft.state.source.path, &from.files, &to.files)?;
-    Some(Version { commit: promoted.commit.as_ref().unwrap_or(&draft.input.main).clone(), stable })
+    let (files, to) = (draft.input.past.get(&from.from)?, draft.input.sets.get(&promoted.set)?);
+    let place = Place {
+        commit: promoted.commit.as_ref().unwrap_or(&draft.input.main),
+        path: promoted.path.as_ref().unwrap_or(&draft.state.source.path),
+    };
+    // No Job takes anything away.
+    version(place, from.stable.as_ref(), [&files.files, &to.files], &Jobs::new())
 }
 
-/// What the stable version has at the paths of both, on main beside the rollout's file.
-#[must_use]
-pub fn before(file: &RepoPath, from: &SetFiles, to: &SetFiles) -> Option<BTreeMap<RepoPath, Option<BlobId>>> {
-    let paths: BTreeSet<&RepoPath> = from.keys().chain(to.keys()).collect();
-    let place = |path: &RepoPath| {
-        let blob = from.get(path).map(|(blob, _)| blob.clone());
-        Some((file.beside(path.as_str()).ok()?, blob))
-    };
-    paths.into_iter().map(place).collect()
+/// A rollout's file in a commit of main.
+struct Place<'a> {
+    commit: &'a CommitId,
+    path: &'a RepoPath,
+}
+
+/// The version that main has there, in place of one that it had at `was`: what main had then at the paths of both; and apart from that, as
+/// a change without a run replaces manifests alone, the rollout's file, which says what else belongs to them, and the Jobs that try it out.
+/// Since that was moved there was nothing where it lies now, and what others made before the move counts; so does all that anybody ever
+/// made there of a version in the place of one that main never had, and of a file that nobody decided on. What is tracked in the cluster
+/// lies on no branch.
+fn version(now: Place<'_>, was: Option<&Origin>, [from, to]: [&SetFiles; 2], jobs: &Jobs) -> Option<Version> {
+    let lay = was.map_or(now.path, |was| &was.source.path);
+    let mut manifests = BTreeMap::new();
+    for path in from.keys().chain(to.keys()).filter(|path| path.as_str() != tracked::FILE) {
+        // Directories may lie in each other: what was there is never taken for nothing.
+        manifests.entry(now.path.beside(path.as_str()).ok()?).or_insert(Had::Nothing);
+        let blob = from.get(path).map_or(Had::Nothing, |(blob, _)| Had::Blob(blob.clone()));
+        manifests.insert(lay.beside(path.as_str()).ok()?, blob);
+    }
+    let mut file = BTreeMap::from([(now.path.clone(), Had::Nothing)]);
+    for job in jobs.keys() {
+        file.insert(now.path.beside(job.as_str()).ok()?, Had::Nothing);
+    }
+    if let Some(Source { commit, path }) = was.and_then(|was| was.decided.as_ref()) {
+        file.insert(path.clone(), Had::AsIn(commit.clone()));
+        for job in jobs.keys() {
+            file.insert(path.beside(job.as_str()).ok()?, Had::AsIn(commit.clone()));
+        }
+    }
+    Some(Version { commit: now.commit.clone(), stable: [manifests, file] })
 }
 
 /// Whether what lets the run enter `step` is proven now, too: who approved may have lost the right to meanwhile. What is not

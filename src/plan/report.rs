@@ -73,6 +73,7 @@ reasons! {
     ApprovalUnproven: "approvers", "A word for the next step was given, but it does not count: neither reviews on the Git host nor an approver's signature prove it, the decisions branch was not protected then, or it came by a request that somebody else had written to; it is asked again.", "what the message names: have an approver of the policy review and merge the new pull request, or sign the decision";
     ProofUnavailable: "operations", "Nobody tells who approved: the Git host does not, or the installation names neither one nor a list of allowed signers; the gate stays closed.", "look at the Git host, and at the rights of the controller's token there (docs/hosts.md); without one at the list of allowed signers (docs/decisions.md)";
     ApprovalUnprotected: "operations", "The decisions branch is not protected on the Git host, so that anybody who may write to the repository could approve; gates stay closed, and no objects go by a word.", "protect the decisions branch: tidegate doctor prints the setting (docs/hosts.md)";
+    DecisionsUnreadable: "approvers", "What the decisions branch has about the rollout cannot be read: no word about it is heard.", "take away from the decisions branch what the message names, or put the branch back to where it was";
     Denied: "approvers", "A person said no; nothing is asked again before `tidegate resume`.", "tidegate resume ROLLOUT, or: tidegate abort ROLLOUT";
     Held: "approvers", "A person holds the run, or the run before it brought the same and went back unmeasured; `tidegate resume` lifts it.", "tidegate resume ROLLOUT";
     Window: "time", "The next step may be entered only inside a window of the policy.", "wait for the window, or widen it in tidegate.yaml";
@@ -97,7 +98,7 @@ reasons! {
     NotCovered: "the team", "A NetworkPolicy covers stable's pods and not the candidate's, whose labels differ; nothing waits for it.", "let its podSelector match the candidate's pods too, if both are meant";
     AdoptionDiffers: "the team", "Live objects differ from Git at first sight; nothing is written until they agree, or what is live is adopted.", "make the manifests on main say what is live, or apply them by hand once; it goes on when both agree";
     ForeignApplier: "the team", "Another tool applies this object; hand it over first.", "stop the other tool from applying this object";
-    OwnedByOther: "operations", "Another rollout or instance owns this object.", "take the object out of one of the two rollouts";
+    OwnedByOther: "operations", "Another rollout or instance owns this object, somebody made it under the name that a copy needs, or it takes the traffic that a split would lead.", "take the object out of one of the two rollouts, or delete or rename it";
     FieldConflict: "the team", "Another field manager owns a field that we need.", "take the field away from the other manager, or out of the manifests";
     Forbidden: "operations", "tidegate has no right to do this.", "give tidegate the right that the message names (docs/security.md)";
     CrdMissing: "operations", "The cluster does not serve a kind that this rollout needs.", "install the kind in the cluster, or do without it";
@@ -170,6 +171,7 @@ impl Reason {
                 | Self::ApprovalUnproven
                 | Self::ProofUnavailable
                 | Self::ApprovalUnprotected
+                | Self::DecisionsUnreadable
                 | Self::PolicyFloor
                 | Self::Denied
                 | Self::Held

@@ -11,6 +11,7 @@ use super::proof;
 use super::report::{Reason, Wait};
 use crate::gate::approval as gates;
 use crate::gate::decisions::{DecisionFile, Word, loosens, through};
+use crate::gate::proof::makes_way;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RunId, StepName};
@@ -230,6 +231,9 @@ pub fn disown(draft: &mut Draft<'_>, words: &mut Vec<Word>) {
 /// it, so it is asked anew. Where what a request was made on top of is taken away, it is asked anew too.
 pub fn clear(draft: &mut Draft<'_>) {
     let decisions = &draft.input.decisions;
+    if decisions.unreadable.is_some() {
+        return;
+    }
     let lying = |path: &RepoPath| decisions.filed.iter().find(|file| file.path == *path);
     for step in waiting(draft) {
         let Some(run) = draft.state.run.clone() else { return };
@@ -382,12 +386,20 @@ fn lying<'d>(draft: &Draft<'d>, run: &RunId, asks: Asks) -> Option<&'d Branch> {
 fn judge(head: &CommitId, content: &Content, wanted: Option<&Files>) -> Lies {
     let why = match content {
         Content::Unread(why) => return Lies::Unread(head.clone(), why.clone()),
-        Content::Read(change) if change.alone && Some(&change.files) == wanted => return Lies::Ours(head.clone()),
         Content::Read(change) if !change.alone => "it would bring other commits too".to_owned(),
         Content::Read(change) => {
-            let strange =
-                change.files.iter().find(|(path, blob)| wanted.and_then(|files| files.get(*path)) != Some(*blob));
-            strange.map_or_else(|| "it lacks what was asked".to_owned(), |(path, _)| format!("it would change {path}"))
+            let is_asked =
+                |(path, blob): &(&RepoPath, &Option<BlobId>)| wanted.and_then(|files| files.get(*path)) == Some(*blob);
+            let gives_way =
+                |path: &RepoPath| wanted.is_some_and(|files| files.keys().any(|file| makes_way(file, path)));
+            let mut others = change.files.iter().filter(|file| !is_asked(file));
+            let strange = others.find(|(path, blob)| blob.is_some() || !gives_way(path));
+            let has_all = wanted.is_some_and(|files| files.keys().all(|path| change.files.contains_key(path)));
+            match strange {
+                None if has_all => return Lies::Ours(head.clone()),
+                None => "it lacks what was asked".to_owned(),
+                Some((path, _)) => format!("it would change {path}"),
+            }
         }
         Content::Odd(why) => why.clone(),
     };

@@ -1,6 +1,7 @@
 //! Going back: the part that waits for nothing. It is rendered from live alone and leaves a mark (design §1).
 
 use super::action::{Action, Class, Verb};
+use super::adopt;
 use super::context::{Context, Stable, exactly};
 use super::exposure::{self, Ready};
 use super::report::{Reason, Wait};
@@ -273,6 +274,11 @@ fn lower(
     let mut done = back;
     for carrier in carriers {
         let Some(live) = context.live.get(carrier) else { continue };
+        if let Some(theirs) = adopt::not_ours(context.owner, live) {
+            // It has the name of one of ours. What leads nobody to the candidate is nothing to wait for.
+            out.waits.extend(Some(theirs).filter(|_| !back));
+            continue;
+        }
         let object = match before.get(carrier) {
             Some(old) => marking(context, mark).marked(&old.object, old.role),
             None => exposure::retreated(context, live, mark),

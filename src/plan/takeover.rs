@@ -77,6 +77,8 @@ pub fn adopt(draft: &mut Draft<'_>, rollout: &Rollout, posture: &Posture, word: 
         label: posture.stable.pods.clone(),
         run: RunId::zero(),
         commit: None,
+        path: None,
+        decided: None,
         at: draft.now(),
     });
     draft.allow(posture);

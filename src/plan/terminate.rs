@@ -1,6 +1,7 @@
 //! Ends: a rollout that left main, a record that cannot be read, branches that ask for nothing any more.
 
 use super::action::{Action, Class, Verb};
+use super::adopt;
 use super::context::exactly;
 use super::converge::Converged;
 use super::deletions;
@@ -169,9 +170,10 @@ fn reads_all(router: &Router, view: &View<'_>) -> bool {
 
 /// The carriers with the split at stable and the mark, as far as they are not; or on what that waits.
 fn lowered(input: &Input, router: &Router, view: &View<'_>) -> (Vec<Action>, Option<Wait>) {
-    let mut actions = Vec::new();
+    let (owner, mut actions) = (input.me.instance.owner_of(&input.id), Vec::new());
     for object in traffic::retreat(router, view, &input.me.instance.in_cluster()) {
-        let Some(carrier) = view.live.get(object.reference()) else { continue };
+        let carrier = view.live.get(object.reference());
+        let Some(carrier) = carrier.filter(|live| adopt::not_ours(&owner, live).is_none()) else { continue };
         let Some(mark) = mark_of(input, carrier) else { continue };
         let lowers = !compare::differs(&object, carrier).is_empty();
         if !lowers && is_marked(carrier) {

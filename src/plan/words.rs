@@ -32,6 +32,8 @@ pub struct Asked {
 pub fn apply(draft: &mut Draft<'_>) -> Asked {
     let mut asked = Asked::default();
     guard::doubt(draft);
+    let unheard = guard::unheard(draft);
+    draft.waits.extend(unheard);
     let (rule, base) = (proof::rule(draft), decisions_branch(&draft.input.me.instance));
     let approvals = guard::approvals(draft);
     let files = files(draft, rule.as_ref(), approvals);
@@ -46,6 +48,13 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         now: draft.now(),
     };
     let mut heard = decisions::hear(&hearing);
+    let unprovable = rule.as_ref().is_some_and(|rule| rule.by == By::Nothing);
+    // It would count if it could be proven: whoever has said it is told.
+    let all =
+        unprovable.then(|| decisions::hear(&Hearing { files: &draft.input.decisions.filed, court: None, ..hearing }));
+    if all.is_some_and(|all| all.words.iter().any(|word| loosens(&word.decision.action))) {
+        guard::tell_unprovable(draft);
+    }
     if approvals == Approvals::Void {
         let is_approval = |word: &Word| requests::kind(&word.decision.action).is_some();
         let unproven =

@@ -327,8 +327,9 @@ impl Controller {
                         over = self.term(&mut lead) => if over == Over::Settled { break },
                         () = &mut late => break,
                     }
-                    if lead.held().is_some() {
-                        // Lost and got again between two looks: nothing more would tell of it.
+                    let expired = lead.held().is_none() && matches!(lead.standing(), Standing::Leading(_));
+                    if !expired {
+                        // Lost to another, or got again meanwhile: the term was told, and nothing more would tell of it.
                         continue;
                     }
                     "the Lease was lost".to_owned()

@@ -70,7 +70,7 @@ enum Leave<'a> {
     /// It only lowers what the new version reaches.
     Retreat,
     /// Git says so.
-    Recorded(&'a Recorded),
+    Recorded(&'a Recorded<'a>),
 }
 
 impl Leave<'_> {
@@ -89,7 +89,7 @@ impl Executor<'_> {
     }
 
     /// Does what the record allows.
-    pub async fn advance(&self, held: &LeaseHeld, proof: &Recorded, lists: &Lists<'_>) -> BTreeMap<RolloutId, Ran> {
+    pub async fn advance(&self, held: &LeaseHeld, proof: &Recorded<'_>, lists: &Lists<'_>) -> BTreeMap<RolloutId, Ran> {
         self.all(held, lists, Leave::Recorded(proof)).await
     }
 

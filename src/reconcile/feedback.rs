@@ -92,10 +92,10 @@ pub(super) struct Reader {
 /// The records of all rollouts.
 type All = Arc<BTreeMap<RolloutId, Arc<Record>>>;
 
-/// When a pull request was looked at, and beside which main.
+/// When a pull request was looked at, and beside which main; none if nothing came of it.
 struct Look {
     head: CommitId,
-    main: CommitId,
+    main: Option<CommitId>,
     at: Time,
 }
 
@@ -167,20 +167,36 @@ impl Reader {
         let last =
             |offer: &Offer| self.looked.get(&offer.number).filter(|look| look.head == offer.head).map(|look| look.at);
         offers.sort_by_key(last);
-        let mut left = offers.len();
+        let (mut left, mut away) = (offers.len(), None);
         for offer in offers.iter().take(AT_ONCE) {
-            if self.look(records, main, offer).await? == Came::Done {
-                let (head, main, at) = (offer.head.clone(), main.clone(), self.setting.clock.now());
-                self.looked.insert(offer.number, Look { head, main, at });
-                left -= 1;
+            let came = self.look(records, main, offer).await;
+            let (head, at) = (offer.head.clone(), self.setting.clock.now());
+            match came {
+                Ok(Came::Done) => {
+                    self.looked.insert(offer.number, Look { head, main: Some(main.clone()), at });
+                    left -= 1;
+                }
+                Ok(Came::Later) => {}
+                // It cannot be fetched now: the others come first the next time.
+                Err(Setback::Git(error)) => {
+                    self.looked.insert(offer.number, Look { head, main: None, at });
+                    away = Some(error);
+                }
+                Err(error @ Setback::Host(_)) => return Err(error),
             }
         }
-        Ok(if left == 0 { Came::Done } else { Came::Later })
+        match away.filter(|_| left == offers.len()) {
+            Some(error) => Err(error.into()),
+            None if left == 0 => Ok(Came::Done),
+            None => Ok(Came::Later),
+        }
     }
 
     fn is_due(&self, offer: &Offer, main: &CommitId) -> bool {
         self.looked.get(&offer.number).is_none_or(|look| {
-            look.head != offer.head || (look.main != *main && self.setting.clock.now() - look.at >= AGAIN)
+            look.head != offer.head
+                || look.main.is_none()
+                || (look.main.as_ref() != Some(main) && self.setting.clock.now() - look.at >= AGAIN)
         })
     }
 

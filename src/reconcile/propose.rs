@@ -47,7 +47,7 @@ pub enum Came {
 
 impl Proposer<'_> {
     /// Makes the branch of a proposal.
-    pub async fn propose(&self, source: &mut Source, proof: &Recorded, proposal: &Proposal) -> Came {
+    pub async fn propose(&self, source: &mut Source, proof: &Recorded<'_>, proposal: &Proposal) -> Came {
         let rollout = &proposal.rollout;
         let Some(view) = source.view().filter(|_| proof.allows_pull(proposal)) else {
             tracing::debug!(%rollout, run = %proposal.run, "the record has no reason to ask that");
@@ -221,7 +221,7 @@ impl Proposer<'_> {
     pub async fn all(
         &self,
         source: &mut Source,
-        proof: &Recorded,
+        proof: &Recorded<'_>,
         rollout: &RolloutId,
         proposals: &[Proposal],
         void: &[(String, CommitId)],

@@ -8,75 +8,42 @@ use super::source::{Branches, Record, Records, View};
 use crate::git::{Draft, Edit, GitError, Person, Pushed, Store};
 use crate::manifest::desired::Set;
 use crate::manifest::files::RepoPath;
-use crate::manifest::ids::{ClusterName, CommitId, InstanceName, RolloutId, RunId, SetId, StepName};
-use crate::manifest::object::ObjectRef;
+use crate::manifest::ids::{CommitId, InstanceName, RolloutId, SetId};
 use crate::plan::action::{Action, Ask, GoesBy, Proposal, Verb};
 use crate::plan::draft::RecordChange;
 use crate::plan::input::Git;
 use crate::record::dashboard::{self, Row};
 use crate::record::message::{self, Change};
-use crate::record::posture::PostureDigest;
 use crate::record::state::{RolloutState, Time};
 use crate::record::store::{self, FileEdit, RecordError};
 use crate::report::metrics::{GitOperation, GitOutcome, Metrics};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Proof that the state branch says this, at a moment after live was read. Nothing but a retreat is done without it.
 #[derive(Debug)]
-pub struct Recorded {
-    permits: BTreeMap<RolloutId, Permit>,
+pub struct Recorded<'a> {
+    states: BTreeMap<&'a RolloutId, &'a RolloutState>,
 }
 
-/// What the record of one rollout allows.
-#[derive(Debug)]
-struct Permit {
-    /// Per cluster, its uid and the digest of the posture recorded for it.
-    clusters: BTreeMap<ClusterName, (String, PostureDigest)>,
-    /// The open run, with the steps that need no word any more.
-    run: Option<(RunId, Vec<StepName>)>,
-    /// The runs whose revisions are refused.
-    refused: Vec<RunId>,
-    /// What people are asked to let go, and the run that it is asked in.
-    asked: Option<(RunId, BTreeSet<ObjectRef>)>,
-    /// What a person has let go.
-    let_go: BTreeSet<ObjectRef>,
-}
-
-impl Permit {
-    fn of(state: &RolloutState) -> Self {
-        let clusters = state.clusters.iter();
-        let open = state.run.as_ref().filter(|run| !run.denied);
-        let asked = state.deletions.asked.as_ref();
-        let ended = state.last_run.as_ref().map(|run| run.id.clone()).filter(|_| !state.refused.is_empty());
-        Self {
-            clusters: clusters.map(|(name, c)| (name.clone(), (c.uid.clone(), c.posture.digest()))).collect(),
-            run: open.map(|run| (run.id.clone(), run.approved.clone())),
-            refused: state.refused.iter().map(|refused| refused.run.clone()).chain(ended).collect(),
-            asked: asked.map(|asked| (state.current(), asked.objects.clone())),
-            let_go: state.deletions.let_go().cloned().collect(),
-        }
-    }
-}
-
-impl Recorded {
+impl<'a> Recorded<'a> {
     /// What the view proves, if its tips were looked up at the remote after live was read: whoever calls this has just got
     /// `Looked::Same` for it.
     #[must_use]
-    pub fn verified(view: &View) -> Option<Self> {
+    pub fn verified(view: &'a View) -> Option<Self> {
         let fresh = view.git == Git::Fresh && matches!(view.records, Records::Read(_));
         fresh.then(|| Self::of(view.records.states()))
     }
 
-    fn of<'a>(states: impl Iterator<Item = &'a RolloutState>) -> Self {
-        Self { permits: states.map(|state| (state.metadata.clone(), Permit::of(state))).collect() }
+    fn of(states: impl Iterator<Item = &'a RolloutState>) -> Self {
+        Self { states: states.map(|state| (&state.metadata, state)).collect() }
     }
 
     /// A proof of what is not pushed yet: for the one fault that breaks the promise.
     #[cfg(feature = "faults")]
     #[must_use]
-    pub fn forged(view: &View, changes: &BTreeMap<RolloutId, Entry<'_>>) -> Self {
+    pub fn forged(view: &'a View, changes: &'a BTreeMap<RolloutId, Entry<'_>>) -> Self {
         let kept = view.records.states().filter(|state| !changes.contains_key(&state.metadata));
         Self::of(kept.chain(changes.values().filter_map(Entry::after)))
     }
@@ -85,24 +52,30 @@ impl Recorded {
     /// person's word.
     #[must_use]
     pub fn allows(&self, action: &Action) -> bool {
-        let Some(permit) = self.permits.get(&action.rollout) else { return false };
-        let recorded = permit.clusters.get(&action.cluster);
-        let (Some((uid, digest)), Some(posture)) = (recorded, &action.posture) else { return false };
+        let Some(state) = self.states.get(&action.rollout) else { return false };
+        let recorded = state.clusters.get(&action.cluster);
+        let (Some(cluster), Some(posture)) = (recorded, &action.posture) else { return false };
         let needs_word = matches!(action.verb, Verb::Delete { by: GoesBy::Word, .. });
-        *uid == action.cluster_uid && digest == posture && (!needs_word || permit.let_go.contains(action.verb.target()))
+        let let_go = || state.deletions.let_go().any(|object| object == action.verb.target());
+        cluster.uid == action.cluster_uid && cluster.posture.digest() == *posture && (!needs_word || let_go())
     }
 
     /// Whether the record has a reason to ask people that.
     #[must_use]
     pub fn allows_pull(&self, proposal: &Proposal) -> bool {
-        let Some(permit) = self.permits.get(&proposal.rollout) else { return false };
+        let Some(state) = self.states.get(&proposal.rollout) else { return false };
         match &proposal.ask {
             Ask::Advance { through } => {
-                permit.run.as_ref().is_some_and(|(run, approved)| *run == proposal.run && !approved.contains(through))
+                let run = state.run.as_ref().filter(|run| !run.denied);
+                run.is_some_and(|run| run.id == proposal.run && !run.approved.contains(through))
             }
-            Ask::Revert { .. } => permit.refused.contains(&proposal.run),
+            Ask::Revert { .. } => {
+                let ended = state.last_run.as_ref().map(|run| &run.id).filter(|_| !state.refused.is_empty());
+                state.refused.iter().map(|refused| &refused.run).chain(ended).any(|run| *run == proposal.run)
+            }
             Ask::Delete { objects } => {
-                permit.asked.as_ref().is_some_and(|(run, asked)| *run == proposal.run && asked == objects)
+                let asked = state.deletions.asked.as_ref();
+                asked.is_some_and(|asked| state.current() == proposal.run && asked.objects == *objects)
             }
         }
     }
@@ -173,11 +146,11 @@ impl Entry<'_> {
 
 /// What came of recording.
 #[derive(Debug)]
-pub enum Written {
+pub enum Written<'a> {
     /// The branch is at `tip` and says what `proof` proves. What is in `left_out` is not in it.
     Done {
         /// The proof.
-        proof: Recorded,
+        proof: Recorded<'a>,
         /// The new tip.
         tip: CommitId,
         /// The records that changed, as they are now.
@@ -222,7 +195,7 @@ impl Recorder<'_> {
     /// rollout, so that one offender stops only itself.
     ///
     /// *Guarantees*: the branch moved only from the tip that was planned from, while main was where it was planned from.
-    pub async fn record(&self, view: &View, entries: &BTreeMap<RolloutId, Entry<'_>>) -> Written {
+    pub async fn record<'a>(&self, view: &'a View, entries: &'a BTreeMap<RolloutId, Entry<'a>>) -> Written<'a> {
         if view.git != Git::Fresh || matches!(view.records, Records::Unreadable(_)) {
             return Written::Away("the state branch cannot be read".to_owned());
         }
@@ -260,7 +233,7 @@ impl Recorder<'_> {
         }
         match book.tip {
             Some(tip) if !book.changes.is_empty() => {
-                let proof = Recorded::of(book.states.into_values());
+                let proof = Recorded { states: book.states };
                 let changes = book.changes.into_iter().map(|(id, entry)| (id.clone(), entry.record())).collect();
                 Written::Done { proof, tip, changes, left_out }
             }

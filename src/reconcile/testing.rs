@@ -243,6 +243,8 @@ pub(super) fn steady(view: &View, name: &str, seq: u64) -> (RolloutState, BTreeM
         label: None,
         run: fixture::run(6),
         commit: None,
+        path: None,
+        decided: None,
         at: fixture::time("08:00:00"),
     });
     let role = Role { set: set.id.clone(), size: Size::Declared, pods: None };

@@ -216,13 +216,13 @@ impl Term<'_> {
     async fn act_first(&self, _: &View, _: &Plans, _: Time) {}
 
     /// Pushes one commit for all that changed.
-    async fn record(
+    async fn record<'a>(
         &mut self,
-        view: &Arc<View>,
+        view: &'a Arc<View>,
         plans: &Plans,
-        entries: &BTreeMap<RolloutId, Entry<'_>>,
+        entries: &'a BTreeMap<RolloutId, Entry<'a>>,
         now: Time,
-    ) -> Result<Done, Next> {
+    ) -> Result<Done<'a>, Next> {
         if !self.shell.lead.still(&self.held) {
             return Err(Next::Rest);
         }
@@ -274,7 +274,7 @@ impl Term<'_> {
     }
 
     /// Makes and withdraws requests; says whether anything came of it that the next plan has to see.
-    async fn ask(&mut self, proof: &Recorded, plans: &Plans, recorded: &BTreeSet<&RolloutId>, now: Time) -> bool {
+    async fn ask(&mut self, proof: &Recorded<'_>, plans: &Plans, recorded: &BTreeSet<&RolloutId>, now: Time) -> bool {
         let mut made = false;
         let shell = self.shell;
         let Shell { instance, main, metrics, host, by, .. } = shell;
@@ -320,7 +320,7 @@ impl Term<'_> {
 }
 
 /// What a push made possible.
-struct Done {
-    proof: Recorded,
+struct Done<'a> {
+    proof: Recorded<'a>,
     written: BTreeSet<RolloutId>,
 }

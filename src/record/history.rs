@@ -74,6 +74,7 @@ pub fn end_run(state: &mut RolloutState, outcome: Outcome, why: &str, now: Time)
         run: run.id,
         from: run.from,
         names: run.names,
+        stable: run.stable,
         to: run.to,
         revision: run.revision,
         outcome,

@@ -95,6 +95,16 @@ impl RolloutState {
         }
     }
 
+    /// Where main had what is promoted; of what a rollback brought back, where main had it before. None of what was live.
+    #[must_use]
+    pub fn origin_of_stable(&self) -> Option<Origin> {
+        let Promoted { set, commit, path, decided, .. } = self.promoted.as_ref()?;
+        let now = commit.clone().zip(path.clone());
+        let now = now.map(|(commit, path)| Origin { source: Source { commit, path }, decided: decided.clone() });
+        let before = || self.history.iter().rev().filter(|past| past.from == *set).find_map(|past| past.stable.clone());
+        now.or_else(before)
+    }
+
     /// The run that people's words are about: the open one, else the last, else `0`.
     #[must_use]
     pub fn current(&self) -> RunId {
@@ -145,6 +155,19 @@ pub struct Source {
     pub path: RepoPath,
 }
 
+/// Where main had a version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Origin {
+    /// A tip with its manifests.
+    #[serde(flatten)]
+    pub source: Source,
+    /// Where the rollout's file was as the last run went by it; none where no run did. Who has changed it since made the next
+    /// version, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Source>,
+}
+
 /// A version that was promoted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Promoted {
@@ -162,6 +185,12 @@ pub struct Promoted {
     /// A tip of main with its manifests; none of what was live, and of what a rollback brought back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<CommitId>,
+    /// The rollout's file in that commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<RepoPath>,
+    /// That file as the run went by it; a change without a run leaves it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided: Option<Source>,
     /// When.
     pub at: Time,
 }

@@ -213,8 +213,8 @@ pub enum FileEdit {
 /// that the branch holds. `sets` and `plan` are needed for what is new only. Equal records change nothing.
 ///
 /// # Errors
-/// When a new set or a new run's plan is not at hand, or two sets cannot be told apart: better no record than one whose
-/// sets are not there.
+/// When a new set or a new run's plan is not at hand, two sets cannot be told apart, or a file would be too large or its path too long
+/// to be read: better no record than one whose sets are not there.
 pub fn edits(
     before: Option<&RolloutState>,
     after: Option<&RolloutState>,
@@ -241,7 +241,19 @@ pub fn edits(
         }
     }
     edits.extend(set_edits(&paths, &before.map(pinned).unwrap_or_default(), &pinned(after), sets)?);
-    Ok(edits)
+    readable(edits)
+}
+
+/// These, unless one is too large: it could be written, and never be read again.
+fn readable(edits: BTreeMap<RepoPath, FileEdit>) -> Result<BTreeMap<RepoPath, FileEdit>, RecordError> {
+    let sizes = edits.values().filter_map(|edit| match edit {
+        FileEdit::Write(bytes) => Some(bytes.len()),
+        FileEdit::Blob(_) | FileEdit::Remove | FileEdit::RemoveDir => None,
+    });
+    match sizes.max().filter(|size| *size > MAX_BYTES) {
+        Some(size) => Err(RecordError::TooLarge(size)),
+        None => Ok(edits),
+    }
 }
 
 fn set_edits(
@@ -275,13 +287,13 @@ fn set_edits(
 /// The files of a set that the repository does not hold yet.
 ///
 /// # Errors
-/// When a path on the state branch would be too long.
+/// When a path on the state branch would be too long, or a file too large.
 pub fn set_as_written(id: &RolloutId, set: &Set) -> Result<BTreeMap<RepoPath, FileEdit>, RecordError> {
     let paths = paths(id);
     let write = |(file, (_, bytes)): (&RepoPath, &(BlobId, Arc<[u8]>))| {
         Ok((paths.set_file(&set.id, file)?, FileEdit::Write(bytes.to_vec())))
     };
-    set.files.iter().map(write).collect()
+    readable(set.files.iter().map(write).collect::<Result<_, RecordError>>()?)
 }
 
 #[cfg(test)]

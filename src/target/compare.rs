@@ -5,8 +5,10 @@
 use super::quantity;
 use crate::manifest::hex::hex;
 use crate::manifest::object::{APPLIED, EPOCH, Kind, OWNER, Object, RETREATED, SEQ};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// One field that is not as rendered.
@@ -92,18 +94,37 @@ pub fn differs(rendered: &Object, live: &Object) -> Vec<Difference> {
 /// The digest of what an object says, our own marks left out: 16 hex digits.
 #[must_use]
 pub fn applied_digest(object: &Object) -> String {
-    let mut value = object.value().clone();
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            annotations.retain(|key, _| ![OWNER, APPLIED, SEQ, EPOCH, RETREATED].contains(&key.as_str()));
-        }
-        if metadata.get("annotations").is_some_and(|a| a.as_object().is_none_or(serde_json::Map::is_empty)) {
-            metadata.shift_remove("annotations");
-        }
-    }
-    let text =
-        serde_jcs::to_vec(&value).expect("canonical JSON, because every JSON value has text keys and finite numbers");
+    let text = serde_jcs::to_vec(&unmarked(object.value()))
+        .expect("canonical JSON, because every JSON value has text keys and finite numbers");
     hex(&Sha256::digest(text)[..8])
+}
+
+/// A value, or what is left of one, by reference: it is digested at each look at an object.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Part<'a> {
+    Whole(&'a Value),
+    Rest(BTreeMap<&'a str, Part<'a>>),
+}
+
+/// The parts of a value that `of` lets be; all of a value that has none.
+fn parts<'a>(value: &'a Value, of: impl Fn(&'a str, &'a Value) -> Option<Part<'a>>) -> Part<'a> {
+    let Some(object) = value.as_object() else { return Part::Whole(value) };
+    Part::Rest(object.iter().filter_map(|(key, value)| Some((key.as_str(), of(key, value)?))).collect())
+}
+
+/// An object without our own marks, and without annotations if there are no others.
+fn unmarked(object: &Value) -> Part<'_> {
+    const MARKS: [&str; 5] = [OWNER, APPLIED, SEQ, EPOCH, RETREATED];
+    let of_others = |key, value| (!MARKS.contains(&key)).then_some(Part::Whole(value));
+    let of_metadata = |key, value| match key {
+        "annotations" => match parts(value, of_others) {
+            Part::Rest(annotations) if !annotations.is_empty() => Some(Part::Rest(annotations)),
+            Part::Rest(_) | Part::Whole(_) => None,
+        },
+        _ => Some(Part::Whole(value)),
+    };
+    parts(object, |key, value| Some(if key == "metadata" { parts(value, of_metadata) } else { Part::Whole(value) }))
 }
 
 /// The object with the marks of this write: who owns it, what it said, and the record and leader that the write relies

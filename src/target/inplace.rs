@@ -25,7 +25,7 @@ pub struct Facts<'a> {
     pub sets: &'a BTreeMap<SetId, Arc<Set>>,
     /// What is there.
     pub live: &'a LiveState,
-    /// Stable's pods when the run entered *prepare*.
+    /// The pods that stable keeps in the run: what it had at the first step, or has since when more of the traffic leaves it.
     pub baseline: u32,
     /// Where the objects live.
     pub namespace: &'a Namespace,
@@ -144,13 +144,22 @@ fn size_candidate(all: &mut BTreeMap<ObjectRef, Rendered>, pods: u32, naming: &N
     let workload = ObjectRef { kind: Kind::Deployment, namespace: facts.namespace.clone(), name };
     let pods = match scaler.as_ref().and_then(scaler::least) {
         Some(least) => handed_over(&workload, Some(least), facts),
-        None => Some(pods),
+        None => Some(pods.max(kept(&workload.name, facts))),
     };
     if let Some(rendered) = all.get_mut(&workload) {
         rendered.object = layout::with_replicas(rendered.object.clone(), pods);
     }
     if let Some((rendered, scaler)) = scaler.and_then(|s| Some((all.get_mut(s.reference())?, s))) {
         rendered.object = scaler;
+    }
+}
+
+/// The candidate's pods that are never taken away while the run goes on: they may be what serves users, and a scaler that takes pods from
+/// stable because those do says nothing of them. Where the number of pods is the exposure, it is the posture's alone.
+fn kept(candidate: &ObjectName, facts: &Facts<'_>) -> u32 {
+    match facts.plan.traffic.as_ref().map(|traffic| traffic.router.by()) {
+        Some(By::Route | By::Selector) => pods_of(candidate, facts),
+        Some(By::Pods | By::Partition) | None => 0,
     }
 }
 
@@ -178,7 +187,12 @@ fn sized_stable(
     let declared = object.int("/spec/replicas").map(|declared| u32::try_from(declared).unwrap_or(u32::MAX));
     match posture.stable.size {
         _ if target && (scaler.is_some() || declared.is_none()) => {
-            let begin = beginning(&posture.naming, set, facts);
+            // A scaler brings none back where there is none; traffic will.
+            let least = match posture.stable.size {
+                Size::AtLeast(least) => Some(least).filter(|least| *least > 0),
+                Size::Declared | Size::Share(_) => None,
+            };
+            let begin = beginning(&posture.naming, set, facts).or(least);
             layout::with_replicas(object.clone(), handed_over(reference, begin, facts))
         }
         Size::AtLeast(least) if target => layout::with_replicas(object.clone(), declared.max(Some(least))),
@@ -259,17 +273,26 @@ fn candidate_size(role: &Role, set: &Set, naming: &Naming, facts: &Facts<'_>) ->
         (Size::Share(share), Some(By::Pods)) => replicas::candidate_replicas(facts.baseline, share),
         // Nothing is sized so where the candidate has no workload of its own.
         (Size::Share(share), Some(By::Route | By::Selector | By::Partition) | None) => {
-            declared.max((live_stable(naming, facts) * u32::from(share.get())).div_ceil(100)).max(1)
+            declared.max((live_stable(naming, facts).max(facts.baseline) * u32::from(share.get())).div_ceil(100)).max(1)
         }
         (Size::AtLeast(least), _) => declared.max(least),
         (Size::Declared, _) => declared,
     }
 }
 
+/// The pods that stable has to keep: those that it has, and one at least where a scaler may have taken all away, as nobody would bring one
+/// back before traffic is led to it.
+#[must_use]
+pub fn least_stable(set: &Set, naming: &Naming, facts: &Facts<'_>) -> u32 {
+    let target = &facts.plan.target;
+    let names = [target.name.clone(), naming.workload(RoleName::Stable, &target.name)];
+    let scaled = names.iter().any(|name| scaler::of(set.objects.values(), target.kind.kind(), name).is_some());
+    live_stable(naming, facts).max(u32::from(scaled))
+}
+
 /// The pods that stable has now, as the live workload asks for them; those of a Service are other people's, and of a DaemonSet nodes
 /// decide.
-#[must_use]
-pub fn live_stable(naming: &Naming, facts: &Facts<'_>) -> u32 {
+fn live_stable(naming: &Naming, facts: &Facts<'_>) -> u32 {
     if let TargetKind::Service | TargetKind::DaemonSet = facts.plan.target.kind {
         return 0;
     }

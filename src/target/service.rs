@@ -81,8 +81,8 @@ pub(super) fn readiness(service: &Object, live: &LiveState) -> Readiness {
     } else {
         return Readiness::Ready;
     };
-    // A Service says nothing of itself: what is known is its age.
-    Readiness::NotReady { why, available: Available::Perhaps(workload::made(service)) }
+    // A Service says nothing of itself: what is known is when it was written.
+    Readiness::NotReady { why, available: Available::Perhaps(workload::written(service)) }
 }
 
 /// A port that the endpoints have and that is not the one asked for under its name. What a port with a name is called in the

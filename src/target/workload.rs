@@ -88,13 +88,14 @@ pub fn available(deployment: &Object) -> Available {
     lost.map_or_else(|| Available::Perhaps(written(deployment)), Available::NotSince)
 }
 
-/// When a Deployment was written last, other than through a subresource; when it was made, where nothing else is told. It is
-/// made without pods: asking for them may take as long as Git is late, and that is no time that they had to become ready in.
-fn written(deployment: &Object) -> Option<Time> {
-    let entries = deployment.at("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+/// When a Deployment or a Service was written last, other than through a subresource; when it was made, where nothing else is told.
+/// It is made without pods, and promoted once that is recorded: both may take as long as Git is late, and that is no time that it had
+/// to become ready in.
+pub(super) fn written(object: &Object) -> Option<Time> {
+    let entries = object.at("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
     let whole = entries.filter(|entry| entry["subresource"].is_null());
     let times = whole.filter_map(|entry| entry["time"].as_str()?.parse().ok());
-    times.chain(made(deployment)).max()
+    times.chain(made(object)).max()
 }
 
 /// When an object was made.

@@ -15,16 +15,18 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 mod left;
+#[cfg(test)]
 mod limits;
 mod rules;
 mod standing;
 
 pub use left::{names_both, next, without_copies};
-pub use limits::{RouteError, check};
 pub use standing::standing;
 
 pub(super) use rules::weight;
 
+#[cfg(test)]
+use limits::check;
 use rules::{Backend, Names, Rule, alternatives};
 
 /// The largest weight that the API takes (HTTPBackendRef).
@@ -34,7 +36,8 @@ const MAX_WEIGHT: u64 = 1_000_000;
 ///
 /// A reference of weight W to the Service becomes two, of W × (100 − w) and W × w; other references become W × 100, so
 /// that their shares stay. Headers add one rule before each such rule: its matches with each alternative's headers, the
-/// candidate alone. Equal input gives equal output. Precondition: [`check`].
+/// candidate alone. Equal input gives equal output. `manifest::check` holds
+/// routes to the limits within which it is exact.
 #[must_use]
 pub fn render<'a>(route: &'a Object, services: impl Into<Services<'a>>, split: &Split) -> Object {
     let names = Names::of(route, services);
@@ -75,7 +78,28 @@ fn weighted(names: &Names<'_>, rule: &Value, weight: Percent) -> Value {
             refs.push(with_weight(backend, own * 100));
         }
     }
-    with_field(rule, "backendRefs", refs)
+    with_field(rule, "backendRefs", fitted(names, refs))
+}
+
+/// Weights that the API takes, in the same ratio: without what they have in common, and where that is not enough rounded, the
+/// candidate's down.
+fn fitted(names: &Names<'_>, refs: Vec<Value>) -> Vec<Value> {
+    let largest = refs.iter().map(rules::weight).max().unwrap_or(0);
+    if largest <= MAX_WEIGHT {
+        return refs;
+    }
+    let common = refs.iter().map(rules::weight).fold(0, common_divisor).max(1);
+    let beyond = (largest / common).div_ceil(MAX_WEIGHT);
+    let fit = |backend: &Value| {
+        let weight = rules::weight(backend) / common;
+        let down = names.backend(backend) == Backend::Candidate;
+        with_weight(backend, if down { weight / beyond } else { weight.div_ceil(beyond) })
+    };
+    refs.iter().map(fit).collect()
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 /// The rule with a filter that copies its requests to the candidate.
@@ -144,7 +168,7 @@ fn with_field(value: &Value, field: &str, list: Vec<Value>) -> Value {
 
 fn with_weight(backend: &Value, weight: u64) -> Value {
     let mut backend = backend.clone();
-    section(&mut backend, &[]).insert("weight".to_owned(), weight.min(MAX_WEIGHT).into());
+    section(&mut backend, &[]).insert("weight".to_owned(), weight.into());
     backend
 }
 
@@ -180,7 +204,7 @@ fn set_cookie(backend: &mut Value, cookie: &str) {
 /// What split a live route shows: the highest weight and mirror of its rules, rounded up, and the header alternatives, those left
 /// out that another implies. It is never less than what reaches the candidate through this route.
 ///
-/// After [`render`] with a split that [`check`] accepts it is the [`Split::same`].
+/// After [`render`] of a route within its limits it is the [`Split::same`].
 #[must_use]
 pub fn read<'a>(live: &'a Object, services: impl Into<Services<'a>>) -> Seen {
     let services @ Services { stable: service, .. } = services.into();
@@ -266,7 +290,7 @@ fn lowered(names: &Names<'_>, rule: &Value) -> Value {
             refs[at] = with_weight(&names.candidate_ref(&refs[to]), 0);
         }
     }
-    with_field(rule, "backendRefs", refs)
+    with_field(rule, "backendRefs", fitted(names, refs))
 }
 
 /// Whether the route sends or mirrors anything to that Service of its own namespace.

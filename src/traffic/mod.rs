@@ -101,7 +101,7 @@ pub struct View<'a> {
     pub namespace: &'a Namespace,
     /// The target's name.
     pub target: &'a ObjectName,
-    /// Stable's pods when the run entered *prepare*.
+    /// The pods that stable keeps in the run: what it had at the first step, or has since when more of the traffic leaves it.
     pub baseline: u32,
     /// What the objects of both roles are called.
     pub naming: &'a Naming,

@@ -112,23 +112,61 @@ pub fn read(view: &View<'_>, ingress: &ObjectName, service: &ObjectName) -> Seen
 /// Whether an Ingress takes all requests that another one of no mark would lead anywhere, as it is older, of the same class, and has the same paths ("How it
 /// works": of several rules for a path the oldest wins). So Flagger leaves its canary.
 fn hides(main: &Object, other: &Object) -> bool {
-    let made = |ingress: &Object| ingress.text("/metadata/creationTimestamp")?.parse::<DateTime<Utc>>().ok();
+    let (own, others) = (paths(main, |_| true), paths(other, |_| true));
     let older = made(main).zip(made(other)).is_some_and(|(main, other)| main < other);
-    let class = |ingress: &Object| {
-        let class =
-            ingress.text("/spec/ingressClassName").or_else(|| ingress.annotation("kubernetes.io/ingress.class"));
-        class.map(str::to_owned)
-    };
-    let (own, others) = (paths(main), paths(other));
     older && class(main) == class(other) && other.at("/spec/defaultBackend").is_none() && others.is_subset(&own)
 }
 
-/// What an Ingress takes: host, path and how that is compared.
-fn paths(ingress: &Object) -> BTreeSet<[String; 3]> {
+/// The canaries of others that ingress-nginx may take in place of ours. It has one for all that leads to a port of a Service: the oldest
+/// that has a host and a path of what leads there, whatever its weight is (its source, `mergeAlternativeBackends`, and
+/// `route_to_alternative_balancer` for "the first alone"). So Argo Rollouts leaves its own, which has another name than ours.
+#[must_use]
+pub fn rivals<'a>(view: &View<'a>, ingress: &ObjectName, service: &ObjectName) -> Vec<&'a Object> {
+    let copy = suffixed(ingress);
+    let ours = |name: &ObjectName| name == ingress || Some(name) == copy.as_ref();
+    let near = view.live.of_kind(Kind::Ingress).filter(|other| other.reference().namespace == *view.namespace);
+    let (canaries, others): (Vec<&'a Object>, Vec<&'a Object>) = near.partition(|other| is_canary(other));
+    let takes = |canary: &Object| others.iter().any(|main| shares(main, canary, service.as_str()));
+    canaries.into_iter().filter(|canary| !ours(&canary.reference().name) && takes(canary)).collect()
+}
+
+/// Whether a canary is one for what an Ingress leads to the Service: both are of one class, and have a host and a path in common. One
+/// without rules is one for every path without a host.
+fn shares(main: &Object, canary: &Object, service: &str) -> bool {
+    let led = |backend: &Value| leads_to(backend, service);
+    let own = paths(main, led);
+    let rest = || main.at("/spec/defaultBackend").is_some_and(led) || own.iter().any(|[host, ..]| host.is_empty());
+    let common = || !own.is_disjoint(&paths(canary, |_| true));
+    class(main) == class(canary) && (common() || canary.at("/spec/defaultBackend").is_some() && rest())
+}
+
+/// The older canary of others that ingress-nginx takes where ours would let somebody in.
+fn instead<'a>(view: &View<'a>, ingress: &ObjectName, canary: &Object) -> Option<&'a Object> {
+    if shown(canary) == Seen::Split(Split::stable()) {
+        return None;
+    }
+    let older = |other: &Object| made(other).zip(made(canary)).is_some_and(|(other, own)| other <= own);
+    let mut all = beside(canary).into_iter().flat_map(|(_, service)| rivals(view, ingress, &service));
+    all.find(|other| older(other))
+}
+
+/// When it was made.
+fn made(ingress: &Object) -> Option<DateTime<Utc>> {
+    ingress.text("/metadata/creationTimestamp")?.parse().ok()
+}
+
+/// Which controller serves it.
+fn class(ingress: &Object) -> Option<&str> {
+    ingress.text("/spec/ingressClassName").or_else(|| ingress.annotation(CLASS))
+}
+
+/// What an Ingress takes and leads to a backend that counts: host, path and how that is compared.
+fn paths(ingress: &Object, counts: impl Fn(&Value) -> bool) -> BTreeSet<[String; 3]> {
     let rules = items(&ingress.value()["spec"], "rules");
     let all = rules.flat_map(|rule| items(&rule["http"], "paths").map(move |path| (&rule["host"], path)));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    all.map(|(host, path)| [host, &path["path"], &path["pathType"]].map(text)).collect()
+    let counted = all.filter(|(_, path)| counts(&path["backend"]));
+    counted.map(|(host, path)| [host, &path["path"], &path["pathType"]].map(text)).collect()
 }
 
 /// Who reaches what a canary Ingress leads to.
@@ -171,13 +209,20 @@ pub fn retreat(live: &Object, ingress: &ObjectName, service: &ObjectName) -> Obj
 }
 
 /// Nothing in an Ingress says whether it is in force: ingress-nginx takes up a change of a canary within about a second, for which
-/// there is `settle`. What it cannot take up its admission webhook refuses.
+/// there is `settle`. What it cannot take up its admission webhook refuses. That it takes another canary is seen in that one.
 #[must_use]
 pub fn standing(view: &View<'_>, ingress: &ObjectName) -> Standing {
-    match view.live.find(Kind::Ingress, view.namespace, ingress) {
-        Some(_) => Standing::Effective,
-        None => Standing::NotYet { why: format!("Ingress {ingress} is not there") },
+    let find = |name: &ObjectName| view.live.find(Kind::Ingress, view.namespace, name);
+    if find(ingress).is_none() {
+        return Standing::NotYet { why: format!("Ingress {ingress} is not there") };
     }
+    let canary = suffixed(ingress).and_then(|name| find(&name));
+    canary.and_then(|canary| instead(view, ingress, canary)).map_or(Standing::Effective, |other| {
+        let other = other.reference();
+        let why =
+            format!("{other} is an older canary of what leads to the Service, and ingress-nginx takes that: delete it");
+        Standing::NotYet { why }
+    })
 }
 
 /// Whether an Ingress leads to that Service.

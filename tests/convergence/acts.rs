@@ -57,6 +57,9 @@ impl Act {
         let service = names.service.parse().unwrap();
         let router = match shape.router {
             Router::Route => desired::Router::GatewayApi { http_route: name.parse().unwrap(), service },
+            Router::Grpc => desired::Router::Grpc { grpc_route: name.parse().unwrap(), service },
+            Router::Traefik => desired::Router::Traefik { traefik_service: name.parse().unwrap(), service },
+            Router::IngressRoute => desired::Router::IngressRoute { ingress_route: name.parse().unwrap(), service },
             Router::Mesh => desired::Router::Istio { virtual_service: name.parse().unwrap(), service },
             Router::Ingress => desired::Router::Nginx { ingress: name.parse().unwrap(), service },
             Router::Set => desired::Router::Partition,

@@ -29,12 +29,19 @@ const RULES: [(Rule, &str, &str); 12] = [
 /// A kind of rollouts, a rule that is broken in worlds that have no others, and what is said of that.
 type Kind = (&'static str, fn(&Shape) -> bool, Rule, &'static str);
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 16] = [
     ("names of each version", |shape| shape.layout == Layout::Versioned, Rule::RecordFirst, "live ≤ recorded"),
     ("names of each version", |shape| shape.layout == Layout::Versioned, Rule::Checks, "what fails is not promoted"),
     ("a DaemonSet", |shape| shape.router == Router::Daemon, Rule::Refused, "what was refused stays refused"),
     ("copies behind a VirtualService", |shape| is_copied(shape, Router::Mesh), Rule::RecordFirst, "live ≤ recorded"),
     ("copies behind an Ingress", |shape| is_copied(shape, Router::Ingress), Rule::RecordFirst, "live ≤ recorded"),
+    ("a GRPCRoute", |shape| shape.router == Router::Grpc, Rule::RecordFirst, "live ≤ recorded"),
+    ("a TraefikService", |shape| shape.router == Router::Traefik, Rule::RecordFirst, "live ≤ recorded"),
+    ("an IngressRoute", |shape| shape.router == Router::IngressRoute, Rule::RecordFirst, "live ≤ recorded"),
+    ("a Service as the target", |shape| shape.leads.is_some(), Rule::RecordFirst, "live ≤ recorded"),
+    ("a Service as the target", |shape| shape.leads.is_some(), Rule::Checks, "what fails is not promoted"),
+    ("a Service as the target", |shape| shape.leads.is_some(), Rule::ShiftFirst, "stable is overwritten"),
+    ("an autoscaler", |shape| shape.scaled, Rule::Ready, "weights name ready pods only"),
     ("Jobs before steps", Shape::is_tried_out, Rule::Gates, "no Job has succeeded"),
     ("Jobs before steps", Shape::is_tried_out, Rule::RecordFirst, "is made before Git has that a run waits"),
     ("checks of pods that are no copies", |shape| shape.router.is_shared(), Rule::Checks, "what fails is not promoted"),

@@ -57,14 +57,18 @@ pub(crate) struct Checker {
     events: i64,
 }
 
-pub(crate) const KINDS: [(&str, &str, &str); 7] = [
+pub(crate) const KINDS: [(&str, &str, &str); 11] = [
     ("apps/v1", "Deployment", "deployments"),
     ("apps/v1", "StatefulSet", "statefulsets"),
     ("apps/v1", "DaemonSet", "daemonsets"),
     ("v1", "Service", "services"),
+    ("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"),
     ("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"),
+    ("gateway.networking.k8s.io/v1", "GRPCRoute", "grpcroutes"),
     ("networking.istio.io/v1", "VirtualService", "virtualservices"),
     ("networking.k8s.io/v1", "Ingress", "ingresses"),
+    ("traefik.io/v1alpha1", "TraefikService", "traefikservices"),
+    ("traefik.io/v1alpha1", "IngressRoute", "ingressroutes"),
 ];
 
 impl Checker {
@@ -204,7 +208,7 @@ impl Checker {
         found.extend(self.soaked(seen, before, state).map(|what| ("a soak is observed time", what)));
         found.extend(self.claimed(seen, before, state).map(|what| ("the record claims what was", what)));
         let promotes = before.promoted.as_ref().map(|past| &past.set) != state.promoted.as_ref().map(|now| &now.set);
-        if promotes && fails(seen.image()) {
+        if promotes && fails(&seen.image()) {
             found.push(("what fails is not promoted", format!("{id}: {} is said to be promoted", seen.image())));
         }
         found
@@ -293,15 +297,18 @@ impl Checker {
         let news = before.phase.stop().is_none_or(|b| b.clock.exposed.is_none());
         if reached && news && !seen.touched && seen.part.shape.router == Router::Daemon {
             let phase = seen.part.shape.phases.iter().find(|phase| phase.name == stop.step.as_str())?;
-            let (new, wanted) = (seen.daemons.count_new(state), pods_of(phase.weight.unwrap_or(0)));
+            let (new, wanted) = (seen.daemons.count_new(state), pods_of(phase.expose.weight()));
             let what = || format!("{}: {} is said to be reached with {new} of {wanted} pods", seen.id, stop.step);
             return (new != wanted).then(what);
         }
         if reached && news && !seen.touched && seen.part.shape.router.route("").is_some() {
             let phase = seen.part.shape.phases.iter().find(|phase| phase.name == stop.step.as_str())?;
             let live = seen.weight();
-            if live != phase.weight.unwrap_or(0) {
+            if live != phase.expose.weight() {
                 return Some(format!("{}: {} is said to be reached at weight {live}", seen.id, stop.step));
+            }
+            if phase.expose.has_testers() && !seen.has_testers() {
+                return Some(format!("{}: {} is said to be reached, and no tester is led", seen.id, stop.step));
             }
         }
         None
@@ -361,6 +368,7 @@ impl Checker {
     }
 
     fn look(&mut self, place: usize, world: &World, caller: &str) {
+        self.rollouts[place].look_behind(world);
         for change in self.rollouts[place].changes(world) {
             self.changed(place, world, caller, change);
         }
@@ -464,6 +472,11 @@ impl Checker {
         format!(
             "{id}: {rest}, {image}, {pods} pods, weight {weight}, candidate {candidate}, promoted {promoted}, refused {refused:?}"
         )
+    }
+
+    /// How many pods a rollout has.
+    pub(crate) fn pods(&self, id: &RolloutId) -> u64 {
+        self.rollouts.iter().find(|seen| seen.id == *id).map_or(0, Seen::pods)
     }
 
     /// Whether a rollout is at rest with this image and so many pods, and nothing else of it is there.

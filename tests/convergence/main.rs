@@ -7,6 +7,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "one fault is looked for among all others")]
 
 mod acts;
+mod behind;
 mod bites;
 mod check;
 mod daemon;
@@ -15,6 +16,7 @@ mod faults;
 mod hooks;
 mod host;
 mod jobs;
+mod phase;
 mod player;
 mod routes;
 mod run;

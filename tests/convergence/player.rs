@@ -1,5 +1,6 @@
 //! Plays the chapters of one rollout: people who wait until it rests, change something, and answer what they are asked.
 
+use crate::behind;
 use crate::check::{Checker, KINDS};
 use crate::host::{DECISIONS, Host, MAIN};
 use crate::story::{Chapter, During, Edit, Part};
@@ -61,7 +62,7 @@ pub(crate) enum Pace {
 
 impl Player {
     pub(crate) fn new(part: &Part) -> Self {
-        Self {
+        let mut player = Self {
             id: format!("shop/{}", part.shape.name).parse().unwrap(),
             chapters: part.chapters.iter().copied().collect(),
             playing: None,
@@ -75,7 +76,9 @@ impl Player {
             deeds: Vec::new(),
             verdict: None,
             part: part.clone(),
-        }
+        };
+        player.make_pods();
+        player
     }
 
     /// The files of the rollout as they shall be on main.
@@ -101,6 +104,9 @@ impl Player {
     pub(crate) fn step(&mut self, host: &Host, checker: &mut Checker, now: Time) -> Pace {
         let Some(record) = checker.records.get(&self.id).cloned() else { return Pace::Busy };
         self.answer(host, &record, now);
+        if self.part.shape.scaled && at_rest(&record) && checker.pods(&self.id) > self.replicas {
+            self.measure(self.replicas);
+        }
         let Some(mut playing) = self.playing.take() else {
             return self.next(host, checker, &record, now);
         };
@@ -170,6 +176,15 @@ impl Player {
     fn make(&mut self, fate: &str) {
         self.version += 1;
         self.main = format!("{}{fate}", self.version);
+        self.make_pods();
+    }
+
+    /// People make what the version on main leads to, where a Service is the target.
+    fn make_pods(&mut self) {
+        if self.part.shape.leads.is_some() {
+            let (name, tag) = (self.part.shape.name, self.main.clone());
+            self.deeds.push(Box::new(move |world| behind::make(world, name, &tag)));
+        }
     }
 
     fn push(&self, host: &Host, subject: &str, now: Time) {
@@ -275,19 +290,12 @@ impl Player {
             }
             During::BrakeHold => self.brake(checker, "hold", now),
             During::BrakeRevert => self.brake(checker, "revert", now),
-            During::HandRaises => {
+            During::HandRaises => self.raise(checker),
+            During::HandScales => self.rescale(checker),
+            During::HandLeads => self.lead(checker),
+            During::Busy => {
                 checker.touched(&self.id);
-                let (router, name) = (self.part.shape.router, self.part.shape.name);
-                let (plural, route) = router.route(name).unwrap();
-                let service = self.part.shape.own(self.promoted.last().unwrap());
-                self.change(plural, route, move |route| router.raise(&service, route));
-            }
-            During::HandScales => {
-                checker.touched(&self.id);
-                let more = self.replicas + 1;
-                let (_, plural) = self.part.shape.router.workload();
-                let scale = move |workload: &mut Value| workload["spec"]["replicas"] = more.into();
-                self.change(plural, self.part.shape.stable(self.promoted.last().unwrap()), scale);
+                self.measure(self.replicas + 1);
             }
         }
     }
@@ -313,7 +321,13 @@ impl Player {
                 self.verdict = Some("good");
             }
             During::BrakeHold | During::BrakeRevert => self.brake(checker, "", now),
-            During::Abort | During::Supersede | During::MainBack | During::HandRaises | During::HandScales => {}
+            During::Busy => self.measure(self.replicas),
+            During::Abort
+            | During::Supersede
+            | During::MainBack
+            | During::HandRaises
+            | During::HandScales
+            | During::HandLeads => {}
         }
     }
 
@@ -339,6 +353,44 @@ impl Player {
                 Some(_) => drop(world.update(brake, "", "hand").unwrap()),
                 None => drop(world.create("v1", "ConfigMap", "hand", brake).unwrap()),
             }
+        }));
+    }
+
+    /// A hand sends all requests to the candidate.
+    fn raise(&mut self, checker: &mut Checker) {
+        checker.touched(&self.id);
+        let (router, name) = (self.part.shape.router, self.part.shape.name);
+        let (plural, route) = router.route(name).unwrap();
+        let service = self.part.shape.own(self.promoted.last().unwrap());
+        self.change(plural, route, move |route| router.raise(&service, route));
+    }
+
+    /// A hand gives stable another pod.
+    fn rescale(&mut self, checker: &mut Checker) {
+        checker.touched(&self.id);
+        let more = self.replicas + 1;
+        let (_, plural) = self.part.shape.target();
+        let scale = move |workload: &mut Value| workload["spec"]["replicas"] = more.into();
+        self.change(plural, self.part.shape.stable(self.promoted.last().unwrap()), scale);
+    }
+
+    /// A hand leads the Service that is the target where the new version leads.
+    fn lead(&mut self, checker: &mut Checker) {
+        checker.touched(&self.id);
+        let (shape, tag) = (&self.part.shape, self.main.clone());
+        let (leads, name) = (shape.leads.unwrap(), shape.name);
+        self.change("services", name.to_owned(), move |service| leads.lead(service, name, &tag));
+    }
+
+    /// The autoscaler measures that stable needs so many pods; its bounds are looked after by itself.
+    fn measure(&mut self, pods: u64) {
+        let stable = self.part.shape.stable(self.promoted.last().unwrap());
+        self.deeds.push(Box::new(move |world| {
+            let scale = json!({
+                "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": stable, "namespace": "shop"},
+                "spec": {"replicas": pods},
+            });
+            world.update(scale, "scale", "hand").unwrap();
         }));
     }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 const WEIGHT: &str = "nginx.ingress.kubernetes.io/canary-weight";
 const HEADER: &str = "nginx.ingress.kubernetes.io/canary-by-header";
+const COOKIE: &str = "nginx.ingress.kubernetes.io/canary-by-cookie";
 
 /// A Service that requests are led to.
 pub(crate) struct Backend {
@@ -19,8 +20,11 @@ impl Router {
     pub(crate) fn route(self, name: &str) -> Option<(&'static str, String)> {
         match self {
             Self::Route => Some(("httproutes", name.to_owned())),
+            Self::Grpc => Some(("grpcroutes", name.to_owned())),
             Self::Mesh => Some(("virtualservices", name.to_owned())),
             Self::Ingress => Some(("ingresses", format!("{name}-canary"))),
+            Self::Traefik => Some(("traefikservices", name.to_owned())),
+            Self::IngressRoute => Some(("ingressroutes", name.to_owned())),
             Self::Pods | Self::Service | Self::Set | Self::Daemon => None,
         }
     }
@@ -28,9 +32,16 @@ impl Router {
     /// Where that object leads.
     pub(crate) fn backends(self, name: &str, route: &Value) -> Vec<Backend> {
         match self {
-            Self::Route => items(&route["spec"]["rules"]).flat_map(rule).collect(),
+            Self::Route | Self::Grpc => items(&route["spec"]["rules"]).flat_map(rule).collect(),
             Self::Mesh => items(&route["spec"]["http"]).flat_map(http).collect(),
             Self::Ingress => ingress(name, &route["metadata"]["annotations"]),
+            Self::Traefik => weighted(name, false, &route["spec"]["weighted"]["services"]).collect(),
+            Self::IngressRoute => items(&route["spec"]["routes"])
+                .flat_map(|one| {
+                    let alone = one["match"].as_str().is_some_and(|rule| rule.contains("Header"));
+                    weighted(name, alone, &one["services"])
+                })
+                .collect(),
             Self::Pods | Self::Service | Self::Set | Self::Daemon => Vec::new(),
         }
     }
@@ -39,7 +50,7 @@ impl Router {
     pub(crate) fn raise(self, service: &str, route: &mut Value) {
         let weight = |to: &Value| Value::from(if *to == *service { 0 } else { 100 });
         match self {
-            Self::Route => {
+            Self::Route | Self::Grpc => {
                 for to in route["spec"]["rules"][0]["backendRefs"].as_array_mut().into_iter().flatten() {
                     to["weight"] = weight(&to["name"]);
                 }
@@ -51,33 +62,45 @@ impl Router {
                 }
             }
             Self::Ingress => route["metadata"]["annotations"][WEIGHT] = json!("100"),
+            // What gets nothing is not named there.
+            Self::Traefik => route["spec"]["weighted"]["services"] = raised(service),
+            Self::IngressRoute => {
+                if let Some(last) = route["spec"]["routes"].as_array_mut().and_then(|all| all.last_mut()) {
+                    last["services"] = raised(service);
+                }
+            }
             Self::Pods | Self::Service | Self::Set | Self::Daemon => {}
         }
     }
 
     /// What of the rollout's file says how requests to that Service are split; nothing where a workload does by itself.
-    pub(crate) fn traffic(self, name: &str, service: &str) -> String {
+    pub(crate) fn traffic(self, name: &str, service: &str, sticky: bool) -> String {
         let by = match self {
             Self::Route => format!("gatewayAPI: {{httpRoute: {name}, service: {service}}}"),
+            Self::Grpc => format!("gatewayAPI: {{grpcRoute: {name}, service: {service}}}"),
             Self::Mesh => format!("istio: {{virtualService: {name}, service: {name}}}"),
             Self::Ingress => format!("nginx: {{ingress: {name}, service: {name}}}"),
+            Self::Traefik => format!("traefik: {{traefikService: {name}, service: {name}}}"),
+            Self::IngressRoute => format!("traefik: {{ingressRoute: {name}, service: {name}}}"),
             Self::Pods => format!("replicas: {{service: {name}}}"),
             Self::Service => format!("service: {name}"),
             Self::Set | Self::Daemon => return String::new(),
         };
-        format!("  traffic: {{{by}, settle: 2s, drain: 4s}}\n")
+        let stay = if sticky { ", sessionAffinity: {cookie: stay, maxAge: 1h}" } else { "" };
+        format!("  traffic: {{{by}, settle: 2s, drain: 4s{stay}}}\n")
     }
 
     /// The manifest that leads requests to the Service.
     pub(crate) fn manifest(self, name: &str, service: &str) -> String {
         match self {
-            Self::Route => format!(
+            Self::Route | Self::Grpc => format!(
                 "---
 apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
+kind: {}
 metadata: {{name: {name}}}
 spec: {{parentRefs: [{{name: public}}], rules: [{{backendRefs: [{{name: {service}, port: 80}}]}}]}}
-"
+",
+                if self == Self::Grpc { "GRPCRoute" } else { "HTTPRoute" }
             ),
             Self::Mesh => format!(
                 "---
@@ -97,9 +120,39 @@ spec:
   rules: [{{http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: {name}, port: {{number: 80}}}}}}}}]}}}}]
 "
             ),
+            Self::Traefik => {
+                let service = format!(
+                    "---
+apiVersion: traefik.io/v1alpha1
+kind: TraefikService
+metadata: {{name: {name}}}
+spec: {{weighted: {{services: [{{name: {name}, port: 80}}]}}}}
+"
+                );
+                // It stays as it is.
+                service + &ingress_route(name, "kind: TraefikService")
+            }
+            Self::IngressRoute => ingress_route(name, "port: 80"),
             Self::Pods | Self::Service | Self::Set | Self::Daemon => String::new(),
         }
     }
+}
+
+fn ingress_route(name: &str, to: &str) -> String {
+    format!(
+        "---
+apiVersion: traefik.io/v1alpha1
+kind: IngressRoute
+metadata: {{name: {name}}}
+spec:
+  entryPoints: [websecure]
+  routes: [{{match: Host(`{name}.example.org`), kind: Rule, services: [{{name: {name}, {to}}}]}}]
+"
+    )
+}
+
+fn raised(service: &str) -> Value {
+    json!([{"name": format!("{service}-canary"), "port": 80}])
 }
 
 fn items(list: &Value) -> impl Iterator<Item = &Value> {
@@ -131,6 +184,27 @@ fn backend(alone: bool, to: &Value, weight: &Value) -> Backend {
     Backend { alone, to: to.as_str().unwrap_or_default().to_owned(), weight: weight.as_u64().unwrap_or(1) }
 }
 
+/// Whether a TraefikService of that name is named.
+pub(crate) fn comes_by(spec: &Value, name: &str) -> bool {
+    match spec {
+        Value::Object(fields) => {
+            fields.get("kind").is_some_and(|kind| kind == "TraefikService") && spec["name"] == name
+                || fields.values().any(|field| comes_by(field, name))
+        }
+        Value::Array(all) => all.iter().any(|one| comes_by(one, name)),
+        _ => false,
+    }
+}
+
+/// Services of Traefik. What comes by one that copies is stable's.
+fn weighted(name: &str, alone: bool, services: &Value) -> impl Iterator<Item = Backend> {
+    items(services).map(move |to| {
+        let copies = to["kind"] == "TraefikService";
+        let name = if copies { Value::from(name) } else { to["name"].clone() };
+        backend(alone, &name, &to["weight"])
+    })
+}
+
 /// A canary Ingress takes its share from the other one.
 fn ingress(name: &str, annotations: &Value) -> Vec<Backend> {
     let canary = format!("{name}-canary");
@@ -139,8 +213,10 @@ fn ingress(name: &str, annotations: &Value) -> Vec<Backend> {
         Backend { alone: false, to: name.to_owned(), weight: 100 - weight },
         Backend { alone: false, to: canary.clone(), weight },
     ];
-    if annotations[HEADER].as_str().is_some_and(|header| !header.is_empty()) {
-        all.push(Backend { alone: true, to: canary, weight: 100 });
+    for told in [HEADER, COOKIE] {
+        if annotations[told].as_str().is_some_and(|name| !name.is_empty()) {
+            all.push(Backend { alone: true, to: canary.clone(), weight: 100 });
+        }
     }
     all
 }

@@ -119,7 +119,8 @@ impl Play {
         });
         let judging = Arc::clone(&weather);
         stage.judge_git(move |caller, errand| judging.judge_git(caller, errand));
-        let players: Vec<Player> = story.rollouts.iter().map(Player::new).collect();
+        let mut players: Vec<Player> = story.rollouts.iter().map(Player::new).collect();
+        players.iter_mut().flat_map(Player::deeds).for_each(|deed| stage.api.change(deed));
         let mut files = vec![("tidegate.yaml".to_owned(), story.policy())];
         files.extend(players.iter().flat_map(Player::files));
         host.commit(MAIN, &files, "the first versions", began);

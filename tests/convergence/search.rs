@@ -11,7 +11,7 @@ use std::time::Instant;
 use tidegate::rules::Rule;
 
 /// How many worlds a run of all tests looks at.
-const WORLDS: u64 = 2_000;
+const WORLDS: u64 = 500;
 /// How many lists of faults each story meets.
 const LISTS: u64 = 16;
 

@@ -1,12 +1,13 @@
 //! What was seen of one rollout, and why a change of it must not have been.
 
 use crate::acts::{Act, Names};
+use crate::behind::{self, Behind};
 use crate::check::{KINDS, TIDEGATE};
 use crate::daemon::{self, Asked, Pods};
 use crate::hooks::Hooks;
 use crate::jobs::Jobs;
 use crate::promise::Nanos;
-use crate::routes::Backend;
+use crate::routes::{self, Backend};
 use crate::shape::Router;
 use crate::story::Part;
 use serde_json::Value;
@@ -30,12 +31,16 @@ pub(crate) struct Seen {
     pub(crate) names: Names,
     pub(crate) acts: Vec<Act>,
     pub(crate) objects: BTreeMap<(&'static str, String), Arc<Value>>,
+    /// What answers, where the target is a Service.
+    behind: Behind,
     /// The pods, where the target is a DaemonSet.
     pub(crate) daemons: Pods,
     /// The Jobs before its steps.
     pub(crate) jobs: Jobs,
     /// What its hook is told.
     pub(crate) hooks: Hooks,
+    /// The version of the world that was looked at last.
+    looked: u64,
     /// Where objects of it may be.
     places: Vec<(&'static Resource, &'static str, String)>,
     pub(crate) blob: Option<git2::Oid>,
@@ -58,7 +63,7 @@ impl Seen {
         let shape = &part.shape;
         let (id, names) = (format!("shop/{}", shape.name).parse().unwrap(), Names::first(shape));
         let suffixes: Vec<String> = match shape.layout {
-            Layout::InPlace | Layout::Primary => ["", "-canary", "-primary"].map(str::to_owned).into(),
+            Layout::InPlace | Layout::Primary => ["", "-canary", "-primary", "-copies"].map(str::to_owned).into(),
             Layout::Versioned => (1..=VERSIONS).map(|number| format!("-v{number}")).chain([String::new()]).collect(),
         };
         let places = KINDS.iter().flat_map(|(api, kind, plural)| {
@@ -71,9 +76,11 @@ impl Seen {
             acts: vec![Act::new(shape, names.clone())],
             names,
             objects: BTreeMap::new(),
+            behind: Behind::default(),
             daemons: Pods::default(),
             jobs: Jobs::default(),
             hooks: Hooks::default(),
+            looked: 0,
             places: places.collect(),
             blob: None,
             began: false,
@@ -116,9 +123,20 @@ impl Seen {
         self.daemons.exposed(record, self.stable()?)
     }
 
+    /// Looks at what answers by the Services of both versions, where one is the target.
+    pub(crate) fn look_behind(&mut self, world: &World) {
+        if self.part.shape.leads.is_some() {
+            let [stable, candidate] =
+                [&self.names.service, &self.names.canary].map(|name| behind::answering(world, name));
+            self.behind = Behind { stable, candidate };
+        }
+    }
+
     /// What is not as it was seen last.
-    pub(crate) fn changes(&self, world: &World) -> Vec<Change> {
-        let changed = self.places.iter().filter_map(|(resource, plural, name)| {
+    pub(crate) fn changes(&mut self, world: &World) -> Vec<Change> {
+        let looked = std::mem::replace(&mut self.looked, world.version());
+        let moved = self.places.iter().filter(|(resource, ..)| !world.is_still(resource, looked));
+        let changed = moved.filter_map(|(resource, plural, name)| {
             let after = world.get(resource, "shop", name);
             let before = self.objects.get(&(*plural, name.clone()));
             let same = match (before, after) {
@@ -137,12 +155,24 @@ impl Seen {
     }
 
     fn stable(&self) -> Option<&Arc<Value>> {
-        let (_, plural) = self.part.shape.router.workload();
+        let (_, plural) = self.part.shape.target();
         self.get(plural, &self.names.stable)
     }
 
     fn candidate(&self) -> Option<&Arc<Value>> {
-        self.get("deployments", &self.names.candidate)
+        let plural = if self.part.shape.leads.is_some() { "services" } else { "deployments" };
+        self.get(plural, &self.names.candidate)
+    }
+
+    /// How many pods of both versions answer.
+    fn ready(&self) -> Behind {
+        let ready = |target: Option<&Arc<Value>>| {
+            target.map_or(0, |target| target["status"]["readyReplicas"].as_u64().unwrap_or(0))
+        };
+        match self.part.shape.leads {
+            Some(_) => self.behind,
+            None => Behind { stable: ready(self.stable()), candidate: ready(self.candidate()) },
+        }
     }
 
     fn route(&self) -> Option<&Arc<Value>> {
@@ -173,10 +203,16 @@ impl Seen {
         }
     }
 
-    pub(crate) fn image(&self) -> &str {
-        self.stable().map_or("", |stable| {
-            stable["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap_or_default()
-        })
+    pub(crate) fn image(&self) -> String {
+        self.stable().map_or_else(String::new, |stable| self.image_of(stable))
+    }
+
+    fn image_of(&self, target: &Value) -> String {
+        if self.part.shape.leads.is_some() {
+            return behind::image(self.part.shape.name, target);
+        }
+        let image = &target["spec"]["template"]["spec"]["containers"][0]["image"];
+        image.as_str().unwrap_or_default().to_owned()
     }
 
     pub(crate) fn pods(&self) -> u64 {
@@ -189,7 +225,9 @@ impl Seen {
     pub(crate) fn weight(&self) -> u64 {
         let name = self.part.shape.name;
         match self.part.shape.router {
-            Router::Route | Router::Mesh | Router::Ingress => self.route().map_or(0, |route| self.share(route)),
+            Router::Route | Router::Grpc | Router::Mesh | Router::Ingress | Router::Traefik | Router::IngressRoute => {
+                self.route().map_or(0, |route| self.share(route))
+            }
             Router::Set | Router::Daemon => 0,
             Router::Pods | Router::Service => {
                 let alone = self.get("services", name).is_some_and(|service| self.leads_to_candidate(service));
@@ -202,9 +240,12 @@ impl Seen {
     fn leads_to_candidate(&self, service: &Value) -> bool {
         let selector = &service["spec"]["selector"];
         match self.part.shape.router {
-            Router::Route | Router::Mesh | Router::Ingress | Router::Set | Router::Daemon => false,
             Router::Pods => selector[PODS].is_string(),
             Router::Service => selector["app"] == format!("{}-canary", self.part.shape.name),
+            router => {
+                debug_assert!(router.is_shared() || router.route("").is_some(), "{router}");
+                false
+            }
         }
     }
 
@@ -218,6 +259,17 @@ impl Seen {
         let names =
             |route: &Arc<Value>| self.backends(route).iter().any(|found| found.to == service && found.weight > 0);
         self.route().is_some_and(names)
+    }
+
+    /// Whether somebody is led to the candidate who is told by a request.
+    pub(crate) fn has_testers(&self) -> bool {
+        let led = |found: &Backend| found.alone && found.to == self.names.canary && found.weight > 0;
+        self.route().is_some_and(|route| self.backends(route).iter().any(led))
+    }
+
+    /// Whether requests come by what copies them.
+    fn comes_by(&self, copier: &str) -> bool {
+        self.route().is_some_and(|route| routes::comes_by(&route["spec"], copier))
     }
 
     fn backends(&self, route: &Value) -> Vec<Backend> {
@@ -247,6 +299,7 @@ impl Seen {
         let Some(after) = &change.after else {
             // Of versions with names of their own the old one's objects go, too.
             let led = self.is_led_to(&change.name) || candidate && self.names_candidate();
+            let led = led || change.plural == "traefikservices" && self.comes_by(&change.name);
             return (led && !is_route)
                 .then(|| ("no weight names a set that is not there", format!("{what} was deleted")));
         };
@@ -261,14 +314,17 @@ impl Seen {
         {
             return Some(("old plans die", format!("{what} was written under record {new} after {old}")));
         }
+        let (_, target) = self.part.shape.target();
         match (change.plural, candidate) {
             _ if is_route => self.misled(before, after),
-            ("deployments", false) => self.overwritten(before, after, record),
+            // Of what both versions share the order of its pods is told.
+            (plural, false) if plural == target && !self.part.shape.router.is_shared() => {
+                self.resized(before, after).or_else(|| self.overwritten(before, after, record))
+            }
             ("services", false) => {
                 let news =
                     self.leads_to_candidate(after) && !before.is_some_and(|before| self.leads_to_candidate(before));
-                let ready = ready(self.candidate());
-                (news && ready == 0)
+                (news && self.ready().candidate == 0)
                     .then(|| ("weights name ready pods only", format!("{what} asks for pods of which none is ready")))
             }
             _ => None,
@@ -290,13 +346,20 @@ impl Seen {
         let named = |route: &Value| self.backends(route).iter().any(|found| found.to == *canary && found.weight > 0);
         let raised = is > was || (named(after) && !before.is_some_and(|before| named(before)));
         let wanted = (self.pods() * is).div_ceil(100).max(1);
-        let there = ready(self.candidate());
+        let Behind { stable, candidate: there } = self.ready();
         if raised && there < wanted && !self.touched {
             let what = format!("{name} goes from {was} to {is} with {there} of {wanted} ready");
             return Some(("weights name ready pods only", what));
         }
-        let lost = is < was && ready(self.stable()) == 0 && there > 0;
+        let lost = is < was && stable == 0 && there > 0;
         lost.then(|| ("weights name ready pods only", format!("{name} goes back to a stable that has none")))
+    }
+
+    /// A number of stable's pods that is an autoscaler's word.
+    fn resized(&self, before: Option<&Arc<Value>>, after: &Value) -> Option<(&'static str, String)> {
+        let (was, is) = (&before?["spec"]["replicas"], &after["spec"]["replicas"]);
+        let what = || format!("{} goes from {was} to {is} pods", self.names.stable);
+        (self.part.shape.scaled && was != is).then(|| ("an autoscaler's number is left to it", what()))
     }
 
     /// A stable that is overwritten too early, or by what failed.
@@ -306,10 +369,9 @@ impl Seen {
         after: &Arc<Value>,
         record: Option<&RolloutState>,
     ) -> Option<(&'static str, String)> {
-        let template = |object: &Arc<Value>| object["spec"]["template"]["spec"].clone();
-        before.filter(|before| template(before) != template(after))?;
-        let (name, image) = (self.part.shape.name, &after["spec"]["template"]["spec"]["containers"][0]["image"]);
-        if image.as_str().is_some_and(fails) {
+        let (name, image) = (self.part.shape.name, self.image_of(after));
+        before.filter(|before| self.image_of(before) != image)?;
+        if fails(&image) {
             return Some(("what fails is not promoted", format!("{name} becomes {image}")));
         }
         let going = record.is_some_and(|record| matches!(record.phase, Phase::Promoting(_) | Phase::Finalising(_)));
@@ -328,8 +390,4 @@ pub(crate) fn fails(image: &str) -> bool {
 /// The record that an object was written under last.
 pub(crate) fn seq(object: &Value) -> Option<u64> {
     object["metadata"]["annotations"][SEQ].as_str()?.parse().ok()
-}
-
-fn ready(deployment: Option<&Arc<Value>>) -> u64 {
-    deployment.map_or(0, |deployment| deployment["status"]["readyReplicas"].as_u64().unwrap_or(0))
 }

@@ -1,12 +1,11 @@
-//! How a rollout is made: its phases, gates and router, and the files that say so.
+//! How a rollout is made: its target, layout and router, and the files that say so.
 
+use crate::behind::{self, Leads};
 use crate::daemon::NODES;
 use crate::dice::Dice;
+use crate::phase::{Expose, Phase};
 use std::fmt;
 use tidegate::manifest::desired::Layout;
-
-/// The name of a phase that exposes nothing.
-const PREVIEW: &str = "preview";
 
 /// How a rollout is made.
 #[derive(Debug, Clone)]
@@ -14,6 +13,12 @@ pub(crate) struct Shape {
     pub(crate) name: &'static str,
     pub(crate) router: Router,
     pub(crate) layout: Layout,
+    /// How versions differ where the target is a Service; none where it is a workload.
+    pub(crate) leads: Option<Leads>,
+    /// Whether an autoscaler says how many pods there are.
+    pub(crate) scaled: bool,
+    /// Whether who got the candidate by weight keeps it.
+    pub(crate) sticky: bool,
     /// Whether what is measured of the candidate is compared with stable.
     pub(crate) compared: bool,
     pub(crate) phases: Vec<Phase>,
@@ -21,14 +26,20 @@ pub(crate) struct Shape {
     /// Whether a hook is told how runs fare.
     pub(crate) hook: bool,
     pub(crate) bake: u64,
+    /// How many pods there are; the fewest, where an autoscaler has a say. None are behind a Service that is the target.
     pub(crate) replicas: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Router {
     Route,
+    Grpc,
     Mesh,
     Ingress,
+    /// The weighted services of a TraefikService.
+    Traefik,
+    /// The routes of an IngressRoute.
+    IngressRoute,
     /// The pods of a StatefulSet, from the last on.
     Set,
     /// Those of a DaemonSet, node by node.
@@ -38,12 +49,18 @@ pub(crate) enum Router {
 }
 
 impl Router {
-    /// The kind of workload that is rolled out, and its plural in the API.
-    pub(crate) fn workload(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Set => ("StatefulSet", "statefulsets"),
-            Self::Daemon => ("DaemonSet", "daemonsets"),
-            Self::Route | Self::Mesh | Self::Ingress | Self::Pods | Self::Service => ("Deployment", "deployments"),
+    fn new(dice: &mut Dice) -> Self {
+        match dice.below(100) {
+            0..37 => Self::Route,
+            37..44 => Self::Grpc,
+            44..53 => Self::Mesh,
+            53..61 => Self::Ingress,
+            61..67 => Self::Traefik,
+            67..72 => Self::IngressRoute,
+            72..79 => Self::Set,
+            79..86 => Self::Daemon,
+            86..94 => Self::Pods,
+            _ => Self::Service,
         }
     }
 
@@ -51,75 +68,92 @@ impl Router {
     pub(crate) fn is_shared(self) -> bool {
         matches!(self, Self::Set | Self::Daemon)
     }
-}
 
-#[derive(Debug, Clone)]
-pub(crate) struct Phase {
-    pub(crate) name: &'static str,
-    /// In percent; none for testers that are told by a header, and for a preview.
-    pub(crate) weight: Option<u64>,
-    pub(crate) soak: u64,
-    pub(crate) approval: bool,
-    pub(crate) window: bool,
-    /// Whether a webhook has a say.
-    pub(crate) webhook: bool,
-    /// Whether a Job tries out the candidate first.
-    pub(crate) job: bool,
+    fn layout(self, dice: &mut Dice) -> Layout {
+        let (in_place, primary) = (Layout::InPlace, Layout::Primary);
+        match self {
+            Self::Route | Self::Grpc => dice.pick(&[in_place, in_place, primary, Layout::Versioned]),
+            Self::Mesh | Self::Ingress | Self::Traefik | Self::IngressRoute => {
+                dice.pick(&[in_place, in_place, primary])
+            }
+            Self::Set | Self::Daemon | Self::Pods | Self::Service => in_place,
+        }
+    }
+
+    /// What a phase may expose beside a weight.
+    fn exposes(self) -> &'static [Expose] {
+        use Expose::{Cookie, Copies, Either, Header, Preview};
+        match self {
+            Self::Route | Self::Mesh | Self::IngressRoute => &[Header, Header, Cookie, Either, Preview, Copies],
+            Self::Grpc => &[Header, Header, Preview, Copies],
+            Self::Ingress => &[Header, Cookie, Either, Preview],
+            Self::Traefik => &[Preview, Copies],
+            Self::Service => &[Preview],
+            Self::Set | Self::Daemon | Self::Pods => &[],
+        }
+    }
+
+    /// How versions of a Service before which it stands may differ.
+    fn leads(self) -> &'static [Leads] {
+        match self {
+            Self::Route | Self::Grpc | Self::Mesh | Self::Ingress => &[Leads::Pods, Leads::Pods, Leads::Name],
+            // Traefik refuses an alias.
+            Self::Traefik | Self::IngressRoute => &[Leads::Pods],
+            Self::Set | Self::Daemon | Self::Pods | Self::Service => &[],
+        }
+    }
 }
 
 impl Shape {
     pub(crate) fn new(name: &'static str, dice: &mut Dice) -> Self {
-        let router = match dice.below(100) {
-            0..50 => Router::Route,
-            50..59 => Router::Mesh,
-            59..67 => Router::Ingress,
-            67..75 => Router::Set,
-            75..84 => Router::Daemon,
-            84..93 => Router::Pods,
-            _ => Router::Service,
-        };
+        let router = Router::new(dice);
+        let layout = router.layout(dice);
+        let may_lead = layout == Layout::InPlace && !router.leads().is_empty();
+        let leads = (may_lead && dice.chance(20)).then(|| dice.pick(router.leads()));
+        let may_scale = layout != Layout::Versioned && leads.is_none() && router != Router::Pods;
+        let scaled = may_scale && !router.is_shared() && dice.chance(25);
+        let sticky = matches!(router, Router::Route | Router::Mesh) && dice.chance(15);
         let routed = router.route(name).is_some();
-        let mut phases = Vec::new();
-        if routed && dice.chance(25) {
-            phases.push(Phase::new("testers", None, dice));
-        }
-        phases.push(Phase::new("first", Some(dice.pick(&[20, 25, 40])), dice));
-        if dice.chance(50) {
-            phases.push(Phase::new("second", Some(dice.pick(&[50, 75])), dice));
-        }
-        if router == Router::Service {
-            phases.truncate(1);
-            phases[0].weight = Some(100);
-        }
-        if router.is_shared() {
-            // A fifth of four pods is none.
-            phases[0].weight = phases[0].weight.max(Some(25));
-        }
-        let replicas = if routed { dice.between(2, 3) } else { NODES };
-        // Of those that begin with testers some begin with a preview instead.
-        phases
-            .iter_mut()
-            .filter(|phase| phase.weight.is_none() && replicas == 3)
-            .for_each(|phase| phase.name = PREVIEW);
+        let mut phases = phases(router, leads, dice);
         // Without a Service of its own there is nothing to try out before the first phase.
         let apart = routed || router == Router::Service;
         phases.iter_mut().for_each(|phase| phase.job = (apart || phase.name != "first") && dice.chance(15));
-        let layout = match router {
-            Router::Route => dice.pick(&[Layout::InPlace, Layout::InPlace, Layout::Primary, Layout::Versioned]),
-            Router::Mesh | Router::Ingress => dice.pick(&[Layout::InPlace, Layout::InPlace, Layout::Primary]),
-            Router::Set | Router::Daemon | Router::Pods | Router::Service => Layout::InPlace,
+        let replicas = match leads {
+            Some(_) => 0,
+            None if routed => dice.between(2, 3),
+            None => NODES,
         };
         let compared = dice.chance(25);
         Self {
             name,
             router,
             layout,
+            leads,
+            scaled,
+            sticky,
             compared,
             phases,
             approved_promotion: dice.chance(25),
             hook: dice.chance(20),
             bake: dice.pick(&[0, 20]),
             replicas,
+        }
+    }
+
+    /// The kind of what is rolled out, and its plural in the API.
+    pub(crate) fn target(&self) -> (&'static str, &'static str) {
+        match self.router {
+            _ if self.leads.is_some() => ("Service", "services"),
+            Router::Set => ("StatefulSet", "statefulsets"),
+            Router::Daemon => ("DaemonSet", "daemonsets"),
+            Router::Route
+            | Router::Grpc
+            | Router::Mesh
+            | Router::Ingress
+            | Router::Traefik
+            | Router::IngressRoute
+            | Router::Pods
+            | Router::Service => ("Deployment", "deployments"),
         }
     }
 
@@ -142,14 +176,14 @@ impl Shape {
 
     /// The rollout's file, as it is beside a version.
     pub(crate) fn rollout(&self, tag: &str, suspend: bool, broken: bool) -> String {
-        let Self { name, router, layout, compared: _, phases, approved_promotion, hook, bake, replicas: _ } = self;
+        let Self { name, layout, phases, approved_promotion, hook, bake, .. } = self;
         let own = self.own(tag);
         let layout = match layout {
             Layout::InPlace => "",
             Layout::Primary => ", layout: primary",
             Layout::Versioned => ", layout: versioned",
         };
-        let ((kind, _), traffic) = (router.workload(), router.traffic(name, &own));
+        let ((kind, _), traffic) = (self.target(), self.router.traffic(name, &own, self.sticky));
         let checks = self.checks(tag);
         let phases: String = phases.iter().map(|phase| phase.text(name)).collect();
         let before = if *approved_promotion { "before: {approval: pullRequest}, " } else { "" };
@@ -181,7 +215,9 @@ spec:
         let query = if shared || self.is_compared() {
             format!("errors, labels: {labels}")
         } else {
-            format!("'errors{{namespace=\"shop\",deployment=\"{}\"}}'", self.candidate(tag))
+            let behind = self.leads.map(|_| behind::workload(self.name, tag));
+            let deployment = behind.unwrap_or_else(|| self.candidate(tag));
+            format!("'errors{{namespace=\"shop\",deployment=\"{deployment}\"}}'")
         };
         let bound = if self.is_compared() { "comparedWithStable: {difference: {max: 0.01}}" } else { "max: 0.01" };
         let measured = format!("prometheus: {{provider: world, query: {query}}}\n      {bound}");
@@ -205,14 +241,21 @@ spec:
         )
     }
 
+    /// Whether main says how many pods there are, and a change of that alone is applied at once.
+    pub(crate) fn has_number(&self) -> bool {
+        let held_back = self.scaled && self.layout == Layout::Primary;
+        self.router != Router::Daemon && self.leads.is_none() && !held_back
+    }
+
     /// Whether a webhook has a say before some phase.
     pub(crate) fn is_asked_about(&self) -> bool {
         self.phases.iter().any(|phase| phase.webhook)
     }
 
-    /// Whether the candidate is compared with stable: with all requests at the candidate stable serves nobody.
+    /// Whether the candidate is compared with stable: with all requests at the candidate stable serves nobody, and of what is
+    /// behind a Service nobody knows which version it is.
     pub(crate) fn is_compared(&self) -> bool {
-        self.compared && self.router != Router::Service
+        self.compared && self.router != Router::Service && self.leads.is_none()
     }
 
     /// Whether some phase has a Job before it.
@@ -222,17 +265,30 @@ spec:
 
     /// Its manifests.
     pub(crate) fn manifests(&self, tag: &str, replicas: u64) -> String {
-        let name = self.name;
         let own = self.own(tag);
-        let ((kind, _), route) = (self.router.workload(), self.router.manifest(name, &own));
+        let workload = if self.leads.is_some() { String::new() } else { self.workload(tag, replicas) };
+        let leads = self.leads.map_or_else(|| format!("selector: {{app: {own}}}"), |leads| leads.spec(self.name, tag));
+        let route = self.router.manifest(self.name, &own);
+        format!(
+            "{workload}apiVersion: v1
+kind: Service
+metadata: {{name: {own}}}
+spec: {{{leads}, ports: [{{port: 80, targetPort: 8080}}]}}
+{route}"
+        )
+    }
+
+    /// The workload of a version, and what scales it.
+    fn workload(&self, tag: &str, replicas: u64) -> String {
+        let (name, own, (kind, _)) = (self.name, self.own(tag), self.target());
         let (size, slow) = match self.router {
             // On each node one; where a pod takes its time, more can happen meanwhile.
             Router::Daemon => (String::new(), "\n      annotations: {testbed/ready-after: 2s, testbed/ends-after: 1s}"),
             Router::Set => (format!("\n  replicas: {replicas}\n  serviceName: {name}"), ""),
-            Router::Route | Router::Mesh | Router::Ingress | Router::Pods | Router::Service => {
-                (format!("\n  replicas: {replicas}"), "")
-            }
+            _ if self.scaled => (String::new(), ""),
+            _ => (format!("\n  replicas: {replicas}"), ""),
         };
+        let scaler = if self.scaled { scaler(&own, replicas) } else { String::new() };
         format!(
             "apiVersion: apps/v1
 kind: {kind}
@@ -244,44 +300,58 @@ spec:{size}
       labels: {{app: {own}}}{slow}
     spec: {{containers: [{{name: {name}, image: \"{name}:{tag}\"}}]}}
 ---
-apiVersion: v1
-kind: Service
-metadata: {{name: {own}}}
-spec: {{selector: {{app: {own}}}, ports: [{{port: 80, targetPort: 8080}}]}}
-{route}"
+{scaler}"
         )
     }
 }
 
-impl Phase {
-    fn new(name: &'static str, weight: Option<u64>, dice: &mut Dice) -> Self {
-        let (approval, window, webhook) = (dice.chance(20), dice.chance(15), dice.chance(15));
-        Self { name, weight, soak: dice.pick(&[22, 30, 45]), approval, window, webhook, job: false }
+/// The phases of a rollout: some people first, then more and more requests.
+fn phases(router: Router, leads: Option<Leads>, dice: &mut Dice) -> Vec<Phase> {
+    let mut phases = Vec::new();
+    // Nobody knows what a copied request does behind a Service.
+    let exposes = router.exposes().iter().copied().filter(|expose| leads.is_none() || *expose != Expose::Copies);
+    let exposes: Vec<Expose> = exposes.collect();
+    if !exposes.is_empty() && dice.chance(30) {
+        let expose = dice.pick(&exposes);
+        phases.push(Phase::new(expose.name(), expose, dice));
     }
+    if router == Router::Service {
+        phases.push(Phase::new("first", Expose::Weight(100), dice));
+        return phases;
+    }
+    // A fifth of four pods is none.
+    let first = dice.pick(&[20, 25, 40]).max(if router.is_shared() { 25 } else { 0 });
+    phases.push(Phase::new("first", Expose::Weight(first), dice));
+    if dice.chance(50) {
+        phases.push(Phase::new("second", Expose::Weight(dice.pick(&[50, 75])), dice));
+    }
+    phases
+}
 
-    pub(crate) fn text(&self, rollout: &str) -> String {
-        let Self { name, weight, soak, approval, window, webhook, job } = self;
-        let mut before = Vec::new();
-        before.extend(approval.then(|| "approval: pullRequest".to_owned()));
-        before.extend(window.then(|| "window: half".to_owned()));
-        before.extend(webhook.then(|| "webhook: {provider: tester}".to_owned()));
-        before.extend(job.then(|| format!("job: {rollout}-job.yaml")));
-        let expose = match weight {
-            Some(weight) => format!("weight: {weight}"),
-            None if *name == PREVIEW => "preview: fullSize".to_owned(),
-            None => "headers: [{x-canary: always}]".to_owned(),
-        };
-        let before = before.join(", ");
-        format!("  - {{name: {name}, before: {{{before}}}, expose: {{{expose}}}, soak: {soak}s, checks: [errors]}}\n")
-    }
+fn scaler(of: &str, least: u64) -> String {
+    format!(
+        "apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {{name: {of}}}
+spec:
+  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {of}}}
+  minReplicas: {least}
+  maxReplicas: {}
+---
+",
+        least + 3
+    )
 }
 
 impl fmt::Display for Router {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Route => "an HTTPRoute",
+            Self::Grpc => "a GRPCRoute",
             Self::Mesh => "a VirtualService",
             Self::Ingress => "a canary Ingress",
+            Self::Traefik => "a TraefikService",
+            Self::IngressRoute => "an IngressRoute",
             Self::Set => "the partition of a StatefulSet",
             Self::Daemon => "the nodes of a DaemonSet",
             Self::Pods => "the number of pods",

@@ -1,5 +1,6 @@
 //! What people do in a world: rollouts, and what becomes of them, chapter by chapter.
 
+use crate::behind::Leads;
 use crate::dice::Dice;
 use crate::shape::{Router, Shape};
 use std::fmt;
@@ -66,6 +67,10 @@ pub(crate) enum During {
     HandRaises,
     /// A hand gives stable another pod.
     HandScales,
+    /// A hand leads the Service that is the target where the new version leads.
+    HandLeads,
+    /// The autoscaler gives stable another pod for a while.
+    Busy,
     /// The webhook before steps says no.
     WebhookHolds,
 }
@@ -122,7 +127,9 @@ impl Part {
                 choices.extend([Edit::Untested, Edit::Untested]);
             }
             let edit = match dice.pick(&choices) {
-                Edit::Replicas(_) if shape.router == Router::Daemon => Edit::Good,
+                Edit::Replicas(_) if !shape.has_number() => Edit::Good,
+                // What is behind a name nobody in the cluster knows.
+                Edit::Crash if shape.leads == Some(Leads::Name) => Edit::Errors,
                 edit => edit,
             };
             let during = (edit == Edit::Good && dice.chance(50)).then(|| During::new(dice, &shape));
@@ -152,7 +159,12 @@ impl During {
             Self::Supersede,
             Self::MainBack,
             Self::BrokenFile,
-            if shape.router == Router::Daemon { Self::Abort } else { Self::HandScales },
+            match shape.router {
+                _ if shape.scaled => Self::Busy,
+                Router::Daemon => Self::Abort,
+                _ if shape.leads.is_some() => Self::HandLeads,
+                _ => Self::HandScales,
+            },
         ];
         if shape.is_asked_about() {
             choices.extend([Self::WebhookHolds, Self::WebhookHolds]);
@@ -166,12 +178,14 @@ impl During {
     /// For how long it is so, where it is taken back.
     pub(crate) fn lasts(self) -> Option<i64> {
         match self {
-            Self::Suspend | Self::Hold | Self::Deny | Self::BrakeHold | Self::BrokenFile => Some(60),
+            Self::Suspend | Self::Hold | Self::Deny | Self::BrakeHold | Self::BrokenFile | Self::Busy => Some(60),
             // Longer than any soak.
             Self::WebhookHolds => Some(150),
             // The run has gone back by then.
             Self::BrakeRevert => Some(240),
-            Self::Abort | Self::Supersede | Self::MainBack | Self::HandRaises | Self::HandScales => None,
+            Self::Abort | Self::Supersede | Self::MainBack | Self::HandRaises | Self::HandScales | Self::HandLeads => {
+                None
+            }
         }
     }
 }
@@ -183,7 +197,18 @@ impl fmt::Display for Story {
             writeln!(f, "frozen in the seventh and the eighth of each ten minutes, with")?;
         }
         for Part { shape, chapters } in &self.rollouts {
-            writeln!(f, "\n{} pods of {}, split by {}:", shape.replicas, shape.stable("1"), shape.router)?;
+            match shape.leads {
+                None => write!(f, "\n{} pods of {}", shape.replicas, shape.stable("1"))?,
+                Some(Leads::Pods) => write!(f, "\nWhere the Service {} leads", shape.name)?,
+                Some(Leads::Name) => write!(f, "\nThe name that {} stands for", shape.name)?,
+            }
+            writeln!(f, ", split by {}:", shape.router)?;
+            if shape.scaled {
+                writeln!(f, "  an autoscaler says how many, and no fewer")?;
+            }
+            if shape.sticky {
+                writeln!(f, "  who got the candidate by weight keeps it")?;
+            }
             if shape.is_compared() {
                 writeln!(f, "  compared with stable")?;
             }
@@ -237,6 +262,8 @@ impl fmt::Display for During {
             Self::BrokenFile => "push a broken file, mended after 60 s",
             Self::HandRaises => "a hand sends all requests to the candidate",
             Self::HandScales => "a hand gives stable one more pod",
+            Self::HandLeads => "a hand leads the Service where the new version leads",
+            Self::Busy => "the autoscaler gives stable one more pod, for 60 s",
             Self::WebhookHolds => "the webhook holds, for 150 s",
         })
     }

@@ -27,8 +27,7 @@ pub(crate) struct Tip {
     pub(crate) allowed: Vec<u8>,
     /// The open run, and the version that it brings.
     pub(crate) run: Option<(RunId, usize)>,
-    /// What it proves to be allowed.
-    pub(crate) proof: Recorded,
+    view: View,
 }
 
 /// All tips that were met.
@@ -107,9 +106,8 @@ fn read(files: BTreeMap<RepoPath, Vec<u8>>, all: &BTreeMap<SetId, (usize, Arc<Se
         words: Arc::default(),
         requests: Arc::default(),
     };
-    let proof = Recorded::verified(&view).unwrap();
     let run = recorded.and_then(|state| state.run.as_ref()).map(|run| (run.id.clone(), all[&run.to].0));
-    Tip { allowed: allowed(recorded, all), files, state, plan, sets, run, proof }
+    Tip { allowed: allowed(recorded, all), files, state, plan, sets, run, view }
 }
 
 type Usable = (Option<RolloutState>, Option<Arc<Plan>>, BTreeMap<SetId, Arc<Set>>);
@@ -151,6 +149,11 @@ fn allowed(state: Option<&RolloutState>, all: &BTreeMap<SetId, (usize, Arc<Set>)
 }
 
 impl Tip {
+    /// What it proves to be allowed.
+    pub(crate) fn proof(&self) -> Recorded<'_> {
+        Recorded::verified(&self.view).unwrap()
+    }
+
     /// As a plan reads it.
     pub(crate) fn recorded(&self) -> Read {
         match &self.state {

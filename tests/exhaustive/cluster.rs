@@ -138,7 +138,7 @@ impl Clusters {
         there: u32,
         action: &Action,
         fresh: bool,
-        proof: Option<&Recorded>,
+        proof: Option<&Recorded<'_>>,
         mishap: Mishap,
     ) -> (Wrote, u32, u8) {
         let before = world(&self.get(there).live);
@@ -168,7 +168,7 @@ impl Clusters {
         (wrote, now, changed)
     }
 
-    fn run(&self, action: &Action, proof: Option<&Recorded>) -> Ran {
+    fn run(&self, action: &Action, proof: Option<&Recorded<'_>>) -> Ran {
         let clock = Clock::set(start());
         let evidence = Collector::new(self.client.clone(), Providers::new(), clock, Arc::new(Notify::new()));
         let metrics = Metrics::new();

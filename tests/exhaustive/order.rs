@@ -256,16 +256,16 @@ impl Worlds {
 
     fn wrote(&mut self, cluster: u32, number: u32, moved: u8, proof: Option<u32>, mishap: Mishap) -> Came {
         let Due { action, bit, .. } = self.plans.due(number);
-        let recorded = proof.map(|tip| &self.branch.get(tip).proof);
+        let recorded = proof.map(|tip| self.branch.get(tip).proof());
         // Of the proof only that it allows the action matters, and of the cluster nothing to a request that never arrives.
-        let allowed = recorded.map(|proof| proof.allows(action));
+        let allowed = recorded.as_ref().map(|proof| proof.allows(action));
         let fresh = moved & bit == 0 || mishap == Mishap::Before;
         let there = if mishap == Mishap::Before { 0 } else { cluster };
         let key = (there, number, fresh, allowed, mishap);
         if let Some(known) = self.written.get(&key) {
             return if mishap == Mishap::Before { (known.0, cluster, 0) } else { *known };
         }
-        let result = self.clusters.write(there, action, fresh, recorded, mishap);
+        let result = self.clusters.write(there, action, fresh, recorded.as_ref(), mishap);
         self.written.insert(key, result);
         if mishap == Mishap::Before { (result.0, cluster, 0) } else { result }
     }

@@ -241,6 +241,7 @@ impl Plans {
                 filed,
                 at_start,
                 requests: BTreeMap::new(),
+                unreadable: None,
             },
             proposals: BTreeMap::new(),
             policy: PolicyView { max_deletions: 5, ..PolicyView::default() },

@@ -6,6 +6,7 @@ mod jobs;
 mod layouts;
 mod measured;
 mod mistakes;
+mod others;
 mod routers;
 mod services;
 mod stateful;
@@ -134,7 +135,7 @@ fn c_5_what_can_mean_something_makes_a_version() {
         ("message: Welcome", "message: welcome"),
         ("image: example.test/podinfo:1", "image: example.test/podinfo:2"),
         ("hostnames: [shop.example.test]", "hostnames: [shop.example.test, b.example.test]"),
-        ("{name: http, port: 80, targetPort: http}", "{name: http, port: 81, targetPort: http}"),
+        ("{name: http, port: 80, targetPort: http}", "{name: web, port: 80, targetPort: http}"),
     ] {
         let mut tree = Tree::example();
         let after = podinfo(tree.edit(PODINFO_SET, from, to));

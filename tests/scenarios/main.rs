@@ -131,6 +131,7 @@ scenarios! {
     good_version
     hand_lowers
     hand_raises
+    idle
     job_and_a_crash
     job_before_a_step
     job_fails
@@ -150,6 +151,7 @@ scenarios! {
     no_revert_wanted
     object_leaves_the_set
     other_objects
+    peak
     phases_go_down
     pods_fail_at_half
     pods_fail_in_the_bake
@@ -201,26 +203,26 @@ scenarios! {
     stateful_refused
     stateful_removed
     stateful_without_a_record
-    suspend
     success_rate
     success_rate_by_ingress
     success_rate_by_traefik
+    suspend
     testers_by_cookie
     testers_first
     third_version
-    two_claim_one
-    versioned_good_version
-    versioned_deletions_are_asked_for
-    versioned_goes_back
-    versioned_kept
-    versioned_under_the_same_name
-    way_back_is_blocked
     told_by_a_webhook
     tracked_config_map
     tracked_goes_back
     tracked_is_missing
     tracked_moves_on
     tracked_secret
+    two_claim_one
+    versioned_deletions_are_asked_for
+    versioned_goes_back
+    versioned_good_version
+    versioned_kept
+    versioned_under_the_same_name
+    way_back_is_blocked
     webhook_before_a_step
     webhook_holds
     webhook_says_bad

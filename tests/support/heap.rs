@@ -1,6 +1,7 @@
 //! Counts the memory that this program holds: in all, and what a thread has taken since it last asked.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use mimalloc::MiMalloc;
+use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -29,28 +30,28 @@ fn count(more: usize, less: usize) {
 
 #[expect(
     unsafe_code,
-    reason = "an allocator is unsafe by its trait; this one counts and leaves the work to the system's"
+    reason = "an allocator is unsafe by its trait; this one counts and leaves the work to the one that is shipped"
 )]
-// SAFETY: every call goes to the system's allocator with the arguments that it came with.
+// SAFETY: every call goes to that allocator with the arguments that it came with.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
-        unsafe { System.alloc(layout) }
+        unsafe { MiMalloc.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size(), 0);
-        unsafe { System.alloc_zeroed(layout) }
+        unsafe { MiMalloc.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size, layout.size());
-        unsafe { System.realloc(old, layout, size) }
+        unsafe { MiMalloc.realloc(old, layout, size) }
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
         count(0, layout.size());
-        unsafe { System.dealloc(old, layout) }
+        unsafe { MiMalloc.dealloc(old, layout) }
     }
 }
 

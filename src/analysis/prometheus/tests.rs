@@ -61,6 +61,14 @@ async fn what_is_no_number_is_told_apart_from_no_sample() {
 }
 
 #[tokio::test]
+async fn c_34_a_hint_about_the_query_keeps_no_value_back() {
+    let hint = r#"},"warnings":["PromQL info: metric might not be a counter, name does not end in _total/_sum/_count/_bucket: \"requests\" (1:6)"]}"#;
+    let body = matrix(r#"{"metric":{},"values":[[1000060.001,"0.5"]]}"#);
+    let server = Server::saying(200, &[], body.replace("}}", hint)).await;
+    assert_eq!(server.read("", None).await, samples(&[(60, 0.5)]));
+}
+
+#[tokio::test]
 async fn an_answer_of_no_use_says_what_to_do() {
     let two = r#"{"metric":{},"values":[]},{"metric":{},"values":[]}"#;
     let bad = r#"{"status":"error","errorType":"bad_data","error":"1:4: parse error:\nunexpected \"}\""}"#;
@@ -70,7 +78,7 @@ async fn an_answer_of_no_use_says_what_to_do() {
         (200, matrix(r#"{"metric":{},"values":[[1,"many"]]}"#), "many is no number"),
         (
             200,
-            matrix("").replace("}}", r#"},"warnings":["a store is away"]}"#),
+            matrix("").replace("}}", r#"},"warnings":["PromQL info: a hint","a store is away"]}"#),
             "the answer has a warning: a store is away",
         ),
         (

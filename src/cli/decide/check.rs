@@ -379,8 +379,7 @@ impl Asks<'_> {
 fn approvals(plan: &Plan, run: &Run) -> Vec<StepName> {
     use crate::record::state::Route;
     match run.route {
-        Route::Phases => approvals_ref(plan).cloned().collect(),
-        Route::Plain => approvals_ref(plan).filter(|gate| gate.as_str() == "promotion").cloned().collect(),
+        Route::Phases | Route::Plain => approvals_ref(plan).cloned().collect(),
         Route::Rollback => Vec::new(),
     }
 }

@@ -18,13 +18,14 @@ pub(super) async fn warning(
 ) -> Result<Option<String>, Failure> {
     let state = &record.state;
     let asks = rule(state).is_some_and(|rule| rule.by == By::Signatures) && through(action).is_some();
-    let Some((run, person)) = state.run.as_ref().filter(|_| asks).zip(person) else { return Ok(None) };
+    let open = state.run.as_ref().filter(|_| asks).zip(record.plan.as_ref());
+    let Some(((run, plan), person)) = open.zip(person) else { return Ok(None) };
     let from = repository.pinned_files(&state.metadata, &run.from).await?;
     let to = repository.pinned_files(&state.metadata, &run.to).await?;
     // What cannot be read is told by whoever reads it to use it.
     let (Ok(from), Ok(to)) = (from, to) else { return Ok(None) };
-    let Some(before) = proof::before(&state.source.path, &from, &to) else { return Ok(None) };
-    let made = repository.makers(&run.source, &before);
+    let Some(version) = proof::of_run(state, run, [&from, &to], &plan.jobs) else { return Ok(None) };
+    let made = repository.makers(&version.commit, &version.stable);
     let theirs = made.iter().find(|made| made.by.iter().any(|by| by.email.eq_ignore_ascii_case(&person.email)));
     Ok(theirs.map(|made| {
         let commit = made.commit.as_str().get(..8).unwrap_or_default();

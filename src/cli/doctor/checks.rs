@@ -260,6 +260,9 @@ pub(super) fn branch(
         Branch::State if rules.all_push => Some(
             "its rule lets whoever may write to the repository push to it, and so change the record: a signed record shows that",
         ),
+        Branch::State if site.kind == HostKind::Gitea && rules.may_merge == Some(true) => Some(
+            "its rule has no list of those who may merge: whoever may write to the repository may change the record by a pull request",
+        ),
         Branch::State => None,
     };
     match wrong {

@@ -47,13 +47,25 @@ fn kept() -> Rules {
     }
 }
 
+fn of_state() -> Rules {
+    Rules { may_push: Some(true), may_merge: Some(false), ..kept() }
+}
+
+#[test]
+fn a_state_branch_of_gitea_that_all_may_merge_into_is_open() {
+    let Check { found, says, act, .. } =
+        of_branch(Branch::State, Ok(Some(Rules { may_merge: Some(true), ..of_state() })));
+    assert!(found == Found::Broken && says.contains("by a pull request"), "{says}");
+    assert!(act.unwrap().contains("\"enable_merge_whitelist\":true"));
+}
+
 #[test]
 fn all_that_is_well_is_a_table() {
     let all = vec![
         Check::ok("repository", "main is at 01234567"),
         account("bot", Some(Permissions { admin: false, push: true }), &site(HostKind::Gitea)),
         of_branch(Branch::Decisions, Ok(Some(kept()))),
-        of_branch(Branch::State, Ok(Some(Rules { may_push: Some(true), ..kept() }))),
+        of_branch(Branch::State, Ok(Some(of_state()))),
     ];
     insta::assert_snapshot!(text(&all, Ink::Plain));
 }

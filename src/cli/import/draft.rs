@@ -129,11 +129,26 @@ pub(super) struct Check {
     pub samples: u64,
 }
 
+/// The object that a rollout was.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Origin {
+    /// Its file.
+    pub file: String,
+    /// The line that it begins with.
+    pub line: usize,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
 /// A rollout to be.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Draft {
     /// Where it was read, for the file's first line.
     pub from: String,
+    /// The object that it was, with its place.
+    pub origin: Origin,
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -144,6 +159,8 @@ pub(super) struct Draft {
     pub target: String,
     /// How many pods run for it while a tool keeps it at none.
     pub size: Option<u32>,
+    /// How many it has, where a tool says that in its place.
+    pub replicas: Option<u32>,
     /// What its objects are called.
     pub layout: Layout,
     /// How requests are split.
@@ -171,9 +188,11 @@ pub(super) struct Draft {
 impl Draft {
     /// A rollout of that document's name. The name and namespace of a rollout are not as free as those of objects.
     pub(super) fn of(document: &Document) -> Self {
-        let Document { file, namespace, name, kind, .. } = document;
+        let Document { file, namespace, name, kind, node, .. } = document;
+        let (file_text, line) = (file.to_string(), node.mark.line);
         Self {
             from: format!("{kind} {name} in {file}"),
+            origin: Origin { file: file_text, line, namespace: namespace.clone(), name: name.clone() },
             namespace: namespace
                 .parse()
                 .map_or_else(|_| name_of(namespace, 63, |_| false), |n: Namespace| n.to_string()),
@@ -364,9 +383,23 @@ pub(super) fn name_of(text: &str, longest: usize, taken: impl Fn(&str) -> bool) 
 
 /// A length of time as Go writes it (`90s`, `1h30m`, `1.5m`, `500ms`), in seconds, rounded up.
 pub(super) fn go_duration(text: &str) -> Option<u64> {
+    // Sums of fractions may lie a hair above a whole second.
+    let seconds = (go_seconds(text)? - 1e-9).ceil().max(0.0);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between nothing and ten years")]
+    return (seconds <= 87_600.0 * 3_600.0).then_some(seconds as u64);
+}
+
+/// What is said of a length of time that is no whole number of seconds.
+pub(super) fn rounded(text: &str) -> Option<String> {
+    let (exact, whole) = (go_seconds(text)?, go_duration(text)?);
+    (exact.ceil() - exact > 1e-6).then(|| format!("times are whole seconds here: {}", Span::from_secs(whole)))
+}
+
+/// The same, in seconds with their fractions.
+fn go_seconds(text: &str) -> Option<f64> {
     let (mut rest, mut total) = (text.trim_start_matches('+'), 0.0_f64);
     if rest == "0" {
-        return Some(0);
+        return Some(0.0);
     }
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
@@ -376,10 +409,7 @@ pub(super) fn go_duration(text: &str) -> Option<u64> {
         total += digits.parse::<f64>().ok()? * factor;
         rest = tail;
     }
-    // Sums of fractions may lie a hair above a whole second.
-    let seconds = (total - 1e-9).ceil().max(0.0);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between nothing and ten years")]
-    return (!text.is_empty() && seconds <= 87_600.0 * 3_600.0).then_some(seconds as u64);
+    (!text.is_empty()).then_some(total)
 }
 
 /// A word for a share that fits a name.

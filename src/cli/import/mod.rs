@@ -257,6 +257,7 @@ fn merge(
 ) -> Imported {
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     tell_apart(&mut drafts);
+    drafts.iter().for_each(|draft| tell_names(draft, &mut fields));
     for document in input.documents.iter().filter(|document| Some(document.group()) != group) {
         let (fate, text) = match owner(document, &drafts) {
             Ok(draft) => {
@@ -344,6 +345,19 @@ fn tell_apart(drafts: &mut [Draft]) {
         let taken = |name: &str| seen.contains(&(draft.namespace.clone(), name.to_owned()));
         draft.name = draft::name_of(&draft.name, 52, taken);
         seen.insert((draft.namespace.clone(), draft.name.clone()));
+    }
+}
+
+/// Says of a name or a namespace that it is another one here.
+fn tell_names(draft: &Draft, fields: &mut [Told]) {
+    let draft::Origin { file, line, namespace, name } = &draft.origin;
+    for (path, was, is) in [("metadata.name", name, &draft.name), ("metadata.namespace", namespace, &draft.namespace)] {
+        let mut here = fields.iter_mut().filter(|told| told.file == *file && told.line >= *line);
+        if let Some(told) = here.find(|told| told.path == path).filter(|_| was != is) {
+            told.fate = Fate::Differs;
+            told.text =
+                format!("{path}: {is}, as a rollout's is of lower-case letters, digits and dashes, and no other's");
+        }
     }
 }
 

@@ -8,8 +8,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 mod live;
+mod preview;
 mod providers;
 mod queries;
+mod steps;
 mod targets;
 
 const CANARY: &[(&str, &str)] = &[
@@ -159,8 +161,8 @@ fn what_the_layout_primary_refuses_is_imported_in_place() {
         ),
         (
             COPIES[0].1.replace("provider: contour", "provider: kubernetes"),
-            "imported as replicas: by the number of pods",
-            "",
+            "with the provider kubernetes Flagger goes by no weights, and sets it to 10; nobody is let in",
+            "    layout: primary\n",
         ),
     ];
     for (text, why, layout) in cases {
@@ -381,6 +383,11 @@ fn long_ramps_become_coarse_ones_that_take_as_long() {
     assert_eq!(canary("stepWeight: 1"), "- name: ramp expose: ramp: step: 3 max: 100 soak: 3m");
     assert_eq!(canary("stepWeight: 60, maxWeight: 50"), "- name: weight-50 expose: weight: 50 soak: 1m");
     assert_eq!(canary("stepWeights: [5, 5, 200, 20]"), "- name: ramp expose: weights: - 5 - 20 soak: 1m");
+    assert_eq!(
+        canary("stepWeight: 10, stepWeights: [1, 5, 40], maxWeight: 70"),
+        "- name: ramp expose: ramp: step: 10 max: 40 soak: 1m",
+        "as its scheduler goes"
+    );
     let asked = "stepWeight: 20, maxWeight: 30, mirror: true, webhooks: [{name: b, type: confirm-traffic-increase, url: \"http://x.test\"}]";
     let gate = "before: webhook: provider: b";
     assert_eq!(
@@ -390,7 +397,8 @@ fn long_ramps_become_coarse_ones_that_take_as_long() {
              - name: weight-30 {gate} expose: weight: 30 soak: 1m"
         )
     );
-    assert_eq!(canary("stepWeight: 0"), "");
+    let nobody = "- name: preview expose: preview: fullSize soak: 10m promotion: bake: 1m";
+    assert_eq!(canary("stepWeight: 0"), nobody);
 }
 
 #[test]
@@ -439,6 +447,15 @@ fn two_of_one_name_have_files_of_their_own() {
         paths,
         ["shop/a-b/rollout.yaml", "shop/a-b/a-b.yaml", "shop/a-b-2/rollout.yaml", "shop/a-b-2/a-b-2.yaml"]
     );
+    // Any other name than that of the object is told.
+    let text = format!("{one}---\n{one}---\n{}", one.replace("a.b", "../../../evil").replace("shop", "../x"));
+    let fields = imported(Tool::Flagger, &[("a.yaml", &text.replacen("a.b", "web", 1))]).fields;
+    let names: Vec<String> = fields
+        .iter()
+        .filter(|told| told.fate == Fate::Differs && told.path.starts_with("metadata."))
+        .map(|told| format!("{}:{}", told.line, told.text.split(", as").next().unwrap()))
+        .collect();
+    assert_eq!(names, ["8:metadata.name: a-b", "13:metadata.name: evil", "13:metadata.namespace: x"]);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use super::draft::Draft;
 use super::input::{Document, Input};
-use super::live;
 use crate::manifest::object::Kind;
 use crate::manifest::scaler;
 use serde_json::{Value, json};
@@ -94,8 +93,11 @@ fn sized(value: &mut Value, around: &Around<'_>) -> Option<String> {
         spec.shift_remove("replicas")?;
         return Some(format!("without replicas: the autoscaler {} says how many", scaler.name));
     }
-    let size =
-        draft.size.filter(|_| is_target && live::is_live(document) && spec.get("replicas") == Some(&json!(0)))?;
+    let is_none = spec.get("replicas") == Some(&json!(0));
+    let size = draft.replicas.or(draft.size.filter(|_| is_none)).filter(|_| is_target)?;
+    if spec.get("replicas") == Some(&json!(size)) {
+        return None;
+    }
     spec.insert("replicas".to_owned(), size.into());
     Some(format!("with replicas: {size}, as many as run in its place"))
 }

@@ -6,7 +6,7 @@
 //! about 18.5) does not tell when somebody approved, and the note that it writes comes later than the approval: there an approval is of
 //! the first version.
 
-use super::reviews::{RawUser, Shown, few};
+use super::reviews::{Opened, RawUser, Shown, few};
 use super::wire::Id;
 use super::{Errand, Host, HostError, Method, Pulled};
 use crate::forge::pull::{Found, Standing, Text};
@@ -262,6 +262,19 @@ impl Host {
             None => Being::Person,
         };
         Ok(Some(Pulled { number: end.iid, base: end.target_branch, author, by, being }))
+    }
+
+    /// The merged requests whose commits were squashed to this one; none if there is no merged one at all that has it.
+    pub(super) async fn requests_squashed(&mut self, commit: &CommitId) -> Result<Option<Vec<Opened>>, HostError> {
+        let mut merged: Vec<RawEnd> = self.all(&format!("repository/commits/{commit}/merge_requests")).await?;
+        merged.retain(|end| end.state == State::Merged);
+        // With a merge commit on top, that one is what the request became.
+        let is_it = |end: &&RawEnd| {
+            let made = [&end.squash_commit_sha, &end.merge_commit_sha];
+            made.into_iter().flatten().any(|made| made == commit)
+        };
+        let opened = |end: &RawEnd| Opened { number: end.iid, author: end.author.as_ref().and_then(RawUser::read) };
+        Ok((!merged.is_empty()).then(|| merged.iter().filter(is_it).map(opened).collect()))
     }
 
     /// What people said of a merge request.

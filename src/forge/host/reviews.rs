@@ -41,6 +41,18 @@ pub struct Shown {
     pub by: BTreeSet<Result<User, String>>,
 }
 
+/// A pull request, and who opened it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// Its number.
+    pub number: u64,
+    /// Who opened it; none if that account is gone.
+    pub author: Option<User>,
+}
+
+/// Of so many commits it is kept by which pull requests they came.
+const KEPT: usize = 10_000;
+
 /// So many commits of a pull request GitHub lists at most, without a word about the others.
 const MOST_COMMITS: usize = 250;
 
@@ -187,15 +199,10 @@ impl Host {
     /// # Errors
     /// As [`HostError`] says.
     pub async fn merged_as(&mut self, commit: &CommitId) -> Result<Option<Pulled>, HostError> {
-        let found: Vec<RawMerged> = match self.site.kind {
-            HostKind::Gitlab => return self.request_merged_as(commit).await,
-            HostKind::Gitea => {
-                let path = self.in_repository(&format!("commits/{commit}/pull"));
-                let found = self.get(Errand::Review, path).await;
-                self.there(found).await?.into_iter().collect()
-            }
-            HostKind::Github => self.all(&format!("commits/{commit}/pulls")).await?,
-        };
+        if self.site.kind == HostKind::Gitlab {
+            return self.request_merged_as(commit).await;
+        }
+        let found = self.pulls_of(commit).await?;
         let is_it = |pull: &RawMerged| pull.merged_at.is_some() && pull.merge_commit_sha.as_ref() == Some(commit);
         let Some(pull) = found.into_iter().find(is_it) else { return Ok(None) };
         // GitHub's lists do not tell who merged.
@@ -213,6 +220,57 @@ impl Host {
         let being = pull.merged_by.as_ref().map_or(Being::Person, RawUser::being);
         let author = pull.user.as_ref().and_then(RawUser::read);
         Ok(Some(Pulled { number: pull.number, base: pull.base.name, author, by, being }))
+    }
+
+    /// The merged pull requests that the host made this commit of: of all their commits, squashed, or of one of them, rebased onto `main`.
+    /// Those that brought it as it was are none of them. Of several rebased commits Gitea and Forgejo tell it of the last one alone.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn remade(&mut self, commit: &CommitId, main: &str) -> Result<Vec<Opened>, HostError> {
+        if let Some(known) = self.remade.get(commit) {
+            return Ok(known.clone());
+        }
+        let told = match self.site.kind {
+            HostKind::Gitea | HostKind::Github => self.pulls_remade(commit, main).await?,
+            HostKind::Gitlab => self.requests_squashed(commit).await?,
+        };
+        // A host may learn of a merge some seconds after it: where it tells of none it is asked again.
+        let Some(found) = told else { return Ok(Vec::new()) };
+        if self.remade.len() >= KEPT {
+            self.remade.clear();
+        }
+        self.remade.insert(commit.clone(), found.clone());
+        Ok(found)
+    }
+
+    /// See [`Self::remade`]; none if the host tells of no merged pull request at all.
+    async fn pulls_remade(&mut self, commit: &CommitId, main: &str) -> Result<Option<Vec<Opened>>, HostError> {
+        let mut merged = self.pulls_of(commit).await?;
+        merged.retain(|pull| pull.merged_at.is_some());
+        let mut remade = Vec::new();
+        for pull in &merged {
+            let is_it = match &pull.merge_commit_sha {
+                Some(became) if became == commit => true,
+                // What became a merge brought its commits as they were.
+                Some(became) if pull.base.name == main => self.commit(became).await?.parents.len() < 2,
+                Some(_) | None => false,
+            };
+            if is_it {
+                remade.push(Opened { number: pull.number, author: pull.user.as_ref().and_then(RawUser::read) });
+            }
+        }
+        Ok((!merged.is_empty()).then_some(remade))
+    }
+
+    /// The pull requests that Gitea and GitHub tell of to a commit: Gitea of the one that became it, GitHub of all that had it.
+    async fn pulls_of(&mut self, commit: &CommitId) -> Result<Vec<RawMerged>, HostError> {
+        if self.site.kind == HostKind::Github {
+            return self.all(&format!("commits/{commit}/pulls")).await;
+        }
+        let path = self.in_repository(&format!("commits/{commit}/pull"));
+        let found = self.get(Errand::Review, path).await;
+        Ok(self.there(found).await?.into_iter().collect())
     }
 
     /// What a file is in a commit; none if it is not there.

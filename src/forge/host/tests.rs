@@ -324,6 +324,64 @@ async fn what_a_host_tells_of_reviews_is_read_to_its_end() {
     }
 }
 
+/// Tells of commits: `a` and `b` were made anew for pull requests, `d` came as it was, `9` by none.
+fn remade(kind: HostKind) -> Vec<(String, Value)> {
+    let (at, eve) = ("2026-01-01T00:00:00Z", json!({"id": 3, "login": "eve", "username": "eve"}));
+    let pull = |number: u64, became: &str, base: &str| json!({"number": number, "merged_at": at, "merge_commit_sha": sha(became), "user": eve, "base": {"ref": base}});
+    let request = |number: u64, merge: Option<&str>, squash: Option<&str>| json!({"iid": number, "state": "merged", "target_branch": "main", "author": eve, "sha": sha("d"), "merge_commit_sha": merge.map(sha), "squash_commit_sha": squash.map(sha)});
+    let one = |digit: &str, parents: &[&str]| {
+        let parents: Vec<Value> = parents.iter().map(|parent| json!({"sha": sha(parent)})).collect();
+        let people = json!({"author": null, "committer": null});
+        let shown = json!({"sha": sha(digit), "commit": people, "author": null, "committer": null, "parents": parents});
+        (format!("commits/{}", sha(digit)), shown)
+    };
+    let told = |digit: &str, of: Value| match kind {
+        HostKind::Gitea | HostKind::Github => (format!("commits/{}/pulls", sha(digit)), of),
+        HostKind::Gitlab => (format!("repository/commits/{}/merge_requests", sha(digit)), of),
+    };
+    match kind {
+        HostKind::Gitea | HostKind::Github => vec![
+            // Squashed, be it into another branch, which was merged then.
+            told("a", json!([pull(1, "a", "topic"), pull(7, "f", "release")])),
+            // Rebased, with another one after it.
+            told("b", json!([pull(2, "c", "main")])),
+            told("d", json!([pull(4, "e", "main"), pull(5, "f", "release")])),
+            told("9", json!([])),
+            one("c", &["b"]),
+            one("e", &["0", "d"]),
+        ],
+        HostKind::Gitlab => vec![
+            told("a", json!([request(1, Some("e"), Some("a"))])),
+            told("b", json!([request(2, None, Some("b"))])),
+            told("d", json!([request(4, Some("e"), None)])),
+            told("9", json!([])),
+        ],
+    }
+}
+
+#[tokio::test]
+async fn attack_74_what_a_host_has_squashed_or_rebased_is_told_with_its_pull_request() {
+    for kind in KINDS {
+        let mut client = Client::new(kind).await;
+        client.server.state().there = remade(kind).into_iter().collect();
+        for (digit, number) in [("a", Some(1)), ("b", Some(2)), ("d", None), ("9", None)] {
+            let told = client.host.remade(&sha(digit).parse().unwrap(), "main").await.unwrap();
+            let eve = Some(User { id: 3, login: "eve".to_owned() });
+            let expected = number.map(|number| Opened { number, author: eve });
+            assert_eq!(told, expected.into_iter().collect::<Vec<_>>(), "{digit}");
+        }
+        // What was told is kept; a host may learn of a merge late.
+        client.asked();
+        for (digit, calls) in [("a", 0), ("b", 0), ("d", 0), ("9", 1)] {
+            client.host.remade(&sha(digit).parse().unwrap(), "main").await.unwrap();
+            assert_eq!(client.asked().len(), calls, "{digit}");
+        }
+        client.fails("commits/", 500, &[], "");
+        let error = client.host.remade(&sha("9").parse().unwrap(), "main").await.unwrap_err();
+        assert!(matches!(error, HostError::Away { .. }), "{error}");
+    }
+}
+
 #[tokio::test]
 async fn attack_85_a_no_of_which_a_part_is_missing_is_still_a_no() {
     let mut client = Client::new(HostKind::Github).await;

@@ -161,6 +161,11 @@ fn attack_77_81_83_the_base_gets_exactly_the_one_file() {
     for change in [Some(blob(2)), None] {
         assert_eq!(flaws(|m| drop(m.changes.insert(path(PATH), change))), [Flaw::OtherChange(path(PATH))]);
     }
+    let below = |text: &str| path(&format!("{PATH}/{text}"));
+    let mut gave_way = merged();
+    gave_way.changes.insert(below("x"), None);
+    assert!(proven(gave_way).is_ok(), "a directory lay there");
+    assert_eq!(flaws(|m| drop(m.changes.insert(below("x"), Some(blob(3))))), [Flaw::OtherChange(below("x"))]);
     assert_eq!(flaws(|m| m.changes.clear()), [Flaw::OtherChange(path(PATH))]);
     assert_eq!(flaws(|m| m.base = "main".to_owned()), [Flaw::OtherBase("main".to_owned())]);
 }

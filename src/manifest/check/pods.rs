@@ -80,6 +80,12 @@ fn suffix(case: &Case<'_>) -> &'static str {
 }
 
 fn names(case: &Case<'_>, target: &Item, service: &Item) -> Vec<Diagnostic> {
+    let copied = copied(case, target, service).into_iter();
+    copied.flat_map(|(item, suffix)| name_of_copy(case, item, suffix)).collect()
+}
+
+/// What has a copy, with what the copy's name ends in.
+pub(super) fn copied<'a>(case: &'a Case<'_>, target: &'a Item, service: &'a Item) -> Vec<(&'a Item, &'static str)> {
     if is_versioned(case) {
         // Nothing is copied.
         return Vec::new();
@@ -90,8 +96,21 @@ fn names(case: &Case<'_>, target: &Item, service: &Item) -> Vec<Diagnostic> {
     let copied = copied.chain([target]).chain((!is_replicas(case)).then_some(service));
     let copied = copied.chain(scale::autoscalers(case, target).filter(|_| is_primary(case)));
     let canary = is_primary(case).then_some(service).into_iter().chain(ingress(case)).map(|item| (item, SUFFIX));
-    let named = copied.map(|item| (item, suffix(case))).chain(canary);
-    named.flat_map(|(item, suffix)| name_of_copy(case, item, suffix)).collect()
+    copied.map(|item| (item, suffix(case))).chain(canary).collect()
+}
+
+/// The labels of the candidate's pods, where no other Service may select these.
+pub(super) fn of_candidate(case: &Case<'_>, target: &Item) -> Option<Labels> {
+    let mut pods = labels(target.object.at("/spec/template/metadata/labels"));
+    if is_versioned(case) {
+        return None;
+    }
+    if !is_replicas(case) && !is_primary(case) {
+        let own = labels(target.object.at("/spec/selector/matchLabels"));
+        let key = telling_label(&own)?;
+        pods.insert(key.to_owned(), format!("{}{SUFFIX}", own.get(key)?));
+    }
+    Some(pods)
 }
 
 /// Whether the copy of an object can be called what it will be called.

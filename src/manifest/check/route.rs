@@ -4,10 +4,12 @@
 //! of GRPCRoute, whose rules take 64 matches since Gateway API 1.3. Nothing is rendered here, only counted: every rule that names the service gets each such backend twice, and with header
 //! phases a rule before it that has its matches times the alternatives.
 
-use super::{Case, SUFFIX, affinity};
+use super::{Case, Findings, SUFFIX, affinity};
 use crate::manifest::desired::{HeaderMatch, HeaderValue, Router};
 use crate::manifest::diagnostic::{Code, Diagnostic};
 use crate::manifest::expand;
+use crate::manifest::ids::ObjectName;
+use crate::manifest::object::{Kind, Object, items};
 use crate::manifest::set::Item;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -20,13 +22,20 @@ const HEADERS: usize = 16;
 /// A weight is multiplied by up to 100, and the Gateway API takes at most 1,000,000.
 pub(super) const WEIGHT: i64 = 1_000_000 / 100;
 
-pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
-    let Some(router @ (Router::GatewayApi { .. } | Router::Grpc { .. })) = case.router() else { return Vec::new() };
-    let (Some((kind, name)), Some(service)) = (router.route(), router.service()) else { return Vec::new() };
-    let route = match case.require(&router.spelling().route, kind, name) {
-        Ok(route) => route,
-        Err(missing) => return missing,
-    };
+pub(super) fn check(case: &Case<'_>, findings: &mut Findings) {
+    let Some(router @ (Router::GatewayApi { .. } | Router::Grpc { .. })) = case.router() else { return };
+    let (Some((kind, name)), Some(service)) = (router.route(), router.service()) else { return };
+    match case.require(&router.spelling().route, kind, name) {
+        Ok(route) => {
+            findings.errors.extend(limits(case, route, service));
+            findings.errors.extend(leads(case, route, service));
+            findings.warnings.extend(unheard(route));
+        }
+        Err(missing) => findings.errors.extend(missing),
+    }
+}
+
+fn limits(case: &Case<'_>, route: &Item, service: &ObjectName) -> Vec<Diagnostic> {
     let alternatives = case.spec.phases.iter().flat_map(|phase| expand::alternatives(&phase.expose));
     let alternatives = alternatives.filter_map(|(_, headers)| headers.ok()).chain(affinity::holders(case));
     let alternatives: BTreeSet<HeaderMatch> = alternatives.collect();
@@ -99,12 +108,6 @@ fn backends(route: &Item, i: usize, rule: &Value, service: &str) -> Vec<Diagnost
         found.push(limit(route, &format!("/spec/rules/{i}/backendRefs"), what, BACKENDS));
     }
     for (j, backend) in refs.iter().enumerate() {
-        if names_service(backend, &format!("{service}{SUFFIX}")) {
-            let what = "this is the Service of the candidate, which is there only during a run";
-            let pointer = format!("/spec/rules/{i}/backendRefs/{j}/name");
-            let expected = format!("{service} alone; the phases split it");
-            found.push(route.error(&pointer, Code::Conflict, what, expected));
-        }
         if let Some(weight) = backend.get("weight").and_then(Value::as_i64).filter(|w| *w > WEIGHT) {
             let what = format!("once split the weight {weight} is beyond the limit of the Gateway API");
             let pointer = format!("/spec/rules/{i}/backendRefs/{j}/weight");
@@ -112,6 +115,75 @@ fn backends(route: &Item, i: usize, rule: &Value, service: &str) -> Vec<Diagnost
         }
     }
     found
+}
+
+/// What a rule leads to: nothing to the candidate already, what leads to the Service to a port that it has, and nobody for longer than
+/// its weight says.
+fn leads(case: &Case<'_>, route: &Item, service: &ObjectName) -> Vec<Diagnostic> {
+    let (candidate, mut found) = (format!("{service}{SUFFIX}"), Vec::new());
+    let ports = case.item(Kind::Service, service).map(|item| ports(&item.object)).unwrap_or_default();
+    for (i, rule) in items(&route.object.value()["spec"], "rules").enumerate() {
+        let at = format!("/spec/rules/{i}");
+        let named = backends_of(&at, rule);
+        for (at, _) in named.iter().filter(|(_, backend)| names_service(backend, &candidate)) {
+            let what = "this is the Service of the candidate, which is there only during a run";
+            let expected = format!("{service} alone; the phases split it");
+            found.push(route.error(&format!("{at}/name"), Code::Conflict, what, expected));
+        }
+        let own = named.iter().filter(|(_, backend)| names_service(backend, service.as_str()));
+        for (at, port) in own.filter_map(|(at, backend)| Some((at, backend.get("port")?.as_i64()?))) {
+            if !ports.is_empty() && !ports.contains(&port) {
+                let all: Vec<String> = ports.iter().map(ToString::to_string).collect();
+                let what = format!("the Service {service} has no port {port}");
+                found.push(route.error(&format!("{at}/port"), Code::TargetMissing, what, all.join(" or ")));
+            }
+        }
+        if items(rule, "backendRefs").any(|backend| names_service(backend, service.as_str())) {
+            found.extend(sticks(route, &at, rule));
+        }
+    }
+    found
+}
+
+/// All that a rule sends requests or copies to, each with its place.
+fn backends_of<'a>(at: &str, rule: &'a Value) -> Vec<(String, &'a Value)> {
+    let refs = items(rule, "backendRefs").enumerate().map(|(j, backend)| (format!("{at}/backendRefs/{j}"), backend));
+    let refs: Vec<(String, &Value)> = refs.collect();
+    let holders = refs.iter().cloned().chain([(at.to_owned(), rule)]);
+    let mirrors = holders.flat_map(|(at, holder)| {
+        let filters = items(holder, "filters").enumerate();
+        filters.filter_map(move |(k, filter)| {
+            let to = filter.pointer("/requestMirror/backendRef")?;
+            Some((format!("{at}/filters/{k}/requestMirror/backendRef"), to))
+        })
+    });
+    let mirrors: Vec<_> = mirrors.collect();
+    refs.into_iter().chain(mirrors).collect()
+}
+
+fn ports(service: &Object) -> Vec<i64> {
+    items(&service.value()["spec"], "ports").filter_map(|port| port.get("port")?.as_i64()).collect()
+}
+
+/// A gateway keeps whoever has a session where it began, also at weight 0 (GEP-1619).
+fn sticks(route: &Item, at: &str, rule: &Value) -> Option<Diagnostic> {
+    rule.get("sessionPersistence").filter(|persistence| !persistence.is_null())?;
+    let what = "with session persistence users stay at the candidate after its weight was lowered";
+    let pointer = format!("{at}/sessionPersistence");
+    let diagnostic = route.error(&pointer, Code::RouterLimit, what, "no sessionPersistence");
+    Some(diagnostic.help(if route.object.reference().kind == Kind::GrpcRoute {
+        "let chosen clients in by headers that they send themselves: expose: {headers: [{x-user-group: beta}]}"
+    } else {
+        "traffic.sessionAffinity keeps users at the candidate only as long as a run exposes it"
+    }))
+}
+
+/// A route that names no parent is one that no gateway takes up.
+fn unheard(route: &Item) -> Option<Diagnostic> {
+    array(route.object.at("/spec/parentRefs")).is_empty().then(|| {
+        let what = "no gateway takes up a route without a parent, and a run would wait for that (RouteUnknown)";
+        route.error("/spec", Code::RouterLimit, what, "parentRefs: [{name: …}]")
+    })
 }
 
 /// How many matches the header rule before this rule has: each base match with each alternative, unless the two

@@ -1,5 +1,6 @@
 //! The VirtualService of the router `istio`: whether all that it sends to the Service can be split.
 
+use super::route::WEIGHT;
 use super::{Case, SUFFIX};
 use crate::manifest::desired::Router;
 use crate::manifest::diagnostic::{Code, Diagnostic};
@@ -16,6 +17,7 @@ pub(super) fn check(case: &Case<'_>) -> Vec<Diagnostic> {
     };
     let mut found = protocols(route);
     found.extend(leads(case, route, &service));
+    found.extend(heavy(case, route, &service));
     if case.spec.phases.iter().any(|phase| phase.expose.mirror.is_some()) {
         found.extend(mirrors(case, route, &service));
     }
@@ -55,11 +57,43 @@ fn leads(case: &Case<'_>, route: &Item, service: &ObjectName) -> Vec<Diagnostic>
         let expected = format!("the destination host {service}");
         found.push(route.error("/spec/http", Code::TargetMissing, what, expected));
     }
-    for (at, _) in hosts.iter().filter(|(_, host)| is(case, host, &format!("{service}{SUFFIX}"))) {
+    let copied = mirrored(route);
+    for (at, _) in hosts.iter().chain(&copied).filter(|(_, host)| is(case, host, &format!("{service}{SUFFIX}"))) {
         let what = "this is the Service of the candidate, which is there only during a run";
         found.push(route.error(at, Code::Conflict, what, format!("{service} alone; the phases split it")));
     }
     found
+}
+
+/// What requests are copied to, each with its place.
+fn mirrored(route: &Item) -> Vec<(String, &Value)> {
+    let routes = items(&route.object.value()["spec"], "http").enumerate();
+    let all = routes.flat_map(|(i, one)| {
+        let several = items(one, "mirrors").enumerate();
+        let several = several
+            .map(move |(j, one)| (format!("/spec/http/{i}/mirrors/{j}/destination/host"), &one["destination"]["host"]));
+        several.chain([(format!("/spec/http/{i}/mirror/host"), &one["mirror"]["host"])])
+    });
+    all.collect()
+}
+
+/// Weights are multiplied as those of a route of the Gateway API, up to the same limit. One that stands alone is none.
+fn heavy(case: &Case<'_>, route: &Item, service: &ObjectName) -> Vec<Diagnostic> {
+    let routes = items(&route.object.value()["spec"], "http").enumerate();
+    let splits =
+        |one: &Value| items(one, "route").any(|entry| is(case, &entry["destination"]["host"], service.as_str()));
+    let weights = routes.filter(|(_, one)| splits(one) && items(one, "route").count() > 1).flat_map(|(i, one)| {
+        let entries = items(one, "route").enumerate();
+        entries
+            .filter_map(move |(j, entry)| Some((format!("/spec/http/{i}/route/{j}/weight"), entry["weight"].as_i64()?)))
+    });
+    weights
+        .filter(|(_, weight)| *weight > WEIGHT)
+        .map(|(at, weight)| {
+            let what = format!("the weight {weight} cannot be split exactly");
+            route.error(&at, Code::RouteLimit, what, format!("at most {WEIGHT}"))
+        })
+        .collect()
 }
 
 /// A route takes `mirror` or `mirrors`, not both, and the phases' copies are one more.

@@ -6,17 +6,21 @@ use super::{Judged, Loaded, Rejected};
 use crate::manifest::diagnostic::{Code, Diagnostic, MOST, few};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{ClusterName, RolloutId};
-use crate::manifest::object::ObjectRef;
+use crate::manifest::object::{Kind, ObjectRef};
 use crate::manifest::scaler;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many of those that share something are named.
 const FEW: usize = 3;
 
-/// Rejects all rollouts that want the same name, or the same object on the same cluster.
+/// Rollouts by the objects of their sets.
+type Claims = BTreeMap<(Option<ClusterName>, ObjectRef), Vec<usize>>;
+
+/// Rejects all rollouts that want the same name, or the same object on the same cluster, and those that would make a copy under the
+/// name of another's object.
 pub(super) fn reject(judged: &mut [Judged]) {
     let mut names: BTreeMap<RolloutId, Vec<usize>> = BTreeMap::new();
-    let mut claims: BTreeMap<(Option<ClusterName>, ObjectRef), Vec<usize>> = BTreeMap::new();
+    let mut claims = Claims::new();
     for (i, one) in judged.iter().enumerate().filter(|(_, one)| one.permitted) {
         names.entry(one.id.clone()).or_default().push(i);
         for reference in one.items.keys() {
@@ -41,6 +45,7 @@ pub(super) fn reject(judged: &mut [Judged]) {
     let targets = targets(judged);
     for (i, one) in judged.iter().enumerate().filter(|(_, one)| one.permitted) {
         found.extend(autoscalers(one, &targets).map(|diagnostic| (i, diagnostic)));
+        found.extend(taken(judged, one, &claims).map(|diagnostic| (i, diagnostic)));
     }
     for (i, diagnostic) in found {
         let one = &mut judged[i];
@@ -80,6 +85,43 @@ fn same_objects(judged: &[Judged], sharers: &[usize], me: usize, references: &[&
         Some(item) => item.error("/metadata/name", code, found, expected),
         None => Diagnostic { code, found, expected: expected.to_owned(), ..one.name_at.clone() },
     }
+}
+
+/// Copies of `one` with the name of what another rollout has: no run of `one` can make them.
+fn taken<'a>(judged: &'a [Judged], one: &'a Judged, claims: &'a Claims) -> impl Iterator<Item = Diagnostic> + 'a {
+    one.copies.names.iter().filter_map(move |(copy, of)| {
+        let there = claims.get(&(one.cluster.clone(), copy.clone()))?;
+        let other = there.iter().map(|&i| &judged[i]).find(|other| other.id != one.id)?;
+        let found = format!(
+            "its copy would be called {}, as {} {} of the rollout {} is",
+            copy.name, copy.kind, copy.name, other.id
+        );
+        let diagnostic =
+            one.items.get(of)?.error("/metadata/name", Code::Conflict, found, "a name whose copy has one of its own");
+        Some(diagnostic.help(format!("rename it, or what {} has", other.path)))
+    })
+}
+
+/// Services that would lead requests to the candidate of another rollout, past its split: its runs wait for that.
+pub(super) fn overlapping(judged: &[Judged]) -> Vec<Diagnostic> {
+    let mut beside: BTreeMap<_, Vec<&Judged>> = BTreeMap::new();
+    for one in judged.iter().filter(|one| one.permitted) {
+        beside.entry((&one.cluster, &one.id.namespace)).or_default().push(one);
+    }
+    let mut found = Vec::new();
+    for all in beside.values() {
+        let services = all.iter().flat_map(|one| one.items.values().map(|item| (&one.id, item)));
+        for (of, service) in services.filter(|(_, item)| item.object.reference().kind == Kind::Service) {
+            let reached = all.iter().filter(|other| other.id != *of && other.copies.reached_by(&service.object));
+            found.extend(reached.map(|other| {
+                let what = format!("this selector would also match the candidate's pods of the rollout {}", other.id);
+                let expected = "a selector for the pods of its own rollout alone";
+                let diagnostic = service.error("/spec/selector", Code::SelectorOverlap, what, expected);
+                diagnostic.help(format!("no run of {} makes a candidate as long as this is so", other.id))
+            }));
+        }
+    }
+    found
 }
 
 /// Rollouts by what they roll out.

@@ -202,3 +202,14 @@ fn mistakes_are_collected_and_syntax_ends_the_reading() {
     assert!(!parsed.complete);
     assert_eq!(parsed.documents[0].text_at("/a"), Some("no"));
 }
+
+#[test]
+fn where_lines_do_not_stand_below_each_other_that_is_said() {
+    for text in ["spec:\n  a: 1\n   b: 2\n", "spec:\n    a: {b: c}\n  d: 2\n", "a:\n  - b\n c: 1\n"] {
+        let found = &own(text).diagnostics;
+        let help = found[0].help.as_deref().unwrap_or_default();
+        assert!(found[0].code == Code::Syntax && help.contains("indentation of line "), "{found:?}");
+    }
+    let other = &own("a: {b: c\n").diagnostics;
+    assert!(other[0].help.as_ref().is_none_or(|help| !help.contains("indentation")), "{other:?}");
+}

@@ -5,6 +5,7 @@ use crate::manifest::ids::ObjectName;
 use crate::manifest::object::{Object, ObjectRef};
 use crate::manifest::reference::{self, Reference, Referent};
 use crate::plan::action::{Class, Expects, SecretCopy, Verb};
+use crate::plan::adopt;
 use crate::plan::evidence::Presence;
 use crate::plan::report::{Reason, Wait};
 use crate::plan::tracked::Sight;
@@ -54,8 +55,7 @@ impl Pass<'_> {
             self.out.waits.push(if there.owner.as_deref() == Some(context.owner) {
                 Wait::new(Reason::Writing, format!("Secret {name}, a copy that an earlier run left, is being removed"))
             } else {
-                let why = format!("Secret {name} is there, and is no copy that we made: it stays as it is");
-                Wait::new(Reason::OwnedByOther, why).act(format!("delete or rename Secret {name}"))
+                adopt::no_copy(format_args!("Secret {name}"))
             });
             return;
         }

@@ -1,5 +1,6 @@
 //! Corners: what comes at the wrong moment, and what lasts longer than anybody thought.
 
+use super::super::input::MayStart;
 use super::manifests::{QUICK, set, set_with};
 use super::world::World;
 use crate::gate::schedule::{Freeze, Window};
@@ -56,6 +57,23 @@ fn n_5_retry_asks_the_api_server_again() {
     world.say(DecisionAction::Retry);
     world.settle();
     assert_eq!(world.phase(), "Progressing(tenth)", "an answer to another run counts for nothing: {:#?}", world.log);
+}
+
+#[test]
+fn a_run_that_a_clock_ahead_has_begun_hears_what_its_writes_came_to() {
+    let mut world = World::new(QUICK, "1");
+    world.settle();
+    let right = world.now;
+    world.want(QUICK, set("2"));
+    world.now += chrono::TimeDelta::seconds(3_600);
+    while world.phase() != "Progressing(prepare)" {
+        assert!(world.tick(), "{:#?}", world.log);
+    }
+    // Another leads now, whose clock is right: the run begins in an hour.
+    world.now = right + chrono::TimeDelta::seconds(60);
+    world.refused_images.insert("app:2".to_owned());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.image("podinfo-canary")), ("Failed", None), "{:#?}", world.log);
 }
 
 #[test]
@@ -131,7 +149,7 @@ fn a_rollout_that_comes_back_before_it_was_gone_is_released_and_taken_over() {
 }
 
 #[test]
-fn a_rollback_waits_for_no_freeze() {
+fn a_rollback_waits_for_no_freeze_and_for_no_other_runs() {
     let mut world = World::new(QUICK, "1");
     world.settle();
     world.want(QUICK, set("2"));
@@ -140,6 +158,7 @@ fn a_rollback_waits_for_no_freeze() {
     }
     let all = Window::new("* * * * *", Span::from_secs(3_600), chrono_tz::UTC).unwrap();
     world.policy.freezes.insert("now".parse().unwrap(), Freeze { window: all, tenants: [].into() });
+    world.policy.may_start = MayStart::No { limit: 1 };
     world.say_of(DecisionAction::Rollback, "0".parse().unwrap());
     world.settle();
     assert_eq!((world.phase().as_str(), world.image("podinfo")), ("Steady", Some("app:1")), "{:#?}", world.log);

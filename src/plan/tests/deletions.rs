@@ -3,7 +3,6 @@
 use super::super::action::{Action, GoesBy, Verb};
 use super::super::evidence::Denial;
 use super::super::input::{Change, Content};
-use super::super::proof;
 use super::manifests::{QUICK, hex, id, set_with};
 use super::requests::merged;
 use super::world::World;
@@ -23,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 mod governed;
+mod makers;
 mod versions;
 
 impl World {
@@ -420,38 +420,6 @@ fn x_4_a_no_lasts_where_main_wants_what_was_refused() {
     let commits = world.log.len();
     world.pass(3_600);
     assert_eq!((world.said(), world.log.len()), (vec![(9, false)], commits), "{:#?}", world.log);
-}
-
-#[test]
-fn x_3_whoever_took_one_of_them_away_is_asked_for_as_far_back_as_that() {
-    let mut world = asked_by(Some(rule()));
-    world.want(QUICK, many("3", 0));
-    world.pass_a_run();
-    assert_eq!(world.asked_to_delete().len(), 9);
-    world.say(world.word_to_delete());
-    let tells = |world: &World| world.plan_now().attests.first().and_then(|attest| attest.version.clone());
-    let record = world.record();
-    let sets = [&record.history[0].from, &record.promoted.as_ref().unwrap().set].map(|set| &world.sets[set]);
-    let since = proof::before(&record.source.path, &sets[0].files, &sets[1].files);
-    assert_eq!(tells(&world).map(|version| version.stable), since, "since before the first of them went");
-    // Where the record cannot tell any more, nobody can.
-    let mut world = world.clone();
-    world.record.as_mut().unwrap().history.remove(0);
-    let plan = world.plan_now();
-    assert!(plan.attests.is_empty() && plan.waits.iter().any(|wait| wait.reason.as_str() == "ProofUnavailable"));
-}
-
-#[test]
-fn x_3_whoever_took_them_away_does_not_let_them_go_alone() {
-    let mut world = asked_by(Some(rule()));
-    world.say(world.word_to_delete());
-    let version = world.plan_now().attests.remove(0).version.unwrap();
-    let record = world.record();
-    assert_eq!(Some(&version.commit), record.promoted.as_ref().unwrap().commit.as_ref());
-    let [before, after] = [&record.history.last().unwrap().from, &record.promoted.as_ref().unwrap().set];
-    let [before, after] = [&world.sets[before], &world.sets[after]];
-    assert!(before.objects.contains_key(&extra(8)) && !after.objects.contains_key(&extra(8)));
-    assert_eq!(Some(version.stable), proof::before(&record.source.path, &before.files, &after.files));
 }
 
 /// They were let go without a proof, and have not gone yet.

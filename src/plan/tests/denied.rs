@@ -42,6 +42,12 @@ fn x_4_nothing_is_denied_while_a_word_may_lie_there_that_nobody_can_hear() {
     world.policy.guard = Guard::Unasked;
     world.settle();
     assert!(!is_denied(&world), "the policy was not read");
+    world = deleted(Guard::Kept).0;
+    world.muted = Some("the tree is refused".to_owned());
+    world.policy.guard = Guard::Unasked;
+    world.settle();
+    assert!(!is_denied(&world), "the decisions were not read");
+    assert_eq!(world.waits(), ["DecisionsUnreadable", "Approval"]);
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn left_in_mesh() -> Vec<Value> {
     vec![route, destination_rule("podinfo-primary"), destination_rule("podinfo-canary")]
 }
 
-fn ingress(name: &str, service: &str, annotations: Value) -> Value {
+pub(super) fn ingress(name: &str, service: &str, annotations: Value) -> Value {
     let path =
         json!({"path": "/", "pathType": "Prefix", "backend": {"service": {"name": service, "port": {"number": 80}}}});
     let spec =

@@ -20,6 +20,7 @@ mod kept;
 mod late;
 mod led;
 mod manifests;
+mod others;
 mod primary;
 mod primary_switched;
 mod promise;

@@ -1,13 +1,17 @@
 //! Words that a Git host's reviews have to prove.
 
 use super::super::evidence::Attest;
-use super::manifests::{CANARY, set};
+use super::super::input::Desired;
+use super::manifests::{CANARY, QUICK, set};
 use super::world::World;
 use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, Signed, Signer, User};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::ids::CommitId;
 use crate::manifest::raw::Trust;
 use crate::record::state::{By, Consumed, Rule, Time};
+
+mod at_once;
+mod makers;
 
 /// What a Git host tells of each merged pull request.
 #[derive(Debug, Clone)]

@@ -14,6 +14,8 @@ use crate::record::history::voids;
 use crate::record::state::{By, Rule, Void};
 use std::collections::{BTreeMap, BTreeSet};
 
+mod beside;
+
 impl World {
     /// The branches of requests, as we make them where nothing else is said.
     pub(super) fn branches(&self) -> BTreeMap<String, Branch> {
@@ -462,30 +464,5 @@ fn what_cannot_be_read_at_the_path_of_a_request_is_void_and_the_step_asked_for_o
         assert_eq!((world.spoiled().len(), world.asks()), (2, asks + 1), "{:?}", world.log);
         world.merge_the_request();
         assert_eq!(world.phase(), "Progressing(tenth)", "{:?}", world.log);
-    }
-}
-
-/// Who has put a second file into a head cannot be told from who says something else in the same moment.
-#[test]
-fn attack_74_what_comes_beside_what_was_asked_is_void_and_that_counts() {
-    for action in [DecisionAction::Resume, approve("promotion")] {
-        let (mut world, honest) = asked();
-        world.hold();
-        let name = world.proposals.keys().next().cloned().unwrap();
-        world.proposals.remove(&name);
-        let run = world.record().run.unwrap().id;
-        let decision = Decision { rollout: "shop/podinfo".parse().unwrap(), run, action, reason: None };
-        world.files.push(DecisionFile {
-            path: path("shop/podinfo/beside.yaml"),
-            blob: "7".repeat(40).parse().unwrap(),
-            by: "ana <ana@example.org>".to_owned(),
-            brought: Some(commit("e")),
-            merged: None,
-            decision: Ok(decision),
-        });
-        merged(&mut world, &honest, approve("tenth"), None);
-        let run = world.record().run.unwrap();
-        assert_eq!(run.approved, ["tenth".parse().unwrap()], "{:?}", world.log);
-        assert!(world.spoiled().is_empty() && run.held, "nobody has written to what was merged: {:?}", world.log);
     }
 }

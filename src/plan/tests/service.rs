@@ -8,6 +8,7 @@ use crate::manifest::desired::Set;
 use crate::manifest::object::{Kind, OWNER};
 use crate::plan::action::Class;
 use crate::record::posture::Size;
+use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -75,7 +76,7 @@ impl World {
                 if self.phase() == "Steady" {
                     return seen;
                 }
-                self.now += chrono::TimeDelta::seconds(70);
+                self.now += TimeDelta::seconds(70);
             }
             let (stable, copy, weight) = (self.leads("podinfo"), self.leads("podinfo-canary"), self.weight());
             let view = format!("{stable} {}, {copy} {weight}", 100 - weight);
@@ -177,6 +178,29 @@ fn c_19_requests_stay_with_the_copy_until_the_service_itself_has_endpoints() {
     world.say(DecisionAction::Retry);
     world.settle();
     assert_eq!((world.phase().as_str(), world.leads("podinfo-canary").as_str()), ("Steady", "-"));
+}
+
+#[test]
+fn the_deadline_of_a_service_counts_from_when_it_was_written() {
+    let mut world = at(to("blue"));
+    world.want(SERVICE, version("2", to("green")));
+    world.settle();
+    world.pass(70);
+    world.now += TimeDelta::seconds(70);
+    while world.phase() != "Promoting(promote)" {
+        assert!(world.tick_until(1), "{:#?}", world.log);
+    }
+    // Git has it, and whoever knew of that is gone. The next one writes it, and the endpoints follow a moment later.
+    world.now += TimeDelta::seconds(601);
+    while world.leads("podinfo") == "blue" {
+        assert!(world.tick_until(1), "{:#?}", world.log);
+    }
+    world.lost_to = Some("podinfo".to_owned());
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.weight()), ("Promoting(promote)", 100));
+    world.lost_to = None;
+    world.settle();
+    assert_eq!((world.phase().as_str(), world.leads("podinfo").as_str()), ("Steady", "green"));
 }
 
 #[test]

@@ -7,9 +7,10 @@ use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Suspend;
 use crate::manifest::duration::Span;
 use crate::manifest::object::{Kind, OWNER};
+use crate::manifest::raw::Trust;
 use crate::plan::draft::RecordChange;
 use crate::plan::input::{Desired, MayStart};
-use crate::record::state::Outcome;
+use crate::record::state::{By, Outcome, Rule};
 use serde_json::json;
 
 fn window(cron: &str) -> Window {
@@ -347,4 +348,21 @@ fn what_covers_stables_pods_and_not_the_candidates_is_told_during_a_run_and_noth
         world.pass(61);
     }
     assert_eq!((world.phase().as_str(), world.waits()), ("Steady", vec![]));
+}
+
+#[test]
+fn x_2_a_word_that_nothing_can_prove_waits_and_people_are_told_why() {
+    let mut world = World::new(QUICK, "1");
+    let approvers = ["ana".to_owned()].into();
+    world.policy.proof = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Nothing });
+    world.settle();
+    for (action, waits) in [(DecisionAction::Hold, vec![]), (DecisionAction::Resume, vec!["ProofUnavailable"])] {
+        let current = world.record().current();
+        world.say_of(action, current);
+        world.settle();
+        assert_eq!(world.waits(), waits);
+    }
+    world.policy.proof = None;
+    world.settle();
+    assert!(world.waits().is_empty(), "it was heard: {:?}", world.log);
 }

@@ -44,6 +44,7 @@ pub(super) struct World {
     pub(super) live: LiveState,
     pub(super) files: Vec<DecisionFile>,
     pub(super) at_start: BTreeSet<(RepoPath, BlobId)>,
+    pub(super) muted: Option<String>,
     pub(super) proposals: BTreeMap<String, CommitId>,
     /// What those of them would bring that are not as they were made.
     pub(super) contents: BTreeMap<CommitId, Content>,
@@ -171,6 +172,7 @@ impl World {
             live: LiveState { cluster_uid: "cluster-1".to_owned(), ..LiveState::default() },
             files: Vec::new(),
             at_start: BTreeSet::new(),
+            muted: None,
             proposals: BTreeMap::new(),
             contents: BTreeMap::new(),
             policy: PolicyView { max_deletions: 5, ..PolicyView::default() },
@@ -242,6 +244,7 @@ impl World {
                 filed: self.files.clone(),
                 at_start: self.at_start.clone(),
                 requests: self.brought(),
+                unreadable: self.muted.clone(),
             },
             proposals: self.branches(),
             policy: self.policy.clone(),

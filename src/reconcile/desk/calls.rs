@@ -389,6 +389,28 @@ async fn x_2_a_request_that_ended_without_an_answer_leads_to_the_next_one() {
     }
 }
 
+/// What a merge was worth is known only later.
+#[tokio::test]
+async fn x_2_a_request_whose_merge_did_not_count_leads_to_the_next_one() {
+    let mut office = Office::on(HostKind::Github).await;
+    let mut source = office.world.source("d");
+    let first = office.asking(&mut source, "half", Some("first")).await;
+    office.clerk.turn(&first).await;
+    office.server.change(1, json!({"state": "closed", "merged_at": "2026-01-01T00:00:00Z"}));
+    office.world.delete("tidegate/prod/propose/shop/a/7-07070707-half").await;
+    let merged = seen(&office.world, &mut source, |state| state.run.as_mut().unwrap().pulls.clear()).await;
+    office.clerk.turn(&merged).await;
+    let second = office.asking(&mut source, "half", Some("second")).await;
+    office.clerk.turn(&second).await;
+    office.clerk.turn(&second).await;
+    let said = office.server.state().comments.clone();
+    assert_eq!(
+        said.iter().filter(|said| said.0 == "1" && said.1.contains("2 has come in its place")).count(),
+        1,
+        "{said:?}"
+    );
+}
+
 impl Office {
     /// What Git says while that is asked from a branch with something new in it; if from none, it will be asked anew.
     async fn asking(&self, source: &mut Source, asks: &str, from: Option<&str>) -> Arc<View> {

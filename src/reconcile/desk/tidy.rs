@@ -82,12 +82,15 @@ impl Clerk {
                 tracing::info!(branch, number, why, "its pull request asks for nothing any more");
             }
         }
+        let head = Head::parse(&self.setting.instance, branch);
+        let answer = head.as_ref().map_or(Answer::Given, |head| answer(view, head, found.standing));
+        if answer == Answer::Awaited {
+            return Ok(());
+        }
         let known = self.open.get_or_insert_default();
         known.remove(&number);
         let instance = &self.setting.instance;
-        let Some(head) = Head::parse(instance, branch).filter(|head| is_unanswered(view, head, found.standing)) else {
-            return Ok(());
-        };
+        let Some(head) = head.filter(|_| answer == Answer::None) else { return Ok(()) };
         let ended = line(&head);
         let is_next = |branch: &str| Head::parse(instance, branch).is_some_and(|head| line(&head) == ended);
         let next = known.iter().rfind(|(other, branch)| **other > number && is_next(branch));
@@ -124,25 +127,43 @@ fn line(head: &Head) -> Line {
     (head.rollout.clone(), pull::labels(&head.asks))
 }
 
-/// Whether a request ended without a yes, so that another one may come in its place.
-fn is_unanswered(view: &View, Head { rollout, run, asks }: &Head, standing: Standing) -> bool {
-    let Some(record) = view.records.get(rollout) else { return false };
-    let Ok(state) = &record.state else { return false };
-    let (yes, is_void) = match asks {
+/// What a request ended with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// A word, or the end of what it asked.
+    Given,
+    /// None: another one may come in its place.
+    None,
+    /// It was merged, and nobody knows yet what that is worth.
+    Awaited,
+}
+
+fn answer(view: &View, Head { rollout, run, asks }: &Head, standing: Standing) -> Answer {
+    let Some(record) = view.records.get(rollout) else { return Answer::Given };
+    let Ok(state) = &record.state else { return Answer::Given };
+    // Whether what it asks is open, was said, and was said in vain.
+    let (is_open, yes, is_void) = match asks {
         Asks::Advance(step) => {
             let open = state.run.as_ref().filter(|open| open.id == *run).zip(record.plan.as_deref());
             let yes = open.is_some_and(|(open, plan)| approval::covers(plan, &open.approved, step));
-            (yes, open.is_some() && voids(state, run, step).next().is_some())
+            (open.is_some(), yes, open.is_some() && voids(state, run, step).next().is_some())
         }
         Asks::Delete => {
             let is_void = history::deletions(state, run).last().map(|word| word.void.is_some());
             // While people are asked it is another question that was answered.
-            (state.deletions.asked.is_none() && is_void == Some(false), is_void == Some(true))
+            let is_asked = state.deletions.asked.is_some();
+            (is_asked && is_void.is_none(), !is_asked && is_void == Some(false), is_void == Some(true))
         }
         // Closed by a person it asks for nothing more: the record goes on naming it.
-        Asks::Revert => (!is_undone_anew(state, run), false),
+        Asks::Revert => (false, !is_undone_anew(state, run), false),
     };
-    !yes && (standing != Standing::Merged || is_void)
+    match standing {
+        _ if yes => Answer::Given,
+        Standing::Merged if is_void => Answer::None,
+        Standing::Merged if is_open => Answer::Awaited,
+        Standing::Merged => Answer::Given,
+        Standing::Open | Standing::Closed => Answer::None,
+    }
 }
 
 /// Whether a run's change shall be undone, and nobody is asked yet.

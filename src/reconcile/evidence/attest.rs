@@ -1,7 +1,7 @@
 //! Asking a Git host who approved a decision: each in a task of its own. What Git can tell is asked of Git.
 
 use super::{Collector, Notary};
-use crate::forge::host::{Host, HostError, Pulled, Shown};
+use crate::forge::host::{Host, HostError, Opened, Pulled, Shown};
 use crate::gate::proof::{Account, Being, Evidence, Maker, Merged, Permission, Review, Says, Testimony, User};
 use crate::git::{Changed, GitError, Made, RefName, Store};
 use crate::manifest::ids::{CommitId, RolloutId};
@@ -21,6 +21,9 @@ use tokio::time::sleep;
 const PAUSES: [u64; 6] = [1, 2, 4, 8, 15, 30];
 /// Of how many people a version's commits may be: each costs a call.
 const PEOPLE: usize = 50;
+/// How many commits a version may be made by that are no merges: each costs one to three calls, and what a host has told of most of them is
+/// kept.
+const COMMITS: usize = 250;
 
 /// Who tells how decisions came to their branch.
 pub struct Witness {
@@ -75,7 +78,7 @@ impl Collector {
                     },
                     (By::Signatures, _, Some(notary)) => {
                         let at = clock.now();
-                        notary.tell(&attest).await.map(|evidence| (evidence, at)).map_err(Silence::from)
+                        notary.tell(&attest, at).await.map(|evidence| (evidence, at)).map_err(Silence::from)
                     }
                     (By::Reviews, None, _) => {
                         Err(Silence::Odd("this installation names no Git host with reviews".to_owned()))
@@ -115,9 +118,14 @@ impl Witness {
     /// long it took to ask, but reviews and rights do not.
     async fn tell(&self, clock: &Clock, attest: &Attest, pulled: Pulled) -> Result<(Evidence, Time), Silence> {
         let Changed { merged, mut files } = self.store.changed(&attest.asked.commit).await?;
+        // Git may take long for that, so the host is not held.
+        let made = match &attest.version {
+            Some(version) => made(&self.store, &self.main, version).await?,
+            None => Vec::new(),
+        };
         let mut host = self.host.lock().await;
         let (number, author) = (pulled.number, pulled.author.clone());
-        let author = author.ok_or_else(|| Silence::Odd(format!("who opened pull request {number} is gone")))?;
+        let author = author.ok_or_else(|| gone(number))?;
         let commits = host.commits(number).await?;
         // Of a pull request that was opened again Gitea may list no commits, once it is merged.
         let head = match (merged, tip(&commits)) {
@@ -132,10 +140,9 @@ impl Witness {
         let own = host.ids().await?.user;
         let ours = author.id == own && is_asked(attest, &head);
         let makers = if ours { [Maker::Ourselves].into() } else { commits.iter().flat_map(makers).collect() };
-        let writers = match &attest.version {
-            Some(version) => self.writers(&mut host, version).await?,
-            None => BTreeMap::new(),
-        };
+        drop(host);
+        let writers = self.writers(made).await?;
+        let mut host = self.host.lock().await;
         let at = clock.now();
         let (reviews, mut machines) = host.reviews(number).await?;
         let merger = pulled.by.iter().map(|(user, _)| user);
@@ -156,24 +163,55 @@ impl Witness {
         Ok((Evidence::Merged(Box::new(merged)), at))
     }
 
-    /// Who made a version, each with one of their commits. Git tells the addresses, the host whose they are.
-    async fn writers(&self, host: &mut Host, version: &Version) -> Result<BTreeMap<Maker, CommitId>, Silence> {
-        let made = made(&self.store, &self.main, version).await?;
+    /// Who made a version, each with one of its commits. Git tells the addresses, the host whose they are, and from whose commits it made
+    /// one that it has squashed or rebased. Others ask the host in between.
+    async fn writers(&self, made: Vec<Made>) -> Result<BTreeMap<Maker, CommitId>, Silence> {
+        let alone = made.iter().filter(|made| made.parents < 2);
+        let alone: Vec<CommitId> = alone.map(|made| made.commit.clone()).collect();
         let mut people: BTreeMap<_, CommitId> = BTreeMap::new();
-        for Made { commit, by } in made {
+        for Made { commit, parents: _, by } in made {
             people.entry(by).or_insert(commit);
         }
         if people.len() > PEOPLE {
             return Err(Silence::Odd(format!("more than {PEOPLE} people made commits of this version")));
         }
+        if alone.len() > COMMITS {
+            return Err(Silence::Odd(format!("more than {COMMITS} commits made this version")));
+        }
         let mut writers = BTreeMap::new();
         for commit in people.into_values() {
-            for maker in makers(&host.commit(&commit).await?) {
+            let shown = self.host.lock().await.commit(&commit).await?;
+            for maker in makers(&shown) {
                 writers.entry(maker).or_insert_with(|| commit.clone());
+            }
+        }
+        let mut seen = BTreeSet::new();
+        for commit in alone {
+            let remade = self.host.lock().await.remade(&commit, self.main.short()).await?;
+            for opened in remade {
+                if seen.insert(opened.number) {
+                    for maker in self.hands(opened).await? {
+                        writers.entry(maker).or_insert_with(|| commit.clone());
+                    }
+                }
             }
         }
         Ok(writers)
     }
+
+    /// Who opened a pull request, and who made its commits.
+    async fn hands(&self, Opened { number, author }: Opened) -> Result<BTreeSet<Maker>, Silence> {
+        let author = author.ok_or_else(|| gone(number))?;
+        let commits = self.host.lock().await.commits(number).await?;
+        if commits.is_empty() {
+            return Err(Silence::Odd(format!("the Git host lists no commits of pull request {number}")));
+        }
+        Ok(commits.iter().flat_map(makers).chain([Maker::User(author)]).collect())
+    }
+}
+
+fn gone(number: u64) -> Silence {
+    Silence::Odd(format!("who opened pull request {number} is gone"))
 }
 
 /// Whether a decision is what we have asked, to the letter, and what was merged is the very head that we have asked it by: then

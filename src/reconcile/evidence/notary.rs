@@ -5,6 +5,7 @@ use crate::gate::proof::{Evidence, Signed, Signer};
 use crate::git::{Changed, GitError, RefName, Signatory, Store};
 use crate::manifest::ids::CommitId;
 use crate::plan::evidence::Attest;
+use crate::record::state::Time;
 use std::collections::BTreeMap;
 
 /// Who tells whose a decision is by its signature.
@@ -17,7 +18,7 @@ pub struct Notary {
 
 impl Notary {
     /// Who has signed the commit that brought a decision, what else it changed, and who made the version.
-    pub(super) async fn tell(&self, attest: &Attest) -> Result<Evidence, GitError> {
+    pub(super) async fn tell(&self, attest: &Attest, now: Time) -> Result<Evidence, GitError> {
         let decision = &attest.asked.commit;
         let Changed { merged: _, files: changes } = self.store.changed(decision).await?;
         let made = match &attest.version {
@@ -25,8 +26,12 @@ impl Notary {
             None => Vec::new(),
         };
         let all = std::iter::once(decision).chain(made.iter().map(|made| &made.commit)).cloned().collect();
-        let mut seals = self.store.signatories(all).await?.into_iter();
-        let by = seals.next().unwrap_or_else(|| Err("it was not looked at".to_owned())).map(signer);
+        let mut seals = self.store.signatories(all, now).await?.into_iter();
+        let by = match seals.next().unwrap_or_else(|| Err("it was not looked at".to_owned())) {
+            // Who made the version is judged by their time alone.
+            Ok(Signatory { lapsed: Some(why), .. }) => Err(why),
+            by => by.map(signer),
+        };
         let (mut writers, mut sealers) = (BTreeMap::<String, CommitId>::new(), BTreeMap::<String, CommitId>::new());
         for (made, seal) in made.iter().zip(seals) {
             for person in &made.by {
@@ -40,6 +45,6 @@ impl Notary {
     }
 }
 
-fn signer(Signatory { names, key, at }: Signatory) -> Signer {
+fn signer(Signatory { names, key, at, lapsed: _ }: Signatory) -> Signer {
     Signer { names: names.iter().map(|name| name.to_ascii_lowercase()).collect(), key, at }
 }

@@ -347,3 +347,19 @@ async fn a_refusal_of_the_host_stops_nothing_and_a_limit_stops_all() {
     );
     assert!(!reader.patience.is_fine());
 }
+
+#[tokio::test]
+async fn one_that_cannot_be_fetched_keeps_no_other_waiting() {
+    let story = Story::new().await;
+    let head = story.branch("topic", &[(FILE, None)]).await;
+    let all = [story.open(5, &head), story.open(5, &head)];
+    let [origin, aside] = ["origin.git", "aside"].map(|name| story.world.dir.path().join(name));
+    std::fs::rename(&origin, &aside).unwrap();
+    let mut reader = story.reader();
+    assert!(matches!(reader.turn(&story.view).await, Err(Setback::Git(_))));
+    let looked = |reader: &Reader| all.map(|number| reader.looked.get(&number).map(|look| look.main.is_some()));
+    assert_eq!(looked(&reader), [Some(false); 2], "the second one was tried too");
+    std::fs::rename(&aside, &origin).unwrap();
+    assert_eq!(reader.turn(&story.view).await.unwrap(), Came::Done);
+    assert_eq!(looked(&reader), [Some(true); 2]);
+}

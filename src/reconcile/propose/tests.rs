@@ -60,7 +60,8 @@ async fn a_pull_request_has_a_decisions_branch_to_lead_to() {
     let proposal = waiting(&world, &mut source).await;
     let (instance, metrics) = ("prod".parse().unwrap(), Metrics::new());
     let proposer = Proposer { host: Some(HostKind::Gitea), ..proposer(&instance, &metrics) };
-    let proof = Recorded::verified(&source.view().unwrap()).unwrap();
+    let seen = source.view().unwrap();
+    let proof = Recorded::verified(&seen).unwrap();
     assert_eq!(proposer.propose(&mut source, &proof, &proposal).await, Came::Done);
     assert_eq!(world.files(DECISIONS).await.keys().collect::<Vec<_>>(), ["README.md"]);
     let branch = "tidegate/prod/propose/shop/a/7-07070707-half";
@@ -84,7 +85,8 @@ async fn x_2_a_request_to_let_objects_go_tells_how_it_is_answered_where_signatur
     let proposal = Proposal { rollout: id("a"), run: state.current(), ask };
     let (instance, metrics) = ("prod".parse().unwrap(), Metrics::new());
     let proposer = Proposer { by: By::Signatures, ..proposer(&instance, &metrics) };
-    let proof = Recorded::verified(&source.view().unwrap()).unwrap();
+    let seen = source.view().unwrap();
+    let proof = Recorded::verified(&seen).unwrap();
     assert_eq!(proposer.propose(&mut source, &proof, &proposal).await, Came::Done);
     let branch = proposer.head(&proposal).branch(&instance);
     let origin = git2::Repository::open_bare(world.dir.path().join("origin.git")).unwrap();
@@ -353,7 +355,10 @@ async fn attack_74_by_which_request_a_word_came_is_news_by_itself() {
         scene.fingerprint(&id("b"), MayStart::Yes)
     };
     let before = seen(&*moved(&mut source, None).await);
+    // What no request is called is not even looked at.
     world.branch("tidegate/prod/propose/nuisance", &word).await;
+    assert!(matches!(source.look_up(None).await, Looked::Same));
+    world.branch("tidegate/prod/propose/shop/c/7-07070707-half", &word).await;
     assert_eq!(seen(&*moved(&mut source, None).await), before);
     world.branch(branch, &word).await;
     assert_ne!(seen(&*moved(&mut source, None).await), before);

@@ -91,11 +91,11 @@ fn x_3_people_are_asked_about_the_deletions_that_the_record_tells_of() {
 }
 
 /// Records these, at some time.
-async fn record(
+async fn record<'a>(
     source: &super::super::source::Source,
-    view: &View,
-    entries: &BTreeMap<RolloutId, Entry<'_>>,
-) -> Written {
+    view: &'a View,
+    entries: &'a BTreeMap<RolloutId, Entry<'a>>,
+) -> Written<'a> {
     let waiting = BTreeMap::from([(id("b"), vec!["Soak: 3s of 10s".to_owned()])]);
     let recorder = Recorder {
         store: source.store(),

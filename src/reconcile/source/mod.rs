@@ -19,7 +19,7 @@ pub use words::Words;
 
 use super::clock::Clock;
 use super::record::author;
-use crate::forge::branch;
+use crate::forge::branch::{self, Head};
 use crate::git::{Ancestry, GitError, Person, RefName, Store};
 use crate::manifest::ids::{CommitId, InstanceName, InvalidId, RolloutId};
 use crate::manifest::installation::Caps;
@@ -41,8 +41,6 @@ pub struct Branches {
     instance: InstanceName,
     /// What the full names of our requests' branches begin with.
     propose: String,
-    /// What the full names of all our branches begin with.
-    ours: String,
     /// Who signs what the instance commits.
     author: Person,
 }
@@ -59,7 +57,6 @@ impl Branches {
             decisions: RefName::branch(&branch::decisions_branch(instance))?,
             instance: instance.clone(),
             propose: format!("refs/heads/{}", branch::propose_prefix(instance)),
-            ours: format!("refs/heads/tidegate/{instance}/"),
             author: author(instance),
         };
         Ok(branches)
@@ -81,7 +78,7 @@ pub struct Tips {
 
 impl Tips {
     fn of(branches: &Branches, found: &BTreeMap<RefName, CommitId>) -> Self {
-        let proposals = found.iter().filter(|(name, _)| name.as_str().starts_with(&branches.propose));
+        let proposals = found.iter().filter(|(name, _)| Head::parse(&branches.instance, name.short()).is_some());
         Self {
             main: found.get(&branches.main).cloned(),
             state: found.get(&branches.state).cloned(),
@@ -191,13 +188,17 @@ impl Source {
     /// *Guarantees*: after `Same` the last view, and after `Moved` the new one, is what the remote said after this call
     /// began.
     pub async fn look_up(&mut self, anchor: Option<&CommitId>) -> Looked {
-        let found = self.store.ls_refs(&[self.branches.main.as_str(), &self.branches.ours]).await;
+        let Branches { main, state, decisions, propose, .. } = &self.branches;
+        let found = self.store.ls_refs(&[main.as_str(), state.as_str(), decisions.as_str(), propose]).await;
         self.count(GitOperation::LookUp, found.as_ref().err());
         let tips = match found {
             Ok(found) => Tips::of(&self.branches, &found),
             Err(error) => return Looked::Away(error.to_string()),
         };
-        let same = self.view.as_ref().is_some_and(|view| view.tips == tips && view.git == Git::Fresh);
+        let is_same = |view: &Arc<View>| {
+            view.git == Git::Fresh && view.tips == self.requests.thinned(tips.clone(), &self.branches, &view.records)
+        };
+        let same = self.view.as_ref().is_some_and(is_same);
         if same && !self.main.is_judged_anew(&self.store, self.clock.now()).await {
             return self.read_requests().await;
         }
@@ -280,6 +281,7 @@ impl Source {
             None => self.state.read(&self.store, tips.state.as_ref()).await?,
             Some(why) => Records::Unreadable(why),
         };
+        let tips = self.requests.thinned(tips, &self.branches, &records);
         if git == Git::Fresh && self.main.lacks_past(&self.store, tips.main.as_ref(), &records).await? {
             self.deepen().await?;
         }
@@ -383,7 +385,8 @@ impl Source {
     /// Takes note of what we have pushed to the state branch: `None` for a record that ended. Everything else is as the
     /// last view says.
     pub fn pushed(&mut self, tip: CommitId, changes: BTreeMap<RolloutId, Option<Record>>) -> Option<Arc<View>> {
-        let records = self.state.pushed(tip.clone(), changes);
+        let words = self.view.as_ref().map(|view| Arc::clone(&view.words)).unwrap_or_default();
+        let records = self.state.pushed(tip.clone(), changes, &words);
         self.seals.believe(tip.clone());
         let view = self.view.as_mut().map(Arc::make_mut)?;
         view.tips.state = Some(tip);

@@ -26,6 +26,9 @@ const AT_ONCE: usize = 4;
 /// How soon a head is read again that could not be read.
 const AGAIN: TimeDelta = TimeDelta::seconds(30);
 
+/// With more of them than this only those count by which people can be asked, or were: whoever may push can make any number.
+const CROWD: usize = 1_000;
+
 /// What the branches of requests would bring, by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requests {
@@ -147,6 +150,23 @@ impl Cache {
             self.known.insert(name, Branch { head, content });
         }
         self.known()
+    }
+
+    /// The tips without branches of requests by which nobody can be asked, where there are too many.
+    pub(super) fn thinned(&self, mut tips: Tips, branches: &Branches, records: &Records) -> Tips {
+        let all = tips.proposals.len();
+        let Records::Read(records) = records else { return tips };
+        if all <= CROWD {
+            return tips;
+        }
+        let is_one = |name: &str, head: &CommitId| {
+            let asked = Head::parse(&branches.instance, name)?;
+            asks(records.get(&asked.rollout)?, &asked, head)
+        };
+        tips.proposals.retain(|name, head| self.asked.contains(name) || is_one(name, head).is_some());
+        let left = tips.proposals.len();
+        tracing::debug!(all, left, "of so many branches of requests only those count by which people can be asked");
+        tips
     }
 
     /// What was read so far.

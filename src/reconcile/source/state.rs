@@ -98,6 +98,11 @@ fn asked_about(state: &RolloutState) -> BTreeSet<&SetId> {
     state.history.iter().map(|past| &past.from).filter(|set| is_asked && pinned.contains(set)).collect()
 }
 
+/// The sets that people's words go back to.
+fn gone_back_to<'a>(state: &'a RolloutState, words: &Words, id: &RolloutId) -> BTreeSet<&'a SetId> {
+    words.rollbacks(id).filter_map(|run| history::replaced(state, run)).map(|past| past.set).collect()
+}
+
 /// What is kept between two looks at the state branch.
 #[derive(Default)]
 pub(super) struct Cache {
@@ -133,8 +138,13 @@ impl Cache {
     }
 
     /// Takes over what we have pushed ourselves. Nothing is read for it: what people are asked about stays at hand, for no tip may move
-    /// until it is known who has answered.
-    pub(super) fn pushed(&mut self, tip: CommitId, changes: BTreeMap<RolloutId, Option<Record>>) -> Records {
+    /// until it is known who has answered, and so does what their words go back to, as they may still wait.
+    pub(super) fn pushed(
+        &mut self,
+        tip: CommitId,
+        changes: BTreeMap<RolloutId, Option<Record>>,
+        words: &Words,
+    ) -> Records {
         let records = Arc::make_mut(&mut self.records);
         for (id, record) in changes {
             let known = records.remove(&id);
@@ -142,6 +152,10 @@ impl Cache {
                 let about = record.state.as_ref().map(asked_about).unwrap_or_default();
                 let past = known.iter().flat_map(|known| &known.past).filter(|(set, _)| about.contains(set));
                 record.past = past.map(|(set, read)| (set.clone(), Arc::clone(read))).collect();
+                let named = record.state.as_ref().map(|state| gone_back_to(state, words, &id)).unwrap_or_default();
+                let kept = known.iter().flat_map(|known| &known.sets).filter(|(set, _)| named.contains(set));
+                let kept: Vec<_> = kept.map(|(set, read)| (set.clone(), Arc::clone(read))).collect();
+                record.sets.extend(kept);
                 records.insert(id, Arc::new(record));
             }
         }
@@ -162,8 +176,7 @@ impl Cache {
         for (id, record) in read.iter() {
             let Ok(state) = &record.state else { continue };
             let mut wanted = needed(state);
-            let runs = words.rollbacks(id);
-            wanted.extend(runs.filter_map(|run| history::replaced(state, run)).map(|past| past.set));
+            wanted.extend(gone_back_to(state, words, id));
             wanted.retain(|set| !record.sets.contains_key(set));
             let mut past = asked_about(state);
             past.retain(|set| !record.past.contains_key(set));
@@ -207,8 +220,9 @@ async fn read_one(store: &Store, tip: &CommitId, id: &RolloutId, tree: String) -
     let none = BTreeMap::new;
     let unusable =
         |why: String| Record { tree: Some(tree.clone()), state: Err(why), plan: None, sets: none(), past: none() };
-    let Some(bytes) = store.file(tip, &paths.state).await? else {
-        return Ok(unusable(format!("{} is missing on the state branch", paths.state)));
+    let bytes = match read_file(store, tip, &paths.state).await? {
+        Ok(bytes) => bytes,
+        Err(why) => return Ok(unusable(why)),
     };
     let state = match store::parse_state(id, &bytes) {
         Ok(state) => state,
@@ -225,10 +239,17 @@ async fn read_one(store: &Store, tip: &CommitId, id: &RolloutId, tree: String) -
 }
 
 async fn read_plan(store: &Store, tip: &CommitId, path: &RepoPath) -> Result<Result<Plan, String>, GitError> {
-    let Some(bytes) = store.file(tip, path).await? else {
-        return Ok(Err(format!("{path} is missing on the state branch")));
-    };
-    Ok(store::parse_plan(&bytes).map_err(|error| format!("{path}: {error}")))
+    let bytes = read_file(store, tip, path).await?;
+    Ok(bytes.and_then(|bytes| store::parse_plan(&bytes).map_err(|error| format!("{path}: {error}"))))
+}
+
+/// What is wrong with a file is its own rollout's trouble alone.
+async fn read_file(store: &Store, tip: &CommitId, path: &RepoPath) -> Result<Result<Arc<[u8]>, String>, GitError> {
+    match store.file(tip, path).await {
+        Ok(bytes) => Ok(bytes.ok_or_else(|| format!("{path} is missing on the state branch"))),
+        Err(error) if error.is_of_content() => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads a pinned set and checks that it is what its name says: the id is the digest of the content.
@@ -244,6 +265,7 @@ async fn read_set(
     let files: Files = match store.files(tip, Some(&dir)).await {
         Ok(files) => files,
         Err(GitError::Missing(what)) => return Ok(Err(format!("{what} does not exist"))),
+        Err(error) if error.is_of_content() => return Ok(Err(error.to_string())),
         Err(error) => return Err(error),
     };
     let mut plain = set::SetFiles::new();

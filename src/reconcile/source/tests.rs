@@ -1,7 +1,7 @@
 use super::super::testing::{DECISIONS, STATE, World, id, manifest, moved, rollout, steady};
 use super::*;
-use crate::manifest::ids::CommitId;
-use crate::plan::input::{Desired, MayStart};
+use crate::manifest::ids::{CommitId, SetId};
+use crate::plan::input::{Content, Desired, MayStart};
 use crate::record::fixture;
 use crate::record::state::{Deletions, Outcome, PastRun, RolloutState};
 use crate::record::store::print_state;
@@ -256,4 +256,148 @@ async fn words_are_read_by_rollout_with_what_was_there_before_the_run() {
     let view = moved(&mut world.source("d"), None).await;
     let words = view.words.about(&id("a"));
     assert_eq!((words.filed.len(), words.at_start.len()), (1, 1));
+}
+
+#[tokio::test]
+async fn what_is_too_large_in_one_record_stops_that_rollout_alone() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let view = moved(&mut source, None).await;
+    let ((a, _), (b, _)) = (steady(&view, "a", 5), steady(&view, "b", 5));
+    put(&world, &a, &manifest("a", "a:1")).await;
+    put(&world, &b, &manifest("b", "b:1")).await;
+    let large = format!("{}{}", print_state(&a), "#".repeat(1 << 20));
+    world.commit(STATE, &[("rollouts/shop/a/state.yaml", Some(&large))]).await;
+    let view = moved(&mut source, None).await;
+    let state = |view: &View, name: &str| view.records.get(&id(name)).unwrap().state.clone().map(|_| ());
+    assert!(state(&view, "a").unwrap_err().contains("the size of rollouts/shop/a/state.yaml"));
+    assert_eq!(state(&view, "b"), Ok(()));
+}
+
+/// As deep as paths of the record are, and one that is deeper.
+const DEEPEST: usize = 6;
+const DEEP: &str = "shop/b/d/d/d/d/x";
+
+#[tokio::test]
+async fn what_cannot_be_read_of_words_mutes_its_own_rollout_and_holds_nobody_up() {
+    let world = World::new().await;
+    let mut source = world.source_with("c", |config| {
+        config.limits.entries = 40;
+        config.limits.depth = DEEPEST;
+    });
+    let view = moved(&mut source, None).await;
+    let word = |name: &str| {
+        format!(
+            "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {{name: {name}, namespace: shop}}\n\
+             spec: {{run: \"6-06060606\", action: hold}}\n"
+        )
+    };
+    let hold = word("a");
+    world.commit(DECISIONS, &[("shop/a/6-06060606-hold.yaml", Some(&hold)), (DEEP, Some("x"))]).await;
+    let words = Arc::clone(&moved(&mut source, None).await.words);
+    assert_eq!(
+        (words.about(&id("a")).filed.len(), words.unreadable(&id("b"))),
+        (1, None),
+        "what lies deeper is no word"
+    );
+
+    let crowd: Vec<String> = (0..11).map(|n| format!("shop/b/{n}.yaml")).collect();
+    let all = |text| crowd.iter().map(|path| (path.as_str(), text)).collect::<Vec<_>>();
+    let crowded = world.commit(DECISIONS, &all(Some("x"))).await;
+    let words = Arc::clone(&moved(&mut source, None).await.words);
+    let (a, b) = (words.about(&id("a")), words.about(&id("b")));
+    assert_eq!((a.filed.len(), a.unreadable, b.filed.len()), (1, None, 0));
+    assert_eq!(b.unreadable.as_deref(), Some("the number of entries in shop/b exceeds the limit of 10"));
+
+    // A run started then: once the branch is mended, nobody knows what is new about it, and all others go on.
+    let (mut state, _) = steady(&view, "b", 5);
+    state.last_run = Some(crate::record::state::EndedRun { id: fixture::run(6), decisions_at: Some(crowded) });
+    put(&world, &state, &manifest("b", "b:1")).await;
+    world.commit(DECISIONS, &all(None)).await;
+    world.commit(DECISIONS, &[("shop/b/6-06060606-hold.yaml", Some(&word("b")))]).await;
+    let words = Arc::clone(&moved(&mut source, None).await.words);
+    let (a, b) = (words.about(&id("a")), words.about(&id("b")));
+    assert_eq!((a.filed.len(), b.filed.len(), b.at_start.len(), b.unreadable), (1, 1, 1, None));
+}
+
+#[tokio::test]
+async fn what_is_no_file_at_the_path_of_a_word_is_told_as_one_that_is_no_decision() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let large = "x".repeat((1 << 20) + 1);
+    let files =
+        [("shop/a/dir.yaml/x", Some("x")), ("shop/a/large.yaml", Some(large.as_str())), ("shop/a/x.txt", Some("x"))];
+    world.commit(DECISIONS, &files).await;
+    let words = moved(&mut source, None).await.words.about(&id("a"));
+    let told: Vec<_> =
+        words.filed.iter().map(|file| (file.by.as_str(), file.decision.as_ref().unwrap_err().as_str())).collect();
+    let ana = "Ana <ana@example.com>";
+    assert_eq!(
+        told,
+        [
+            (ana, "shop/a/dir.yaml is a directory and no decision"),
+            (ana, "shop/a/large.yaml is too large a file and no decision")
+        ]
+    );
+}
+
+#[tokio::test]
+async fn attack_13_any_number_of_branches_holds_nobody_up() {
+    let world = World::new().await;
+    let mut source = world.source_with("c", |config| config.limits.refs = 1_100);
+    let (mut state, _) = steady(&*moved(&mut source, None).await, "a", 5);
+    state.deletions.asked = Some(fixture::too_many(6));
+    put(&world, &state, &manifest("a", "a:1")).await;
+    let origin = git2::Repository::open(world.dir.path().join("origin.git")).unwrap();
+    let main = origin.refname_to_id("refs/heads/main").unwrap();
+    let make = |name: &str| drop(origin.reference(&format!("refs/heads/{name}"), main, false, "flood").unwrap());
+    for n in 0..1_050 {
+        make(&format!("tidegate/prod/propose/shop/a/9-01010101-x{n}"));
+    }
+    for n in 0..100 {
+        make(&format!("main-{n}"));
+        make(&format!("tidegate/prod/x{n}"));
+    }
+    make("tidegate/prod/propose/shop/a/0-delete");
+    let view = moved(&mut source, None).await;
+    assert_eq!(view.tips.proposals.keys().collect::<Vec<_>>(), ["tidegate/prod/propose/shop/a/0-delete"]);
+    assert!(matches!(source.look_up(None).await, Looked::Same));
+}
+
+#[tokio::test]
+async fn what_somebody_has_put_beside_it_makes_no_request_void() {
+    let world = World::new().await;
+    let mut source = world.source_with("c", |config| config.limits.depth = DEEPEST);
+    let (mut state, _) = steady(&*moved(&mut source, None).await, "a", 5);
+    state.deletions.asked = Some(fixture::too_many(6));
+    put(&world, &state, &manifest("a", "a:1")).await;
+    let tip = world.commit(DECISIONS, &[(DEEP, Some("x"))]).await;
+    let branch = "tidegate/prod/propose/shop/a/0-delete";
+    world.commit_on(branch, Some(tip), &[("shop/a/0-delete.yaml", Some("x"))]).await;
+    let view = moved(&mut source, None).await;
+    let requests = view.requests.about(&"prod".parse().unwrap(), &view.tips, &id("a"));
+    assert!(matches!(requests[branch].content, Content::Read(_)), "{requests:?}");
+}
+
+#[tokio::test]
+async fn what_a_word_goes_back_to_stays_at_hand_while_we_write() {
+    let world = World::new().await;
+    let mut source = world.source("c");
+    let (state, _) = steady(&*moved(&mut source, None).await, "a", 6);
+    put(&world, &state, &manifest("a", "a:1")).await;
+    let old = state.promoted.unwrap().set;
+    world.commit("main", &[("teams/shop/a/app.yaml", Some(&manifest("a", "a:2")))]).await;
+    let (mut state, _) = steady(&*moved(&mut source, None).await, "a", 7);
+    let past = |n, from: &SetId| PastRun { from: from.clone(), ..fixture::past(n, 5, 6, Outcome::Promoted) };
+    state.history = vec![past(5, &old), past(6, &old)];
+    put(&world, &state, &manifest("a", "a:2")).await;
+    let word = "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {name: a, namespace: shop}\n\
+                spec: {run: \"5-05050505\", action: rollback}\n";
+    world.commit(DECISIONS, &[("shop/a/5-05050505-rollback.yaml", Some(word))]).await;
+    let has = |view: &View| view.records.get(&id("a")).unwrap().sets.contains_key(&old);
+    let view = moved(&mut source, None).await;
+    assert!(has(&view));
+    let written = Record::written(state, None, &BTreeMap::new());
+    let pushed = source.pushed(fixture::commit(0x99), [(id("a"), Some(written))].into()).unwrap();
+    assert!(has(&pushed), "the word may wait until it is known what that version took of others");
 }

@@ -2,9 +2,9 @@
 
 use super::state::Records;
 use crate::gate::decisions::DecisionFile;
-use crate::git::{Brought, GitError, Person, Store};
+use crate::git::{Brought, GitError, Leaf, Person, Store};
 use crate::manifest::decision::{self, DecisionAction};
-use crate::manifest::files::{Entry, Files, RepoPath};
+use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, RolloutId, RunId};
 use crate::plan::input::Decisions;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +12,16 @@ use std::sync::Arc;
 
 /// The files of one rollout that were there at some commit.
 type There = Arc<BTreeSet<(RepoPath, BlobId)>>;
+/// What the rollouts' directories hold.
+type Filed = BTreeMap<RolloutId, Arc<Vec<DecisionFile>>>;
 
 /// People's words at one tip.
 #[derive(Debug, Clone, Default)]
 pub struct Words {
     tip: Option<CommitId>,
-    filed: BTreeMap<RolloutId, Arc<Vec<DecisionFile>>>,
+    filed: Filed,
+    /// Why a directory cannot be read, of a rollout, of a namespace, or (without a name) of all.
+    unreadable: BTreeMap<String, String>,
     /// What was there when the open (else the last) run of a rollout started, for rollouts with words.
     at_start: BTreeMap<RolloutId, There>,
 }
@@ -31,7 +35,15 @@ impl Words {
             filed: self.filed.get(id).map(|files| files.to_vec()).unwrap_or_default(),
             at_start: self.at_start.get(id).map(|files| (**files).clone()).unwrap_or_default(),
             requests: BTreeMap::new(),
+            unreadable: self.unreadable(id).map(str::to_owned),
         }
+    }
+
+    /// Why nobody knows what is said about a rollout.
+    #[must_use]
+    pub fn unreadable(&self, id: &RolloutId) -> Option<&str> {
+        let own = id.to_string();
+        ["", id.namespace.as_str(), &own].iter().find_map(|dir| self.unreadable.get(*dir)).map(String::as_str)
     }
 
     /// The files about a rollout: the same value while they are the same.
@@ -61,7 +73,8 @@ impl Words {
 #[derive(Default)]
 pub(super) struct Cache {
     tip: Option<CommitId>,
-    filed: BTreeMap<RolloutId, Arc<Vec<DecisionFile>>>,
+    filed: Filed,
+    unreadable: BTreeMap<String, String>,
     there: BTreeMap<(CommitId, RolloutId), There>,
 }
 
@@ -75,9 +88,9 @@ impl Cache {
         ourselves: &Person,
     ) -> Result<Words, GitError> {
         if self.tip.as_ref() != tip {
-            self.filed = match tip {
+            (self.filed, self.unreadable) = match tip {
                 Some(tip) => self.filed_at(store, tip, ourselves).await?,
-                None => BTreeMap::new(),
+                None => Default::default(),
             };
             self.tip = tip.cloned();
         }
@@ -96,53 +109,72 @@ impl Cache {
             at_start.insert(id.clone(), there);
         }
         self.there.retain(|key, _| asked.contains(key));
-        Ok(Words { tip: tip.cloned(), filed: self.filed.clone(), at_start })
+        Ok(Words { tip: tip.cloned(), filed: self.filed.clone(), unreadable: self.unreadable.clone(), at_start })
     }
 
+    /// What each directory holds; why one cannot be read. Of such a one no word is heard rather than some.
     async fn filed_at(
         &self,
         store: &Store,
         tip: &CommitId,
         ourselves: &Person,
-    ) -> Result<BTreeMap<RolloutId, Arc<Vec<DecisionFile>>>, GitError> {
-        let files = match store.files(tip, None).await {
-            Ok(files) => files,
-            Err(error @ (GitError::BadTree { .. } | GitError::Limit { .. } | GitError::Malformed { .. })) => {
-                // No word is heard rather than some.
-                tracing::warn!(%error, "the decisions branch cannot be read");
-                return Ok(BTreeMap::new());
-            }
-            Err(error) => return Err(error),
-        };
-        let mut filed: BTreeMap<RolloutId, Vec<DecisionFile>> = BTreeMap::new();
-        for (path, entry) in files {
-            let (Some(id), Entry::File { blob, bytes }) = (rollout_of(&path), entry) else { continue };
-            let known = self.filed.get(&id).and_then(|files| files.iter().find(|f| f.path == path && f.blob == blob));
-            let file = match known {
-                Some(known) => known.clone(),
-                None => {
-                    let brought = match store.brought(tip, &path).await {
-                        Ok(brought) => brought,
-                        Err(GitError::Missing(_) | GitError::Limit { .. }) => None,
-                        Err(error) => return Err(error),
-                    };
-                    let read = decision::parse(&path, &bytes);
-                    let decision =
-                        read.map_err(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "));
-                    let by = brought.as_ref().map_or_else(|| "somebody".to_owned(), |brought| who(brought, ourselves));
-                    let merged = brought.as_ref().and_then(|brought| brought.merged.clone());
-                    DecisionFile { path, blob, by, brought: brought.map(|brought| brought.commit), merged, decision }
+    ) -> Result<(Filed, BTreeMap<String, String>), GitError> {
+        let (mut filed, mut unreadable) = (Filed::new(), BTreeMap::new());
+        for (dir, read) in store.shelves(tip).await? {
+            let shelf = match read {
+                Ok(shelf) => shelf,
+                Err(error) => {
+                    tracing::warn!(dir, %error, "what lies there on the decisions branch cannot be read");
+                    unreadable.insert(dir, error.to_string());
+                    continue;
                 }
             };
-            filed.entry(id).or_default().push(file);
+            let Ok(id) = dir.parse::<RolloutId>() else { continue };
+            let known = self.filed.get(&id);
+            let mut files = Vec::new();
+            for (path, leaf) in shelf.into_iter().filter(|(path, _)| path.file_name().ends_with(".yaml")) {
+                // By path, as they were read.
+                let at = |files: &&Arc<Vec<DecisionFile>>| files.binary_search_by(|file| file.path.cmp(&path)).ok();
+                let same = known.and_then(|files| files.get(at(&files)?)).filter(|file| file.blob == leaf.id);
+                files.push(match same {
+                    Some(file) => file.clone(),
+                    None => file(store, tip, path, leaf, ourselves).await?,
+                });
+            }
+            let same = known.filter(|known| ***known == files).cloned();
+            if !files.is_empty() {
+                filed.insert(id, same.unwrap_or_else(|| Arc::new(files)));
+            }
         }
-        let same = |(id, files): (RolloutId, Vec<DecisionFile>)| {
-            let known = self.filed.get(&id).filter(|known| ***known == files).cloned();
-            let files = known.unwrap_or_else(|| Arc::new(files));
-            (id, files)
-        };
-        Ok(filed.into_iter().map(same).collect())
+        Ok((filed, unreadable))
     }
+}
+
+/// A file that was not read before. What is none says so, as one does that is no decision.
+async fn file(
+    store: &Store,
+    tip: &CommitId,
+    path: RepoPath,
+    Leaf { id: blob, odd }: Leaf,
+    ourselves: &Person,
+) -> Result<DecisionFile, GitError> {
+    let brought = match store.brought(tip, &path).await {
+        Err(GitError::Missing(_)) => None,
+        Err(error) if error.is_of_content() => None,
+        brought => brought?,
+    };
+    let bytes = match odd {
+        None => store.file(tip, &path).await?,
+        Some(_) => None,
+    };
+    let decision = match bytes {
+        Some(bytes) => decision::parse(&path, &bytes)
+            .map_err(|found| found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+        None => Err(format!("{path} is {} and no decision", odd.unwrap_or("something else"))),
+    };
+    let by = brought.as_ref().map_or_else(|| "somebody".to_owned(), |brought| who(brought, ourselves));
+    let merged = brought.as_ref().and_then(|brought| brought.merged.clone());
+    Ok(DecisionFile { path, blob, by, brought: brought.map(|brought| brought.commit), merged, decision })
 }
 
 /// Who decided, as far as Git tells: whoever made the commit that brought the file to the branch. We make the commits of
@@ -156,12 +188,6 @@ fn who(Brought { commit: _, merged: _, author, committer }: &Brought, ourselves:
     }
 }
 
-/// `<namespace>/<name>/<file>.yaml`.
-fn rollout_of(path: &RepoPath) -> Option<RolloutId> {
-    let dir = path.parent()?;
-    path.file_name().ends_with(".yaml").then(|| dir.as_str().parse().ok())?
-}
-
 async fn there_at(
     store: &Store,
     commit: &CommitId,
@@ -169,25 +195,15 @@ async fn there_at(
     filed: &[DecisionFile],
 ) -> Result<BTreeSet<(RepoPath, BlobId)>, GitError> {
     let dir: RepoPath = id.to_string().parse().expect("a path of names, because both are DNS labels");
-    let blobs = |files: Files| {
-        let blob = |(path, entry)| match entry {
-            Entry::File { blob, .. } => Some((path, blob)),
-            Entry::TooLarge { .. } | Entry::BadName { .. } | Entry::Symlink | Entry::Submodule => None,
-        };
-        files.into_iter().filter_map(blob).collect()
-    };
-    match store.files(commit, Some(&dir)).await {
-        Ok(files) => Ok(blobs(files)),
-        // The directory was not there yet, or the branch was rewritten and the commit is lost: then nobody can tell what
-        // is new, and nothing counts.
-        Err(GitError::Missing(_)) => match store.tree_id(commit, None).await {
-            Ok(_) => Ok(BTreeSet::new()),
-            Err(GitError::Missing(_)) => {
-                tracing::warn!(rollout = %id, %commit, "the decisions branch was rewritten: no word about this run counts");
-                Ok(filed.iter().map(|file| (file.path.clone(), file.blob.clone())).collect())
-            }
-            Err(error) => Err(error),
-        },
+    match store.shelf(commit, &dir).await {
+        // Without a directory nothing was there yet.
+        Ok(shelf) => Ok(shelf.into_iter().flatten().map(|(path, leaf)| (path, leaf.id)).collect()),
+        // The branch was rewritten and the commit is lost, or what lay there could not be read: nobody can tell what is new, and
+        // nothing counts.
+        Err(error) if error.is_of_content() || matches!(error, GitError::Missing(_)) => {
+            tracing::warn!(rollout = %id, %commit, %error, "nobody knows what was decided before this run: no word about it counts");
+            Ok(filed.iter().map(|file| (file.path.clone(), file.blob.clone())).collect())
+        }
         Err(error) => Err(error),
     }
 }

@@ -1,6 +1,6 @@
 //! A run, from its start to its place in the history, and what people have decided about runs.
 
-use super::{Proven, Rule, Time, Void};
+use super::{Origin, Proven, Rule, Time, Void};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CheckName, ClusterName, CommitId, PodsDigest, Revision, RunId, SetId, StepName};
 use crate::record::posture::Names;
@@ -34,7 +34,13 @@ pub struct Run {
     pub started: Time,
     /// Main's tip when it started.
     pub source: CommitId,
-    /// Stable's pods per cluster when it entered *prepare*.
+    /// The rollout's file there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<RepoPath>,
+    /// Where main had `from`; none of what was live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable: Option<Origin>,
+    /// The pods that stable keeps, per cluster: what it had at the first step, or has since when more of the traffic leaves it.
     #[serde(default)]
     pub baseline: BTreeMap<ClusterName, u32>,
     /// The step whose soak and checks a person skipped.
@@ -149,6 +155,9 @@ pub struct PastRun {
     /// What that calls its objects, where each version has names of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<Names>,
+    /// Where main had `from`; none of what was live.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable: Option<Origin>,
     /// To which set.
     pub to: SetId,
     /// The revision of `to`.

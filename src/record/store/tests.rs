@@ -1,7 +1,7 @@
 //! Records and plans come back from their text as they went in, whatever wrote it.
 
 use super::super::fixture::{self, open, past, run, set, steady, stop, time};
-use super::super::state::{Clock, Outcome, Phase, Rest, Standing, Then};
+use super::super::state::{Clock, Condition, Outcome, Phase, Rest, Standing, Then};
 use super::*;
 use crate::manifest::desired::HeaderValue;
 use crate::manifest::duration::Span;
@@ -135,6 +135,21 @@ fn x_10_what_is_no_record_of_ours_is_refused() {
     let bomb: String =
         (1..30).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 9].join(","))).collect();
     assert!(read(&format!("a0: &a0 [x]\n{bomb}")).is_err());
+}
+
+#[test]
+fn what_could_not_be_read_again_is_not_written() {
+    let mut state = fixture::steady();
+    state.conditions.push(Condition {
+        reason: "Soak".to_owned(),
+        message: "x".repeat(MAX_BYTES),
+        since: fixture::time("12:00:00"),
+        until: None,
+        act: None,
+        live: None,
+    });
+    let written = edits(Some(&fixture::steady()), Some(&state), &BTreeMap::new(), None);
+    assert!(matches!(written, Err(RecordError::TooLarge(_))), "{written:?}");
 }
 
 #[test]

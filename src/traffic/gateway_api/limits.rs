@@ -1,4 +1,4 @@
-//! What an HTTPRoute must be like so that a split of it can be written, and read back as written.
+//! What an HTTPRoute must be like so that a split of it can be written, and read back as written: what the tests hold rendering to.
 
 use super::rules::{self, Names};
 use super::{MAX_WEIGHT, read, render};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 /// Why a split of a route cannot be written. The limits are those of the Gateway API's HTTPRoute v1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RouteError {
+pub(super) enum RouteError {
     /// Nothing to split.
     #[error("HTTPRoute {route}: no rule sends to Service {service}; name it in the backendRefs of at least one rule")]
     NotNamed {
@@ -70,7 +70,7 @@ pub enum RouteError {
 ///
 /// # Errors
 /// Everything that is in the way.
-pub fn check(route: &Object, service: &ObjectName, split: &Split) -> Result<(), Vec<RouteError>> {
+pub(super) fn check(route: &Object, service: &ObjectName, split: &Split) -> Result<(), Vec<RouteError>> {
     let names = Names::of(route, service);
     let name = &route.reference().name;
     let own: Vec<&Value> = items(&route.value()["spec"], "rules").collect();

@@ -176,7 +176,7 @@ fn filters(rule: &Value) -> impl Iterator<Item = &Value> {
 
 /// The weight of a reference; 1 unless given. Cut off far above what the API takes, so that sums cannot overflow.
 pub(in crate::traffic) fn weight(backend: &Value) -> u64 {
-    backend.get("weight").map_or(1, |weight| weight.as_u64().unwrap_or(0).min(u64::from(u32::MAX)))
+    backend.get("weight").map_or(1, |weight| weight.as_u64().unwrap_or(0).min(1 << 40))
 }
 
 /// The matches of a rule; without any, all paths.

@@ -42,6 +42,39 @@ fn c_22_a_canary_of_istios_documents_comes_out() {
     assert_eq!(http(&retreat(&base, &web())), http(&base), "nothing of ours, nothing to change");
 }
 
+/// Istio takes weights up to 2^31. Whatever they are the candidate gets what the record says, or less.
+#[test]
+fn c_22_weights_beyond_those_of_the_gateway_api_keep_their_ratio() {
+    let whole = |value: &Value| value["weight"].as_u64().unwrap();
+    for own in [10_001_u32, 20_000, 777_777, 1_000_000, 1_999_999_973] {
+        for other in [0_u32, 1, 20_000, 1_234_567, 2_000_000_000] {
+            let base = service(json!([{"route": [weighted("web", own), weighted("other", other)]}]));
+            for weight in [1_u8, 10, 33, 50, 99, 100] {
+                let rendered = render(&base, &web(), &split(weight, 0));
+                let [stable, candidate, rest] = [0, 1, 2].map(|i| whole(&http(&rendered)[0]["route"][i]));
+                assert!(candidate * 100 <= (stable + candidate) * u64::from(weight), "{own} {other} {weight}");
+                let (mine, all) = (u64::from(own), u64::from(own) + u64::from(other));
+                assert!(
+                    candidate * 100 * all <= (stable + candidate + rest) * mine * u64::from(weight),
+                    "{rendered:?}"
+                );
+                assert!(read(&rendered, &web()) != Seen::Split(Split::stable()) || candidate == 0);
+            }
+        }
+    }
+    let base = service(json!([{"route": [weighted("web", 20_000), weighted("other", 20_000)]}]));
+    let rendered = render(&base, &web(), &split(1, 0));
+    let exact = [weighted("web", 99), weighted("web-canary", 1), weighted("other", 100)];
+    assert_eq!(http(&rendered), &json!([{"route": exact}]));
+    let live = service(
+        json!([{"route": [weighted("web", 900_000), weighted("web-canary", 900_000), weighted("other", 1_800_000)]}]),
+    );
+    let back = retreat(&live, &web());
+    let exact = [weighted("web", 1), weighted("web-canary", 0), weighted("other", 1)];
+    assert_eq!(http(&back), &json!([{"route": exact}]));
+    assert_eq!(retreat(&back, &web()), back);
+}
+
 /// What another VirtualService delegates to has neither hosts nor gateways, and gets none.
 #[test]
 fn a_delegate_is_split_like_any_other() {

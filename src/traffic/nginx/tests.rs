@@ -165,3 +165,78 @@ fn what_flagger_leaves_beside_an_older_ingress_reaches_nobody() {
         assert!(matches!(seen([main, other]), Seen::Foreign(_)));
     }
 }
+
+/// As Argo Rollouts leaves it: marked, at weight 0, and under a name of its own.
+fn left_by_argo(host: &str) -> Object {
+    let mut left = annotated(&[]).renamed(name("web-web-canary"));
+    rename(&mut left, "web-canary", "web-preview");
+    left.value_mut()["spec"]["rules"][0]["host"] = host.into();
+    left
+}
+
+fn rivals_among(objects: impl IntoIterator<Item = Object>) -> Vec<String> {
+    let all = live(objects);
+    let view =
+        View { live: &all, namespace: &namespace(), target: &name("web"), baseline: 1, naming: &Naming::InPlace };
+    rivals(&view, &name("web"), &name("web")).into_iter().map(|other| other.reference().name.to_string()).collect()
+}
+
+#[test]
+fn a_canary_of_others_takes_the_place_of_ours_where_it_has_a_path_of_what_leads_to_the_service() {
+    let none: [&str; 0] = [];
+    assert_eq!(rivals_among([main_ingress(), made(), left_by_argo("x")]), ["web-web-canary"]);
+    assert_eq!(rivals_among([main_ingress(), made()]), none, "ours is none");
+    assert_eq!(rivals_among([left_by_argo("x")]), none, "there is nothing to split");
+    assert_eq!(rivals_among([main_ingress(), left_by_argo("z")]), none, "another host");
+    let mut unmarked = left_by_argo("x");
+    unmarked.annotate(CANARY, "false");
+    assert_eq!(rivals_among([main_ingress(), unmarked]), none);
+    let mut internal = left_by_argo("x");
+    internal.annotate("kubernetes.io/ingress.class", "internal");
+    assert_eq!(rivals_among([main_ingress(), internal]), none, "another controller serves it");
+    let mut aside = left_by_argo("x");
+    aside.value_mut()["spec"]["rules"][0]["http"]["paths"] =
+        json!([{"path": "/x", "pathType": "ImplementationSpecific", "backend": {"service": {"name": "new"}}}]);
+    assert_eq!(rivals_among([main_ingress(), aside]), none, "that path leads to another Service");
+}
+
+/// ingress-nginx keeps one for each port of a Service, whichever Ingress leads there.
+#[test]
+fn a_canary_of_another_ingress_that_leads_to_the_service_takes_the_place_of_ours() {
+    let mut other = main_ingress().renamed(name("other"));
+    other.value_mut()["spec"]["rules"][0]["host"] = "z".into();
+    assert_eq!(rivals_among([main_ingress(), other, left_by_argo("z")]), ["web-web-canary"]);
+    let mut rest = left_by_argo("x");
+    rest.value_mut()["spec"] = json!({"defaultBackend": {"service": {"name": "new", "port": {"number": 80}}}});
+    let none: [&str; 0] = [];
+    assert_eq!(rivals_among([main_ingress(), rest.clone()]), none, "its host has rules");
+    let mut any_host = main_ingress();
+    section(any_host.value_mut(), &["spec"]).insert(
+        "rules".to_owned(),
+        json!([{"http": {"paths": [
+            {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "web", "port": {"number": 80}}}},
+        ]}}]),
+    );
+    assert_eq!(rivals_among([any_host, rest]), ["web-web-canary"]);
+}
+
+#[test]
+fn c_22_beside_an_older_canary_of_others_a_split_is_not_in_force() {
+    let stands = |objects: Vec<Object>| {
+        let all = live(objects);
+        let view =
+            View { live: &all, namespace: &namespace(), target: &name("web"), baseline: 1, naming: &Naming::InPlace };
+        standing(&view, &name("web"))
+    };
+    let at = |day: u8| format!("2026-01-0{day}T00:00:00Z");
+    let main = || made_at(main_ingress(), &at(1));
+    let ours = |weight: &str| made_at(annotated(&[("canary-weight", weight)]), &at(3));
+    let theirs = |day: u8| made_at(left_by_argo("x"), &at(day));
+    let Standing::NotYet { why } = stands(vec![main(), ours("10"), theirs(2)]) else { panic!("nobody reaches ours") };
+    assert!(why.contains("Ingress shop/web-web-canary"), "{why}");
+    // On the way back nobody has to reach it.
+    assert_eq!(stands(vec![main(), ours("0"), theirs(2)]), Standing::Effective);
+    assert_eq!(stands(vec![main(), ours("10"), theirs(4)]), Standing::Effective);
+    assert_eq!(stands(vec![main(), theirs(2)]), Standing::Effective);
+    assert!(matches!(stands(vec![ours("10")]), Standing::NotYet { .. }));
+}

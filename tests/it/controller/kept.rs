@@ -5,8 +5,8 @@ use super::hosted::open;
 use super::process::Binary;
 use super::proven::asked;
 use super::world::{World, is_on};
-use crate::support::cluster::apply;
-use crate::support::git_host::{GitHost, Hosted};
+use crate::support::cluster::{apply, eventually};
+use crate::support::git_host::{GitHost, Hosted, in_api};
 use crate::support::gitlab::Gitlab;
 use crate::support::helm::Identity;
 use crate::support::site::Site;
@@ -58,6 +58,34 @@ async fn mend(world: &World, found: &Value, token: &str) -> Vec<Value> {
     let (checks, _) = examined(world).await;
     assert_eq!(check(&checks, "branch tidegate/it/decisions")["found"], "ok", "{checks:#?}");
     checks
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attack_98_what_init_sets_keeps_a_state_branch_of_gitea_from_whoever_may_write() {
+    let (site, name) = (GitHost::shared().await, "kept-state");
+    site.repository(name).await;
+    let (instance, repository) = ("it".parse().unwrap(), in_api(name));
+    let settings = Settings { instance: &instance, main: "main", account: "bot", id: None };
+    let state = settings.name(Branch::State);
+    let made = json!({"new_branch_name": &state, "old_branch_name": "main"});
+    site.want(201, "owner", "POST", &format!("{repository}/branches"), Some(made)).await;
+    let (_, path, rule) = settings.call(HostKind::Gitea, Branch::State, None);
+    site.want(201, "owner", "POST", &format!("{repository}/{path}"), Some(rule)).await;
+    let file = |branch: &str| json!({"branch": "main", "new_branch": branch, "content": "eA==", "message": "forged"});
+    site.want(201, "stranger", "POST", &format!("{repository}/contents/state.yaml"), Some(file("forged"))).await;
+    let pull = json!({"title": "forged", "head": "forged", "base": &state});
+    let pull = site.want(201, "stranger", "POST", &format!("{repository}/pulls"), Some(pull)).await;
+    let merge = format!("{repository}/pulls/{}/merge", pull["number"]);
+    let refused = async || {
+        let (status, said) = site.call("stranger", "POST", &merge, Some(json!({"Do": "merge"}))).await;
+        let why = said["message"].as_str().unwrap_or_default().to_owned();
+        assert_ne!(status, 200, "who may write has merged a record");
+        // It asks to try again until it knows whether there are conflicts.
+        (!why.contains("try again")).then_some(why)
+    };
+    let why = eventually("an answer to the merge", refused).await;
+    assert!(why.contains("allowed to merge"), "{why}");
+    site.push("bot", name, &state, ("state.yaml", "true"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

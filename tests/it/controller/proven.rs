@@ -4,6 +4,7 @@ use super::app::{App, GATED};
 use super::world::{World, is_on};
 use crate::support::cluster::eventually;
 use crate::support::site::Site;
+use crate::support::ways::Way;
 use serde_json::{Value, json};
 use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
@@ -17,6 +18,15 @@ pub(super) async fn released(name: &str, host: &Site, approvers: &str, by: &str)
 
 /// The same where the policy says that of the tenant.
 pub(super) async fn released_by_rule(name: &str, host: &Site, rule: &str, by: &str) -> World {
+    let world = at_rest(name, host, rule).await;
+    let text = App::new("web", 2).text();
+    let person = format!("{by} <{by}@example.test>");
+    world.origin.commit_as(&person, "main", &[("it/web.yaml", Some(text.as_bytes()))], "version 2");
+    world
+}
+
+/// The same before there is a next version.
+async fn at_rest(name: &str, host: &Site, rule: &str) -> World {
     let mut world = World::hosted(name, host).await;
     let rule = rule.replace("SPACE", &world.space.name);
     let policy = format!(
@@ -28,9 +38,6 @@ pub(super) async fn released_by_rule(name: &str, host: &Site, rule: &str, by: &s
     world.add(GATED, &App::new("web", 1));
     world.start();
     world.until_steady(Rest::Initialized).await;
-    let text = App::new("web", 2).text();
-    let person = format!("{by} <{by}@example.test>");
-    world.origin.commit_as(&person, "main", &[("it/web.yaml", Some(text.as_bytes()))], "version 2");
     world
 }
 
@@ -95,6 +102,41 @@ async fn by_somebody_else(name: &str, host: &Site) {
     assert_eq!((json!(proven.by[0].review), json!(proven.head)), (review, second["head"]["sha"].clone()));
     world.until_steady(Rest::Succeeded).await;
     world.settled(&[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_attack_74_who_made_what_was_squashed_made_the_version() {
+    squashed("squashed", &Site::gitea().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_attack_74_so_did_they_on_gitlab() {
+    squashed("squashed-gitlab", &Site::gitlab().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_2_attack_74_so_did_they_on_github() {
+    let site = Site::github().await;
+    squashed("squashed-github", &site).await;
+    site.is_as_described();
+}
+
+async fn squashed(name: &str, host: &Site) {
+    let world = at_rest(name, host, "approvers: [owner]").await;
+    let name = world.space.name.clone();
+    world.origin.git(&["update-ref", "refs/heads/topic", "refs/heads/main"]);
+    host.push("owner", &name, "topic", ("it/web.yaml", &App::new("web", 2).text()));
+    let like = json!({"body": "a new version", "head": {"ref": "topic"}});
+    let topic = host.open("stranger", &name, &like, "main").await;
+    host.merge_by(Way::Squash, &name, &topic).await;
+    let told = world.origin.git(&["show", "-s", "--format=%ae %ce", "main"]);
+    assert!(!told.contains("owner"), "main tells of others alone: {told}");
+
+    let pull = asked(host, &world, None).await;
+    host.approve("owner", &name, &pull).await;
+    host.merge(&name, &pull).await;
+    let why = void(&world, 1).await;
+    assert!(why.contains("owner made commit ") && why.contains("an approver must be someone else"), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

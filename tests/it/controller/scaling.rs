@@ -117,12 +117,13 @@ async fn c_6_c_31_what_an_autoscaler_does_in_a_run_is_reckoned_with_and_never_un
     world.approve("half").await;
     world.request("promotion").await;
     assert_eq!(world.size("web-canary").await, 3, "a half of what stable has by now");
-    // To fewer than it began with the real one brings it back.
+    // To fewer than it had when more of the traffic left it the real one brings it back.
+    assert_eq!(world.bounds("web").await, Some((6, 6)));
     world.scale("web", 2).await;
-    world.has_pods("web", 4).await;
+    world.has_pods("web", 6).await;
     world.approve("promotion").await;
     world.until_steady(Rest::Succeeded).await;
-    assert_eq!((world.size("web").await, world.bounds("web").await), (json!(4), Some((2, 6))));
+    assert_eq!((world.size("web").await, world.bounds("web").await), (json!(6), Some((2, 6))));
     assert!(!world.owns_size("web").await);
     assert_eq!(world.sizes_sent("web", Mark::START).await, [Value::Null; 0]);
     let checked = world.settled(&[]).await;
@@ -153,7 +154,7 @@ async fn c_17_c_18_c_31_in_copies_each_role_has_an_autoscaler_that_nobody_fights
     world.approve("half").await;
     world.request("promotion").await;
     assert_eq!(world.size("web").await, 4, "more than the least is the autoscaler's word");
-    assert_eq!((world.bounds("web").await, world.bounds("web-primary").await), (Some((3, 7)), Some((4, 6))));
+    assert_eq!((world.bounds("web").await, world.bounds("web-primary").await), (Some((3, 7)), Some((5, 6))));
     world.approve("promotion").await;
     world.until_steady(Rest::Succeeded).await;
     assert_eq!((world.size("web").await, world.size("web-primary").await), (json!(0), json!(5)));

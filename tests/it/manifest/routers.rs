@@ -148,6 +148,8 @@ const OF_A_GRPC_ROUTE: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO_SET, "{name: podinfo, port: 80}]\n", "{name: other, port: 80}]\n", &[Code::TargetMissing]),
     (PODINFO_SET, "{name: podinfo, port: 80}]\n", "{name: podinfo, port: 80, weight: 10001}]\n", &[Code::RouteLimit]),
     (PODINFO_SET, "{name: podinfo, port: 80}]\n", "{name: podinfo, port: 80}, {name: podinfo-canary, port: 80}]\n", &[Code::Conflict]),
+    (PODINFO_SET, "matches: [{method: {service: podinfo.Info}}", "sessionPersistence: {sessionName: stay}\n      matches: [{method: {service: podinfo.Info}}", &[Code::RouterLimit]),
+    (PODINFO_SET, "{name: podinfo, port: 80}]\n", "{name: podinfo, port: 80, filters: [{type: RequestMirror, requestMirror: {backendRef: {name: podinfo-canary, port: 80}}}]}]\n", &[Code::Conflict]),
     (PODINFO_SET, "{service: podinfo.Info}", "{service: podinfo.Info}, headers: [{name: a, value: b}, {name: A, value: c}]", &[Code::RouteLimit]),
     (PODINFO, "headers: [{x-canary: always}]", "mirror: 10", &[]),
 ];
@@ -213,8 +215,26 @@ const OF_A_VIRTUAL_SERVICE: &[(&str, &str, &str, &[Code])] = &[
     (PODINFO_SET, "  hosts: [podinfo.example.org]\n", "", &[]),
     (PODINFO_SET, "  http:\n    - route", "  tcp: [{route: [{destination: {host: podinfo}}]}]\n  http:\n    - route", &[Code::RouterLimit]),
     (PODINFO_SET, "cluster.local}}]", "cluster.local}}]\n      mirror: {host: audit}", &[]),
+    (PODINFO_SET, "cluster.local}}]", "cluster.local}}]\n      mirror: {host: podinfo-canary}", &[Code::Conflict]),
+    (PODINFO_SET, "cluster.local}}]", "cluster.local}}]\n      mirrors: [{destination: {host: audit}}, {destination: {host: podinfo-canary.shop}}]", &[Code::Conflict]),
+    (PODINFO_SET, "cluster.local}}]", "cluster.local}, weight: 10000}, {destination: {host: other}, weight: 10000}]", &[]),
+    (PODINFO_SET, "cluster.local}}]", "cluster.local}, weight: 1}, {destination: {host: other}, weight: 10001}]", &[Code::RouteLimit]),
+    (PODINFO_SET, "cluster.local}}]", "cluster.local}, weight: 20000}]", &[]),
     (PODINFO, "headers: [{x-canary: always}]", "mirror: 10", &[]),
     (PODINFO_SET, "networking.istio.io/v1", "networking.istio.io/v1beta1", &[Code::KindNotAllowed]),
+];
+
+/// Of the example's own route.
+#[rustfmt::skip]
+const OF_AN_HTTP_ROUTE: &[(&str, &str, &[Code])] = &[
+    ("      backendRefs:\n", "      sessionPersistence: {sessionName: stay, type: Cookie}\n      backendRefs:\n", &[Code::RouterLimit]),
+    ("      backendRefs:\n", "      sessionPersistence: null\n      backendRefs:\n", &[]),
+    ("    - matches:\n", "    - {sessionPersistence: {sessionName: stay}, backendRefs: [{name: other, port: 80}]}\n    - matches:\n", &[]),
+    ("      backendRefs:\n", "      filters: [{type: RequestMirror, requestMirror: {backendRef: {name: podinfo-canary, port: 80}}}]\n      backendRefs:\n", &[Code::Conflict]),
+    ("    - matches:\n", "    - {filters: [{type: RequestMirror, requestMirror: {backendRef: {name: podinfo-canary, port: 80}}}], backendRefs: [{name: other, port: 80}]}\n    - matches:\n", &[Code::Conflict]),
+    ("    - matches:\n", "    - {backendRefs: [{name: podinfo-canary, port: 80}]}\n    - matches:\n", &[Code::Conflict]),
+    ("      backendRefs:\n", "      filters: [{type: RequestMirror, requestMirror: {backendRef: {name: audit, port: 80}}}]\n      backendRefs:\n", &[]),
+    ("- {name: podinfo, port: 80}", "- {name: podinfo, port: 81}", &[Code::TargetMissing]),
 ];
 
 /// What stands below `traffic` of the example, and the affinity after it.
@@ -288,10 +308,40 @@ fn what_a_router_cannot_do_has_its_name() {
             assert_eq!(found(&tree), **wanted, "{to}\n{:#?}", tree.load().errors());
         }
     }
+    for (from, to, wanted) in OF_AN_HTTP_ROUTE {
+        let mut tree = Tree::example();
+        tree.edit(PODINFO_SET, from, to);
+        assert_eq!(found(&tree), **wanted, "{to}\n{:#?}", tree.load().errors());
+    }
     let mut twice = behind(VIRTUAL_SERVICE);
     twice.edit(PODINFO_SET, "cluster.local}}]", "cluster.local}}]\n      mirror: {host: audit}");
     twice.edit(PODINFO, "headers: [{x-canary: always}]", "mirror: 10");
     assert_eq!(found(&twice), [Code::RouterLimit]);
+}
+
+#[test]
+fn where_session_persistence_would_keep_users_it_says_what_to_write_in_its_place() {
+    let mut by_http = Tree::example();
+    by_http.edit(
+        PODINFO_SET,
+        "      backendRefs:\n",
+        "      sessionPersistence: {sessionName: stay}\n      backendRefs:\n",
+    );
+    let mut by_grpc = behind(GRPC_ROUTE);
+    by_grpc.edit(PODINFO_SET, "matches: [{method", "sessionPersistence: {sessionName: stay}\n      matches: [{method");
+    for (tree, help) in [(by_http, "traffic.sessionAffinity"), (by_grpc, "expose: {headers:")] {
+        let text = report(&tree.load(), Output::Text, Colour::Never).text;
+        assert!(text.contains("sessionPersistence: {sessionName: stay}\n") && text.contains(help), "{text}");
+    }
+}
+
+#[test]
+fn a_route_without_a_parent_is_warned_of() {
+    let mut tree = Tree::example();
+    tree.edit(PODINFO_SET, "  parentRefs:\n    - {name: public, namespace: gateway}\n", "");
+    let loaded = tree.load();
+    assert_eq!(codes(&loaded, "shop/podinfo"), []);
+    assert_eq!(loaded.warnings.iter().map(|warning| warning.code).collect::<Vec<_>>(), [Code::RouterLimit]);
 }
 
 #[test]

@@ -315,11 +315,8 @@ impl Story {
             }
             if tokio::time::Instant::now() >= deadline {
                 let record = self.record().map(|record| (record.phase, record.run, record.conditions, record.consumed));
-                let log = self.log();
-                let log: Vec<&str> =
-                    log.lines().filter(|line| !line.contains("TRACE") && !line.contains("DEBUG")).collect();
-                let log = log[log.len().saturating_sub(20)..].join("\n");
-                panic!("{what}: the record is {record:#?}\n{log}");
+                let logs = ["one", "two"].map(|name| format!("{name}: {}", tail(&self.log_of(name))));
+                panic!("{what}: the record is {record:#?}\n{}", logs.join("\n"));
             }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
@@ -394,4 +391,10 @@ impl Story {
 /// Whether users may reach something new.
 pub(super) fn is_exposed(record: &RolloutState) -> bool {
     record.phase.stop().is_some()
+}
+
+/// The last that a log says, without what is for its writers alone.
+fn tail(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().filter(|line| !line.contains("TRACE") && !line.contains("DEBUG")).collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
 }

@@ -66,7 +66,7 @@ struct Story {
     stage: Arc<Stage>,
     tasks: JoinSet<()>,
     stop: CancellationToken,
-    _directory: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Story {
@@ -80,7 +80,7 @@ impl Story {
         let mut tasks = JoinSet::new();
         let world = Arc::clone(&stage);
         tasks.spawn(async move { world.nature().await });
-        Self { stage, tasks, stop: CancellationToken::new(), _directory: directory }
+        Self { stage, tasks, stop: CancellationToken::new(), directory }
     }
 
     fn start(&mut self, identity: &'static str) -> AbortHandle {
@@ -223,6 +223,28 @@ async fn x_11_who_loses_the_lease_and_has_it_again_at_once_goes_on() {
     story.stage.push(&[("shop/web.yaml", &manifests("2"))], "version 2").await.unwrap();
     let record = story.steady(Rest::Succeeded).await;
     assert!(record.writer.epoch > 1, "the Lease was made anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn x_12_who_loses_the_lease_to_another_while_nothing_happens_stands_by() {
+    let mut story = Story::begin(ROLLOUT).await;
+    story.start("one");
+    story.steady(Rest::Initialized).await;
+    let told = story.directory.path().join("log");
+    let log = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(Arc::new(std::fs::File::create(&told).unwrap()))
+        .finish();
+    let _guard = tracing::subscriber::set_default(log);
+    let leases = tidegate::sim::kube_api::resource::Resource::of_kind("coordination.k8s.io/v1", "Lease").unwrap();
+    story.stage.api.change(|world| {
+        let mut lease = (**world.get(leases, "tidegate", "tidegate-world").unwrap()).clone();
+        lease["spec"]["holderIdentity"] = "two".into();
+        world.update(lease, "", "two").unwrap();
+    });
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    let told = std::fs::read_to_string(told).unwrap();
+    assert!(told.contains("stands by holder=\"two\""), "{told}");
 }
 
 /// Whether a request changes something that others see: what the Lease says is between controllers.

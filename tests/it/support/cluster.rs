@@ -282,10 +282,12 @@ pub(crate) async fn proxy(bed: &Bed) {
     run(script("proxy", &bed.run), String::new()).await.unwrap_or_else(|why| panic!("proxy: {why}"));
 }
 
-/// Builds a Git host if there is none yet, and starts it beside a bed: its folder and its address.
-pub(crate) async fn git_host(bed: &Bed) -> (PathBuf, String) {
+/// Builds a Git host if there is none yet, and starts it beside a bed, with queues of that type: its folder and its address.
+pub(crate) async fn git_host(bed: &Bed, queues: &str) -> (PathBuf, String) {
     build("gitea").await;
-    let said = run(script("githost", &bed.run), String::new()).await.unwrap_or_else(|why| panic!("githost: {why}"));
+    let mut script = script("githost", &bed.run);
+    script.env("TIDEGATE_TESTBED_QUEUES", queues);
+    let said = run(script, String::new()).await.unwrap_or_else(|why| panic!("githost: {why}"));
     (bed.run.join("gitea.d"), said.trim().to_owned())
 }
 

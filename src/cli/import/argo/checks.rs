@@ -3,7 +3,7 @@
 use super::baseline::{self, Asked, LATEST, POD, STABLE};
 use super::fields::PROVIDER;
 use super::{GROUP, Rollout};
-use crate::cli::import::draft::{Check, Providers, TOO_MANY, go_duration, number};
+use crate::cli::import::draft::{Check, Providers, TOO_MANY, go_duration, number, rounded};
 use crate::cli::import::fields::{Fate, Notes};
 use crate::cli::import::input::{Document, Field};
 use crate::cli::import::query::rendered;
@@ -22,8 +22,8 @@ pub(super) type Made = BTreeMap<(String, usize, String, Samples), String>;
 pub(super) enum Samples {
     /// As many as the metric says.
     AsSaid,
-    /// One in each phase, as the analysis goes on over several.
-    One,
+    /// Some in each phase, as the analysis goes on over several, of which the longest stays so many seconds.
+    Each { longest: u64 },
 }
 
 /// What is said of a query that asked by the hash of pods.
@@ -176,8 +176,8 @@ impl Rollout<'_> {
             return None;
         };
         let mut limits = bounds(field, notes)?;
-        let url = prometheus.get("address").text().unwrap_or("http://prometheus:9090");
-        let mut prometheus_says = json!({"provider": providers.named("prometheus", url, "main"), "query": query});
+        let url = address(&prometheus.get("address"), known, notes);
+        let mut prometheus_says = json!({"provider": providers.named("prometheus", &url, "main"), "query": query});
         if let Asked::OfLatest(query) | Asked::Compared(query, _) = &asked {
             prometheus_says["query"] = query.as_str().into();
             prometheus_says["labels"] = json!({POD: POD});
@@ -186,14 +186,11 @@ impl Rollout<'_> {
         if let Asked::Compared(_, how) = asked {
             limits = Map::from_iter([("comparedWithStable".to_owned(), json!({how: limits}))]);
         }
-        let samples = counts(field, *samples, notes, &mut limits);
+        let interval = interval(&field.get("interval"), notes);
+        let samples = counts(field, *samples, interval, notes, &mut limits);
         let mut says = Map::from_iter([("prometheus".to_owned(), prometheus_says)]);
         says.append(&mut limits);
-        let interval = field.get("interval").text().and_then(go_duration);
-        if interval.is_none() {
-            notes.odd(&field.get("interval"), "a length of time such as 1m; it is a minute");
-        }
-        let check = Check { says, interval: interval.unwrap_or(60).max(1), samples };
+        let check = Check { says, interval, samples };
         let name = self.draft.check(field.get("name").text().unwrap_or("metric"), check);
         self.made.insert(key, name.clone());
         Some(name)
@@ -210,28 +207,81 @@ struct Metric<'a> {
     samples: Samples,
 }
 
-/// How many values a metric takes, and how many of them may be bad.
-fn counts(metric: &Field<'_>, samples: Samples, notes: &mut Notes, says: &mut Map<String, Value>) -> u64 {
-    let count = metric.get("count");
-    let said = u64::from(count.count().unwrap_or(1).clamp(1, 1_000));
-    let samples = if samples == Samples::AsSaid { said } else { 1 };
-    if samples < said {
-        let text = "the analysis goes on over several phases: each of them takes one value";
-        notes.say(&count, Fate::DoneOtherwise, text);
+/// Whom a metric asks.
+fn address(field: &Field<'_>, known: &BTreeMap<String, String>, notes: &mut Notes) -> String {
+    let said = field.text().unwrap_or("http://prometheus:9090");
+    rendered(said, known).unwrap_or_else(|what| {
+        notes.say(
+            field,
+            Fate::Differs,
+            format!("spec.providers of the Installation, where you have to write it: {what}"),
+        );
+        said.to_owned()
+    })
+}
+
+/// The seconds between two values.
+fn interval(field: &Field<'_>, notes: &mut Notes) -> u64 {
+    let interval = field.text().and_then(go_duration);
+    if interval.is_none() {
+        notes.odd(field, "a length of time such as 1m; it is a minute");
     }
+    if let Some(text) = field.text().and_then(rounded) {
+        notes.say(field, Fate::Differs, text);
+    }
+    interval.unwrap_or(60).max(1)
+}
+
+/// How many values a metric takes, and how many of them may be bad.
+fn counts(
+    metric: &Field<'_>,
+    samples: Samples,
+    interval: u64,
+    notes: &mut Notes,
+    says: &mut Map<String, Value>,
+) -> u64 {
+    let (count, limit) = (metric.get("count"), metric.get("failureLimit"));
+    if limit.count().is_none_or(|limit| limit > 1_000) {
+        notes.odd(&limit, "a number from 0 to 1000");
+    }
+    let said = u64::from(count.count().unwrap_or(1).clamp(1, 1_000));
+    let bad = u64::from(limit.count().filter(|limit| *limit <= 1_000).unwrap_or(0));
+    let (samples, bad) = match samples {
+        // Of one value none may be bad, or nothing would be judged.
+        Samples::AsSaid if said == 1 && bad > 0 => {
+            let text = "left out: of one value none may be bad, or nothing would be judged";
+            notes.say(&limit, Fate::Differs, text);
+            (1, 0)
+        }
+        Samples::AsSaid => (said, bad),
+        Samples::Each { longest } => {
+            if said > 1 {
+                let text =
+                    "the analysis goes on over several phases: each of them takes values for as long as it stays";
+                notes.say(&count, Fate::DoneOtherwise, text);
+            }
+            let needed = bad + 1;
+            if bad > 0 && interval.saturating_mul(needed) > longest {
+                let text = format!(
+                    "left out: each phase judges its own values, and none stays for {needed}, of which {bad} may be bad. The first one out \
+                     of bounds takes the version back"
+                );
+                notes.say(&limit, Fate::Differs, text);
+                (1, 0)
+            } else {
+                if bad > 0 {
+                    let text = "failureLimit of the check, in each phase anew, which takes one value more than that";
+                    notes.say(&limit, Fate::Differs, text);
+                }
+                (needed, bad)
+            }
+        }
+    };
     if samples > 1 {
         says.insert("minSamples".to_owned(), samples.into());
     }
-    let limit = metric.get("failureLimit");
-    match limit.count() {
-        // Of one value none may be bad, or nothing would be judged.
-        Some(1..) if samples == 1 => {
-            let text = "a phase takes one value, so the first one out of bounds takes the version back";
-            notes.say(&limit, Fate::DoneOtherwise, text);
-        }
-        Some(said @ 1..=1_000) => drop(says.insert("failureLimit".to_owned(), said.into())),
-        Some(0) => {}
-        Some(_) | None => notes.odd(&limit, "a number from 0 to 1000"),
+    if bad > 0 {
+        says.insert("failureLimit".to_owned(), bad.into());
     }
     samples
 }

@@ -113,7 +113,7 @@ impl<'a> Rollout<'a> {
                 let text = "only a Deployment is a target of its own here; the rollout names a Deployment of that name";
                 self.notes.say(&reference.get("kind"), Fate::NotBuilt, text);
             }
-            self.draft.size = self.spec("replicas").count();
+            self.referred(&target);
             for part in parts {
                 self.notes.say(&self.spec(part), Fate::DoneOtherwise, format!("the Deployment {target} says it"));
             }
@@ -128,6 +128,27 @@ impl<'a> Rollout<'a> {
         } else {
             let deployment = self.deployment(&target);
             self.draft.objects.push(deployment);
+        }
+    }
+
+    /// How many pods a Deployment has that it refers to: the Rollout says it, and Argo Rollouts keeps the Deployment at none.
+    fn referred(&mut self, target: &str) {
+        let replicas = self.spec("replicas");
+        let scaler = [("Rollout", self.document.name.as_str()), ("Deployment", target)];
+        let mut scaler = scaler.into_iter().filter_map(|(kind, name)| {
+            undone::scaler(self.input, &self.document.namespace, kind, name).map(|scaler| scaler.name.clone())
+        });
+        if let Some(scaler) = scaler.next() {
+            self.notes.say(&replicas, Fate::NotNeeded, format!("the autoscaler {scaler} says how many"));
+            return;
+        }
+        self.draft.replicas = replicas.count();
+        // Without a number it is one.
+        self.draft.size = Some(1);
+        if self.among(Kind::Deployment, target).is_some() {
+            self.notes.say(&replicas, Fate::Imported, format!("the Deployment {target}, in place of its own number"));
+        } else {
+            self.notes.say(&replicas, Fate::DoneOtherwise, format!("say it in the Deployment {target}"));
         }
     }
 

@@ -3,7 +3,8 @@
 use super::Rollout;
 use crate::cli::import::fields::Fate;
 use crate::cli::import::flagger::INSTEAD;
-use crate::cli::import::input::Field;
+use crate::cli::import::input::{Document, Field};
+use crate::manifest::ids::{Namespace, ObjectName};
 use crate::manifest::object::Kind;
 use serde_json::{Value, json};
 
@@ -120,14 +121,33 @@ impl Rollout<'_> {
 
     /// The Ingress, beside which a run makes a canary.
     fn ingress(&mut self, nginx: &Field<'_>) -> Named {
-        let several = nginx.get("stableIngresses").items();
-        if several.len() > 1 {
-            let text = "spec.traffic.nginx: the first of them; a rollout splits one";
-            self.notes.say(&nginx.get("stableIngresses"), Fate::Differs, text);
+        let (one, all) = (nginx.get("stableIngress"), nginx.get("stableIngresses"));
+        let several = all.items();
+        let first = if several.len() > 1 { ": the first of them; a rollout splits one" } else { "" };
+        for (field, ingresses, which) in [(&one, std::slice::from_ref(&one), ""), (&all, several.as_slice(), first)] {
+            let told = format!("{which}{}", left(self.document, ingresses));
+            if !told.is_empty() {
+                self.notes.say(field, Fate::Differs, format!("spec.traffic.nginx{told}"));
+            }
         }
-        let name = nginx.get("stableIngress").text().or_else(|| several.first()?.text());
+        let name = one.text().or_else(|| several.first()?.text());
         (Kind::Ingress, name.map(str::to_owned), ("nginx", "ingress"))
     }
+}
+
+/// What is said of the canary that Argo has made beside each of these Ingresses. A command holds no name that no object has.
+fn left(document: &Document, ingresses: &[Field<'_>]) -> String {
+    let names = ingresses.iter().filter_map(Field::text).map(|name| format!("{}-{name}-canary", document.name));
+    let names: Vec<String> = names.filter(|name| name.parse::<ObjectName>().is_ok()).collect();
+    let namespace = &document.namespace;
+    if names.is_empty() || namespace.parse::<Namespace>().is_err() {
+        return String::new();
+    }
+    let names = names.join(" ");
+    format!(
+        ". Argo's canary Ingress stays, and ingress-nginx leads nobody to that of a run beside it: once the Rollout is deleted, \
+         kubectl --namespace {namespace} delete ingress {names} (docs/migrating.md)"
+    )
 }
 
 /// The kind of a route, its name if it is said, and how a rollout says both.

@@ -2,8 +2,8 @@
 
 use super::Rollout;
 use super::checks::{Samples, Shared};
-use super::router::{PLUGIN, Router};
-use crate::cli::import::draft::{MOST_PHASES, Phase, go_duration, share};
+use super::router::Router;
+use crate::cli::import::draft::{MOST_PHASES, Phase, go_duration, rounded, share};
 use crate::cli::import::fields::Fate;
 use crate::cli::import::flagger::{is_header, matched};
 use crate::cli::import::input::Field;
@@ -44,6 +44,7 @@ impl Rollout<'_> {
             self.draft.promotion.bake = bake;
         }
         self.background(&stand, shared);
+        self.annotations();
     }
 
     /// Begins a phase; nothing, and named, if there are enough.
@@ -101,6 +102,9 @@ impl Rollout<'_> {
             return;
         }
         let seconds = duration.count().map(u64::from).or_else(|| go_duration(duration.text()?));
+        if let Some(text) = duration.text().filter(|_| duration.count().is_none()).and_then(rounded) {
+            self.notes.say(&duration, Fate::Differs, text);
+        }
         match (seconds, self.draft.phases.last_mut()) {
             (None, _) => self.notes.odd(&duration, "a number of seconds, or a length of time such as 10m"),
             (Some(_), None) => self.notes.say(field, Fate::NotNeeded, "nobody is let in before the first phase"),
@@ -151,8 +155,8 @@ impl Rollout<'_> {
         if headers.len() < matches.len() || headers.len() > 16 {
             return self.notes.odd(field, "at most 16 headers with exact, prefix or regex");
         }
-        // Meshes take the list as alternatives, the plugin for the Gateway API as conditions that must all hold.
-        if self.canary("trafficRouting/plugins").get(PLUGIN).is_there() {
+        // Istio takes the list as alternatives, all others as conditions that must all hold.
+        if self.router != Router::Istio {
             let all: Map<String, Value> = headers.iter().filter_map(Value::as_object).flat_map(Map::clone).collect();
             if all.len() < headers.len() {
                 return self.notes.odd(field, "each header once");
@@ -205,16 +209,18 @@ impl Rollout<'_> {
     /// The analysis that goes on over all steps, or from one on.
     fn background(&mut self, stand: &Stand, shared: &mut Shared) {
         let field = self.canary("analysis");
-        let checks = self.analysis(&field, Samples::One, shared);
-        if checks.is_empty() {
-            return;
-        }
         let said = field.get("startingStep");
         if said.count().is_none() {
             self.notes.odd(&said, "the number of a step");
         }
         let starting = usize::try_from(said.count().unwrap_or(0)).unwrap_or(0);
         let last = stand.began.iter().rposition(|began| *began <= starting).unwrap_or(0);
+        let judged = self.draft.phases.get(last..).unwrap_or_default();
+        let longest = judged.iter().map(|phase| phase.soak).max().unwrap_or(0);
+        let checks = self.analysis(&field, Samples::Each { longest }, shared);
+        if checks.is_empty() {
+            return;
+        }
         let needs = self.draft.needs(&checks);
         let mut raised = false;
         for phase in self.draft.phases.iter_mut().skip(last) {
@@ -225,11 +231,56 @@ impl Rollout<'_> {
             phase.checks.dedup();
         }
         if raised {
-            let text = "checks of the phases, which all stay long enough for one value of each";
+            let text = "checks of the phases, which all stay long enough for the values that each takes";
             self.notes.say(&field.get("templates"), Fate::Differs, text);
         }
         if self.draft.phases.is_empty() {
             self.notes.say(&field, Fate::NotNeeded, "there are no phases that it could judge");
         }
+    }
+
+    /// The header and the cookie by which the canary Ingress lets users in, whatever the weight is.
+    fn annotations(&mut self) {
+        if self.router != Router::Nginx {
+            return;
+        }
+        for part in ["additionalIngressAnnotations", "canaryIngressAnnotations"] {
+            let field = self.canary(&format!("trafficRouting/nginx/{part}"));
+            let entries = field.entries();
+            let said = |key: &str| entries.iter().find(|(name, _)| name.rsplit('/').next() == Some(key));
+            let text = |key: &str| said(key).and_then(|(_, value)| value.words());
+            let value = text("canary-by-header-value").map(Value::from);
+            let value = value.or_else(|| text("canary-by-header-pattern").map(|regex| json!({"regex": regex})));
+            // Without a value ingress-nginx asks for this one.
+            let header = text("canary-by-header").map(|name| (name, value.unwrap_or_else(|| "always".into())));
+            let header = header.filter(|(name, value)| is_header(name, value));
+            let cookie = text("canary-by-cookie").map(|name| (name, Value::from("always")));
+            let made = [
+                ("headers", header, &["canary-by-header", "canary-by-header-value", "canary-by-header-pattern"][..]),
+                ("cookies", cookie.filter(|(name, value)| is_header(name, value)), &["canary-by-cookie"][..]),
+            ];
+            for (of, users, keys) in made {
+                let (fate, text) = match users {
+                    None => (
+                        Fate::NotUnderstood,
+                        "left out; expected the name of a header or cookie, and its value".to_owned(),
+                    ),
+                    Some((name, value)) => self.let_in(of, json!({name: value})),
+                };
+                for (_, field) in keys.iter().filter_map(|key| said(key)) {
+                    self.notes.say(field, fate, text.clone());
+                }
+            }
+        }
+    }
+
+    /// Lets in users with the first phase that lets in anybody.
+    fn let_in(&mut self, of: &str, users: Value) -> (Fate, String) {
+        let phase = self.draft.phases.iter_mut().find(|phase| !phase.expose.contains_key("preview"));
+        let Some(phase) = phase else {
+            return (Fate::NotBuilt, "no phase lets anybody in whom it could stand beside".to_owned());
+        };
+        phase.expose.insert(of.to_owned(), json!([users]));
+        (Fate::Imported, format!("expose.{of} of the first phase that lets users in"))
     }
 }

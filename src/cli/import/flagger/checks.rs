@@ -37,11 +37,14 @@ impl Canary<'_> {
         }
         for hook in self.analysis("webhooks").items() {
             let kind = hook.get("type");
-            if ["rollout", "rollback"].contains(&kind.text().unwrap_or("rollout")) {
-                names.extend(self.webhook(&hook, providers));
+            if !["rollout", "rollback"].contains(&kind.text().unwrap_or("rollout")) {
+                continue;
             }
+            let made = self.webhook(&hook, providers);
+            names.extend(made.clone());
             if kind.text() == Some("rollback") {
                 self.notes.say(&kind, Fate::Differs, ROLLBACK);
+                self.rollbacks.extend(made);
             }
         }
         names

@@ -33,6 +33,8 @@ impl Canary<'_> {
         if names.is_empty() {
             return;
         }
+        // Flagger asks these in each of its phases.
+        names.extend(self.rollbacks.iter().cloned());
         let expose = Map::from_iter([("preview".to_owned(), json!("fullSize"))]);
         let before =
             Phase { wish: "pre-rollout".to_owned(), expose, soak: self.interval, checks: names, ..Phase::default() };

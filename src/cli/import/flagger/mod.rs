@@ -14,7 +14,7 @@ mod provider;
 pub(super) use phases::{is_header, matched};
 pub(super) use provider::{INSTEAD, lines as providers};
 
-use super::draft::{Draft, Imported, Providers, go_duration};
+use super::draft::{Draft, Imported, Providers, go_duration, rounded};
 use super::fields::{Fate, Notes, OBJECT, Row, told};
 use super::input::{Document, Field, Input};
 use super::{live, merge, told_of_other, unmeasured};
@@ -61,6 +61,10 @@ struct Canary<'a> {
     counts: Counts,
     /// What is said of the provider if it names none.
     unsaid: Option<String>,
+    /// Whether Flagger itself splits nothing with this provider, and lets nobody in before all.
+    unsplit: bool,
+    /// The checks that are webhooks of the type `rollback`.
+    rollbacks: Vec<String>,
     /// The time between two looks, in seconds.
     interval: u64,
 }
@@ -125,6 +129,8 @@ impl<'a> Canary<'a> {
             router: Router::Gateway,
             counts: Counts::Unknown,
             unsaid: None,
+            unsplit: false,
+            rollbacks: Vec::new(),
             interval: 60,
         };
         canary.strategy = canary.strategy();
@@ -158,11 +164,10 @@ impl<'a> Canary<'a> {
     }
 
     fn strategy(&self) -> Strategy {
-        let iterations = self.analysis("iterations").count().unwrap_or(0);
         match () {
             () if self.spec("skipAnalysis").is_true() || !self.spec("analysis").is_there() => Strategy::Skipped,
             () if !self.analysis("match").items().is_empty() => Strategy::AbTesting,
-            () if iterations > 0 => Strategy::BlueGreen,
+            () if self.iterations() > 0 || self.steps().is_empty() => Strategy::BlueGreen,
             () => Strategy::Canary,
         }
     }
@@ -173,6 +178,9 @@ impl<'a> Canary<'a> {
         let said = field.text().and_then(go_duration);
         if field.is_there() && said.is_none() {
             self.notes.odd(&field, "a length of time such as 1m; it is a minute");
+        }
+        if let Some(text) = said.filter(|seconds| *seconds > 10).and_then(|_| rounded(field.text()?)) {
+            self.notes.say(&field, Fate::Differs, text);
         }
         said.unwrap_or(60).max(10)
     }
@@ -189,14 +197,14 @@ impl<'a> Canary<'a> {
         }
         self.traffic();
         self.objects();
-        let checks = self.checks(providers, used);
         match self.strategy {
             Strategy::Skipped => self.skipped(),
             Strategy::Canary => self.weights(),
             Strategy::BlueGreen => self.blue_green(),
             Strategy::AbTesting => self.some_users(),
         }
-        if self.strategy == Strategy::BlueGreen && self.router.route().is_some() {
+        let checks = self.checks(providers, used);
+        if self.strategy == Strategy::BlueGreen && self.router.route().is_some() && !self.unsplit {
             // Flagger leads all users to the new version, and looks once more before it promotes.
             self.draft.promotion.bake = self.interval;
             self.draft.promotion.checks.clone_from(&checks);
@@ -270,11 +278,9 @@ impl<'a> Canary<'a> {
         let is_it =
             |d: &&Document| d.manifest() == Some(Kind::Deployment) && d.name == copy && d.namespace == *namespace;
         let copied = self.input.made.iter().find(is_it).map(|copy| copy.at("/spec/replicas").count());
+        let Some(target) = self.workload().filter(|target| live::is_live(target)) else { return };
         self.draft.size = Some(copied.flatten().unwrap_or(1));
-        let emptied = self
-            .workload()
-            .is_some_and(|target| live::is_live(target) && target.at("/spec/replicas").count() == Some(0));
-        if copied.is_none() && emptied {
+        if copied.is_none() && target.at("/spec/replicas").count() == Some(0) {
             let text =
                 format!("spec.target.name. It has no pods now, and {copy} is not among the files: say its replicas");
             self.notes.say(&self.spec("targetRef/name"), Fate::Differs, text);
@@ -286,7 +292,7 @@ impl<'a> Canary<'a> {
         let [name, age] = ["cookieName", "maxAge"].map(|field| self.analysis(&format!("sessionAffinity/{field}")));
         match (self.router, name.text()) {
             (Router::Gateway | Router::Istio, Some(cookie)) => {
-                let age = Span::from_secs(age.count().filter(|seconds| *seconds > 0).map_or(86_400, u64::from));
+                let age = self.max_age(&age);
                 self.draft.traffic["sessionAffinity"] = json!({"cookie": cookie, "maxAge": age});
             }
             (Router::Gateway | Router::Istio, None) => {}
@@ -296,6 +302,20 @@ impl<'a> Canary<'a> {
                 }
             }
         }
+    }
+
+    /// How long browsers keep the cookie: a day if nothing is said.
+    fn max_age(&mut self, field: &Field<'_>) -> Span {
+        let said: Option<u64> = field.words().and_then(|text| text.parse().ok());
+        if said.is_none() {
+            self.notes.odd(field, "a number of seconds; it is a day");
+        }
+        let said = said.filter(|seconds| *seconds > 0).unwrap_or(86_400);
+        let age = Span::from_secs(said);
+        if age.as_secs() < said {
+            self.notes.say(field, Fate::Differs, "traffic.sessionAffinity.maxAge: ten years, which is the most");
+        }
+        age
     }
 
     fn traffic(&mut self) {

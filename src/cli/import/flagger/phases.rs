@@ -1,9 +1,10 @@
 //! How Flagger goes, as phases: weights that go up, so many intervals without users, or with some.
 
-use super::{Canary, Router, Strategy, TRAFFIC_INCREASE};
+use super::{Canary, Router, Strategy, TRAFFIC_INCREASE, fields};
 use crate::cli::import::draft::{MOST_PHASES, Phase, share};
 use crate::cli::import::fields::Fate;
 use crate::cli::import::input::Field;
+use crate::cli::ui::count;
 use crate::manifest::desired::TargetKind;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -12,24 +13,28 @@ impl Canary<'_> {
     /// Weights that go up, one for each interval.
     pub(super) fn weights(&mut self) {
         self.unused(&["iterations"], "without match it is for blue/green, and 0 means weights");
-        let (steps, list, max) =
-            (self.analysis("stepWeight"), self.analysis("stepWeights"), self.analysis("maxWeight"));
-        if list.is_there() {
-            self.unused(&["stepWeight", "maxWeight"], "stepWeights says each weight");
-            let weights = self.rising(&list);
-            if !weights.is_empty() {
+        let (steps, list) = (self.analysis("stepWeight"), self.analysis("stepWeights"));
+        let is_list = !list.items().is_empty();
+        let Some(step) = percent(&steps) else {
+            if is_list {
+                self.unused(&["stepWeight", "maxWeight"], "stepWeights says each weight");
+                let weights = self.rising(&list);
                 self.ramp(json!({"weights": weights}));
+            } else {
+                self.unused(&["stepWeights"], "it is empty");
             }
             return;
-        }
-        let most = percent(&max).unwrap_or(100);
-        let Some(step) = percent(&steps) else {
-            self.notes.odd(&steps, "a share from 1 to 100");
-            self.unused(&["maxWeight"], "no step leads there");
-            return;
         };
+        if is_list {
+            self.unused(&["maxWeight"], "the last of stepWeights is the most");
+            self.unused(&["stepWeights"], "stepWeight goes before it, up to the last of them");
+        } else {
+            self.unused(&["stepWeights"], "it is empty");
+        }
+        let most = self.most();
         if step > most {
-            self.notes.say(&steps, Fate::Differs, "larger than maxWeight: one phase with that weight");
+            let most = if is_list { "the last of stepWeights" } else { "maxWeight" };
+            self.notes.say(&steps, Fate::Differs, format!("larger than {most}: one phase with that weight"));
         }
         let room = u32::try_from(MOST_PHASES - 10).unwrap_or(1);
         let wide = step.min(most).max(most.div_ceil(room));
@@ -45,6 +50,28 @@ impl Canary<'_> {
         for phase in &mut self.draft.phases {
             phase.soak = soak;
         }
+    }
+
+    /// The weight from which it promotes, by steps of one size (`maxWeight` of its scheduler).
+    fn most(&self) -> u32 {
+        let list = self.analysis("stepWeights").items();
+        list.last().map_or_else(|| percent(&self.analysis("maxWeight")), percent).unwrap_or(100)
+    }
+
+    /// The weights that it goes to, one for each interval. A list counts where there is no step (`nextStepWeight` of its scheduler).
+    pub(super) fn steps(&self) -> Vec<u32> {
+        if let Some(step) = percent(&self.analysis("stepWeight")) {
+            let most = self.most();
+            return (step..most).step_by(usize::try_from(step).unwrap_or(1)).chain([most]).collect();
+        }
+        let list = self.analysis("stepWeights").items();
+        let mut last = 0;
+        let rises = |weight: &u32| {
+            let before = last;
+            last = before.max(*weight);
+            before < *weight
+        };
+        list.iter().filter_map(percent).filter(rises).collect()
     }
 
     /// The weights of a list as far as they go up.
@@ -125,35 +152,100 @@ impl Canary<'_> {
         Some(percent(&weight).unwrap_or(100))
     }
 
-    /// So many intervals.
-    fn iterations(&self) -> u64 {
-        self.interval.saturating_mul(u64::from(self.analysis("iterations").count().unwrap_or(1).max(1)))
+    /// How many intervals it takes that does not go by weights of all requests. Flagger itself takes ten where it is told nothing.
+    fn intervals(&self) -> u64 {
+        let by_weight = if self.strategy == Strategy::AbTesting { self.steps().len() } else { 0 };
+        match (self.iterations(), by_weight) {
+            (0, 0) => 10,
+            (0, weights) => u64::try_from(weights).unwrap_or(10),
+            (iterations, _) => iterations.into(),
+        }
+    }
+
+    /// What it says itself; 0 means that it goes by weights.
+    pub(super) fn iterations(&self) -> u32 {
+        self.analysis("iterations").count().unwrap_or(0)
     }
 
     /// Nobody is let in, then everybody.
     pub(super) fn blue_green(&mut self) {
-        self.unused(&["stepWeight", "stepWeights", "maxWeight"], "with iterations there are no weights");
+        let why = match (self.iterations(), self.unsplit) {
+            (1.., _) => None,
+            (0, true) => Some("with the provider kubernetes Flagger goes by no weights, and sets it to 10"),
+            (0, false) => {
+                self.notes.odd(&self.analysis("stepWeight"), "a share from 1 to 100");
+                self.notes.odd(&self.analysis("stepWeights"), "shares from 1 to 100, each larger than the one before");
+                Some("no step leads to a weight, and Flagger would not go on")
+            }
+        };
+        if self.unsplit {
+            self.notes.say(&self.analysis("match"), Fate::NotNeeded, fields::UNASKED);
+        }
         let expose = match self.mirror() {
             Some(mirror) => json!({"mirror": mirror}),
-            None if self.router == Router::Replicas => return,
-            None if self.router == Router::Pods => {
-                let text = "the pods of a DaemonSet have no preview; write phases with a weight, or there are none";
-                return self.notes.say(&self.analysis("iterations"), Fate::NotBuilt, text);
-            }
             None => json!({"preview": "fullSize"}),
         };
-        let wish = if expose.get("mirror").is_some() { "mirror" } else { "preview" };
-        let expose = expose.as_object().cloned().unwrap_or_default();
-        self.draft.phases.push(Phase { wish: wish.to_owned(), expose, soak: self.iterations(), ..Phase::default() });
+        self.nobody(&expose, why);
+    }
+
+    /// The phase of a blue/green; `why` it is one, where the Canary does not say so itself.
+    fn nobody(&mut self, expose: &Value, why: Option<&str>) {
+        let mut expose = expose.as_object().cloned().unwrap_or_default();
+        let mut wish = if expose.contains_key("mirror") { "mirror" } else { "preview" }.to_owned();
+        let all = "nobody is let in before all are";
+        let (mut without, mut text) = (all, why.map(str::to_owned));
+        let intervals = self.intervals();
+        if matches!(self.router, Router::Pods | Router::Replicas) {
+            // There is no preview by pods, and no phase at all would move them all at once.
+            let first = self.steps().first().copied().unwrap_or(10);
+            (expose, wish) = (Map::from_iter([("weight".to_owned(), first.into())]), share(first));
+            without = "the first share alone is exposed";
+            let least = format!("the pods of a DaemonSet have no preview: {first} percent of them are new");
+            text = Some(text.map_or(least.clone(), |why| format!("{why}; {least}")));
+        } else {
+            text = text.map(|why| format!("{why}; {all}"));
+        }
+        self.unused(&["stepWeight", "stepWeights", "maxWeight"], without);
+        if let Some(text) = text {
+            self.of_iterations(&format!("{text}, for {}", count(intervals.try_into().unwrap_or(0), "interval")));
+        }
+        let soak = self.interval.saturating_mul(intervals);
+        self.draft.phases.push(Phase { wish, expose, soak, ..Phase::default() });
+    }
+
+    /// Says what the number of intervals is taken to be.
+    fn of_iterations(&mut self, text: &str) {
+        let field = self.analysis("iterations");
+        self.notes.say(&field, Fate::Differs, text);
+        self.notes.say_of_unsaid(&field, Fate::Differs, text);
     }
 
     /// Who carries these headers is let in.
     pub(super) fn some_users(&mut self) {
-        let text = "a share of the requests that match is not built: all of them are let in";
-        for field in ["stepWeight", "stepWeights", "maxWeight"] {
-            self.notes.say(&self.analysis(field), Fate::NotBuilt, text);
-        }
         self.unused(&["mirror", "mirrorWeight"], "with match no request is sent twice");
+        let Some(expose) = self.users() else {
+            let preview = json!({"preview": "fullSize"});
+            self.nobody(&preview, Some("nothing of match is imported"));
+            self.strategy = Strategy::BlueGreen;
+            return;
+        };
+        let (intervals, weights) = (self.intervals(), ["stepWeight", "stepWeights", "maxWeight"]);
+        if self.iterations() > 0 {
+            self.unused(&weights, "with iterations all requests that match are let in");
+        } else {
+            let why = if self.steps().is_empty() { "as nothing says how many" } else { "one for each weight" };
+            self.of_iterations(&format!("the soak: {}, {why}", count(intervals.try_into().unwrap_or(0), "interval")));
+            let text = "a share of the requests that match is not built: all of them are let in";
+            for field in weights {
+                self.notes.say(&self.analysis(field), Fate::NotBuilt, text);
+            }
+        }
+        let soak = self.interval.saturating_mul(intervals);
+        self.draft.phases.push(Phase { wish: "testers".to_owned(), expose, soak, ..Phase::default() });
+    }
+
+    /// What the requests that match are told by; none if nothing of it can be asked for here.
+    fn users(&mut self) -> Option<Map<String, Value>> {
         let matches = self.analysis("match");
         let expose = match self.router {
             Router::Gateway | Router::Istio => {
@@ -165,18 +257,14 @@ impl Canary<'_> {
                 let text =
                     "a TraefikService looks at no request, with Flagger neither; name the IngressRoute in its place";
                 self.notes.say(&matches, Fate::NotBuilt, text);
-                return;
+                return None;
             }
             Router::Service | Router::Replicas | Router::Pods => {
                 self.notes.say(&matches, Fate::NotBuilt, "without a route requests cannot be told apart");
-                return;
+                return None;
             }
         };
-        if expose.values().all(|list| list.as_array().is_none_or(Vec::is_empty)) {
-            return;
-        }
-        let soak = self.iterations();
-        self.draft.phases.push(Phase { wish: "testers".to_owned(), expose, soak, ..Phase::default() });
+        expose.values().any(|list| list.as_array().is_some_and(|list| !list.is_empty())).then_some(expose)
     }
 
     /// Flagger asks ingress-nginx for one header and one cookie, the last of each; a cookie is a name, and its value `always`.

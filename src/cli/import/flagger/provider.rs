@@ -70,7 +70,7 @@ const fn instead(name: &'static str, counts: Counts, why: &'static str, left: Op
     Provider { name, router: Router::Gateway, counts, instead: Some(why), left }
 }
 
-/// All that Flagger has, but for `kubernetes`, where the strategy decides. A router that is built is one row changed.
+/// All that Flagger has, but for `kubernetes`, with which it splits nothing. A router that is built is one row changed.
 const PROVIDERS: &[Provider] = &[
     same("gatewayapi", Router::Gateway, Counts::Application),
     same("istio", Router::Istio, Counts::Proxy("istio")),
@@ -139,15 +139,12 @@ pub(in crate::cli::import) const INSTEAD: &str = "imported as gatewayAPI";
 /// Each provider, what it becomes, and what its built-in metrics are, for the documents.
 pub(in crate::cli::import) fn lines() -> Vec<[String; 3]> {
     let one = |Provider { name, router, counts, instead, left: _ }: &Provider| {
-        let layout = if router.route().is_some() { "; layout `primary`" } else { "" };
         let router = match router {
             Router::Gateway => "`gatewayAPI`",
             Router::Istio => "`istio`",
             Router::Nginx => "`nginx`",
             Router::Traefik => "`traefik`",
-            Router::Service | Router::Replicas | Router::Pods => {
-                "`replicas` for weights, else `service` with the layout `primary`"
-            }
+            Router::Service | Router::Replicas | Router::Pods => "`service`, a blue/green as with Flagger",
         };
         let counts = match counts {
             Counts::Proxy(proxy) => format!("`successRate` and `latency` of the proxy `{proxy}`"),
@@ -155,9 +152,9 @@ pub(in crate::cli::import) fn lines() -> Vec<[String; 3]> {
             Counts::Unknown => "not imported: write a query".to_owned(),
         };
         let instead = instead.map(|why| why.trim_start_matches(INSTEAD)).unwrap_or_default();
-        [format!("`{name}`"), format!("{router}{instead}{layout}"), counts]
+        [format!("`{name}`"), format!("{router}{instead}; layout `primary`"), counts]
     };
-    let without = same("kubernetes", Router::Replicas, Counts::Application);
+    let without = same("kubernetes", Router::Service, Counts::Application);
     PROVIDERS.iter().chain([&without]).map(one).collect()
 }
 
@@ -204,7 +201,12 @@ impl<'a> Canary<'a> {
             let text = "Flagger splits connections there; no phase does, so no VirtualService is imported";
             self.of_provider(Fate::NotBuilt, text);
         }
-        if connections || matches!(name, "kubernetes" | "none") {
+        self.unsplit = matches!(name, "kubernetes" | "none");
+        if self.unsplit && self.strategy != Strategy::Skipped {
+            // Flagger goes past match and weights there.
+            self.strategy = Strategy::BlueGreen;
+        }
+        if connections || self.unsplit {
             return (self.without_route(), Counts::Application);
         }
         let Some(Provider { router, counts, instead, left, .. }) = PROVIDERS.iter().find(|known| known.name == name)
@@ -229,7 +231,7 @@ impl<'a> Canary<'a> {
         }
     }
 
-    /// By pods where weights are wanted, else by the Service's selector; one that is the target takes a route.
+    /// By the Service's selector, or by pods where weights are wanted of connections; a Service that is the target takes a route.
     fn without_route(&mut self) -> Router {
         if self.draft.kind == TargetKind::Service {
             let text = "imported as gatewayAPI: with a Service as the target a route splits between it and its copy";
@@ -239,8 +241,6 @@ impl<'a> Canary<'a> {
         if self.strategy != Strategy::Canary {
             return Router::Service;
         }
-        let text = "Flagger moves no requests by weight there; imported as replicas: by the number of pods";
-        self.of_provider(Fate::Differs, text);
         Router::Replicas
     }
 }

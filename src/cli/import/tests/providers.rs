@@ -38,7 +38,7 @@ fn a_provider_that_is_not_named_is_told_with_what_it_is_taken_for() {
             Some("not said, so linkerd, as --provider says; imported as gatewayAPI"),
             "gatewayAPI:",
         ),
-        (port, Some("kubernetes"), Some("says; Flagger moves no requests by weight there"), "replicas:"),
+        (port, Some("kubernetes"), None, "service: web"),
     ] {
         let (made, said) = of_provider(&format!("{fields}{BY_WEIGHT}"), flag);
         assert!(made.contains(&format!("  traffic:\n    {router}\n")), "{made}");

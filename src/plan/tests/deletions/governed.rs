@@ -6,7 +6,7 @@ use super::{asked, many, rule};
 use crate::gate::guard::Guard;
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::object::Kind;
-use crate::record::state::Rule;
+use crate::record::state::{By, Rule};
 
 fn friend() -> Rule {
     Rule { approvers: ["friend".to_owned()].into(), ..rule() }
@@ -155,4 +155,13 @@ fn x_4_until_the_host_was_heard_a_word_waits_and_that_its_request_is_gone_is_no_
     world.proposals.clear();
     world.settle();
     assert_eq!(world.said(), [(8, false)], "{:#?}", world.log);
+}
+
+#[test]
+fn x_2_where_nothing_can_prove_a_word_people_are_told_so_and_not_to_give_one() {
+    let mut world = asked();
+    world.policy.proof = Some(Rule { by: By::Nothing, ..rule() });
+    world.settle();
+    assert!(world.waits().contains(&"ProofUnavailable"), "{:?}", world.waits());
+    assert!(world.act().starts_with("set repository.allowedSignersFile or repository.forge"), "{}", world.act());
 }

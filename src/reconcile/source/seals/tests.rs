@@ -1,4 +1,4 @@
-use super::super::super::testing::{STATE, World, id, manifest, moved, steady};
+use super::super::super::testing::{DECISIONS, STATE, World, id, manifest, moved, steady};
 use super::super::{Looked, Records, Source, View};
 use crate::git::Signing;
 use crate::manifest::ids::CommitId;
@@ -129,6 +129,24 @@ async fn attack_87_92_main_is_followed_only_if_someone_who_may_has_signed_its_ti
     // The list is read anew: who is on it now counts now.
     allow(&[OURS, OTHER]);
     assert_eq!(unread(&*moved(&mut source, None).await), None);
+}
+
+#[tokio::test]
+async fn attack_89_a_key_whose_time_is_over_decides_nothing_whatever_time_its_commit_gives() {
+    let world = World::new().await;
+    let list = world.dir.path().join("allowed");
+    let line = format!("ana@example.com valid-before=\"20261126\" {}\n", key(OURS).public());
+    std::fs::write(&list, line).unwrap();
+    // What it says is of the day before.
+    let word = world.commit_signed(DECISIONS, &[("shop/a/x.yaml", Some("x"))], &key(OURS)).await;
+    let mut source = world.source_with("c", |config| config.signers_file = Some(list));
+    moved(&mut source, None).await;
+    for (now, lapsed) in [("2026-11-25T13:00:00Z", false), ("2026-11-27T00:00:00Z", true)] {
+        let told =
+            source.store().signatories(vec![word.clone()], now.parse().unwrap()).await.unwrap().remove(0).unwrap();
+        assert!(told.names.contains("ana@example.com"), "who made it stays who did");
+        assert_eq!(told.lapsed.is_some_and(|why| why.contains("is not valid now")), lapsed, "{now}");
+    }
 }
 
 /// Commits to main, signed with OpenPGP as Git does it.

@@ -42,6 +42,9 @@ pub(super) struct Live {
     held: BTreeMap<(Part, String), Held>,
     stable: String,
     candidate: String,
+    /// Where the target is a Service: whether stable's was led where the candidate's leads. Versions may lead to the same pods from
+    /// the beginning, and differ by a port.
+    led: bool,
     daemons: Daemons,
 }
 
@@ -114,6 +117,9 @@ impl Live {
             self.daemons.moved = if new { self.daemons.moved + 1 } else { self.daemons.moved.saturating_sub(1) };
             return true;
         }
+        if part == Part::Service {
+            self.see_led(watched, name, spec.as_ref());
+        }
         let key = (part, name.clone());
         match spec {
             None => drop(self.held.remove(&key)),
@@ -131,7 +137,9 @@ impl Live {
             ("statefulsets", Some(Router::Partition)) if name == self.stable => Some(Part::StatefulSet),
             ("daemonsets", Some(Router::OnDelete)) if name == self.stable => Some(Part::DaemonSet),
             ("pods", Some(Router::OnDelete)) if name.starts_with(&format!("{}-", self.stable)) => Some(Part::Pod),
-            ("services", Some(_)) if Some(name) == service => Some(Part::Service),
+            ("services", Some(_)) if Some(name) == service || Some(name) == watched.copy().as_deref() => {
+                Some(Part::Service)
+            }
             ("httproutes", Some(Router::GatewayApi { http_route: route, .. }))
             | ("grpcroutes", Some(Router::Grpc { grpc_route: route, .. }))
                 if name == route.as_str() =>
@@ -142,6 +150,12 @@ impl Live {
                 Some(Part::Route)
             }
             ("ingresses", Some(Router::Nginx { ingress, .. })) if name == format!("{ingress}-canary") => {
+                Some(Part::Route)
+            }
+            ("traefikservices", Some(Router::Traefik { traefik_service: route, .. }))
+            | ("ingressroutes", Some(Router::IngressRoute { ingress_route: route, .. }))
+                if name == route.as_str() =>
+            {
                 Some(Part::Route)
             }
             _ => None,
@@ -184,33 +198,19 @@ impl Live {
         if let (Some(_), Some(service), Some(held)) = (router.route(), router.service(), selected) {
             return reach(format!("Service {service}, which selects the candidate's pods,"), held, all);
         }
+        if let (Some(name), Some(held)) = (router.service(), service.filter(|_| self.led && self.is_of_a_service())) {
+            return reach(format!("Service {name}, which leads where the candidate's does,"), held, all);
+        }
         match router {
             Router::GatewayApi { http_route: route, service: name }
             | Router::Grpc { grpc_route: route, service: name } => {
                 let kind = router.route().map_or("", |(kind, _)| kind.as_str());
                 let held = self.find(Part::Route, route.as_str())?;
-                let canary = watched.service.as_ref().map_or_else(|| format!("{name}-canary"), ToString::to_string);
+                let canary = watched.copy().unwrap_or_default();
                 reach(format!("{kind} {route}"), held, route_split(&held.spec, name.as_str(), &canary))
             }
-            Router::Partition => {
-                let set = self.find(Part::StatefulSet, &self.stable)?;
-                let number = |value: &Value, or: u64| u32::try_from(value.as_u64().unwrap_or(or)).unwrap_or(u32::MAX);
-                let replicas = number(&set.spec["replicas"], 1);
-                let partition = number(&set.spec["updateStrategy"]["rollingUpdate"]["partition"], 0);
-                let open = replicas.saturating_sub(partition);
-                let share = (open * 100).div_ceil(replicas.max(1));
-                let weight = u8::try_from(share).ok().and_then(|w| Percent::try_from(w).ok()).unwrap_or(Percent::ALL);
-                let split = Split { weight, ..Split::default() };
-                reach(format!("StatefulSet {}", self.stable), set, split).map(|reach| Reach { pods: open, ..reach })
-            }
-            Router::OnDelete => {
-                let set = self.find(Part::DaemonSet, &self.stable)?;
-                let Daemons { nodes, moved, .. } = self.daemons;
-                let weight = if moved == 0 { Percent::ZERO } else { share(moved, nodes.saturating_sub(moved)) };
-                let split = Split { weight, ..Split::default() };
-                let pods = u32::try_from(moved).unwrap_or(u32::MAX);
-                reach(format!("DaemonSet {}", self.stable), set, split).map(|reach| Reach { pods, ..reach })
-            }
+            Router::Partition => self.reach_by_partition(),
+            Router::OnDelete => self.reach_by_deletion(),
             Router::Istio { virtual_service, service: name } => {
                 let route = self.find(Part::Route, virtual_service.as_str())?;
                 let split = routes::virtual_service(&route.spec, name.as_str());
@@ -221,8 +221,16 @@ impl Live {
                 let held = self.find(Part::Route, &canary)?;
                 reach(format!("Ingress {canary}"), held, routes::canary_ingress(&held.spec))
             }
-            // What Traefik would make of it is not judged here.
-            Router::Traefik { .. } | Router::IngressRoute { .. } => None,
+            Router::Traefik { traefik_service, service: name } => {
+                let route = self.find(Part::Route, traefik_service.as_str())?;
+                let split = routes::traefik_service(&route.spec, name.as_str());
+                reach(format!("TraefikService {traefik_service}"), route, split)
+            }
+            Router::IngressRoute { ingress_route, service: name } => {
+                let route = self.find(Part::Route, ingress_route.as_str())?;
+                let split = routes::ingress_route(&route.spec, name.as_str());
+                reach(format!("IngressRoute {ingress_route}"), route, split)
+            }
             Router::Service { service: name } => reach(format!("Service {name}"), selected?, all),
             Router::Replicas { service: name } => {
                 let asks = service.filter(|s| s.spec["selector"][PODS].as_str().is_some());
@@ -237,9 +245,48 @@ impl Live {
         }
     }
 
+    /// What a StatefulSet makes of the candidate from its partition on.
+    fn reach_by_partition(&self) -> Option<Reach> {
+        let set = self.find(Part::StatefulSet, &self.stable)?;
+        let number = |value: &Value, or: u64| u32::try_from(value.as_u64().unwrap_or(or)).unwrap_or(u32::MAX);
+        let replicas = number(&set.spec["replicas"], 1);
+        let partition = number(&set.spec["updateStrategy"]["rollingUpdate"]["partition"], 0);
+        let open = replicas.saturating_sub(partition);
+        let share = (open * 100).div_ceil(replicas.max(1));
+        let weight = u8::try_from(share).ok().and_then(|w| Percent::try_from(w).ok()).unwrap_or(Percent::ALL);
+        let split = Split { weight, ..Split::default() };
+        Some(Reach { object: format!("StatefulSet {}", self.stable), by: set.by.clone(), split, pods: open })
+    }
+
+    /// What a DaemonSet has made of the candidate since pods were deleted.
+    fn reach_by_deletion(&self) -> Option<Reach> {
+        let set = self.find(Part::DaemonSet, &self.stable)?;
+        let Daemons { nodes, moved, .. } = self.daemons;
+        let weight = if moved == 0 { Percent::ZERO } else { share(moved, nodes.saturating_sub(moved)) };
+        let (split, pods) = (Split { weight, ..Split::default() }, u32::try_from(moved).unwrap_or(u32::MAX));
+        Some(Reach { object: format!("DaemonSet {}", self.stable), by: set.by.clone(), split, pods })
+    }
+
     /// The version label of the pods that a workload of both versions makes from its partition on.
     pub(super) fn shared_label(&self) -> Option<&str> {
         self.find(Part::StatefulSet, &self.stable).and_then(|set| label(&set.spec))
+    }
+
+    /// Whether there is a Service and no Deployment: then it is what is rolled out, and no label tells its versions apart.
+    pub(super) fn is_of_a_service(&self) -> bool {
+        let is = |part: Part| self.held.keys().any(|(held, _)| *held == part);
+        is(Part::Service) && !is(Part::Deployment)
+    }
+
+    /// Takes note of what a Service is to become.
+    fn see_led(&mut self, watched: &Watched, name: &str, spec: Option<&Value>) {
+        let copy = watched.copy().unwrap_or_default();
+        let to = spec.and_then(leads_to);
+        let before = self.find(Part::Service, name).and_then(|held| leads_to(&held.spec));
+        if before != to {
+            let copied = self.find(Part::Service, &copy).and_then(|held| leads_to(&held.spec));
+            self.led = name != copy && to.is_some() && to == copied;
+        }
     }
 
     fn selects_candidate(&self, selector: &Value) -> bool {
@@ -248,6 +295,13 @@ impl Live {
         let wanted = selector.as_object().filter(|s| !s.is_empty());
         wanted.is_some_and(|s| s.iter().all(|(key, value)| labels[key] == *value))
     }
+}
+
+/// Where a Service leads: to which pods, or to which name; none if nowhere.
+fn leads_to(service: &Value) -> Option<[&Value; 2]> {
+    let (selector, name) = (&service["selector"], &service["externalName"]);
+    let somewhere = selector.as_object().is_some_and(|labels| !labels.is_empty()) || name.is_string();
+    somewhere.then_some([selector, name])
 }
 
 /// What of an object decides it: the share of a canary Ingress stands in its annotations.

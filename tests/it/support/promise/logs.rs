@@ -72,6 +72,8 @@ impl Effect {
             // Until its finalizers are done, a deleted object still serves.
             ("delete", "") if answer["metadata"]["finalizers"].is_array() => return None,
             ("delete", "") => vec![gone(name)],
+            // The garbage collector asks for metadata alone, and is told nothing of the rest.
+            (_, "") if answer["kind"] == "PartialObjectMetadata" => return None,
             (_, "scale") => vec![Write::Scaled { name, replicas: answer["spec"]["replicas"].clone() }],
             (_, "") => vec![Write::Is { name: named(&answer), resource: resource.clone(), object: answer }],
             _ => return None,

@@ -14,7 +14,7 @@ use live::Live;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tidegate::manifest::desired::{HeaderMatch, HeaderValue, Router};
-use tidegate::manifest::ids::{ClusterName, ObjectName, Percent, RolloutId};
+use tidegate::manifest::ids::{ClusterName, ObjectName, Percent, RolloutId, SetId};
 use tidegate::record::posture::{Posture, Split};
 use tidegate::record::state::{ClusterState, RoleName, RolloutState};
 
@@ -95,13 +95,20 @@ pub(crate) enum What {
 }
 
 impl Watched {
+    /// What the candidate's Service is called; none where the versions have one between them.
+    fn copy(&self) -> Option<String> {
+        let service = self.router.as_ref()?.service()?;
+        Some(self.service.as_ref().map_or_else(|| format!("{service}-canary"), ToString::to_string))
+    }
+
     /// Checks every instant. At equal times the branch has moved first: that reading needs no luck of the clock.
     ///
     /// # Errors
     /// The first instant at which live was ahead.
     pub(crate) fn check(&self, mut events: Vec<Event>) -> Result<Checked, Box<Violation>> {
         events.sort_by_key(|event| (event.at, matches!(event.what, What::Wrote { .. })));
-        let mut now = Instant { watched: self, record: None, commit: "none".to_owned(), live: Live::default() };
+        let commit = "none".to_owned();
+        let mut now = Instant { watched: self, record: None, commit, copied: None, live: Live::default() };
         let mut templates = BTreeMap::new();
         let mut checked = Checked::default();
         for Event { at, what } in events {
@@ -112,6 +119,7 @@ impl Watched {
                     let event = format!("when the record became {commit}");
                     now.record = state;
                     now.commit = commit;
+                    now.remember_copied();
                     (event, None)
                 }
                 What::Wrote { by, object } => {
@@ -150,6 +158,8 @@ struct Instant<'a> {
     watched: &'a Watched,
     record: Option<Box<RolloutState>>,
     commit: String,
+    /// The manifests of the last candidate: those of its Service as long as that is there.
+    copied: Option<SetId>,
     live: Live,
 }
 
@@ -170,8 +180,9 @@ impl Instant<'_> {
     fn candidate_is_stable(&self) -> bool {
         let recorded = self.posture().and_then(|p| p.stable.pods.as_ref());
         let alike = recorded.is_some() && recorded.map(|p| p.as_str()) == self.live.candidate_label();
-        // Where the target is a Service there are no pods to tell by.
-        let same = |p: &Posture| p.candidate.as_ref().is_some_and(|candidate| candidate.set == p.stable.set);
+        // Where the target is a Service there are no pods to tell by, and its copy goes after the record has no candidate any more.
+        let copied = self.copied.as_ref().filter(|_| self.live.is_of_a_service());
+        let same = |p: &Posture| p.candidate.as_ref().map(|role| &role.set).or(copied) == Some(&p.stable.set);
         alike || self.live.candidate_label().is_none() && self.posture().is_some_and(same)
     }
 
@@ -308,6 +319,13 @@ impl Instant<'_> {
         // Until there is a record, people may change what they deploy by hand.
         if self.record.is_none() || (by == self.watched.user && !known.contains_key(&label)) {
             known.extend(self.live.stable_template().map(|template| (label, template.clone())));
+        }
+    }
+
+    fn remember_copied(&mut self) {
+        let candidate = self.posture().and_then(|posture| posture.candidate.as_ref());
+        if let Some(set) = candidate.map(|role| role.set.clone()) {
+            self.copied = Some(set);
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the objects of Istio and ingress-nginx send to a candidate, read as their documents say.
+//! What the objects of Istio, ingress-nginx and Traefik send to a candidate, read as their documents say.
 
 use super::live::share;
 use serde_json::Value;
@@ -58,7 +58,72 @@ pub(super) fn canary_ingress(annotations: &Value) -> Split {
         (None, None) => HeaderValue::Exact("always".to_owned()),
     };
     let header = said("canary-by-header").map(|name| HeaderMatch::from([(name.to_lowercase(), value)]));
-    Split { weight, headers: header.into_iter().collect(), ..Split::default() }
+    let cookie = said("canary-by-cookie").map(|name| {
+        let regex = format!("^(.*; *)?{name}=always( *;.*)?$");
+        HeaderMatch::from([("cookie".to_owned(), HeaderValue::Regex { regex })])
+    });
+    Split { weight, headers: header.into_iter().chain(cookie).collect(), ..Split::default() }
+}
+
+/// What a TraefikService sends to `<service>-canary`.
+pub(super) fn traefik_service(spec: &Value, service: &str) -> Split {
+    let Sums { stable, new, copied } = sums(&spec["weighted"]["services"], service);
+    let of = |part: u64, rest: u64| if part == 0 { Percent::ZERO } else { share(part, rest) };
+    Split { weight: of(new, stable), mirror: of(copied, stable - copied), ..Split::default() }
+}
+
+/// What an IngressRoute sends to `<service>-canary`: the largest share of any route that names both, and the headers of routes that
+/// name it alone.
+pub(super) fn ingress_route(spec: &Value, service: &str) -> Split {
+    let mut split = Split::default();
+    for route in items(&spec["routes"]) {
+        let part = traefik_service(&serde_json::json!({"weighted": {"services": route["services"]}}), service);
+        let rule = route["match"].as_str().unwrap_or_default();
+        let asked: Vec<HeaderMatch> = rule.split(" || ").map(headers_of_a_rule).collect();
+        if part.weight == Percent::ALL && asked.iter().all(|headers| !headers.is_empty()) {
+            split.headers.extend(asked);
+        } else {
+            split.weight = split.weight.max(part.weight);
+        }
+        split.mirror = split.mirror.max(part.mirror);
+    }
+    split
+}
+
+/// Weights of Traefik's services.
+struct Sums {
+    /// Those of stable's Service, what is copied among them.
+    stable: u64,
+    new: u64,
+    /// What comes by a TraefikService that leads to stable and copies.
+    copied: u64,
+}
+
+fn sums(services: &Value, service: &str) -> Sums {
+    let canary = format!("{service}-canary");
+    let sum = |is: &dyn Fn(&Value) -> bool| -> u64 {
+        items(services).filter(|one| is(one)).map(|one| one["weight"].as_u64().unwrap_or(1)).sum()
+    };
+    let copies = |one: &Value| one["kind"] == "TraefikService";
+    let copied = sum(&copies);
+    let stable = sum(&|one| one["name"] == service && !copies(one)) + copied;
+    Sums { stable, new: sum(&|one| one["name"] == *canary && !copies(one)), copied }
+}
+
+/// The headers that one alternative of Traefik's rule asks for.
+fn headers_of_a_rule(rule: &str) -> HeaderMatch {
+    let matchers = ["Header(`", "HeaderRegexp(`"].into_iter().flat_map(|matcher| {
+        rule.match_indices(matcher).filter_map(move |(at, _)| {
+            let (name, rest) = rule[at + matcher.len()..].split_once("`, `")?;
+            let (value, _) = rest.split_once("`)")?;
+            let value = match matcher {
+                "Header(`" => HeaderValue::Exact(value.to_owned()),
+                _ => HeaderValue::Regex { regex: value.to_owned() },
+            };
+            Some((name.to_lowercase(), value))
+        })
+    });
+    matchers.collect()
 }
 
 fn at_least(percent: f64) -> Percent {

@@ -262,6 +262,115 @@ fn another_hand_is_not_held_against_the_controller_until_it_joins_in() {
 }
 
 #[test]
+fn calls_are_read_from_a_grpc_route() {
+    let watched = watched(Router::Grpc { grpc_route: name("podinfo"), service: name("podinfo") });
+    let calls = |log: Log, rules: Value| log.write(TIDEGATE, "grpcroutes", "podinfo", json!({"rules": rules}));
+    let header = header_rule(&json!([{"name": "x-canary", "value": "always"}]));
+    let tenth = || Log::prepared().record(None, Some(NEW), &json!({"weight": 10}));
+    assert_eq!(calls(tenth(), json!([split_rule(10)])).check(&watched).unwrap().highest_weight.get(), 10);
+    calls(tenth(), json!([split_rule(11)])).bites(&watched, &["GRPCRoute podinfo", "weight 11"]);
+    calls(tenth(), json!([header, split_rule(10)])).bites(&watched, &["x-canary: always"]);
+}
+
+/// What is recorded in the test of a router: a tenth, a fifth of the others copied, and testers.
+fn recorded() -> Log {
+    let cookie = json!({"cookie": {"regex": "^(.*; *)?canary=always( *;.*)?$"}});
+    let headers = json!([{"x-canary": "always"}, cookie]);
+    Log::prepared().record(None, Some(NEW), &json!({"weight": 10, "mirror": 20, "headers": headers}))
+}
+
+/// Weighted services of Traefik.
+fn services(stable: u32, new: u32, copied: u32) -> Value {
+    json!([
+        {"name": "podinfo", "port": 80, "weight": stable}, {"name": "podinfo-canary", "port": 80, "weight": new},
+        {"name": "podinfo-canary", "kind": "TraefikService", "weight": copied},
+    ])
+}
+
+#[test]
+fn shares_are_read_from_a_traefik_service() {
+    let watched = watched(Router::Traefik { traefik_service: name("podinfo"), service: name("podinfo") });
+    let shares = |services: Value| {
+        recorded().write(TIDEGATE, "traefikservices", "podinfo", json!({"weighted": {"services": services}}))
+    };
+    assert_eq!(shares(services(72, 10, 18)).check(&watched).unwrap().highest_weight.get(), 10);
+    shares(services(89, 11, 0)).bites(&watched, &["TraefikService podinfo", "weight 11"]);
+    shares(services(71, 10, 19)).bites(&watched, &["mirror 22"]);
+    shares(json!([{"name": "podinfo-canary", "port": 80}])).bites(&watched, &["weight 100"]);
+}
+
+#[test]
+fn routes_are_read_from_an_ingress_route() {
+    let watched = watched(Router::IngressRoute { ingress_route: name("podinfo"), service: name("podinfo") });
+    let routes = |rule: &str, split: Value| {
+        let own = json!({"match": rule, "services": [{"name": "podinfo-canary", "port": 80}]});
+        let rest = json!({"match": "Host(`a`)", "services": split});
+        recorded().write(TIDEGATE, "ingressroutes", "podinfo", json!({"routes": [own, rest]}))
+    };
+    let cookie = "HeaderRegexp(`cookie`, `^(.*; *)?canary=always( *;.*)?$`)";
+    let either = format!("(Host(`a`)) && Header(`x-canary`, `always`) || (Host(`a`)) && {cookie}");
+    assert_eq!(routes(&either, services(72, 10, 18)).check(&watched).unwrap().highest_weight.get(), 10);
+    routes(&either, services(89, 11, 0)).bites(&watched, &["IngressRoute podinfo", "weight 11"]);
+    routes("(Host(`a`)) && Header(`x-canary`, `a`)", services(90, 10, 0)).bites(&watched, &["x-canary: a,"]);
+    routes("Host(`a`)", services(90, 10, 0)).bites(&watched, &["weight 100"]);
+}
+
+#[test]
+fn testers_are_read_from_a_canary_ingress() {
+    let watched = watched(Router::Nginx { ingress: name("podinfo"), service: name("podinfo") });
+    let canary = |header: &str, cookie: &str, weight: &str| {
+        let said = |what: &str| format!("nginx.ingress.kubernetes.io/{what}");
+        let mut annotations = json!({});
+        let all =
+            [("canary", "true"), ("canary-by-header", header), ("canary-by-cookie", cookie), ("canary-weight", weight)];
+        for (key, value) in all {
+            annotations[said(key)] = value.into();
+        }
+        let object = json!({"metadata": {"annotations": annotations}});
+        let (resource, name) = ("ingresses".to_owned(), "podinfo-canary".to_owned());
+        recorded()
+            .push(What::Wrote { by: TIDEGATE.to_owned(), object: Write::Is { resource, name, object } })
+            .check(&watched)
+    };
+    assert_eq!(canary("x-canary", "canary", "10").unwrap().highest_weight.get(), 10);
+    assert!(canary("x-canary", "", "11").unwrap_err().contains("weight 11"));
+    assert!(canary("x-other", "canary", "0").unwrap_err().contains("x-other: always"));
+    assert!(canary("x-canary", "other", "0").unwrap_err().contains("other=always"));
+}
+
+#[test]
+fn a_service_that_is_the_target_leads_where_the_record_says() {
+    let leads =
+        |log: Log, name: &str, app: &str| log.write(TIDEGATE, "services", name, json!({"selector": {"app": app}}));
+    let blue = json!({"selector": {"app": "blue"}});
+    let state = |old: &str, new: Option<&str>, weight: u32| {
+        let mut state = state("shop", None, new.map(|_| NEW), &json!({"weight": weight}));
+        let posture = &mut state["clusters"]["home"]["posture"];
+        posture["stable"]["set"] = old.repeat(40).into();
+        if new.is_some() {
+            posture["candidate"] = json!({"set": "2".repeat(40), "size": "declared"});
+        }
+        serde_json::from_value(state).unwrap()
+    };
+    let record = |log: Log, old, new, weight| {
+        let state = Some(Box::new(state(old, new, weight)));
+        log.push(What::Moved { commit: format!("{old}-{weight}"), state })
+    };
+    let copied = || {
+        let log = record(Log::default().write("ana", "services", "podinfo", blue.clone()), "1", Some("2"), 0);
+        leads(log, "podinfo-canary", "green").weight(TIDEGATE, 0)
+    };
+    leads(copied(), "podinfo", "green").bites(&by_route(), &["Service podinfo, which leads where", "weight 100"]);
+    copied().weight(TIDEGATE, 10).bites(&by_route(), &["weight 10"]);
+    leads(copied(), "podinfo-canary", "blue").check(&by_route()).unwrap();
+    let log = record(record(copied(), "1", Some("2"), 100).weight(TIDEGATE, 100), "2", Some("2"), 100);
+    let log = record(leads(log, "podinfo", "green"), "2", Some("2"), 0).weight(TIDEGATE, 0);
+    let gone = Write::Gone { resource: "services".to_owned(), name: "podinfo-canary".to_owned() };
+    let log = record(log, "2", None, 0).push(What::Wrote { by: TIDEGATE.to_owned(), object: gone });
+    assert_eq!(log.check(&by_route()).unwrap().highest_weight, Percent::ALL);
+}
+
+#[test]
 fn with_pods_as_weight_the_number_of_pods_is_the_exposure() {
     let log = || {
         Log::default()
@@ -301,6 +410,8 @@ fn writes_are_in_the_order_in_which_they_took_effect() {
         line("patch", "00.900000", "05.000000", Some(7)),
         line("patch", "01.000000", "01.100000", Some(6)),
         line("delete", "05.100000", "05.200000", None),
+        line("patch", "05.300000", "05.400000", Some(8))
+            .replace("{\"metadata\":", r#"{"kind":"PartialObjectMetadata","metadata":"#),
         line("create", "06.000000", "06.100000", Some(9)),
     ];
     let effects = lines.iter().rev().filter_map(|l| Effect::of(audit::parse(l).unwrap())).collect();
