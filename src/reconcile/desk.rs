@@ -326,17 +326,24 @@ impl Clerk {
                 tracing::info!(branch, number, "asks people by a pull request");
                 self.point(before, branch, number).await?;
             }
-            Verdict::Denied(found) => return self.closed(branch, request, found.number).await,
+            Verdict::Denied(found) => return self.closed(ids, branch, request, found.number).await,
         }
         Ok(())
     }
 
     /// A pull request was closed unmerged: a no, if who did it may say so; else it is opened again.
-    async fn closed(&mut self, branch: &str, request: &Request, number: u64) -> Result<(), HostError> {
+    async fn closed(&mut self, ids: Ids, branch: &str, request: &Request, number: u64) -> Result<(), HostError> {
         if !self.still_asks(branch, request).await {
             return Ok(());
         }
-        let Some(why) = self.objection(request.rule.as_ref(), number).await? else {
+        // Once: whoever closes it again by our account means it.
+        let asks_nobody = request.rule.is_none() && !self.reopened.contains(&number);
+        let objection = if asks_nobody && self.setting.host.closes_late(number, ids.user).await? {
+            Some("the Git host closed it with the branch of the one before".to_owned())
+        } else {
+            self.objection(request.rule.as_ref(), number).await?
+        };
+        let Some(why) = objection else {
             self.deny(branch, request, number).await;
             return Ok(());
         };

@@ -432,6 +432,15 @@ impl Host {
         Ok(closer.as_ref().and_then(RawUser::read))
     }
 
+    /// Whether the host itself may have closed a pull request, since a branch of that name was deleted before it was opened: Gitea and
+    /// Forgejo do in a queue what follows from a push, and name who pushed, which is us.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn closes_late(&mut self, number: u64, own: u64) -> Result<bool, HostError> {
+        Ok(self.site.kind == HostKind::Gitea && self.closer(number).await?.is_some_and(|user| user.id == own))
+    }
+
     /// What one user may do now.
     ///
     /// # Errors

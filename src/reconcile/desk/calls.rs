@@ -17,6 +17,8 @@ use crate::record::state::{By, Consumed, EndedRun, Pull, Question, Refused, Rule
 use serde_json::json;
 use std::sync::Mutex;
 
+mod closed;
+
 const DECISIONS: &str = "tidegate/prod/decisions";
 
 /// A desk, and the host that it asks.
@@ -85,6 +87,15 @@ impl Office {
             (branch, Request { base: DECISIONS.to_owned(), head, text, rule: None })
         };
         (1..=count).map(shown).collect()
+    }
+
+    /// The same of one whose branch is there.
+    async fn shows_there(&self) -> (String, Request) {
+        let (branch, mut request) = self.shows(1).pop_first().unwrap();
+        request.head = self.world.commit(&branch, &[]).await;
+        request.text.body = format!("head {}", request.head);
+        self.server.change(1, json!({"body": request.text.body}));
+        (branch, request)
     }
 }
 
@@ -171,30 +182,6 @@ async fn what_is_wrong_with_labels_neither_stops_nor_delays_nor_repeats_a_reques
             }
         }
     }
-}
-
-/// Whoever takes back a branch has closed its pull request, which nobody has said no to; the view tells it a tick later.
-#[tokio::test]
-async fn x_4_what_closed_with_its_branch_is_not_opened_again() {
-    let mut office = Office::on(HostKind::Github).await;
-    let (mut wanted, view) = (office.shows(1), Arc::clone(&office.view));
-    let (branch, mut request) = wanted.pop_first().unwrap();
-    request.head = office.world.commit(&branch, &[]).await;
-    request.text.body = format!("head {}", request.head);
-    request.rule =
-        Some(Rule { approvers: ["ana".to_owned()].into(), approvals: 1, trust: Trust::default(), by: By::Reviews });
-    office.server.change(1, json!({"body": request.text.body}));
-    let wanted = BTreeMap::from([(branch.clone(), request)]);
-    office.clerk.round(&view, &wanted).await.unwrap();
-    office.asked();
-
-    office.server.change(1, json!({"state": "closed"}));
-    office.world.delete(&branch).await;
-    office.clerk.round(&view, &wanted).await.unwrap();
-    assert_eq!(office.asked().len(), 1, "the list alone");
-    office.world.commit(&branch, &[("other.txt", Some("another head"))]).await;
-    office.clerk.round(&view, &wanted).await.unwrap();
-    assert_eq!(office.asked().len(), 1, "nor if the branch asks for something else by now");
 }
 
 /// Three requests to undo something, which nobody wants any more.
