@@ -249,8 +249,9 @@ impl World {
 
     /// Runs it until nothing is left to do.
     pub(super) async fn once(&self) -> Waiting {
-        let timeout = Duration::from_secs(60);
-        controller::run(self.installation(), self.options(Once::Yes { timeout }), &self.cache()).await.unwrap()
+        controller::run(self.installation(), self.options(Once::Yes { timeout: PATIENCE }), &self.cache())
+            .await
+            .unwrap()
     }
 
     /// The end of every story: the promise was kept, a new process finds nothing to do, and waits on nothing but this; and
@@ -337,7 +338,7 @@ impl World {
 
     /// The dashboard.
     pub(super) fn readme(&self) -> String {
-        self.origin.git(&["cat-file", "blob", &format!("{STATE}:README.md")])
+        String::from_utf8(self.origin.file(STATE, "README.md").unwrap()).unwrap().trim_end().to_owned()
     }
 
     /// The record of `web`, if there is one.
@@ -357,8 +358,7 @@ impl World {
 
     fn record_in(&self, commit: &str, rollout: &str) -> Option<RolloutState> {
         let path = format!("rollouts/{rollout}/state.yaml");
-        self.origin.git(&["ls-tree", commit, &path]).strip_suffix(&path)?;
-        let bytes = self.origin.git_with(&["cat-file", "blob", &format!("{commit}:{path}")], b"");
+        let bytes = self.origin.file(commit, &path)?;
         Some(tidegate::record::store::parse_state(&rollout.parse().unwrap(), &bytes).unwrap())
     }
 
@@ -414,11 +414,10 @@ impl World {
 
     /// Waits for the request of a rollout that ends like that; its branch.
     pub(super) async fn request_of(&self, name: &str, end: &str) -> String {
-        let prefix = format!("refs/heads/tidegate/it/propose/*/{name}/*-{end}");
+        let pattern = format!("tidegate/it/propose/*/{name}/*-{end}");
         let branches = async || {
             self.assert_running();
-            let refs = self.origin.git(&["for-each-ref", "--format=%(refname:short)", &prefix]);
-            refs.lines().next().map(str::to_owned)
+            self.origin.first(&pattern)
         };
         eventually(&format!("a request for {end} of {name}"), branches).await
     }

@@ -301,8 +301,7 @@ impl Story {
     pub(super) fn record(&self) -> Option<RolloutState> {
         let tip = self.origin.tip(STATE)?;
         let path = "rollouts/shop/web/state.yaml";
-        self.origin.git(&["ls-tree", &tip, path]).strip_suffix(path)?;
-        let bytes = self.origin.git_with(&["cat-file", "blob", &format!("{tip}:{path}")], b"");
+        let bytes = self.origin.file(&tip, path)?;
         tidegate::record::store::parse_state(&"shop/web".parse().unwrap(), &bytes).ok()
     }
 

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 
 /// How long a condition may take on a busy machine before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A control plane with fake nodes, the HTTPRoute CRD, an audit log and a gateway.
 pub(crate) struct Bed {

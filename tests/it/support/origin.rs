@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::LazyLock;
 
 /// Appends `<unix time with nanoseconds> <old> <new> <ref>` for each ref that moved, at the moment it was committed.
 const STAMP: &str = r#"#!/bin/sh
@@ -13,6 +14,14 @@ const STAMP: &str = r#"#!/bin/sh
 now=$(date +%s.%N)
 while read -r old new ref; do echo "$now $old $new $ref" >> stamps; done
 "#;
+
+/// Where `git` is. With the name alone, and a `PATH` of its own, the standard library forks: that copies the page tables of this large
+/// process, which took as much time as all else that tests do.
+static GIT: LazyLock<PathBuf> = LazyLock::new(|| {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|folder| folder.join("git"));
+    places.find(|place| place.is_file()).expect("git is on the PATH: install the package git")
+});
 
 /// A bare repository.
 pub(crate) struct Origin {
@@ -62,10 +71,10 @@ impl Origin {
 
     /// Runs `git` with this input; its raw output.
     pub(crate) fn git_with(&self, arguments: &[&str], input: &[u8]) -> Vec<u8> {
-        let mut command = std::process::Command::new("git");
+        let mut command = std::process::Command::new(GIT.as_path());
         command.current_dir(&self.path).args(arguments).env_clear().envs(hermetic());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|e| panic!("cannot run git ({e}): install the package git"));
+        let mut child = command.spawn().expect("git is there");
         child.stdin.take().expect("stdin is piped").write_all(input).expect("git reads its input");
         let output = child.wait_with_output().expect("git was started");
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -185,9 +194,26 @@ impl Origin {
 
     /// The tip of a branch.
     pub(crate) fn tip(&self, branch: &str) -> Option<String> {
-        let name = format!("refs/heads/{branch}");
-        let found = self.git(&["for-each-ref", "--format=%(objectname) %(refname)", &name]);
-        found.lines().find_map(|line| Some(line.strip_suffix(&name)?.trim().to_owned()))
+        Some(self.open().refname_to_id(&format!("refs/heads/{branch}")).ok()?.to_string())
+    }
+
+    /// A file of a commit, if it has it. Tests that wait ask again and again: no program is started for that.
+    pub(crate) fn file(&self, commit: &str, path: &str) -> Option<Vec<u8>> {
+        let repository = self.open();
+        let object = repository.revparse_single(&format!("{commit}:{path}")).ok()?;
+        Some(object.as_blob()?.content().to_vec())
+    }
+
+    /// The first of the branches that match a pattern, by name; `*` stands for any part of it.
+    pub(crate) fn first(&self, pattern: &str) -> Option<String> {
+        let repository = self.open();
+        let found = repository.references_glob(&format!("refs/heads/{pattern}")).ok()?;
+        let names = found.filter_map(|found| Some(found.ok()?.shorthand().ok()?.to_owned()));
+        names.min()
+    }
+
+    fn open(&self) -> git2::Repository {
+        git2::Repository::open_bare(&self.path).expect("the repository is there")
     }
 
     /// All files of a commit or branch, by path.
