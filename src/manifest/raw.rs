@@ -443,7 +443,7 @@ pub struct Check {
     pub min_samples: Option<u32>,
     /// Of what is measured: how many samples may be out of bounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u32", range(max = 1000), extend("default" = 0))]
+    #[schemars(with = "u32", range(max = 999), extend("default" = 0))]
     pub failure_limit: Option<u32>,
     /// What it means that nothing can be told at the end of the soak: too few samples, or a webhook that says `hold`.
     #[serde(default)]

@@ -167,13 +167,18 @@ fn unknown(case: &Case<'_>, pointer: &str, name: &CheckName) -> Diagnostic {
     case.error(pointer, Code::CheckMissing, format!("there is no check {name}"), expected)
 }
 
-/// A step that ends before there can be enough samples, or one question, would hold for ever, or pass unmeasured.
+/// A step that ends before there can be enough samples, or one question, would hold for ever, or pass unmeasured; before there can be
+/// more bad ones than are allowed, it would pass whatever is measured.
 fn too_short(case: &Case<'_>, pointer: &str, name: &CheckName, check: &raw::Check, length: Span) -> Option<Diagnostic> {
     let Check { criterion, interval, .. } = check.clone().try_into().ok()?;
     let (questions, what, or) = match criterion {
         Criterion::Prometheus(bounds) => {
-            let min_samples = bounds.min_samples;
-            (min_samples, format!("has {min_samples} samples"), "a shorter interval, or fewer minSamples")
+            let (enough, bad) = (bounds.min_samples, bounds.failure_limit.saturating_add(1));
+            if bad > enough {
+                (bad, format!("can have {bad} bad samples"), "a shorter interval, or a smaller failureLimit")
+            } else {
+                (enough, format!("has {enough} samples"), "a shorter interval, or fewer minSamples")
+            }
         }
         Criterion::Webhook(_) => (1, "is asked for the first time".to_owned(), "or a shorter interval"),
     };

@@ -86,7 +86,7 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
     }
     let Some(traffic) = &case.spec.traffic else {
         if case.spec.phases.is_empty() {
-            return Vec::new();
+            return at_once(case);
         }
         let diagnostic = case.error(
             "/spec/phases",
@@ -110,6 +110,19 @@ fn router(case: &Case<'_>) -> Vec<Diagnostic> {
         (By::Pods, _) => phases().flat_map(|(i, phase)| by_pods(case, i, phase)).collect(),
         (By::Selector, _) => phases().flat_map(|(i, phase)| by_service(case, i, phase)).collect(),
     }
+}
+
+/// A bake that would never be kept: without a router there is no old version that stays meanwhile.
+fn at_once(case: &Case<'_>) -> Vec<Diagnostic> {
+    let raw::Promotion { before: _, bake, checks } = &case.spec.promotion;
+    let given = [("bake", !bake.is_zero()), ("checks", !checks.is_empty())];
+    let given = given.into_iter().filter(|(_, given)| *given);
+    let error = |(field, _): (&str, bool)| {
+        let what = "without traffic all pods are replaced at once, and nothing bakes";
+        let pointer = format!("/spec/promotion/{field}");
+        case.error(&pointer, Code::TrafficMissing, what, format!("spec.traffic, or no {field}"))
+    };
+    given.map(error).collect()
 }
 
 /// No router, more than one, or one without a route or with two.
@@ -239,14 +252,23 @@ fn order(case: &Case<'_>) -> Vec<Diagnostic> {
                 found.push(case.error(&pointer, Code::PhasesGoDown, what, expected));
                 break;
             }
-            if !grows && next == weight {
-                let what = format!("phase {} exposes nothing that was not exposed before", part.name);
-                let expected = format!("a weight of more than {weight}, or headers that let others in");
-                found.push(case.error(&format!("/spec/phases/{i}/expose"), Code::PhasesGoDown, what, expected));
+            // Once all requests are let in, headers let in nobody else, and there is nothing left to copy.
+            if next == weight && (!grows || weight == Percent::ALL) {
+                found.push(nothing_new(case, i, &part.name, weight));
                 break;
             }
             (weight, grows) = (next, false);
         }
     }
     found
+}
+
+fn nothing_new(case: &Case<'_>, i: usize, name: &str, weight: Percent) -> Diagnostic {
+    let what = format!("phase {name} exposes nothing that was not exposed before");
+    let expected = if weight == Percent::ALL {
+        "no phase after the one that lets all requests in".to_owned()
+    } else {
+        format!("a weight of more than {weight}, or headers that let others in")
+    };
+    case.error(&format!("/spec/phases/{i}/expose"), Code::PhasesGoDown, what, expected)
 }

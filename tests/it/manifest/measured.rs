@@ -80,6 +80,16 @@ fn c_34_what_a_provider_that_stays_away_means_is_said_with_a_time() {
     assert_eq!(with_away("hold"), [Code::Schema]);
 }
 
+/// Else it would go on, whatever is measured.
+#[test]
+fn a_soak_has_the_time_for_more_bad_samples_than_are_allowed() {
+    let query = "prometheus: {provider: main, query: errors}\n      max: 1\n      interval: 20m";
+    for (limit, wanted) in [(3, &[Code::CheckUseless][..]), (2, &[])] {
+        let loaded = with(PODINFO, &format!("{query}\n      failureLimit: {limit}")).load();
+        assert_eq!(codes(&loaded, "shop/podinfo"), wanted, "{limit}: {:#?}", loaded.errors());
+    }
+}
+
 /// Where all requests reach the candidate, there is nothing to compare with.
 #[test]
 fn a_comparison_with_a_stable_that_serves_nobody_is_refused() {

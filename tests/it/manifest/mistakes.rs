@@ -21,6 +21,12 @@ const fn mistake(
     Mistake { path, from, to, rollout, codes }
 }
 
+/// All of the worker's way that users could see.
+const WAY: &str = "  traffic:\n    replicas: {service: worker}\n    settle: 2s\n    drain: 5s\n  phases:\n    \
+                   - name: quarter\n      expose: {weight: 25}\n      soak: 10s\n    \
+                   - name: half\n      before: {approval: pullRequest}\n      expose: {weight: 50}\n      soak: 10s\n  \
+                   promotion: {bake: 10s}\n";
+
 #[rustfmt::skip]
 const MISTAKES: &[Mistake] = &[
     mistake(PODINFO, "expose: {weight: 50}", "expose: {weight: 5}", "shop/podinfo", &[Code::PhasesGoDown]),
@@ -35,6 +41,9 @@ const MISTAKES: &[Mistake] = &[
     mistake(PODINFO, "name: half", "name: promote", "shop/podinfo", &[Code::PhaseName]),
     mistake(PODINFO, "    gatewayAPI: {httpRoute: podinfo, service: podinfo}\n", "", "shop/podinfo", &[Code::Schema]),
     mistake(PODINFO, "  traffic:\n    gatewayAPI: {httpRoute: podinfo, service: podinfo}\n    settle: 2s\n    drain: 5s\n", "", "shop/podinfo", &[Code::TrafficMissing]),
+    mistake(WORKER, WAY, "  promotion: {bake: 10s}\n", "shop/worker", &[Code::TrafficMissing]),
+    mistake(WORKER, WAY, "  promotion: {bake: 1m, checks: [smoke]}\n  checks: {smoke: {webhook: {provider: tester}}}\n", "shop/worker", &[Code::TrafficMissing; 2]),
+    mistake(WORKER, WAY, "  promotion: {before: {approval: pullRequest}, bake: 0s}\n", "shop/worker", &[]),
     mistake(PODINFO, "settle: 2s", "replicas: {service: podinfo}", "shop/podinfo", &[Code::Schema]),
     mistake(PODINFO, "kind: Deployment, name: podinfo", "kind: Deployment, name: other", "shop/podinfo", &[Code::TargetMissing]),
     mistake(PODINFO, "kind: Deployment", "kind: ReplicaSet", "shop/podinfo", &[Code::Schema]),

@@ -36,6 +36,9 @@ const OTHER_HASH: &str = "it asks by the hash of pods for something else than th
 /// The most templates that one analysis leads to.
 const MOST: usize = 50;
 
+/// The most values that may be bad: one more is as many as a check takes.
+const MOST_BAD: u32 = 999;
+
 /// What the templates of all rollouts share.
 pub(super) struct Shared {
     /// Whom checks ask.
@@ -241,19 +244,13 @@ fn counts(
     says: &mut Map<String, Value>,
 ) -> u64 {
     let (count, limit) = (metric.get("count"), metric.get("failureLimit"));
-    if limit.count().is_none_or(|limit| limit > 1_000) {
-        notes.odd(&limit, "a number from 0 to 1000");
+    if limit.count().is_none_or(|limit| limit > MOST_BAD) {
+        notes.odd(&limit, &format!("a number from 0 to {MOST_BAD}"));
     }
     let said = u64::from(count.count().unwrap_or(1).clamp(1, 1_000));
-    let bad = u64::from(limit.count().filter(|limit| *limit <= 1_000).unwrap_or(0));
+    let bad = u64::from(limit.count().filter(|limit| *limit <= MOST_BAD).unwrap_or(0));
     let (samples, bad) = match samples {
-        // Of one value none may be bad, or nothing would be judged.
-        Samples::AsSaid if said == 1 && bad > 0 => {
-            let text = "left out: of one value none may be bad, or nothing would be judged";
-            notes.say(&limit, Fate::Differs, text);
-            (1, 0)
-        }
-        Samples::AsSaid => (said, bad),
+        Samples::AsSaid => (said, tolerated(said, bad, &limit, notes)),
         Samples::Each { longest } => {
             if said > 1 {
                 let text =
@@ -284,6 +281,21 @@ fn counts(
         says.insert("failureLimit".to_owned(), bad.into());
     }
     samples
+}
+
+/// How many of so many values may be bad: not all, or nothing would be judged.
+fn tolerated(samples: u64, bad: u64, limit: &Field<'_>, notes: &mut Notes) -> u64 {
+    if bad < samples {
+        return bad;
+    }
+    let most = samples - 1;
+    let text = if most == 0 {
+        "left out: of one value none may be bad, or nothing would be judged".to_owned()
+    } else {
+        format!("failureLimit of the check: {most}, as nothing would be judged if all of {samples} values might be bad")
+    };
+    notes.say(limit, Fate::Differs, text);
+    most
 }
 
 /// The bounds that a metric's conditions are; none if they are no bounds.

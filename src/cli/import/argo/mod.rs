@@ -11,6 +11,7 @@ use super::fields::{Fate, Notes, OBJECT, Row, told};
 use super::input::{Document, Field, Input};
 use super::{live, merge, told_of_other, undone, unmeasured};
 use crate::manifest::object::Kind;
+use crate::manifest::scaler;
 pub(super) use router::{lines as routers, without};
 
 use checks::{Made, Samples, Shared};
@@ -134,12 +135,8 @@ impl<'a> Rollout<'a> {
     /// How many pods a Deployment has that it refers to: the Rollout says it, and Argo Rollouts keeps the Deployment at none.
     fn referred(&mut self, target: &str) {
         let replicas = self.spec("replicas");
-        let scaler = [("Rollout", self.document.name.as_str()), ("Deployment", target)];
-        let mut scaler = scaler.into_iter().filter_map(|(kind, name)| {
-            undone::scaler(self.input, &self.document.namespace, kind, name).map(|scaler| scaler.name.clone())
-        });
-        if let Some(scaler) = scaler.next() {
-            self.notes.say(&replicas, Fate::NotNeeded, format!("the autoscaler {scaler} says how many"));
+        if let Some(scaler) = self.scaler() {
+            self.notes.say(&replicas, Fate::NotNeeded, format!("the autoscaler {} says how many", scaler.name));
             return;
         }
         self.draft.replicas = replicas.count();
@@ -169,7 +166,7 @@ impl<'a> Rollout<'a> {
         for part in ["replicas", "minReadySeconds", "revisionHistoryLimit", "selector", "template"] {
             spec.extend(said(format!("/spec/{part}")).map(|value| (part.to_owned(), value)));
         }
-        if let Some(scaler) = undone::scaler(self.input, &self.document.namespace, "Rollout", &self.document.name) {
+        if let Some(scaler) = self.scaler() {
             spec.shift_remove("replicas");
             let text = format!("the autoscaler {} says how many", scaler.name);
             self.notes.say(&self.spec("replicas"), Fate::NotNeeded, text);
@@ -183,8 +180,18 @@ impl<'a> Rollout<'a> {
         self.input.documents.iter().find(|d| d.manifest() == Some(kind) && d.name == name && d.namespace == *namespace)
     }
 
-    /// The pods that the stable version has, as far as the files say.
+    /// The autoscaler among the input that says how many pods there are: no number stands beside it in what is made.
+    fn scaler(&self) -> Option<&'a Document> {
+        let workloads = [("Rollout", &self.document.name), ("Deployment", &self.draft.target)];
+        workloads.into_iter().find_map(|(kind, name)| undone::scaler(self.input, &self.document.namespace, kind, name))
+    }
+
+    /// The pods that the stable version has, as far as the files say: the fewest that its autoscaler leaves, else as many as are declared.
     fn replicas(&self) -> u32 {
+        if let Some(found) = self.scaler() {
+            let least = found.manifest().and_then(scaler::bounds).and_then(|[least, _]| found.at(least).count());
+            return least.unwrap_or(1).max(1);
+        }
         let own = self.spec("replicas").count();
         own.or_else(|| self.among(Kind::Deployment, &self.draft.target)?.at("/spec/replicas").count()).unwrap_or(1)
     }

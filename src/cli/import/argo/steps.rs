@@ -9,6 +9,9 @@ use crate::cli::import::flagger::{is_header, matched};
 use crate::cli::import::input::Field;
 use serde_json::{Map, Value, json};
 
+/// What is said of what would expose more than all.
+const ALL: &str = "all requests go to the new version by then";
+
 /// Where the steps have come to.
 #[derive(Debug, Default)]
 struct Stand {
@@ -147,6 +150,9 @@ impl Rollout<'_> {
         if !self.router.knows_requests() {
             return self.notes.say(field, Fate::NotBuilt, "Argo Rollouts tells no requests apart with this router");
         }
+        if stand.weight == 100 {
+            return self.notes.say(field, Fate::NotNeeded, ALL);
+        }
         let one = |one: &Field<'_>| {
             let (name, value) = (one.get("headerName").text()?, matched(&one.get("headerValue"))?);
             is_header(name, &value).then(|| json!({name: value}))
@@ -185,6 +191,9 @@ impl Rollout<'_> {
         }
         if !self.router.knows_requests() {
             return self.notes.say(field, Fate::NotBuilt, "Argo Rollouts sends no request twice with this router");
+        }
+        if stand.weight == 100 {
+            return self.notes.say(field, Fate::NotNeeded, ALL);
         }
         let percentage = field.get("percentage");
         let share = if percentage.is_there() {

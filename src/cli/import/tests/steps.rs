@@ -101,8 +101,7 @@ fn argos_canary_ingress_is_told_with_the_command_that_deletes_it() {
 fn a_deployment_that_is_referred_to_has_the_pods_that_the_rollout_says() {
     let deployment = |replicas: &str| {
         format!(
-            "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web-d, namespace: shop}}\nspec:\n  {replicas}\n  {POD}\n---\n\
-             apiVersion: v1\nkind: Service\nmetadata: {{name: web, namespace: shop}}\nspec: {{selector: {{app: web}}, ports: [{{port: 80}}]}}\n"
+            "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web-d, namespace: shop}}\nspec:\n  {replicas}\n  {POD}\n{SERVICE}"
         )
     };
     let spec = "workloadRef: {apiVersion: apps/v1, kind: Deployment, name: web-d}\n  strategy: {blueGreen: {activeService: web}}";
@@ -123,14 +122,87 @@ fn a_deployment_that_is_referred_to_has_the_pods_that_the_rollout_says() {
     assert_eq!(said(&scaled, "spec.replicas"), "not needed: the autoscaler web says how many");
 }
 
+/// The Service of the stable version.
+const SERVICE: &str = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n";
+
+/// What beside a Rollout scales that, or the Deployment in its place.
+fn scaled(of: &str, scaler: &str, bounds: &str) -> String {
+    format!(
+        "{SERVICE}---\n{scaler}\nmetadata: {{name: web, namespace: shop}}\nspec: {{scaleTargetRef: {{{of}, name: web}}, {bounds}}}\n"
+    )
+}
+
+/// A share has to be a whole pod of the fewest that there may be.
+#[test]
+fn the_minimum_of_an_autoscaler_is_what_weights_by_pods_are_of() {
+    let (own, made) = ("apiVersion: argoproj.io/v1alpha1, kind: Rollout", "apiVersion: apps/v1, kind: Deployment");
+    let plain = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler";
+    let keda = "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject";
+    let triggers = "triggers: [{type: kafka, metadata: {topic: a}}]";
+    for (beside, weight) in [
+        (SERVICE.to_owned(), 17),
+        (scaled(own, plain, "minReplicas: 2, maxReplicas: 9"), 34),
+        (scaled(made, plain, "minReplicas: 2, maxReplicas: 9"), 34),
+        (scaled(own, plain, "maxReplicas: 9"), 50),
+        (scaled(own, keda, &format!("minReplicaCount: 3, {triggers}")), 25),
+        (scaled(own, keda, triggers), 50),
+    ] {
+        let imported = canary("steps: [{setWeight: 5}, {setWeight: 60}]", &beside);
+        assert_eq!(told_of(&imported), [""; 0], "{}", manifests(&imported.files));
+        let rollout = flat(&imported.files[0].text);
+        assert!(rollout.contains(&format!("expose: weight: {weight} - name: weight-60")), "{beside}: {rollout}");
+    }
+}
+
+/// Where all are let in there is nobody left for headers, and nothing to copy.
+#[test]
+fn what_argo_does_beside_all_requests_is_no_phase() {
+    let header = "setHeaderRoute: {name: h, match: [{headerName: x-a, headerValue: {exact: one}}]}";
+    let mirror = "setMirrorRoute: {name: m, match: [{path: {prefix: /}}], percentage: 50}";
+    let steps = format!("steps: [{{setWeight: 100}}, {{{header}}}, {{{mirror}}}, {{pause: {{duration: 5m}}}}]");
+    let imported = canary(&format!("trafficRouting: {{istio: {{virtualService: {{name: web}}}}}}\n      {steps}"), "");
+    let made = flat(&imported.files[0].text);
+    assert!(made.contains("phases: - name: weight-100 expose: weight: 100 soak: 5m"), "{made}");
+    assert!(!made.contains("headers:") && !made.contains("mirror:"), "{made}");
+    for field in ["steps[1].setHeaderRoute", "steps[2].setMirrorRoute"] {
+        let told = said(&imported, &format!("spec.strategy.canary.{field}"));
+        assert_eq!(told, "not needed: all requests go to the new version by then", "{field}");
+    }
+}
+
+/// An AnalysisTemplate whose only metric has these fields.
+fn template(metric: &str, args: &str) -> String {
+    format!(
+        "---\napiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {{name: t, namespace: shop}}\nspec:\n  args: [{args}]\n  metrics:\n  \
+         - {{name: errors, interval: 1m, successCondition: \"result[0] <= 5\", {metric}}}\n"
+    )
+}
+
 /// A canary of two steps with an analysis beside them, whose only metric has these fields.
 fn measured(steps: &str, metric: &str, args: &str) -> Imported {
     let analysis = "analysis: {templates: [{templateName: t}]}";
-    let template = format!(
-        "---\napiVersion: argoproj.io/v1alpha1\nkind: AnalysisTemplate\nmetadata: {{name: t, namespace: shop}}\nspec:\n  args: [{args}]\n  metrics:\n  \
-         - {{name: errors, interval: 1m, successCondition: \"result[0] <= 5\", {metric}}}\n"
-    );
-    canary(&format!("{analysis}\n      steps: [{steps}]"), &template)
+    canary(&format!("{analysis}\n      steps: [{steps}]"), &template(metric, args))
+}
+
+/// A check that tolerates all of its values could never be bad.
+#[test]
+fn an_analysis_of_a_step_tolerates_fewer_values_than_it_takes() {
+    let query = "provider: {prometheus: {address: \"http://p:9090\", query: 'sum(rate(e[1m]))'}}";
+    for (counts, made, told) in [
+        ("failureLimit: 1", "max: 5 interval: 1m", "differs: left out: of one value none may be bad"),
+        ("count: 3, failureLimit: 2", "minSamples: 3 failureLimit: 2 interval: 1m", "imported: failureLimit"),
+        ("count: 3, failureLimit: 3", "minSamples: 3 failureLimit: 2 interval: 1m", "differs: failureLimit of the"),
+        ("count: 3, failureLimit: 999", "minSamples: 3 failureLimit: 2 interval: 1m", "differs: failureLimit of the"),
+        ("count: 3, failureLimit: 1000", "minSamples: 3 interval: 1m", "not understood: its value is left out"),
+    ] {
+        let beside = format!("{SERVICE}{}", template(&format!("{counts}, {query}"), ""));
+        let imported = canary("steps: [{setWeight: 20}, {analysis: {templates: [{templateName: t}]}}]", &beside);
+        assert_eq!(told_of(&imported), [""; 0], "{}", manifests(&imported.files));
+        let rollout = flat(&imported.files[0].text);
+        assert!(rollout.contains(made), "{counts}: {rollout}");
+        let text = said(&imported, "spec.metrics[0].failureLimit");
+        assert!(text.starts_with(told), "{counts}: {text}");
+    }
 }
 
 #[test]
