@@ -477,8 +477,8 @@ fn subject(decision: &Decision) -> String {
         DecisionAction::Rollback => format!("{rollout}: rollback to run {run}"),
         DecisionAction::Adopt { live } => format!("{rollout}: adopt what is live ({})", live.short()),
         DecisionAction::Delete { objects, successor: _ } => format!("{rollout}: delete {}", counted(objects.len())),
+        DecisionAction::Skip { step } => format!("{rollout}: skip {step} of run {run}"),
         DecisionAction::Deny
-        | DecisionAction::Skip
         | DecisionAction::Hold
         | DecisionAction::Resume
         | DecisionAction::Abort

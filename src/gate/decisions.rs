@@ -141,7 +141,7 @@ pub fn hear(hearing: &Hearing<'_>) -> Heard {
 pub fn loosens(action: &DecisionAction) -> bool {
     match action {
         DecisionAction::Approve { .. }
-        | DecisionAction::Skip
+        | DecisionAction::Skip { .. }
         | DecisionAction::Resume
         | DecisionAction::Retry
         | DecisionAction::Adopt { .. }
@@ -155,7 +155,7 @@ pub fn loosens(action: &DecisionAction) -> bool {
 pub fn through(action: &DecisionAction) -> Option<&StepName> {
     match action {
         DecisionAction::Approve { through } => Some(through),
-        DecisionAction::Skip
+        DecisionAction::Skip { .. }
         | DecisionAction::Resume
         | DecisionAction::Retry
         | DecisionAction::Adopt { .. }
@@ -173,7 +173,7 @@ fn rank(decision: &Decision) -> u8 {
         DecisionAction::Resume => 0,
         DecisionAction::Retry => 1,
         DecisionAction::Approve { .. } => 2,
-        DecisionAction::Skip => 3,
+        DecisionAction::Skip { .. } => 3,
         DecisionAction::Hold => 4,
         DecisionAction::Deny => 5,
         DecisionAction::Adopt { .. } | DecisionAction::Delete { .. } => 6,
@@ -223,7 +223,11 @@ impl Hearing<'_> {
                     None => Err(format!("the plan of run {} has no step {through}", decision.run)),
                 }
             }
-            DecisionAction::Deny | DecisionAction::Skip | DecisionAction::Abort => self.is_open(&decision.run),
+            DecisionAction::Skip { step } => {
+                self.is_open(&decision.run)?;
+                self.is_on(step)
+            }
+            DecisionAction::Deny | DecisionAction::Abort => self.is_open(&decision.run),
             DecisionAction::Hold | DecisionAction::Resume => self.is_current(&decision.run),
             DecisionAction::Retry => self.is_refused(&decision.run),
             DecisionAction::Rollback => self.can_go_back_to(&decision.run),
@@ -261,6 +265,15 @@ impl Hearing<'_> {
     fn is_open(&self, run: &RunId) -> Result<(), String> {
         self.is_current(run)?;
         if self.record.run.is_some() { Ok(()) } else { Err(format!("run {run} is not open")) }
+    }
+
+    /// Whether the run stands on a step: its soak may be over by the time that a word about it is proven.
+    fn is_on(&self, step: &StepName) -> Result<(), String> {
+        match self.record.phase.stop() {
+            Some(stop) if stop.step == *step => Ok(()),
+            Some(stop) => Err(format!("it is about the soak of {step}; the run stands on {}", stop.step)),
+            None => Err(format!("it is about the soak of {step}, on which the run does not stand")),
+        }
     }
 
     fn is_refused(&self, run: &RunId) -> Result<(), String> {
@@ -313,6 +326,11 @@ mod tests {
 
     fn approve(step: &str) -> DecisionAction {
         DecisionAction::Approve { through: step.parse().unwrap() }
+    }
+
+    /// Of the step on which `open` stands.
+    fn skip() -> DecisionAction {
+        DecisionAction::Skip { step: "tenth".parse().unwrap() }
     }
 
     fn key(file: &DecisionFile) -> (RepoPath, BlobId) {
@@ -388,7 +406,7 @@ mod tests {
                 file("1-hold", run.clone(), DecisionAction::Hold),
                 file("2-resume", run.clone(), DecisionAction::Resume),
                 file("3-abort", run.clone(), DecisionAction::Abort),
-                file("4-skip", run.clone(), DecisionAction::Skip),
+                file("4-skip", run.clone(), skip()),
                 file("5-deny", run.clone(), DecisionAction::Deny),
                 file("6-approve", run, approve("half")),
             ]
@@ -407,7 +425,7 @@ mod tests {
             file("a", run(7), DecisionAction::Abort),
             file("b", run(7), DecisionAction::Deny),
             file("c", run(7), DecisionAction::Hold),
-            file("d", run(7), DecisionAction::Skip),
+            file("d", run(7), skip()),
             file("e", run(7), approve("half")),
             file("f", run(7), DecisionAction::Resume),
             file("g", run(4), DecisionAction::Retry),

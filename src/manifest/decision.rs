@@ -35,8 +35,11 @@ pub enum DecisionAction {
     },
     /// Says no: the posture stays, nothing is asked again before a resume.
     Deny,
-    /// Ends this step's soak and checks; never readiness, gates or floors.
-    Skip,
+    /// Ends the soak and the checks of a step; never readiness, gates or floors.
+    Skip {
+        /// The step that the run stood on when it was decided.
+        step: StepName,
+    },
     /// Bars entry to the next step.
     Hold,
     /// Lifts hold and deny.
@@ -68,7 +71,7 @@ impl DecisionAction {
         match self {
             Self::Approve { .. } => "approve",
             Self::Deny => "deny",
-            Self::Skip => "skip",
+            Self::Skip { .. } => "skip",
             Self::Hold => "hold",
             Self::Resume => "resume",
             Self::Abort => "abort",
@@ -90,7 +93,7 @@ fn stem(decision: &Decision) -> String {
     let last = match &decision.action {
         DecisionAction::Approve { through } => through.as_str(),
         DecisionAction::Deny
-        | DecisionAction::Skip
+        | DecisionAction::Skip { .. }
         | DecisionAction::Hold
         | DecisionAction::Resume
         | DecisionAction::Abort
@@ -144,7 +147,7 @@ struct Mistake {
 
 /// The action with what it needs, and with nothing else.
 fn action_of(spec: raw::DecisionSpec, namespace: &Namespace) -> Result<DecisionAction, Mistake> {
-    let raw::DecisionSpec { run: _, action, through, live, objects, successor, reason: _ } = spec;
+    let raw::DecisionSpec { run: _, action, through, step, live, objects, successor, reason: _ } = spec;
     let mistake = |pointer: &str, code, found: &str, expected| Mistake {
         pointer: pointer.to_owned(),
         code,
@@ -155,6 +158,9 @@ fn action_of(spec: raw::DecisionSpec, namespace: &Namespace) -> Result<DecisionA
     let surplus = |pointer, found, expected| mistake(pointer, Code::UnknownField, found, expected);
     if through.is_some() && action != raw::Action::Approve {
         return Err(surplus("/spec/through", "only an approval reaches through steps", "no field through"));
+    }
+    if step.is_some() && action != raw::Action::Skip {
+        return Err(surplus("/spec/step", "only a skip is about the soak of a step", "no field step"));
     }
     if live.is_some() && action != raw::Action::Adopt {
         return Err(surplus("/spec/live", "only an adoption is about what is live", "no field live"));
@@ -170,6 +176,10 @@ fn action_of(spec: raw::DecisionSpec, namespace: &Namespace) -> Result<DecisionA
             let far = lacks("nothing says how far this approval reaches", "through: a phase, or promotion");
             DecisionAction::Approve { through: through.ok_or(far)? }
         }
+        raw::Action::Skip => {
+            let which = lacks("nothing says which step's soak ends", "step: the step that the run stands on");
+            DecisionAction::Skip { step: step.ok_or(which)? }
+        }
         raw::Action::Adopt => {
             let what = lacks("nothing says what is adopted", "live: the 40 hex digits that `tidegate adopt` writes");
             DecisionAction::Adopt { live: live.ok_or(what)? }
@@ -179,7 +189,6 @@ fn action_of(spec: raw::DecisionSpec, namespace: &Namespace) -> Result<DecisionA
             DecisionAction::Delete { objects: objects_of(objects.ok_or(what)?, namespace)?, successor }
         }
         raw::Action::Deny => DecisionAction::Deny,
-        raw::Action::Skip => DecisionAction::Skip,
         raw::Action::Hold => DecisionAction::Hold,
         raw::Action::Resume => DecisionAction::Resume,
         raw::Action::Abort => DecisionAction::Abort,
@@ -254,6 +263,9 @@ pub fn print(decision: &Decision, n: Option<u32>) -> (RepoPath, String) {
     if let DecisionAction::Approve { through } = action {
         let _ = writeln!(text, "  through: \"{through}\"");
     }
+    if let DecisionAction::Skip { step } = action {
+        let _ = writeln!(text, "  step: \"{step}\"");
+    }
     if let DecisionAction::Adopt { live } = action {
         let _ = writeln!(text, "  live: \"{live}\"");
     }
@@ -296,7 +308,7 @@ mod tests {
         for action in [
             DecisionAction::Approve { through },
             DecisionAction::Deny,
-            DecisionAction::Skip,
+            DecisionAction::Skip { step: "tenth".parse().unwrap() },
             DecisionAction::Hold,
             DecisionAction::Resume,
             DecisionAction::Abort,

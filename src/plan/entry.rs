@@ -290,15 +290,16 @@ pub fn barred(draft: &Draft<'_>) -> Vec<Wait> {
 
 /// A person's word for a step: asked for once, by a branch that adds the decision.
 fn approved(draft: &mut Draft<'_>, plan: &Plan, run: &Run, through: &StepName) -> Vec<Wait> {
-    if approval::covers(plan, &run.approved, through) {
-        return Vec::new();
-    }
     let id = draft.input.id.clone();
-    let name = requests::name(draft, &run.id, Asks::Advance(through.clone()));
+    // A no stands above what was approved before it, or is approved after it, until a person lifts it.
     if run.denied {
         let act = format!("tidegate resume {id}");
         return vec![Wait::new(Reason::Denied, format!("a person said no to {through}")).act(act)];
     }
+    if approval::covers(plan, &run.approved, through) {
+        return Vec::new();
+    }
+    let name = requests::name(draft, &run.id, Asks::Advance(through.clone()));
     let last = voids(&draft.state, &run.id, through).last().cloned();
     if let Some((_, wait)) = draft.undecided.iter().find(|(reach, _)| reaches(plan, reach, through)) {
         // What the record says already stays until it is known.

@@ -18,7 +18,7 @@ use super::rollback::roll_back;
 use super::versions;
 use super::words::Asked;
 use crate::manifest::desired::{Plan, Revert, Rollout, Set};
-use crate::manifest::ids::RunId;
+use crate::manifest::ids::{Revision, RunId};
 use crate::manifest::object::ObjectRef;
 use crate::manifest::set;
 use crate::manifest::tracked;
@@ -172,11 +172,22 @@ pub fn unmarked(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
 /// Why what main wants is not tried again.
 #[must_use]
 pub fn refused(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
-    let Refused { revision, run, outcome, why, at } =
-        draft.state.refused.iter().find(|r| r.revision == rollout.set.revision && holds(Rule::Refused))?;
+    let Refused { revision, run, outcome, why, at } = refusal(draft, rollout).filter(|_| holds(Rule::Refused))?;
     let message = format!("revision {} met its end in run {run} ({outcome:?}): {why}", revision.short());
     let act = format!("tidegate retry {} --run {run}", draft.input.id);
     Some(Wait::new(Reason::Refused, message).since(*at).act(act))
+}
+
+/// What refuses the version that main wants: the end that it met, or that of one whose pods and routes it has. To try that one again takes
+/// a word, not another size (requirements C-6, N-4).
+#[must_use]
+pub fn refusal<'s>(draft: &'s Draft<'_>, rollout: &Rollout) -> Option<&'s Refused> {
+    let of = |revision: &Revision| draft.state.refused.iter().find(|refused| refused.revision == *revision);
+    of(&rollout.set.revision).or_else(|| {
+        let last = draft.state.history.last().filter(|past| history::went_back(past))?;
+        let tried = draft.input.sets.get(&last.to)?;
+        of(&last.revision).filter(|_| direct::change(&rollout.plan, tried, &rollout.set) != Change::Version)
+    })
 }
 
 /// Opens a run: recorded before anything is asked or made.
@@ -235,7 +246,7 @@ pub fn open(draft: &mut Draft<'_>, plan: &Plan, set: &Set, route: Route) {
 fn propose_revert(draft: &mut Draft<'_>, rollout: &Rollout) {
     let Some(last) = draft.state.last_run.clone() else { return };
     let name = requests::name(draft, &last.id, Asks::Revert);
-    let refused = draft.state.refused.iter().find(|r| r.revision == rollout.set.revision).cloned();
+    let refused = refusal(draft, rollout).cloned();
     match (refused, requests::revert(draft, &last.id)) {
         (Some(_), Lies::Ours(head)) => {
             if draft.state.revert.as_ref().map(|p| &p.head) != Some(&head) {

@@ -6,7 +6,7 @@
 use super::draft::Draft;
 use super::evidence::{Attest, Version};
 use super::report::{Reason, Wait};
-use super::requests;
+use super::{idle, requests};
 use crate::gate::approval;
 use crate::gate::decisions::{Court, Lacks, Unproven, Word, through};
 use crate::gate::proof::{Asked, said};
@@ -18,9 +18,7 @@ use crate::manifest::object::ObjectRef;
 use crate::manifest::set::SetFiles;
 use crate::manifest::tracked;
 use crate::record::branches::{Asks, Head, decisions_branch};
-use crate::record::state::{
-    By, Origin, PastRun, Promoted, Question, Refused, RolloutState, Rule, Run, Source, Time, Void,
-};
+use crate::record::state::{By, Origin, PastRun, Promoted, Question, RolloutState, Rule, Run, Source, Time, Void};
 use crate::record::text::plain;
 use chrono::TimeDelta;
 use serde_json::Value;
@@ -70,9 +68,9 @@ pub fn unproven(draft: &mut Draft<'_>, words: Vec<Unproven>) {
 
 /// Whether a word lets a version be tried again that main does not have now: who made it cannot be told from what main has.
 fn is_of_another(draft: &Draft<'_>, Word { decision, .. }: &Word) -> bool {
-    let wanted = draft.wanted().map(|wanted| &wanted.set.revision);
-    let is_it = |refused: &Refused| refused.run == decision.run && Some(&refused.revision) == wanted;
-    decision.action == DecisionAction::Retry && draft.state.run.is_none() && !draft.state.refused.iter().any(is_it)
+    let refusal = draft.wanted().and_then(|wanted| idle::refusal(draft, wanted));
+    let is_it = refusal.is_some_and(|refused| refused.run == decision.run);
+    decision.action == DecisionAction::Retry && draft.state.run.is_none() && !is_it
 }
 
 fn elsewhere(Word { consumed, .. }: &Word) -> Wait {

@@ -325,7 +325,7 @@ fn target_of(candidate: &Object) -> Option<ObjectName> {
     }
 }
 
-/// Advance requests of other runs, or of steps that are approved, ask for nothing any more (requirement X-2); nor does one for
+/// Advance requests of other runs, of steps that are approved, or of a run that a person has denied, ask for nothing any more (requirement X-2); nor does one for
 /// objects to go that nobody is asked about now, nor any request about a rollout that left main.
 pub fn void_proposals(draft: &mut Draft<'_>) {
     for (name, Branch { head, content: _ }) in &draft.input.proposals {
@@ -343,7 +343,7 @@ pub fn void_proposals(draft: &mut Draft<'_>) {
             let plan = draft.plan.as_deref();
             let open = plan.is_some_and(|plan| !approval::covers(plan, &run.approved, step));
             let void = voids(&draft.state, &run.id, step).any(|void| void.head.as_ref() == Some(head));
-            asked.run == run.id && open && !void
+            asked.run == run.id && open && !void && !run.denied
         });
         if !wanted {
             draft.void.push((name.clone(), head.clone()));

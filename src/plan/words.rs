@@ -5,13 +5,13 @@ use super::draft::Draft;
 use super::forward;
 use super::guard::{self, Approvals};
 use super::{proof, requests, tracked};
-use crate::gate::decisions::{self, DecisionFile, Hearing, Word, loosens};
+use crate::gate::decisions::{self, DecisionFile, Hearing, Unproven, Word, loosens};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::RunId;
 use crate::record::branches::decisions_branch;
 use crate::record::history;
-use crate::record::state::{By, Phase, Rule, Run, Standing};
+use crate::record::state::{By, Phase, Rule, Run, Standing, Void};
 use std::borrow::Cow;
 
 /// How far back a word may go whose rollout's file cannot be read.
@@ -66,6 +66,9 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         requests::disown(draft, &mut heard.words);
     }
     requests::clear(draft);
+    if let Some(no) = heard.words.iter().find(|word| lasts(&word.decision.action)) {
+        overrule(draft, no.decision.action.word(), &mut heard.unproven);
+    }
     for (word, why) in heard.idle {
         deletions::void(draft, word, &why);
     }
@@ -92,6 +95,21 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
     asked
 }
 
+/// Whether a word holds until it is lifted.
+fn lasts(action: &DecisionAction) -> bool {
+    matches!(action, DecisionAction::Hold | DecisionAction::Deny)
+}
+
+/// What was to lift an earlier no lifts none that counts before it: the proof of a `resume` may come long after it was said.
+fn overrule(draft: &mut Draft<'_>, no: &str, unproven: &mut Vec<Unproven>) {
+    for Unproven { mut word, .. } in unproven.extract_if(.., |late| late.word.decision.action == DecisionAction::Resume)
+    {
+        let why = format!("a person said {no} before it was proven: say it again to lift that");
+        word.consumed.void = Some(Void { why, through: None, head: None });
+        proof::void(draft, word);
+    }
+}
+
 /// The words that can be heard now. While no policy can be read nobody knows who has to approve, and where nothing could prove who has
 /// nobody ever will: what lets a rollout go further waits.
 fn files<'d>(draft: &Draft<'d>, rule: Option<&Rule>, approvals: Approvals) -> Cow<'d, [DecisionFile]> {
@@ -106,7 +124,6 @@ fn files<'d>(draft: &Draft<'d>, rule: Option<&Rule>, approvals: Approvals) -> Co
 }
 
 fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, named: &RunId, asked: &mut Asked) {
-    let current = draft.state.phase.stop().map(|s| s.step.clone());
     match action {
         DecisionAction::Approve { through } => {
             with_run(draft, |run| {
@@ -115,7 +132,7 @@ fn one(draft: &mut Draft<'_>, action: &DecisionAction, reason: Option<&str>, nam
             });
         }
         DecisionAction::Deny => with_run(draft, |run| run.denied = true),
-        DecisionAction::Skip => with_run(draft, |run| run.skipped = current),
+        DecisionAction::Skip { step } => with_run(draft, |run| run.skipped = Some(step.clone())),
         DecisionAction::Hold => with_run(draft, |run| run.held = true),
         DecisionAction::Resume => {
             deletions::resume(draft);

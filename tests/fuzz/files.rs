@@ -259,7 +259,7 @@ fn a_decision_is_read_or_refused() {
         let actions = [
             DecisionAction::Approve { through: "tenth".parse().expect("a step") },
             DecisionAction::Deny,
-            DecisionAction::Skip,
+            DecisionAction::Skip { step: "tenth".parse().expect("a step") },
             DecisionAction::Hold,
             DecisionAction::Resume,
             DecisionAction::Abort,

@@ -201,7 +201,8 @@ fn c_29_a_named_port_of_any_service_before_the_target_is_one_of_the_pods() {
         format!("\n---\napiVersion: v1\nkind: Service\nmetadata: {{name: metrics}}\nspec: {spec}\n")
     };
     let text = Tree::example().text(WORKER);
-    let [traffic, phases, deadline] = ["  traffic:", "  phases:", "  progressDeadline:"].map(|part| text.find(part).unwrap());
+    let [traffic, phases, deadline] =
+        ["  traffic:", "  phases:", "  progressDeadline:"].map(|part| text.find(part).unwrap());
     for (kind, size, without) in [
         ("Deployment", "  replicas: 4\n", traffic..deadline),
         ("StatefulSet", "  replicas: 4\n  serviceName: worker\n", traffic..phases),

@@ -293,7 +293,8 @@ async fn decide(world: &World, action: &str, app: &str, run: Option<&str>) -> Re
             found.ok_or_else(|| format!("there is no run {number}"))?
         }
     };
-    let spec = format!("{{run: \"{run}\", action: {action}}}");
+    let step = record.phase.stop().filter(|_| action == "skip").map(|stop| format!(", step: {}", stop.step));
+    let spec = format!("{{run: \"{run}\", action: {action}{}}}", step.unwrap_or_default());
     world.ana.decide(&id, &run, action, &spec).await;
     Ok(())
 }

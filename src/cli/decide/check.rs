@@ -232,7 +232,7 @@ impl Asks<'_> {
         }
         let next =
             format!("The soak of {} ends at once; readiness and the gates of the next step still hold.", stop.step);
-        Ok((run.id.clone(), DecisionAction::Skip, next))
+        Ok((run.id.clone(), DecisionAction::Skip { step: stop.step.clone() }, next))
     }
 
     fn hold(&self) -> Found {

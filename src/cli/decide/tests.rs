@@ -124,6 +124,10 @@ fn every_word_in_every_state() {
     insta::assert_snapshot!(out);
 }
 
+fn skip() -> DecisionAction {
+    DecisionAction::Skip { step: "tenth".parse().unwrap() }
+}
+
 #[test]
 fn what_a_run_takes_from_pull_requests_alone_is_not_pushed() {
     let Record { mut state, .. } = states::waiting();
@@ -133,7 +137,7 @@ fn what_a_run_takes_from_pull_requests_alone_is_not_pushed() {
     state.run.as_mut().unwrap().rule = Some(Rule { approvers, approvals: 1, trust: Trust::Reviews, by: By::Reviews });
     let told = |action| unproven(&state, &action).unwrap_or_default();
     insta::assert_snapshot!(told(approve), @"run 7-07070707 takes this word from a pull request alone that 1 of ana, ben approved; what is pushed does not count. Approve and merge the pull request that tidegate has opened.");
-    insta::assert_snapshot!(told(DecisionAction::Skip), @"run 7-07070707 takes this word from a pull request alone that 1 of ana, ben approved; what is pushed does not count. Bring the file of --dry-run to the decisions branch by a pull request.");
+    insta::assert_snapshot!(told(skip()), @"run 7-07070707 takes this word from a pull request alone that 1 of ana, ben approved; what is pushed does not count. Bring the file of --dry-run to the decisions branch by a pull request.");
     assert_eq!(told(DecisionAction::Abort), "", "no is a no from everybody");
     let Record { state: mut rest, .. } = states::too_many();
     let objects = rest.deletions.asked.clone().unwrap().objects;
@@ -142,14 +146,14 @@ fn what_a_run_takes_from_pull_requests_alone_is_not_pushed() {
     let said = Terms { rule: state.run.as_ref().unwrap().rule.clone(), ..Terms::default() };
     rest.policy = Some(Governed { wanted: fixture::set(6), said, holds: None });
     insta::assert_snapshot!(unproven(&rest, &delete).unwrap_or_default());
-    let by = |by| unproven(&ruled(by), &DecisionAction::Skip).unwrap_or_default();
+    let by = |by| unproven(&ruled(by), &skip()).unwrap_or_default();
     assert_eq!(by(By::Signatures), "", "it is signed and pushed");
     insta::assert_snapshot!(by(By::Nothing), @"run 7-07070707 takes this word from ana, ben alone, and the installation names neither a Git host with reviews nor a list of allowed signers, so that nothing can prove it");
     // The installation has named a list since the run began.
     let mut state = ruled(By::Nothing);
     let said = Terms { rule: ruled(By::Signatures).run.unwrap().rule, ..Terms::default() };
     state.policy = Some(Governed { wanted: fixture::set(7), said, holds: None });
-    assert_eq!(unproven(&state, &DecisionAction::Skip), None);
+    assert_eq!(unproven(&state, &skip()), None);
 }
 
 /// A run that waits for a word of Ana's or Ben's.

@@ -17,6 +17,10 @@ pub struct DecisionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "StepName")]
     pub through: Option<StepName>,
+    /// With `skip`: the step whose soak ends, by the name that `tidegate status` tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "StepName")]
+    pub step: Option<StepName>,
     /// With `adopt`: what was live when it was decided, by the digest that `tidegate why` tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "SetId")]
@@ -53,7 +57,7 @@ pub enum Action {
     Approve,
     /// Says no: the posture stays, nothing is asked again before `resume`.
     Deny,
-    /// Ends this step's soak and checks; never readiness, gates or floors.
+    /// Ends the soak and the checks of the step `step`; never readiness, gates or floors.
     Skip,
     /// Bars entry to the next step.
     Hold,

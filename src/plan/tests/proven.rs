@@ -11,6 +11,7 @@ use crate::manifest::raw::Trust;
 use crate::record::state::{By, Consumed, Rule, Time};
 
 mod at_once;
+mod late;
 mod makers;
 
 /// What a Git host tells of each merged pull request.

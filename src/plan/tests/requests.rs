@@ -307,7 +307,7 @@ fn x_2_attack_74_without_approvers_a_head_that_is_replaced_and_merged_in_one_pol
         (&unread, false, true, gone),
         (&unread, false, false, gone),
     ] {
-        for action in [approve("promotion"), approve("tenth"), DecisionAction::Skip] {
+        for action in [approve("promotion"), approve("tenth"), DecisionAction::Resume] {
             let (mut world, _) = asked();
             let (foreign, name) = world.pushed("9", content.clone());
             if !is_there {
@@ -316,7 +316,7 @@ fn x_2_attack_74_without_approvers_a_head_that_is_replaced_and_merged_in_one_pol
             merged(&mut world, &other, action.clone(), is_merge.then_some(&foreign));
             let record = world.record();
             let run = record.run.clone().unwrap();
-            assert!(run.approved.is_empty() && run.skipped.is_none() && !run.denied, "{action:?}: {:?}", world.log);
+            assert!(run.approved.is_empty() && !run.denied, "{action:?}: {:?}", world.log);
             let word = record.consumed.iter().find(|word| word.path == *other.files.keys().next().unwrap()).unwrap();
             assert!(word.void.as_ref().is_some_and(|void| void.why.contains(why)), "{word:?}");
             assert_eq!((world.phase().as_str(), world.waits()), ("Waiting", vec!["Approval", "ApprovalUnproven"]));
@@ -333,7 +333,7 @@ fn x_2_attack_74_without_approvers_a_head_that_is_replaced_and_merged_in_one_pol
 
 #[test]
 fn what_is_void_where_no_proof_is_asked_for_is_not_said_to_lack_one() {
-    for (action, said) in [(approve("promotion"), "approval of promotion"), (DecisionAction::Skip, "skip")] {
+    for (action, said) in [(approve("promotion"), "approval of promotion"), (DecisionAction::Resume, "resume")] {
         let (mut world, honest) = asked();
         let other = swapped(&honest);
         let (foreign, _) = world.pushed("9", Content::Read(other.clone()));

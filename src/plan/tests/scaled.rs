@@ -1,7 +1,7 @@
 //! Targets whose number of pods is a scaler's word, with the layout `primary`: the copy has a scaler of its own.
 
 use super::manifests::{CANARY, QUICK, named_with, primary, set, set_with, versioned};
-use super::world::World;
+use super::world::{Pods, World};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::desired::Set;
 use crate::manifest::object::Kind;
@@ -333,4 +333,16 @@ fn c_6_a_number_that_leaves_the_manifests_stays_until_somebody_sets_another() {
     world.scale("podinfo", 7);
     world.settle();
     assert_eq!(world.size("podinfo"), Some(7));
+}
+
+#[test]
+fn c_6_n_4_another_size_of_a_refused_version_is_refused_with_it() {
+    let mut world = World::failed();
+    world.want(QUICK, set_with("2", |all| all[1]["spec"]["replicas"] = 6.into()));
+    world.pass(86_400);
+    assert_eq!((world.waits(), world.record().next_run), (vec!["Refused"], 2), "{:?}", world.log);
+    world.behave("app:2", Pods::Ready);
+    world.say(DecisionAction::Retry);
+    world.settle();
+    assert_eq!(world.phase(), "Progressing(tenth)", "{:?}", world.log);
 }

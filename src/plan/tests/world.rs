@@ -439,6 +439,13 @@ impl World {
         self.say_of(action, run.expect("a run"));
     }
 
+    /// The word that ends the soak of the step on which the run stands.
+    pub(super) fn skip(&self) -> DecisionAction {
+        let stop = self.record.as_ref().and_then(|record| record.phase.stop());
+        let step = stop.map_or_else(|| "tenth".parse().expect("a step"), |stop| stop.step.clone());
+        DecisionAction::Skip { step }
+    }
+
     pub(super) fn say_of(&mut self, action: DecisionAction, run: RunId) {
         let n = self.files.len();
         self.files.push(DecisionFile {

@@ -63,7 +63,7 @@ async fn x_2_a_word_given_before_the_run_started_is_not_heard() {
     let run = record.run.unwrap();
     assert!(!run.held);
     world.decide(run.id.as_str(), "hold");
-    world.decide(run.id.as_str(), "skip");
+    world.decide_with(run.id.as_str(), "skip", ", step: tenth");
     let record = world.until("held", |record| record.run.as_ref().is_some_and(|run| run.held)).await;
     let shown = world.until_condition(Reason::Held).await;
     assert!(shown.contains(run.id.as_str()), "{shown}");
