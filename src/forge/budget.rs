@@ -42,7 +42,7 @@ impl Budget {
             });
         let reset = number("ratelimit-reset").and_then(|at| Time::from_timestamp(at, 0)).map(|at| at - now);
         let (left, all) = (number("ratelimit-remaining"), number("ratelimit-limit"));
-        let low = left.zip(all).is_some_and(|(left, all)| left < all * self.spare / 100);
+        let low = left.zip(all).is_some_and(|(left, all)| left < all.saturating_mul(self.spare) / 100);
         let refused = status == 429
             || (status == 403
                 && (asked.is_some() || left == Some(0) || message.to_ascii_lowercase().contains("rate limit")));

@@ -210,13 +210,12 @@ impl Host {
         self.change(number, Change { text: Some(text), base, turn: None }).await
     }
 
-    /// Tells people why, then closes a pull request whose text says so from then on.
+    /// Closes a pull request, which says that from then on, if anything.
     ///
     /// # Errors
     /// As [`HostError`] says.
-    pub async fn close(&mut self, number: u64, why: &str, text: &Text) -> Result<(), HostError> {
-        self.mention(number, why).await?;
-        self.change(number, Change { text: Some(text), base: None, turn: Some(Turn::Close) }).await
+    pub async fn close(&mut self, number: u64, text: Option<&Text>) -> Result<(), HostError> {
+        self.change(number, Change { text, base: None, turn: Some(Turn::Close) }).await
     }
 
     /// Tells people something, where the host takes it: one that is locked, or has thousands of comments, takes none.

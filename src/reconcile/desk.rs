@@ -7,6 +7,7 @@
 mod gone;
 mod guard;
 mod page;
+mod rests;
 mod standing;
 mod tidy;
 
@@ -27,6 +28,7 @@ use crate::record::state::Rule;
 use futures::future::OptionFuture;
 use gone::Gone;
 use page::Asker;
+use rests::Rests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,6 +130,10 @@ struct Wanted {
     gone: BTreeMap<String, Gone>,
 }
 
+/// What is said of somebody else's pull request from a branch by which we ask.
+const IN_THE_WAY: &str = "By this branch tidegate asks people, in a pull request of its own, and this one is in its place. So it is \
+    closed. That is no answer.";
+
 /// Requests of which one may come in the place of another: those of a rollout that have the same labels.
 type Line = (RolloutId, [&'static str; 2]);
 
@@ -149,12 +155,18 @@ struct Clerk {
     merged: BTreeSet<CommitId>,
     /// Pull requests that were opened again: that is said once.
     reopened: BTreeSet<u64>,
+    /// Pull requests at whose end it was said why: that is said once, however often it is tried to close them.
+    parted: BTreeSet<u64>,
     /// Pull requests that were just made, with what they ask: they have no labels yet.
     bare: Vec<(u64, Asks)>,
     /// Whether it was told that the host takes no labels.
     unlabelled: bool,
+    /// Requests that the host refuses.
+    rests: Rests,
     /// How it went so far.
     patience: Patience,
+    /// What was told of single requests.
+    each: Patience,
 }
 
 impl Clerk {
@@ -170,9 +182,12 @@ impl Clerk {
             looks: BTreeMap::new(),
             merged: BTreeSet::new(),
             reopened: BTreeSet::new(),
+            parted: BTreeSet::new(),
             bare: Vec::new(),
             unlabelled: false,
+            rests: Rests::default(),
             patience: Patience::default(),
+            each: Patience::default(),
         }
     }
 
@@ -230,12 +245,18 @@ impl Clerk {
         let done = match self.hear(&wanted.gone, done).await {
             Ok(aside) => {
                 self.patience.aside(aside.as_ref(), "nobody knows who said no to a request whose branch is gone");
-                if asked { self.round(view, &wanted.requests).await } else { Ok(()) }
+                if asked { self.round(view, &wanted.requests).await } else { Ok(None) }
             }
             Err(error) => Err(error),
         };
         self.wanted = wanted;
-        let done = done.map_err(Setback::from);
+        let done = match done {
+            Ok(aside) => {
+                self.each.aside(aside.as_ref(), "a pull request is not as it should be");
+                Ok(())
+            }
+            Err(error) => Err(Setback::from(error)),
+        };
         self.patience.after(done, self.setting.poll, "pull requests are not as they should be")
     }
 
@@ -254,23 +275,33 @@ impl Clerk {
         Ok(())
     }
 
-    async fn round(&mut self, view: &View, wanted: &BTreeMap<String, Request>) -> Result<(), HostError> {
+    /// Looks at all requests. What is wrong with one of them says nothing of the others: that is what comes back if nothing worse is.
+    async fn round(&mut self, view: &View, wanted: &BTreeMap<String, Request>) -> Result<Option<HostError>, HostError> {
         let ids = self.setting.host.ids().await?;
         let prefix = propose_prefix(&self.setting.instance);
         let mut open = self.setting.host.open().await?;
         open.retain(|found| found.is_ours(ids) && found.branch.starts_with(&prefix));
-        let mut result = Ok(());
+        let mut aside = None;
         for (branch, request) in wanted {
+            if let Some(error) = self.rests.of(branch, request) {
+                aside = Some(error);
+                continue;
+            }
             match self.show(ids, branch, request, &open).await {
-                // What is wrong with one says nothing of the others.
-                Err(error @ (HostError::Refused { .. } | HostError::Unusable { .. })) => result = Err(error),
-                done => done?,
+                Err(error @ (HostError::Refused { .. } | HostError::Unusable { .. })) => {
+                    self.rests.begin(branch, request, &error, self.setting.poll);
+                    aside = Some(error);
+                }
+                done => {
+                    done?;
+                    self.rests.end(branch);
+                }
             }
         }
         let tidied = self.tidy(view, wanted, &open).await;
         // Last, so that nothing waits for it.
         self.label().await;
-        tidied.and(result)
+        Ok(tidied?.or(aside))
     }
 
     /// Labels the pull requests that were just made: once, whatever comes of it. That the host takes no labels is told once too.
@@ -313,12 +344,17 @@ impl Clerk {
                 let (text, base) = (request.on(found), (found.base != request.base).then_some(request.base.as_str()));
                 let said = (text.clone(), found.clone());
                 if self.said.get(&found.number) != Some(&said) {
-                    self.setting.host.update(found.number, &text, base).await?;
+                    if let Err(error) = self.setting.host.update(found.number, &text, base).await {
+                        return self.make_way(error, branch, &request.base).await;
+                    }
                     self.said.insert(found.number, said);
                 }
             }
             Verdict::Missing => {
-                let number = self.setting.host.create(branch, &request.base, &request.text).await?;
+                let number = match self.setting.host.create(branch, &request.base, &request.text).await {
+                    Ok(number) => number,
+                    Err(error) => return self.make_way(error, branch, &request.base).await,
+                };
                 let known = self.open.get_or_insert_default();
                 let before = known.iter().rfind(|(_, other)| *other == branch).map(|(before, _)| *before);
                 known.insert(number, branch.to_owned());
@@ -326,13 +362,14 @@ impl Clerk {
                 tracing::info!(branch, number, "asks people by a pull request");
                 self.point(before, branch, number).await?;
             }
-            Verdict::Denied(found) => return self.closed(ids, branch, request, found.number).await,
+            Verdict::Denied(found) => return self.closed(ids, branch, request, found).await,
         }
         Ok(())
     }
 
     /// A pull request was closed unmerged: a no, if who did it may say so; else it is opened again.
-    async fn closed(&mut self, ids: Ids, branch: &str, request: &Request, number: u64) -> Result<(), HostError> {
+    async fn closed(&mut self, ids: Ids, branch: &str, request: &Request, found: &Found) -> Result<(), HostError> {
+        let number = found.number;
         if !self.still_asks(branch, request).await {
             return Ok(());
         }
@@ -350,11 +387,37 @@ impl Clerk {
         if self.setting.lead.held().is_none() {
             return Ok(());
         }
+        if let Err(error) = self.setting.host.reopen(number).await {
+            return self.make_way(error, branch, &found.base).await;
+        }
+        self.open.get_or_insert_default().insert(number, branch.to_owned());
+        tracing::info!(branch, number, why, "was closed by somebody who may not say no, and is opened again");
+        // After that: what cannot be opened again would be told each time.
         if self.reopened.insert(number) {
             self.setting.host.mention(number, &unheard(&why)).await?;
         }
-        self.setting.host.reopen(number).await?;
-        tracing::info!(branch, number, why, "was closed by somebody who may not say no, and is opened again");
+        Ok(())
+    }
+
+    /// Hosts take one pull request from a branch to another. Where ours is refused, since somebody else has opened one from its branch, that
+    /// one is closed, and the next look tries again.
+    async fn make_way(&mut self, error: HostError, branch: &str, base: &str) -> Result<(), HostError> {
+        if !matches!(error, HostError::Refused { status: 409 | 422, .. }) {
+            return Err(error);
+        }
+        let others = self.setting.host.others(branch, base).await?;
+        if others.is_empty() {
+            return Err(error);
+        }
+        for Found { number, .. } in others {
+            if self.setting.lead.held().is_none() {
+                return Ok(());
+            }
+            self.setting.host.close(number, None).await?;
+            tracing::info!(branch, number, "somebody else's pull request was in the way of ours, and is closed");
+            self.setting.host.mention(number, IN_THE_WAY).await?;
+        }
+        self.setting.told.send_replace(());
         Ok(())
     }
 
@@ -397,6 +460,8 @@ impl Clerk {
         let open = self.open.clone().unwrap_or_default();
         self.said.retain(|number, _| open.contains_key(number));
         self.reopened.retain(|number| open.contains_key(number));
+        self.parted.retain(|number| open.contains_key(number));
+        self.rests.keep(wanted);
     }
 
     /// The pull requests that there have to be: those of branches that the record names, so that nothing is asked on a page

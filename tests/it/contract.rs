@@ -90,8 +90,10 @@ async fn everything(host: &mut Host, merged: &CommitId) -> Result<Vec<String>, H
     host.comment(3, "<!-- what").await?;
     told.push(format!("said: {:?}", host.said(3, "<!--").await?));
     host.rephrase(3, 1, "other").await?;
-    host.close(3, "why", &text).await?;
+    host.mention(3, "why").await?;
+    host.close(3, Some(&text)).await?;
     host.reopen(3).await?;
+    host.others("x/1", "main").await?;
     host.tell(&one, "tidegate/prod", &status).await?;
     Ok(told)
 }

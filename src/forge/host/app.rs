@@ -206,7 +206,9 @@ impl App {
         // By the host's own clock, whatever ours says; GitHub's last an hour.
         let lasts = (expires_at - answer.date().unwrap_or(before)).min(TimeDelta::hours(1));
         let granted = permissions.into_iter().map(|(what, level)| (plain(&what), plain(&level))).collect();
-        Ok(Held { token: token.into(), made: before, until: before + lasts - MARGIN, granted })
+        // A time that there is none of is that of no token that holds.
+        let until = before.checked_add_signed(lasts - MARGIN).unwrap_or(before);
+        Ok(Held { token: token.into(), made: before, until, granted })
     }
 
     async fn ask<T: DeserializeOwned>(

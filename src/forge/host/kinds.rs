@@ -67,6 +67,15 @@ impl HostKind {
         }
     }
 
+    /// The query for open pull requests of whomever, among them those of a branch.
+    pub(super) fn anybodys(self, owner: &str, branch: &str) -> String {
+        match self {
+            Self::Gitea => "state=open".to_owned(),
+            Self::Github => format!("state=open&head={owner}:{branch}"),
+            Self::Gitlab => format!("state=opened&source_branch={branch}"),
+        }
+    }
+
     /// The path of a repository below the API. GitLab wants its groups and its name as one part.
     #[must_use]
     pub fn repository(self, owner: &str, name: &str) -> String {

@@ -4,14 +4,14 @@
 use super::gitlab::RawRequest;
 use super::wire::RawPull;
 use super::{Answer, ETAG, Errand, Host, HostError, LINK, Me, Method, PAGES};
-use crate::forge::pull::{Found, Standing};
+use crate::forge::pull::{Found, Standing, Text};
 use crate::manifest::installation::HostKind;
 use crate::record::state::Time;
 use chrono::TimeDelta;
 use std::collections::BTreeMap;
 
-/// The most pages of closed pull requests that are looked through for one. What is further back counts as never made.
-const CLOSED_PAGES: usize = 10;
+/// The most pages of pull requests that are looked through for those of one branch. What is further back counts as never made.
+const BRANCH_PAGES: usize = 10;
 /// After that long all are read anew, so that nothing that was missed is missed for good: no list of changes tells of one that was deleted.
 const ANEW: TimeDelta = TimeDelta::minutes(10);
 
@@ -51,7 +51,7 @@ enum News {
 }
 
 impl Host {
-    /// All open pull requests of ours, and perhaps others, newest first.
+    /// All open pull requests of ours, and perhaps others without their texts, newest first.
     ///
     /// # Errors
     /// As [`HostError`] says. A list of which a part is missing is an error.
@@ -81,7 +81,7 @@ impl Host {
         }
         let me = self.me().await?;
         let query = self.site.kind.closed(&self.site.owner, &me, branch);
-        for page in 1..=CLOSED_PAGES {
+        for page in 1..=BRANCH_PAGES {
             let Page { pulls, is_last, .. } = self.page(&query, page).await?;
             let found: Vec<Found> = pulls.into_iter().map(|(_, found)| found).filter(&wanted).collect();
             if !found.is_empty() || is_last {
@@ -89,6 +89,28 @@ impl Host {
             }
         }
         Ok(Vec::new())
+    }
+
+    /// What somebody else has opened from a branch of this repository to another one, and is open. Hosts take no second one there.
+    ///
+    /// # Errors
+    /// As [`HostError`] says.
+    pub async fn others(&mut self, branch: &str, base: &str) -> Result<Vec<Found>, HostError> {
+        let Me { ids, .. } = self.me().await?;
+        let is_it = |found: &Found| {
+            let leads = found.repository == Some(ids.repository) && found.branch == branch && found.base == base;
+            leads && found.standing == Standing::Open && found.author != Some(ids.user)
+        };
+        let query = self.site.kind.anybodys(&self.site.owner, branch);
+        let mut others = Vec::new();
+        for page in 1..=BRANCH_PAGES {
+            let Page { pulls, is_last, .. } = self.page(&query, page).await?;
+            others.extend(pulls.into_iter().map(|(_, found)| found).filter(is_it));
+            if is_last {
+                break;
+            }
+        }
+        Ok(others)
     }
 
     /// Reads all that are open.
@@ -161,8 +183,10 @@ impl Host {
         }))
     }
 
+    /// What others write in theirs is of no use to us, and may be long: it is not kept.
     fn read_pulls(&self, answer: &Answer) -> Result<Vec<(Option<Time>, Found)>, HostError> {
-        Ok(match self.site.kind {
+        let own = self.me.as_ref().map(|me| me.ids.user);
+        let mut all: Vec<(Option<Time>, Found)> = match self.site.kind {
             HostKind::Gitea | HostKind::Github => {
                 let pulls = answer.read::<Vec<RawPull>>()?.into_iter();
                 pulls.map(|pull| (pull.updated_at, pull.read())).collect()
@@ -171,7 +195,11 @@ impl Host {
                 let requests = answer.read::<Vec<RawRequest>>()?.into_iter();
                 requests.map(|request| (request.updated_at, request.read())).collect()
             }
-        })
+        };
+        for (_, found) in all.iter_mut().filter(|(_, found)| found.author != own) {
+            found.text = Text { title: String::new(), body: String::new() };
+        }
+        Ok(all)
     }
 }
 

@@ -91,6 +91,7 @@ struct RawMerged {
 struct RawBase {
     #[serde(rename = "ref")]
     name: String,
+    repo: Option<Id>,
 }
 
 #[derive(Deserialize)]
@@ -222,8 +223,9 @@ impl Host {
         Ok(Some(Pulled { number: pull.number, base: pull.base.name, author, by, being }))
     }
 
-    /// The merged pull requests that the host made this commit of: of all their commits, squashed, or of one of them, rebased onto `main`.
-    /// Those that brought it as it was are none of them. Of several rebased commits Gitea and Forgejo tell it of the last one alone.
+    /// The merged pull requests that the host made this commit of, on whatever branch: of all their commits, squashed, or of one of them,
+    /// rebased. Those that brought it as it was are none of them, but for what was squashed to `main`: that is not told apart, and counts.
+    /// Of several rebased commits Gitea and Forgejo tell it of the last one alone.
     ///
     /// # Errors
     /// As [`HostError`] says.
@@ -246,21 +248,32 @@ impl Host {
 
     /// See [`Self::remade`]; none if the host tells of no merged pull request at all.
     async fn pulls_remade(&mut self, commit: &CommitId, main: &str) -> Result<Option<Vec<Opened>>, HostError> {
+        let repository = self.ids().await?.repository;
         let mut merged = self.pulls_of(commit).await?;
-        merged.retain(|pull| pull.merged_at.is_some());
+        // A fork may be told of those of the repository that it comes from: their numbers are others.
+        let is_here = |base: &RawBase| base.repo.as_ref().is_none_or(|repo| repo.id == repository);
+        merged.retain(|pull| pull.merged_at.is_some() && is_here(&pull.base));
         let mut remade = Vec::new();
         for pull in &merged {
             let is_it = match &pull.merge_commit_sha {
                 Some(became) if became == commit => true,
+                None => false,
+                Some(_) if pull.base.name != main && self.brought(pull.number, commit).await? => false,
                 // What became a merge brought its commits as they were.
-                Some(became) if pull.base.name == main => self.commit(became).await?.parents.len() < 2,
-                Some(_) | None => false,
+                Some(became) => self.commit(became).await?.parents.len() < 2,
             };
             if is_it {
                 remade.push(Opened { number: pull.number, author: pull.user.as_ref().and_then(RawUser::read) });
             }
         }
         Ok((!merged.is_empty()).then_some(remade))
+    }
+
+    /// Whether a merged pull request had that commit itself. What is not in a list that may have been cut counts as in it: GitHub rebases
+    /// no more than 100 commits, so that all of those were squashed to one.
+    async fn brought(&mut self, number: u64, commit: &CommitId) -> Result<bool, HostError> {
+        let all: Vec<RawCommit> = self.all(&format!("pulls/{number}/commits")).await?;
+        Ok(all.len() >= MOST_COMMITS || all.iter().any(|one| one.sha == *commit))
     }
 
     /// The pull requests that Gitea and GitHub tell of to a commit: Gitea of the one that became it, GitHub of all that had it.

@@ -129,7 +129,8 @@ async fn a_pull_request_is_made_once_changed_and_closed_with_a_reason() {
         let other = Text { body: "c".to_owned(), ..text };
         client.host.update(1, &other, None).await.unwrap();
         assert!(client.host.pull(1).await.unwrap().says(&other));
-        client.host.close(1, "why", &other).await.unwrap();
+        client.host.mention(1, "why").await.unwrap();
+        client.host.close(1, Some(&other)).await.unwrap();
         assert_eq!(client.server.state().comments, [("1".to_owned(), "why".to_owned())]);
         assert_eq!(client.host.pull(1).await.unwrap().standing, Standing::Closed);
         client.server.open(USER, "x/2", "main", "");
@@ -324,7 +325,7 @@ async fn what_a_host_tells_of_reviews_is_read_to_its_end() {
     }
 }
 
-/// Tells of commits: `a` and `b` were made anew for pull requests, `d` came as it was, `9` by none.
+/// Tells of commits: `a`, `b` and `7` were made anew for pull requests, `d` came as it was, `9` by none.
 fn remade(kind: HostKind) -> Vec<(String, Value)> {
     let (at, eve) = ("2026-01-01T00:00:00Z", json!({"id": 3, "login": "eve", "username": "eve"}));
     let pull = |number: u64, became: &str, base: &str| json!({"number": number, "merged_at": at, "merge_commit_sha": sha(became), "user": eve, "base": {"ref": base}});
@@ -339,20 +340,30 @@ fn remade(kind: HostKind) -> Vec<(String, Value)> {
         HostKind::Gitea | HostKind::Github => (format!("commits/{}/pulls", sha(digit)), of),
         HostKind::Gitlab => (format!("repository/commits/{}/merge_requests", sha(digit)), of),
     };
+    let had = |number: u64, digit: &str| (format!("pulls/{number}/commits"), json!([one(digit, &["0"]).1]));
+    let mut elsewhere = pull(8, "c", "main");
+    elsewhere["base"]["repo"] = json!({"id": 99});
     match kind {
         HostKind::Gitea | HostKind::Github => vec![
             // Squashed, be it into another branch, which was merged then.
             told("a", json!([pull(1, "a", "topic"), pull(7, "f", "release")])),
+            had(7, "a"),
             // Rebased, with another one after it.
-            told("b", json!([pull(2, "c", "main")])),
+            told("b", json!([pull(2, "c", "main"), elsewhere])),
+            // The same, onto another branch.
+            told("7", json!([pull(6, "8", "develop")])),
+            had(6, "6"),
             told("d", json!([pull(4, "e", "main"), pull(5, "f", "release")])),
+            had(5, "d"),
             told("9", json!([])),
             one("c", &["b"]),
+            one("8", &["7"]),
             one("e", &["0", "d"]),
         ],
         HostKind::Gitlab => vec![
             told("a", json!([request(1, Some("e"), Some("a"))])),
             told("b", json!([request(2, None, Some("b"))])),
+            told("7", json!([request(6, None, Some("7"))])),
             told("d", json!([request(4, Some("e"), None)])),
             told("9", json!([])),
         ],
@@ -364,7 +375,7 @@ async fn attack_74_what_a_host_has_squashed_or_rebased_is_told_with_its_pull_req
     for kind in KINDS {
         let mut client = Client::new(kind).await;
         client.server.state().there = remade(kind).into_iter().collect();
-        for (digit, number) in [("a", Some(1)), ("b", Some(2)), ("d", None), ("9", None)] {
+        for (digit, number) in [("a", Some(1)), ("b", Some(2)), ("7", Some(6)), ("d", None), ("9", None)] {
             let told = client.host.remade(&sha(digit).parse().unwrap(), "main").await.unwrap();
             let eve = Some(User { id: 3, login: "eve".to_owned() });
             let expected = number.map(|number| Opened { number, author: eve });
@@ -372,7 +383,7 @@ async fn attack_74_what_a_host_has_squashed_or_rebased_is_told_with_its_pull_req
         }
         // What was told is kept; a host may learn of a merge late.
         client.asked();
-        for (digit, calls) in [("a", 0), ("b", 0), ("d", 0), ("9", 1)] {
+        for (digit, calls) in [("a", 0), ("b", 0), ("7", 0), ("d", 0), ("9", 1)] {
             client.host.remade(&sha(digit).parse().unwrap(), "main").await.unwrap();
             assert_eq!(client.asked().len(), calls, "{digit}");
         }

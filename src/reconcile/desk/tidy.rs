@@ -12,13 +12,14 @@ use crate::record::state::{Consumed, RolloutState, Void};
 use std::collections::BTreeMap;
 
 impl Clerk {
-    /// Tells people why a request of ours asks for nothing any more, once it is closed, or by closing it.
+    /// Tells people why a request of ours asks for nothing any more, once it is closed, or by closing it. One that cannot be closed keeps no
+    /// other open: what is wrong with it is what comes back if nothing worse is.
     pub(super) async fn tidy(
         &mut self,
         view: &View,
         wanted: &BTreeMap<String, Request>,
         open: &[Found],
-    ) -> Result<(), HostError> {
+    ) -> Result<Option<HostError>, HostError> {
         let mut known: BTreeMap<u64, String> = self.open.take().unwrap_or_default();
         known.extend(open.iter().map(|found| (found.number, found.branch.clone())));
         // What is left undone by an error is known again the next time.
@@ -31,25 +32,24 @@ impl Clerk {
         });
         if known.is_empty() {
             self.forget(wanted);
-            return Ok(());
+            return Ok(None);
         }
         // The view may be older than the list: a branch that is there now is none to close a request for.
         let prefix = format!("refs/heads/{}", propose_prefix(&self.setting.instance));
-        let Ok(there) = self.setting.store.ls_refs(&[&prefix]).await else { return Ok(()) };
+        let Ok(there) = self.setting.store.ls_refs(&[&prefix]).await else { return Ok(None) };
         known.retain(|number, branch| is_replaced(number, branch) || there.keys().all(|name| name.short() != branch));
-        let mut result = Ok(());
+        let mut aside = None;
         for (number, branch) in known {
             let instance = &self.setting.instance;
             let replaced = is_replaced(&number, &branch).then(|| spoiled(instance, &branch)).flatten();
             let why = replaced.or_else(|| over(view, instance, &branch));
             match self.end(view, number, &branch, why, open).await {
-                // One that cannot be closed keeps no other open.
-                Err(error @ (HostError::Refused { .. } | HostError::Unusable { .. })) => result = Err(error),
+                Err(error @ (HostError::Refused { .. } | HostError::Unusable { .. })) => aside = Some(error),
                 done => done?,
             }
         }
         self.forget(wanted);
-        result
+        Ok(aside)
     }
 
     /// Ends a pull request whose branch is gone, or was made again, once it is known why.
@@ -78,7 +78,11 @@ impl Clerk {
                 return Ok(());
             }
             if let Some(text) = found.over(why) {
-                self.setting.host.close(number, why, &text).await?;
+                if !self.parted.contains(&number) {
+                    self.setting.host.mention(number, why).await?;
+                    self.parted.insert(number);
+                }
+                self.setting.host.close(number, Some(&text)).await?;
                 tracing::info!(branch, number, why, "its pull request asks for nothing any more");
             }
         }

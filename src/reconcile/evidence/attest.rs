@@ -10,7 +10,7 @@ use crate::manifest::team::Team;
 use crate::plan::evidence::{Attest, Request, Version};
 use crate::reconcile::clock::Clock;
 use crate::record::state::{By, Rule, Time};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -21,8 +21,8 @@ use tokio::time::sleep;
 const PAUSES: [u64; 6] = [1, 2, 4, 8, 15, 30];
 /// Of how many people a version's commits may be: each costs a call.
 const PEOPLE: usize = 50;
-/// How many commits a version may be made by that are no merges: each costs one to three calls, and what a host has told of most of them is
-/// kept.
+/// How many commits a version may be made by that are no merges, those of squashed pull requests among them: each costs one to three calls,
+/// and what a host has told of most of them is kept.
 const COMMITS: usize = 250;
 
 /// Who tells how decisions came to their branch.
@@ -176,7 +176,7 @@ impl Witness {
             return Err(Silence::Odd(format!("more than {PEOPLE} people made commits of this version")));
         }
         if alone.len() > COMMITS {
-            return Err(Silence::Odd(format!("more than {COMMITS} commits made this version")));
+            return Err(too_many());
         }
         let mut writers = BTreeMap::new();
         for commit in people.into_values() {
@@ -185,29 +185,54 @@ impl Witness {
                 writers.entry(maker).or_insert_with(|| commit.clone());
             }
         }
-        let mut seen = BTreeSet::new();
-        for commit in alone {
-            let remade = self.host.lock().await.remade(&commit, self.main.short()).await?;
-            for opened in remade {
-                if seen.insert(opened.number) {
-                    for maker in self.hands(opened).await? {
-                        writers.entry(maker).or_insert_with(|| commit.clone());
-                    }
-                }
-            }
-        }
+        self.remakers(alone, &mut writers).await?;
         Ok(writers)
     }
 
-    /// Who opened a pull request, and who made its commits.
-    async fn hands(&self, Opened { number, author }: Opened) -> Result<BTreeSet<Maker>, Silence> {
+    /// Adds who opened the pull requests that the host made these commits of, and who made what those had. That may have been made so too:
+    /// squashed to a branch that was then squashed to main.
+    async fn remakers(&self, alone: Vec<CommitId>, writers: &mut BTreeMap<Maker, CommitId>) -> Result<(), Silence> {
+        let mut pulls = BTreeSet::new();
+        let mut known: BTreeSet<CommitId> = alone.iter().cloned().collect();
+        // Each with the commit of main that it became.
+        let mut next: VecDeque<_> = alone.into_iter().map(|commit| (commit.clone(), commit)).collect();
+        while let Some((commit, became)) = next.pop_front() {
+            let remade = self.host.lock().await.remade(&commit, self.main.short()).await?;
+            for opened in remade {
+                if !pulls.insert(opened.number) {
+                    continue;
+                }
+                let (people, had) = self.hands(opened).await?;
+                for maker in people {
+                    writers.entry(maker).or_insert_with(|| became.clone());
+                }
+                for commit in had {
+                    if known.insert(commit.clone()) {
+                        next.push_back((commit, became.clone()));
+                    }
+                }
+            }
+            if known.len() > COMMITS {
+                return Err(too_many());
+            }
+        }
+        Ok(())
+    }
+
+    /// Who opened a pull request and who made its commits, and those of them that are no merges.
+    async fn hands(&self, Opened { number, author }: Opened) -> Result<(BTreeSet<Maker>, Vec<CommitId>), Silence> {
         let author = author.ok_or_else(|| gone(number))?;
         let commits = self.host.lock().await.commits(number).await?;
         if commits.is_empty() {
             return Err(Silence::Odd(format!("the Git host lists no commits of pull request {number}")));
         }
-        Ok(commits.iter().flat_map(makers).chain([Maker::User(author)]).collect())
+        let alone = commits.iter().filter(|shown| shown.parents.len() < 2).map(|shown| shown.commit.clone());
+        Ok((commits.iter().flat_map(makers).chain([Maker::User(author)]).collect(), alone.collect()))
     }
+}
+
+fn too_many() -> Silence {
+    Silence::Odd(format!("more than {COMMITS} commits made this version, those of squashed pull requests among them"))
 }
 
 fn gone(number: u64) -> Silence {
@@ -267,11 +292,17 @@ fn makers(shown: &Shown) -> BTreeSet<Maker> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::testing::World;
     use super::*;
     use crate::forge::branch::approval;
+    use crate::forge::host::Pass;
+    use crate::forge::host::testing::Server;
+    use crate::forge::host::testing::github::sha;
     use crate::gate::proof::Asked;
+    use crate::manifest::installation::{Access, HostKind, PullHost};
     use crate::manifest::oid;
     use crate::record::fixture;
+    use serde_json::{Value, json};
 
     #[test]
     fn attack_74_what_is_asked_to_the_letter_is_asked_by_one_head_alone() {
@@ -292,5 +323,86 @@ mod tests {
         assert!(!is_asked("half", Some(&ours)), "another word");
         assert!(!is_asked("promotion", Some(&other)), "somebody has pushed it to our branch");
         assert!(!is_asked("promotion", None), "nobody was asked");
+    }
+
+    /// Who tells of commits on GitHub, and the host.
+    async fn witness() -> (Witness, Server, World) {
+        let (world, server) = (World::new().await, Server::start(HostKind::Github).await);
+        let token_file = world.dir.path().join("token");
+        std::fs::write(&token_file, "token").unwrap();
+        let (access, pass) = (Access::Token(token_file.clone()), Pass::Token(token_file));
+        let (owner, name) = ("acme".to_owned(), "shop".to_owned());
+        let site = PullHost { kind: HostKind::Github, api: server.api(), owner, name, access };
+        let host = Host::new(site, pass, Box::new(|_, _| {}), Box::new(|| fixture::time("12:00:00"))).unwrap();
+        let (store, main) = (world.source("c").store().clone(), RefName::branch("main").unwrap());
+        server.state().page = Some(200);
+        (Witness { host: Mutex::new(host), store, main }, server, world)
+    }
+
+    /// A commit of somebody, on top of another.
+    fn commit(id: &str, by: &str, parents: &[&str]) -> Value {
+        let parents: Vec<Value> = parents.iter().map(|parent| json!({"sha": parent})).collect();
+        let who = json!({"email": format!("{by}@example.org")});
+        json!({"sha": id, "commit": {"author": who, "committer": who}, "author": null, "committer": null, "parents": parents})
+    }
+
+    /// A merged pull request, and what it became.
+    fn pull(number: u64, by: &str, became: &str, base: &str) -> Value {
+        let by = json!({"id": number, "login": by});
+        json!({"number": number, "merged_at": "2026-01-01T00:00:00Z", "merge_commit_sha": became, "user": by, "base": {"ref": base}})
+    }
+
+    fn alone(commit: &str) -> Made {
+        Made { commit: commit.parse().unwrap(), parents: 1, by: BTreeSet::new() }
+    }
+
+    #[tokio::test]
+    async fn attack_74_who_made_what_was_squashed_twice_made_the_version() {
+        let (witness, server, _world) = witness().await;
+        let [main, develop, own, merge, below] = ["a", "b", "c", "d", "0"].map(sha);
+        // To `develop`, and from there to main, by a squash each time.
+        let (inner, outer) = (pull(10, "eve", &develop, "develop"), pull(20, "ana", &main, "main"));
+        let topic = json!([commit(&own, "mallory", &[&below])]);
+        let squashed = json!([commit(&develop, "host", &[&below]), commit(&merge, "carol", &[&below, &develop])]);
+        server.state().there = [
+            (format!("commits/{main}"), commit(&main, "host", &[&below])),
+            (format!("commits/{main}/pulls"), json!([outer])),
+            ("pulls/20/commits".to_owned(), squashed),
+            (format!("commits/{develop}/pulls"), json!([outer, inner])),
+            ("pulls/10/commits".to_owned(), topic),
+            (format!("commits/{own}/pulls"), json!([inner])),
+        ]
+        .into();
+        let writers = witness.writers(vec![alone(&main)]).await.unwrap();
+        let named = |maker: &Maker| match maker {
+            Maker::User(user) => user.login.clone(),
+            Maker::Unknown(address) => address.clone(),
+            Maker::Ourselves => "we".to_owned(),
+        };
+        let who: BTreeSet<String> = writers.keys().map(named).collect();
+        let people = ["ana", "eve", "host@example.org", "mallory@example.org", "carol@example.org"];
+        assert_eq!(who, people.map(str::to_owned).into());
+        assert!(writers.values().all(|commit| commit.as_str() == main), "people know those of main: {writers:?}");
+    }
+
+    #[tokio::test]
+    async fn a_version_of_too_many_squashed_commits_is_not_looked_through() {
+        let (witness, server, _world) = witness().await;
+        let (first, second) = (sha("a"), sha("b"));
+        for (number, became) in [(1, &first), (2, &second)] {
+            let commits =
+                (0..130).map(|n| commit(&format!("{:040x}", number * 1_000 + n), "eve", &["0".repeat(40).as_str()]));
+            let commits = commits.collect::<Vec<_>>();
+            let there = [
+                (format!("commits/{became}"), commit(became, "host", &[])),
+                (format!("commits/{became}/pulls"), json!([pull(number, "eve", became, "main")])),
+                (format!("pulls/{number}/commits"), json!(commits)),
+            ];
+            server.state().there.extend(there);
+        }
+        let error = witness.writers(vec![alone(&first), alone(&second)]).await.unwrap_err();
+        assert!(error.to_string().contains("more than 250 commits"), "{error}");
+        let asked = server.state().asked.iter().filter(|(what, _)| what.contains("0000")).count();
+        assert_eq!(asked, 0, "nothing is asked about any of them");
     }
 }

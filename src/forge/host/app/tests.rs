@@ -105,6 +105,17 @@ async fn a_token_is_asked_for_once_and_again_shortly_before_its_end() {
 }
 
 #[tokio::test]
+async fn a_token_that_ends_before_all_time_is_asked_for_anew() {
+    let story = Story::with(Some("789")).await;
+    let headers = vec![("date", "Fri, 31 Dec 9999 23:59:59 GMT".to_owned())];
+    let body = json!({"token": "old", "expires_at": "-262000-01-01T00:00:00Z"}).to_string();
+    story.server.state().fault = Some(Fault { at: "access_tokens", status: 201, headers, body });
+    assert_eq!(story.tokens(1).await, [Ok("old".to_owned())]);
+    story.server.state().fault = None;
+    assert_eq!(story.tokens(1).await, [Ok(format!("{CANARY}123_0"))]);
+}
+
+#[tokio::test]
 async fn who_waits_while_a_try_fails_is_told_the_same() {
     let story = Story::new().await;
     story.fails("access_tokens", 502, "");

@@ -139,3 +139,22 @@ async fn of_an_account_that_is_gone_a_list_is_read_too() {
         [(3, Some(USER)), (2, None), (1, None)]
     );
 }
+
+#[tokio::test]
+async fn what_others_write_in_theirs_is_not_kept() {
+    for kind in [HostKind::Gitea, HostKind::Github] {
+        let mut client = Client::new(kind).await;
+        client.server.open(7, "theirs", "main", "a long text");
+        client.server.open(USER, "ours", "main", "ours");
+        client.host.open().await.unwrap();
+        client.server.change(1, json!({"title": "another one"}));
+        let open = client.host.open().await.unwrap();
+        let said: Vec<_> = open.iter().map(|found| (found.text.title.as_str(), found.text.body.as_str())).collect();
+        assert_eq!(said, [("a title", "ours"), ("", "")], "{kind:?}");
+        let theirs = client.host.others("theirs", "main").await.unwrap();
+        assert_eq!(numbers(&theirs), [1], "{kind:?}");
+        for (branch, base) in [("ours", "main"), ("theirs", "release")] {
+            assert_eq!(client.host.others(branch, base).await.unwrap(), [], "{kind:?}");
+        }
+    }
+}

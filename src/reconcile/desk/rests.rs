@@ -1,0 +1,85 @@
+//! Requests that the host refuses. Each is left alone for a while, longer each time in a row, and keeps no other one waiting.
+
+use crate::forge::host::HostError;
+use crate::forge::pull::Request;
+use crate::manifest::ids::CommitId;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What one is left alone for at most.
+const LONGEST: Duration = Duration::from_secs(300);
+
+struct Rest {
+    /// What was asked.
+    head: CommitId,
+    /// What the host said.
+    error: HostError,
+    /// How often in a row.
+    tries: u32,
+    until: Instant,
+}
+
+/// By their branches.
+#[derive(Default)]
+pub(super) struct Rests(BTreeMap<String, Rest>);
+
+impl Rests {
+    /// What the host said of that one, while it is left alone.
+    pub(super) fn of(&self, branch: &str, request: &Request) -> Option<HostError> {
+        let rest = self.same(branch, request).filter(|rest| Instant::now() < rest.until)?;
+        Some(rest.error.clone())
+    }
+
+    /// The host has refused it.
+    pub(super) fn begin(&mut self, branch: &str, request: &Request, error: &HostError, poll: Duration) {
+        let tries = self.same(branch, request).map_or(1, |rest| rest.tries.saturating_add(1));
+        let until = Instant::now() + poll.saturating_mul(tries).min(LONGEST);
+        let rest = Rest { head: request.head.clone(), error: error.clone(), tries, until };
+        self.0.insert(branch.to_owned(), rest);
+    }
+
+    /// It went well.
+    pub(super) fn end(&mut self, branch: &str) {
+        self.0.remove(branch);
+    }
+
+    /// Only those are wanted.
+    pub(super) fn keep(&mut self, wanted: &BTreeMap<String, Request>) {
+        self.0.retain(|branch, _| wanted.contains_key(branch));
+    }
+
+    fn same(&self, branch: &str, request: &Request) -> Option<&Rest> {
+        self.0.get(branch).filter(|rest| rest.head == request.head)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forge::pull::Text;
+    use crate::record::fixture::commit;
+    use tokio::time::advance;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_refused_is_tried_ever_less_often_until_something_else_is_asked() {
+        let text = Text { title: String::new(), body: String::new() };
+        let request = |n| Request { base: "main".to_owned(), head: commit(n), text: text.clone(), rule: None };
+        let error = HostError::Refused { doing: "POST x".to_owned(), status: 422, why: "no".to_owned() };
+        let (mut rests, poll, asked) = (Rests::default(), Duration::from_secs(60), request(1));
+        for seconds in [60, 120, 180, 240, 300, 300] {
+            assert_eq!(rests.of("b", &asked), None);
+            rests.begin("b", &asked, &error, poll);
+            advance(Duration::from_secs(seconds - 1)).await;
+            assert_eq!(rests.of("b", &asked), Some(error.clone()), "{seconds}");
+            assert_eq!((rests.of("b", &request(2)), rests.of("c", &asked)), (None, None));
+            advance(Duration::from_secs(1)).await;
+        }
+        rests.begin("b", &asked, &error, poll);
+        rests.end("b");
+        assert_eq!(rests.of("b", &asked), None);
+        rests.begin("b", &asked, &error, poll);
+        rests.keep(&BTreeMap::new());
+        assert_eq!(rests.of("b", &asked), None);
+    }
+}
