@@ -198,6 +198,8 @@ async fn x_16_drift_at_rest_is_put_back() {
     // As an editor does: read, changed, written as a whole.
     let mut edited = world.get("Deployment", "web").await.unwrap();
     edited["spec"]["template"]["spec"]["containers"][0]["image"] = "example.test/web:9".into();
+    // Controllers write its status meanwhile.
+    edited["metadata"].as_object_mut().unwrap().remove("resourceVersion");
     world.kubectl(&["replace", "-f", "-"], &edited.to_string()).await;
     eventually("the image again", async || {
         let deployment = world.get("Deployment", "web").await?;
