@@ -18,6 +18,7 @@ use super::procedure::{Stage, Step};
 use super::proof;
 use super::report::{Reason, Wait};
 use super::requests::{self, Lies};
+use super::words;
 use crate::analysis::judge::{self, Known, Verdict};
 use crate::gate::approval;
 use crate::gate::schedule::WindowState;
@@ -357,6 +358,7 @@ fn gone(draft: &mut Draft<'_>, pull: &Pull, through: &StepName) -> Option<Wait> 
         None => {
             open.denied = true;
             draft.note(format!("{through} was denied: its branch was deleted unmerged"));
+            words::overrule(draft, &mut Vec::new());
         }
         Some(why) => {
             open.pulls.remove(through);

@@ -66,9 +66,6 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         requests::disown(draft, &mut heard.words);
     }
     requests::clear(draft);
-    if let Some(no) = heard.words.iter().find(|word| lasts(&word.decision.action)) {
-        overrule(draft, no.decision.action.word(), &mut heard.unproven);
-    }
     for (word, why) in heard.idle {
         deletions::void(draft, word, &why);
     }
@@ -89,6 +86,9 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         let Word { decision, consumed } = word;
         draft.count(consumed);
         one(draft, &decision.action, decision.reason.as_deref(), &decision.run, &mut asked);
+        if lasts(&decision.action) {
+            overrule(draft, &mut heard.unproven);
+        }
     }
     proof::unproven(draft, heard.unproven);
     guard::settle(draft);
@@ -100,11 +100,25 @@ fn lasts(action: &DecisionAction) -> bool {
     matches!(action, DecisionAction::Hold | DecisionAction::Deny)
 }
 
-/// What was to lift an earlier no lifts none that counts before it: the proof of a `resume` may come long after it was said.
-fn overrule(draft: &mut Draft<'_>, no: &str, unproven: &mut Vec<Unproven>) {
-    for Unproven { mut word, .. } in unproven.extract_if(.., |late| late.word.decision.action == DecisionAction::Resume)
-    {
-        let why = format!("a person said {no} before it was proven: say it again to lift that");
+/// A no counts in an open run: what was said before to lift one, and is not proven yet or cannot be heard, does not lift this.
+pub(super) fn overrule(draft: &mut Draft<'_>, unproven: &mut Vec<Unproven>) {
+    if draft.state.run.is_none() {
+        return;
+    }
+    unproven.retain(|late| late.word.decision.action != DecisionAction::Resume);
+    let hearing = Hearing {
+        record: &draft.state,
+        plan: None,
+        files: &draft.input.decisions.filed,
+        at_start: &draft.input.decisions.at_start,
+        rollback_window: DAY,
+        court: None,
+        now: draft.now(),
+    };
+    let mut words = decisions::hear(&hearing).words;
+    words.retain(|word| word.decision.action == DecisionAction::Resume);
+    for mut word in words {
+        let why = "a person said no before it could count: say it again to lift that".to_owned();
         word.consumed.void = Some(Void { why, through: None, head: None });
         proof::void(draft, word);
     }

@@ -157,6 +157,8 @@ struct Clerk {
     reopened: BTreeSet<u64>,
     /// Pull requests at whose end it was said why: that is said once, however often it is tried to close them.
     parted: BTreeSet<u64>,
+    /// Somebody else's that were in the way of ours: that is said once, and what is opened again after it is left alone for a while.
+    moved: BTreeSet<u64>,
     /// Pull requests that were just made, with what they ask: they have no labels yet.
     bare: Vec<(u64, Asks)>,
     /// Whether it was told that the host takes no labels.
@@ -183,6 +185,7 @@ impl Clerk {
             merged: BTreeSet::new(),
             reopened: BTreeSet::new(),
             parted: BTreeSet::new(),
+            moved: BTreeSet::new(),
             bare: Vec::new(),
             unlabelled: false,
             rests: Rests::default(),
@@ -409,13 +412,21 @@ impl Clerk {
         if others.is_empty() {
             return Err(error);
         }
+        let mut again = false;
         for Found { number, .. } in others {
             if self.setting.lead.held().is_none() {
                 return Ok(());
             }
             self.setting.host.close(number, None).await?;
             tracing::info!(branch, number, "somebody else's pull request was in the way of ours, and is closed");
-            self.setting.host.mention(number, IN_THE_WAY).await?;
+            if self.moved.insert(number) {
+                self.setting.host.mention(number, IN_THE_WAY).await?;
+            } else {
+                again = true;
+            }
+        }
+        if again {
+            return Err(error);
         }
         self.setting.told.send_replace(());
         Ok(())

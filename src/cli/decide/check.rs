@@ -180,6 +180,11 @@ impl Asks<'_> {
     /// The approval that the run waits for now.
     fn awaited<'p>(&self, plan: &'p Plan) -> Option<&'p StepName> {
         let run = self.state.run.as_ref()?;
+        self.gate(plan).filter(|gate| !approval::covers(plan, &run.approved, gate))
+    }
+
+    /// The approval that stands before the step that the run waits for, given or not.
+    fn gate<'p>(&self, plan: &'p Plan) -> Option<&'p StepName> {
         let step = if let Phase::Waiting { next, .. } = &self.state.phase {
             approval::asked_as(plan, next)?
         } else if let Phase::WaitingPromotion { .. } = &self.state.phase {
@@ -187,9 +192,6 @@ impl Asks<'_> {
         } else {
             return None;
         };
-        if approval::covers(plan, &run.approved, &step) {
-            return None;
-        }
         approvals_ref(plan).find(|gate| **gate == step)
     }
 
@@ -199,7 +201,7 @@ impl Asks<'_> {
             return Err(format!("run {} is denied already", run.id));
         }
         let plan = self.plan(run)?;
-        if self.awaited(plan).is_none() {
+        if self.gate(plan).is_none() {
             let id = &self.state.metadata;
             return Err(format!(
                 "run {} waits for no approval now: {}\nTo keep it where it is: tidegate hold {id}; to take it back: \

@@ -21,9 +21,11 @@ use tokio::time::sleep;
 const PAUSES: [u64; 6] = [1, 2, 4, 8, 15, 30];
 /// Of how many people a version's commits may be: each costs a call.
 const PEOPLE: usize = 50;
-/// How many commits a version may be made by that are no merges, those of squashed pull requests among them: each costs one to three calls,
-/// and what a host has told of most of them is kept.
+/// How many commits a version may be made by that are no merges: each costs one to three calls, and what a host has told of most of them is
+/// kept.
 const COMMITS: usize = 250;
+/// How many they may be with those of the pull requests that were squashed or rebased to them, whatever these are about.
+const REMADE: usize = 1_000;
 
 /// Who tells how decisions came to their branch.
 pub struct Witness {
@@ -176,7 +178,7 @@ impl Witness {
             return Err(Silence::Odd(format!("more than {PEOPLE} people made commits of this version")));
         }
         if alone.len() > COMMITS {
-            return Err(too_many());
+            return Err(too_many(COMMITS));
         }
         let mut writers = BTreeMap::new();
         for commit in people.into_values() {
@@ -212,8 +214,8 @@ impl Witness {
                     }
                 }
             }
-            if known.len() > COMMITS {
-                return Err(too_many());
+            if known.len() > REMADE {
+                return Err(too_many(REMADE));
             }
         }
         Ok(())
@@ -231,8 +233,8 @@ impl Witness {
     }
 }
 
-fn too_many() -> Silence {
-    Silence::Odd(format!("more than {COMMITS} commits made this version, those of squashed pull requests among them"))
+fn too_many(most: usize) -> Silence {
+    Silence::Odd(format!("more than {most} commits made this version"))
 }
 
 fn gone(number: u64) -> Silence {
@@ -335,7 +337,7 @@ mod tests {
         let site = PullHost { kind: HostKind::Github, api: server.api(), owner, name, access };
         let host = Host::new(site, pass, Box::new(|_, _| {}), Box::new(|| fixture::time("12:00:00"))).unwrap();
         let (store, main) = (world.source("c").store().clone(), RefName::branch("main").unwrap());
-        server.state().page = Some(200);
+        server.state().page = Some(250);
         (Witness { host: Mutex::new(host), store, main }, server, world)
     }
 
@@ -388,10 +390,10 @@ mod tests {
     #[tokio::test]
     async fn a_version_of_too_many_squashed_commits_is_not_looked_through() {
         let (witness, server, _world) = witness().await;
-        let (first, second) = (sha("a"), sha("b"));
-        for (number, became) in [(1, &first), (2, &second)] {
+        let squashed = ["a", "b", "c", "d", "e"].map(sha);
+        for (number, became) in (1..).zip(&squashed) {
             let commits =
-                (0..130).map(|n| commit(&format!("{:040x}", number * 1_000 + n), "eve", &["0".repeat(40).as_str()]));
+                (0..240).map(|n| commit(&format!("{:040x}", number * 1_000 + n), "eve", &["0".repeat(40).as_str()]));
             let commits = commits.collect::<Vec<_>>();
             let there = [
                 (format!("commits/{became}"), commit(became, "host", &[])),
@@ -400,8 +402,8 @@ mod tests {
             ];
             server.state().there.extend(there);
         }
-        let error = witness.writers(vec![alone(&first), alone(&second)]).await.unwrap_err();
-        assert!(error.to_string().contains("more than 250 commits"), "{error}");
+        let error = witness.writers(squashed.iter().map(|commit| alone(commit)).collect()).await.unwrap_err();
+        assert!(error.to_string().contains("more than 1000 commits"), "{error}");
         let asked = server.state().asked.iter().filter(|(what, _)| what.contains("0000")).count();
         assert_eq!(asked, 0, "nothing is asked about any of them");
     }

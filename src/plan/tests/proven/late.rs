@@ -1,6 +1,7 @@
 //! Words whose proof comes late, and what was said meanwhile.
 
 use super::{Reviewed, asked, said, words};
+use crate::gate::guard::Guard;
 use crate::manifest::decision::DecisionAction;
 
 #[test]
@@ -19,7 +20,7 @@ fn x_2_a_resume_that_is_proven_late_lifts_no_later_no() {
         world.pass(60);
         assert!(world.waits().contains(&holds), "{:?}: {:?}", world.waits(), world.log);
         let void: Vec<_> = words(&world).iter().filter_map(|word| word.void.as_ref()).collect();
-        assert!(void.len() == 1 && void[0].why.contains("before it was proven"), "{void:?}");
+        assert!(void.len() == 1 && void[0].why.contains("before it could count"), "{void:?}");
         world.say(DecisionAction::Resume);
         world.settle();
         assert!(!world.waits().contains(&holds), "{:?}", world.waits());
@@ -61,4 +62,22 @@ fn c_3_a_skip_that_is_proven_late_ends_no_other_soak() {
     world.pass(20);
     assert_eq!(world.phase(), "Progressing(half)");
     assert_eq!(world.record().run.unwrap().skipped, None, "{:?}", world.log);
+}
+
+#[test]
+fn x_4_a_resume_that_is_proven_late_lifts_no_request_that_was_closed_since() {
+    let mut world = asked();
+    world.say(DecisionAction::Hold);
+    world.settle();
+    world.host = Reviewed { by: vec!["ana"], away: Some("status 502"), ..Reviewed::default() };
+    world.say(DecisionAction::Resume);
+    world.settle();
+    world.policy.guard = Guard::Unasked;
+    world.proposals.clear();
+    world.settle();
+    assert!(world.record().run.unwrap().denied, "{:?}", world.log);
+    world.host.away = None;
+    world.pass(60);
+    let run = world.record().run.unwrap();
+    assert!(run.denied && run.held, "{:?}", world.log);
 }
