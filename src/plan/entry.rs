@@ -358,7 +358,7 @@ fn gone(draft: &mut Draft<'_>, pull: &Pull, through: &StepName) -> Option<Wait> 
         None => {
             open.denied = true;
             draft.note(format!("{through} was denied: its branch was deleted unmerged"));
-            words::overrule(draft, &mut Vec::new());
+            words::overrule(draft);
         }
         Some(why) => {
             open.pulls.remove(through);

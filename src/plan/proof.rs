@@ -45,6 +45,15 @@ pub fn court<'b>(draft: &Draft<'b>, rule: &'b Rule, base: &'b str) -> Court<'b> 
 /// Words that are not proven: the host is asked, or they are void, once.
 pub fn unproven(draft: &mut Draft<'_>, words: Vec<Unproven>) {
     for Unproven { word, asked, lacks } in words {
+        // A no has made it void meanwhile.
+        if draft
+            .state
+            .consumed
+            .iter()
+            .any(|known| (&known.path, &known.blob) == (&word.consumed.path, &word.consumed.blob))
+        {
+            continue;
+        }
         let asks = requests::kind(&word.decision.action);
         let wait = match (lacks, asked) {
             _ if is_of_another(draft, &word) => elsewhere(&word),

@@ -325,8 +325,8 @@ fn target_of(candidate: &Object) -> Option<ObjectName> {
     }
 }
 
-/// Advance requests of other runs, of steps that are approved, or of a run that a person has denied, ask for nothing any more (requirement X-2); nor does one for
-/// objects to go that nobody is asked about now, nor any request about a rollout that left main.
+/// Advance requests of other runs, of steps that are approved, or of a run that a person has denied, ask for nothing any more
+/// (requirement X-2); nor does one for objects to go that nobody is asked about now, nor any request about a rollout that left main.
 pub fn void_proposals(draft: &mut Draft<'_>) {
     for (name, Branch { head, content: _ }) in &draft.input.proposals {
         let Some(asked) = Head::parse(&draft.input.me.instance, name) else { continue };

@@ -5,7 +5,7 @@ use super::draft::Draft;
 use super::forward;
 use super::guard::{self, Approvals};
 use super::{proof, requests, tracked};
-use crate::gate::decisions::{self, DecisionFile, Hearing, Unproven, Word, loosens};
+use crate::gate::decisions::{self, DecisionFile, Hearing, Word, loosens};
 use crate::manifest::decision::DecisionAction;
 use crate::manifest::duration::Span;
 use crate::manifest::ids::RunId;
@@ -87,7 +87,7 @@ pub fn apply(draft: &mut Draft<'_>) -> Asked {
         draft.count(consumed);
         one(draft, &decision.action, decision.reason.as_deref(), &decision.run, &mut asked);
         if lasts(&decision.action) {
-            overrule(draft, &mut heard.unproven);
+            overrule(draft);
         }
     }
     proof::unproven(draft, heard.unproven);
@@ -101,11 +101,10 @@ fn lasts(action: &DecisionAction) -> bool {
 }
 
 /// A no counts in an open run: what was said before to lift one, and is not proven yet or cannot be heard, does not lift this.
-pub(super) fn overrule(draft: &mut Draft<'_>, unproven: &mut Vec<Unproven>) {
+pub(super) fn overrule(draft: &mut Draft<'_>) {
     if draft.state.run.is_none() {
         return;
     }
-    unproven.retain(|late| late.word.decision.action != DecisionAction::Resume);
     let hearing = Hearing {
         record: &draft.state,
         plan: None,

@@ -8,6 +8,7 @@ mod gone;
 mod guard;
 mod page;
 mod rests;
+mod rivals;
 mod standing;
 mod tidy;
 
@@ -129,10 +130,6 @@ struct Wanted {
     /// What was asked from branches that are gone, by these.
     gone: BTreeMap<String, Gone>,
 }
-
-/// What is said of somebody else's pull request from a branch by which we ask.
-const IN_THE_WAY: &str = "By this branch tidegate asks people, in a pull request of its own, and this one is in its place. So it is \
-    closed. That is no answer.";
 
 /// Requests of which one may come in the place of another: those of a rollout that have the same labels.
 type Line = (RolloutId, [&'static str; 2]);
@@ -399,36 +396,6 @@ impl Clerk {
         if self.reopened.insert(number) {
             self.setting.host.mention(number, &unheard(&why)).await?;
         }
-        Ok(())
-    }
-
-    /// Hosts take one pull request from a branch to another. Where ours is refused, since somebody else has opened one from its branch, that
-    /// one is closed, and the next look tries again.
-    async fn make_way(&mut self, error: HostError, branch: &str, base: &str) -> Result<(), HostError> {
-        if !matches!(error, HostError::Refused { status: 409 | 422, .. }) {
-            return Err(error);
-        }
-        let others = self.setting.host.others(branch, base).await?;
-        if others.is_empty() {
-            return Err(error);
-        }
-        let mut again = false;
-        for Found { number, .. } in others {
-            if self.setting.lead.held().is_none() {
-                return Ok(());
-            }
-            self.setting.host.close(number, None).await?;
-            tracing::info!(branch, number, "somebody else's pull request was in the way of ours, and is closed");
-            if self.moved.insert(number) {
-                self.setting.host.mention(number, IN_THE_WAY).await?;
-            } else {
-                again = true;
-            }
-        }
-        if again {
-            return Err(error);
-        }
-        self.setting.told.send_replace(());
         Ok(())
     }
 

@@ -74,6 +74,16 @@ fn a_phase_that_is_not_there_is_answered_with_those_that_are() {
     assert!(why.contains("asks before: "), "{why}");
 }
 
+#[test]
+fn a_no_can_be_said_to_a_step_that_was_approved_and_is_not_entered_yet() {
+    let mut record = states::waiting();
+    record.state.run.as_mut().unwrap().approved.push(fixture::step("promotion"));
+    let Ok(Intent { decision, next }) = ask(Verb::Deny, &record) else { panic!("refused") };
+    assert_eq!(decision.action, DecisionAction::Deny);
+    assert!(next.contains("asks for nothing before tidegate resume"), "{next}");
+    assert!(ask(Verb::Deny, &states::soaking()).is_err_and(|why| why.contains("waits for no approval now")));
+}
+
 fn denied_deletions() -> Record {
     let Record { mut state, plan } = states::too_many();
     state.metadata = "shop/kept".parse().unwrap();

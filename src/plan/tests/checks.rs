@@ -261,7 +261,7 @@ fn skip_ends_the_checks_of_its_step_alone() {
     world.metric = Metric::Silent;
     world.pass(400);
     assert_eq!(world.phase(), "Progressing(tenth)");
-    world.say(world.skip());
+    world.say(world.soak_is_over());
     world.settle();
     assert_eq!(world.phase(), "Progressing(half)");
     world.pass(400);

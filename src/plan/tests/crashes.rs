@@ -225,7 +225,7 @@ fn event(world: &mut World, dice: &mut Dice, plan: &str) {
         14 => world.brake = Ok(Some(BrakeWord::Hold)),
         15..=17 => world.brake = Ok(None),
         18 => say(world, DecisionAction::Abort),
-        19 => say(world, world.skip()),
+        19 => say(world, world.soak_is_over()),
         20 | 21 => say(world, DecisionAction::Approve { through: "promotion".parse().unwrap() }),
         22 => say(world, DecisionAction::Hold),
         23 => say(world, DecisionAction::Deny),

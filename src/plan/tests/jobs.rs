@@ -173,7 +173,7 @@ fn a_job_that_is_taken_away_is_not_made_again() {
     world.takes_away("tenth");
     world.pass(3_600);
     assert_eq!((world.phase().as_str(), world.waits(), world.jobs()), ("Waiting(prepare)", vec!["JobGone"], vec![]));
-    world.say(world.skip());
+    world.say(world.soak_is_over());
     world.settle();
     assert_eq!(world.phase(), "Waiting(prepare)", "skip opens no gate");
     world.say(DecisionAction::Abort);

@@ -68,7 +68,7 @@ fn c_20_between_traffic_back_on_stable_and_no_candidate_lies_the_drain() {
     world.pass(29);
     assert_eq!(world.waits(), vec!["Soak"]);
     assert!(world.image("podinfo-canary").is_some());
-    world.say(world.skip());
+    world.say(world.soak_is_over());
     world.settle();
     assert!(world.image("podinfo-canary").is_some(), "skip ends no drain");
     world.pass(1);
@@ -91,10 +91,10 @@ fn c_22_the_recorded_weight_is_the_routed_weight() {
 #[test]
 fn c_3_skip_ends_a_soak_but_no_gate() {
     let mut world = World::at_tenth();
-    world.say(world.skip());
+    world.say(world.soak_is_over());
     world.settle();
     assert_eq!(world.phase(), "Progressing(half)");
-    world.say(world.skip());
+    world.say(world.soak_is_over());
     world.settle();
     assert_eq!(world.phase(), "WaitingPromotion(half)");
 }

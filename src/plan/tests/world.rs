@@ -440,7 +440,7 @@ impl World {
     }
 
     /// The word that ends the soak of the step on which the run stands.
-    pub(super) fn skip(&self) -> DecisionAction {
+    pub(super) fn soak_is_over(&self) -> DecisionAction {
         let stop = self.record.as_ref().and_then(|record| record.phase.stop());
         let step = stop.map_or_else(|| "tenth".parse().expect("a step"), |stop| stop.step.clone());
         DecisionAction::Skip { step }

@@ -52,7 +52,7 @@ fn c_3_a_skip_that_is_proven_late_ends_no_other_soak() {
     world.say(DecisionAction::Approve { through: "promotion".parse().unwrap() });
     world.settle();
     assert_eq!(world.phase(), "Progressing(tenth)");
-    let skip = world.skip();
+    let skip = world.soak_is_over();
     world.host.away = Some("status 502");
     world.say(skip);
     world.settle();

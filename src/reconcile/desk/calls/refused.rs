@@ -1,5 +1,6 @@
 //! What the host refuses of one request, and what is in the way of it.
 
+use super::super::rivals::IN_THE_WAY;
 use super::*;
 
 #[tokio::test]
