@@ -19,6 +19,7 @@ mod report;
 mod rest;
 mod retreat;
 mod steps;
+mod words;
 
 #[path = "../../tests/support/heap.rs"]
 mod heap;
@@ -66,6 +67,7 @@ fn main() {
         }
     };
     take("git", &|| runtime.block_on(git::measure()));
+    take("words", &|| runtime.block_on(words::measure()));
     take("rest", &|| runtime.block_on(rest::measure()));
     take("retreat", &|| runtime.block_on(retreat::measure()));
     take("steps", &|| runtime.block_on(steps::measure()));

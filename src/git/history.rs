@@ -6,7 +6,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::CommitId;
 use crate::record::text::plain;
 use chrono::{DateTime, Utc};
-use git2::{Commit, Oid, Repository, Signature};
+use git2::{Commit, ObjectType, Oid, Repository, Signature, Tree, TreeEntry};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How an older commit stands to a newer one.
@@ -90,31 +90,32 @@ impl Store {
         .await
     }
 
-    /// Who brought `path`, as it is at `tip`, to the branch that ends there: on the line of first parents, the commit with
-    /// which it appeared (as `git log --first-parent -m -1 -- PATH` tells). Where the file came by a merge, that is the
-    /// merge and not the commit that it merged; a fast-forward leaves no commit of its own, so there it is that commit.
-    /// `None` when there is no such file.
+    /// Who brought each of these paths, as it is at `tip`, to the branch that ends there: on the line of first parents, the commit with
+    /// which it appeared (as `git log --first-parent -m -1 -- PATH` tells). Where a file came by a merge, that is the merge and not
+    /// the commit that it merged; a fast-forward leaves no commit of its own, so there it is that commit. One walk answers for all;
+    /// nothing is told of what is not there, and of what came before the part of the past that is in the cache.
     ///
     /// # Errors
-    /// `Missing` when the tip, or the past that would tell, is not in the cache.
-    pub async fn brought(&self, tip: &CommitId, path: &RepoPath) -> Result<Option<Brought>, GitError> {
-        let (tip, path) = (tip.clone(), path.clone());
+    /// `Missing` when the tip is not in the cache.
+    pub async fn brought(
+        &self,
+        tip: &CommitId,
+        paths: BTreeSet<RepoPath>,
+    ) -> Result<BTreeMap<RepoPath, Brought>, GitError> {
+        let tip = tip.clone();
         self.on_cache(move |inner, repository| {
-            let mut commit =
-                repository.find_commit(oid(tip.as_str())).map_err(|error| GitError::commit(&tip, error))?;
-            let Some(content) = at(repository, &commit, &path)? else { return Ok(None) };
-            let cut = boundary(repository)?;
-            for _ in 0..inner.config.limits.entries {
-                if cut.contains(&commit.id()) {
-                    return Err(GitError::Missing(format!("the past of {path} before {} in the cache", commit.id())));
-                }
-                match commit.parents().next() {
-                    Some(parent) if at(repository, &parent, &path)? == Some(content) => commit = parent,
-                    Some(_) | None => return Ok(Some(brought(&commit))),
-                }
+            let failed = |error| GitError::local(&format!("walk from {tip}"), error);
+            let root = tree::root(repository, &tip)?;
+            let mut line = Line { repository, sought: BTreeMap::new(), found: BTreeMap::new() };
+            for path in paths {
+                line.sought.extend(tree::entry(&root, &path)?.map(|_| (path.to_string(), path)));
             }
-            let what = format!("the number of commits since {path} came");
-            Err(GitError::Limit { what, limit: inner.config.limits.entries.to_string() })
+            let (cut, mut next) = (boundary(repository)?, Some(oid(tip.as_str())));
+            for _ in 0..inner.config.limits.entries {
+                let Some(id) = next.filter(|id| !line.sought.is_empty() && !cut.contains(id)) else { break };
+                next = line.pass(id).map_err(failed)?;
+            }
+            Ok(line.found)
         })
         .await
     }
@@ -171,10 +172,55 @@ pub(super) fn boundary(repository: &Repository) -> Result<BTreeSet<Oid>, GitErro
     }
 }
 
-/// The id of what a commit has at a path.
-pub(super) fn at(repository: &Repository, commit: &Commit<'_>, path: &RepoPath) -> Result<Option<Oid>, GitError> {
-    let root = tree::root(repository, &commit_id(commit.id()))?;
-    Ok(tree::entry(&root, path)?.map(|entry| entry.id()))
+/// The line of first parents of a branch, on which it is looked for what brought some paths.
+struct Line<'r> {
+    repository: &'r Repository,
+    sought: BTreeMap<String, RepoPath>,
+    found: BTreeMap<RepoPath, Brought>,
+}
+
+impl Line<'_> {
+    /// Takes note of what a commit brought; where the line goes on.
+    fn pass(&mut self, id: Oid) -> Result<Option<Oid>, git2::Error> {
+        let commit = self.repository.find_commit(id)?;
+        let parent = (commit.parent_count() > 0).then(|| commit.parent(0)).transpose()?;
+        let before = parent.as_ref().map(Commit::tree).transpose()?;
+        self.compare(&commit, before.as_ref(), &commit.tree()?, "")?;
+        Ok(parent.map(|parent| parent.id()))
+    }
+
+    /// Takes note of what a directory has that is another one `before`, or was not there. What is the same, or not sought, is not looked
+    /// into: libgit2's own comparison goes through all of it.
+    fn compare(
+        &mut self,
+        commit: &Commit<'_>,
+        before: Option<&Tree<'_>>,
+        after: &Tree<'_>,
+        at: &str,
+    ) -> Result<(), git2::Error> {
+        let is_tree = |entry: &TreeEntry<'_>| entry.kind() == Some(ObjectType::Tree);
+        for entry in after {
+            let known = before.and_then(|tree| tree.get_name_bytes(entry.name_bytes()));
+            if known.as_ref().is_some_and(|known| known.id() == entry.id()) {
+                continue;
+            }
+            // What no path can name is not sought.
+            let Some(path) = tree::below(at, &entry) else { continue };
+            if let Some(path) = self.sought.remove(path.as_str()) {
+                self.found.insert(path, brought(commit));
+            }
+            if is_tree(&entry) && self.seeks_below(&path) {
+                let known = known.filter(is_tree).map(|known| self.repository.find_tree(known.id())).transpose()?;
+                self.compare(commit, known.as_ref(), &self.repository.find_tree(entry.id())?, path.as_str())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn seeks_below(&self, directory: &RepoPath) -> bool {
+        let inside = format!("{directory}/");
+        self.sought.range(inside.clone()..).next().is_some_and(|(path, _)| path.starts_with(&inside))
+    }
 }
 
 fn brought(commit: &Commit<'_>) -> Brought {

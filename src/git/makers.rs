@@ -1,7 +1,7 @@
 //! Who made a version, and what a commit changed: questions about the past that proofs of approvals ask.
 
 use super::commit::{Person, commit_id};
-use super::history::{at, boundary, person};
+use super::history::{boundary, person};
 use super::{GitError, Store, oid, tree};
 use crate::manifest::files::{Had, RepoPath};
 use crate::manifest::ids::{BlobId, CommitId};
@@ -248,4 +248,10 @@ fn find(repository: &Repository, id: Oid) -> Result<Commit<'_>, GitError> {
 
 fn blob_id(id: Oid) -> BlobId {
     id.to_string().parse().expect("40 hex digits, because libgit2 was built for SHA-1")
+}
+
+/// The id of what a commit has at a path.
+fn at(repository: &Repository, commit: &Commit<'_>, path: &RepoPath) -> Result<Option<Oid>, GitError> {
+    let root = tree::root(repository, &commit_id(commit.id()))?;
+    Ok(tree::entry(&root, path)?.map(|entry| entry.id()))
 }

@@ -105,6 +105,12 @@ pub(super) fn entry(root: &Tree<'_>, path: &RepoPath) -> Result<Option<TreeEntry
     }
 }
 
+/// Where an entry of the directory `at`, or of the root, lies, if a path can name it.
+pub(super) fn below(at: &str, entry: &TreeEntry<'_>) -> Option<RepoPath> {
+    let name = std::str::from_utf8(entry.name_bytes()).ok().filter(|name| !name.contains('/'))?;
+    if at.is_empty() { name.parse().ok() } else { format!("{at}/{name}").parse().ok() }
+}
+
 pub(super) fn directory<'r>(
     repository: &'r Repository,
     root: &Tree<'_>,

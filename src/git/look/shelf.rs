@@ -5,7 +5,7 @@ use crate::git::tree::{self, limit};
 use crate::git::{GitError, Limits, Store};
 use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId};
-use git2::{FileMode, Odb, Oid, Repository, Tree, TreeEntry};
+use git2::{FileMode, Odb, Oid, Repository, Tree};
 use std::collections::BTreeMap;
 
 /// How many levels below the root they lie: `<namespace>/<name>`.
@@ -95,7 +95,7 @@ impl<'r> Walk<'r> {
         self.take(tree.len(), 0)?;
         let mut below: BTreeMap<RepoPath, Option<Oid>> = BTreeMap::new();
         for entry in tree.iter().filter(|entry| entry.filemode() == i32::from(FileMode::Tree)) {
-            let Some(path) = path(at, &entry) else { continue };
+            let Some(path) = tree::below(at, &entry) else { continue };
             below.entry(path).and_modify(|known| *known = None).or_insert(Some(entry.id()));
         }
         for (path, id) in below {
@@ -118,7 +118,7 @@ impl<'r> Walk<'r> {
         let (mut shelf, mut bytes) = (Shelf::new(), 0);
         for entry in tree.iter() {
             // What no path can name is none of ours.
-            let Some(path) = path(at, &entry) else { continue };
+            let Some(path) = tree::below(at, &entry) else { continue };
             let is = |mode: FileMode| entry.filemode() == i32::from(mode);
             let odd = if is(FileMode::Blob) || is(FileMode::BlobExecutable) {
                 let failed = |error| GitError::local(&format!("read the file {path}"), error);
@@ -153,10 +153,4 @@ impl<'r> Walk<'r> {
         self.entries = entries;
         Ok(())
     }
-}
-
-/// Where an entry lies, if a path can name it.
-fn path(at: &str, entry: &TreeEntry<'_>) -> Option<RepoPath> {
-    let name = std::str::from_utf8(entry.name_bytes()).ok().filter(|name| !name.contains('/'))?;
-    if at.is_empty() { name.parse().ok() } else { format!("{at}/{name}").parse().ok() }
 }

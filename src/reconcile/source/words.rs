@@ -119,34 +119,48 @@ impl Cache {
         tip: &CommitId,
         ourselves: &Person,
     ) -> Result<(Filed, BTreeMap<String, String>), GitError> {
-        let (mut filed, mut unreadable) = (Filed::new(), BTreeMap::new());
+        let (mut shelves, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
         for (dir, read) in store.shelves(tip).await? {
-            let shelf = match read {
-                Ok(shelf) => shelf,
+            match read {
+                Ok(mut shelf) => {
+                    shelf.retain(|path, _| path.file_name().ends_with(".yaml"));
+                    shelves.extend(dir.parse::<RolloutId>().ok().map(|id| (id, shelf)));
+                }
                 Err(error) => {
                     tracing::warn!(dir, %error, "what lies there on the decisions branch cannot be read");
                     unreadable.insert(dir, error.to_string());
-                    continue;
                 }
-            };
-            let Ok(id) = dir.parse::<RolloutId>() else { continue };
-            let known = self.filed.get(&id);
+            }
+        }
+        let all = shelves.iter().flat_map(|(id, shelf)| shelf.iter().map(move |(path, leaf)| (id, path, leaf)));
+        let fresh = all.filter(|(id, path, leaf)| self.known(id, path, &leaf.id).is_none());
+        let mut brought = store.brought(tip, fresh.map(|(_, path, _)| path.clone()).collect()).await?;
+        let mut filed = Filed::new();
+        for (id, shelf) in shelves {
             let mut files = Vec::new();
-            for (path, leaf) in shelf.into_iter().filter(|(path, _)| path.file_name().ends_with(".yaml")) {
-                // By path, as they were read.
-                let at = |files: &&Arc<Vec<DecisionFile>>| files.binary_search_by(|file| file.path.cmp(&path)).ok();
-                let same = known.and_then(|files| files.get(at(&files)?)).filter(|file| file.blob == leaf.id);
-                files.push(match same {
+            for (path, leaf) in shelf {
+                files.push(match self.known(&id, &path, &leaf.id) {
                     Some(file) => file.clone(),
-                    None => file(store, tip, path, leaf, ourselves).await?,
+                    None => {
+                        let brought = brought.remove(&path);
+                        file(store, tip, path, leaf, brought, ourselves).await?
+                    }
                 });
             }
-            let same = known.filter(|known| ***known == files).cloned();
+            let same = self.filed.get(&id).filter(|known| ***known == files).cloned();
             if !files.is_empty() {
                 filed.insert(id, same.unwrap_or_else(|| Arc::new(files)));
             }
         }
         Ok((filed, unreadable))
+    }
+
+    /// A file that was read before.
+    fn known(&self, id: &RolloutId, path: &RepoPath, blob: &BlobId) -> Option<&DecisionFile> {
+        let files = self.filed.get(id)?;
+        // By path, as they were read.
+        let at = files.binary_search_by(|file| file.path.cmp(path)).ok()?;
+        files.get(at).filter(|file| file.blob == *blob)
     }
 }
 
@@ -156,13 +170,9 @@ async fn file(
     tip: &CommitId,
     path: RepoPath,
     Leaf { id: blob, odd }: Leaf,
+    brought: Option<Brought>,
     ourselves: &Person,
 ) -> Result<DecisionFile, GitError> {
-    let brought = match store.brought(tip, &path).await {
-        Err(GitError::Missing(_)) => None,
-        Err(error) if error.is_of_content() => None,
-        brought => brought?,
-    };
     let bytes = match odd {
         None => store.file(tip, &path).await?,
         Some(_) => None,

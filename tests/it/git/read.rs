@@ -218,10 +218,11 @@ async fn who_brought_a_file_to_a_branch() {
     let approved = bed.origin.tip("decisions").unwrap();
     let tip = id(bed.origin.commit("decisions", &[("other.yaml", Some(b"1"))], "later"));
     bed.sync().await;
-    let brought = bed.store.brought(&tip, &path(decision)).await.unwrap().unwrap();
+    let brought = async |tip, file| bed.store.brought(tip, [path(file)].into()).await.unwrap().remove(&path(file));
+    let found = brought(&tip, decision).await.unwrap();
     let ana = Person { name: "Ana".to_owned(), email: "ana@example.com".to_owned() };
-    assert_eq!(brought, Brought { commit: id(approved), merged: None, author: ana.clone(), committer: ana });
-    assert_eq!(bed.store.brought(&tip, &path("absent")).await.unwrap(), None);
+    assert_eq!(found, Brought { commit: id(approved), merged: None, author: ana.clone(), committer: ana });
+    assert_eq!(brought(&tip, "absent").await, None);
     // A file that comes by a merge is brought by the merge, whatever comes later and whoever wrote it.
     let base = bed.origin.git(&["rev-list", "--max-parents=0", "decisions"]);
     bed.origin.git(&["update-ref", "refs/heads/request", "decisions"]);
@@ -230,12 +231,48 @@ async fn who_brought_a_file_to_a_branch() {
     let merge = id(bed.origin.merge("request", "decisions"));
     let tip = id(bed.origin.commit("decisions", &[("later.yaml", Some(b"1"))], "later"));
     bed.sync().await;
-    let brought = bed.store.brought(&tip, &path(decision)).await.unwrap().unwrap();
-    assert_eq!((brought.commit, brought.merged), (merge, Some(id(bed.origin.tip("request").unwrap()))));
+    let found = brought(&tip, decision).await.unwrap();
+    assert_eq!((found.commit, found.merged), (merge, Some(id(bed.origin.tip("request").unwrap()))));
     // Main's past was not fetched, so nobody can tell.
     let main = id(bed.origin.tip("main").unwrap());
-    let error = bed.store.brought(&main, &path("teams/shop/rollout.yaml")).await.unwrap_err();
+    assert_eq!(brought(&main, "teams/shop/rollout.yaml").await, None);
+    let error = bed.store.brought(&id("0".repeat(40)), [path(decision)].into()).await.unwrap_err();
     assert!(matches!(error, GitError::Missing(_)), "{error}");
+}
+
+#[tokio::test]
+async fn one_walk_tells_who_brought_each_of_many_files() {
+    let bed = Bed::new().await;
+    let mut files: Vec<String> = Vec::new();
+    for number in 0..24 {
+        let file =
+            format!("{}/{}/{number}-tenth.yaml", ["blog", "shop"][number % 2], ["site", "web", "web-2"][number % 3]);
+        bed.origin.commit("decisions", &[(&file, Some(b"approve\n"))], "approve");
+        files.push(file);
+    }
+    let (gone, came, new) = (files[3].as_str(), files[4].as_str(), files[5].as_str());
+    bed.origin.commit("decisions", &[(gone, None), (came, None), (new, Some(b"deny\n"))], "other");
+    bed.origin.commit("decisions", &[(came, Some(b"approve\n")), ("shop/web/7.yaml/inside", Some(b"1"))], "back");
+    let below = format!("{}/inside", files[6]);
+    bed.origin.commit("decisions", &[(&files[6], None), (&below, Some(b"1"))], "a directory in the place of a file");
+    let mut of: BTreeSet<String> = files.iter().cloned().collect();
+    of.extend(["shop/web/7.yaml", "shop/web/7.yaml/inside", &below, "shop", "absent"].map(str::to_owned));
+    bed.origin.git(&["update-ref", "refs/heads/request", "decisions~9"]);
+    bed.origin.commit("request", &[("shop/api/1.yaml", Some(b"1")), (&files[7], Some(b"2"))], "asked");
+    bed.origin.merge("request", "decisions");
+    let tip = id(bed.origin.commit("decisions", &[("later/web/1.yaml", Some(b"1"))], "later"));
+    of.extend(["shop/api/1.yaml", "later/web/1.yaml"].map(str::to_owned));
+    bed.sync().await;
+
+    let found = bed.store.brought(&tip, of.iter().map(|file| path(file)).collect()).await.unwrap();
+    let found: BTreeMap<_, _> = found.into_iter().map(|(file, by)| (file.to_string(), by.commit.to_string())).collect();
+    let listed = bed.origin.git(&["ls-tree", "-r", "-t", "--name-only", tip.as_str()]);
+    let there = of.into_iter().filter(|file| listed.lines().any(|line| line == file));
+    let log = ["log", "--first-parent", "-m", "-1", "--format=%H", tip.as_str(), "--"];
+    let told = |file: &String| bed.origin.git(&[&log[..], &[file]].concat());
+    let told: BTreeMap<_, _> = there.map(|file| (file.clone(), told(&file))).collect();
+    assert_eq!(found, told);
+    assert!(found.len() == 29 && !found.contains_key(gone), "{found:?}");
 }
 
 #[tokio::test]
