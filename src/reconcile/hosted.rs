@@ -74,7 +74,7 @@ pub(super) fn witness(
     metrics: &Metrics,
 ) -> Result<Option<Witness>, RunError> {
     let host = host(&way, clock, metrics)?;
-    Ok(host.map(|host| Witness { host: host.into(), store: way.store.clone(), main: branches.main.clone() }))
+    Ok(host.map(|host| Witness { host: host.into(), store: way.store.clone(), branches: branches.clone() }))
 }
 
 /// Begins to show our requests as pull requests, if the installation names a host for them.

@@ -68,7 +68,7 @@ async fn everything(host: &mut Host, merged: &CommitId) -> Result<Vec<String>, H
         format!("closed: {:?}", host.closed("b", |_| true).await?),
         format!("one: {:?}", host.pull(3).await?),
         format!("offers: {:?}", host.offers("main", &mut seen).await?),
-        format!("merged: {:?}", host.merged_as(merged).await?),
+        format!("merged: {:?}", host.merged_as(merged, "main").await?),
         format!("blob: {:?}", host.blob(&one, &"a/b/c.yaml".parse().unwrap()).await?),
         format!("commits: {:?}", host.commits(3).await?),
         format!("commit: {:?}", host.commit(&one).await?),

@@ -251,10 +251,15 @@ impl Host {
         Ok(())
     }
 
-    /// The merged request that became this commit of its base, if there is one.
-    pub(super) async fn request_merged_as(&mut self, commit: &CommitId) -> Result<Option<Pulled>, HostError> {
+    /// See [`Self::merged_as`].
+    pub(super) async fn request_merged_as(
+        &mut self,
+        commit: &CommitId,
+        base: &str,
+    ) -> Result<Option<Pulled>, HostError> {
         let found: Vec<RawEnd> = self.all(&format!("repository/commits/{commit}/merge_requests")).await?;
-        let Some(end) = found.into_iter().find(|end| end.became() == Some(commit)) else { return Ok(None) };
+        let found = found.into_iter().filter(|end| end.became() == Some(commit));
+        let Some(end) = found.min_by_key(|end| end.target_branch != base) else { return Ok(None) };
         let by = end.merge_user.or(end.merged_by).and_then(|user| user.read()).zip(end.merged_at);
         let author = end.author.as_ref().and_then(RawUser::read);
         let being = match &by {

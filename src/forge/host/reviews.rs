@@ -195,17 +195,18 @@ impl RawCommit {
 }
 
 impl Host {
-    /// The merged pull request that became this commit of its base, if there is one.
+    /// The merged pull request that became this commit of its base, if there is one: of several, one to the branch that is asked about.
     ///
     /// # Errors
     /// As [`HostError`] says.
-    pub async fn merged_as(&mut self, commit: &CommitId) -> Result<Option<Pulled>, HostError> {
+    pub async fn merged_as(&mut self, commit: &CommitId, base: &str) -> Result<Option<Pulled>, HostError> {
         if self.site.kind == HostKind::Gitlab {
-            return self.request_merged_as(commit).await;
+            return self.request_merged_as(commit, base).await;
         }
         let found = self.pulls_of(commit).await?;
         let is_it = |pull: &RawMerged| pull.merged_at.is_some() && pull.merge_commit_sha.as_ref() == Some(commit);
-        let Some(pull) = found.into_iter().find(is_it) else { return Ok(None) };
+        let found = found.into_iter().filter(is_it).min_by_key(|pull| pull.base.name != base);
+        let Some(pull) = found else { return Ok(None) };
         // GitHub's lists do not tell who merged.
         let pull = match (&pull.merged_by, self.site.kind) {
             (None, HostKind::Github) => {

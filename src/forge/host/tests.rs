@@ -266,12 +266,29 @@ fn merge_request() -> [(String, Value); 16] {
     ]
 }
 
+/// What brought the branch to another one became the same commit, and is told of first. Gitea tells of one alone.
+fn elsewhere(client: &Client, kind: HostKind, commit: &CommitId) {
+    let (path, field, branch) = match kind {
+        HostKind::Gitea => return,
+        HostKind::Github => (format!("commits/{commit}/pulls"), "base", json!({"ref": "develop", "sha": sha("c")})),
+        HostKind::Gitlab => (format!("repository/commits/{commit}/merge_requests"), "target_branch", json!("develop")),
+    };
+    let mut state = client.server.state();
+    let listed = state.there.get_mut(&path).and_then(Value::as_array_mut).unwrap();
+    let mut other = listed[2].clone();
+    other["number"] = json!(4);
+    other["iid"] = json!(4);
+    other[field] = branch;
+    listed.insert(0, other);
+}
+
 #[tokio::test]
 async fn what_a_host_tells_of_reviews_is_read_to_its_end() {
     for kind in KINDS {
         let mut client = Client::new(kind).await;
         let commit = reviewed(&client, kind);
-        let pulled = client.host.merged_as(&commit).await.unwrap().unwrap();
+        elsewhere(&client, kind, &commit);
+        let pulled = client.host.merged_as(&commit, "main").await.unwrap().unwrap();
         let by = pulled.by.as_ref().map(|(user, _)| user.login.as_str());
         assert_eq!((pulled.number, pulled.base.as_str(), by, pulled.being), (3, "main", Some("ben"), Being::Person));
         match kind {
@@ -283,8 +300,8 @@ async fn what_a_host_tells_of_reviews_is_read_to_its_end() {
                 client.server.state().there.insert("/users/2".to_owned(), robot);
             }
         }
-        assert_eq!(client.host.merged_as(&commit).await.unwrap().unwrap().being, Being::Machine, "attack 78");
-        let none = client.host.merged_as(&"f".repeat(40).parse().unwrap()).await;
+        assert_eq!(client.host.merged_as(&commit, "main").await.unwrap().unwrap().being, Being::Machine, "attack 78");
+        let none = client.host.merged_as(&"f".repeat(40).parse().unwrap(), "main").await;
         assert!(matches!(none, Err(HostError::Refused { status: 404, .. })), "{none:?}");
 
         let (reviews, machines) = client.host.reviews(3).await.unwrap();

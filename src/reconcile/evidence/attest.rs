@@ -9,6 +9,7 @@ use crate::manifest::raw::Trust;
 use crate::manifest::team::Team;
 use crate::plan::evidence::{Attest, Request, Version};
 use crate::reconcile::clock::Clock;
+use crate::reconcile::source::Branches;
 use crate::record::state::{By, Rule, Time};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -33,8 +34,8 @@ pub struct Witness {
     pub host: Mutex<Host>,
     /// The repository.
     pub store: Store,
-    /// What people want.
-    pub main: RefName,
+    /// Its branches.
+    pub branches: Branches,
 }
 
 /// Why not all was told.
@@ -106,11 +107,12 @@ impl Collector {
 impl Witness {
     /// The pull request that a commit came by to its branch.
     async fn pulled(&self, commit: &CommitId) -> Result<Option<Pulled>, Silence> {
-        let mut pulled = self.host.lock().await.merged_as(commit).await?;
+        let decisions = self.branches.decisions.short();
+        let mut pulled = self.host.lock().await.merged_as(commit, decisions).await?;
         for pause in PAUSES {
             if pulled.is_none() {
                 sleep(Duration::from_secs(pause)).await;
-                pulled = self.host.lock().await.merged_as(commit).await?;
+                pulled = self.host.lock().await.merged_as(commit, decisions).await?;
             }
         }
         Ok(pulled)
@@ -122,7 +124,7 @@ impl Witness {
         let Changed { merged, mut files } = self.store.changed(&attest.asked.commit).await?;
         // Git may take long for that, so the host is not held.
         let made = match &attest.version {
-            Some(version) => made(&self.store, &self.main, version).await?,
+            Some(version) => made(&self.store, &self.branches.main, version).await?,
             None => Vec::new(),
         };
         let mut host = self.host.lock().await;
@@ -199,7 +201,7 @@ impl Witness {
         // Each with the commit of main that it became.
         let mut next: VecDeque<_> = alone.into_iter().map(|commit| (commit.clone(), commit)).collect();
         while let Some((commit, became)) = next.pop_front() {
-            let remade = self.host.lock().await.remade(&commit, self.main.short()).await?;
+            let remade = self.host.lock().await.remade(&commit, self.branches.main.short()).await?;
             for opened in remade {
                 if !pulls.insert(opened.number) {
                     continue;
@@ -336,9 +338,10 @@ mod tests {
         let (owner, name) = ("acme".to_owned(), "shop".to_owned());
         let site = PullHost { kind: HostKind::Github, api: server.api(), owner, name, access };
         let host = Host::new(site, pass, Box::new(|_, _| {}), Box::new(|| fixture::time("12:00:00"))).unwrap();
-        let (store, main) = (world.source("c").store().clone(), RefName::branch("main").unwrap());
+        let source = world.source("c");
+        let (store, branches) = (source.store().clone(), source.branches().clone());
         server.state().page = Some(250);
-        (Witness { host: Mutex::new(host), store, main }, server, world)
+        (Witness { host: Mutex::new(host), store, branches }, server, world)
     }
 
     /// A commit of somebody, on top of another.
