@@ -134,7 +134,7 @@ pub(super) async fn command(args: PlanArgs, screen: &Screen) -> Result<Exit, Fai
     let mut plan = match &against {
         Against::Record(repository) => offline::plan(&loaded, repository, now).await?,
         Against::Nothing(compared) => {
-            offline::planned(&loaded, &Records::new(), &offline::Promotions::new(), compared, now)
+            offline::planned(&loaded, &Records::new(), &offline::Pinned::new(), compared, now)
         }
     };
     if let (Some(kubeconfig), Against::Record(repository)) = (&args.kubeconfig, &against) {

@@ -84,7 +84,7 @@ pub struct Freeze {
 pub struct Limits {
     /// The most objects that are deleted for one rollout without a pull request that lists them.
     pub max_deletions: u32,
-    /// The most runs that are open at a time.
+    /// The most runs that are under way at a time, of all teams; one that waits for its first step is not.
     pub max_concurrent_runs: u32,
 }
 

@@ -43,7 +43,7 @@ pub fn start(draft: &mut Draft<'_>, plan: &Arc<Plan>, run: &Run, steps: &[Step])
     let mut waits = gates(draft, plan, run, first);
     // What goes back to a version of before waits for nobody else's.
     if let (MayStart::No { limit }, Route::Phases | Route::Plain) = (draft.input.policy.may_start, run.route) {
-        let why = format!("{limit} runs are open, as many as the policy allows");
+        let why = format!("{limit} runs are under way, as many as the policy allows");
         waits.push(Wait::new(Reason::Concurrency, why));
     }
     if let Some(set) = draft.input.sets.get(&run.to).cloned() {

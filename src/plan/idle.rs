@@ -25,7 +25,7 @@ use crate::manifest::tracked;
 use crate::record::branches::Asks;
 use crate::record::history::{self, RunOf};
 use crate::record::posture::{Posture, Role, Size, Split};
-use crate::record::state::{Phase, Promoted, Pull, Refused, Route, Run};
+use crate::record::state::{Phase, Promoted, Pull, Refused, RolloutState, Route, Run};
 use crate::rules::{Rule, holds};
 use std::sync::Arc;
 
@@ -172,22 +172,33 @@ pub fn unmarked(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
 /// Why what main wants is not tried again.
 #[must_use]
 pub fn refused(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
-    let Refused { revision, run, outcome, why, at } = refusal(draft, rollout).filter(|_| holds(Rule::Refused))?;
-    let message = format!("revision {} met its end in run {run} ({outcome:?}): {why}", revision.short());
+    let refused @ Refused { run, at, .. } = refusal(draft, rollout).filter(|_| holds(Rule::Refused))?;
     let act = format!("tidegate retry {} --run {run}", draft.input.id);
-    Some(Wait::new(Reason::Refused, message).since(*at).act(act))
+    Some(Wait::new(Reason::Refused, met_its_end(refused)).since(*at).act(act))
 }
 
-/// What refuses the version that main wants: the end that it met, or that of one whose pods and routes it has. To try that one again takes
-/// a word, not another size (requirements C-6, N-4).
+/// What refuses the version that main wants.
 #[must_use]
 pub fn refusal<'s>(draft: &'s Draft<'_>, rollout: &Rollout) -> Option<&'s Refused> {
-    let of = |revision: &Revision| draft.state.refused.iter().find(|refused| refused.revision == *revision);
+    let tried = history::taken_back(&draft.state).and_then(|past| draft.input.sets.get(&past.to));
+    refusal_of(&draft.state, tried.map(|set| &**set), rollout)
+}
+
+/// What refuses a version: the end that it met, or that of one whose pods and routes it has, which the last run has `tried`. To try that
+/// one again takes a word, not another size (requirements C-6, N-4).
+#[must_use]
+pub fn refusal_of<'s>(state: &'s RolloutState, tried: Option<&Set>, rollout: &Rollout) -> Option<&'s Refused> {
+    let of = |revision: &Revision| state.refused.iter().find(|refused| refused.revision == *revision);
     of(&rollout.set.revision).or_else(|| {
-        let last = draft.state.history.last().filter(|past| history::went_back(past))?;
-        let tried = draft.input.sets.get(&last.to)?;
+        let (last, tried) = history::taken_back(state).zip(tried)?;
         of(&last.revision).filter(|_| direct::change(&rollout.plan, tried, &rollout.set) != Change::Version)
     })
+}
+
+/// Why it is refused, for people.
+#[must_use]
+pub fn met_its_end(Refused { revision, run, outcome, why, .. }: &Refused) -> String {
+    format!("revision {} met its end in run {run} ({outcome:?}): {why}", revision.short())
 }
 
 /// Opens a run: recorded before anything is asked or made.

@@ -4,6 +4,7 @@
 use super::checks;
 use super::direct;
 use super::forecast::{Forecast, Way, forecast};
+use super::idle;
 use super::procedure;
 use super::versions;
 use crate::manifest::desired::{Layout, Plan, Rollout, Set, Suspend, TargetKind};
@@ -69,6 +70,8 @@ pub struct Known<'a> {
     pub plan: Option<&'a Plan>,
     /// The set that is promoted, or why it cannot be read; none if it is not at hand.
     pub promoted: Option<Result<&'a Set, &'a str>>,
+    /// The set of the last run, if that went back; none if it is not at hand.
+    pub tried: Option<&'a Set>,
 }
 
 impl Outlook {
@@ -120,7 +123,7 @@ pub fn wanted(
         Some(Err(why)) => return of(Change::Held, format!("Its record cannot be read: {}", plain(why))),
         Some(Ok(known)) => known,
     };
-    let Known { state, plan, promoted } = known;
+    let Known { state, plan, promoted, tried } = known;
     if let Phase::Unknown(_) = state.phase {
         return of(Change::Held, format!("Its record was written by a newer tidegate ({}).", state.writer.version));
     }
@@ -146,7 +149,16 @@ pub fn wanted(
             let why = "Its autoscaler differs: with the layout primary that reaches the copy with the next promotion.";
             of(Change::Held, why.to_owned())
         }
-        direct::Change::Version => new_run(rollout, state, current, old, policy, now),
+        direct::Change::Version => match idle::refusal_of(state, tried, rollout) {
+            Some(refused) => {
+                let (why, run) = (plain(&idle::met_its_end(refused)), &refused.run);
+                of(
+                    Change::Refused,
+                    format!("No run starts: {why}. To try it again: tidegate retry {} --run {run}", rollout.id),
+                )
+            }
+            None => new_run(rollout, state, current, old, policy, now),
+        },
     }
 }
 
@@ -168,18 +180,6 @@ fn new_run(
     now: Time,
 ) -> Outlook {
     let revision = &rollout.set.revision;
-    if let Some(refused) = state.refused.iter().find(|refused| refused.revision == *revision) {
-        let message = format!(
-            "Revision {} met its end in run {} ({:?}: {}). To start it again: tidegate retry {} --run {}",
-            revision.short(),
-            refused.run,
-            refused.outcome,
-            plain(&refused.why),
-            rollout.id,
-            refused.run
-        );
-        return Outlook::of(Change::Refused, message);
-    }
     let misfit = state.clusters.values().find_map(|cluster| versions::misfit(&cluster.posture.naming, rollout, old));
     if let Some(why) = misfit {
         return Outlook::of(Change::Held, format!("No run starts, and nothing is written: {why}."));

@@ -85,7 +85,7 @@ reasons! {
     Suspended: "the team", "The rollout has `suspend: true`.", "take `suspend: true` out of the rollout's file and push";
     Brake: "operations", "The brake in the cluster holds this rollout.", "take `all`, the namespace or the rollout out of the brake's ConfigMap (docs/operations.md)";
     PolicyFloor: "the team", "The rollout goes below what the policy asks of every rollout of its tenant; nothing is written.", "change the rollout's file as the message says, or have operations change the tenant's floors in tidegate.yaml";
-    Concurrency: "operations", "As many runs are open as the policy allows.", "wait for another run to end, or raise limits.maxConcurrentRuns in tidegate.yaml";
+    Concurrency: "operations", "As many runs are under way as the policy allows.", "wait for another run to end, or raise limits.maxConcurrentRuns in tidegate.yaml";
     Soak: "time", "The step has to stay exposed for its soak time.", "";
     Evidence: "tidegate", "Answers are on their way: dry runs, measurements, webhooks.", "";
     Inconclusive: "the team", "A check has no result: too few samples, a webhook that holds, or a provider that is away.", "look at the check's provider, and at its query; tidegate skip ROLLOUT goes on without it";

@@ -13,7 +13,8 @@ use crate::plan::evidence::Evidence;
 use crate::plan::input::{Input, Live, MayStart};
 use crate::plan::planner;
 use crate::plan::tracked;
-use crate::record::state::{Phase, RolloutState, Time};
+use crate::record::history::is_under_way;
+use crate::record::state::{Phase, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -214,11 +215,6 @@ fn in_turn<'a>(ids: BTreeSet<RolloutId>, phase: impl Fn(&RolloutId) -> Option<&'
     let mut ids: Vec<RolloutId> = ids.into_iter().collect();
     ids.sort_by_cached_key(since);
     ids
-}
-
-/// Whether a run of it has entered its first step.
-fn is_under_way(state: &RolloutState) -> bool {
-    state.run.is_some() && !matches!(state.phase, Phase::Waiting { at: None, .. })
 }
 
 #[cfg(test)]

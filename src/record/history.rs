@@ -2,7 +2,7 @@
 
 use super::branches;
 use super::posture::Names;
-use super::state::{Consumed, EndedRun, Outcome, PastRun, Refused, RolloutState, Time, Void};
+use super::state::{Consumed, EndedRun, Outcome, PastRun, Phase, Refused, RolloutState, Time, Void};
 use super::text::plain;
 use crate::manifest::desired::Plan;
 use crate::manifest::files::RepoPath;
@@ -143,7 +143,7 @@ pub fn pinned(state: &RolloutState) -> BTreeSet<&SetId> {
     }
     sets.extend(state.promoted.iter().map(|promoted| &promoted.set));
     sets.extend(state.run.iter().flat_map(|run| [&run.from, &run.to]));
-    sets.extend(state.history.last().filter(|past| went_back(past)).map(|past| &past.to));
+    sets.extend(taken_back(state).map(|past| &past.to));
     for cluster in state.clusters.values() {
         sets.insert(&cluster.posture.stable.set);
         sets.extend(cluster.posture.candidate.iter().map(|candidate| &candidate.set));
@@ -151,10 +151,22 @@ pub fn pinned(state: &RolloutState) -> BTreeSet<&SetId> {
     sets
 }
 
+/// Whether a run has entered its first step: until then nothing of it is in the cluster.
+#[must_use]
+pub fn is_under_way(state: &RolloutState) -> bool {
+    state.run.is_some() && !matches!(state.phase, Phase::Waiting { at: None, .. })
+}
+
 /// Whether a run was taken back and its revision refused.
 #[must_use]
 pub fn went_back(past: &PastRun) -> bool {
     matches!(past.outcome, Outcome::Failed | Outcome::Aborted)
+}
+
+/// The last run, if it was.
+#[must_use]
+pub fn taken_back(state: &RolloutState) -> Option<&PastRun> {
+    state.history.last().filter(|past| went_back(past))
 }
 
 /// The run that brought this revision last and went back unmeasured, if none came since.

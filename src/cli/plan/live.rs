@@ -17,6 +17,7 @@ use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::evidence::{Answer, Found, Need};
 use crate::plan::input::{Desired, Git, Input, Live, MayStart, PolicyView, Recorded};
 use crate::plan::planner;
+use crate::record::history::is_under_way;
 use crate::record::state::{RolloutState, Time, Writer};
 use crate::record::text::plain;
 use crate::target::live::LiveState;
@@ -38,7 +39,8 @@ pub(super) async fn add(
     let namespaces: BTreeSet<Namespace> = loaded.rollouts.keys().map(|id| id.namespace.clone()).collect();
     let sight = live::look(kubeconfig, &repository.instance, namespaces).await?;
     let records = repository.records().await?;
-    let open = records.values().filter(|record| record.as_ref().is_ok_and(|record| record.state.run.is_some())).count();
+    let open =
+        records.values().filter(|record| record.as_ref().is_ok_and(|record| is_under_way(&record.state))).count();
     let limit = loaded.policy.as_ref().map_or(0, |policy| policy.limits.max_concurrent_runs) as usize;
     let may_start = if open < limit { MayStart::Yes } else { MayStart::No { limit } };
     for planned in &mut plan.rollouts {

@@ -11,46 +11,53 @@ use crate::manifest::ids::RolloutId;
 use crate::manifest::load::{Loaded, Rejected};
 use crate::plan::forecast::{Forecast, Foreseen};
 use crate::plan::outlook::{self, Known, Outlook};
+use crate::record::history;
 use crate::record::state::Time;
 use std::collections::BTreeMap;
 
-/// The sets that are promoted, by rollout: what new ones are compared with.
-pub(super) type Promotions = BTreeMap<RolloutId, Result<Set, String>>;
+/// The sets that new ones are compared with, by rollout.
+pub(super) type Pinned = BTreeMap<RolloutId, PinnedSets>;
+
+/// Those of one rollout.
+#[derive(Debug, Default)]
+pub(super) struct PinnedSets {
+    /// What is promoted, or why it cannot be read; none if main wants just that.
+    pub(super) promoted: Option<Result<Set, String>>,
+    /// What the last run tried, if it went back.
+    pub(super) tried: Option<Set>,
+}
 
 /// What would happen, from the files and the record.
 pub(super) async fn plan(loaded: &Loaded, repository: &Repository, now: Time) -> Result<PlanView, Failure> {
     let records = repository.records().await?;
-    let (mut promotions, mut loaded) = (Promotions::new(), loaded.clone());
+    let (mut pinned, mut loaded) = (Pinned::new(), loaded.clone());
     for (id, record) in &records {
         let (Ok(record), Some(Ok(rollout))) = (record, loaded.rollouts.get_mut(id)) else { continue };
         *rollout = as_recorded(repository, record, rollout.clone()).await?;
-        let Some(promoted) = record.state.promoted.as_ref().filter(|promoted| promoted.set != rollout.set.id) else {
-            continue;
-        };
-        let set = repository.pinned(id, &promoted.set, &rollout.plan.target, &record.state).await?;
-        promotions.insert(id.clone(), set);
+        let sets: &mut PinnedSets = pinned.entry(id.clone()).or_default();
+        let (target, state) = (&rollout.plan.target, &record.state);
+        if let Some(promoted) = state.promoted.as_ref().filter(|promoted| promoted.set != rollout.set.id) {
+            sets.promoted = Some(repository.pinned(id, &promoted.set, target, state).await?);
+        }
+        if let Some(past) = history::taken_back(state) {
+            sets.tried = repository.pinned(id, &past.to, target, state).await?.ok();
+        }
     }
     let tip: String = repository.state_tip()?.as_str().chars().take(8).collect();
     let compared = format!("the record of {} at {tip}", repository.instance);
-    Ok(planned(&loaded, &records, &promotions, &compared, now))
+    Ok(planned(&loaded, &records, &pinned, &compared, now))
 }
 
 /// The same from values.
 #[must_use]
-pub(super) fn planned(
-    loaded: &Loaded,
-    records: &Records,
-    promotions: &Promotions,
-    compared: &str,
-    now: Time,
-) -> PlanView {
+pub(super) fn planned(loaded: &Loaded, records: &Records, pinned: &Pinned, compared: &str, now: Time) -> PlanView {
     let policy = loaded.policy.as_ref().ok();
     let mut rollouts: Vec<PlannedView> = loaded
         .rollouts
         .iter()
         .map(|(id, rollout)| match rollout {
             Ok(rollout) => {
-                let known = known(records.get(id), promotions.get(id));
+                let known = known(records.get(id), pinned.get(id));
                 view(id, &rollout.path, outlook::wanted(rollout, known, policy, now))
             }
             Err(rejected) => refuse(id, rejected),
@@ -65,11 +72,13 @@ pub(super) fn planned(
 
 fn known<'a>(
     record: Option<&'a Result<Record, String>>,
-    promoted: Option<&'a Result<Set, String>>,
+    pinned: Option<&'a PinnedSets>,
 ) -> Option<Result<Known<'a>, &'a str>> {
+    let promoted = pinned.and_then(|sets| sets.promoted.as_ref());
     let promoted = promoted.map(|promoted| promoted.as_ref().map_err(String::as_str));
+    let tried = pinned.and_then(|sets| sets.tried.as_ref());
     Some(match record? {
-        Ok(Record { state, plan }) => Ok(Known { state, plan: plan.as_ref(), promoted }),
+        Ok(Record { state, plan }) => Ok(Known { state, plan: plan.as_ref(), promoted, tried }),
         Err(why) => Err(why),
     })
 }

@@ -1,6 +1,6 @@
 //! What would happen to the example repository, in every relation to its record.
 
-use super::offline::{Promotions, planned};
+use super::offline::{Pinned, PinnedSets, planned};
 use super::{Change, PlanView, text};
 use crate::cli::repository::{Record, Records};
 use crate::cli::tests as states;
@@ -15,7 +15,7 @@ use crate::manifest::oid;
 use crate::plan::draft::{RecordChange, RolloutPlan};
 use crate::plan::report::{Reason, Wait};
 use crate::record::fixture::{self, time};
-use crate::record::state::{Outcome, Phase, Promoted, Refused, RolloutState, Run};
+use crate::record::state::{Outcome, PastRun, Phase, Promoted, Refused, RolloutState, Run};
 use std::path::Path;
 
 fn files() -> Files {
@@ -78,10 +78,14 @@ fn open(loaded: &Loaded, step: &str) -> Record {
 }
 
 fn plan(loaded: &Loaded, record: Record) -> PlanView {
+    compared(loaded, record, None)
+}
+
+fn compared(loaded: &Loaded, record: Record, tried: Option<Set>) -> PlanView {
     let (_, set) = at_rest();
     let records = Records::from([(podinfo(), Ok(record))]);
-    let promotions = Promotions::from([(podinfo(), Ok(set))]);
-    let mut plan = planned(loaded, &records, &promotions, "the record of prod at cdcdcdcd", states::now());
+    let pinned = Pinned::from([(podinfo(), PinnedSets { promoted: Some(Ok(set)), tried })]);
+    let mut plan = planned(loaded, &records, &pinned, "the record of prod at cdcdcdcd", states::now());
     plan.rollouts.retain(|planned| planned.rollout == "shop/podinfo");
     plan
 }
@@ -102,7 +106,7 @@ fn new_version() -> Loaded {
 #[test]
 fn a_mistyped_field_is_told_before_it_is_merged() {
     let loaded = edited(MANIFEST, "replicas:", "replica:");
-    let plan = planned(&loaded, &Records::new(), &Promotions::new(), "no record", states::now());
+    let plan = planned(&loaded, &Records::new(), &Pinned::new(), "no record", states::now());
     let told = text(&plan, states::now(), Ink::Plain);
     assert!(told.contains(&format!("warning: {MANIFEST}:")) && told.contains("replica"), "{told}");
 }
@@ -110,7 +114,7 @@ fn a_mistyped_field_is_told_before_it_is_merged() {
 #[test]
 fn without_a_record_all_is_seen_for_the_first_time() {
     let loaded = load(&files(), &Caps::default());
-    let plan = planned(&loaded, &Records::new(), &Promotions::new(), "no record", states::now());
+    let plan = planned(&loaded, &Records::new(), &Pinned::new(), "no record", states::now());
     assert!(plan.rollouts.iter().all(|planned| planned.change == Change::FirstSight));
     insta::assert_snapshot!(text(&plan, states::now(), Ink::Plain));
 }
@@ -170,13 +174,25 @@ fn a_change_of_size_is_applied_directly() {
 #[test]
 fn a_refused_revision_is_not_started() {
     let loaded = new_version();
+    let tried = rollout(&loaded).set;
     let mut record = rest();
-    let revision = rollout(&loaded).set.revision.clone();
     let (run, outcome, at) = (fixture::run(7), Outcome::Failed, time("09:00:00"));
+    let revision = tried.revision.clone();
     record.state.refused = vec![Refused { revision, run, outcome, why: "error-rate".to_owned(), at }];
-    let (change, text) = shown(&loaded, record);
+    let (change, shown) = shown(&loaded, record.clone());
     assert_eq!(change, Change::Refused);
-    insta::assert_snapshot!(text);
+    insta::assert_snapshot!(shown);
+    // Neither is another size of it.
+    let (to, revision) = (tried.id.clone(), tried.revision.clone());
+    record.state.history = vec![PastRun { to, revision, ..fixture::past(7, 5, 6, outcome) }];
+    let mut files = files();
+    edit(&mut files, MANIFEST, "image: ", "image: example.org/");
+    edit(&mut files, MANIFEST, "replicas: ", "replicas: 1");
+    let sized = load(&files, &Caps::default());
+    assert_ne!(rollout(&sized).set.revision, tried.revision);
+    let told = |tried| text(&compared(&sized, record.clone(), tried), states::now(), Ink::Plain);
+    assert_eq!(told(Some((*tried).clone())), shown);
+    assert!(told(None).contains("through all phases"), "what was tried is not at hand");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::manifest::load::{self, Loaded};
 use crate::manifest::policy;
 use crate::plan::outlook::{self, Known, Outlook};
 use crate::reconcile::source::Record;
+use crate::record::history;
 use crate::record::state::Time;
 use crate::report::feedback::{ENTRIES, Reading};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +89,13 @@ fn outlook(offered: &Loaded, beside: &Beside, id: &RolloutId) -> Option<Outlook>
 fn known(record: &Record) -> Result<Known<'_>, &str> {
     let state = record.state.as_ref().map_err(String::as_str)?;
     let promoted = state.promoted.as_ref().and_then(|promoted| record.sets.get(&promoted.set));
-    Ok(Known { state, plan: record.plan.as_deref(), promoted: promoted.map(|set| Ok(&**set)) })
+    let tried = history::taken_back(state).and_then(|past| record.sets.get(&past.to));
+    Ok(Known {
+        state,
+        plan: record.plan.as_deref(),
+        promoted: promoted.map(|set| Ok(&**set)),
+        tried: tried.map(|set| &**set),
+    })
 }
 
 /// With what it tracks as its open run, else what is promoted, has it.

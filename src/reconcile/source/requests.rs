@@ -15,7 +15,7 @@ use crate::manifest::files::RepoPath;
 use crate::manifest::ids::{BlobId, CommitId, InstanceName, RolloutId, RunId};
 use crate::manifest::oid;
 use crate::plan::input::{Branch, Change, Content};
-use crate::record::history::{deletions, voids, went_back};
+use crate::record::history::{deletions, taken_back, voids};
 use crate::record::state::Time;
 use chrono::TimeDelta;
 use std::collections::{BTreeMap, BTreeSet};
@@ -306,7 +306,7 @@ async fn undone(
 pub(in crate::reconcile) fn to_undo<'r>(record: &'r Record, wanted: &'r Rollout, run: &RunId) -> Option<[&'r Set; 2]> {
     let state = record.state.as_ref().ok()?;
     let theirs = record.sets.get(&state.promoted.as_ref()?.set)?;
-    let past = state.history.last().filter(|past| past.run == *run && went_back(past));
+    let past = taken_back(state).filter(|past| past.run == *run);
     let brought = past.and_then(|past| record.sets.get(&past.to));
     Some([brought.unwrap_or(&wanted.set), theirs])
 }

@@ -87,7 +87,7 @@ fn needed(state: &RolloutState) -> BTreeSet<&SetId> {
     });
     let run = state.run.iter().flat_map(|run| [&run.from, &run.to]);
     // What a run brought that went back: a request to undo its change on main starts from it.
-    let undone = state.history.last().filter(|past| history::went_back(past)).map(|past| &past.to);
+    let undone = history::taken_back(state).map(|past| &past.to);
     postures.chain(run).chain(state.promoted.iter().map(|promoted| &promoted.set)).chain(undone).collect()
 }
 
