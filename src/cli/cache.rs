@@ -13,7 +13,7 @@ pub(super) struct Cache {
 
 enum Held {
     /// In the clone, locked for as long as this lives; the next command goes on from what is there.
-    InClone(#[expect(dead_code, reason = "the lock is held by being alive")] File),
+    InClone(File),
     /// Temporary; it goes with this.
     Temporary,
 }
@@ -73,10 +73,12 @@ impl Cache {
 
 impl Drop for Cache {
     fn drop(&mut self) {
-        if let Held::Temporary = self.held {
+        match &self.held {
+            // Closing it is not enough: a program that is being started has the file too, for a moment.
+            Held::InClone(lock) => lock.unlock().ok(),
             // What cannot be removed is left to whoever cleans the machine's temporary files.
-            std::fs::remove_dir_all(&self.path).ok();
-        }
+            Held::Temporary => std::fs::remove_dir_all(&self.path).ok(),
+        };
     }
 }
 
