@@ -174,7 +174,7 @@ pub fn unmarked(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
 pub fn refused(draft: &Draft<'_>, rollout: &Rollout) -> Option<Wait> {
     let refused @ Refused { run, at, .. } = refusal(draft, rollout).filter(|_| holds(Rule::Refused))?;
     let act = format!("tidegate retry {} --run {run}", draft.input.id);
-    Some(Wait::new(Reason::Refused, met_its_end(refused)).since(*at).act(act))
+    Some(Wait::new(Reason::Refused, met_its_end(refused, rollout)).since(*at).act(act))
 }
 
 /// What refuses the version that main wants.
@@ -195,10 +195,11 @@ pub fn refusal_of<'s>(state: &'s RolloutState, tried: Option<&Set>, rollout: &Ro
     })
 }
 
-/// Why it is refused, for people.
+/// Why a version is refused, for people.
 #[must_use]
-pub fn met_its_end(Refused { revision, run, outcome, why, .. }: &Refused) -> String {
-    format!("revision {} met its end in run {run} ({outcome:?}): {why}", revision.short())
+pub fn met_its_end(Refused { revision, run, outcome, why, .. }: &Refused, rollout: &Rollout) -> String {
+    let same = if *revision == rollout.set.revision { "" } else { ", which has the same pods and routes," };
+    format!("revision {}{same} met its end in run {run} ({outcome:?}): {why}", revision.short())
 }
 
 /// Opens a run: recorded before anything is asked or made.

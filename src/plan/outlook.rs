@@ -151,7 +151,7 @@ pub fn wanted(
         }
         direct::Change::Version => match idle::refusal_of(state, tried, rollout) {
             Some(refused) => {
-                let (why, run) = (plain(&idle::met_its_end(refused)), &refused.run);
+                let (why, run) = (plain(&idle::met_its_end(refused, rollout)), &refused.run);
                 of(
                     Change::Refused,
                     format!("No run starts: {why}. To try it again: tidegate retry {} --run {run}", rollout.id),
