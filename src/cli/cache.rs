@@ -94,8 +94,12 @@ mod tests {
         assert!(first.path.starts_with(dir.path()) && second.path.starts_with(dir.path()));
         assert_ne!(first.path, second.path);
         let path = first.path.clone();
+        let Held::InClone(lock) = &first.held else { panic!("it is in the clone") };
+        // As a program has it that is being started meanwhile.
+        let elsewhere = lock.try_clone().unwrap();
         drop(first);
         assert_eq!(Cache::of(Some(dir.path())).unwrap().path, path);
+        drop(elsewhere);
         let temporary = Cache::of(None).unwrap();
         let path = temporary.path.clone();
         assert!(path.is_dir());

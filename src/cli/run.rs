@@ -95,10 +95,7 @@ pub(super) async fn command(args: RunArgs, screen: &Screen) -> Result<Exit, Fail
 
 /// Reads the installation's file; all its mistakes at once.
 pub(super) fn installation(path: &Path) -> Result<Installation, Failure> {
-    let bytes = std::fs::read(path).with_context(|| {
-        let what = "name the file that describes the controller (kind Installation) with --config";
-        format!("cannot read {}; {what}, or run this in the controller's pod, which has it there", path.display())
-    })?;
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     // Diagnostics point into a file by a path as a repository has it: the file's own name will do.
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("installation.yaml");
     let name: RepoPath = name.parse().map_err(|error| Failure::usage(format!("{error}")))?;
@@ -155,6 +152,6 @@ mod tests {
         let text = installation(&path).unwrap_err().text();
         assert!(text.contains("is not a valid installation:") && text.contains("installation.yaml:3:"), "{text}");
         let text = installation(&dir.path().join("none.yaml")).unwrap_err().text();
-        assert!(text.contains("cannot read") && text.contains("with --config, or"), "{text}");
+        assert!(text.contains("cannot read"), "{text}");
     }
 }

@@ -91,12 +91,13 @@ impl Store {
     }
 
     /// Who brought each of these paths, as it is at `tip`, to the branch that ends there: on the line of first parents, the commit with
-    /// which it appeared (as `git log --first-parent -m -1 -- PATH` tells). Where a file came by a merge, that is the merge and not
-    /// the commit that it merged; a fast-forward leaves no commit of its own, so there it is that commit. One walk answers for all;
-    /// nothing is told of what is not there, and of what came before the part of the past that is in the cache.
+    /// which it appeared (as `git log --first-parent -m -1 -- PATH` tells, but that another mode alone is nothing new). Where a file came
+    /// by a merge, that is the merge and not the commit that it merged; a fast-forward leaves no commit of its own, so there it is that
+    /// commit. One walk answers for all. Nothing is told of what is not there, nor of what came before the part of the past that is in
+    /// the cache, before something that cannot be read, or more commits ago than a tree may have entries.
     ///
     /// # Errors
-    /// `Missing` when the tip is not in the cache.
+    /// `Missing` when the tip is not in the cache; never for what somebody has pushed there.
     pub async fn brought(
         &self,
         tip: &CommitId,
@@ -104,16 +105,16 @@ impl Store {
     ) -> Result<BTreeMap<RepoPath, Brought>, GitError> {
         let tip = tip.clone();
         self.on_cache(move |inner, repository| {
-            let failed = |error| GitError::local(&format!("walk from {tip}"), error);
-            let root = tree::root(repository, &tip)?;
             let mut line = Line { repository, sought: BTreeMap::new(), found: BTreeMap::new() };
+            let Some(root) = readable(tree::root(repository, &tip))? else { return Ok(line.found) };
             for path in paths {
-                line.sought.extend(tree::entry(&root, &path)?.map(|_| (path.to_string(), path)));
+                let there = readable(tree::entry(&root, &path))?.flatten();
+                line.sought.extend(there.map(|_| (path.to_string(), path)));
             }
             let (cut, mut next) = (boundary(repository)?, Some(oid(tip.as_str())));
             for _ in 0..inner.config.limits.entries {
                 let Some(id) = next.filter(|id| !line.sought.is_empty() && !cut.contains(id)) else { break };
-                next = line.pass(id).map_err(failed)?;
+                next = readable(line.pass(id))?.flatten();
             }
             Ok(line.found)
         })
@@ -172,6 +173,14 @@ pub(super) fn boundary(repository: &Repository) -> Result<BTreeSet<Oid>, GitErro
     }
 }
 
+/// None for what somebody has pushed that cannot be read.
+fn readable<T>(read: Result<T, GitError>) -> Result<Option<T>, GitError> {
+    match read {
+        Err(error) if error.is_of_content() => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 /// The line of first parents of a branch, on which it is looked for what brought some paths.
 struct Line<'r> {
     repository: &'r Repository,
@@ -181,23 +190,24 @@ struct Line<'r> {
 
 impl Line<'_> {
     /// Takes note of what a commit brought; where the line goes on.
-    fn pass(&mut self, id: Oid) -> Result<Option<Oid>, git2::Error> {
-        let commit = self.repository.find_commit(id)?;
-        let parent = (commit.parent_count() > 0).then(|| commit.parent(0)).transpose()?;
-        let before = parent.as_ref().map(Commit::tree).transpose()?;
-        self.compare(&commit, before.as_ref(), &commit.tree()?, "")?;
+    fn pass(&mut self, id: Oid) -> Result<Option<Oid>, GitError> {
+        let failed = |error| GitError::local(&format!("read commit {id}, and the one before it"), error);
+        let commit = self.repository.find_commit(id).map_err(failed)?;
+        let parent = (commit.parent_count() > 0).then(|| commit.parent(0)).transpose().map_err(failed)?;
+        let before = parent.as_ref().map(Commit::tree).transpose().map_err(failed)?;
+        self.compare(&commit, before.as_ref(), &commit.tree().map_err(failed)?, "")?;
         Ok(parent.map(|parent| parent.id()))
     }
 
     /// Takes note of what a directory has that is another one `before`, or was not there. What is the same, or not sought, is not looked
-    /// into: libgit2's own comparison goes through all of it.
+    /// into: libgit2's own comparison goes through all of it. What lies in one that cannot be read is not sought any more.
     fn compare(
         &mut self,
         commit: &Commit<'_>,
         before: Option<&Tree<'_>>,
         after: &Tree<'_>,
         at: &str,
-    ) -> Result<(), git2::Error> {
+    ) -> Result<(), GitError> {
         let is_tree = |entry: &TreeEntry<'_>| entry.kind() == Some(ObjectType::Tree);
         for entry in after {
             let known = before.and_then(|tree| tree.get_name_bytes(entry.name_bytes()));
@@ -209,17 +219,23 @@ impl Line<'_> {
             if let Some(path) = self.sought.remove(path.as_str()) {
                 self.found.insert(path, brought(commit));
             }
-            if is_tree(&entry) && self.seeks_below(&path) {
-                let known = known.filter(is_tree).map(|known| self.repository.find_tree(known.id())).transpose()?;
-                self.compare(commit, known.as_ref(), &self.repository.find_tree(entry.id())?, path.as_str())?;
+            let inside = format!("{path}/");
+            let below = self.sought.range(inside.clone()..).next();
+            if !is_tree(&entry) || below.is_none_or(|(sought, _)| !sought.starts_with(&inside)) {
+                continue;
+            }
+            let open = |entry: &TreeEntry<'_>| {
+                let tree = self.repository.find_tree(entry.id());
+                readable(tree.map_err(|error| GitError::local(&format!("read the directory {path}"), error)))
+            };
+            let known = known.as_ref().filter(|known| is_tree(known)).map(open).transpose()?;
+            match (open(&entry)?, known) {
+                (Some(tree), None) => self.compare(commit, None, &tree, path.as_str())?,
+                (Some(tree), Some(Some(known))) => self.compare(commit, Some(&known), &tree, path.as_str())?,
+                (None, _) | (_, Some(None)) => self.sought.retain(|sought, _| !sought.starts_with(&inside)),
             }
         }
         Ok(())
-    }
-
-    fn seeks_below(&self, directory: &RepoPath) -> bool {
-        let inside = format!("{directory}/");
-        self.sought.range(inside.clone()..).next().is_some_and(|(path, _)| path.starts_with(&inside))
     }
 }
 

@@ -171,7 +171,7 @@ impl PolicyView {
 /// Whether another run may start now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MayStart {
-    /// Fewer runs are open than the policy allows.
+    /// Fewer runs are under way than the policy allows.
     #[default]
     Yes,
     /// As many runs as the policy allows are open.

@@ -56,6 +56,13 @@ struct Examined {
 
 /// Looks, and says.
 pub(super) async fn command(args: DoctorArgs, screen: &Screen) -> Result<Exit, Failure> {
+    if !args.config.exists() {
+        return Err(Failure::usage(format!(
+            "there is no {}: run this in the controller's pod, which has it there, or name the file that describes the controller \
+             (kind Installation) with --config",
+            args.config.display()
+        )));
+    }
     let installation = run::installation(&args.config)?;
     let checks = look::all(&installation, &args.cache).await?;
     let broken = checks.iter().any(|check| check.found == Found::Broken);

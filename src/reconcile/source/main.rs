@@ -131,7 +131,7 @@ impl Wanted {
         }
     }
 
-    /// How many runs may be open at a time.
+    /// How many runs may be under way at a time.
     #[must_use]
     pub fn max_concurrent_runs(&self) -> usize {
         let limit = self.policies.as_ref().map_or(0, |policies| policies.policy.limits.max_concurrent_runs);

@@ -235,6 +235,7 @@ async fn who_brought_a_file_to_a_branch() {
     assert_eq!((found.commit, found.merged), (merge, Some(id(bed.origin.tip("request").unwrap()))));
     // Main's past was not fetched, so nobody can tell.
     let main = id(bed.origin.tip("main").unwrap());
+    assert!(bed.store.file(&main, &path("teams/shop/rollout.yaml")).await.unwrap().is_some());
     assert_eq!(brought(&main, "teams/shop/rollout.yaml").await, None);
     let error = bed.store.brought(&id("0".repeat(40)), [path(decision)].into()).await.unwrap_err();
     assert!(matches!(error, GitError::Missing(_)), "{error}");
@@ -273,6 +274,42 @@ async fn one_walk_tells_who_brought_each_of_many_files() {
     let told: BTreeMap<_, _> = there.map(|file| (file.clone(), told(&file))).collect();
     assert_eq!(found, told);
     assert!(found.len() == 29 && !found.contains_key(gone), "{found:?}");
+}
+
+#[tokio::test]
+async fn who_brought_files_is_told_as_far_as_what_was_pushed_can_be_read() {
+    let bed = Bed::new().await;
+    let (a, b, new, late) = ("a/x/1.yaml", "b/y/1.yaml", "b/y/2.yaml", "b/y/3.yaml");
+    let first = id(bed.origin.commit("decisions", &[(a, Some(b"1")), (b, Some(b"1"))], "first"));
+    let object = |name: &str| bed.origin.git(&["rev-parse", name]);
+    let (blob, fine) = (object("decisions:a/x/1.yaml"), object("decisions:a"));
+    let directory = |entries: &[(&str, &[u8], &str)]| bed.origin.tree(entries);
+    let on_top = |tree: &str| {
+        let commit = bed.origin.git(&["commit-tree", "-m", "odd", "-p", "decisions", tree]);
+        bed.origin.git(&["update-ref", "refs/heads/decisions", &commit]);
+        id(commit)
+    };
+    let of_b = |y: &str| directory(&[("40000", b"a", &fine), ("40000", b"b", &directory(&[("40000", b"y", y)]))]);
+    // Git servers take such a mode, and libgit2 refuses all of the directory that has it.
+    on_top(&of_b(&directory(&[("1100644", b"odd.yaml", &blob)])));
+    let whole = [("100644", &b"1.yaml"[..], &*blob), ("100644", b"2.yaml", &blob)];
+    let mended = on_top(&of_b(&directory(&whole)));
+    let later = id(bed.origin.commit("decisions", &[(late, Some(b"1"))], "later"));
+    bed.sync().await;
+    let brought = async |tip, files: &[&str]| {
+        let found = bed.store.brought(tip, files.iter().map(|file| path(file)).collect()).await.unwrap();
+        found.into_iter().map(|(file, by)| (file.to_string(), by.commit)).collect::<BTreeMap<_, _>>()
+    };
+    assert_eq!(brought(&mended, &[a, b, new]).await, [(a.to_owned(), first.clone())].into());
+    let known = [(a.to_owned(), first), (late.to_owned(), later.clone())];
+    assert_eq!(brought(&later, &[a, b, new, late]).await, known.into());
+
+    let odd = on_top(&directory(&[("1100644", b"odd.yaml", &blob)]));
+    let mended = on_top(&of_b(&directory(&whole)));
+    bed.sync().await;
+    assert_eq!(brought(&odd, &[]).await, BTreeMap::new());
+    assert_eq!(brought(&odd, &[a]).await, BTreeMap::new());
+    assert_eq!(brought(&mended, &[a, b]).await, BTreeMap::new());
 }
 
 #[tokio::test]
