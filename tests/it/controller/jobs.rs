@@ -6,7 +6,7 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::api::ListParams;
 use std::fmt::Write;
 use tidegate::plan::report::Reason;
-use tidegate::record::state::{Phase, Rest};
+use tidegate::record::state::{Phase, Rest, RolloutState};
 
 /// A Job whose pods do that; its own time to live is none of its run's.
 pub(super) fn job(name: &str, behaviour: &str) -> String {
@@ -32,8 +32,9 @@ async fn c_15_c_34_a_job_tries_the_candidate_out() {
     world.release(&App::new("web", 2));
     world.until("the last phase", |record| matches!(record.phase, Phase::WaitingPromotion { .. })).await;
     let why = world.until_condition(Reason::JobRunning).await;
-    let record = world.record().unwrap();
-    let run = record.run.unwrap();
+    // One that is taken away before it is on record is made once more.
+    let is_known = |record: &RolloutState| record.run.as_ref().is_some_and(|run| run.jobs.len() == 2);
+    let run = world.until("the second Job on record", is_known).await.run.unwrap();
     assert_eq!(why, format!("promotion waits for the success of Job web-{}-promotion", run.id));
     assert!(run.jobs.values().any(|trial| trial.passed.is_some()), "{:?}", run.jobs);
     let jobs = world.space.api::<Job>();
