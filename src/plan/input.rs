@@ -174,7 +174,7 @@ pub enum MayStart {
     /// Fewer runs are under way than the policy allows.
     #[default]
     Yes,
-    /// As many runs as the policy allows are open.
+    /// As many runs as the policy allows are under way.
     No {
         /// How many that is.
         limit: usize,

@@ -18,6 +18,7 @@ use crate::manifest::object::ObjectRef;
 use crate::manifest::set::SetFiles;
 use crate::manifest::tracked;
 use crate::record::branches::{Asks, Head, decisions_branch};
+use crate::record::history;
 use crate::record::state::{By, Origin, PastRun, Promoted, Question, RolloutState, Rule, Run, Source, Time, Void};
 use crate::record::text::plain;
 use chrono::TimeDelta;
@@ -46,12 +47,7 @@ pub fn court<'b>(draft: &Draft<'b>, rule: &'b Rule, base: &'b str) -> Court<'b> 
 pub fn unproven(draft: &mut Draft<'_>, words: Vec<Unproven>) {
     for Unproven { word, asked, lacks } in words {
         // A no has made it void meanwhile.
-        if draft
-            .state
-            .consumed
-            .iter()
-            .any(|known| (&known.path, &known.blob) == (&word.consumed.path, &word.consumed.blob))
-        {
+        if history::is_consumed(&draft.state, &word.consumed.path, &word.consumed.blob) {
             continue;
         }
         let asks = requests::kind(&word.decision.action);

@@ -251,7 +251,7 @@ pub fn clear(draft: &mut Draft<'_>) {
 
 /// A file that is no decision, where a request adds its own.
 fn unreadable(draft: &mut Draft<'_>, asks: &Asks, DecisionFile { path, blob, by, .. }: &DecisionFile) {
-    let is_known = draft.state.consumed.iter().any(|word| word.path == *path && word.blob == *blob);
+    let is_known = history::is_consumed(&draft.state, path, blob);
     if is_known || draft.input.decisions.at_start.contains(&(path.clone(), blob.clone())) {
         return;
     }

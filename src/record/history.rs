@@ -7,7 +7,7 @@ use super::text::plain;
 use crate::manifest::desired::Plan;
 use crate::manifest::files::RepoPath;
 use crate::manifest::hex::hex;
-use crate::manifest::ids::{InstanceName, ObjectName, Revision, RolloutId, RunId, SetId, StepName};
+use crate::manifest::ids::{BlobId, InstanceName, ObjectName, Revision, RolloutId, RunId, SetId, StepName};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
@@ -157,13 +157,19 @@ pub fn is_under_way(state: &RolloutState) -> bool {
     state.run.is_some() && !matches!(state.phase, Phase::Waiting { at: None, .. })
 }
 
+/// Whether a word, by its path and content, was counted or made void before.
+#[must_use]
+pub fn is_consumed(state: &RolloutState, path: &RepoPath, blob: &BlobId) -> bool {
+    state.consumed.iter().any(|word| word.path == *path && word.blob == *blob)
+}
+
 /// Whether a run was taken back and its revision refused.
 #[must_use]
 pub fn went_back(past: &PastRun) -> bool {
     matches!(past.outcome, Outcome::Failed | Outcome::Aborted)
 }
 
-/// The last run, if it was.
+/// The last run, if it was taken back and its revision refused.
 #[must_use]
 pub fn taken_back(state: &RolloutState) -> Option<&PastRun> {
     state.history.last().filter(|past| went_back(past))

@@ -56,7 +56,7 @@ struct Examined {
 
 /// Looks, and says.
 pub(super) async fn command(args: DoctorArgs, screen: &Screen) -> Result<Exit, Failure> {
-    if !args.config.exists() {
+    if let Ok(false) = args.config.try_exists() {
         return Err(Failure::usage(format!(
             "there is no {}: run this in the controller's pod, which has it there, or name the file that describes the controller \
              (kind Installation) with --config",

@@ -3,6 +3,7 @@
 use super::checks::{Check, Found, Weight, account, apart, branch, kinds, rights, server, signed, text, webhook};
 use super::look::copying;
 use super::*;
+use crate::cli::args::Format;
 use crate::cli::ui::Ink;
 use crate::cli::validate;
 use crate::cluster::checkup::Server;
@@ -157,4 +158,13 @@ fn what_a_host_hides_could_not_be_looked_at() {
     assert!(all.iter().all(|check| check.found == Found::Unknown), "{all:#?}");
     insta::assert_snapshot!(text(&all, Ink::Plain));
     insta::assert_snapshot!("json", serde_json::to_string_pretty(&Examined { checks: all }).unwrap());
+}
+
+#[tokio::test]
+async fn who_runs_it_elsewhere_is_told_what_to_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let args = DoctorArgs { config: dir.path().join("none.yaml"), cache: dir.path().join("cache") };
+    let error = command(args, &Screen { ink: Ink::Plain, format: Format::Table }).await.unwrap_err();
+    assert_eq!(error.code(), 2);
+    assert!(error.text().contains("none.yaml") && error.text().contains("with --config"), "{}", error.text());
 }
