@@ -377,8 +377,8 @@ impl World {
                 return found;
             }
             if tokio::time::Instant::now() >= deadline {
-                let beyond = self.space.audited(&self.bed).await.beyond;
-                panic!("{what}: the record is {record:#?}\nasked for, and not granted: {beyond:#?}");
+                let (beyond, phase) = (self.space.audited(&self.bed).await.beyond, record.as_ref().map(|r| &r.phase));
+                panic!("{what}: the record is {record:#?}\nasked for, and not granted: {beyond:#?}\n{what}: {phase:?}");
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }

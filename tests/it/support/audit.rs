@@ -78,8 +78,11 @@ struct Line {
     stage_timestamp: DateTime<Utc>,
 }
 
+/// Nobody, where the request was refused before it was known whose it is: an API server that has just started knows no
+/// service account yet and answers 401.
 #[derive(Deserialize)]
 struct User {
+    #[serde(default)]
     username: String,
 }
 

@@ -19,6 +19,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+/// When it tries again to write a status that was not taken.
+const AGAIN: Duration = Duration::from_secs(1);
 /// The name under which it writes status.
 pub(crate) const CONTROLLER: &str = "tidegate.io/testbed-gateway";
 
@@ -126,6 +128,7 @@ pub(crate) async fn serve(client: Client, modes: Modes) {
             () = tokio::time::sleep_until(due) => {}
         }
         waiting.next = None;
+        let mut again = false;
         for route in routes.state() {
             let mode = modes.of(&route.namespace().unwrap_or_default());
             if mode == Mode::Off || !waiting.is_over(&route, mode) {
@@ -137,9 +140,14 @@ pub(crate) async fn serve(client: Client, modes: Modes) {
                     &route.namespace().unwrap_or_default(),
                     &http_route(),
                 );
-                // A route that is gone or an API server that is down: the next event tells.
-                api.patch_status(&route.name_any(), &PatchParams::default(), &Patch::Merge(status)).await.ok();
+                again |=
+                    api.patch_status(&route.name_any(), &PatchParams::default(), &Patch::Merge(status)).await.is_err();
             }
+        }
+        if again {
+            // Of a route that is gone an event tells; of an API server that was away and gives no answer, nothing does.
+            let soon = Instant::now() + AGAIN;
+            waiting.next = Some(waiting.next.map_or(soon, |due| due.min(soon)));
         }
     }
 }
