@@ -304,11 +304,12 @@ impl Clerk {
         Ok(tidied?.or(aside))
     }
 
-    /// Labels the pull requests that were just made: once, whatever comes of it. That the host takes no labels is told once too.
+    /// Labels the pull requests that were made, until the host has said yes or no. That it takes no labels is told once.
     async fn label(&mut self) {
         for (number, asks) in std::mem::take(&mut self.bare) {
             if self.setting.lead.held().is_none() {
-                return;
+                self.bare.push((number, asks));
+                continue;
             }
             let labels = pull::labels(&asks);
             let Err(error) = self.setting.host.label(number, &labels).await else { continue };
@@ -318,7 +319,10 @@ impl Clerk {
                 let act = "make them in the repository, or let the controller's account do so (docs/hosts.md)";
                 tracing::warn!(number, labels, %error, act, "the host takes no labels, so pull requests go without");
             } else {
-                tracing::debug!(number, labels, %error, "a pull request goes without its labels");
+                tracing::debug!(number, labels, %error, "a pull request is without its labels");
+            }
+            if !lasts {
+                self.bare.push((number, asks));
             }
         }
     }
