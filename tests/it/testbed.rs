@@ -52,14 +52,14 @@ async fn reason(space: &Space, name: &str, wanted: &str) {
 #[tokio::test]
 async fn pods_become_ready_fail_late_or_never_start_as_their_annotations_say() {
     let space = Bed::shared().await.space("pods").await;
+    create_deployment(&space, "failing", json!({"testbed/fail-after": "10s"})).await;
+    available(&space, "failing", 2).await;
     create_deployment(&space, "plain", json!({})).await;
     create_deployment(&space, "late", json!({"testbed/ready-after": "1s"})).await;
-    create_deployment(&space, "failing", json!({"testbed/fail-after": "3s"})).await;
     create_deployment(&space, "image", json!({"testbed/behaviour": "image"})).await;
     create_deployment(&space, "stuck", json!({"testbed/behaviour": "stuck"})).await;
     available(&space, "plain", 2).await;
     available(&space, "late", 2).await;
-    available(&space, "failing", 2).await;
     available(&space, "failing", 0).await;
     reason(&space, "image", "ProgressDeadlineExceeded").await;
     reason(&space, "stuck", "ProgressDeadlineExceeded").await;

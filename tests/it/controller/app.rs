@@ -28,7 +28,17 @@ pub(super) struct App<'a> {
 /// Phases by a route: a tenth after a person's word, then half. Add what comes after.
 pub(super) const GATED: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    settle: 0s\n    drain: 2s\n  phases:\n  \
     - {name: tenth, before: {approval: pullRequest}, expose: {weight: 10}, soak: 1s}\n  \
-    - {name: half, expose: {weight: 50}, soak: 1s}\n  progressDeadline: 10s\n";
+    - {name: half, expose: {weight: 50}, soak: 1s}\n  progressDeadline: 90s\n";
+
+/// Promoted after a word, too.
+pub(super) const PROMOTION_GATE: &str = "  promotion: {before: {approval: pullRequest}, bake: 1s}\n";
+
+/// A version that is not ready for that long has failed, on a machine where nothing else keeps it waiting.
+pub(super) fn hasty(spec: &str, seconds: u8) -> String {
+    let hasty = spec.replace("progressDeadline: 90s", &format!("progressDeadline: {seconds}s"));
+    assert_ne!(hasty, spec);
+    hasty
+}
 
 /// The same without asking anybody.
 pub(super) fn ungated() -> String {

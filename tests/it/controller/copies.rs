@@ -1,8 +1,9 @@
 //! The layout `primary`: what runs without a rollout is taken over, a version goes through the target, and the target is what is
 //! left when the rollout is gone.
 
-use super::app::{App, GATED, ungated};
+use super::app::{App, PROMOTION_GATE, ungated};
 use super::hands::applied_by_hand;
+use super::hosted::twice_gated;
 use super::served::Served;
 use super::world::{World, is_steady};
 use crate::support::cluster::eventually;
@@ -24,9 +25,9 @@ async fn selector(world: &World, service: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_1_c_7_c_17_c_26_c_30_c_35_stable_is_a_copy_as_long_as_the_rollout_exists() {
-    let mut world = World::new("copies", &format!("    layout: primary\n{GATED}")).await;
+    let mut world = World::new("copies", &format!("    layout: primary\n{}", twice_gated())).await;
     // Another stays: a main without any rollout would be a mistake, and not followed.
-    world.add("  progressDeadline: 10s\n", &App::worker("api", 1));
+    world.add("  progressDeadline: 90s\n", &App::worker("api", 1));
     let app = App { config: Some("hello"), ..App::new("web", 1) };
     world.release(&app);
     applied_by_hand(&world, &app).await;
@@ -52,6 +53,7 @@ async fn c_1_c_7_c_17_c_26_c_30_c_35_stable_is_a_copy_as_long_as_the_rollout_exi
     let greeting = async |name: &str| world.get("ConfigMap", name).await.unwrap()["data"]["greeting"].clone();
     assert_eq!((greeting("web").await, greeting("web-primary").await), (json!("good day"), json!("hello")));
     assert_eq!(runs(&world, "web").await.map(|(tag, _)| tag).as_deref(), Some("2"));
+    world.approve("half").await;
     world.until_steady(Rest::Succeeded).await;
     assert_eq!(runs(&world, "web-primary").await, Some(("2".to_owned(), json!(2))));
     assert_eq!(runs(&world, "web").await, Some(("2".to_owned(), json!(0))));
@@ -87,7 +89,7 @@ fn scaled(version: u8, least: u32) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_17_c_18_c_31_the_copy_has_an_autoscaler_of_its_own_that_follows_a_promotion_alone() {
-    let mut world = World::new("scaled", &format!("    layout: primary\n{}", ungated())).await;
+    let mut world = World::new("scaled", &format!("    layout: primary\n{}{PROMOTION_GATE}", ungated())).await;
     world.commit(&[("it/web.yaml", &scaled(1, 2))]);
     world.start();
     world.until_steady(Rest::Initialized).await;
@@ -109,6 +111,7 @@ async fn c_17_c_18_c_31_the_copy_has_an_autoscaler_of_its_own_that_follows_a_pro
     world.until_on("half").await;
     assert_eq!((scaler("web").await.1, scaler("web-primary").await.1), (json!(3), json!(2)));
     assert_eq!(pods("web").await, json!(3));
+    world.approve("promotion").await;
     world.until_steady(Rest::Succeeded).await;
     assert_eq!(scaler("web-primary").await, (json!("web-primary"), json!(3)));
     eventually("its end", async || (runs(&world, "web").await? == ("2".to_owned(), json!(0))).then_some(())).await;

@@ -42,11 +42,13 @@ impl Nodes {
 /// Brings a version of a DaemonSet to main, with what the test bed is told of its pods.
 fn release(world: &World, version: u8, pods: &str) {
     let namespace = &world.space.name;
+    let deadline = if pods.contains("crash") { 10 } else { 90 };
     let rollout = format!(
         "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: web, namespace: {namespace}}}\nspec:\n  \
          manifests: [web.yaml]\n  target: {{kind: DaemonSet, name: web}}\n  phases:\n  \
-         - {{name: quarter, expose: {{weight: 25}}, soak: 1s}}\n  - {{name: half, expose: {{weight: 50}}, soak: 5s}}\n  \
-         progressDeadline: 10s\n"
+         - {{name: quarter, expose: {{weight: 25}}, soak: 1s}}\n  - {{name: half, expose: {{weight: 50}}, soak: 1s}}\n  \
+         promotion: {{before: {{approval: pullRequest}}}}\n  \
+         progressDeadline: {deadline}s\n"
     );
     let set = format!(
         "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: web}}\nspec:\n  \
@@ -106,9 +108,7 @@ async fn at_rest(world: &World, image: &str) {
 async fn pods_of_a_daemon_set_become_new_node_by_node_as_the_record_says() {
     let (mut world, nodes) = world("daemon").await;
     release(&world, 2, "");
-    let half =
-        |record: &RolloutState| matches!(&record.phase, Phase::Progressing(stop) if stop.step.as_str() == "half");
-    world.until("the second phase", half).await;
+    world.until_on("half").await;
     let template = "/spec/template/spec/containers/0/image";
     let moved = async || {
         let set = world.get("DaemonSet", "web").await.unwrap();
@@ -119,6 +119,7 @@ async fn pods_of_a_daemon_set_become_new_node_by_node_as_the_record_says() {
     nodes.join(4).await;
     let joined = async || (versions(&world).await == "2 2 1 1 1").then_some(());
     eventually("who joins is of the promoted version", joined).await;
+    world.approve("promotion").await;
     world.until("promotion", |record| is_steady(record, Rest::Succeeded)).await;
     assert_eq!(versions(&world).await, "2 2 2 2 2");
     let checked: Checked = world.settled(&[]).await;

@@ -1,6 +1,6 @@
 //! Pods that others take away, and where pods may be: budgets, evictions and the scheduler are the real ones.
 
-use super::app::App;
+use super::app::{App, hasty};
 use super::scaling::each_step_gated;
 use super::served::Served;
 use super::world::World;
@@ -136,7 +136,7 @@ async fn a_budget_of_stable_is_not_spent_by_a_run_and_a_pod_that_is_evicted_come
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_budget_of_both_versions_counts_the_candidates_pods_too() {
-    let mut world = World::new("budget-of-both", &each_step_gated().replace("Deadline: 90s", "Deadline: 10s")).await;
+    let mut world = World::new("budget-of-both", &hasty(&each_step_gated(), 30)).await;
     world.commit(&[("it/web.yaml", &guarded(1, "", OF_BOTH))]);
     world.start();
     world.until_steady(Rest::Initialized).await;

@@ -1,6 +1,6 @@
 //! The bad ways: whatever speaks against a version takes it back by itself, and it is not started again.
 
-use super::app::{App, GATED, ungated};
+use super::app::{App, GATED, hasty, ungated};
 use super::served::Served;
 use super::world::{DECISIONS, World, is_exposed, is_on, is_steady};
 use crate::support::cluster::eventually;
@@ -14,6 +14,13 @@ async fn until_failed(world: &World) -> (RolloutState, String) {
     let record = world.until("the failure", failed).await;
     let Phase::Failed { why, .. } = record.phase.clone() else { panic!("it has failed") };
     (record, why)
+}
+
+impl World {
+    /// From now on the pods of a Deployment are not ready any more.
+    pub(super) async fn break_pods(&self, app: &str) {
+        self.kubectl(&["annotate", "pods", "--selector", &format!("app={app}"), "testbed/fail-after=1ms"], "").await;
+    }
 }
 
 /// From now on admission refuses Deployments of version 2.
@@ -49,7 +56,9 @@ async fn c_21_x_5_a_version_that_fails_at_a_tenth_goes_back_and_asks_to_be_undon
     let served = Served::watch(&world, "web");
     world.until_steady(Rest::Initialized).await;
     let before = world.pods("web").await;
-    world.release(&App { pods: "testbed/fail-after: 4s", ..App::new("web", 2) });
+    world.release(&App::new("web", 2));
+    world.until("a tenth", is_exposed).await;
+    world.break_pods("web-canary").await;
     let (record, why) = until_failed(&world).await;
     assert!(why.contains("tenth") && why.contains("no ready endpoint"), "{why}");
     let [refused] = record.refused.as_slice() else { panic!("{:#?}", record.refused) };
@@ -63,7 +72,7 @@ async fn c_21_x_5_a_version_that_fails_at_a_tenth_goes_back_and_asks_to_be_undon
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_21_a_candidate_that_is_not_ready_by_the_deadline_is_never_exposed() {
-    let mut world = World::new("stuck", &ungated()).await;
+    let mut world = World::new("stuck", &hasty(&ungated(), 10)).await;
     world.start();
     world.until_steady(Rest::Initialized).await;
     world.release(&App { pods: "testbed/behaviour: crash", ..App::new("web", 2) });
@@ -75,7 +84,7 @@ async fn c_21_a_candidate_that_is_not_ready_by_the_deadline_is_never_exposed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_image_that_cannot_be_pulled_is_named_in_the_record() {
-    let mut world = World::new("image", &ungated()).await;
+    let mut world = World::new("image", &hasty(&ungated(), 10)).await;
     world.start();
     world.until_steady(Rest::Initialized).await;
     world.release(&App { pods: "testbed/behaviour: image", ..App::new("web", 2) });

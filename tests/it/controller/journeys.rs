@@ -1,6 +1,6 @@
 //! The good ways: from a commit on main to the new version in the cluster, and back from it.
 
-use super::app::{App, GATED, ungated};
+use super::app::{App, GATED, PROMOTION_GATE, ungated};
 use super::served::Served;
 use super::world::{DECISIONS, Held, STATE, World, is_steady};
 use crate::support::audit::{Mark, Request};
@@ -83,8 +83,6 @@ async fn c_20_the_old_way_stays_open_for_requests_in_flight(world: &World) {
     assert!(drained > Duration::from_secs(1), "drained for {drained:?}");
 }
 
-const PROMOTION_GATE: &str = "  promotion: {before: {approval: pullRequest}, bake: 1s}\n";
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_15_x_2_each_approval_is_asked_for_by_itself_and_merged_on_top_of_the_others() {
     let mut world = World::new("approvals", &format!("{GATED}{PROMOTION_GATE}")).await;
@@ -157,7 +155,7 @@ async fn testers_with_a_header_come_first_and_keep_their_way_until_promotion() {
     let spec = ungated().replace(
         "  - {name: tenth",
         "  - {name: testers, expose: {headers: [{x-canary: always}]}, before: {approval: pullRequest}}\n  - {name: tenth",
-    );
+    ) + PROMOTION_GATE;
     let mut world = World::new("headers", &spec).await;
     world.start();
     world.until_steady(Rest::Initialized).await;
@@ -172,6 +170,7 @@ async fn testers_with_a_header_come_first_and_keep_their_way_until_promotion() {
     let rules = route["spec"]["rules"].as_array().unwrap();
     assert_eq!(rules[0]["matches"][0]["headers"][0]["value"], "always");
     assert_eq!(rules[0]["backendRefs"][0]["name"], "web-canary");
+    world.approve("promotion").await;
     world.until_steady(Rest::Succeeded).await;
     let route = world.get("HTTPRoute", "web").await.unwrap();
     assert_eq!(route["spec"]["rules"].as_array().unwrap().len(), 1);
@@ -181,8 +180,8 @@ async fn testers_with_a_header_come_first_and_keep_their_way_until_promotion() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_mesh_the_weight_is_the_number_of_pods() {
     let spec = "  traffic: {replicas: {service: web}, settle: 0s, drain: 1s}\n  phases:\n  \
-        - {name: quarter, expose: {weight: 25}, soak: 1s}\n  - {name: half, expose: {weight: 50}, soak: 1s}\n  \
-        progressDeadline: 10s\n";
+        - {name: quarter, expose: {weight: 25}, soak: 1s}\n  \
+        - {name: half, before: {approval: pullRequest}, expose: {weight: 50}, soak: 1s}\n  progressDeadline: 90s\n";
     let mut world = World::new("replicas", spec).await;
     let app = App { replicas: 3, host: None, ..App::new("web", 1) };
     world.release(&app);
@@ -196,6 +195,7 @@ async fn without_a_mesh_the_weight_is_the_number_of_pods() {
         (candidate["spec"]["replicas"] == 1).then_some(())
     })
     .await;
+    world.approve("half").await;
     let record = world.until_steady(Rest::Succeeded).await;
     assert_eq!(world.traces().await, [""; 0]);
     assert_eq!(record.history.len(), 1);
@@ -244,7 +244,7 @@ async fn c_6_another_number_of_replicas_is_applied_without_a_run() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_workload_that_nothing_leads_to_is_updated_after_its_gate() {
     let mut world = World::empty(Held::Shared(Bed::shared().await), "plain").await;
-    let spec = "  promotion: {before: {approval: pullRequest}}\n  progressDeadline: 10s\n";
+    let spec = "  promotion: {before: {approval: pullRequest}}\n  progressDeadline: 90s\n";
     world.add(spec, &App::worker("web", 1));
     world.start();
     world.until_steady(Rest::Initialized).await;
@@ -292,7 +292,7 @@ async fn c_8_a_decision_goes_back_to_the_version_before_and_its_successor_is_ref
 async fn a_rollout_that_leaves_main_leaves_its_objects_without_our_marks() {
     let mut world = World::new("removed", GATED).await;
     // Another stays: a main without any rollout would be a mistake, and not followed.
-    world.add("  progressDeadline: 10s\n", &App::worker("api", 1));
+    world.add("  progressDeadline: 90s\n", &App::worker("api", 1));
     world.start();
     world.until_steady(Rest::Initialized).await;
     world.until_of("api", "first sight", |record| is_steady(record, Rest::Initialized)).await;

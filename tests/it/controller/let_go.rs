@@ -47,7 +47,7 @@ async fn let_go(name: &str, host: &Site) {
          it: {{path: it, namespaces: [{name}], clusters: [home], approvers: [reviewer, owner]}}\n"
     );
     world.commit(&[("tidegate.yaml", &policy)]);
-    world.add("  progressDeadline: 10s\n", &App::worker("web", 1));
+    world.add("  progressDeadline: 90s\n", &App::worker("web", 1));
     world.commit(&[("it/web.yaml", &version(1, &["one", "two", "three", "four"]))]);
     world.start();
     world.until_steady(Rest::Initialized).await;

@@ -13,11 +13,6 @@ fn long() -> String {
     ungated().replace("weight: 10}, soak: 1s", "weight: 10}, soak: 24h")
 }
 
-/// A version whose pods fail that long after they were ready.
-fn failing(after: &str) -> String {
-    format!("testbed/fail-after: {after}")
-}
-
 /// Waits until the traffic is back at stable while Git knows nothing of it, then lets `heal` bring Git back, and sees
 /// that one commit says what has happened.
 async fn retreats_without_git(world: &mut World, heal: impl AsyncFnOnce(&World)) {
@@ -39,9 +34,10 @@ async fn x_5_x_6_traffic_goes_back_while_git_is_away_and_git_learns_of_it_afterw
     let mut world = World::new("away", &long()).await;
     world.start();
     world.until_steady(Rest::Initialized).await;
-    world.release(&App { pods: &failing("6s"), ..App::new("web", 2) });
+    world.release(&App::new("web", 2));
     world.until("a tenth", is_exposed).await;
     world.git.stop().await;
+    world.break_pods("web-canary").await;
     retreats_without_git(&mut world, async |world| world.git.restart().await).await;
 }
 
@@ -50,9 +46,10 @@ async fn x_5_traffic_goes_back_while_git_keeps_everybody_waiting() {
     let mut world = World::new("slow", &long()).await;
     world.start();
     world.until_steady(Rest::Initialized).await;
-    world.release(&App { pods: &failing("6s"), ..App::new("web", 2) });
+    world.release(&App::new("web", 2));
     world.until("a tenth", is_exposed).await;
     world.git.fault("", Fault::Slow);
+    world.break_pods("web-canary").await;
     retreats_without_git(&mut world, async |world| world.git.heal()).await;
 }
 
@@ -105,7 +102,7 @@ async fn x_6_nothing_advances_on_answers_that_are_cut_or_older_than_the_newest()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_record_that_the_git_server_refuses_stops_only_its_rollout() {
     let mut world = World::new("refused", &ungated()).await;
-    world.add("  progressDeadline: 10s\n", &App::worker("api", 1));
+    world.add("  progressDeadline: 90s\n", &App::worker("api", 1));
     // Refuses whatever touches the record of `web`.
     let script = "#!/bin/sh\ngit diff-tree -r --name-only --root \"$3\" | grep -q /web/ && { echo 'not this one' >&2; exit 1; }\nexit 0\n";
     world.origin.hook("update", Some(script));
@@ -137,6 +134,8 @@ async fn a_record_that_the_git_server_refuses_is_told_where_the_record_cannot_te
     gauge(0).await;
     world.release(&App::new("web", 2));
     let request = world.request("tenth").await;
+    // The record that tells of it is the last that is not refused.
+    world.until("what was asked", |record| record.run.as_ref().is_some_and(|run| !run.pulls.is_empty())).await;
     let script = format!("#!/bin/sh\n[ \"$1\" = refs/heads/{STATE} ] || exit 0\necho 'protected branch' >&2\nexit 1\n");
     world.origin.hook("update", Some(&script));
     let tip = world.origin.tip(STATE);
@@ -159,14 +158,14 @@ async fn a_record_that_the_git_server_refuses_is_told_where_the_record_cannot_te
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_13_n_7_a_run_goes_on_after_the_api_server_was_away() {
     let mut world = World::empty(Held::Own(Box::new(Bed::own().await)), "cluster").await;
-    world.add(&ungated().replace("weight: 10}, soak: 1s", "weight: 10}, soak: 4s"), &App::new("web", 1));
+    world.add(&ungated().replace("weight: 10}, soak: 1s", "weight: 10}, soak: 20s"), &App::new("web", 1));
     world.start();
     world.until_steady(Rest::Initialized).await;
     world.release(&App::new("web", 2));
     world.until("a tenth", is_exposed).await;
     world.bed.fault(&["kill", "kube-apiserver"]).await;
     let away = tokio::time::Instant::now();
-    eventually("longer than the soak", async || (away.elapsed().as_secs() > 5).then_some(())).await;
+    eventually("longer than the soak", async || (away.elapsed().as_secs() > 25).then_some(())).await;
     assert!(is_exposed(&world.record().unwrap()), "no clock runs while nobody observes");
     world.bed.revive().await;
     let record = world.until_steady(Rest::Succeeded).await;
@@ -304,7 +303,7 @@ async fn x_8_f_6_an_empty_main_deletes_nothing() {
 async fn x_9_a_broken_file_stops_its_rollout_and_no_other() {
     let mut world = World::new("broken", &ungated()).await;
     let worker = |version| App::worker("api", version).text();
-    world.add("  progressDeadline: 10s\n", &App::worker("api", 1));
+    world.add("  progressDeadline: 90s\n", &App::worker("api", 1));
     world.start();
     world.until_steady(Rest::Initialized).await;
     world.until_of("api", "first sight", |record| is_steady(record, Rest::Initialized)).await;

@@ -76,7 +76,7 @@ async fn c_13_kubectl_waits_for_a_promotion_and_a_missing_definition_holds_nothi
     world.polls(2).await;
     assert!(matches!(world.record().unwrap().phase, Phase::Steady { .. }));
     // A main without any rollout would not be believed.
-    world.add("  progressDeadline: 10s\n", &App::worker("api", 1));
+    world.add("  progressDeadline: 90s\n", &App::worker("api", 1));
     world.remove(&["it/web.rollout.yaml", "it/web.yaml"]);
     eventually("it goes with its rollout", async || shown(&world).await.is_null().then_some(())).await;
 }

@@ -8,7 +8,7 @@ use crate::support::github::Github;
 use crate::support::github::merges::QUEUE;
 use crate::support::site::Site;
 use serde_json::{Value, json};
-use tidegate::record::state::{Consumed, Rest};
+use tidegate::record::state::{Consumed, Rest, RolloutState};
 
 /// Lets the queue merge a group.
 fn queue(site: &Site, world: &World, by: &str, group: &[&Value]) {
@@ -73,7 +73,11 @@ async fn x_2_what_a_merge_queue_merges_counts_by_the_review_of_its_head() {
     }
     queue(&site, &world, QUEUE.1, &[&group[0], &group[1]]);
     for ((rollout, pull), review) in ["web", "api"].into_iter().zip(&group).zip(reviews) {
-        let record = world.until_of(rollout, "a tenth", |record| is_on(record, "tenth")).await;
+        let counted = |record: &RolloutState| {
+            let pull_of = |word: &Consumed| Some(json!(word.proven.as_ref()?.pull));
+            record.consumed.last().and_then(pull_of).is_some_and(|number| number == pull["number"])
+        };
+        let record = world.until_of(rollout, "the word", counted).await;
         let word = record.consumed.last().unwrap();
         let expected = (review, pull["number"].clone(), pull["head"]["sha"].clone());
         assert_eq!((proven(word), word.proof.as_str()), (expected, "review"), "{rollout}");

@@ -74,8 +74,9 @@ impl Case {
         world.until_steady(Rest::Succeeded).await;
         assert_eq!(world.routes().await, at_rest, "{}: as before the run", self.name);
 
-        world.release(&App { pods: "testbed/fail-after: 6s", ..self.app(3) });
+        world.release(&self.app(3));
         world.until(self.last(), |record| is_on(record, self.last())).await;
+        world.break_pods("web-canary").await;
         world.until("the failure", |record| matches!(record.phase, Phase::Failed { .. })).await;
         assert_eq!(world.routes().await, at_rest, "{}: all is back", self.name);
         assert_eq!(world.traces().await, [""; 0]);

@@ -12,8 +12,7 @@ use tidegate::record::state::Rest;
 /// Each step after a person's word, with time for an autoscaler to look again, which it does every 15 s.
 pub(super) fn each_step_gated() -> String {
     let half = "- {name: half, before: {approval: pullRequest}, expose";
-    GATED.replace("- {name: half, expose", half).replace("progressDeadline: 10s", "progressDeadline: 90s")
-        + "  promotion: {before: {approval: pullRequest}}\n"
+    GATED.replace("- {name: half, expose", half) + "  promotion: {before: {approval: pullRequest}}\n"
 }
 
 /// The manifests of a version whose number of pods is a scaler's word.

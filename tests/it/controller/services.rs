@@ -12,7 +12,7 @@ use tidegate::record::state::Rest;
 const ROLLOUT: &str = "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {name: web, namespace: NAMESPACE}\nspec:\n  \
     manifests: [web.yaml]\n  target: {kind: Service, name: web}\n  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    \
     settle: 0s\n    drain: 1s\n  phases:\n  - {name: tenth, before: {approval: pullRequest}, expose: {weight: 10}, soak: 1s}\n  \
-    - {name: half, expose: {weight: 50}, soak: 1s}\n  progressDeadline: 20s\n";
+    - {name: half, before: {approval: pullRequest}, expose: {weight: 50}, soak: 1s}\n  progressDeadline: 90s\n";
 
 /// The Service and its route.
 fn manifests(spec: &str) -> String {
@@ -53,6 +53,7 @@ impl World {
         self.until("tenth", is_exposed).await;
         assert_eq!(self.weight().await, 10);
         let copy = self.spec_of("web-canary").await;
+        self.approve("half").await;
         self.until_steady(Rest::Succeeded).await;
         let gone = async || self.get("Service", "web-canary").await.is_none().then_some(());
         eventually("the end of the copy", gone).await;

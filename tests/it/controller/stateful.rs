@@ -13,11 +13,12 @@ use tidegate::record::state::{Phase, Rest, RolloutState};
 /// Brings a version of a StatefulSet of four pods to main, with what the test bed is told of its pods.
 pub(super) fn release(world: &World, name: &str, version: u8, pods: &str) {
     let namespace = &world.space.name;
+    let deadline = if pods.contains("crash") { 10 } else { 90 };
     let rollout = format!(
         "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec:\n  \
          manifests: [{name}.yaml]\n  target: {{kind: StatefulSet, name: {name}}}\n  phases:\n  \
          - {{name: quarter, expose: {{weight: 25}}, soak: 1s}}\n  - {{name: half, expose: {{weight: 50}}, soak: 1s}}\n  \
-         progressDeadline: 10s\n"
+         progressDeadline: {deadline}s\n"
     );
     let set = format!(
         "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: {name}}}\nspec:\n  replicas: 4\n  serviceName: {name}\n  \

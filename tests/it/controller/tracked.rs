@@ -1,6 +1,7 @@
 //! Live objects that a rollout tracks.
 
-use super::app::{App, GATED, ungated};
+use super::app::{App, PROMOTION_GATE, ungated};
+use super::hosted::twice_gated;
 use super::world::World;
 use crate::support::audit;
 use crate::support::cluster::eventually;
@@ -31,10 +32,10 @@ async fn say(world: &World, greeting: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_7_c_17_c_35_a_live_config_map_is_a_part_of_the_version() {
-    let target = format!("    layout: primary\n    track: {{configMaps: [web]}}\n{GATED}");
+    let target = format!("    layout: primary\n    track: {{configMaps: [web]}}\n{}", twice_gated());
     let mut world = World::new("tracked", &target).await;
     // Another stays: a main without any rollout would be a mistake, and not followed.
-    world.add("  progressDeadline: 10s\n", &App::worker("api", 1));
+    world.add("  progressDeadline: 90s\n", &App::worker("api", 1));
     let app = App { config: Some("hello"), ..App::new("web", 1) };
     let (before, rest) = app
         .text()
@@ -56,6 +57,7 @@ async fn c_7_c_17_c_35_a_live_config_map_is_a_part_of_the_version() {
     let both = [greeting(&world, "web").await, greeting(&world, "web-primary").await];
     assert_eq!(both, [Some(json!("good day")), Some(json!("hello"))]);
     assert_eq!(copies(&world).await.len(), 2);
+    world.approve("half").await;
     world.until_steady(Rest::Succeeded).await;
     assert_eq!(greeting(&world, "web-primary").await, Some(json!("good day")));
     eventually("the end of the old copy", async || (copies(&world).await.len() == 1).then_some(())).await;
@@ -113,9 +115,9 @@ async fn secrets(world: &World) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn attack_57_c_7_c_17_c_35_a_live_secret_is_a_part_of_the_version_and_told_to_nobody() {
-    let target = format!("    layout: primary\n    track: {{secrets: [web]}}\n{}", ungated());
+    let target = format!("    layout: primary\n    track: {{secrets: [web]}}\n{}{PROMOTION_GATE}", ungated());
     let mut world = World::new("secrets", &target).await;
-    world.add("  progressDeadline: 10s\n", &App::worker("api", 1));
+    world.add("  progressDeadline: 90s\n", &App::worker("api", 1));
     let image = "image: \"example.test/web:1\"";
     let reads = format!("{image}, envFrom: [{{secretRef: {{name: web}}}}]");
     world.commit(&[("it/web.yaml", &App::new("web", 1).text().replace(image, &reads))]);
@@ -132,8 +134,9 @@ async fn attack_57_c_7_c_17_c_35_a_live_secret_is_a_part_of_the_version_and_told
 
     let patch = json!({"stringData": {"token": CANARY[1]}}).to_string();
     world.kubectl(&["patch", "secret", "web", "--type=merge", "-p", &patch], "").await;
-    world.until_on("tenth").await;
+    world.until_on("half").await;
     assert_eq!(secret(&world, "web").await.as_deref(), Some(CANARY[1]));
+    world.approve("promotion").await;
     world.until_steady(Rest::Succeeded).await;
     assert_eq!(secret(&world, "web-primary").await.as_deref(), Some(CANARY[1]));
     eventually("the end of the old copy", async || (secrets(&world).await == 2).then_some(())).await;

@@ -1,7 +1,7 @@
 //! What is not ready, and what says that it is though nobody has looked: pods that the API server refuses to make, and a controller
 //! manager that stands still.
 
-use super::app::{App, GATED};
+use super::app::{App, GATED, hasty};
 use super::hands::applied_by_hand;
 use super::scaling::each_step_gated;
 use super::served::Served;
@@ -117,7 +117,7 @@ async fn c_1_c_2_the_target_keeps_its_pods_and_the_service_while_the_copy_is_not
 /// Stable's pods of the new version cannot be made.
 async fn stays_on_the_candidate(name: &str, layout: &str, [stable, candidate]: [&str; 2]) {
     let promotion = "  promotion: {before: {approval: pullRequest}}\n";
-    let mut world = World::new(name, &format!("{layout}{GATED}{promotion}")).await;
+    let mut world = World::new(name, &format!("{layout}{}{promotion}", hasty(GATED, 30))).await;
     world.start();
     world.until_steady(Rest::Initialized).await;
     world.release(&App::new("web", 2));

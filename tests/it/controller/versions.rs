@@ -1,6 +1,7 @@
 //! The layout `versioned`: version 2 comes under names of its own, and version 1 goes once nothing names it any more.
 
-use super::app::{App, GATED};
+use super::app::App;
+use super::hosted::twice_gated;
 use super::world::{Held, World, is_exposed};
 use crate::support::cluster::{Bed, eventually};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use tidegate::record::state::Rest;
 /// The rollout's file and the manifests of a version.
 fn files(namespace: &str, version: u8) -> [(&'static str, String); 2] {
     let name = format!("web-v{version}");
-    let traffic = GATED.replace("service: web", &format!("service: {name}"));
+    let traffic = twice_gated().replace("service: web", &format!("service: {name}"));
     let rollout = format!(
         "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: web, namespace: {namespace}}}\nspec:\n  \
          manifests: [web.yaml]\n  target: {{kind: Deployment, name: {name}, layout: versioned}}\n{traffic}"
@@ -70,7 +71,7 @@ async fn f_6_t_7_t_8_t_19_a_version_of_its_own_name_replaces_the_old_one_once_no
     );
     world.commit(&[("tidegate.yaml", &policy)]);
     // Another stays: a main without any rollout would be a mistake, and not followed.
-    world.add("  progressDeadline: 10s\n", &App::worker("api", 1));
+    world.add("  progressDeadline: 90s\n", &App::worker("api", 1));
     let id = format!("{}/web", world.space.name);
     let [web, old, new] = ["web", "web-v1", "web-v2"].map(|name| name.parse().unwrap());
     world.watch_versions(&id, Router::GatewayApi { http_route: web, service: old }, &new);
@@ -103,6 +104,7 @@ async fn f_6_t_7_t_8_t_19_a_version_of_its_own_name_replaces_the_old_one_once_no
     // The word was for the run that was taken back.
     world.approve("delete").await;
     world.approve("tenth").await;
+    world.approve("half").await;
     world.until_steady(Rest::Succeeded).await;
     let told = world.until_condition(Reason::StillReferenced).await;
     assert!(told.contains("web-v1") && told.contains("HTTPRoute") && told.contains("legacy"), "{told}");

@@ -491,7 +491,7 @@ pub(super) fn is_on(record: &RolloutState, step: &str) -> bool {
 
 /// On the step `tenth`, seen in force.
 pub(super) fn is_exposed(record: &RolloutState) -> bool {
-    matches!(&record.phase, Phase::Progressing(stop) if stop.step.as_str() == "tenth" && stop.clock.exposed.is_some())
+    record.phase.stop().is_some_and(|stop| stop.step.as_str() == "tenth" && stop.clock.exposed.is_some())
 }
 
 /// Whether a rollout rests like that.
