@@ -156,7 +156,7 @@ struct Clerk {
     parted: BTreeSet<u64>,
     /// Somebody else's that were in the way of ours: that is said once, and what is opened again after it is left alone for a while.
     moved: BTreeSet<u64>,
-    /// Pull requests that were just made, with what they ask: they have no labels yet.
+    /// Pull requests that were made, with what they ask, and have no labels yet.
     bare: Vec<(u64, Asks)>,
     /// Whether it was told that the host takes no labels.
     unlabelled: bool,
@@ -304,26 +304,25 @@ impl Clerk {
         Ok(tidied?.or(aside))
     }
 
-    /// Labels the pull requests that were made, until the host has said yes or no. That it takes no labels is told once.
+    /// Labels the pull requests that were made, until the host has said yes or no to each. That it takes no labels is told once. One that
+    /// fails for a moment ends it for this look, and is the last at the next one.
     async fn label(&mut self) {
-        for (number, asks) in std::mem::take(&mut self.bare) {
-            if self.setting.lead.held().is_none() {
-                self.bare.push((number, asks));
-                continue;
+        while let Some((number, asks)) = self.bare.first().filter(|_| self.setting.lead.held().is_some()) {
+            let (number, labels) = (*number, pull::labels(asks));
+            if let Err(error) = self.setting.host.label(number, &labels).await {
+                let lasts = matches!(error, HostError::Refused { .. } | HostError::Unusable { .. });
+                let labels = labels.join(", ");
+                if lasts && !std::mem::replace(&mut self.unlabelled, true) {
+                    let act = "make them in the repository, or let the controller's account do so (docs/hosts.md)";
+                    tracing::warn!(number, labels, %error, act, "the host takes no labels, so pull requests go without");
+                } else {
+                    tracing::debug!(number, labels, %error, "a pull request is without its labels");
+                }
+                if !lasts {
+                    return self.bare.rotate_left(1);
+                }
             }
-            let labels = pull::labels(&asks);
-            let Err(error) = self.setting.host.label(number, &labels).await else { continue };
-            let lasts = matches!(error, HostError::Refused { .. } | HostError::Unusable { .. });
-            let labels = labels.join(", ");
-            if lasts && !std::mem::replace(&mut self.unlabelled, true) {
-                let act = "make them in the repository, or let the controller's account do so (docs/hosts.md)";
-                tracing::warn!(number, labels, %error, act, "the host takes no labels, so pull requests go without");
-            } else {
-                tracing::debug!(number, labels, %error, "a pull request is without its labels");
-            }
-            if !lasts {
-                self.bare.push((number, asks));
-            }
+            self.bare.remove(0);
         }
     }
 
