@@ -1,7 +1,8 @@
 //! Who says how many pods there are. The autoscaling controller is the real one; since nothing measures pods here, what it would
 //! do on a measurement is done by hand, by the same `scale` subresource. What its bounds say it does by itself.
 
-use super::app::{App, GATED};
+use super::app::App;
+use super::hosted::twice_gated;
 use super::keda::{Keda, autoscaler_of};
 use super::world::World;
 use crate::support::audit::Mark;
@@ -11,8 +12,7 @@ use tidegate::record::state::Rest;
 
 /// Each step after a person's word, with time for an autoscaler to look again, which it does every 15 s.
 pub(super) fn each_step_gated() -> String {
-    let half = "- {name: half, before: {approval: pullRequest}, expose";
-    GATED.replace("- {name: half, expose", half) + "  promotion: {before: {approval: pullRequest}}\n"
+    twice_gated() + "  promotion: {before: {approval: pullRequest}}\n"
 }
 
 /// The manifests of a version whose number of pods is a scaler's word.
