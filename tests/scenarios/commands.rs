@@ -1,10 +1,10 @@
 //! The commands of a scenario.
 
-use crate::edits::{self, Main};
-use crate::live;
-use crate::person;
-use crate::script::{Command, Script};
-use crate::world::{Trouble, World, label};
+use crate::scenarios::edits::{self, Main};
+use crate::scenarios::live;
+use crate::scenarios::person;
+use crate::scenarios::script::{Command, Script};
+use crate::scenarios::world::{Trouble, World, label};
 use std::fmt::Write;
 use std::time::Duration;
 use tidegate::git::Signing;

@@ -1,6 +1,6 @@
 //! The cluster as it is, in a few words, and the hands of people in it.
 
-use crate::edits;
+use crate::scenarios::edits;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use tidegate::sim::kube_api::World;
