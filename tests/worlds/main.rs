@@ -20,3 +20,6 @@ mod promise;
 mod scenarios;
 mod sim;
 mod support;
+
+/// Nobody asks what all threads hold together.
+const HELD_IS_ASKED: bool = false;

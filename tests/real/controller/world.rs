@@ -6,7 +6,7 @@ use crate::support::audit::{self, Request};
 use crate::support::cluster::{Bed, PATIENCE, Space, eventually};
 use crate::support::git_host::Hosted;
 use crate::support::git_server::GitServer;
-use crate::support::logs::StateBranch;
+use crate::support::logs::{AuditLog, StateBranch};
 use crate::support::origin::Origin;
 use crate::support::promise::{Checked, Watched};
 use crate::support::site::Site;
@@ -463,7 +463,7 @@ impl World {
     /// What the controller has asked the API server since then.
     pub(super) async fn requests_since(&self, start: audit::Mark) -> Vec<Request> {
         let end = self.bed.mark().await;
-        audit::of_user(&self.bed.audit_log(), &self.space.user, start, end)
+        audit::of_user(&self.bed.audit_log(), &self.space.user, start.max(self.space.begin), end)
     }
 
     /// Checks every instant so far of every rollout; what is known of `web` if there are several.
@@ -471,8 +471,13 @@ impl World {
         let moves = self.origin.path().join("stamps");
         let reference = format!("refs/heads/{STATE}");
         let branch = StateBranch { repository: self.origin.path(), moves: &moves, reference: &reference };
-        let check = |watched: &Watched| watched.assert_kept(&self.bed.audit_log(), branch);
-        self.watched.values().map(check).last().unwrap_or_default()
+        let log = self.bed.audit_log();
+        let audit = AuditLog { path: &log, begin: self.space.begin };
+        let mut last = Checked::default();
+        for watched in self.watched.values() {
+            last = watched.assert_kept(audit, branch);
+        }
+        last
     }
 }
 

@@ -15,6 +15,11 @@ pub(crate) struct Mark(u64);
 impl Mark {
     /// Where the log begins.
     pub(crate) const START: Self = Self(0);
+
+    /// Where it ends now, maybe in the middle of a line.
+    pub(crate) fn end_of(log: &Path) -> Self {
+        Self(std::fs::metadata(log).unwrap().len())
+    }
 }
 
 /// One request that was answered.
@@ -115,12 +120,13 @@ pub(crate) fn of_user(log: &Path, user: &str, start: Mark, end: Mark) -> Vec<Req
     lines.lines().filter(|line| line.contains(&named)).filter_map(parse).filter(|r| r.user == user).collect()
 }
 
-fn text(log: &Path, start: Mark, end: Mark) -> String {
+/// What stands between two places.
+pub(crate) fn text(log: &Path, start: Mark, end: Mark) -> String {
     let mut file = std::fs::File::open(log).unwrap();
     file.seek(SeekFrom::Start(start.0)).unwrap();
-    let mut text = String::new();
-    file.take(end.0 - start.0).read_to_string(&mut text).unwrap();
-    text
+    let mut text = Vec::new();
+    file.take(end.0.saturating_sub(start.0)).read_to_end(&mut text).unwrap();
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// One line of the log, if it is where a request is counted.

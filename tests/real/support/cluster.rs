@@ -158,11 +158,13 @@ pub(crate) struct Space {
     pub(crate) user: String,
     /// All that the release lets it do.
     pub(crate) rights: BTreeSet<Right>,
+    /// Where the audit log was before there was anything of it.
+    pub(crate) begin: audit::Mark,
 }
 
 impl Space {
     async fn new(bed: &Bed, name: String) -> Self {
-        let (client, home) = (bed.client().await, format!("{name}-home"));
+        let (begin, client, home) = (bed.mark().await, bed.client().await, format!("{name}-home"));
         for namespace in [&name, &home] {
             create(&Api::<Namespace>::all(client.clone()), json!({"metadata": {"name": namespace}})).await;
         }
@@ -176,7 +178,7 @@ impl Space {
         let kubeconfig = bed.run.join(format!("{name}.kubeconfig"));
         std::fs::write(&kubeconfig, for_token(&bed.kubeconfig(), &token.status.unwrap().token.unwrap(), &home))
             .unwrap();
-        Self { user: format!("system:serviceaccount:{home}:{account}"), client, kubeconfig, name, home, rights }
+        Self { user: format!("system:serviceaccount:{home}:{account}"), client, kubeconfig, name, home, rights, begin }
     }
 
     /// Lets the controller's user serve these namespaces too, as an upgrade of the release does.
@@ -188,7 +190,7 @@ impl Space {
     /// What the controller's user has asked for so far, beside what the release lets it do.
     pub(crate) async fn audited(&self, bed: &Bed) -> Audited {
         let end = bed.mark().await;
-        Audited::new(&self.rights, &audit::of_user(&bed.audit_log(), &self.user, audit::Mark::START, end))
+        Audited::new(&self.rights, &audit::of_user(&bed.audit_log(), &self.user, self.begin, end))
     }
 
     /// The API of a kind in this namespace.

@@ -4,11 +4,11 @@ use super::cluster::program;
 use super::rights::Right;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
 /// The kinds that say what somebody may do.
 pub(crate) const RBAC: [&str; 4] = ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
@@ -51,11 +51,18 @@ pub(crate) struct Release<'a> {
 }
 
 impl Release<'_> {
-    /// What the chart makes of these values, as Helm prints it; its complaint if it refuses.
+    /// What the chart makes of these values, as Helm prints it; its complaint if it refuses. The same is rendered once.
     pub(crate) fn text(&self, values: &Value) -> Result<String, String> {
-        let mut helm = helm();
-        helm.args(["template", self.name]).arg(chart()).args(["--namespace", self.namespace]);
-        run(helm, Some(values))
+        type Rendered = Arc<OnceLock<Result<String, String>>>;
+        static KNOWN: LazyLock<Mutex<HashMap<[String; 3], Rendered>>> = LazyLock::new(Mutex::default);
+        let asked = [self.name.to_owned(), self.namespace.to_owned(), values.to_string()];
+        let rendered = Arc::clone(KNOWN.lock().unwrap().entry(asked).or_default());
+        let render = || {
+            let mut helm = helm();
+            helm.args(["template", self.name]).arg(chart()).args(["--namespace", self.namespace]);
+            run(helm, Some(values))
+        };
+        rendered.get_or_init(render).clone()
     }
 
     /// The objects that the chart makes of these values, those of `helm test` too.
@@ -77,18 +84,49 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// As a release without pods makes it in this namespace, for an instance that serves these ones.
+    /// As a release without pods makes it in this namespace, for an instance that serves these ones. Helm is asked once, for a
+    /// namespace and a served one whose names are nowhere else in it, and those that are meant take their places.
     pub(crate) fn render(instance: &str, home: &str, namespaces: &[String]) -> Self {
+        const HOME: &str = "qq-home-qq";
+        const SERVED: &str = "qq-served-qq";
+        let rendered = Self::rendered(instance, HOME, &[SERVED.to_owned()]);
+        let named = |object: &Value, served: &str| -> Value {
+            serde_json::from_str(&object.to_string().replace(HOME, home).replace(SERVED, served)).unwrap()
+        };
+        let each = |object: &Value| -> Vec<Value> {
+            let of_each = object["metadata"]["namespace"] == SERVED;
+            let namespaces = if of_each { namespaces } else { &namespaces[..1] };
+            namespaces.iter().map(|served| named(object, served)).collect()
+        };
+        Self::of(rendered.iter().flat_map(each).collect(), home)
+    }
+
+    fn rendered(instance: &str, home: &str, namespaces: &[String]) -> Vec<Value> {
         let values = json!({
             "instance": instance, "namespaces": namespaces, "replicas": 0,
             "repository": {"url": "https://git.example.test/shop.git"},
             "image": {"repository": "registry.example.test/tidegate"},
         });
-        let mut objects = Release { name: "tide", namespace: home }.objects(&values);
+        Release { name: "tide", namespace: home }.objects(&values)
+    }
+
+    fn of(mut objects: Vec<Value>, home: &str) -> Self {
         let account = objects.iter().find(|object| object["kind"] == "ServiceAccount").unwrap();
         let account = account["metadata"]["name"].as_str().unwrap().to_owned();
         objects.retain(|object| object["kind"] == "ServiceAccount" || RBAC.iter().any(|kind| object["kind"] == *kind));
         let rights = Right::of(&objects, &json!({"kind": "ServiceAccount", "name": account, "namespace": home}));
         Self { account, objects, rights }
     }
+}
+
+#[test]
+fn an_identity_is_what_helm_makes_of_its_names() {
+    let (home, namespaces) = ("delivery", ["shop".to_owned(), "blog".to_owned()]);
+    let sorted = |identity: Identity| {
+        let mut objects: Vec<String> = identity.objects.iter().map(Value::to_string).collect();
+        objects.sort();
+        (objects, identity.rights, identity.account)
+    };
+    let direct = Identity::of(Identity::rendered("it", home, &namespaces), home);
+    assert_eq!(sorted(Identity::render("it", home, &namespaces)), sorted(direct));
 }

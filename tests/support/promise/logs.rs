@@ -19,27 +19,36 @@ pub(crate) struct StateBranch<'a> {
     pub(crate) reference: &'a str,
 }
 
+/// The API server's audit log, from where it is about a namespace.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AuditLog<'a> {
+    /// The file.
+    pub(crate) path: &'a Path,
+    /// A place before the namespace was there.
+    pub(crate) begin: audit::Mark,
+}
+
 impl Watched {
     /// Merges the two logs and checks every instant.
     ///
     /// # Panics
     /// With the violation, in words; and if a log cannot be read.
     #[track_caller]
-    pub(crate) fn assert_kept(&self, audit_log: &Path, branch: StateBranch<'_>) -> Checked {
-        self.check_logs(audit_log, branch)
+    pub(crate) fn assert_kept(&self, audit: AuditLog<'_>, branch: StateBranch<'_>) -> Checked {
+        self.check_logs(audit, branch)
             .unwrap_or_else(|violation| panic!("the promise is broken, {}: {violation}", self.rollout))
     }
 
-    pub(crate) fn check_logs(&self, audit_log: &Path, branch: StateBranch<'_>) -> Result<Checked, Box<Violation>> {
-        let mut events = writes(audit_log, self.rollout.namespace.as_str());
+    pub(crate) fn check_logs(&self, audit: AuditLog<'_>, branch: StateBranch<'_>) -> Result<Checked, Box<Violation>> {
+        let mut events = writes(audit, self.rollout.namespace.as_str());
         events.extend(moves(branch, &self.rollout));
         self.check(events)
     }
 }
 
 /// All writes to a namespace that decide what users reach, in the order in which they took effect.
-pub(super) fn writes(audit_log: &Path, namespace: &str) -> Vec<Event> {
-    let text = std::fs::read_to_string(audit_log).unwrap();
+pub(super) fn writes(audit: AuditLog<'_>, namespace: &str) -> Vec<Event> {
+    let text = audit::text(audit.path, audit.begin, audit::Mark::end_of(audit.path));
     // The last line may be half written.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     // Most lines are of other tests: parsing them all would take longer than the tests.

@@ -1,6 +1,6 @@
 //! The checker is silent where the promise holds and bites where it does not.
 
-use super::logs::{Effect, StateBranch, in_effect_order, instant};
+use super::logs::{AuditLog, Effect, StateBranch, in_effect_order, instant};
 use super::promise::live::Write;
 use super::promise::{Checked, Event, Nanos, Watched, What};
 use crate::support::audit;
@@ -490,11 +490,13 @@ async fn the_logs_of_a_real_api_server_and_a_real_repository_merge() {
     set_weight(&space, 0).await;
     record(folder.path(), &weight(0));
     bed.mark().await;
-    let checked = watched.assert_kept(&bed.audit_log(), branch);
+    let log = bed.audit_log();
+    let audit = AuditLog { path: &log, begin: space.begin };
+    let checked = watched.assert_kept(audit, branch);
     assert_eq!((checked.moves, checked.writes, checked.highest_weight.get()), (4, 4, 50));
 
     set_weight(&space, 1).await;
     bed.mark().await;
-    let words = watched.check_logs(&bed.audit_log(), branch).unwrap_err().to_string();
+    let words = watched.check_logs(audit, branch).unwrap_err().to_string();
     assert!(words.contains("weight 1, 0 candidate pods"), "{words}");
 }
