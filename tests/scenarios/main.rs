@@ -7,12 +7,14 @@
 
 mod commands;
 mod edits;
+mod granted;
 mod host;
 mod live;
 mod log;
 mod names;
 mod person;
 mod script;
+mod witness;
 mod world;
 
 use std::path::PathBuf;
