@@ -4,12 +4,12 @@
 #![expect(clippy::disallowed_methods, reason = "this is no part of the controller: it starts git and reads the clock")]
 #![expect(clippy::unwrap_used, reason = "it ends with the reason, in the log that ./try names")]
 
-#[path = "../tests/it/support/gateway.rs"]
+#[path = "../tests/support/gateway.rs"]
 #[expect(dead_code, reason = "here the gateway takes every route; the tests make it refuse")]
 mod gateway;
-#[path = "../tests/it/support/http_backend.rs"]
+#[path = "../tests/support/http_backend.rs"]
 mod http_backend;
-#[path = "../tests/it/support/kubeconfig.rs"]
+#[path = "../tests/support/kubeconfig.rs"]
 mod kubeconfig;
 
 use axum::extract::Request;

@@ -27,12 +27,14 @@ mod heap;
 mod leader;
 /// What the integration tests stand on, as far as it is of use here.
 #[allow(dead_code, reason = "a test bed offers more than benches ask of it")]
-#[path = "../../tests/it/support"]
+#[path = "../../tests/real/support"]
 mod support {
     pub(crate) mod audit;
     pub(crate) mod cluster;
+    #[path = "../../support/gateway.rs"]
     pub(crate) mod gateway;
     pub(crate) mod git_host;
+    #[path = "../../support/git_server.rs"]
     pub(crate) mod git_server;
     pub(crate) mod github;
     #[path = "../../support/github_app.rs"]
@@ -41,12 +43,19 @@ mod support {
     pub(crate) mod github_checks;
     pub(crate) mod gitlab;
     pub(crate) mod helm;
+    #[path = "../../support/http_backend.rs"]
     pub(crate) mod http_backend;
+    #[path = "../../support/kubeconfig.rs"]
     pub(crate) mod kubeconfig;
+    #[path = "../../support/origin.rs"]
     pub(crate) mod origin;
     pub(crate) mod prism;
     pub(crate) mod rights;
+    #[path = "../../support/root.rs"]
+    pub(crate) mod root;
     pub(crate) mod site;
+    #[path = "../../support/wait.rs"]
+    pub(crate) mod wait;
     pub(crate) mod ways;
 }
 

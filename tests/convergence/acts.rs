@@ -2,10 +2,10 @@
 //!
 //! With names of their own each run has other ones, and an act of its own. All others have one act.
 
-use crate::check::TIDEGATE;
+use crate::convergence::check::TIDEGATE;
+use crate::convergence::shape::{Router, Shape};
 use crate::promise::live::Write;
 use crate::promise::{Event, Nanos, Violation, Watched, What};
-use crate::shape::{Router, Shape};
 use serde_json::Value;
 use std::sync::Arc;
 use tidegate::manifest::desired::{self, Layout};

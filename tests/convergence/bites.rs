@@ -1,8 +1,8 @@
 //! Shows that the search bites: each rule that is broken on purpose is noticed. Which world notices it, and by what, stands in
 //! `docs/testing.md`; `UPDATE_DOCS=1` looks for the first such world anew.
 
-use crate::search::{story_of, try_seed};
-use crate::shape::{Router, Shape};
+use crate::convergence::search::{story_of, try_seed};
+use crate::convergence::shape::{Router, Shape};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

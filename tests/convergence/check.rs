@@ -1,12 +1,12 @@
 //! Looks at a world after every change, and says what must never be.
 
-use crate::acts::Act;
-use crate::daemon::{Asked, pods_of};
-use crate::host::{Host, STATE};
+use crate::convergence::acts::Act;
+use crate::convergence::daemon::{Asked, pods_of};
+use crate::convergence::host::{Host, STATE};
+use crate::convergence::seen::{Change, Seen, fails, seq};
+use crate::convergence::shape::Router;
+use crate::convergence::story::Part;
 use crate::promise::Nanos;
-use crate::seen::{Change, Seen, fails, seq};
-use crate::shape::Router;
-use crate::story::Part;
 use chrono::TimeDelta;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -235,7 +235,7 @@ impl Checker {
             let all = shape.phases.iter().map(|phase| phase.name).chain(["promotion"]);
             let path = |step: &str| format!("{}/{}-{step}.yaml", seen.id, run.id);
             let mut reaching = all.skip_while(|name| *name != through);
-            if !reaching.any(|step| self.host.has(crate::host::DECISIONS, &path(step))) {
+            if !reaching.any(|step| self.host.has(crate::convergence::host::DECISIONS, &path(step))) {
                 return Some(format!("{}: {step} of run {} was never approved", seen.id, run.id));
             }
         }
@@ -250,7 +250,11 @@ impl Checker {
             return Some(format!("{}: {step} was entered while the window was closed", seen.id));
         }
         let says = |file: &str, what: &str| {
-            let text = self.host.tip(crate::host::MAIN).and_then(|tip| self.host.file(tip, file)).unwrap_or_default();
+            let text = self
+                .host
+                .tip(crate::convergence::host::MAIN)
+                .and_then(|tip| self.host.file(tip, file))
+                .unwrap_or_default();
             String::from_utf8_lossy(&text).contains(what)
         };
         if matches!(minute, 6 | 7) && says("tidegate.yaml", "freezes") {

@@ -1,7 +1,7 @@
 //! What goes wrong, as data: a list that can be made shorter, and read.
 
-use crate::dice::Dice;
-use crate::story::Story;
+use crate::convergence::dice::Dice;
+use crate::convergence::story::Story;
 use chrono::TimeDelta;
 use std::fmt;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! The phases of a rollout: whom each lets in, and what stands before it.
 
-use crate::dice::Dice;
+use crate::convergence::dice::Dice;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Phase {

@@ -1,9 +1,9 @@
 //! Plays the chapters of one rollout: people who wait until it rests, change something, and answer what they are asked.
 
-use crate::behind;
-use crate::check::{Checker, KINDS};
-use crate::host::{DECISIONS, Host, MAIN};
-use crate::story::{Chapter, During, Edit, Part};
+use crate::convergence::behind;
+use crate::convergence::check::{Checker, KINDS};
+use crate::convergence::host::{DECISIONS, Host, MAIN};
+use crate::convergence::story::{Chapter, During, Edit, Part};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, VecDeque};

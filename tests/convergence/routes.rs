@@ -1,6 +1,6 @@
 //! What of the world's objects leads requests to a candidate, for each router.
 
-use crate::shape::Router;
+use crate::convergence::shape::Router;
 use serde_json::{Value, json};
 
 const WEIGHT: &str = "nginx.ingress.kubernetes.io/canary-weight";

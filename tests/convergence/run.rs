@@ -1,13 +1,13 @@
 //! One world from its beginning to its end, with a list of faults.
 
-use crate::check::{Checker, KINDS};
-use crate::daemon::NODES;
-use crate::faults::Fault;
-use crate::host::{Host, MAIN, STATE};
-use crate::player::{Pace, Player};
-use crate::shape::Router;
-use crate::story::Story;
-use crate::weather::Weather;
+use crate::convergence::check::{Checker, KINDS};
+use crate::convergence::daemon::NODES;
+use crate::convergence::faults::Fault;
+use crate::convergence::host::{Host, MAIN, STATE};
+use crate::convergence::player::{Pace, Player};
+use crate::convergence::shape::Router;
+use crate::convergence::story::Story;
+use crate::convergence::weather::Weather;
 use chrono::TimeDelta;
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! The search for a world in which something is wrong, and the shortest list of faults that shows it.
 
-use crate::faults::{Fault, faults};
-use crate::run::{Ended, run};
-use crate::story::Story;
+use crate::convergence::faults::{Fault, faults};
+use crate::convergence::run::{Ended, run};
+use crate::convergence::story::Story;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Mutex;

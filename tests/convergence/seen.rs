@@ -1,15 +1,15 @@
 //! What was seen of one rollout, and why a change of it must not have been.
 
-use crate::acts::{Act, Names};
-use crate::behind::{self, Behind};
-use crate::check::{KINDS, TIDEGATE};
-use crate::daemon::{self, Asked, Pods};
-use crate::hooks::Hooks;
-use crate::jobs::Jobs;
+use crate::convergence::acts::{Act, Names};
+use crate::convergence::behind::{self, Behind};
+use crate::convergence::check::{KINDS, TIDEGATE};
+use crate::convergence::daemon::{self, Asked, Pods};
+use crate::convergence::hooks::Hooks;
+use crate::convergence::jobs::Jobs;
+use crate::convergence::routes::{self, Backend};
+use crate::convergence::shape::Router;
+use crate::convergence::story::Part;
 use crate::promise::Nanos;
-use crate::routes::{self, Backend};
-use crate::shape::Router;
-use crate::story::Part;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! How a rollout is made: its target, layout and router, and the files that say so.
 
-use crate::behind::{self, Leads};
-use crate::daemon::NODES;
-use crate::dice::Dice;
-use crate::phase::{Expose, Phase};
+use crate::convergence::behind::{self, Leads};
+use crate::convergence::daemon::NODES;
+use crate::convergence::dice::Dice;
+use crate::convergence::phase::{Expose, Phase};
 use std::fmt;
 use tidegate::manifest::desired::Layout;
 

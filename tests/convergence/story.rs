@@ -1,8 +1,8 @@
 //! What people do in a world: rollouts, and what becomes of them, chapter by chapter.
 
-use crate::behind::Leads;
-use crate::dice::Dice;
-use crate::shape::{Router, Shape};
+use crate::convergence::behind::Leads;
+use crate::convergence::dice::Dice;
+use crate::convergence::shape::{Router, Shape};
 use std::fmt;
 
 /// A world without faults.

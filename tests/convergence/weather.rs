@@ -1,7 +1,7 @@
 //! Lets the faults of a list happen, each at its request, event or errand.
 
-use crate::faults::{Class, Fault, Mishap, On, Slip, To, Trouble};
-use crate::host::{Host, STATE};
+use crate::convergence::faults::{Class, Fault, Mishap, On, Slip, To, Trouble};
+use crate::convergence::host::{Host, STATE};
 use git2::Oid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

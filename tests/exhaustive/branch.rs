@@ -1,7 +1,7 @@
 //! The state branch: what its tip may hold, by number. Records are written and read as the texts that they are in Git.
 
-use crate::manifests::{id, look, start, versions};
-use crate::numbers::Numbers;
+use crate::exhaustive::manifests::{id, look, start, versions};
+use crate::exhaustive::numbers::Numbers;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tidegate::manifest::desired::{Plan, Rollout, Set};

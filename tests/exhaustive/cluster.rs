@@ -4,8 +4,8 @@
 //! force at once. Writes go through the executor, the client and the classification that are shipped. What tells two
 //! clusters apart and no plan can tell is made equal: resourceVersions and generations are counted anew, uids by name.
 
-use crate::manifests::{NAME, NAMESPACE, id, instance, start, versions};
-use crate::numbers::Numbers;
+use crate::exhaustive::manifests::{NAME, NAMESPACE, id, instance, start, versions};
+use crate::exhaustive::numbers::Numbers;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -9,12 +9,12 @@
 //! a plan without retreats, or the last retreat, is done at once (the most dangerous moment: later it may only find that Git
 //! has moved on). What a controller may do meanwhile, while Git keeps it waiting, is going back: the other one does it.
 
-use crate::branch::Branch;
-use crate::cluster::{Clusters, Mishap, Wrote, bit};
-use crate::faults::{Faults, Kind};
-use crate::manifests::{carrier, versions};
-use crate::plans::{Due, Known, Plan, Plans, Sight};
-use crate::state::{At, Controller, Event, State};
+use crate::exhaustive::branch::Branch;
+use crate::exhaustive::cluster::{Clusters, Mishap, Wrote, bit};
+use crate::exhaustive::faults::{Faults, Kind};
+use crate::exhaustive::manifests::{carrier, versions};
+use crate::exhaustive::plans::{Due, Known, Plan, Plans, Sight};
+use crate::exhaustive::state::{At, Controller, Event, State};
 use std::collections::HashMap;
 use tidegate::plan::action::Expects;
 use tidegate::plan::draft::RecordChange;
@@ -85,7 +85,7 @@ impl Worlds {
     /// Nothing was met yet; only such faults happen.
     pub(crate) fn new(faults: Faults) -> Self {
         let plans = Plans::new();
-        let branch = Branch::new(&crate::manifests::rollouts());
+        let branch = Branch::new(&crate::exhaustive::manifests::rollouts());
         Self { clusters: Clusters::new(), branch, plans, faults, written: HashMap::new(), pushed: HashMap::new() }
     }
 

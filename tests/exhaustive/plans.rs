@@ -1,10 +1,10 @@
 //! Plans by number: what the planner that is shipped makes of what a controller sees, asked once for each sight.
 
-use crate::branch::Branch;
-use crate::cluster::{Clusters, bit};
-use crate::manifests::{GATED, id, instance, look, rollouts, start};
-use crate::numbers::Numbers;
-use crate::state::At;
+use crate::exhaustive::branch::Branch;
+use crate::exhaustive::cluster::{Clusters, bit};
+use crate::exhaustive::manifests::{GATED, id, instance, look, rollouts, start};
+use crate::exhaustive::numbers::Numbers;
+use crate::exhaustive::state::At;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tidegate::analysis::judge::{Inquiry, Range};
@@ -233,7 +233,7 @@ impl Plans {
             },
             desired: wanted.map_or_else(|| Desired::Unreadable(away()), |rollout| Desired::Wanted(rollout.clone())),
             main: commit(main.into()),
-            recorded: tip.map_or_else(|| Recorded::Unreadable(away()), crate::branch::Tip::recorded),
+            recorded: tip.map_or_else(|| Recorded::Unreadable(away()), crate::exhaustive::branch::Tip::recorded),
             sets,
             past: BTreeMap::new(),
             decisions: Decisions {

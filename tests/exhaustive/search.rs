@@ -1,10 +1,10 @@
 //! The search: every state that can be reached, what must hold in each, and that each comes to rest.
 
-use crate::faults::Faults;
-use crate::manifests::UNGATED;
-use crate::order::{Next, Worlds};
-use crate::plans::{Known, Sight};
-use crate::state::{At, Controller, Event, Packed, Packer, State};
+use crate::exhaustive::faults::Faults;
+use crate::exhaustive::manifests::UNGATED;
+use crate::exhaustive::order::{Next, Worlds};
+use crate::exhaustive::plans::{Known, Sight};
+use crate::exhaustive::state::{At, Controller, Event, Packed, Packer, State};
 use std::collections::{HashSet, VecDeque};
 use std::fmt::Write;
 

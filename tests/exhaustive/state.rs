@@ -1,7 +1,7 @@
 //! One moment of the whole world: a handful of small numbers.
 
-use crate::numbers::Pool;
-use crate::plans::Known;
+use crate::exhaustive::numbers::Pool;
+use crate::exhaustive::plans::Known;
 
 /// Where a controller stands in its tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]

@@ -1,8 +1,8 @@
 //! What webhooks answer.
 
-use crate::budget::{Fate, tried, within};
-use crate::change::Text;
-use crate::world::id;
+use crate::fuzz::budget::{Fate, tried, within};
+use crate::fuzz::change::Text;
+use crate::fuzz::world::id;
 use tidegate::analysis::call::{About, Asks, Call, Word, answer};
 use tidegate::analysis::reading::Reading;
 use tidegate::manifest::desired::WebhookCall;

@@ -1,10 +1,10 @@
 //! What stands in the cluster: the Lease, the brake, and objects whose annotations anybody may have written.
 
-use crate::budget::{Fate, tried, within};
-use crate::change::{Few, Piece};
-use crate::inside::Inside;
-use crate::record::is_planned;
-use crate::world::{RUN, live, seen};
+use crate::fuzz::budget::{Fate, tried, within};
+use crate::fuzz::change::{Few, Piece};
+use crate::fuzz::inside::Inside;
+use crate::fuzz::record::is_planned;
+use crate::fuzz::world::{RUN, live, seen};
 use arbitrary::Arbitrary;
 use serde_json::Value;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! What people write: YAML, trees of manifests, decisions, the installation, and names and paths in them.
 
-use crate::budget::{Fate, tried, within};
-use crate::change::{Few, Piece, Text};
-use crate::record::is_planned;
-use crate::world::{POLICY, ROLLOUT, RUN, file, id, manifests};
+use crate::fuzz::budget::{Fate, tried, within};
+use crate::fuzz::change::{Few, Piece, Text};
+use crate::fuzz::record::is_planned;
+use crate::fuzz::world::{POLICY, ROLLOUT, RUN, file, id, manifests};
 use arbitrary::Arbitrary;
 use serde_json::Value;
 use std::fmt::{Debug, Display};

@@ -1,7 +1,7 @@
 //! Manifests of Flagger and Argo Rollouts.
 
-use crate::budget::{Fate, tried, within};
-use crate::change::Text;
+use crate::fuzz::budget::{Fate, tried, within};
+use crate::fuzz::change::Text;
 use tidegate::cli::import::{Imported, Tool, converted};
 use tidegate::manifest::files::RepoPath;
 use tidegate::manifest::yaml::{self, Dialect};

@@ -1,6 +1,6 @@
 //! Changes inside of values that are no text any more.
 
-use crate::change::Piece;
+use crate::fuzz::change::Piece;
 use arbitrary::Arbitrary;
 use serde_json::{Map, Value, json};
 

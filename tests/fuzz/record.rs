@@ -1,9 +1,9 @@
 //! What tidegate has written to Git: records, plans, and Git's own trees.
 
-use crate::budget::{Fate, tried, within};
-use crate::change::{Few, Text};
-use crate::inside::Inside;
-use crate::world::{RUN, id, plan_text};
+use crate::fuzz::budget::{Fate, tried, within};
+use crate::fuzz::change::{Few, Text};
+use crate::fuzz::inside::Inside;
+use crate::fuzz::world::{RUN, id, plan_text};
 use arbitrary::{Arbitrary, Result, Unstructured};
 use serde_json::Value;
 use std::sync::Arc;

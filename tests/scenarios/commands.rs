@@ -1,11 +1,11 @@
 //! The commands of a scenario.
 
-use crate::edits::{self, Main};
-use crate::live;
-use crate::names::Names;
-use crate::person;
-use crate::script::{Command, Script};
-use crate::world::{Trouble, World, label};
+use crate::scenarios::edits::{self, Main};
+use crate::scenarios::live;
+use crate::scenarios::names::Names;
+use crate::scenarios::person;
+use crate::scenarios::script::{Command, Script};
+use crate::scenarios::world::{Trouble, World, label};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;

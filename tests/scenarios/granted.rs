@@ -40,7 +40,8 @@ fn what_the_chart_does_not_grant_is_missed() {
     use tidegate::sim::kube_api::What;
     let granted = Granted::new();
     let asks = |verb, kind, namespace, name, subresource| {
-        let (resource, what) = (crate::live::resource(kind).unwrap(), What::Request { verb, dry_run: false });
+        let (resource, what) =
+            (crate::scenarios::live::resource(kind).unwrap(), What::Request { verb, dry_run: false });
         granted.misses(&Seen { number: 1, caller: "process-1", resource, namespace, name, subresource, what }, verb)
     };
     assert_eq!(asks(Verb::Patch, "Deployment", "shop", "web", ""), None);

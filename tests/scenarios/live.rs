@@ -1,7 +1,7 @@
 //! The cluster as it is, in a few words, and the hands of people in it.
 
-use crate::edits;
-use crate::names::Names;
+use crate::scenarios::edits;
+use crate::scenarios::names::Names;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What is looked at after every change of the cluster.
 
-use crate::live::{NAMESPACE, resource};
+use crate::scenarios::live::{NAMESPACE, resource};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use tidegate::sim::kube_api::World;

@@ -1,11 +1,11 @@
 //! The world that a scenario plays in, and what it shows of what happens there.
 
-use crate::granted::Granted;
-use crate::host::Host;
-use crate::log::{Log, Said, Waits, What};
-use crate::names::Names;
-use crate::person::{Ana, Commit};
-use crate::witness::Witness;
+use crate::scenarios::granted::Granted;
+use crate::scenarios::host::Host;
+use crate::scenarios::log::{Log, Said, Waits, What};
+use crate::scenarios::names::Names;
+use crate::scenarios::person::{Ana, Commit};
+use crate::scenarios::witness::Witness;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};

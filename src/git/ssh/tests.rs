@@ -1,4 +1,4 @@
-//! What OpenSSH is told, and what is made of its end. That it does so is seen with a real sshd, in `tests/it/git/ssh.rs`.
+//! What OpenSSH is told, and what is made of its end. That it does so is seen with a real sshd, in `tests/real/ssh.rs`.
 
 use super::*;
 use std::path::PathBuf;

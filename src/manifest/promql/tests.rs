@@ -1,4 +1,4 @@
-//! What is read of queries, and how they are narrowed. `tests/it/controller/measured.rs` asks a real Prometheus the same.
+//! What is read of queries, and how they are narrowed. `tests/real/controller/measured.rs` asks a real Prometheus the same.
 
 use super::{Matcher, Query, Value};
 

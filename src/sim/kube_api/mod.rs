@@ -2,7 +2,7 @@
 //! client is the code that is shipped.
 //!
 //! [`World`] is the cluster as a value and decides everything; [`KubeApi`] is the way to it over HTTP. A suite
-//! (`tests/it/sim`) sends the same requests to it and to a real API server and compares the answers.
+//! (`tests/real/sim`) sends the same requests to it and to a real API server and compares the answers.
 
 mod asked;
 mod decode;

@@ -1,7 +1,7 @@
 //! Who owns which field of an object: server-side apply, and the ownership that updates take.
 //!
 //! Values in, values out. The rules are those of kube-apiserver 1.36 (`apimachinery/pkg/util/managedfields`, on
-//! structured-merge-diff), written anew; `tests/it/sim/apply.rs` puts the same writes to both. Left out: other versions
+//! structured-merge-diff), written anew; `tests/real/sim/apply.rs` puts the same writes to both. Left out: other versions
 //! of a kind than the one of its schema, lists and maps that change their type, and the annotation of client-side
 //! apply, which the API server heeds for the manager `kubectl` alone.
 

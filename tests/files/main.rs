@@ -1,0 +1,16 @@
+//! What people write and read, Git over HTTP and on disk, the commands, and the code itself: nothing but Rust, git and a C compiler.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod architecture;
+mod attacks;
+mod chart;
+mod cli;
+#[path = "../support/code.rs"]
+mod code;
+mod demo;
+mod docs;
+mod git;
+mod manifest;
+mod support;
+#[path = "../support/tree.rs"]
+mod tree;

@@ -1,0 +1,310 @@
+//! What comes to the port that listens (attacks 68 to 73), and what is looked at beside it: the repository's number, the policy, the parts
+//! that are shipped (15, 22, 91, 95, 96). The repository is looked at once an hour, and when a webhook is signed.
+
+use super::world::{HOOK, NAME, Story, manifests, policy};
+use super::{Row, Told, row};
+use crate::tree::source_dir;
+use aws_lc_rs::hmac;
+use futures::FutureExt as _;
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+pub(super) const ROWS: &[Row] = &[
+    row(68, "a webhook without a signature", "401, 0 looks", bare),
+    row(68, "a webhook with another secret", "401, 0 looks", wrong),
+    row(68, "a webhook with half of its signature", "401, 0 looks", truncated),
+    row(68, "a webhook that is signed for another body", "401, 0 looks", other_body),
+    row(68, "a webhook that is sent again", "202, then 202: a look", replayed),
+    row(69, "a signed webhook without end", "413, 0 looks", endless),
+    row(69, "a webhook without end or signature", "401, 0 looks", endless_bare),
+    row(70, "signed bodies that are malformed", "all 202", malformed),
+    row(71, "a signed body with a pattern for an address", "all 202", pattern),
+    row(72, "ten thousand webhooks", "no more than a look a second", flood),
+    row(73, "whoever reaches the port of the metrics", "3 pages, and nothing else", reached),
+    row(15, "two objects of one SHA-1: what is shipped hashes with the check for them", "is linked", collision),
+    row(22, "another repository of the same name", "another repository lies there", replaced),
+    row(91, "a version that a tag names, where the policy wants digests", "PolicyFloor", tagged),
+    row(95, "a secret among the chart's values: no template would hold it", "no Secret", chart),
+    row(96, "a dependency in the place of another one: each is pinned by its hash", "are pinned", pinned),
+];
+
+/// The headers of a webhook as GitHub signs it.
+fn tag(body: &[u8]) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, HOOK.as_bytes());
+    let tag = hmac::sign(&key, body);
+    let hex = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    format!("sha256={hex}")
+}
+
+fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().unwrap()
+}
+
+/// Sends a webhook; what is answered.
+async fn send(story: &Story, headers: &[(&'static str, String)], body: &[u8]) -> u16 {
+    let mut request = client().post(format!("http://{}/webhook", story.address().await)).body(body.to_vec());
+    for (name, value) in headers {
+        request = request.header(*name, value);
+    }
+    request.send().await.unwrap().status().as_u16()
+}
+
+/// Waits until no look is due any more, neither for what was pushed nor for an earlier webhook: they follow within a second (attack 72).
+/// How often the repository was looked at by then.
+async fn quiet(story: &Story) -> u64 {
+    for _ in 0..60 {
+        let looks = story.looks().await;
+        let another = story.soon("another look", async || (story.looks().await > looks).then_some(()));
+        if timeout(Duration::from_secs(2), another).await.is_err() {
+            return looks;
+        }
+    }
+    panic!("nobody tells of anything, and yet it looks on and on");
+}
+
+/// What is answered to that, and how often the repository was looked at for it.
+async fn heard(story: &Story, headers: &[(&'static str, String)], body: &[u8]) -> String {
+    let before = quiet(story).await;
+    let status = send(story, headers, body).await;
+    format!("{status}, {} looks", quiet(story).await - before)
+}
+
+const BODY: &[u8] = b"{\"ref\": \"refs/heads/main\"}";
+
+fn bare(story: &mut Story) -> Told<'_> {
+    async { heard(story, &[], BODY).await }.boxed()
+}
+
+fn wrong(story: &mut Story) -> Told<'_> {
+    async { heard(story, &[("x-gitlab-token", format!("{HOOK}x"))], BODY).await }.boxed()
+}
+
+fn truncated(story: &mut Story) -> Told<'_> {
+    async {
+        let mut half = tag(BODY);
+        half.truncate(39);
+        heard(story, &[("x-hub-signature-256", half)], BODY).await
+    }
+    .boxed()
+}
+
+fn other_body(story: &mut Story) -> Told<'_> {
+    async { heard(story, &[("x-hub-signature-256", tag(BODY))], b"{}").await }.boxed()
+}
+
+fn replayed(story: &mut Story) -> Told<'_> {
+    async {
+        let (before, signed) = (story.looks().await, [("x-hub-signature-256", tag(BODY))]);
+        let first = send(story, &signed, BODY).await;
+        story.soon("a look", async || (story.looks().await > before).then_some(())).await;
+        let then = send(story, &signed, BODY).await;
+        format!("{first}, then {then}: a look")
+    }
+    .boxed()
+}
+
+/// Sends a body until somebody answers; the answer's status.
+async fn without_end(story: &Story, header: &str) -> String {
+    let before = quiet(story).await;
+    let (mut answer, mut sender) = TcpStream::connect(story.address().await).await.unwrap().into_split();
+    let head = format!("POST /webhook HTTP/1.1\r\nhost: it\r\ntransfer-encoding: chunked\r\n{header}\r\n");
+    sender.write_all(head.as_bytes()).await.unwrap();
+    let sending = tokio::spawn(async move {
+        let chunk = [b"10000\r\n".as_slice(), &[b'x'; 0x1_0000], b"\r\n"].concat();
+        // Until nobody reads any more: the other end has answered, and gone.
+        while sender.write_all(&chunk).await.is_ok() {}
+    });
+    let mut status = [0; 12];
+    answer.read_exact(&mut status).await.unwrap();
+    sending.abort();
+    format!("{}, {} looks", String::from_utf8_lossy(&status[9..]), quiet(story).await - before)
+}
+
+fn endless(story: &mut Story) -> Told<'_> {
+    async { without_end(story, &format!("x-hub-signature-256: {}\r\n", tag(BODY))).await }.boxed()
+}
+
+fn endless_bare(story: &mut Story) -> Told<'_> {
+    async { without_end(story, "").await }.boxed()
+}
+
+async fn all_heard(story: &Story, bodies: &[Vec<u8>]) -> String {
+    for body in bodies {
+        for header in ["x-hub-signature-256", "x-gitea-signature"] {
+            let tag = tag(body);
+            let tag = if header == "x-gitea-signature" { tag.replace("sha256=", "") } else { tag };
+            let status = send(story, &[(header, tag)], body).await;
+            if status != 202 {
+                return format!("{status} for {}", String::from_utf8_lossy(body));
+            }
+        }
+    }
+    "all 202".to_owned()
+}
+
+fn malformed(story: &mut Story) -> Told<'_> {
+    async {
+        let deep = vec![b'['; 500_000];
+        let texts =
+            ["", "{", "null", "{\"repository\": 1e999}", "{\"repository\": {\"url\": null}, \"commits\": {}}", "a=b&c"];
+        let mut bodies: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
+        bodies.extend([deep, vec![0, 0xff, 0xfe, 0x80]]);
+        all_heard(story, &bodies).await
+    }
+    .boxed()
+}
+
+fn pattern(story: &mut Story) -> Told<'_> {
+    async {
+        let urls = ["(.*)*$", "http://169.254.169.254/", "ext::sh -c id", "../../etc/passwd"];
+        let bodies = urls
+            .map(|url| serde_json::json!({"repository": {"clone_url": url, "html_url": url}}).to_string().into_bytes());
+        all_heard(story, &bodies).await
+    }
+    .boxed()
+}
+
+fn flood(story: &mut Story) -> Told<'_> {
+    async {
+        let hook = format!("http://{}/webhook", story.address().await);
+        let (before, started) = (story.looks().await, Instant::now());
+        let mut senders = JoinSet::new();
+        for _ in 0..8 {
+            let (hook, client) = (hook.clone(), client());
+            senders.spawn(async move {
+                for _ in 0..1_250 {
+                    let sent = client.post(&hook).header("x-gitlab-token", HOOK).body(BODY).send().await;
+                    assert_eq!(sent.unwrap().status().as_u16(), 202);
+                }
+            });
+        }
+        senders.join_all().await;
+        let (asked, seconds) = (story.looks().await - before, started.elapsed().as_secs());
+        assert!(asked > 0, "nobody looked");
+        if asked <= seconds + 2 {
+            "no more than a look a second".to_owned()
+        } else {
+            format!("{asked} looks in {seconds} s")
+        }
+    }
+    .boxed()
+}
+
+fn reached(story: &mut Story) -> Told<'_> {
+    async {
+        let (address, mut found) = (story.address().await, Vec::new());
+        let paths = [
+            "metrics",
+            "healthz",
+            "readyz",
+            "",
+            "config",
+            "debug/pprof/heap",
+            "debug/vars",
+            "..%2ftoken",
+            "../token",
+            "webhook",
+        ];
+        for path in paths {
+            for method in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
+                let url = format!("http://{address}/{path}");
+                let answer = client().request(method.parse().unwrap(), url).body("{}").send().await.unwrap();
+                let status = answer.status().as_u16();
+                let text = format!("{:?} {}", answer.headers().clone(), answer.text().await.unwrap());
+                let secrets = story.secrets();
+                assert!(secrets.iter().all(|secret| !text.contains(secret)), "{method} /{path}: {text}");
+                if !matches!(status, 401 | 404 | 405) {
+                    found.push((method, path, status));
+                }
+            }
+        }
+        if found == [("GET", "metrics", 200), ("GET", "healthz", 200), ("GET", "readyz", 200)] {
+            return "3 pages, and nothing else".to_owned();
+        }
+        format!("{found:?}")
+    }
+    .boxed()
+}
+
+/// No input can be brought here: to make two objects of Git that have one SHA-1 takes 2^61 steps, as the published pairs are no objects.
+fn collision(_: &mut Story) -> Told<'_> {
+    async {
+        let says = b"SHA1 collision attack detected";
+        let program = std::fs::read(crate::support::PROGRAM).unwrap();
+        let is = program.windows(says.len()).any(|bytes| bytes == says);
+        format!("the check for collisions {}", if is { "is linked" } else { "is missing" })
+    }
+    .boxed()
+}
+
+/// Lets the controller look.
+async fn wake(story: &Story) {
+    assert_eq!(send(story, &[("x-gitlab-token", HOOK.to_owned())], BODY).await, 202);
+}
+
+fn replaced(story: &mut Story) -> Told<'_> {
+    async {
+        story.gitlab().renumber(NAME, 8);
+        story.release("stranger", 9);
+        wake(story).await;
+        let told = story.held("RepositoryReplaced", &["another repository lies there"]).await;
+        story.release("owner", 1);
+        story.gitlab().renumber(NAME, 7);
+        story
+            .soon("ours again", async || {
+                wake(story).await;
+                (!story.get("metrics").await.contains("tidegate_waiting{reason=\"RepositoryReplaced\"} 1"))
+                    .then_some(())
+            })
+            .await;
+        told
+    }
+    .boxed()
+}
+
+fn tagged(story: &mut Story) -> Told<'_> {
+    async {
+        let files = [("tidegate.yaml", policy(", floors: {images: digest}")), ("shop/web.yaml", manifests(2))];
+        story.commit("owner", &files);
+        wake(story).await;
+        story.waits("PolicyFloor").await
+    }
+    .boxed()
+}
+
+fn chart(_: &mut Story) -> Told<'_> {
+    async {
+        let templates = std::fs::read_dir(source_dir().join("charts/tidegate/templates")).unwrap();
+        let texts = templates.map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap_or_default());
+        let makes = |text: &String| text.lines().any(|line| line.trim() == "kind: Secret" || line.contains("b64enc"));
+        let made = texts.filter(makes).count();
+        if made == 0 { "no Secret".to_owned() } else { format!("{made} templates with a Secret") }
+    }
+    .boxed()
+}
+
+fn pinned(_: &mut Story) -> Told<'_> {
+    async {
+        let lock = std::fs::read_to_string(source_dir().join("Cargo.lock")).unwrap();
+        let (_, packages) = lock.split_once("\n[[package]]\n").unwrap();
+        let loose: Vec<&str> = packages
+            .split("\n[[package]]\n")
+            .filter(|package| !package.contains("\nchecksum = ") && !package.starts_with("name = \"tidegate\"\n"))
+            .collect();
+        if loose.is_empty() { "all are pinned".to_owned() } else { format!("loose: {loose:#?}") }
+    }
+    .boxed()
+}
+
+/// A world at rest that looks when it is told to.
+pub(super) async fn begin() -> Story {
+    let mut story = Story::new("").await;
+    let seldom = format!("poll: 1h, webhookSecretFile: {}", story.path("hook").display());
+    story.repository = story.repository.replace("poll: 1s", &seldom).replace("forge: {", "forge: {repositoryId: 7, ");
+    story.start("one").await;
+    story.rest().await;
+    story
+}

@@ -1,0 +1,7 @@
+//! What must be so in any world.
+
+mod incremental;
+mod meanwhile;
+mod once;
+mod pages;
+mod whole;

@@ -1,0 +1,6 @@
+//! What worlds stand on beside the library.
+#![allow(dead_code, reason = "each program asks for some of it")]
+#![expect(clippy::disallowed_methods, reason = "tests start programs; the rules keep the library itself free of that")]
+
+#[path = "../support/origin.rs"]
+pub(crate) mod origin;
