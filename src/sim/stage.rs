@@ -25,6 +25,7 @@ use crate::record::state::{RolloutState, Time};
 use crate::record::store;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -88,6 +89,7 @@ pub struct Stage {
     person: Store,
     weather: Arc<Mutex<Option<Arc<GitHook>>>>,
     signing: Mutex<Option<Signing>>,
+    away: AtomicBool,
 }
 
 type GitHook = dyn Fn(&str, &Errand) -> Fate + Send + Sync;
@@ -111,7 +113,21 @@ impl Stage {
         let person = Store::open(&directory.join("ana"), remote(&repository))?;
         let (clock, directory, weather) = (Clock::set(at), directory.to_owned(), Arc::default());
         let (clocks, signing, others) = (Mutex::default(), Mutex::default(), Providers::new());
-        Ok(Self { api, clock, clocks, installation, metrics, others, tester, directory, person, weather, signing })
+        let away = AtomicBool::new(false);
+        Ok(Self {
+            api,
+            clock,
+            clocks,
+            installation,
+            metrics,
+            others,
+            tester,
+            directory,
+            person,
+            weather,
+            signing,
+            away,
+        })
     }
 
     /// The same world, in which these are asked too, beside the providers `world` and `tester`.
@@ -171,10 +187,18 @@ impl Stage {
         clock
     }
 
+    /// Lets kube-controller-manager stand still, or go on.
+    pub fn stop_controllers(&self, away: bool) {
+        self.away.store(away, Ordering::Relaxed);
+        // `nature` looks again.
+        self.api.change(|_| ());
+    }
+
     /// Plays everything in the cluster that is not tidegate, for as long as it is polled.
     pub async fn nature(&self) {
         let (mut changes, mut controllers) = (self.api.changes(), Controllers::default());
         loop {
+            controllers.away = self.away.load(Ordering::Relaxed);
             let now = self.clock.now();
             let due = self.api.change(|world| {
                 let passed = (now - world.now()).max(chrono::TimeDelta::zero());

@@ -2,12 +2,14 @@
 
 use crate::scenarios::edits::{self, Main};
 use crate::scenarios::live;
+use crate::scenarios::names::Names;
 use crate::scenarios::person;
 use crate::scenarios::script::{Command, Script};
 use crate::scenarios::world::{Trouble, World, label};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
-use tidegate::git::Signing;
+use tidegate::git::{Fate, Signing};
 use tidegate::manifest::decision;
 use tidegate::manifest::duration::Span;
 use tidegate::manifest::ids::RolloutId;
@@ -18,11 +20,12 @@ use tidegate::sim::kube_api::{Fault, Verb};
 const COMMANDS: &str = "
   push APP VERSION…            to main: VERSION is a tag, and a bad version adds `errors`, `stuck`, `crash` or `image`
   push versioned APP VERSION…  the same with names of the version's own: APP-vVERSION, but for the route
-  edit FILE [KIND] PATH VALUE  sets a field in a file of main; VALUE is YAML, `none` removes; more edits behind ` ; `
+  edit FILE [KIND] PATH VALUE  sets a field in a file of main; PATH is dotted, or a JSON pointer; VALUE is YAML, `none` removes;
+                               more edits behind ` ; `
   add FILE DOCUMENT            adds a document to a file of main, which may be new
   replace FILE OLD => NEW      replaces a text in a file of main
   move APP DIRECTORY           moves an app's files on main
-  remove APP                   takes an app off main
+  remove APP, remove FILE      takes an app off main, or a file
   policy PATH VALUE            sets a field of the policy's spec
   approve APP STEP             merges the request to enter STEP
   delete request APP STEP      deletes it unmerged
@@ -37,8 +40,10 @@ const COMMANDS: &str = "
   wait until [APP] PHASE       `Steady`, `Steady(reverted)`, `Progressing(tenth)`, `Failed`, `gone`, …
   wait until [APP] waits REASON
   hand weight N                someone sets the candidate's share
-  hand edit KIND/NAME PATH VALUE, hand delete KIND/NAME, program edit KIND/NAME PATH VALUE
+  hand edit|program edit KIND/NAME PATH VALUE   someone, or some program, sets fields; more edits behind ` ; `
+  hand delete KIND/NAME        someone deletes an object, by the name that is shown; also one of the controller's own
   hand make KIND/NAME PATH VALUE   someone makes an object with that field
+  hand own KIND/NAME KIND/NAME     someone makes the second an owner of the first
   hand apply APP VERSION… [; KIND PATH VALUE]   someone makes the app's objects with kubectl
   pods fail|recover DEPLOYMENT [N]   all of its pods, or so many
   scale APP N                  its autoscaler wants so many pods
@@ -46,10 +51,14 @@ const COMMANDS: &str = "
   node NODE lost|back          nobody hears of what runs it, and of its pods, any more; or again
   pod dies on NODE             that of a DaemonSet
   brake hold|revert|off [KEY]  KEY is `all`, `shop` or `shop.APP`
+  gateway refuses|takes        no route any more, and what it did last stays; every route again
+  controllers away|back        kube-controller-manager stands still, or goes on
   git away|back
-  branch state|main gone|older|rewritten|back   someone deletes it on the host, puts it back by a commit, or to a
-                               commit without a past; puts it right
+  git slow DURATION, git well  each errand to it takes so long; or none any more
+  branch state|main gone|older|rewritten|back|merged   someone deletes it on the host, puts it back by a commit, or to a
+                               commit without a past; puts it right; merges its past to what lies there, which stays
   state forgets|remembers APP  someone removes its record from the state branch by a commit, and brings it again
+  state forged APP STEP        someone lets the record say that a step was approved
   sign                         controllers that start from now on have a key, and sign the record
   state adopted|restored       whoever has the key accepts the record as it is, or brings the newest signed one back
   kind away|back KIND          its definition is deleted from the cluster, with all its objects
@@ -60,6 +69,10 @@ const COMMANDS: &str = "
   live                         the cluster as it is
   record [APP]                 what Git says
   dashboard                    what the state branch shows to people
+  files                        what the state branch holds
+  field KIND/NAME PATH         a field of a live object, also of one of the controller's own
+  pods DEPLOYMENT              its pods, and since when
+  served SERVICE               the fewest ready endpoints since it was asked last
   waits                        what each rollout waits on
   settled                      a fresh process finds nothing to do; ends each scenario";
 
@@ -100,6 +113,7 @@ async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> 
             push(world, command, |main| main.replace(file, old, new)).await?;
         }
         ["move", app, directory] => push(world, command, |main| main.relocate(app, directory)).await?,
+        ["remove", file] if file.contains('.') => push(world, command, |main| main.remove(file)).await?,
         ["remove", app] => {
             let files = [format!("{app}.rollout.yaml"), format!("{app}.yaml")];
             push(world, command, |main| files.iter().try_for_each(|file| main.remove(file))).await?;
@@ -117,19 +131,45 @@ async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> 
             let time: Span = time.parse().map_err(|error| format!("{error}"))?;
             world.set_clock(time);
         }
-        ["live"] => return Ok(world.names.plain(&world.stage.api.look(live::show))),
-        ["record"] => return record(world, "web").await,
-        ["record", app] => return record(world, app).await,
-        ["dashboard"] => return Ok(world.names.plain(&world.ana.dashboard().await)),
-        ["waits"] => return Ok(world.waits()),
-        ["told"] => return Ok(world.stage.tester.told().iter().map(|line| format!("  {line}\n")).collect()),
         ["settled"] => return Ok(world.settled().await),
-        _ => match people(world, &words).await? {
-            Known::Yes => {}
-            Known::No => outside(world, &words)?,
-        },
+        _ => {
+            if let Some(shown) = look(world, &words).await? {
+                return Ok(shown);
+            }
+            match people(world, &words).await? {
+                Known::Yes => {}
+                Known::No => outside(world, &words)?,
+            }
+        }
     }
     Ok(String::new())
+}
+
+/// What is only looked at.
+async fn look(world: &World, words: &[&str]) -> Result<Option<String>, String> {
+    let api = &world.stage.api;
+    Ok(Some(match *words {
+        ["live"] => world.names.plain(&api.look(live::show)),
+        ["record"] => record(world, "web").await?,
+        ["record", app] => record(world, app).await?,
+        ["dashboard"] => world.names.plain(&world.ana.dashboard().await),
+        ["waits"] => world.waits(),
+        ["told"] => world.stage.tester.told().iter().map(|line| format!("  {line}\n")).collect(),
+        ["files"] => world.ana.state().await.keys().map(|path| world.names.path(path.as_str()) + "\n").collect(),
+        ["field", object, path] => world.names.plain(&api.look(|cluster| live::field(cluster, object, path))?) + "\n",
+        ["pods", deployment] => pods(world, deployment)?,
+        ["served", service] => world.served(service)?,
+        _ => return Ok(None),
+    }))
+}
+
+/// The pods of a Deployment that are alike, counted.
+fn pods(world: &World, deployment: &str) -> Result<String, String> {
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    for (image, born) in world.stage.api.look(|cluster| live::born(cluster, deployment))? {
+        *found.entry(format!("of {image} since {}", world.time(born))).or_default() += 1;
+    }
+    Ok(found.iter().map(|(what, count)| format!("{count} {what}\n")).collect())
 }
 
 /// Whether a command was found.
@@ -181,6 +221,7 @@ async fn people(world: &mut World, words: &[&str]) -> Result<Known, String> {
         }
         ["state", "adopted"] => world.ana.vouch(None).await,
         ["state", "restored"] => world.ana.restore().await?,
+        ["state", "forged", app, step] => world.ana.forge(&id(app)?, step).await?,
         ["state", "forgets", app] => world.ana.forget(&id(app)?).await?,
         ["state", "remembers", app] => world.ana.remember(&id(app)?).await?,
         [action @ ("deny" | "hold" | "resume" | "skip" | "abort"), app] => decide(world, action, app, None).await?,
@@ -195,19 +236,26 @@ fn outside(world: &mut World, words: &[&str]) -> Result<(), String> {
     match *words {
         ["git", "away"] if !world.git_is_away => world.move_git(true),
         ["git", "back"] if world.git_is_away => world.move_git(false),
+        ["git", "slow", time] => {
+            let time: Span = time.parse().map_err(|error| format!("{error}"))?;
+            let late = Duration::from_secs(time.as_secs());
+            world.stage.judge_git(move |_, _| Fate::Late(late));
+        }
+        ["git", "well"] => world.stage.judge_git(|_, _| Fate::Pass),
+        ["controllers", word @ ("away" | "back")] => world.stage.stop_controllers(word == "away"),
         ["branch", name @ ("state" | "main"), what] => world.host().put(name, what)?,
         ["webhook", verdict, ..] => world.stage.tester.say(verdict, &words[2..].join(" ")),
         ["api", "back"] => world.trouble(Vec::new()),
         ["api", "away"] => world.trouble(vec![Trouble { fault: Fault::Reset, verb: None, kind: None }]),
         ["api", "fails", code, kind] => world.trouble(vec![trouble(code, None, kind)?]),
         ["api", "fails", code, verb, kind] => world.trouble(vec![trouble(code, Some(verb), kind)?]),
-        _ => return world.stage.api.change(|cluster| hands(cluster, words)),
+        _ => return world.stage.api.change(|cluster| hands(cluster, &world.names, words)),
     }
     Ok(())
 }
 
 /// What people do in the cluster.
-fn hands(cluster: &mut tidegate::sim::kube_api::World, words: &[&str]) -> Result<(), String> {
+fn hands(cluster: &mut tidegate::sim::kube_api::World, names: &Names, words: &[&str]) -> Result<(), String> {
     match *words {
         ["hand", "weight", weight] => {
             live::weigh(cluster, "web", weight.parse().map_err(|_| format!("{weight} is no number"))?)
@@ -215,21 +263,10 @@ fn hands(cluster: &mut tidegate::sim::kube_api::World, words: &[&str]) -> Result
         ["hand", "edit", object, _, _, ..] => live::edit(cluster, object, &words[3..].join(" ")),
         ["program", "edit", object, _, _, ..] => live::program(cluster, object, &words[3..].join(" ")),
         ["hand", "make", object, _, _, ..] => live::make(cluster, object, &words[3..].join(" ")),
-        ["hand", "delete", object] => live::delete(cluster, object),
-        ["hand", "apply", app, ..] => {
-            let words = words[3..].join(" ");
-            let (version, edits) = words.split_once(" ; ").unwrap_or((&words, ""));
-            for mut object in edits::manifests(app, version) {
-                let kind = object["kind"].as_str().unwrap_or_default().to_owned();
-                for edit in edits.split(" ; ") {
-                    if let Some(edit) = edit.strip_prefix(&format!("{kind} ")) {
-                        edits::set(&mut object, edit)?;
-                    }
-                }
-                live::apply(cluster, object)?;
-            }
-            Ok(())
-        }
+        ["hand", "delete", object] => live::delete(cluster, names, object),
+        ["hand", "own", object, owner] => live::own(cluster, object, owner),
+        ["hand", "apply", app, ..] => apply(cluster, app, &words[3..].join(" ")),
+        ["gateway", word @ ("refuses" | "takes")] => live::gateway(cluster, word),
         ["pods", word @ ("fail" | "recover"), deployment] => {
             live::pods(cluster, deployment, word == "recover", usize::MAX)
         }
@@ -254,6 +291,21 @@ fn hands(cluster: &mut tidegate::sim::kube_api::World, words: &[&str]) -> Result
         ["brake", word, key] => live::brake(cluster, key, word),
         _ => Err(format!("there is no such command. The commands are:{COMMANDS}")),
     }
+}
+
+/// Someone makes an app's objects with kubectl.
+fn apply(cluster: &mut tidegate::sim::kube_api::World, app: &str, words: &str) -> Result<(), String> {
+    let (version, edits) = words.split_once(" ; ").unwrap_or((words, ""));
+    for mut object in edits::manifests(app, version) {
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        for edit in edits.split(" ; ") {
+            if let Some(edit) = edit.strip_prefix(&format!("{kind} ")) {
+                edits::set(&mut object, edit)?;
+            }
+        }
+        live::apply(cluster, object)?;
+    }
+    Ok(())
 }
 
 fn count(word: &str) -> Result<usize, String> {

@@ -153,12 +153,15 @@ pub(crate) fn manifests(name: &str, version: &str) -> Vec<Value> {
     documents
 }
 
-/// `PATH VALUE`: sets a field, or removes it with the value `none`.
+/// `PATH VALUE`: sets a field, or removes it with the value `none`. The path is dotted, or a JSON pointer.
 pub(crate) fn set(document: &mut Value, words: &str) -> Result<(), String> {
     let (path, value) = words.split_once(' ').ok_or("a path and a value are needed")?;
     let value: Value = serde_yaml::from_str(value).map_err(|error| error.to_string())?;
     let mut at = document;
-    let parts: Vec<&str> = path.split('.').collect();
+    let parts: Vec<String> = match path.strip_prefix('/') {
+        Some(pointer) => pointer.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect(),
+        None => path.split('.').map(str::to_owned).collect(),
+    };
     let (last, parents) = parts.split_last().ok_or("a path is needed")?;
     for part in parents {
         at = match (at, part.parse::<usize>()) {
@@ -170,7 +173,7 @@ pub(crate) fn set(document: &mut Value, words: &str) -> Result<(), String> {
                 other
                     .as_object_mut()
                     .ok_or_else(|| format!("{path}: {part} is below no mapping"))?
-                    .entry(*part)
+                    .entry(part.clone())
                     .or_insert(Value::Null)
             }
         };
@@ -183,9 +186,9 @@ pub(crate) fn set(document: &mut Value, words: &str) -> Result<(), String> {
             }
             let fields = other.as_object_mut().ok_or_else(|| format!("{path}: {last} is below no mapping"))?;
             if value == "none" {
-                fields.remove(*last);
+                fields.remove(last);
             } else {
-                fields.insert((*last).to_owned(), value);
+                fields.insert(last.clone(), value);
             }
         }
     }

@@ -12,18 +12,29 @@ fn kept(branch: &str) -> String {
     branch.replace("refs/heads/", "refs/before/")
 }
 
+fn somebody() -> Signature<'static> {
+    Signature::new("Somebody", "somebody@example.org", &Time::new(0, 0)).unwrap()
+}
+
 impl Host {
     pub(crate) fn open(directory: &Path) -> Self {
         Self { repository: Repository::open_bare(directory).unwrap() }
     }
 
-    /// What happens to the branch `state` or `main`: it is `gone`, `older` by a commit, `rewritten` without a past, or
-    /// `back` where it was.
+    /// What happens to the branch `state` or `main`: it is `gone`, `older` by a commit, `rewritten` without a past, `back`
+    /// where it was, or what lies there now `merged` with what was there before.
     pub(crate) fn put(&self, name: &str, what: &str) -> Result<(), String> {
         let branch = if name == "main" { "refs/heads/main" } else { "refs/heads/tidegate/world/state" };
         let tip = |name: &str| self.repository.refname_to_id(name).map_err(|_| format!("there is no {name}"));
         if what == "back" {
             self.set(branch, tip(&kept(branch))?);
+            return Ok(());
+        }
+        if what == "merged" {
+            let [now, past] = [tip(branch)?, tip(&kept(branch))?].map(|id| self.repository.find_commit(id).unwrap());
+            let tree = now.tree().unwrap();
+            let by = somebody();
+            self.set(branch, self.repository.commit(None, &by, &by, "Merge", &tree, &[&now, &past]).unwrap());
             return Ok(());
         }
         let before = tip(branch)?;
@@ -33,9 +44,8 @@ impl Host {
             "gone" => self.repository.find_reference(branch).unwrap().delete().unwrap(),
             "older" => self.set(branch, commit.parent_id(0).map_err(|_| format!("{name} has one commit"))?),
             "rewritten" => {
-                let somebody = Signature::new("Somebody", "somebody@example.org", &Time::new(0, 0)).unwrap();
-                let tree = commit.tree().unwrap();
-                let alone = self.repository.commit(None, &somebody, &somebody, "All anew", &tree, &[]).unwrap();
+                let (by, tree) = (somebody(), commit.tree().unwrap());
+                let alone = self.repository.commit(None, &by, &by, "All anew", &tree, &[]).unwrap();
                 self.set(branch, alone);
             }
             _ => return Err(format!("no branch can be {what}")),

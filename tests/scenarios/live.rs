@@ -1,13 +1,18 @@
 //! The cluster as it is, in a few words, and the hands of people in it.
 
 use crate::scenarios::edits;
+use crate::scenarios::names::Names;
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::sync::Arc;
+use tidegate::record::state::Time;
 use tidegate::sim::kube_api::World;
 use tidegate::sim::kube_api::resource::{RESOURCES, Resource};
 
 /// Where all rollouts live.
-const NAMESPACE: &str = "shop";
+pub(crate) const NAMESPACE: &str = "shop";
+/// Where the controller lives.
+const HOME: &str = "tidegate";
 /// The name under which people edit.
 const HAND: &str = "kubectl-edit";
 
@@ -19,7 +24,7 @@ pub(crate) fn resource(kind: &str) -> Result<&'static Resource, String> {
 pub(crate) fn show(world: &World) -> String {
     let mut out = String::new();
     let kinds = "Deployment StatefulSet DaemonSet Pod Service DestinationRule GRPCRoute HTTPRoute Ingress TraefikService IngressRoute VirtualService ConfigMap Secret \
-        HorizontalPodAutoscaler PodDisruptionBudget Job";
+        HorizontalPodAutoscaler ScaledObject PodDisruptionBudget Job";
     for kind in kinds.split(' ') {
         let mut objects: Vec<_> = world.list(resource(kind).unwrap(), NAMESPACE).collect();
         objects.sort_by_key(|object| object["spec"]["nodeName"].as_str().filter(|_| !is_numbered(object)));
@@ -105,6 +110,7 @@ fn state(kind: &str, object: &Value) -> String {
         "HorizontalPodAutoscaler" => {
             format!("{} of {} to {}", spec["scaleTargetRef"]["name"], spec["minReplicas"], spec["maxReplicas"])
         }
+        "ScaledObject" => scaled(object),
         _ => spec.to_string(),
     }
 }
@@ -117,6 +123,14 @@ fn selector(selector: &Value) -> String {
         _ => format!("{name}={}", value.as_str().unwrap_or_default()),
     };
     labels.map(label).collect::<Vec<_>>().join(",")
+}
+
+fn scaled(object: &Value) -> String {
+    let (spec, annotations) = (&object["spec"], &object["metadata"]["annotations"]);
+    let paused = annotations["autoscaling.keda.sh/paused-replicas"].as_str();
+    let paused = paused.map(|pods| format!(", paused at {pods}")).unwrap_or_default();
+    let (least, most) = (&spec["minReplicaCount"], &spec["maxReplicaCount"]);
+    format!("{} of {least} to {most}{paused}", spec["scaleTargetRef"]["name"])
 }
 
 fn job(object: &Value) -> String {
@@ -149,7 +163,8 @@ fn rule(rule: &Value) -> String {
 
 fn find(world: &World, object: &str) -> Result<Value, String> {
     let (kind, name) = object.split_once('/').ok_or("an object is named as KIND/NAME")?;
-    let found = world.get(resource(kind)?, NAMESPACE, name);
+    let of = resource(kind)?;
+    let found = [NAMESPACE, HOME].into_iter().find_map(|at| world.get(of, at, name));
     found.map(|found| Value::clone(found)).ok_or_else(|| format!("there is no {object}"))
 }
 
@@ -157,17 +172,24 @@ fn update(world: &mut World, object: &Value, subresource: &str) -> Result<(), St
     world.update(object.clone(), subresource, HAND).map(drop).map_err(|refusal| format!("{refusal:?}"))
 }
 
-/// A hand sets a field of an object.
+/// A field of an object, as JSON.
+pub(crate) fn field(world: &World, object: &str, path: &str) -> Result<String, String> {
+    let found = find(world, object)?;
+    let pointer = if path.starts_with('/') { path.to_owned() } else { format!("/{}", path.replace('.', "/")) };
+    Ok(found.pointer(&pointer).filter(|value| !value.is_null()).map_or_else(|| "nothing".to_owned(), Value::to_string))
+}
+
+/// A hand sets fields of an object.
 pub(crate) fn edit(world: &mut World, object: &str, words: &str) -> Result<(), String> {
     let mut found = find(world, object)?;
-    edits::set(&mut found, words)?;
+    words.split(" ; ").try_for_each(|edit| edits::set(&mut found, edit))?;
     update(world, &found, if words.starts_with("status.") { "status" } else { "" })
 }
 
-/// Some program changes one field of an object.
+/// Some program changes fields of an object.
 pub(crate) fn program(world: &mut World, object: &str, words: &str) -> Result<(), String> {
     let mut found = find(world, object)?;
-    edits::set(&mut found, words)?;
+    words.split(" ; ").try_for_each(|edit| edits::set(&mut found, edit))?;
     world.update(found, "", "some-program").map(drop).map_err(|refusal| format!("{refusal:?}"))
 }
 
@@ -179,9 +201,36 @@ pub(crate) fn make(world: &mut World, object: &str, words: &str) -> Result<(), S
     world.create("v1", kind, HAND, made).map(drop).map_err(|refusal| format!("{refusal:?}"))
 }
 
+/// An object by its name as it is shown, without the digest in it.
+fn shown(world: &World, names: &Names, object: &str) -> Result<Value, String> {
+    let (kind, name) = object.split_once('/').ok_or("an object is named as KIND/NAME")?;
+    let is_it = |one: &&Arc<Value>| one["metadata"]["name"].as_str().is_some_and(|full| names.plain(full) == name);
+    let exact = find(world, object);
+    exact.or_else(|why| world.list(resource(kind)?, NAMESPACE).find(is_it).map(|found| Value::clone(found)).ok_or(why))
+}
+
+/// A hand makes an object an owner of another, as `kubectl patch` does.
+pub(crate) fn own(world: &mut World, object: &str, owner: &str) -> Result<(), String> {
+    let (mut found, owner) = (find(world, object)?, find(world, owner)?);
+    found["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+    }]);
+    world.update(found, "", "kubectl-patch").map(drop).map_err(|refusal| format!("{refusal:?}"))
+}
+
+/// The gateway takes no route any more, or every one.
+pub(crate) fn gateway(world: &mut World, word: &str) -> Result<(), String> {
+    let found = world.get(resource("Namespace")?, "", NAMESPACE).ok_or("there is no namespace")?;
+    let mut namespace = Value::clone(found);
+    let refuses = word == "refuses";
+    namespace["metadata"]["annotations"] = if refuses { json!({"testbed/gateway": "refuse"}) } else { json!({}) };
+    update(world, &namespace, "")
+}
+
 /// A hand deletes an object.
-pub(crate) fn delete(world: &mut World, object: &str) -> Result<(), String> {
-    let found = find(world, object)?;
+pub(crate) fn delete(world: &mut World, names: &Names, object: &str) -> Result<(), String> {
+    let found = shown(world, names, object)?;
     world.delete(&found).map_err(|refusal| format!("{refusal:?}"))
 }
 
@@ -215,17 +264,31 @@ pub(crate) fn scale(world: &mut World, app: &str, pods: usize) -> Result<(), Str
     scaled.map(drop).map_err(|refusal| format!("{refusal:?}"))
 }
 
-/// Pods of a Deployment stop being ready, or are ready again: all, or so many.
-pub(crate) fn pods(world: &mut World, deployment: &str, ready: bool, most: usize) -> Result<(), String> {
-    let pods: Vec<Value> = world.list(resource("Pod")?, NAMESPACE).map(|pod| Value::clone(pod)).collect();
+/// The pods of a Deployment.
+fn of_deployment(world: &World, deployment: &str) -> Result<Vec<Value>, String> {
     let prefix = format!("{deployment}-");
-    let of = |pod: &Value| {
+    let of = |pod: &&Arc<Value>| {
         // NAME-REPLICASET-POD: a name that another begins with has more dashes.
-        let rest = pod["metadata"]["name"].as_str().and_then(|name| name.strip_prefix(&prefix).map(str::to_owned));
+        let rest = pod["metadata"]["name"].as_str().and_then(|name| name.strip_prefix(&prefix));
         rest.is_some_and(|rest| rest.matches('-').count() == 1)
     };
-    let mut found = pods.into_iter().filter(of).peekable();
-    found.peek().ok_or_else(|| format!("{deployment} has no pods"))?;
+    let found: Vec<Value> = world.list(resource("Pod")?, NAMESPACE).filter(of).map(|pod| Value::clone(pod)).collect();
+    if found.is_empty() { Err(format!("{deployment} has no pods")) } else { Ok(found) }
+}
+
+/// The image of each pod of a Deployment, and when it was made.
+pub(crate) fn born(world: &World, deployment: &str) -> Result<Vec<(String, Time)>, String> {
+    let told = |pod: Value| {
+        let born = pod["metadata"]["creationTimestamp"].as_str().and_then(|at| at.parse().ok());
+        let image = pod["spec"]["containers"][0]["image"].as_str();
+        image.map(str::to_owned).zip(born).ok_or_else(|| format!("a pod of {deployment} was never made: {pod}"))
+    };
+    of_deployment(world, deployment)?.into_iter().map(told).collect()
+}
+
+/// Pods of a Deployment stop being ready, or are ready again: all, or so many.
+pub(crate) fn pods(world: &mut World, deployment: &str, ready: bool, most: usize) -> Result<(), String> {
+    let found = of_deployment(world, deployment)?.into_iter();
     let (word, now) = (if ready { "True" } else { "False" }, json!(world.now().to_rfc3339()));
     for mut pod in found.take(most) {
         for condition in pod["status"]["conditions"].as_array_mut().into_iter().flatten() {

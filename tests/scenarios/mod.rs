@@ -7,12 +7,14 @@
 
 mod commands;
 mod edits;
+mod granted;
 mod host;
 mod live;
 mod log;
 mod names;
 mod person;
 mod script;
+mod witness;
 mod world;
 
 use std::path::PathBuf;
@@ -65,18 +67,22 @@ scenarios! {
     adopted_too_late
     adoption_differs
     adoption_of_equals
+    adoption_surplus
     all_mistakes_at_once
     another_instance
     api_away
     api_fails_with_503
     approvals
+    approvals_of_two
     autoscaler
+    autoscaler_wants_fewer
     bad_by_its_metric
     blue_green
     brake_at_first_sight
     brake_at_return
     brake_holds
     brake_reverts
+    brake_while_git_is_away
     brake_without_a_record
     broken_file
     broken_file_during_a_run
@@ -94,6 +100,7 @@ scenarios! {
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
     clock_set_forward
+    closed_gate
     compared_with_stable
     concurrency
     config_map
@@ -119,15 +126,19 @@ scenarios! {
     equal_pods
     failed_on_the_candidate
     failed_on_the_candidate_aborted
+    field_conflict
     files_are_moved
     first_sight_is_suspended
     first_sight_refused
     first_sight_waits_for_pods
     foreign_applier
     foreign_words
+    former_content
     freeze
+    gateway_refuses
     git_away_during_a_bad_version
     git_away_during_a_good_version
+    git_keeps_everybody_waiting
     good_version
     hand_lowers
     hand_raises
@@ -135,6 +146,9 @@ scenarios! {
     job_and_a_crash
     job_before_a_step
     job_fails
+    job_is_taken_away
+    keda
+    killed_at_a_gate
     killed_in_a_soak
     killed_on_the_way_back
     kind_is_gone
@@ -142,13 +156,17 @@ scenarios! {
     main_goes_back
     main_is_gone
     main_is_rewritten
+    main_is_rewritten_and_meant
+    main_is_set_back
     marks_are_blocked
+    marks_by_hand
     mirror
     never_ready
     new_version_at_return
     no_data
     no_data_fails
     no_revert_wanted
+    no_status_yet
     object_leaves_the_set
     other_objects
     peak
@@ -158,20 +176,27 @@ scenarios! {
     pods_that_cannot_be_cloned
     port_moves
     primary_autoscaler
+    primary_autoscaler_has_its_word
     primary_bad_version
     primary_by_ingress
     primary_by_mesh
     primary_by_service
     primary_by_traefik
+    primary_failed_on_the_candidate
     primary_good_version
+    primary_keda
+    primary_life
+    primary_not_ready
     primary_removed
     provider_stays_away
     ramp
     record_is_lost
+    reference_is_missing
     refused_by_a_dry_run
     removed_after_a_failure
     removed_at_rest
     removed_during_a_run
+    request_is_merged_as_another
     request_is_spoiled
     restart_while_git_is_away
     retry
@@ -179,9 +204,11 @@ scenarios! {
     rights_are_missing
     rollback
     rollback_of_a_broken_file
+    route_alone
     route_is_refused
     route_is_refused_later
     secret_in_git
+    service_headless
     service_of_clusters
     service_of_clusters_goes_back
     service_target
@@ -189,8 +216,10 @@ scenarios! {
     session_affinity
     stable_fails_during_a_run
     state_branch_is_forged
+    state_branch_is_forged_at_a_gate
     state_branch_is_gone_at_rest
     state_branch_is_gone_during_a_run
+    state_branch_is_gone_with_its_lease
     state_branch_is_put_back
     stateful
     stateful_compared
@@ -221,6 +250,7 @@ scenarios! {
     versioned_goes_back
     versioned_good_version
     versioned_kept
+    versioned_taken_back_and_again
     versioned_under_the_same_name
     way_back_is_blocked
     webhook_before_a_step
@@ -228,6 +258,7 @@ scenarios! {
     webhook_says_bad
     weight_is_too_fine
     window
+    word_before_its_run
     words
     worker
 }

@@ -87,6 +87,15 @@ impl Names {
         self.sets.get(id).cloned().unwrap_or_else(|| "what was live".to_owned())
     }
 
+    /// A path of the state branch: sets by their names, runs by their numbers.
+    pub(crate) fn path(&self, path: &str) -> String {
+        let named = |part: &str| {
+            let set = self.sets.iter().find(|(id, _)| id.short() == part);
+            set.map_or_else(|| part.to_owned(), |(_, name)| name.clone())
+        };
+        self.plain(&path.split('/').map(named).collect::<Vec<_>>().join("/"))
+    }
+
     /// The text with names for digests, runs by number alone, and no namespace.
     pub(crate) fn plain(&self, text: &str) -> String {
         let mut text = text.to_owned();

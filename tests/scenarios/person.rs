@@ -197,6 +197,22 @@ impl Ana {
         Ok(())
     }
 
+    /// Lets the record say that a step was approved.
+    pub(crate) async fn forge(&self, rollout: &RolloutId, step: &str) -> Result<(), String> {
+        let (state, path) = (branch(&format!("{BRANCHES}/state")), store::paths(rollout).state);
+        let tip = self.tip(&state).await.ok_or("there is no state branch")?;
+        let bytes = self.store.file(&tip, &path).await.unwrap();
+        let bytes = bytes.ok_or_else(|| format!("there is no record of {rollout}"))?;
+        let old = String::from_utf8(bytes.to_vec()).unwrap();
+        let route = "\n  route: phases\n";
+        let new = old.replace(route, &format!("{route}  approved: [{step}]\n"));
+        if new == old {
+            return Err(format!("no run of {rollout} is open:\n{old}"));
+        }
+        self.commit(&state, [(path, Edit::Write(new.as_bytes().into()))].into(), "Go on").await;
+        Ok(())
+    }
+
     /// Accepts the record as it is, or as it was at a commit.
     pub(crate) async fn vouch(&self, of: Option<&CommitId>) {
         let state = branch(&format!("{BRANCHES}/state"));

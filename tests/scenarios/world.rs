@@ -1,9 +1,11 @@
 //! The world that a scenario plays in, and what it shows of what happens there.
 
+use crate::scenarios::granted::Granted;
 use crate::scenarios::host::Host;
 use crate::scenarios::log::{Log, Said, Waits, What};
 use crate::scenarios::names::Names;
 use crate::scenarios::person::{Ana, Commit};
+use crate::scenarios::witness::Witness;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
@@ -40,9 +42,11 @@ pub(crate) struct Trouble {
 }
 
 /// What everybody who asks the API server meets and leaves behind.
-#[derive(Default)]
 struct Gate {
+    granted: Granted,
     troubles: Vec<Trouble>,
+    /// What was asked for and is not granted.
+    missed: BTreeSet<String>,
     /// What each process wrote, its Lease and Events aside.
     writes: BTreeMap<String, Vec<String>>,
 }
@@ -54,6 +58,7 @@ pub(crate) struct World {
     pub(crate) git_is_away: bool,
     pub(crate) log: Log,
     gate: Arc<Mutex<Gate>>,
+    witness: Arc<Mutex<Witness>>,
     tasks: JoinSet<()>,
     running: Option<AbortHandle>,
     processes: u32,
@@ -73,9 +78,12 @@ impl World {
         let log = Log::listen(stage.clock.clone());
         let mut names = Names::default();
         names.hide(stage.repository().display().to_string(), "the repository");
-        let gate = Arc::new(Mutex::new(Gate::default()));
+        let gate = Arc::new(Mutex::new(Gate::new()));
         let shared = Arc::clone(&gate);
         stage.api.judge(move |seen| shared.lock().unwrap().judge(seen));
+        let witness = Arc::new(Mutex::new(Witness::default()));
+        let seen = Arc::clone(&witness);
+        stage.api.witness(move |world, _| seen.lock().unwrap().look(world));
         let mut tasks = JoinSet::new();
         let nature = Arc::clone(&stage);
         tasks.spawn(async move { nature.nature().await });
@@ -92,6 +100,7 @@ impl World {
             names,
             log,
             gate,
+            witness,
             tasks,
             directory,
         }
@@ -172,6 +181,11 @@ impl World {
         }
     }
 
+    /// The fewest ready endpoints that a Service had since it was asked last.
+    pub(crate) fn served(&self, service: &str) -> Result<String, String> {
+        self.witness.lock().unwrap().served(service)
+    }
+
     /// A fresh process must find nothing to do. Says what it waits on.
     pub(crate) async fn settled(&mut self) -> String {
         if self.running.is_some() {
@@ -188,6 +202,11 @@ impl World {
         let commits = self.ana.commits(self.told.as_ref()).await;
         let subjects: Vec<&str> = commits.iter().map(|commit| commit.logged.subject.as_str()).collect();
         assert!(subjects.is_empty(), "not settled: a fresh process commits: {subjects:#?}");
+        let missed = self.gate.lock().unwrap().missed.clone();
+        assert!(missed.is_empty(), "asked for, and not granted by the chart: {missed:#?}");
+        let witness = Arc::clone(&self.witness);
+        let sizes = self.stage.api.look(|world| witness.lock().unwrap().sizes(world));
+        assert!(sizes.is_empty(), "numbers of pods that are an autoscaler's word: {sizes:#?}");
         assert_eq!((requests, main), (self.ana.requests().await, self.ana.main().await), "not settled: branches move");
         out.push_str("settled, second plan empty\n");
         for (rollout, waits) in waiting {
@@ -312,11 +331,16 @@ impl World {
 }
 
 impl Gate {
+    fn new() -> Self {
+        Self { granted: Granted::new(), troubles: Vec::new(), missed: BTreeSet::new(), writes: BTreeMap::new() }
+    }
+
     fn judge(&mut self, seen: &Seen<'_>) -> Verdict {
         let Asked::Request { verb, dry_run } = seen.what else { return Verdict::Pass };
         if seen.caller.is_empty() {
             return Verdict::Pass;
         }
+        self.missed.extend(self.granted.misses(seen, verb));
         let meant = |trouble: &&Trouble| {
             trouble.verb.is_none_or(|of| of == verb) && trouble.kind.is_none_or(|kind| kind == seen.resource.kind)
         };

@@ -1,4 +1,5 @@
-//! A gateway that takes every HTTPRoute and GRPCRoute at once, if its Services are there and speak a protocol that it knows.
+//! A gateway that takes every HTTPRoute and GRPCRoute at once, if its Services are there and speak a protocol that it knows, and the
+//! annotation `testbed/gateway: refuse` of the namespace does not say that it takes none.
 
 use super::{Due, all, stamp, text, write_status};
 use crate::sim::kube_api::World;
@@ -8,6 +9,8 @@ use std::sync::Arc;
 
 /// The name under which it speaks of a route.
 const CONTROLLER: &str = "tidegate.io/world-gateway";
+/// What a namespace has to say to it.
+const WORD: &str = "testbed/gateway";
 const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
 /// The kinds that it serves.
 pub(super) const ROUTES: [(&str, &str); 2] = [(GATEWAY_API, "HTTPRoute"), (GATEWAY_API, "GRPCRoute")];
@@ -15,14 +18,17 @@ pub(super) const ROUTES: [(&str, &str); 2] = [(GATEWAY_API, "HTTPRoute"), (GATEW
 const PROTOCOLS: [&str; 2] = ["http", "kubernetes.io/h2c"];
 
 pub(super) fn run(world: &mut World, _: &mut Due) {
-    let services = Resource::of_kind("v1", "Service").expect("found because its row is in the table");
+    let resource = |kind| Resource::of_kind("v1", kind).expect("found because its row is in the table");
+    let (services, namespaces) = (resource("Service"), resource("Namespace"));
     for route in ROUTES.into_iter().flat_map(|(api, kind)| all(world, api, kind)).collect::<Vec<_>>() {
         let namespace = text(&route, "/metadata/namespace");
         let rules = route["spec"]["rules"].as_array().into_iter().flatten();
         let named = rules.filter_map(|rule| rule["backendRefs"].as_array()).flatten();
         let mut names = named.filter_map(|backend| backend["name"].as_str());
         let broken = names.find_map(|name| refused(name, world.get(services, namespace, name)));
-        let parents = parents(world, &route, broken);
+        let around = world.get(namespaces, "", namespace);
+        let refuses = around.is_some_and(|around| around["metadata"]["annotations"][WORD] == "refuse");
+        let parents = parents(world, &route, refuses, broken);
         if !parents.is_empty() || !route["status"].is_null() {
             write_status(world, &route, json!({"parents": parents}), CONTROLLER);
         }
@@ -38,8 +44,12 @@ fn refused(name: &str, service: Option<&Arc<Value>>) -> Option<(&'static str, St
 }
 
 /// What is said of the route by everybody; what others say stays.
-fn parents(world: &World, route: &Value, broken: Option<(&'static str, String)>) -> Vec<Value> {
-    let accepted = ("Accepted", "True", "Accepted", String::new());
+fn parents(world: &World, route: &Value, refuses: bool, broken: Option<(&'static str, String)>) -> Vec<Value> {
+    let accepted = if refuses {
+        ("Accepted", "False", "NotAllowed", "it takes no route of this namespace".to_owned())
+    } else {
+        ("Accepted", "True", "Accepted", String::new())
+    };
     let resolved = match broken {
         Some((reason, message)) => ("ResolvedRefs", "False", reason, message),
         None => ("ResolvedRefs", "True", "ResolvedRefs", String::new()),

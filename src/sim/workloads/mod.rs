@@ -1,4 +1,4 @@
-//! What plays kube-controller-manager, the scheduler, kubelets and a gateway in the world in a process. Pure.
+//! What plays kube-controller-manager, the scheduler, kubelets, KEDA and a gateway in the world in a process. Pure.
 //!
 //! Controllers do nothing by themselves: [`Controllers::settle`] lets them do all that is due now, [`Controllers::pass`] lets
 //! time pass with them.
@@ -11,6 +11,7 @@ mod deployments;
 mod endpoints;
 mod gateway;
 mod jobs;
+mod keda;
 mod pods;
 mod replica_sets;
 mod revisions;
@@ -44,8 +45,17 @@ impl Due {
     }
 }
 
-/// What a controller does when it looks at the world, and the kinds that it looks at.
-type Controller = (fn(&mut World, &mut Due), &'static [(&'static str, &'static str)]);
+/// Who runs a controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    /// kube-controller-manager.
+    Manager,
+    /// Somebody else: the scheduler and kubelets, KEDA, a gateway.
+    Other,
+}
+
+/// What a controller does when it looks at the world, by whom, and the kinds that it looks at.
+type Controller = (By, fn(&mut World, &mut Due), &'static [(&'static str, &'static str)]);
 
 const DEPLOYMENT: (&str, &str) = ("apps/v1", "Deployment");
 const REPLICA_SET: (&str, &str) = ("apps/v1", "ReplicaSet");
@@ -58,17 +68,20 @@ const NODE: (&str, &str) = ("v1", "Node");
 const REVISION: (&str, &str) = ("apps/v1", "ControllerRevision");
 const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
 const JOB: (&str, &str) = ("batch/v1", "Job");
+const SCALED: (&str, &str) = ("keda.sh/v1alpha1", "ScaledObject");
+const NAMESPACE: (&str, &str) = ("v1", "Namespace");
 
-const CONTROLLERS: [Controller; 9] = [
-    (scalers::run, &[SCALER, DEPLOYMENT, REPLICA_SET, STATEFUL_SET]),
-    (deployments::run, &[DEPLOYMENT, REPLICA_SET]),
-    (replica_sets::run, &[REPLICA_SET, POD]),
-    (stateful_sets::run, &[STATEFUL_SET, REVISION, POD]),
-    (daemon_sets::run, &[DAEMON_SET, REVISION, POD, NODE]),
-    (pods::run, &[POD, NODE]),
-    (jobs::run, &[JOB]),
-    (endpoints::run, &[SERVICE, POD, SLICE]),
-    (gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE]),
+const CONTROLLERS: [Controller; 10] = [
+    (By::Other, keda::run, &[SCALED, SCALER, DEPLOYMENT]),
+    (By::Manager, scalers::run, &[SCALER, DEPLOYMENT, REPLICA_SET, STATEFUL_SET]),
+    (By::Manager, deployments::run, &[DEPLOYMENT, REPLICA_SET]),
+    (By::Manager, replica_sets::run, &[REPLICA_SET, POD]),
+    (By::Manager, stateful_sets::run, &[STATEFUL_SET, REVISION, POD]),
+    (By::Manager, daemon_sets::run, &[DAEMON_SET, REVISION, POD, NODE]),
+    (By::Other, pods::run, &[POD, NODE]),
+    (By::Manager, jobs::run, &[JOB]),
+    (By::Manager, endpoints::run, &[SERVICE, POD, SLICE]),
+    (By::Other, gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE, NAMESPACE]),
 ];
 
 /// All controllers. Each looks again once something changed that it looks at, or is due.
@@ -76,6 +89,8 @@ const CONTROLLERS: [Controller; 9] = [
 pub struct Controllers {
     /// The version at which each looked last, and what is due for it since.
     looked: [Option<(u64, Due)>; CONTROLLERS.len()],
+    /// Whether kube-controller-manager stands still.
+    pub away: bool,
 }
 
 impl Controllers {
@@ -86,7 +101,10 @@ impl Controllers {
     pub fn settle(&mut self, world: &mut World) -> Option<DateTime<Utc>> {
         for _ in 0..ROUNDS {
             let before = world.version();
-            for ((run, kinds), looked) in CONTROLLERS.iter().zip(&mut self.looked) {
+            for ((by, run, kinds), looked) in CONTROLLERS.iter().zip(&mut self.looked) {
+                if self.away && *by == By::Manager {
+                    continue;
+                }
                 let idle = looked.is_some_and(|(version, due)| {
                     due.0.is_none_or(|due| due > world.now()) && kinds.iter().all(|kind| is_still(world, kind, version))
                 });
@@ -96,9 +114,14 @@ impl Controllers {
                     *looked = Some((version, due));
                 }
             }
-            world.collect_garbage();
+            if !self.away {
+                world.collect_garbage();
+            }
             if world.version() == before {
-                return self.looked.iter().flatten().filter_map(|(_, due)| due.0).min();
+                // What is due for who stands still is not waited for.
+                let present = CONTROLLERS.iter().zip(&self.looked);
+                let present = present.filter(|((by, ..), _)| !self.away || *by == By::Other);
+                return present.filter_map(|(_, looked)| looked.as_ref()?.1.0).min();
             }
         }
         panic!("controllers of the world undo each other's work since {}", world.now());

@@ -3,6 +3,7 @@
 use super::*;
 
 const DEPLOYMENT: (&str, &str) = ("apps/v1", "Deployment");
+const PAUSED: &str = "autoscaling.keda.sh/paused-replicas";
 
 fn world() -> World {
     World::new("2026-03-01T12:00:00Z".parse().unwrap())
@@ -198,6 +199,88 @@ fn a_scaler_keeps_its_bounds_and_a_gateway_its_word() {
     settle(&mut world);
     assert_eq!(said(&world), [(json!("True"), json!(2)), (json!("True"), json!(2))]);
     assert_ne!(route["metadata"]["resourceVersion"], next["metadata"]["resourceVersion"]);
+}
+
+#[test]
+fn a_gateway_takes_no_route_of_a_namespace_that_says_so() {
+    let mut world = world();
+    deploy(&mut world, 1, json!({}), json!({}));
+    let metadata = json!({"name": "a", "namespace": "default"});
+    let rules = json!([{"backendRefs": [{"name": "a", "port": 80}]}]);
+    let route = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": metadata,
+        "spec": {"parentRefs": [{"name": "g"}], "rules": rules},
+    });
+    world.create("gateway.networking.k8s.io/v1", "HTTPRoute", "test", route).unwrap();
+    let said = |world: &mut World, word: Value| {
+        let namespaces = Resource::of_kind("v1", "Namespace").unwrap();
+        let mut around = world.get(namespaces, "", "default").unwrap().as_ref().clone();
+        around["metadata"]["annotations"] = word;
+        world.update(around, "", "test").unwrap();
+        settle(world);
+        let route = all(world, "gateway.networking.k8s.io/v1", "HTTPRoute").remove(0);
+        let conditions = route["status"]["parents"][0]["conditions"].as_array().unwrap().clone();
+        conditions.iter().map(|c| c["status"].as_str().unwrap() == "True").collect::<Vec<_>>()
+    };
+    assert_eq!(said(&mut world, json!({})), [true, true]);
+    assert_eq!(said(&mut world, json!({"testbed/gateway": "refuse"})), [false, true]);
+    assert_eq!(said(&mut world, json!({})), [true, true]);
+}
+
+#[test]
+fn keda_makes_an_autoscaler_of_each_scaled_object_that_is_not_paused() {
+    let mut world = world();
+    deploy(&mut world, 1, json!({}), json!({}));
+    let metadata = json!({"name": "a", "namespace": "default"});
+    let triggers = json!([{"type": "cron", "metadata": {}}]);
+    let spec =
+        json!({"scaleTargetRef": {"name": "a"}, "minReplicaCount": 2, "maxReplicaCount": 6, "triggers": triggers});
+    let scaled = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": metadata, "spec": spec});
+    let scaled = world.create("keda.sh/v1alpha1", "ScaledObject", "test", scaled).unwrap();
+    let scalers = |world: &World| all(world, "autoscaling/v2", "HorizontalPodAutoscaler");
+    settle(&mut world);
+    let made = scalers(&world).remove(0);
+    assert_eq!(made["metadata"]["name"], "keda-hpa-a");
+    assert_eq!(made["metadata"]["ownerReferences"], owner(&scaled));
+    assert_eq!((&made["spec"]["minReplicas"], &made["spec"]["maxReplicas"]), (&json!(2), &json!(6)));
+    assert_eq!(shown(&world), "2 2 2 2 True NewReplicaSetAvailable");
+
+    let change = |world: &mut World, change: &dyn Fn(&mut Value)| {
+        let mut next = all(world, "keda.sh/v1alpha1", "ScaledObject").remove(0).as_ref().clone();
+        change(&mut next);
+        world.update(next, "", "test").unwrap();
+        settle(world);
+    };
+    change(&mut world, &|next| next["spec"]["minReplicaCount"] = 4.into());
+    assert_eq!(scalers(&world)[0]["spec"]["minReplicas"], 4);
+    assert_eq!(scalers(&world)[0]["metadata"]["ownerReferences"], owner(&scaled));
+    assert_eq!(shown(&world), "4 4 4 4 True NewReplicaSetAvailable");
+    change(&mut world, &|next| next["metadata"]["annotations"] = json!({PAUSED: "0"}));
+    assert_eq!((scalers(&world).len(), sizes(&world)), (0, vec![0]));
+    change(&mut world, &|next| next["metadata"]["annotations"] = json!({}));
+    assert_eq!((scalers(&world).len(), sizes(&world)), (1, vec![4]));
+    let found = all(&world, "keda.sh/v1alpha1", "ScaledObject").remove(0);
+    world.terminate(&found).unwrap();
+    settle(&mut world);
+    assert!(scalers(&world).is_empty());
+}
+
+#[test]
+fn while_the_controller_manager_stands_still_nothing_that_it_does_happens() {
+    let mut world = world();
+    let mut controllers = Controllers::default();
+    deploy(&mut world, 2, json!({}), json!({"testbed/ready-after": "5s"}));
+    controllers.settle(&mut world);
+    controllers.away = true;
+    change(&mut world, |next| next["spec"]["template"]["spec"]["containers"][0]["image"] = "a:2".into());
+    assert_eq!(controllers.pass(&mut world, seconds(3_600)), None, "who stands still is not waited for");
+    // Kubelets go on: the pods have become ready, and nobody has counted them.
+    assert_eq!((shown(&world).as_str(), ready_endpoints(&world)), ("2 2 0 0 False ReplicaSetUpdated", 0));
+    let observed = |world: &World| deployment(world)["status"]["observedGeneration"].clone();
+    assert_eq!(observed(&world), 1);
+    controllers.away = false;
+    controllers.pass(&mut world, seconds(60));
+    assert_eq!((shown(&world).as_str(), observed(&world)), ("2 2 2 2 True NewReplicaSetAvailable", json!(2)));
 }
 
 #[test]
