@@ -45,6 +45,12 @@ impl Turn {
         Self { why, then: Then::Failed }
     }
 
+    /// Nothing speaks against the revision, and nothing for it.
+    #[must_use]
+    pub fn unmeasured(why: String) -> Self {
+        Self { why, then: Then::Unmeasured }
+    }
+
     /// What a mark says: `<word>: <why>`. A mark that cannot be read means that evidence was against the revision.
     #[must_use]
     pub fn from_mark(mark: &str) -> Self {

@@ -41,6 +41,7 @@ const COMMANDS: &str = "
   hand make KIND/NAME PATH VALUE   someone makes an object with that field
   hand apply APP VERSION… [; KIND PATH VALUE]   someone makes the app's objects with kubectl
   pods fail|recover DEPLOYMENT [N]   all of its pods, or so many
+  pods evicted DEPLOYMENT      all of its pods, as where their nodes are drained
   scale APP N                  its autoscaler wants so many pods
   nodes N                      the cluster has so many: node-0, node-1, …
   node NODE lost|back          nobody hears of what runs it, and of its pods, any more; or again
@@ -236,6 +237,7 @@ fn hands(cluster: &mut tidegate::sim::kube_api::World, words: &[&str]) -> Result
         ["pods", word @ ("fail" | "recover"), deployment, most] => {
             live::pods(cluster, deployment, word == "recover", count(most)?)
         }
+        ["pods", "evicted", deployment] => live::evict(cluster, deployment),
         ["scale", app, pods] => live::scale(cluster, app, count(pods)?),
         ["nodes", nodes] => live::nodes(cluster, count(nodes)?),
         ["node", node, word @ ("lost" | "back")] => {

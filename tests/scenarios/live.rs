@@ -215,8 +215,8 @@ pub(crate) fn scale(world: &mut World, app: &str, pods: usize) -> Result<(), Str
     scaled.map(drop).map_err(|refusal| format!("{refusal:?}"))
 }
 
-/// Pods of a Deployment stop being ready, or are ready again: all, or so many.
-pub(crate) fn pods(world: &mut World, deployment: &str, ready: bool, most: usize) -> Result<(), String> {
+/// The pods of a Deployment.
+fn pods_of(world: &World, deployment: &str) -> Result<Vec<Value>, String> {
     let pods: Vec<Value> = world.list(resource("Pod")?, NAMESPACE).map(|pod| Value::clone(pod)).collect();
     let prefix = format!("{deployment}-");
     let of = |pod: &Value| {
@@ -224,10 +224,26 @@ pub(crate) fn pods(world: &mut World, deployment: &str, ready: bool, most: usize
         let rest = pod["metadata"]["name"].as_str().and_then(|name| name.strip_prefix(&prefix).map(str::to_owned));
         rest.is_some_and(|rest| rest.matches('-').count() == 1)
     };
-    let mut found = pods.into_iter().filter(of).peekable();
-    found.peek().ok_or_else(|| format!("{deployment} has no pods"))?;
+    let found: Vec<Value> = pods.into_iter().filter(of).collect();
+    if found.is_empty() { Err(format!("{deployment} has no pods")) } else { Ok(found) }
+}
+
+/// All pods of a Deployment are evicted.
+pub(crate) fn evict(world: &mut World, deployment: &str) -> Result<(), String> {
+    let now = world.now().to_rfc3339();
+    for mut pod in pods_of(world, deployment)? {
+        let target = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "lastTransitionTime": now});
+        pod["status"]["conditions"].as_array_mut().ok_or("the pod has no status")?.push(target);
+        update(world, &pod, "status")?;
+        delete(world, &format!("Pod/{}", pod["metadata"]["name"].as_str().unwrap_or_default()))?;
+    }
+    Ok(())
+}
+
+/// Pods of a Deployment stop being ready, or are ready again: all, or so many.
+pub(crate) fn pods(world: &mut World, deployment: &str, ready: bool, most: usize) -> Result<(), String> {
     let (word, now) = (if ready { "True" } else { "False" }, json!(world.now().to_rfc3339()));
-    for mut pod in found.take(most) {
+    for mut pod in pods_of(world, deployment)?.into_iter().take(most) {
         for condition in pod["status"]["conditions"].as_array_mut().into_iter().flatten() {
             if matches!(condition["type"].as_str(), Some("Ready" | "ContainersReady")) {
                 condition["status"] = word.into();

@@ -91,6 +91,7 @@ scenarios! {
     by_service_fails
     by_traefik
     candidate_fails_at_return
+    candidate_is_evicted
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
     clock_set_forward

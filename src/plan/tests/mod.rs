@@ -32,6 +32,7 @@ mod scaled;
 mod secrets;
 mod service;
 mod shown;
+mod taken;
 mod takeover;
 mod tracked;
 mod versioned;
