@@ -148,7 +148,8 @@ fn turn_back(
     if let Some(why) = measured.bad.as_ref().filter(|_| holds(Rule::Checks)).or(tried.as_ref()) {
         return Some(Judgement::Back(Turn::failed(why.clone())));
     }
-    if let Some(turn) = gone.or_else(|| measured.unheard.clone().map(Turn::unmeasured)) {
+    let unheard = converged.barred.as_ref().or(measured.unheard.as_ref());
+    if let Some(turn) = gone.or_else(|| unheard.cloned().map(Turn::unmeasured)) {
         return Some(Judgement::Back(turn));
     }
     let ready = exposure::ready(&context);

@@ -279,6 +279,14 @@ pub(crate) fn node(world: &mut World, name: &str, ready: &str) -> Result<(), Str
     update(world, &node, "status")
 }
 
+/// Whether the gateway's listeners let in routes of the namespace.
+pub(crate) fn gateway(world: &mut World, open: bool) -> Result<(), String> {
+    let found = world.get(resource("Namespace")?, "", NAMESPACE).ok_or("there is no namespace")?;
+    let mut namespace = Value::clone(found);
+    namespace["metadata"]["labels"]["testbed/no-routes"] = if open { Value::Null } else { "".into() };
+    update(world, &namespace, "")
+}
+
 /// A pod of a DaemonSet dies.
 pub(crate) fn kill(world: &mut World, node: &str) -> Result<(), String> {
     let mut pods = world.list(resource("Pod")?, NAMESPACE).map(|pod| Value::clone(pod));

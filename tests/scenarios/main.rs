@@ -180,6 +180,7 @@ scenarios! {
     rights_are_missing
     rollback
     rollback_of_a_broken_file
+    route_is_barred
     route_is_refused
     route_is_refused_later
     secret_in_git

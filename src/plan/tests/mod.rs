@@ -2,6 +2,7 @@
 
 mod affinity;
 mod asked;
+mod barred;
 mod behaviour;
 mod blind;
 mod checks;

@@ -1,4 +1,5 @@
-//! A gateway that takes every HTTPRoute and GRPCRoute at once, if its Services are there and speak a protocol that it knows.
+//! A gateway that takes every HTTPRoute and GRPCRoute at once, if its Services are there and speak a protocol that it knows, and if its
+//! listeners let in routes of that namespace: those with the label `testbed/no-routes` they do not.
 
 use super::{Due, all, stamp, text, write_status};
 use crate::sim::kube_api::World;
@@ -9,20 +10,25 @@ use std::sync::Arc;
 /// The name under which it speaks of a route.
 const CONTROLLER: &str = "tidegate.io/world-gateway";
 const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
+/// The label of a Namespace whose routes no listener lets in.
+const BARRED: &str = "testbed/no-routes";
 /// The kinds that it serves.
 pub(super) const ROUTES: [(&str, &str); 2] = [(GATEWAY_API, "HTTPRoute"), (GATEWAY_API, "GRPCRoute")];
 /// The protocols that it speaks to backends, by `appProtocol`; a gateway need not know more than it likes (GEP-1911).
 const PROTOCOLS: [&str; 2] = ["http", "kubernetes.io/h2c"];
 
 pub(super) fn run(world: &mut World, _: &mut Due) {
-    let services = Resource::of_kind("v1", "Service").expect("found because its row is in the table");
+    let [namespaces, services] = ["Namespace", "Service"]
+        .map(|kind| Resource::of_kind("v1", kind).expect("found because its row is in the table"));
     for route in ROUTES.into_iter().flat_map(|(api, kind)| all(world, api, kind)).collect::<Vec<_>>() {
         let namespace = text(&route, "/metadata/namespace");
         let rules = route["spec"]["rules"].as_array().into_iter().flatten();
         let named = rules.filter_map(|rule| rule["backendRefs"].as_array()).flatten();
         let mut names = named.filter_map(|backend| backend["name"].as_str());
         let broken = names.find_map(|name| refused(name, world.get(services, namespace, name)));
-        let parents = parents(world, &route, broken);
+        let barred =
+            world.get(namespaces, "", namespace).is_some_and(|found| !found["metadata"]["labels"][BARRED].is_null());
+        let parents = parents(world, &route, barred, broken);
         if !parents.is_empty() || !route["status"].is_null() {
             write_status(world, &route, json!({"parents": parents}), CONTROLLER);
         }
@@ -38,8 +44,12 @@ fn refused(name: &str, service: Option<&Arc<Value>>) -> Option<(&'static str, St
 }
 
 /// What is said of the route by everybody; what others say stays.
-fn parents(world: &World, route: &Value, broken: Option<(&'static str, String)>) -> Vec<Value> {
-    let accepted = ("Accepted", "True", "Accepted", String::new());
+fn parents(world: &World, route: &Value, barred: bool, broken: Option<(&'static str, String)>) -> Vec<Value> {
+    let accepted = if barred {
+        ("Accepted", "False", "NotAllowedByListeners", "no listener takes routes of the namespace".to_owned())
+    } else {
+        ("Accepted", "True", "Accepted", String::new())
+    };
     let resolved = match broken {
         Some((reason, message)) => ("ResolvedRefs", "False", reason, message),
         None => ("ResolvedRefs", "True", "ResolvedRefs", String::new()),

@@ -54,6 +54,7 @@ const SERVICE: (&str, &str) = ("v1", "Service");
 const SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
 const STATEFUL_SET: (&str, &str) = ("apps/v1", "StatefulSet");
 const DAEMON_SET: (&str, &str) = ("apps/v1", "DaemonSet");
+const NAMESPACE: (&str, &str) = ("v1", "Namespace");
 const NODE: (&str, &str) = ("v1", "Node");
 const REVISION: (&str, &str) = ("apps/v1", "ControllerRevision");
 const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
@@ -68,7 +69,7 @@ const CONTROLLERS: [Controller; 9] = [
     (pods::run, &[POD, NODE]),
     (jobs::run, &[JOB]),
     (endpoints::run, &[SERVICE, POD, SLICE]),
-    (gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE]),
+    (gateway::run, &[gateway::ROUTES[0], gateway::ROUTES[1], SERVICE, NAMESPACE]),
 ];
 
 /// All controllers. Each looks again once something changed that it looks at, or is due.
