@@ -63,7 +63,7 @@ pub(super) type Records = BTreeMap<RolloutId, Result<Record, String>>;
 
 /// What the GitHub App lends that an installation names, which nobody is sent but the host of its repository.
 fn lent(file: &Path, url: &RemoteUrl) -> Result<Lent, Failure> {
-    let installation = run::installation(file)?;
+    let installation = run::installation(file, "--app-of")?;
     let own = installation.repository.url.as_str();
     if own.parse().as_ref() != Ok(url) {
         return Err(Failure::usage(format!("{} is about {own}, and not about {url}", file.display())));

@@ -14,6 +14,7 @@ use crate::record::text::plain;
 use anyhow::Context;
 use clap::Args;
 use std::hash::{BuildHasher, RandomState};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,7 +86,7 @@ fn default_level(command: &Command, verbose: u8) -> &'static str {
 
 /// Runs the controller.
 pub(super) async fn command(args: RunArgs, screen: &Screen) -> Result<Exit, Failure> {
-    let installation = installation(&args.config)?;
+    let installation = installation(&args.config, "--config")?;
     let cache = args.cache.clone();
     let waiting = controller::run(installation, options(args), &cache).await.map_err(anyhow::Error::new)?;
     let still = still(&waiting);
@@ -93,9 +94,21 @@ pub(super) async fn command(args: RunArgs, screen: &Screen) -> Result<Exit, Fail
     Ok(if still.is_empty() { Exit::Done } else { Exit::Waiting })
 }
 
-/// Reads the installation's file; all its mistakes at once.
-pub(super) fn installation(path: &Path) -> Result<Installation, Failure> {
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+/// Where the controller's pod has the installation's file.
+pub(super) const IN_POD: &str = "/etc/tidegate/installation/installation.yaml";
+
+/// Reads the installation's file, which that option names; all its mistakes at once.
+pub(super) fn installation(path: &Path, option: &str) -> Result<Installation, Failure> {
+    let bytes = match std::fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(Failure::usage(format!(
+                "there is no {}: name the file that describes the controller (kind Installation) with {option}; the controller's \
+                 pod has it at {IN_POD}",
+                path.display()
+            )));
+        }
+        read => read.with_context(|| format!("cannot read {}", path.display()))?,
+    };
     // Diagnostics point into a file by a path as a repository has it: the file's own name will do.
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("installation.yaml");
     let name: RepoPath = name.parse().map_err(|error| Failure::usage(format!("{error}")))?;
@@ -149,9 +162,22 @@ mod tests {
         let path = dir.path().join("installation.yaml");
         std::fs::write(&path, "apiVersion: tidegate.io/v1alpha1\nkind: Installation\nspec: {instance: Prod}\n")
             .unwrap();
-        let text = installation(&path).unwrap_err().text();
+        let text = installation(&path, "--config").unwrap_err().text();
         assert!(text.contains("is not a valid installation:") && text.contains("installation.yaml:3:"), "{text}");
-        let text = installation(&dir.path().join("none.yaml")).unwrap_err().text();
+        let text = installation(dir.path(), "--config").unwrap_err().text();
         assert!(text.contains("cannot read"), "{text}");
+    }
+
+    #[test]
+    fn where_there_is_no_installation_people_are_told_what_to_name() {
+        let missing = installation(Path::new("/none/installation.yaml"), "--config").unwrap_err();
+        assert_eq!(
+            (missing.code(), missing.text().as_str()),
+            (
+                2,
+                "there is no /none/installation.yaml: name the file that describes the controller (kind Installation) with \
+                 --config; the controller's pod has it at /etc/tidegate/installation/installation.yaml"
+            )
+        );
     }
 }

@@ -45,6 +45,12 @@ impl Turn {
         Self { why, then: Then::Failed }
     }
 
+    /// Nothing speaks against the revision, and nothing for it.
+    #[must_use]
+    pub fn unmeasured(why: String) -> Self {
+        Self { why, then: Then::Unmeasured }
+    }
+
     /// What a mark says: `<word>: <why>`. A mark that cannot be read means that evidence was against the revision.
     #[must_use]
     pub fn from_mark(mark: &str) -> Self {
@@ -205,7 +211,8 @@ fn drained(draft: &mut Draft<'_>, plan: &Plan, run: &Run, step: &Step, stop: &St
         let there = exposure::carriers(&context).first().is_some_and(|carrier| context.live.get(carrier).is_some());
         // A route that is refused may never come into force, as when it names what cannot be served: *retire* takes the
         // candidate's name out, and waits for that.
-        let refused = matches!(exposure::standing(&context), traffic::Standing::Refused { .. });
+        let standing = exposure::standing(&context);
+        let refused = matches!(standing, traffic::Standing::Refused { .. } | traffic::Standing::Barred { .. });
         if let Some(wait) = converge::not_in_force(&context).filter(|_| there && !refused) {
             draft.waits.push(wait);
             return false;

@@ -19,7 +19,7 @@ use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::overlap::{self, Overlap};
 use crate::target::workload::{self, Available, Readiness};
 use crate::target::{compare, daemon, shared, stateful, tracked};
-use crate::traffic::Standing;
+use crate::traffic::{Standing, place};
 use std::collections::{BTreeMap, BTreeSet};
 
 mod drain;
@@ -59,6 +59,8 @@ pub struct Converged {
     pub reached: bool,
     /// Evidence against the revision: a write or the route was refused.
     pub refused: Option<String>,
+    /// What keeps the route from being in force and says nothing of the revision.
+    pub barred: Option<String>,
     /// Which workload is not ready, if one has to be.
     pub not_ready: Option<(RoleName, Readiness)>,
     /// Objects to delete that the record does not list yet: it has to be written first.
@@ -346,12 +348,26 @@ impl<'a> Pass<'a> {
         if self.drift == Drift::Restore {
             return false;
         }
-        if let Standing::Refused { why } = exposure::standing(self.context) {
-            self.out.refused = Some(format!("the route was refused: {why}"));
+        match exposure::standing(self.context) {
+            Standing::Barred { why } if !self.moves_route() => {
+                self.out.barred = Some(format!("the gateway does not let the route in: {why}"));
+            }
+            Standing::Refused { why } | Standing::Barred { why } => {
+                self.out.refused = Some(format!("the route was refused: {why}"));
+            }
+            Standing::Effective | Standing::NotYet { .. } | Standing::Unknown { .. } => {}
         }
         let wait = not_in_force(self.context);
         self.out.waits.extend(wait);
         !self.out.waits.is_empty()
+    }
+
+    /// Whether the route belongs elsewhere than where the run began, by the version that the posture has for it.
+    fn moves_route(&self) -> bool {
+        let context = self.context;
+        let route = context.router().and_then(|router| router.route()).map(|(kind, name)| context.object(kind, name));
+        let place = |id| context.set(id).zip(route.as_ref()).and_then(|(set, route)| set.objects.get(route)).map(place);
+        place(context.base) != place(&self.posture.stable.set)
     }
 
     /// What the candidate keeps without a run loses its pods, and with them what they read; so may a copy that goes for good.
@@ -485,7 +501,9 @@ pub fn overlapping(context: &Context<'_>, objects: &BTreeMap<ObjectRef, Object>)
 pub fn not_in_force(context: &Context<'_>) -> Option<Wait> {
     match exposure::standing(context) {
         Standing::Effective => None,
-        Standing::NotYet { why } | Standing::Refused { why } => Some(Wait::new(Reason::RouteNotEffective, why)),
+        Standing::NotYet { why } | Standing::Refused { why } | Standing::Barred { why } => {
+            Some(Wait::new(Reason::RouteNotEffective, why))
+        }
         Standing::Unknown { why } => Some(Wait::new(Reason::RouteUnknown, why)),
     }
 }

@@ -6,8 +6,9 @@ use crate::manifest::desired::{By, Router};
 use crate::manifest::ids::{ObjectName, Percent};
 use crate::manifest::object::{APPLIED, Kind, Object, ObjectRef, RETREATED};
 use crate::record::posture::Split;
-use crate::record::state::RoleName;
+use crate::record::state::{RoleName, Time};
 use crate::rules::{Rule, holds};
+use crate::target::shared::Member;
 use crate::target::{compare, daemon, layout, owned, shared, workload};
 use crate::traffic::{self, Seen, Services, Standing, View, partition};
 
@@ -84,11 +85,30 @@ fn ready_members(router: Option<&Router>, view: &View<'_>) -> Ready {
     Ready { stable: ready(RoleName::Stable), candidate: ready(RoleName::Candidate) }
 }
 
-/// Whether a pod of the candidate's has failed by itself, of a workload that both roles share.
+/// The candidate's pods, as far as they are known.
+fn candidates<'a>(context: &Context<'a>) -> Vec<Member<'a>> {
+    let role = RoleName::Candidate;
+    if let Some(set) = shared_set(context) {
+        return shared::members(set, context.live).into_iter().filter(|member| member.role == role).collect();
+    }
+    let workload = context.live.get(&context.workload(role));
+    let pods = workload.into_iter().flat_map(|workload| workload::pods(workload, context.live));
+    pods.map(|pod| Member { pod, role }).collect()
+}
+
+/// Whether a pod of the candidate's has failed by itself.
 #[must_use]
 pub fn has_failed(context: &Context<'_>) -> bool {
-    let members = shared_set(context).map(|set| shared::members(set, context.live)).unwrap_or_default();
-    members.iter().any(|member| member.role == RoleName::Candidate && member.has_failed())
+    candidates(context).iter().any(Member::has_failed)
+}
+
+/// Whether something else than its version took the candidate's pods away since then, and none has failed by itself. Where all are younger,
+/// those before them were taken away.
+#[must_use]
+pub fn was_taken(context: &Context<'_>, since: Time) -> bool {
+    let pods = candidates(context);
+    let replaced = !pods.is_empty() && pods.iter().all(|pod| pod.is_younger(since));
+    (replaced || pods.iter().any(Member::was_taken)) && !pods.iter().any(Member::has_failed)
 }
 
 /// The live workload that both roles share, where they do.

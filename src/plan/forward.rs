@@ -141,26 +141,35 @@ fn turn_back(
     if let Some(why) = &converged.refused {
         return Some(Judgement::Back(Turn::failed(why.clone())));
     }
+    let gone = left_alone(&context, step, stop);
+    if let Some(turn) = gone.clone().filter(|turn| turn.then == Then::Failed) {
+        return Some(Judgement::Back(turn));
+    }
+    if let Some(why) = measured.bad.as_ref().filter(|_| holds(Rule::Checks)).or(tried.as_ref()) {
+        return Some(Judgement::Back(Turn::failed(why.clone())));
+    }
+    let unheard = converged.barred.as_ref().or(measured.unheard.as_ref());
+    if let Some(turn) = gone.or_else(|| unheard.cloned().map(Turn::unmeasured)) {
+        return Some(Judgement::Back(turn));
+    }
     let ready = exposure::ready(&context);
-    if ready.candidate == 0 && step.posture.candidate.is_some() && relies_on_candidate(&context, stop) {
-        let why = format!("{}: {}", stop.step, no_endpoint(&context));
-        return Some(Judgement::Back(Turn::failed(why)));
-    }
-    if let Some(why) = measured.bad.as_ref().filter(|_| holds(Rule::Checks)) {
-        return Some(Judgement::Back(Turn::failed(why.clone())));
-    }
-    if let Some(why) = tried {
-        return Some(Judgement::Back(Turn::failed(why.clone())));
-    }
-    if let Some(why) = &measured.unheard {
-        return Some(Judgement::Back(Turn { why: why.clone(), then: Then::Unmeasured }));
-    }
     let (role, why) = overdue(draft, plan, stop, converged)?;
     // Never all traffic onto an unready stable: the healthy candidate keeps it (C-19).
     if role == RoleName::Stable && step.posture.split.weight == Percent::ALL && ready.candidate > 0 {
         return Some(Judgement::StayOnCandidate(why));
     }
     Some(Judgement::Back(Turn::failed(why)))
+}
+
+/// Requests are sent to a candidate without a ready pod. Where something else took its pods away, that says nothing of the version.
+fn left_alone(context: &Context<'_>, step: &Step, stop: &Stop) -> Option<Turn> {
+    let ready = exposure::ready(context).candidate;
+    if ready > 0 || step.posture.candidate.is_none() || !relies_on_candidate(context, stop) {
+        return None;
+    }
+    let why = format!("{}: {}", stop.step, no_endpoint(context));
+    let taken = exposure::was_taken(context, stop.clock.exposed.unwrap_or(stop.clock.entered));
+    Some(if taken { Turn::unmeasured(format!("{why}: its pods were taken away")) } else { Turn::failed(why) })
 }
 
 /// Whether requests are sent to the candidate. By pods they are sent to ready ones only, so that new pods may take their

@@ -11,6 +11,7 @@ mod rests;
 mod rivals;
 mod standing;
 mod tidy;
+mod unsaid;
 
 use super::clock::Clock;
 use super::evidence::Ear;
@@ -36,6 +37,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
+use unsaid::Unsaid;
 
 /// What Git said last, with a number that grows.
 type Seen = (u64, Option<Arc<View>>);
@@ -158,6 +160,8 @@ struct Clerk {
     moved: BTreeSet<u64>,
     /// Pull requests that were made, with what they ask, and have no labels yet.
     bare: Vec<(u64, Asks)>,
+    /// Comments that the host has not taken yet.
+    unsaid: Unsaid,
     /// Whether it was told that the host takes no labels.
     unlabelled: bool,
     /// Requests that the host refuses.
@@ -184,6 +188,7 @@ impl Clerk {
             parted: BTreeSet::new(),
             moved: BTreeSet::new(),
             bare: Vec::new(),
+            unsaid: Unsaid::default(),
             unlabelled: false,
             rests: Rests::default(),
             patience: Patience::default(),
@@ -229,7 +234,7 @@ impl Clerk {
         if wanted.gone.is_empty() {
             self.looks.clear();
         }
-        let idle = !asked && !wanted.gated && wanted.status == self.told;
+        let idle = !asked && !wanted.gated && !self.unsaid.is_due() && wanted.status == self.told;
         if self.setting.lead.held().is_none() || !wanted.gated {
             // What was said before may not be so any more when the next run asks.
             self.say(Guard::Unknown);
@@ -245,7 +250,12 @@ impl Clerk {
         let done = match self.hear(&wanted.gone, done).await {
             Ok(aside) => {
                 self.patience.aside(aside.as_ref(), "nobody knows who said no to a request whose branch is gone");
-                if asked { self.round(view, &wanted.requests).await } else { Ok(None) }
+                if asked {
+                    self.round(view, &wanted.requests).await
+                } else {
+                    self.remark().await;
+                    Ok(None)
+                }
             }
             Err(error) => Err(error),
         };
@@ -299,7 +309,8 @@ impl Clerk {
             }
         }
         let tidied = self.tidy(view, wanted, &open).await;
-        // Last, so that nothing waits for it.
+        // Last, so that nothing waits for them.
+        self.remark().await;
         self.label().await;
         Ok(tidied?.or(aside))
     }
@@ -363,7 +374,7 @@ impl Clerk {
                 known.insert(number, branch.to_owned());
                 self.bare.extend(Head::parse(&self.setting.instance, branch).map(|head| (number, head.asks)));
                 tracing::info!(branch, number, "asks people by a pull request");
-                self.point(before, branch, number).await?;
+                self.point(before, branch, number);
             }
             Verdict::Denied(found) => return self.closed(ids, branch, request, found).await,
         }
@@ -397,7 +408,7 @@ impl Clerk {
         tracing::info!(branch, number, why, "was closed by somebody who may not say no, and is opened again");
         // After that: what cannot be opened again would be told each time.
         if self.reopened.insert(number) {
-            self.setting.host.mention(number, &unheard(&why)).await?;
+            self.unsaid.add(number, unheard(&why));
         }
         Ok(())
     }

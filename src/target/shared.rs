@@ -92,6 +92,22 @@ impl Member<'_> {
         self.is_cut_off() || self.end_asked().is_some_and(before)
     }
 
+    /// Whether something else than its version took it away: somebody deleted it, or its node is drained, shuts down or is lost. One that
+    /// did not serve when its end was asked for had failed before.
+    #[must_use]
+    pub fn was_taken(&self) -> bool {
+        let asked = self.disrupted().into_iter().chain(self.end_asked()).min();
+        let served =
+            |asked: Time| self.says("Ready", "True") || self.unready_since().is_some_and(|since| since >= asked);
+        self.is_cut_off() || asked.is_some_and(served)
+    }
+
+    /// Whether it was made after that.
+    #[must_use]
+    pub fn is_younger(&self, than: Time) -> bool {
+        super::workload::made(self.pod).is_some_and(|made| made > than)
+    }
+
     /// Whether it has failed by itself: it is not ready any more, or was restarted, and nobody asked for its end.
     #[must_use]
     pub fn has_failed(&self) -> bool {
@@ -102,7 +118,15 @@ impl Member<'_> {
             let restarts = |container: &Value| container["restartCount"].as_u64().unwrap_or(0) > 0;
             self.pod.at("/status").is_some_and(|status| items(status, "containerStatuses").any(restarts))
         };
-        !self.is_ready() && !self.is_ending() && !self.is_cut_off() && (lost || restarted())
+        !self.is_ready() && !self.is_ending() && !self.was_taken() && (lost || restarted())
+    }
+
+    /// When Kubernetes said that it takes it away for others, or with its node. A kubelet that is short of something says so too: what it
+    /// evicts then may have taken too much.
+    fn disrupted(&self) -> Option<Time> {
+        let evicted = self.pod.text("/status/reason") == Some("Evicted");
+        let target = self.condition("DisruptionTarget").filter(|target| target["status"] == "True" && !evicted)?;
+        target["lastTransitionTime"].as_str()?.parse().ok()
     }
 
     /// Whether its node is lost. Such a pod is said to be not ready, and nothing else: its containers stay as they were heard of last, and
@@ -260,6 +284,54 @@ mod tests {
         }
         assert_eq!(pods_of(3, Percent::try_from(33).unwrap()), 0);
         assert_eq!(pods_of(3, Percent::try_from(34).unwrap()), 1);
+    }
+
+    #[test]
+    fn a_pod_that_others_take_away_is_told_from_one_that_fails() {
+        let at = |time: &str| format!("2026-03-02T10:{time}Z");
+        let ready = |word: &str, since: &str| json!({"type": "Ready", "status": word, "lastTransitionTime": at(since)});
+        let lost =
+            |since: &str| json!({"type": "Ready", "status": "False", "reason": "x", "lastTransitionTime": at(since)});
+        let target = json!({"type": "DisruptionTarget", "status": "True", "lastTransitionTime": at("06:00")});
+        let containers = json!({"type": "ContainersReady", "status": "True"});
+        // It was told to end at 10:06, and has half a minute.
+        let ends = json!({"deletionTimestamp": at("06:30"), "deletionGracePeriodSeconds": 30});
+        let (stays, fine) = (json!({}), json!({}));
+        let table = [
+            ("serves", &stays, json!([ready("True", "00:10")]), &fine, [false, false]),
+            ("never was ready", &stays, json!([lost("00:00")]), &fine, [false, false]),
+            ("failed", &stays, json!([lost("05:00")]), &fine, [false, true]),
+            (
+                "crashed at its start",
+                &stays,
+                json!([lost("00:00")]),
+                &json!({"containerStatuses": [{"restartCount": 1}]}),
+                [false, true],
+            ),
+            ("told to end", &ends, json!([ready("True", "00:10")]), &fine, [true, false]),
+            ("told to end, and has", &ends, json!([lost("06:10")]), &fine, [true, false]),
+            ("failed, and told to end", &ends, json!([lost("05:00")]), &fine, [false, false]),
+            ("to be evicted", &stays, json!([lost("06:00"), target]), &fine, [true, false]),
+            ("failed, and to be evicted", &stays, json!([lost("05:00"), target]), &fine, [false, true]),
+            (
+                "its node shuts down",
+                &stays,
+                json!([lost("06:01"), target]),
+                &json!({"reason": "Terminated"}),
+                [true, false],
+            ),
+            ("its node is short", &stays, json!([lost("06:01"), target]), &json!({"reason": "Evicted"}), [false, true]),
+            ("its node is lost", &stays, json!([ready("False", "06:00"), containers]), &fine, [true, false]),
+        ];
+        for (what, metadata, conditions, status, expected) in table {
+            let mut value = json!({"metadata": metadata, "status": status});
+            value["metadata"]["creationTimestamp"] = at("00:00").into();
+            value["status"]["startTime"] = at("00:00").into();
+            value["status"]["conditions"] = conditions;
+            let pod = object(Kind::Pod, "web-x", value);
+            let member = Member { pod: &pod, role: RoleName::Candidate };
+            assert_eq!([member.was_taken(), member.has_failed()], expected, "{what}");
+        }
     }
 
     #[test]

@@ -103,12 +103,19 @@ pub(super) fn made(object: &Object) -> Option<Time> {
     object.at("/metadata/creationTimestamp").and_then(|time| time.as_str()?.parse().ok())
 }
 
+/// The pods that a workload selects, its namespace's.
+pub fn pods<'a>(workload: &'a Object, live: &'a LiveState) -> impl Iterator<Item = &'a Object> {
+    let labels = workload.at("/spec/selector/matchLabels").and_then(Value::as_object);
+    let matches = move |pod: &&Object| {
+        labels.is_some_and(|labels| labels.iter().all(|(key, value)| pod.label(key) == value.as_str()))
+    };
+    let same_namespace = |pod: &&Object| pod.reference().namespace == workload.reference().namespace;
+    live.of_kind(Kind::Pod).filter(same_namespace).filter(matches)
+}
+
 /// What keeps a pod of the workload from starting, in its own words.
 fn pod_trouble(deployment: &Object, live: &LiveState) -> Option<String> {
-    let labels = deployment.at("/spec/selector/matchLabels")?.as_object()?;
-    let matches = |pod: &Object| labels.iter().all(|(key, value)| pod.label(key) == value.as_str());
-    let same_namespace = |pod: &&Object| pod.reference().namespace == deployment.reference().namespace;
-    live.of_kind(Kind::Pod).filter(same_namespace).filter(|p| matches(p)).find_map(|pod| {
+    pods(deployment, live).find_map(|pod| {
         let statuses = ["/status/initContainerStatuses", "/status/containerStatuses"];
         statuses.iter().filter_map(|p| pod.at(p)?.as_array()).flatten().find_map(|container| {
             let waiting = at(container, "/state/waiting")?;

@@ -42,6 +42,12 @@ pub enum Standing {
         /// Its words.
         why: String,
     },
+    /// What carries it out does not take it for reasons of its own, whatever it sends where: no evidence against the content, unless that is
+    /// another about where it belongs.
+    Barred {
+        /// Its words.
+        why: String,
+    },
     /// Nobody says. Holds.
     Unknown {
         /// What is missing.
@@ -334,6 +340,12 @@ pub fn standing(router: &Router, view: &View<'_>) -> Standing {
         Router::Replicas { service } | Router::Service { service } => endpoints::standing(view, service),
         Router::Partition | Router::OnDelete => partition::standing(router, view),
     }
+}
+
+/// What of a route decides who takes it, beside what its gateways let in. No split changes it.
+#[must_use]
+pub fn place(route: &Object) -> [Option<&Value>; 2] {
+    ["/spec/parentRefs", "/spec/hostnames"].map(|field| route.at(field))
 }
 
 /// Whether an object sends requests to that Service of its own namespace. Such an object is deleted before the Service.

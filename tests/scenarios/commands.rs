@@ -46,6 +46,8 @@ const COMMANDS: &str = "
   hand own KIND/NAME KIND/NAME     someone makes the second an owner of the first
   hand apply APP VERSION… [; KIND PATH VALUE]   someone makes the app's objects with kubectl
   pods fail|recover DEPLOYMENT [N]   all of its pods, or so many
+  pods evicted DEPLOYMENT      all of its pods, as where their nodes are drained
+  gateway closed|open          its listeners let in no routes of the namespace any more; or again
   scale APP N                  its autoscaler wants so many pods
   nodes N                      the cluster has so many: node-0, node-1, …
   node NODE lost|back          nobody hears of what runs it, and of its pods, any more; or again
@@ -273,6 +275,8 @@ fn hands(cluster: &mut tidegate::sim::kube_api::World, names: &Names, words: &[&
         ["pods", word @ ("fail" | "recover"), deployment, most] => {
             live::pods(cluster, deployment, word == "recover", count(most)?)
         }
+        ["pods", "evicted", deployment] => live::evict(cluster, deployment),
+        ["gateway", word @ ("closed" | "open")] => live::gateway(cluster, word == "open"),
         ["scale", app, pods] => live::scale(cluster, app, count(pods)?),
         ["nodes", nodes] => live::nodes(cluster, count(nodes)?),
         ["node", node, word @ ("lost" | "back")] => {

@@ -286,11 +286,22 @@ pub(crate) fn born(world: &World, deployment: &str) -> Result<Vec<(String, Time)
     of_deployment(world, deployment)?.into_iter().map(told).collect()
 }
 
+/// All pods of a Deployment are evicted.
+pub(crate) fn evict(world: &mut World, deployment: &str) -> Result<(), String> {
+    let now = world.now().to_rfc3339();
+    for mut pod in of_deployment(world, deployment)? {
+        let target = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "lastTransitionTime": now});
+        pod["status"]["conditions"].as_array_mut().ok_or("the pod has no status")?.push(target);
+        update(world, &pod, "status")?;
+        delete(world, &format!("Pod/{}", pod["metadata"]["name"].as_str().unwrap_or_default()))?;
+    }
+    Ok(())
+}
+
 /// Pods of a Deployment stop being ready, or are ready again: all, or so many.
 pub(crate) fn pods(world: &mut World, deployment: &str, ready: bool, most: usize) -> Result<(), String> {
-    let found = of_deployment(world, deployment)?.into_iter();
     let (word, now) = (if ready { "True" } else { "False" }, json!(world.now().to_rfc3339()));
-    for mut pod in found.take(most) {
+    for mut pod in of_deployment(world, deployment)?.into_iter().take(most) {
         for condition in pod["status"]["conditions"].as_array_mut().into_iter().flatten() {
             if matches!(condition["type"].as_str(), Some("Ready" | "ContainersReady")) {
                 condition["status"] = word.into();
@@ -324,6 +335,14 @@ pub(crate) fn node(world: &mut World, name: &str, ready: &str) -> Result<(), Str
     let mut node = Value::clone(found);
     node["status"]["conditions"] = json!([{"type": "Ready", "status": ready}]);
     update(world, &node, "status")
+}
+
+/// Whether the gateway's listeners let in routes of the namespace.
+pub(crate) fn gateway(world: &mut World, open: bool) -> Result<(), String> {
+    let found = world.get(resource("Namespace")?, "", NAMESPACE).ok_or("there is no namespace")?;
+    let mut namespace = Value::clone(found);
+    namespace["metadata"]["labels"]["testbed/no-routes"] = if open { Value::Null } else { "".into() };
+    update(world, &namespace, "")
 }
 
 /// A pod of a DaemonSet dies.

@@ -97,6 +97,7 @@ scenarios! {
     by_service_fails
     by_traefik
     candidate_fails_at_return
+    candidate_is_evicted
     check_nobody_understands
     checks_go_on_at_the_promotion_gate
     clock_set_forward
@@ -205,6 +206,7 @@ scenarios! {
     rollback
     rollback_of_a_broken_file
     route_alone
+    route_is_barred
     route_is_refused
     route_is_refused_later
     secret_in_git

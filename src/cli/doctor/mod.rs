@@ -35,13 +35,7 @@ use std::path::PathBuf;
 )]
 pub(super) struct DoctorArgs {
     /// The file that describes the controller (kind Installation)
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        env = "TIDEGATE_CONFIG",
-        default_value = "/etc/tidegate/installation/installation.yaml"
-    )]
+    #[arg(short, long, value_name = "FILE", env = "TIDEGATE_CONFIG", default_value = run::IN_POD)]
     config: PathBuf,
     /// Where a copy of the repository is kept meanwhile; if it cannot be, in a temporary place
     #[arg(long, value_name = "DIR", default_value = "/var/cache/tidegate", env = "TIDEGATE_CACHE")]
@@ -56,14 +50,7 @@ struct Examined {
 
 /// Looks, and says.
 pub(super) async fn command(args: DoctorArgs, screen: &Screen) -> Result<Exit, Failure> {
-    if let Ok(false) = args.config.try_exists() {
-        return Err(Failure::usage(format!(
-            "there is no {}: run this in the controller's pod, which has it there, or name the file that describes the controller \
-             (kind Installation) with --config",
-            args.config.display()
-        )));
-    }
-    let installation = run::installation(&args.config)?;
+    let installation = run::installation(&args.config, "--config")?;
     let checks = look::all(&installation, &args.cache).await?;
     let broken = checks.iter().any(|check| check.found == Found::Broken);
     screen.show(&Examined { checks }, |examined, ink| text(&examined.checks, ink))?;

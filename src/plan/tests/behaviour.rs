@@ -18,6 +18,8 @@ pub(super) enum Gateway {
     On,
     Off,
     Refuse,
+    /// Its listeners let in no route, or those that name no host or that one.
+    Bar(Option<&'static str>),
 }
 
 /// What is measured of the candidate.

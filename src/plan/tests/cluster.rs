@@ -224,13 +224,17 @@ impl World {
     fn gateway(&mut self) {
         let routes: Vec<Object> = self.live.of_kind(Kind::HttpRoute).cloned().collect();
         for mut route in routes {
-            let accepted = match self.gateway {
+            let host = route.text("/spec/hostnames/0");
+            let refused = match self.gateway {
                 Gateway::Off => continue,
-                Gateway::On => "True",
-                Gateway::Refuse => "False",
+                Gateway::Refuse => Some("UnsupportedValue"),
+                Gateway::Bar(None) => Some("NotAllowedByListeners"),
+                Gateway::Bar(Some(own)) if host.is_some_and(|host| host != own) => Some("NoMatchingListenerHostname"),
+                Gateway::On | Gateway::Bar(Some(_)) => None,
             };
             let condition = |kind: &str| {
-                json!({"type": kind, "status": accepted, "reason": if accepted == "True" { kind } else { "UnsupportedValue" },
+                let refused = refused.filter(|why| kind == "Accepted" || *why == "UnsupportedValue");
+                json!({"type": kind, "status": if refused.is_none() { "True" } else { "False" }, "reason": refused.unwrap_or(kind),
                 "message": "", "observedGeneration": route.generation()})
             };
             let status = json!({"parents": [{"parentRef": {"name": "public"}, "controllerName": "test",

@@ -2,6 +2,7 @@
 
 mod affinity;
 mod asked;
+mod barred;
 mod behaviour;
 mod blind;
 mod checks;
@@ -32,6 +33,7 @@ mod scaled;
 mod secrets;
 mod service;
 mod shown;
+mod taken;
 mod takeover;
 mod tracked;
 mod versioned;

@@ -19,6 +19,7 @@ use std::sync::Mutex;
 
 mod closed;
 mod refused;
+mod unsaid;
 
 const DECISIONS: &str = "tidegate/prod/decisions";
 

@@ -27,7 +27,7 @@ impl Clerk {
             self.setting.host.close(number, None).await?;
             tracing::info!(branch, number, "somebody else's pull request was in the way of ours, and is closed");
             if self.moved.insert(number) {
-                self.setting.host.mention(number, IN_THE_WAY).await?;
+                self.unsaid.add(number, IN_THE_WAY.to_owned());
             } else {
                 again = true;
             }

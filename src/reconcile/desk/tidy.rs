@@ -101,28 +101,25 @@ impl Clerk {
         let next = next.map(|(next, branch)| (*next, branch.clone()));
         match next {
             // That was told when it was made.
-            Some((_, same)) if same == branch => Ok(()),
-            Some((next, branch)) => self.point(Some(number), &branch, next).await,
-            None => {
-                self.ended.insert(ended, number);
-                Ok(())
-            }
+            Some((_, same)) if same == branch => {}
+            Some((next, branch)) => self.point(Some(number), &branch, next),
+            None => drop(self.ended.insert(ended, number)),
         }
+        Ok(())
     }
 
     /// Leads whoever finds the pull request before to the one that has come in its place.
-    pub(super) async fn point(&mut self, before: Option<u64>, branch: &str, number: u64) -> Result<(), HostError> {
-        let Some(head) = Head::parse(&self.setting.instance, branch) else { return Ok(()) };
+    pub(super) fn point(&mut self, before: Option<u64>, branch: &str, number: u64) {
+        let Some(head) = Head::parse(&self.setting.instance, branch) else { return };
         let Some(before) = self.ended.remove(&line(&head)).max(before).filter(|before| *before < number) else {
-            return Ok(());
+            return;
         };
-        let host = &mut self.setting.host;
         let whither = match head.asks {
             Asks::Advance(step) => format!(", for `{step}`"),
             Asks::Revert | Asks::Delete => String::new(),
         };
-        let what = format!("{} has come in its place{whither}.", host.named(number));
-        host.mention(before, &what).await
+        let what = format!("{} has come in its place{whither}.", self.setting.host.named(number));
+        self.unsaid.add(before, what);
     }
 }
 

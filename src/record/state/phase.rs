@@ -133,7 +133,7 @@ pub enum Rest {
     Initialized,
     /// Its last run was promoted.
     Succeeded,
-    /// Its last run was taken back by a person's word, by main, or as nobody could measure it.
+    /// Its last run was taken back by a person's word, by main, or as nothing spoke for or against its version.
     Reverted,
 }
 
@@ -146,7 +146,7 @@ pub enum Then {
     Aborted,
     /// Failed: evidence refused the revision.
     Failed,
-    /// Steady(Reverted), and the same is tried again once a person says so: nobody could measure it.
+    /// Steady(Reverted), and the same is tried again once a person says so: nothing speaks against it, and nothing for it.
     Unmeasured,
     /// The next run, for what main says now.
     NextRun,

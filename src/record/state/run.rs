@@ -139,7 +139,8 @@ pub enum Outcome {
     Failed,
     /// A person stopped it.
     Aborted,
-    /// A provider was away for longer than a check lets it: nothing speaks against it, and nothing for it.
+    /// Nothing speaks against it, and nothing for it: a provider was away for too long, something else took its pods away, or a
+    /// gateway did not let its route in.
     Unmeasured,
     /// A person went back from it after its promotion.
     RolledBack,

@@ -1,5 +1,6 @@
-//! A gateway that takes every HTTPRoute and GRPCRoute at once, if its Services are there and speak a protocol that it knows, and the
-//! annotation `testbed/gateway: refuse` of the namespace does not say that it takes none.
+//! A gateway that takes every HTTPRoute and GRPCRoute at once, if its Services are there and speak a protocol that it knows, if the
+//! annotation `testbed/gateway: refuse` of the namespace does not say that it takes none, and if its listeners let in routes of that
+//! namespace: those with the label `testbed/no-routes` they do not.
 
 use super::{Due, all, stamp, text, write_status};
 use crate::sim::kube_api::World;
@@ -12,14 +13,16 @@ const CONTROLLER: &str = "tidegate.io/world-gateway";
 /// What a namespace has to say to it.
 const WORD: &str = "testbed/gateway";
 const GATEWAY_API: &str = "gateway.networking.k8s.io/v1";
+/// The label of a Namespace whose routes no listener lets in.
+const BARRED: &str = "testbed/no-routes";
 /// The kinds that it serves.
 pub(super) const ROUTES: [(&str, &str); 2] = [(GATEWAY_API, "HTTPRoute"), (GATEWAY_API, "GRPCRoute")];
 /// The protocols that it speaks to backends, by `appProtocol`; a gateway need not know more than it likes (GEP-1911).
 const PROTOCOLS: [&str; 2] = ["http", "kubernetes.io/h2c"];
 
 pub(super) fn run(world: &mut World, _: &mut Due) {
-    let resource = |kind| Resource::of_kind("v1", kind).expect("found because its row is in the table");
-    let (services, namespaces) = (resource("Service"), resource("Namespace"));
+    let [namespaces, services] = ["Namespace", "Service"]
+        .map(|kind| Resource::of_kind("v1", kind).expect("found because its row is in the table"));
     for route in ROUTES.into_iter().flat_map(|(api, kind)| all(world, api, kind)).collect::<Vec<_>>() {
         let namespace = text(&route, "/metadata/namespace");
         let rules = route["spec"]["rules"].as_array().into_iter().flatten();
@@ -27,8 +30,7 @@ pub(super) fn run(world: &mut World, _: &mut Due) {
         let mut names = named.filter_map(|backend| backend["name"].as_str());
         let broken = names.find_map(|name| refused(name, world.get(services, namespace, name)));
         let around = world.get(namespaces, "", namespace);
-        let refuses = around.is_some_and(|around| around["metadata"]["annotations"][WORD] == "refuse");
-        let parents = parents(world, &route, refuses, broken);
+        let parents = parents(world, &route, around.and_then(|around| shut(around)), broken);
         if !parents.is_empty() || !route["status"].is_null() {
             write_status(world, &route, json!({"parents": parents}), CONTROLLER);
         }
@@ -43,10 +45,24 @@ fn refused(name: &str, service: Option<&Arc<Value>>) -> Option<(&'static str, St
     Some(("UnsupportedProtocol", format!("service {name} speaks {unknown}")))
 }
 
+/// Why a gateway takes no route of a namespace, in the word of its condition and in others.
+fn shut(namespace: &Value) -> Option<(&'static str, &'static str)> {
+    let metadata = &namespace["metadata"];
+    if !metadata["labels"][BARRED].is_null() {
+        return Some(("NotAllowedByListeners", "no listener takes routes of the namespace"));
+    }
+    (metadata["annotations"][WORD] == "refuse").then_some(("NotAllowed", "it takes no route of this namespace"))
+}
+
 /// What is said of the route by everybody; what others say stays.
-fn parents(world: &World, route: &Value, refuses: bool, broken: Option<(&'static str, String)>) -> Vec<Value> {
-    let accepted = if refuses {
-        ("Accepted", "False", "NotAllowed", "it takes no route of this namespace".to_owned())
+fn parents(
+    world: &World,
+    route: &Value,
+    shut: Option<(&'static str, &str)>,
+    broken: Option<(&'static str, String)>,
+) -> Vec<Value> {
+    let accepted = if let Some((reason, why)) = shut {
+        ("Accepted", "False", reason, why.to_owned())
     } else {
         ("Accepted", "True", "Accepted", String::new())
     };

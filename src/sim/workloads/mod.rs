@@ -64,6 +64,7 @@ const SERVICE: (&str, &str) = ("v1", "Service");
 const SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
 const STATEFUL_SET: (&str, &str) = ("apps/v1", "StatefulSet");
 const DAEMON_SET: (&str, &str) = ("apps/v1", "DaemonSet");
+const NAMESPACE: (&str, &str) = ("v1", "Namespace");
 const NODE: (&str, &str) = ("v1", "Node");
 const REVISION: (&str, &str) = ("apps/v1", "ControllerRevision");
 const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");

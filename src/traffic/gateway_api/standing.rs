@@ -8,6 +8,9 @@ use serde_json::Value;
 /// the candidate's Service, which is made just before the route names it.
 const PASSING: [&str; 2] = ["Pending", "BackendNotFound"];
 
+/// Reasons for which gateways do not accept a route that have to do with their own listeners, and with where the route belongs.
+const OWN: [&str; 3] = ["NotAllowedByListeners", "NoMatchingListenerHostname", "NoMatchingParent"];
+
 /// Whose conditions never say of which generation they are; from its `policy-controller`, where every condition of a route is
 /// made without. Of it the time that a route has to settle stands for that.
 const UNNUMBERED: &str = "linkerd.io/policy-controller";
@@ -55,8 +58,9 @@ fn best_first(standing: &Standing) -> u8 {
     match standing {
         Standing::Effective => 0,
         Standing::Refused { .. } => 1,
-        Standing::NotYet { .. } => 2,
-        Standing::Unknown { .. } => 3,
+        Standing::Barred { .. } => 2,
+        Standing::NotYet { .. } => 3,
+        Standing::Unknown { .. } => 4,
     }
 }
 
@@ -65,7 +69,8 @@ fn worst_last(standing: &Standing) -> u8 {
         Standing::Effective => 0,
         Standing::NotYet { .. } => 1,
         Standing::Unknown { .. } => 2,
-        Standing::Refused { .. } => 3,
+        Standing::Barred { .. } => 3,
+        Standing::Refused { .. } => 4,
     }
 }
 
@@ -73,7 +78,7 @@ fn worst_last(standing: &Standing) -> u8 {
 fn judge(entry: &Value, generation: i64) -> Standing {
     let condition = |name: &str| items(entry, "conditions").find(|c| c["type"] == name);
     let by = entry["controllerName"].as_str().unwrap_or("a gateway controller");
-    let mut waits = None;
+    let (mut waits, mut barred) = (None, None);
     for (name, wanted) in [("Accepted", "True"), ("ResolvedRefs", "True"), ("PartiallyInvalid", "False")] {
         let Some(found) = condition(name) else {
             if wanted == "True" {
@@ -94,9 +99,15 @@ fn judge(entry: &Value, generation: i64) -> Standing {
         }
         if status == "Unknown" || PASSING.contains(&reason) {
             waits = waits.or(Some(why));
+        } else if name == "Accepted" && OWN.contains(&reason) {
+            barred = Some(why);
         } else {
             return Standing::Refused { why };
         }
     }
-    waits.map_or(Standing::Effective, |why| Standing::NotYet { why })
+    match (barred, waits) {
+        (Some(why), _) => Standing::Barred { why },
+        (None, Some(why)) => Standing::NotYet { why },
+        (None, None) => Standing::Effective,
+    }
 }

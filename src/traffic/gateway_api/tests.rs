@@ -359,6 +359,7 @@ fn stands(parents: Value, statuses: Value) -> &'static str {
         Standing::NotYet { .. } => "not yet",
         Standing::Effective => "effective",
         Standing::Refused { .. } => "refused",
+        Standing::Barred { .. } => "barred",
         Standing::Unknown { .. } => "unknown",
     }
 }
@@ -404,7 +405,17 @@ fn x_15_a_route_stands_when_every_parent_says_so_of_this_generation() {
         ("no status", gw(), json!([]), "not yet"),
         ("another parent's", gw(), json!([parent("other", accepted(2))]), "not yet"),
         ("one condition missing", gw(), json!([parent("gw", json!([ok("Accepted", 2)]))]), "not yet"),
-        ("not accepted", gw(), refused("NotAllowedByListeners"), "refused"),
+        ("not accepted", gw(), refused("UnsupportedValue"), "refused"),
+        ("not let in", gw(), refused("NotAllowedByListeners"), "barred"),
+        (
+            "not let in, and unresolved",
+            gw(),
+            both(
+                condition("Accepted", "False", "NotAllowedByListeners", 2),
+                condition("ResolvedRefs", "False", "InvalidKind", 2),
+            ),
+            "refused",
+        ),
         ("pending", gw(), refused("Pending"), "not yet"),
         ("unknown", gw(), both(condition("Accepted", "Unknown", "Pending", 2), ok("ResolvedRefs", 2)), "not yet"),
         ("unresolved", gw(), resolved("RefNotPermitted"), "refused"),
@@ -439,10 +450,19 @@ fn x_15_a_route_stands_when_every_parent_says_so_of_this_generation() {
             "not yet",
         ),
         (
-            "two parents, one refuses",
+            "two parents, one does not let it in",
             json!([{"name": "gw"}, {"name": "b"}]),
             json!([
                 parent("gw", accepted(1)),
+                parent("b", json!([condition("Accepted", "False", "NoMatchingParent", 2)]))
+            ]),
+            "barred",
+        ),
+        (
+            "two parents, and the other one refuses",
+            json!([{"name": "gw"}, {"name": "b"}]),
+            json!([
+                parent("gw", json!([condition("Accepted", "False", "UnsupportedValue", 2)])),
                 parent("b", json!([condition("Accepted", "False", "NoMatchingParent", 2)]))
             ]),
             "refused",
@@ -467,13 +487,13 @@ fn x_15_a_route_stands_when_every_parent_says_so_of_this_generation() {
 
 #[test]
 fn a_refusal_carries_the_gateways_words() {
-    let conditions = json!([condition("Accepted", "False", "NoMatchingListenerHostname", 2)]);
+    let conditions = json!([condition("Accepted", "False", "UnsupportedValue", 2)]);
     let live = object(
         Kind::HttpRoute,
         "web",
         json!({"metadata": {"generation": 2}, "spec": {"parentRefs": [{"name": "gw"}]}, "status": {"parents": [parent("gw", conditions)]}}),
     );
-    let why = "example.org/gw: Accepted=False (NoMatchingListenerHostname): words".to_owned();
+    let why = "example.org/gw: Accepted=False (UnsupportedValue): words".to_owned();
     assert_eq!(standing(&live), Standing::Refused { why });
 }
 

@@ -218,6 +218,7 @@ fn x_15_without_a_status_it_stands_and_with_one_as_far_as_that_is_about_it() {
             Standing::NotYet { .. } => "not yet",
             Standing::Effective => "effective",
             Standing::Refused { .. } => "refused",
+            Standing::Barred { .. } => "barred",
             Standing::Unknown { .. } => "unknown",
         };
         assert_eq!(word, expected, "{status}");

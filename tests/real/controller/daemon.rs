@@ -42,7 +42,7 @@ impl Nodes {
 /// Brings a version of a DaemonSet to main, with what the test bed is told of its pods.
 fn release(world: &World, version: u8, pods: &str) {
     let namespace = &world.space.name;
-    let deadline = if pods.contains("crash") { 10 } else { 90 };
+    let deadline = super::stateful::deadline(pods);
     let rollout = format!(
         "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: web, namespace: {namespace}}}\nspec:\n  \
          manifests: [web.yaml]\n  target: {{kind: DaemonSet, name: web}}\n  phases:\n  \

@@ -10,10 +10,16 @@ use tidegate::manifest::desired::Router;
 use tidegate::plan::report::Reason;
 use tidegate::record::state::{Phase, Rest, RolloutState};
 
+/// How many seconds the pods of a version have to become ready. What crashes is only waited for; all else has to be in time on a busy
+/// machine.
+pub(super) fn deadline(pods: &str) -> u8 {
+    if pods.contains("crash") { 10 } else { 90 }
+}
+
 /// Brings a version of a StatefulSet of four pods to main, with what the test bed is told of its pods.
 pub(super) fn release(world: &World, name: &str, version: u8, pods: &str) {
     let namespace = &world.space.name;
-    let deadline = if pods.contains("crash") { 10 } else { 90 };
+    let deadline = deadline(pods);
     let rollout = format!(
         "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec:\n  \
          manifests: [{name}.yaml]\n  target: {{kind: StatefulSet, name: {name}}}\n  phases:\n  \
