@@ -37,6 +37,8 @@ pub(crate) enum What {
     Warned(String),
     /// A process leads.
     Leads,
+    /// The Git host has something new to show.
+    Host { word: &'static str, what: String },
 }
 
 /// What a rollout waits on: the reason, what it means here, until when.

@@ -6,8 +6,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod commands;
+mod contract;
 mod edits;
 mod host;
+mod hosted;
+#[path = "../support/hosts/mod.rs"]
+mod hosts;
 mod live;
 mod log;
 mod names;
@@ -67,6 +71,8 @@ scenarios! {
     adoption_of_equals
     all_mistakes_at_once
     another_instance
+    answered
+    answered_on_gitlab
     api_away
     api_fails_with_503
     approvals
@@ -151,6 +157,8 @@ scenarios! {
     no_revert_wanted
     object_leaves_the_set
     other_objects
+    over
+    over_on_gitlab
     peak
     phases_go_down
     pods_fail_at_half
@@ -165,6 +173,8 @@ scenarios! {
     primary_by_traefik
     primary_good_version
     primary_removed
+    proven
+    proven_on_gitlab
     provider_stays_away
     ramp
     record_is_lost
@@ -187,6 +197,8 @@ scenarios! {
     service_target
     service_target_fails
     session_affinity
+    squashed
+    squashed_on_gitlab
     stable_fails_during_a_run
     state_branch_is_forged
     state_branch_is_gone_at_rest
@@ -217,6 +229,8 @@ scenarios! {
     tracked_moves_on
     tracked_secret
     two_claim_one
+    unproven
+    unproven_on_gitlab
     versioned_deletions_are_asked_for
     versioned_goes_back
     versioned_good_version
