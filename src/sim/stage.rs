@@ -18,6 +18,7 @@ use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, InvalidPath, RepoPath};
 use crate::manifest::ids::{CommitId, InvalidId, Namespace, RolloutId};
 use crate::manifest::installation::{self, Installation, PullHost};
+use crate::manifest::team::Teams;
 use crate::reconcile::clock::{Clock, Hand};
 use crate::reconcile::controller::{self, Options, RunError, Waiting};
 use crate::reconcile::evidence::Providers;
@@ -243,6 +244,7 @@ impl Stage {
             .map(|GitHost { site, carrier }| Pass::over(carrier.clone(), site, Box::new(move || now.now())));
         let mut installation = self.installation.clone();
         let (site, carrier) = host.map(|GitHost { site, carrier }| (site, carrier)).unzip();
+        installation.caps = installation.caps.with(Teams::on(site.as_ref()));
         installation.repository.forge = site;
         let world = World {
             cluster: Cluster::over(self.api.caller(identity), home, instance).await?,

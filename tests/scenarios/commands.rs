@@ -62,6 +62,9 @@ const COMMANDS: &str = "
   approve|object|dismiss request APP STEP by NAME   a review of ana, ben, cleo, eve or robot
   merge request APP STEP by NAME [squash|rebase], close|reopen|draft|finish|lock|delete request APP STEP by NAME
   title|text|comment|lead request APP STEP by NAME WORDS   what it says or is told, the branch that it leads to
+  forestall request APP STEP by NAME [words|all]   makes the branch by which the next run with the same content will ask
+  checks BRANCH                what Apps say of its tip, and at which lines
+  tokens, revoke tokens        how many the App was given; those let in no more
   rival request APP STEP by NAME [BASE]   another one from the same branch
   write|rewrite request APP STEP by NAME [words|all|FILE TEXT]   to its branch: the decision in other words, a word for
                                all that is to come, another file; in the place of its last commit
@@ -104,8 +107,11 @@ pub(crate) async fn run(script: &Script) -> Vec<String> {
         }
         world.hosting.iter().for_each(hosts::Host::look);
     }
-    if let Some(host) = world.hosting.filter(|host| host.kind() == HostKind::Github) {
-        contract::is_on_the_list(&host.exchanges());
+    if let Some(host) = &world.hosting {
+        hosted::no_secret_is_told(host, &world.log);
+        if host.kind() == HostKind::Github {
+            contract::is_on_the_list(&host.exchanges());
+        }
     }
     shown
 }
@@ -299,7 +305,10 @@ async fn push(world: &mut World, branch: Option<&str>, text: &str) -> Result<Kno
         return Ok(Known::No);
     }
     match branch {
-        Some(branch) => world.ana.push_to(branch, main.edits, text).await,
+        Some(branch) => {
+            world.ana.push_to(branch, main.edits, text).await;
+            world.names.learn(&world.ana.branch(branch).await);
+        }
         None => {
             world.ana.push(main.edits, text).await;
             world.learn().await;

@@ -4,7 +4,9 @@ use crate::commands::Known;
 use crate::hosts::github::QUEUE;
 use crate::hosts::site::{Change, Says, Standing};
 use crate::hosts::{Host, Page, Way, Wrong};
+use crate::log::Log;
 use crate::world::World;
+use serde_json::Value;
 use std::fmt::Write;
 use tidegate::git::Fate;
 use tidegate::manifest::installation::HostKind;
@@ -22,6 +24,9 @@ pub(crate) fn command(world: &mut World, words: &[&str]) -> Result<(Known, Strin
         ["requests"] => return Ok((Known::Yes, list(world)?)),
         ["status"] => return Ok((Known::Yes, statuses(world, "main")?)),
         ["status", branch] => return Ok((Known::Yes, statuses(world, branch)?)),
+        ["checks", branch] => return Ok((Known::Yes, checks(world, branch)?)),
+        ["tokens"] => return Ok((Known::Yes, format!("tokens given: {}\n", host(world)?.handed_out()))),
+        ["revoke", "tokens"] => host(world)?.revoke(),
         ["request", of, which] => return Ok((Known::Yes, page(world, &find(world, of, which)?))),
         ["offer", branch, "by", who] => {
             host(world)?.open(who, [&format!("{branch} of {who}"), "A new version"], [branch, "main"])?;
@@ -65,6 +70,7 @@ fn begin(world: &mut World, kind: &str, how: &[&str]) -> Result<(), String> {
         _ => return Err("host github|gitlab, or: host github app".to_owned()),
     }
     host.protect(DECISIONS, true);
+    world.log.hide(host.secrets());
     world.stage.host(GitHost { site: host.site(world.folder()), carrier: host.carrier() });
     // What was pushed is seen before the next push hides it.
     let seen = host.clone();
@@ -141,6 +147,15 @@ fn person(host: &Host, act: &str, of: &Page, who: &str, how: &str) -> Result<(),
             }
             host.push(who, &of.branch, &of.branch, (&path, &text))?;
         }
+        "forestall" => {
+            let (path, text) = written(host, of, how)?;
+            // The next run of the same content differs in its number alone.
+            let next = |text: &str| text.replacen("1-", "2-", 1);
+            let (_, run) = of.branch.rsplit_once('/').ok_or("it is none of ours")?;
+            let [branch, path, text] =
+                [&of.branch, &path, &text].map(|text| text.replace(&run[..10], &next(&run[..10])));
+            host.push(who, &branch, DECISIONS, (&path, &text))?;
+        }
         "bypass" => {
             let (path, text) = written(host, of, how)?;
             host.push(who, DECISIONS, DECISIONS, (&path, &text))?;
@@ -159,7 +174,7 @@ fn written(host: &Host, of: &Page, how: &str) -> Result<(String, String), String
     let files = host.files(of.number);
     let path = files.iter().find(|path| path.contains(of.branch.rsplit('/').next().unwrap_or_default()));
     let path = path.ok_or_else(|| format!("it asks for no decision: {files:?}"))?;
-    let text = host.file(&of.branch, path).ok_or("its branch is gone")?;
+    let text = host.file(&of.head, path).ok_or("its head is gone")?;
     match how {
         "" | "words" => Ok((path.clone(), format!("{text}# in other words, in place of {}\n", &of.head[..8]))),
         "all" => {
@@ -186,6 +201,29 @@ fn statuses(world: &World, branch: &str) -> Result<String, String> {
     let all = host(world)?.statuses(branch);
     let lines = all.iter().map(|(name, (mark, text))| format!("{name} {mark}: {text}\n"));
     Ok(world.names.plain(&lines.collect::<String>()))
+}
+
+/// What Apps say of a branch's tip, with what they show at lines.
+fn checks(world: &World, branch: &str) -> Result<String, String> {
+    let mut out = String::new();
+    for (run, annotations) in host(world)?.checks(branch) {
+        let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let [name, status, conclusion] = ["name", "status", "conclusion"].map(|field| word(&run[field]));
+        writeln!(out, "{name} {status} {conclusion}: {}", word(&run["output"]["title"])).unwrap();
+        for one in annotations {
+            let [path, level, title, message] =
+                ["path", "annotation_level", "title", "message"].map(|field| word(&one[field]));
+            let column = one["start_column"].as_u64().map(|column| format!(":{column}")).unwrap_or_default();
+            writeln!(out, "{path}:{}{column}: {level} {title}: {message}", one["start_line"]).unwrap();
+        }
+    }
+    Ok(world.names.plain(&out))
+}
+
+/// Panics if anybody was told what lets tidegate in.
+pub(crate) fn no_secret_is_told(host: &Host, log: &Log) {
+    let told = [log.shown(), host.told(&host.secrets())].concat();
+    assert_eq!(told, [""; 0], "a secret is told");
 }
 
 /// All pull requests, the first one first.

@@ -72,10 +72,13 @@ scenarios! {
     all_mistakes_at_once
     another_instance
     answered
+    answered_as_app
     answered_on_gitlab
     api_away
     api_fails_with_503
+    app_shows_findings
     approvals
+    attacks_on_approvals
     autoscaler
     bad_by_its_metric
     blue_green
@@ -137,7 +140,10 @@ scenarios! {
     good_version
     hand_lowers
     hand_raises
+    host_in_trouble
     idle
+    in_a_team
+    in_a_team_on_gitlab
     job_and_a_crash
     job_before_a_step
     job_fails
@@ -145,6 +151,10 @@ scenarios! {
     killed_on_the_way_back
     kind_is_gone
     last_rollout_is_removed
+    let_go
+    let_go_on_gitlab
+    lives
+    lives_on_gitlab
     main_goes_back
     main_is_gone
     main_is_rewritten
@@ -156,6 +166,8 @@ scenarios! {
     no_data_fails
     no_revert_wanted
     object_leaves_the_set
+    offered
+    offered_on_gitlab
     other_objects
     over
     over_on_gitlab
@@ -176,12 +188,16 @@ scenarios! {
     proven
     proven_on_gitlab
     provider_stays_away
+    queue_is_nobody
+    queued
     ramp
     record_is_lost
     refused_by_a_dry_run
     removed_after_a_failure
     removed_at_rest
     removed_during_a_run
+    replaced_after_its_review
+    replaced_after_its_review_on_gitlab
     request_is_spoiled
     restart_while_git_is_away
     retry
@@ -197,6 +213,8 @@ scenarios! {
     service_target
     service_target_fails
     session_affinity
+    smuggled
+    spoiled
     squashed
     squashed_on_gitlab
     stable_fails_during_a_run
@@ -229,6 +247,8 @@ scenarios! {
     tracked_moves_on
     tracked_secret
     two_claim_one
+    unprotected
+    unprotected_on_gitlab
     unproven
     unproven_on_gitlab
     versioned_deletions_are_asked_for

@@ -108,6 +108,18 @@ impl Bare {
         String::from_utf8(blob.content().to_vec()).ok()
     }
 
+    /// All that anybody can read in it but trees.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        let (odb, mut ids) = (self.0.odb().unwrap(), Vec::new());
+        odb.foreach(|id| {
+            ids.push(*id);
+            true
+        })
+        .unwrap();
+        let objects = ids.into_iter().filter_map(|id| odb.read(id).ok());
+        objects.map(|object| String::from_utf8_lossy(object.data()).into_owned()).collect()
+    }
+
     /// The paths of files that a commit has, and another one has not, or otherwise.
     pub(crate) fn changed(&self, from: &str, to: &str) -> Vec<String> {
         let [from, to] = [from, to].map(|id| self.commit(id).tree().unwrap());

@@ -16,7 +16,7 @@ pub(crate) mod site;
 pub(crate) use bare::Way;
 use bare::{Bare, OF_GITHUB, OF_GITLAB};
 use bytes::Bytes;
-use github_app::{LOGIN, Registered};
+use github_app::{CANARY, LOGIN, Registered};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, ETAG, IF_NONE_MATCH, LINK, RETRY_AFTER};
 use http::{HeaderMap, Request, Response};
 use reqwest::Body;
@@ -418,9 +418,9 @@ impl Host {
         });
     }
 
-    /// A file of a branch, and what one commit has changed to another.
-    pub(crate) fn file(&self, branch: &str, path: &str) -> Option<String> {
-        self.with(|_, git| git.text(&git.tip(branch)?, path))
+    /// A file of a commit.
+    pub(crate) fn file(&self, commit: &str, path: &str) -> Option<String> {
+        self.with(|_, git| git.text(commit, path))
     }
 
     /// The files that a pull request would change.
@@ -463,9 +463,25 @@ impl Host {
         })
     }
 
-    /// The checks of a commit, each with its annotations.
-    pub(crate) fn checks(&self, commit: &str) -> Vec<(Value, Vec<Value>)> {
-        self.0.site.lock().unwrap().checks.of(commit)
+    /// The checks of a branch's tip, each with its annotations.
+    pub(crate) fn checks(&self, branch: &str) -> Vec<(Value, Vec<Value>)> {
+        self.with(|site, git| git.tip(branch).map(|tip| site.checks.of(&tip)).unwrap_or_default())
+    }
+
+    /// What lets tidegate in: a part of each token, and the lines of its key.
+    pub(crate) fn secrets(&self) -> Vec<String> {
+        let app = self.0.app.lock().unwrap();
+        let Some(app) = &*app else { return vec![TOKEN.to_owned()] };
+        let key = app.pkcs8();
+        let lines = key.lines().filter(|line| !line.starts_with('-')).map(str::to_owned);
+        lines.chain([CANARY.to_owned()]).collect()
+    }
+
+    /// What has one of these in it: of what it was sent, or of what lies in its repository.
+    pub(crate) fn told(&self, secrets: &[String]) -> Vec<String> {
+        let sent = self.exchanges().into_iter().map(|exchange| exchange.sent);
+        let all = sent.chain(self.with(|_, git| git.texts()));
+        all.filter(|text| secrets.iter().any(|secret| text.contains(secret))).collect()
     }
 
     /// Tokens that were given before let in no more.
