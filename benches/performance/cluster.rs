@@ -79,6 +79,7 @@ impl Real {
             providers: self.providers.clone(),
             clock: Clock::default(),
             pass: None,
+            carrier: None,
         }
     }
 

@@ -134,6 +134,7 @@ impl Sim {
             providers: self.providers.clone(),
             clock: Clock::default(),
             pass: None,
+            carrier: None,
         }
     }
 }

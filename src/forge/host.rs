@@ -1,7 +1,7 @@
 //! The API of a Git host, as far as pull requests go: Gitea (and Forgejo) and GitHub, which differ in little, and GitLab, which
 //! has other words for the same. All that differs stands in `kinds`, and what GitLab alone needs in `gitlab`.
 //!
-//! Every call ends within [`PATIENCE`], goes to the one address that the installation names, follows no redirect, and is
+//! Every call ends within [`PATIENCE`], goes to the one address that the installation names (`line`), follows no redirect, and is
 //! counted. The token is read from its file at each call, or is that of a GitHub App (`app`), and is in no error.
 
 use super::budget::Budget;
@@ -12,11 +12,10 @@ use crate::git::Refusal;
 use crate::manifest::ids::CommitId;
 use crate::manifest::installation::{Access, HostKind, PullHost};
 use crate::record::state::Time;
-use crate::record::text::{causes, plain};
+use crate::record::text::plain;
 use chrono::DateTime;
-use http::header::{ACCEPT, DATE, ETAG, HeaderMap, IF_NONE_MATCH, LINK};
-use reqwest::redirect::Policy;
-use reqwest::{Client, Method, Response};
+use http::Method;
+use http::header::{DATE, ETAG, HeaderMap, LINK};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -32,6 +31,7 @@ mod checks;
 mod gitlab;
 mod kinds;
 mod labels;
+mod line;
 mod list;
 mod offers;
 mod pass;
@@ -46,6 +46,8 @@ use call::{Tally, counted};
 pub use checks::{Annotation, Check, Level};
 use gitlab::RawRequest;
 use kinds::{Change, Turn};
+pub use line::Carrier;
+use line::{Line, network};
 use list::Listed;
 pub use offers::{Offer, Offers, Said};
 pub use pass::Pass;
@@ -102,7 +104,7 @@ pub type Now = Box<dyn Fn() -> Time + Send + Sync>;
 
 /// A repository on a Git host.
 pub struct Host {
-    client: Client,
+    carrier: Carrier,
     site: PullHost,
     pass: Pass,
     budget: Budget,
@@ -127,16 +129,21 @@ struct Me {
 }
 
 impl Host {
-    /// Asks nothing yet.
+    /// Over the network. Asks nothing yet.
     ///
     /// # Errors
     /// When there is no HTTP client: this machine's certificates cannot be read.
     pub fn new(site: PullHost, pass: Pass, count: Count, now: Now) -> Result<Self, reqwest::Error> {
+        Ok(Self::over(network()?, site, pass, count, now))
+    }
+
+    /// Over whatever brings its requests there.
+    #[must_use]
+    pub fn over(carrier: Carrier, site: PullHost, pass: Pass, count: Count, now: Now) -> Self {
         let (budget, listed, known) = (Budget::leaving(SPARE), Listed::default(), BTreeMap::new());
-        let (client, count) = (client()?, Arc::new(count));
+        let (count, remade) = (Arc::new(count), BTreeMap::new());
         pass.counted_by(&count);
-        let remade = BTreeMap::new();
-        Ok(Self { client, site, pass, budget, listed, known, remade, date: None, me: None, count, now })
+        Self { carrier, site, pass, budget, listed, known, remade, date: None, me: None, count, now }
     }
 
     /// Leaves so many percent of what the host allows to others who use the same account.
@@ -312,7 +319,7 @@ impl Host {
         etag: Option<String>,
     ) -> Result<Answer, HostError> {
         let bearer = self.pass.bearer().await?;
-        let line = Line { client: &self.client, site: &self.site, bearer: &bearer };
+        let line = Line { carrier: &self.carrier, site: &self.site, bearer: &bearer };
         let answer = line.send(method, path, body, etag).await?;
         self.date = answer.date().or(self.date);
         let message = if (200..300).contains(&answer.status) { String::new() } else { answer.message() };
@@ -324,50 +331,6 @@ impl Host {
             self.pass.refused(&bearer, why).await;
         }
         answer.judged(&message, &self.site)
-    }
-}
-
-fn client() -> Result<Client, reqwest::Error> {
-    Client::builder()
-        .user_agent(concat!("tidegate/", env!("CARGO_PKG_VERSION")))
-        // The token goes nowhere else.
-        .redirect(Policy::none())
-        .timeout(PATIENCE)
-        .build()
-}
-
-/// The way to a host's API, for one who is let in by this.
-struct Line<'a> {
-    client: &'a Client,
-    site: &'a PullHost,
-    bearer: &'a SecretString,
-}
-
-impl Line<'_> {
-    async fn send(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-        etag: Option<String>,
-    ) -> Result<Answer, HostError> {
-        let doing = format!("{method} {}", path.split('?').next().unwrap_or(path));
-        let away = |error: &reqwest::Error| HostError::Away { doing: doing.clone(), why: causes(error) };
-        let mut request = self.client.request(method, format!("{}/{path}", self.site.api));
-        request = request.bearer_auth(self.bearer.expose_secret()).header(ACCEPT, "application/json");
-        if self.site.kind == HostKind::Github {
-            request = request.header("x-github-api-version", "2022-11-28");
-        }
-        if let Some(etag) = etag {
-            request = request.header(IF_NONE_MATCH, etag);
-        }
-        if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body.to_string());
-        }
-        let response = request.send().await.map_err(|error| away(&error))?;
-        let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let body = whole(response).await.map_err(|error| away(&error))?;
-        Ok(Answer { doing, status, headers, body, tally: None })
     }
 }
 
@@ -459,18 +422,6 @@ impl Answer {
 /// The time as HTTP says it.
 fn moment(date: &str) -> Option<Time> {
     Some(DateTime::parse_from_rfc2822(date).ok()?.to_utc())
-}
-
-async fn whole(mut response: Response) -> Result<Vec<u8>, reqwest::Error> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        // What is cut here is no JSON, and of no use to anybody.
-        if body.len() + chunk.len() > LONGEST {
-            break;
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
 }
 
 #[cfg(test)]

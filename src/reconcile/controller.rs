@@ -232,7 +232,7 @@ struct Controller {
 impl Controller {
     fn start(
         front: &Front,
-        World { cluster, store, providers, clock, pass }: World,
+        World { cluster, store, providers, clock, pass, carrier }: World,
         installation: &Installation,
         options: &Options,
         stop: &CancellationToken,
@@ -253,7 +253,7 @@ impl Controller {
         let kept = CancellationToken::new();
         let (guarded, guard) = watch::channel(hosted::guard(installation));
         keeping.spawn(keeper.keep(kept.clone()));
-        let way = Way { installation, pass: pass.as_ref(), store: &store };
+        let way = Way { installation, pass: pass.as_ref(), carrier: carrier.as_ref(), store: &store };
         let shell = Shell {
             evidence: Collector::new(cluster.clone(), providers, clock.clone(), Arc::clone(&woken))
                 .with(hosted::witness(way, &branches, &clock, &metrics)?)

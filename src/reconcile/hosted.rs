@@ -8,7 +8,7 @@ use super::feedback;
 use super::shell::Shell;
 use super::source::{Branches, Pin, Source};
 use crate::analysis::http::NoClient;
-use crate::forge::host::{Host, Pass};
+use crate::forge::host::{Carrier, Host, Pass};
 use crate::gate::guard::Guard;
 use crate::git::{RefName, Store};
 use crate::manifest::installation::Installation;
@@ -25,6 +25,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct Way<'a> {
     pub(super) installation: &'a Installation,
     pub(super) pass: Option<&'a Pass>,
+    /// The network if none.
+    pub(super) carrier: Option<&'a Carrier>,
     pub(super) store: &'a Store,
 }
 
@@ -53,7 +55,11 @@ fn host(way: &Way<'_>, clock: &Clock, metrics: &Metrics) -> Result<Option<Host>,
     let Some((host, pass)) = way.installation.repository.forge.clone().zip(way.pass.cloned()) else { return Ok(None) };
     let (metrics, clock) = (metrics.clone(), clock.clone());
     let count = Box::new(move |errand, fate| metrics.asked_host(errand, fate));
-    Ok(Some(Host::new(host, pass, count, Box::new(move || clock.now())).map_err(NoClient::from)?))
+    let now = Box::new(move || clock.now());
+    Ok(Some(match way.carrier {
+        Some(carrier) => Host::over(carrier.clone(), host, pass, count, now),
+        None => Host::new(host, pass, count, now).map_err(NoClient::from)?,
+    }))
 }
 
 /// Git, which has to be the repository that the installation names, if it names one by its number.
@@ -108,7 +114,7 @@ pub(super) fn desk(
 
 /// What tells people of their own pull requests, if the installation wants that.
 fn feedback(way: &Way<'_>, shell: &Shell) -> Result<Option<feedback::Setting>, RunError> {
-    let Way { installation, pass: _, store } = *way;
+    let Way { installation, pass: _, carrier: _, store } = *way;
     let (Some(kind), Feedback::On) = (shell.host, installation.repository.feedback) else { return Ok(None) };
     let main = RefName::branch(&shell.main)?;
     let host = host(way, &shell.clock, &shell.metrics)?;

@@ -10,7 +10,7 @@ use crate::analysis::provider::Provider;
 use crate::analysis::webhook::Webhook;
 use crate::cluster::client::Cluster;
 use crate::cluster::connection::ClusterSource;
-use crate::forge::host::Pass;
+use crate::forge::host::{Carrier, Pass};
 use crate::git::{RemoteConfig, Signing, SshIdentity, Store};
 use crate::manifest::ids::ClusterName;
 use crate::manifest::installation::{self, Installation};
@@ -37,6 +37,8 @@ pub struct World {
     pub clock: Clock,
     /// What lets in to the Git host, if the installation names one.
     pub pass: Option<Pass>,
+    /// What brings requests to that host; the network if none.
+    pub carrier: Option<Carrier>,
 }
 
 impl World {
@@ -54,6 +56,7 @@ impl World {
             providers: providers(installation)?,
             clock,
             pass,
+            carrier: None,
         })
     }
 

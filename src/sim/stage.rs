@@ -8,6 +8,7 @@ use super::workloads::Controllers;
 use crate::analysis::provider::Provider;
 use crate::cluster::client::Cluster;
 use crate::cluster::connection::ClusterError;
+use crate::forge::host::{Carrier, Pass};
 use crate::git::{
     Draft, Edit, Errand, Fate, GitError, Logged, Person, Pushed, RefName, RemoteConfig, RemoteUrl, Signing, Store,
     Weather, create_bare,
@@ -16,7 +17,8 @@ use crate::manifest::desired::Plan;
 use crate::manifest::diagnostic::Diagnostic;
 use crate::manifest::files::{Entry, InvalidPath, RepoPath};
 use crate::manifest::ids::{CommitId, InvalidId, Namespace, RolloutId};
-use crate::manifest::installation::{self, Installation};
+use crate::manifest::installation::{self, Installation, PullHost};
+use crate::manifest::team::Teams;
 use crate::reconcile::clock::{Clock, Hand};
 use crate::reconcile::controller::{self, Options, RunError, Waiting};
 use crate::reconcile::evidence::Providers;
@@ -90,6 +92,16 @@ pub struct Stage {
     weather: Arc<Mutex<Option<Arc<GitHook>>>>,
     signing: Mutex<Option<Signing>>,
     away: AtomicBool,
+    host: Mutex<Option<GitHost>>,
+}
+
+/// A Git host in this process, on which requests are shown as pull requests.
+#[derive(Clone)]
+pub struct GitHost {
+    /// What an installation would say of it.
+    pub site: PullHost,
+    /// What answers.
+    pub carrier: Carrier,
 }
 
 type GitHook = dyn Fn(&str, &Errand) -> Fate + Send + Sync;
@@ -112,7 +124,7 @@ impl Stage {
         let (metrics, tester) = (Arc::new(Metrics::default()), Arc::new(Webhook::default()));
         let person = Store::open(&directory.join("ana"), remote(&repository))?;
         let (clock, directory, weather) = (Clock::set(at), directory.to_owned(), Arc::default());
-        let (clocks, signing, others) = (Mutex::default(), Mutex::default(), Providers::new());
+        let (clocks, signing, host, others) = (Mutex::default(), Mutex::default(), Mutex::default(), Providers::new());
         let away = AtomicBool::new(false);
         Ok(Self {
             api,
@@ -127,6 +139,7 @@ impl Stage {
             weather,
             signing,
             away,
+            host,
         })
     }
 
@@ -158,6 +171,11 @@ impl Stage {
     /// Controllers that start from now on sign the record, and believe none that nobody has signed.
     pub fn sign(&self, signing: Signing) {
         *self.signing.lock().unwrap_or_else(PoisonError::into_inner) = Some(signing);
+    }
+
+    /// Controllers that start from now on show their requests on that host.
+    pub fn host(&self, host: GitHost) {
+        *self.host.lock().unwrap_or_else(PoisonError::into_inner) = Some(host);
     }
 
     /// The repository, as a controller of that identity reaches it.
@@ -231,14 +249,24 @@ impl Stage {
         let mut providers = self.others.clone();
         providers.insert("world".parse()?, Provider::Prometheus(metrics));
         providers.insert("tester".parse()?, Provider::Webhook(tester));
+        let (clock, host) = (self.clock_of(identity), self.host.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        let now = clock.clone();
+        let pass = host
+            .as_ref()
+            .map(|GitHost { site, carrier }| Pass::over(carrier.clone(), site, Box::new(move || now.now())));
+        let mut installation = self.installation.clone();
+        let (site, carrier) = host.map(|GitHost { site, carrier }| (site, carrier)).unzip();
+        installation.caps = installation.caps.with(Teams::on(site.as_ref()));
+        installation.repository.forge = site;
         let world = World {
             cluster: Cluster::over(self.api.caller(identity), home, instance).await?,
             store: Store::open(&self.directory.join(identity), self.reached_by(identity))?,
             providers,
-            clock: self.clock_of(identity),
-            pass: None,
+            clock,
+            pass,
+            carrier,
         };
-        controller::run_in(world, &self.installation, &options, stop).await
+        controller::run_in(world, &installation, &options, stop).await
     }
 
     /// A person pushes files to main.

@@ -33,7 +33,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("rules", &[]),
-    ("sim", &["analysis", "cluster", "git", "manifest", "reconcile", "record", "target"]),
+    ("sim", &["analysis", "cluster", "forge", "git", "manifest", "reconcile", "record", "target"]),
     (
         "cli",
         &[

@@ -1,15 +1,18 @@
 //! What GitHub has published: its description of its API, which all that our client asks and all that our stand-ins answer is held
-//! against; its own examples of answers, which our client has to read; its examples of webhooks.
+//! against, be it in this process or on the list of what the scenarios ask; its own examples of answers, which our client has to read; its examples of webhooks.
 
 use crate::support::github_app::{BOT, LOGIN, Registered};
 use crate::support::github_checks::{APP, Checks};
 use crate::support::prism::{Description, Prism, described};
+use crate::tree::source_dir;
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{Request, StatusCode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use testing::{Server, github};
 use tidegate::forge::host::{Annotation, Check, Host, HostError, Level, Mark, Offers, Pass, Status};
 use tidegate::forge::pull::Text;
@@ -20,6 +23,7 @@ use tidegate::manifest::ids::CommitId;
 use tidegate::manifest::installation::{Access, App, HostKind, PullHost};
 use tidegate::manifest::raw::Trust;
 use tidegate::record::state::{By, Rule, Time};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tower::ServiceExt;
 
@@ -176,6 +180,44 @@ async fn what_is_asked_of_github_and_what_the_stand_in_answers_is_as_github_desc
     }
     assert_eq!(prism.complaints(), [""; 0]);
     assert_all_was_asked(&server).await;
+}
+
+/// Answers each request with the next one of these.
+async fn answers(list: Vec<Value>) -> String {
+    let left = Arc::new(Mutex::new(list.into_iter()));
+    let app = axum::Router::new().fallback(move |_: Request<Body>| {
+        let next = left.lock().unwrap().next().unwrap();
+        let status = StatusCode::from_u16(u16::try_from(next["status"].as_u64().unwrap()).unwrap()).unwrap();
+        let said = if next["answer"].is_null() { String::new() } else { next["answer"].to_string() };
+        std::future::ready((status, [(CONTENT_TYPE, "application/json; charset=utf-8")], said))
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    format!("http://{address}/api/v3")
+}
+
+#[tokio::test]
+async fn what_the_scenarios_ask_and_what_their_stand_in_answers_is_as_github_describes_it() {
+    let (description, folder) = (Description::read().await, tempfile::tempdir().unwrap());
+    let list = source_dir().join("tests/support/hosts/github.json");
+    let list: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(list).unwrap()).unwrap();
+    assert!(list.len() > 20, "the list is not read");
+    let prism = Prism::before(&answers(list.clone()).await, folder.path()).await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    for pair in &list {
+        let [method, path] = ["method", "path"].map(|field| pair[field].as_str().unwrap());
+        let (below, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        description.operation(method, &format!("/{below}"), query);
+        let mut request = client.request(method.parse().unwrap(), format!("{}/{path}", prism.url));
+        request = request.header("accept", "application/json").header("x-github-api-version", "2022-11-28");
+        if !pair["sent"].is_null() {
+            request = request.header("content-type", "application/json").body(pair["sent"].to_string());
+        }
+        let status = request.send().await.unwrap().status().as_u16();
+        assert_eq!(pair["status"], status, "{method} {path}");
+    }
+    assert_eq!(prism.complaints(), [""; 0]);
 }
 
 #[tokio::test]

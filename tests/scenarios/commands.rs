@@ -1,6 +1,9 @@
 //! The commands of a scenario.
 
+use crate::scenarios::contract;
 use crate::scenarios::edits::{self, Main};
+use crate::scenarios::hosted;
+use crate::scenarios::hosts;
 use crate::scenarios::live;
 use crate::scenarios::names::Names;
 use crate::scenarios::person;
@@ -13,6 +16,7 @@ use tidegate::git::{Fate, Signing};
 use tidegate::manifest::decision;
 use tidegate::manifest::duration::Span;
 use tidegate::manifest::ids::RolloutId;
+use tidegate::manifest::installation::HostKind;
 use tidegate::record::state::RolloutState;
 use tidegate::sim::kube_api::{Fault, Verb};
 
@@ -61,6 +65,26 @@ const COMMANDS: &str = "
                                commit without a past; puts it right; merges its past to what lies there, which stays
   state forgets|remembers APP  someone removes its record from the state branch by a commit, and brings it again
   state forged APP STEP        someone lets the record say that a step was approved
+  host github|gitlab [app]     pull requests are shown there by controllers that start from now on; as a GitHub App
+  host away|back, host fails CODE|half|endless|unmodified [once] [PART]   with all that has this in its address
+  requests, request APP STEP   all that were opened there; one of them, with what was said below it. A request of
+                               people's own is `branch BRANCH` in place of APP STEP, and STEP may be `revert` or `delete`
+  status [BRANCH]              how main's tip, or that of a branch, is said to stand
+  approve|object|dismiss request APP STEP by NAME   a review of ana, ben, cleo, eve or robot
+  merge request APP STEP by NAME [squash|rebase], close|reopen|draft|finish|lock|delete request APP STEP by NAME
+  title|text|comment|lead request APP STEP by NAME WORDS   what it says or is told, the branch that it leads to
+  forestall request APP STEP by NAME [words|all]   makes the branch by which the next run with the same content will ask
+  checks BRANCH                what Apps say of its tip, and at which lines
+  tokens, revoke tokens        how many the App was given; those let in no more
+  rival request APP STEP by NAME [BASE]   another one from the same branch
+  write|rewrite request APP STEP by NAME [words|all|FILE TEXT]   to its branch: the decision in other words, a word for
+                               all that is to come, another file; in the place of its last commit
+  bypass|smuggle request APP STEP by NAME [words|all|FILE TEXT]   the same to the decisions branch itself, or by a merge
+  queue by itself|NAME APP STEP [APP STEP …]   GitHub's merge queue merges a group
+  protect|unprotect decisions, rights NAME none|read|write, team NAME [PEOPLE…]
+  author NAME                  who commits from now on
+  on BRANCH push|edit|replace|add|policy|remove …   the same on a branch of people's own
+  offer BRANCH by NAME         a pull request of theirs to main
   sign                         controllers that start from now on have a key, and sign the record
   state adopted|restored       whoever has the key accepts the record as it is, or brings the newest signed one back
   kind away|back KIND          its definition is deleted from the cluster, with all its objects
@@ -78,6 +102,9 @@ const COMMANDS: &str = "
   waits                        what each rollout waits on
   settled                      a fresh process finds nothing to do; ends each scenario";
 
+/// How commands begin that change files.
+const EDITS: [&str; 7] = ["push ", "edit ", "add ", "policy ", "replace ", "move ", "remove "];
+
 /// No step of a story takes as long.
 const PATIENCE: Duration = Duration::from_secs(2 * 3_600);
 
@@ -93,33 +120,32 @@ pub(crate) async fn run(script: &Script) -> Vec<String> {
                 command.fail(&why);
             }
         }
+        world.hosting.iter().for_each(hosts::Host::look);
+    }
+    if let Some(host) = &world.hosting {
+        hosted::no_secret_is_told(host, &world.log);
+        if host.kind() == HostKind::Github {
+            contract::is_on_the_list(&host.exchanges());
+        }
     }
     shown
 }
 
 async fn one(world: &mut World, command: Command<'_>) -> Result<String, String> {
     let words: Vec<&str> = command.text.split_whitespace().collect();
-    let rest = |n: usize| command.text.splitn(n + 1, ' ').nth(n).unwrap_or_default();
+    let (branch, text) = match words.as_slice() {
+        ["on", branch, _, ..] => (Some(*branch), command.text.splitn(3, ' ').nth(2).unwrap_or_default()),
+        _ => (None, command.text),
+    };
+    if push(world, branch, text).await? == Known::Yes {
+        return Ok(String::new());
+    }
+    let (known, shown) = hosted::command(world, &words)?;
+    if known == Known::Yes {
+        world.learn().await;
+        return Ok(shown);
+    }
     match words.as_slice() {
-        ["push", "versioned", app, _, ..] => push(world, command, |main| main.version(app, rest(3))).await?,
-        ["push", app, _, ..] => push(world, command, |main| main.release(app, rest(2))).await?,
-        ["edit", file, _, _, ..] => {
-            push(world, command, |main| rest(2).split(" ; ").try_for_each(|edit| main.edit(file, edit))).await?;
-        }
-        ["add", file, _, ..] => push(world, command, |main| main.add(file, rest(2))).await?,
-        ["policy", _, _, ..] => {
-            push(world, command, |main| main.edit("tidegate.yaml", &format!("spec.{}", rest(1)))).await?;
-        }
-        ["replace", file, ..] => {
-            let (old, new) = rest(2).split_once(" => ").ok_or("replace FILE OLD => NEW")?;
-            push(world, command, |main| main.replace(file, old, new)).await?;
-        }
-        ["move", app, directory] => push(world, command, |main| main.relocate(app, directory)).await?,
-        ["remove", file] if file.contains('.') => push(world, command, |main| main.remove(file)).await?,
-        ["remove", app] => {
-            let files = [format!("{app}.rollout.yaml"), format!("{app}.yaml")];
-            push(world, command, |main| files.iter().try_for_each(|file| main.remove(file))).await?;
-        }
         ["start"] => world.start().await,
         ["kill"] => world.kill(),
         ["sign"] => world.stage.sign(Signing::new(person::key(), [])),
@@ -175,7 +201,8 @@ fn pods(world: &World, deployment: &str) -> Result<String, String> {
 }
 
 /// Whether a command was found.
-enum Known {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
     Yes,
     No,
 }
@@ -320,17 +347,54 @@ fn id(app: &str) -> Result<RolloutId, String> {
     format!("shop/{app}").parse().map_err(|error| format!("{error}"))
 }
 
-/// Changes main in one commit.
-async fn push(
-    world: &mut World,
-    command: Command<'_>,
-    change: impl FnOnce(&mut Main) -> Result<(), String>,
-) -> Result<(), String> {
-    let mut main = Main::of(world.ana.main().await);
-    change(&mut main)?;
-    world.ana.push(main.edits, command.text).await;
-    world.learn().await;
-    Ok(())
+/// Changes main, or a branch of people's own, in one commit, if that is what is said.
+async fn push(world: &mut World, branch: Option<&str>, text: &str) -> Result<Known, String> {
+    if !EDITS.iter().any(|word| text.starts_with(word)) {
+        return Ok(Known::No);
+    }
+    let mut main = match branch {
+        Some(branch) => Main::of(world.ana.branch(branch).await),
+        None => Main::of(world.ana.main().await),
+    };
+    if change(&mut main, text)? == Known::No {
+        return Ok(Known::No);
+    }
+    match branch {
+        Some(branch) => {
+            world.ana.push_to(branch, main.edits, text).await;
+            world.names.learn(&world.ana.branch(branch).await);
+        }
+        None => {
+            world.ana.push(main.edits, text).await;
+            world.learn().await;
+        }
+    }
+    Ok(Known::Yes)
+}
+
+/// Changes files, if that is what is said.
+fn change(main: &mut Main, text: &str) -> Result<Known, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let rest = |n: usize| text.splitn(n + 1, ' ').nth(n).unwrap_or_default();
+    match words.as_slice() {
+        ["push", "versioned", app, _, ..] => main.version(app, rest(3))?,
+        ["push", app, _, ..] => main.release(app, rest(2))?,
+        ["edit", file, _, _, ..] => rest(2).split(" ; ").try_for_each(|edit| main.edit(file, edit))?,
+        ["add", file, _, ..] => main.add(file, rest(2))?,
+        ["policy", _, _, ..] => main.edit("tidegate.yaml", &format!("spec.{}", rest(1)))?,
+        ["replace", file, ..] => {
+            let (old, new) = rest(2).split_once(" => ").ok_or("replace FILE OLD => NEW")?;
+            main.replace(file, old, new)?;
+        }
+        ["move", app, directory] => main.relocate(app, directory)?,
+        ["remove", file] if file.contains('.') => main.remove(file)?,
+        ["remove", app] => {
+            let files = [format!("{app}.rollout.yaml"), format!("{app}.yaml")];
+            files.iter().try_for_each(|file| main.remove(file))?;
+        }
+        _ => return Ok(Known::No),
+    }
+    Ok(Known::Yes)
 }
 
 /// Writes a decision about the open run, else the last; `retry` and `rollback` name a run by its number.
@@ -432,7 +496,13 @@ async fn record(world: &World, app: &str) -> Result<String, String> {
     }
     for word in &record.consumed {
         let counted = if word.void.is_some() { "void" } else { "counted" };
-        writeln!(out, "{counted} {} in run {}", word.action, number(word.run.as_str())).unwrap();
+        let by = word.proven.iter().flat_map(|proven| &proven.by).map(|by| {
+            let what = by.review.map_or("the merge".to_owned(), |number| format!("review {number}"));
+            format!("{} by {what}", by.login)
+        });
+        let by = by.collect::<Vec<_>>().join(", ");
+        let by = if by.is_empty() { by } else { format!(": {by}") };
+        writeln!(out, "{counted} {} in run {}{by}", word.action, number(word.run.as_str())).unwrap();
     }
     for condition in &record.conditions {
         let text = format!("condition {}: {}", condition.reason, condition.message);

@@ -37,6 +37,8 @@ pub(crate) enum What {
     Warned(String),
     /// A process leads.
     Leads,
+    /// The Git host has something new to show.
+    Host { word: &'static str, what: String },
 }
 
 /// What a rollout waits on: the reason, what it means here, until when.
@@ -51,6 +53,7 @@ pub(crate) struct Waits {
 pub(crate) struct Log {
     shared: Arc<Mutex<Shared>>,
     heard: watch::Receiver<()>,
+    secrets: Arc<Mutex<Secrets>>,
     _guard: DefaultGuard,
 }
 
@@ -67,8 +70,20 @@ impl Log {
         let (tell, heard) = watch::channel(());
         let ear = Ear { shared: Arc::clone(&shared), tell, clock };
         let ear = ear.with_filter(filter_fn(|of| of.target().starts_with("tidegate::reconcile")));
-        let guard = tracing::subscriber::set_default(Registry::default().with(ear));
-        Self { shared, heard, _guard: guard }
+        let secrets = Arc::new(Mutex::new(Secrets::default()));
+        let watch = Watch(Arc::clone(&secrets)).with_filter(filter_fn(|of| of.target().starts_with("tidegate")));
+        let guard = tracing::subscriber::set_default(Registry::default().with(ear).with(watch));
+        Self { shared, heard, secrets, _guard: guard }
+    }
+
+    /// From now on nothing may have one of these in it, in whatever detail it is said.
+    pub(crate) fn hide(&self, secrets: Vec<String>) {
+        self.secrets.lock().unwrap().hidden = secrets;
+    }
+
+    /// What has one of them in it.
+    pub(crate) fn shown(&self) -> Vec<String> {
+        self.secrets.lock().unwrap().shown.clone()
     }
 
     /// What was said since it was asked last.
@@ -89,6 +104,30 @@ impl Log {
     /// Returns when a plan was made or something was recorded.
     pub(crate) async fn heard(&mut self) {
         self.heard.changed().await.expect("heard from as long as the log lives");
+    }
+}
+
+/// What nobody may say, and what had it in it all the same.
+#[derive(Default)]
+struct Secrets {
+    hidden: Vec<String>,
+    shown: Vec<String>,
+}
+
+/// Who looks for that.
+struct Watch(Arc<Mutex<Secrets>>);
+
+impl<S: Subscriber> Layer<S> for Watch {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut secrets = self.0.lock().unwrap();
+        if secrets.hidden.is_empty() {
+            return;
+        }
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let has = |text: &&String| secrets.hidden.iter().any(|secret| text.contains(secret));
+        let shown: Vec<String> = fields.0.values().filter(has).cloned().collect();
+        secrets.shown.extend(shown);
     }
 }
 

@@ -6,9 +6,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod commands;
+mod contract;
 mod edits;
 mod granted;
 mod host;
+mod hosted;
+#[path = "../support/hosts/mod.rs"]
+mod hosts;
 mod live;
 mod log;
 mod names;
@@ -70,10 +74,15 @@ scenarios! {
     adoption_surplus
     all_mistakes_at_once
     another_instance
+    answered
+    answered_as_app
+    answered_on_gitlab
     api_away
     api_fails_with_503
+    app_shows_findings
     approvals
     approvals_of_two
+    attacks_on_approvals
     autoscaler
     autoscaler_wants_fewer
     bad_by_its_metric
@@ -143,7 +152,10 @@ scenarios! {
     good_version
     hand_lowers
     hand_raises
+    host_in_trouble
     idle
+    in_a_team
+    in_a_team_on_gitlab
     job_and_a_crash
     job_before_a_step
     job_fails
@@ -154,6 +166,10 @@ scenarios! {
     killed_on_the_way_back
     kind_is_gone
     last_rollout_is_removed
+    let_go
+    let_go_on_gitlab
+    lives
+    lives_on_gitlab
     main_goes_back
     main_is_gone
     main_is_rewritten
@@ -169,7 +185,11 @@ scenarios! {
     no_revert_wanted
     no_status_yet
     object_leaves_the_set
+    offered
+    offered_on_gitlab
     other_objects
+    over
+    over_on_gitlab
     peak
     phases_go_down
     pods_fail_at_half
@@ -189,7 +209,11 @@ scenarios! {
     primary_life
     primary_not_ready
     primary_removed
+    proven
+    proven_on_gitlab
     provider_stays_away
+    queue_is_nobody
+    queued
     ramp
     record_is_lost
     reference_is_missing
@@ -198,6 +222,8 @@ scenarios! {
     removed_at_rest
     removed_during_a_run
     request_is_merged_as_another
+    replaced_after_its_review
+    replaced_after_its_review_on_gitlab
     request_is_spoiled
     restart_while_git_is_away
     retry
@@ -216,6 +242,10 @@ scenarios! {
     service_target
     service_target_fails
     session_affinity
+    smuggled
+    spoiled
+    squashed
+    squashed_on_gitlab
     stable_fails_during_a_run
     state_branch_is_forged
     state_branch_is_forged_at_a_gate
@@ -248,6 +278,10 @@ scenarios! {
     tracked_moves_on
     tracked_secret
     two_claim_one
+    unprotected
+    unprotected_on_gitlab
+    unproven
+    unproven_on_gitlab
     versioned_deletions_are_asked_for
     versioned_goes_back
     versioned_good_version

@@ -21,6 +21,8 @@ const MOST: usize = 10_000;
 pub(crate) struct Ana {
     store: Store,
     clock: Clock,
+    /// As whom she commits.
+    pub(crate) author: String,
 }
 
 /// A commit of the state branch, with all records as it left them.
@@ -41,7 +43,7 @@ fn branch(name: &str) -> RefName {
 impl Ana {
     pub(crate) fn new(directory: &Path, repository: &Path, clock: Clock) -> Self {
         let config = RemoteConfig::new(RemoteUrl::Local(repository.to_owned()));
-        Self { store: Store::open(&directory.join("person"), config).unwrap(), clock }
+        Self { store: Store::open(&directory.join("person"), config).unwrap(), clock, author: "Ana".to_owned() }
     }
 
     /// The tip of a branch, brought here.
@@ -63,9 +65,26 @@ impl Ana {
         self.files(&branch("main")).await
     }
 
+    /// A branch of people as it is, or main if there is none of that name.
+    pub(crate) async fn branch(&self, name: &str) -> Files {
+        let files = self.files(&branch(name)).await;
+        if files.is_empty() { self.main().await } else { files }
+    }
+
     /// Changes main.
     pub(crate) async fn push(&self, edits: BTreeMap<RepoPath, Edit>, subject: &str) {
         self.commit(&branch("main"), edits, subject).await;
+    }
+
+    /// Changes a branch of people, which begins at main.
+    pub(crate) async fn push_to(&self, name: &str, edits: BTreeMap<RepoPath, Edit>, subject: &str) {
+        let name = branch(name);
+        if self.tip(&name).await.is_none() {
+            let main = self.tip(&branch("main")).await.unwrap();
+            let pushed = self.store.push(&name, None, &main, None).await.unwrap();
+            assert!(matches!(pushed, Pushed::Done { .. }), "{name}: {pushed:?}");
+        }
+        self.commit(&name, edits, subject).await;
     }
 
     /// Writes a decision, into a file of its own.
@@ -276,7 +295,8 @@ impl Ana {
     }
 
     fn draft(&self, parent: Option<CommitId>, edits: BTreeMap<RepoPath, Edit>, subject: &str) -> Draft {
-        let author = Person { name: "Ana".to_owned(), email: "ana@example.org".to_owned() };
+        let email = format!("{}@example.org", self.author.to_lowercase());
+        let author = Person { name: self.author.clone(), email };
         let (subject, time) = (subject.to_owned(), self.clock.now());
         Draft { parent, edits, subject, body: String::new(), author, time }
     }

@@ -2,12 +2,14 @@
 
 use crate::scenarios::granted::Granted;
 use crate::scenarios::host::Host;
+use crate::scenarios::hosts;
 use crate::scenarios::log::{Log, Said, Waits, What};
 use crate::scenarios::names::Names;
 use crate::scenarios::person::{Ana, Commit};
 use crate::scenarios::witness::Witness;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tidegate::manifest::duration::Span;
@@ -56,6 +58,8 @@ pub(crate) struct World {
     pub(crate) ana: Ana,
     pub(crate) names: Names,
     pub(crate) git_is_away: bool,
+    /// The Git host with pull requests, if there is one.
+    pub(crate) hosting: Option<hosts::Host>,
     pub(crate) log: Log,
     gate: Arc<Mutex<Gate>>,
     witness: Arc<Mutex<Witness>>,
@@ -96,6 +100,7 @@ impl World {
             records: BTreeMap::new(),
             troubles: BTreeSet::new(),
             git_is_away: false,
+            hosting: None,
             stage,
             names,
             log,
@@ -142,6 +147,11 @@ impl World {
     pub(crate) fn trouble(&self, troubles: Vec<Trouble>) {
         self.gate.lock().unwrap().troubles = troubles;
         self.stage.api.break_watches();
+    }
+
+    /// Where files of the world can be.
+    pub(crate) fn folder(&self) -> &Path {
+        self.directory.path()
     }
 
     /// The Git host.
@@ -193,10 +203,14 @@ impl World {
         }
         let mut out = self.happened().await;
         let (requests, main) = (self.ana.requests().await, self.ana.main().await);
+        let pulls = self.hosting.as_ref().map(hosts::Host::pulls);
         let options = Options { once: Once::Yes { timeout: TIMEOUT }, listen: None, identity: "fresh".to_owned() };
         let ended = self.stage.controller("fresh", options, &CancellationToken::new()).await;
         let waiting = ended.expect("a fresh process comes to its end");
         self.log.news();
+        // It says once more how main's tip stands.
+        self.hosting.iter().for_each(|host| drop(host.news()));
+        assert_eq!(pulls, self.hosting.as_ref().map(hosts::Host::pulls), "not settled: pull requests change");
         let writes = self.gate.lock().unwrap().writes.remove("fresh").unwrap_or_default();
         assert!(writes.is_empty(), "not settled: a fresh process writes to the cluster: {writes:#?}");
         let commits = self.ana.commits(self.told.as_ref()).await;
@@ -222,7 +236,10 @@ impl World {
     pub(crate) async fn happened(&mut self) -> String {
         let mut out = String::new();
         // What is said after this is told next time; the commits that it is about may be told now.
-        let news = self.log.news();
+        let mut news = self.log.news();
+        let hosted = self.hosting.iter().flat_map(hosts::Host::news);
+        news.extend(hosted.map(|(at, word, what)| Said { at, what: What::Host { word, what } }));
+        news.sort_by_key(|said| said.at);
         let commits = if self.git_is_away { Vec::new() } else { self.ana.commits(self.told.as_ref()).await };
         if !commits.is_empty() {
             self.names.learn_tracked(&self.ana.state().await);
@@ -250,6 +267,7 @@ impl World {
                     self.tell_trouble(&mut out, at, text);
                 }
                 What::Warned(text) => self.tell_trouble(&mut out, at, text),
+                What::Host { word, what } => self.line(&mut out, at, word, &what),
                 What::Leads => self.line(&mut out, at, "leads", &format!("process {}", self.processes)),
             }
         }

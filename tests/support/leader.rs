@@ -42,7 +42,7 @@ pub(crate) struct Leader {
 impl Leader {
     /// Starts it, and waits until it leads.
     pub(crate) async fn start(world: World, installation: &Installation, identity: &str) -> Self {
-        let World { cluster, store, providers, clock, pass: _ } = world;
+        let World { cluster, store, providers, clock, pass: _, carrier: _ } = world;
         let (metrics, woken, stop) = (Metrics::new(), Arc::new(Notify::new()), CancellationToken::new());
         let namespaces = installation.caps.namespaces().clone();
         let watched: Vec<_> = namespaces.iter().cloned().collect();

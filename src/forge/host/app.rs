@@ -5,7 +5,7 @@
 //! is signed, and is in no error.
 
 use super::call::counted;
-use super::{Answer, Client, Count, Errand, HostError, Line, Method, Now, client};
+use super::{Answer, Carrier, Count, Errand, HostError, Line, Method, Now, network};
 use crate::forge::budget::Budget;
 use crate::git::{GitError, Lender, Login, Refusal};
 use crate::manifest::duration::Span;
@@ -43,7 +43,7 @@ pub type Granted = BTreeMap<String, String>;
 
 /// A GitHub App. It has no `Debug`, so that nothing can print what it keeps.
 pub struct App {
-    client: Client,
+    carrier: Carrier,
     site: PullHost,
     app: installation::App,
     now: Now,
@@ -100,11 +100,16 @@ struct RawToken {
 }
 
 impl App {
-    /// Asks nothing yet.
+    /// Over the network. Asks nothing yet.
     ///
     /// # Errors
     /// When there is no HTTP client: this machine's certificates cannot be read.
     pub fn new(site: &PullHost, app: &installation::App, now: Now) -> Result<Self, reqwest::Error> {
+        Ok(Self::over(network()?, site, app, now))
+    }
+
+    /// Over whatever brings its requests there.
+    pub(super) fn over(carrier: Carrier, site: &PullHost, app: &installation::App, now: Now) -> Self {
         let kept = Kept {
             budget: Budget::leaving(0),
             named: None,
@@ -112,8 +117,8 @@ impl App {
             held: None,
             failed: None,
         };
-        let (client, site, app) = (client()?, site.clone(), app.clone());
-        Ok(Self { client, site, app, now, kept: Mutex::new(kept), tries: AtomicU64::new(0), count: OnceLock::new() })
+        let (site, app) = (site.clone(), app.clone());
+        Self { carrier, site, app, now, kept: Mutex::new(kept), tries: AtomicU64::new(0), count: OnceLock::new() }
     }
 
     /// Counts its calls there, if they are counted nowhere yet: several hosts share an App.
@@ -249,7 +254,7 @@ impl App {
         let now = (self.now)();
         let at = now.timestamp();
         let assertion = self.key().await?.assertion(&self.app.id, at - SINCE..at + LASTS);
-        let line = Line { client: &self.client, site: &self.site, bearer: &assertion };
+        let line = Line { carrier: &self.carrier, site: &self.site, bearer: &assertion };
         let answer = line.send(method, path, body, None).await?;
         let (status, message) = (answer.status, answer.message());
         if budget.heard(status, &answer.headers, &message, (self.now)()) {

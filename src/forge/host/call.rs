@@ -141,6 +141,17 @@ pub enum HostError {
 }
 
 impl HostError {
+    /// In words that stay the same while it lasts: what is recorded would be news at each look else.
+    #[must_use]
+    pub fn lasting(&self) -> String {
+        match self {
+            Self::Limited(_) => "the Git host's limit: nothing is asked for a while".to_owned(),
+            Self::Token(_) | Self::Key(_) | Self::Away { .. } | Self::Refused { .. } | Self::Unusable { .. } => {
+                self.to_string()
+            }
+        }
+    }
+
     pub(super) fn fate(&self) -> Fate {
         match self {
             Self::Token(_) | Self::Key(_) | Self::Unusable { .. } => Fate::Failed,

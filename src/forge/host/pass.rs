@@ -1,6 +1,6 @@
 //! What lets in to a Git host.
 
-use super::{App, Count, HostError, Now, Token};
+use super::{App, Carrier, Count, HostError, Now, Token};
 use crate::git::{Lent, Refusal};
 use crate::manifest::installation::{Access, PullHost};
 use secrecy::SecretString;
@@ -26,6 +26,15 @@ impl Pass {
             Access::Token(file) => Self::Token(file.clone()),
             Access::App(app) => Self::App(Arc::new(App::new(site, app, now)?)),
         })
+    }
+
+    /// The same, over whatever brings requests to the host.
+    #[must_use]
+    pub fn over(carrier: Carrier, site: &PullHost, now: Now) -> Self {
+        match &site.access {
+            Access::Token(file) => Self::Token(file.clone()),
+            Access::App(app) => Self::App(Arc::new(App::over(carrier, site, app, now))),
+        }
     }
 
     /// What Git is let in by too, if it is.

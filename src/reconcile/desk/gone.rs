@@ -83,7 +83,7 @@ impl Clerk {
                 Err(error) => Err(error.clone()),
             };
             let denial =
-                heard.as_ref().map_or_else(|error| Some(Denial::Unknown(plain(&error.to_string()))), Clone::clone);
+                heard.as_ref().map_or_else(|error| Some(Denial::Unknown(plain(&error.lasting()))), Clone::clone);
             if let Some(denial) = denial.filter(|_| self.setting.lead.held().is_some()) {
                 (self.setting.heard)(&request.rollout, (branch.clone(), request.head.clone()), denial);
             }

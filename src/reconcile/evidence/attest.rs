@@ -41,7 +41,7 @@ pub struct Witness {
 /// Why not all was told.
 #[derive(Debug, thiserror::Error)]
 enum Silence {
-    #[error(transparent)]
+    #[error("{}", .0.lasting())]
     Host(#[from] HostError),
     #[error(transparent)]
     Git(#[from] GitError),

@@ -1,4 +1,4 @@
-//! Requests as pull requests: people answer them on a real Git host, Gitea, and on stand-ins for GitHub and GitLab.
+//! Requests as pull requests: people answer them on a real Git host, Gitea. The same on GitHub and GitLab are scenarios.
 
 use super::app::{App, GATED};
 use super::world::{World, is_on};
@@ -61,19 +61,7 @@ async fn close(host: &Site, world: &World, pull: &Value) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_3_x_4_people_answer_pull_requests_on_a_real_host() {
-    people_answer("hosted", &Site::gitea().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_3_x_4_people_answer_merge_requests_of_gitlab() {
-    people_answer("hosted-gitlab", &Site::gitlab().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_3_x_4_people_answer_pull_requests_on_github() {
-    let site = Site::github().await;
-    people_answer("hosted-github", &site).await;
-    site.is_as_described();
+    people_answer(&Site::gitea().await).await;
 }
 
 /// The body of a pull request for the first step, for a person on a phone.
@@ -90,8 +78,8 @@ fn says_what_it_asks(body: &str) {
     }
 }
 
-pub(super) async fn people_answer(name: &str, host: &Site) {
-    let mut world = World::hosted(name, host).await;
+async fn people_answer(host: &Site) {
+    let mut world = World::hosted("hosted", host).await;
     world.add(&twice_gated(), &App::new("web", 1));
     let name = world.space.name.clone();
     world.start();
@@ -151,57 +139,6 @@ pub(super) async fn people_answer(name: &str, host: &Site) {
     // Who approved is whoever merged there.
     let by: Vec<String> = world.record().unwrap().consumed.into_iter().map(|word| word.by).collect();
     assert!(by.iter().any(|by| by.starts_with("reviewer ")), "{by:?}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_2_the_pull_request_of_a_run_that_is_over_is_closed_with_a_reason() {
-    over("void", &Site::gitea().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_2_the_merge_request_of_a_run_that_is_over_is_closed_with_a_reason() {
-    over("void-gitlab", &Site::gitlab().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_2_the_pull_request_on_github_of_a_run_that_is_over_is_closed_with_a_reason() {
-    let site = Site::github().await;
-    over("void-github", &site).await;
-    site.is_as_described();
-}
-
-async fn over(name: &str, host: &Site) {
-    let mut world = World::hosted(name, host).await;
-    world.add(GATED, &App::new("web", 1));
-    let name = world.space.name.clone();
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    world.release(&App::new("web", 2));
-    let first = open(host, &world, "tenth").await;
-    // One that looks like ours and is not: nobody touches it.
-    let forged = host.open("reviewer", &name, &first, "main").await;
-
-    world.release(&App::new("web", 3));
-    let second = eventually("another pull request", async || {
-        let found = open(host, &world, "tenth").await;
-        (found["number"] != first["number"] && found["user"]["login"] == "bot").then_some(found)
-    })
-    .await;
-    eventually("a word about the end", async || {
-        let said = host.comments(&name, &first).await.first().cloned()?;
-        assert!(said.contains("is over, or its content has changed"), "{said}");
-        Some(())
-    })
-    .await;
-    let place = format!("{} has come in its place", host.named(&second));
-    eventually("a word about what has come in its place", async || {
-        host.comments(&name, &first).await.iter().any(|said| said.starts_with(&place)).then_some(())
-    })
-    .await;
-    assert_eq!(host.comments(&name, &forged).await, [""; 0]);
-    host.merge(&name, &second).await;
-    world.until_steady(Rest::Succeeded).await;
-    world.settled(&[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

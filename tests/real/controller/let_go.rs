@@ -14,18 +14,6 @@ async fn x_3_x_4_people_let_objects_go_by_a_pull_request() {
     let_go("let-go", &Site::gitea().await).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_3_x_4_people_let_objects_go_by_a_pull_request_of_github() {
-    let site = Site::github().await;
-    let_go("let-go-github", &site).await;
-    site.is_as_described();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_3_x_4_people_let_objects_go_by_a_merge_request() {
-    let_go("let-go-gitlab", &Site::gitlab().await).await;
-}
-
 /// The manifests of a version that has these ConfigMaps.
 fn version(version: u8, maps: &[&str]) -> String {
     let map = |name: &&str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}");

@@ -15,18 +15,6 @@ async fn x_3_x_4_what_people_do_to_a_pull_request_has_an_end() {
     lives("lives", &Site::gitea().await, &[Way::Squash, Way::Rebase, Way::RebaseMerge]).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_3_x_4_what_people_do_to_a_pull_request_of_github_has_an_end() {
-    let site = Site::github().await;
-    lives("lives-github", &site, &[Way::Squash, Way::Rebase]).await;
-    site.is_as_described();
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_3_x_4_what_people_do_to_a_merge_request_has_an_end() {
-    lives("lives-gitlab", &Site::gitlab().await, &[Way::Squash]).await;
-}
-
 /// Waits until one is as wanted.
 async fn until(host: &Site, name: &str, pull: &Value, what: &str, is_so: impl Fn(&Value) -> bool) {
     eventually(what, async || is_so(&host.pull(name, pull).await).then_some(())).await;

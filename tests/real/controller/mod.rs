@@ -4,7 +4,6 @@
 //! to do.
 
 mod app;
-mod as_app;
 mod asked;
 mod canary;
 mod copies;
@@ -18,7 +17,6 @@ mod hands;
 mod hosted;
 mod jobs;
 mod journeys;
-mod judged;
 mod keda;
 mod kept;
 mod let_go;
@@ -30,7 +28,6 @@ mod outages;
 mod process;
 mod projected;
 mod proven;
-mod queued;
 mod references;
 mod renamed;
 mod rest;
@@ -39,10 +36,8 @@ mod rights;
 mod routers;
 mod running;
 mod scaling;
-mod secured;
 mod served;
 mod services;
-mod spoiled;
 mod stateful;
 mod teams;
 mod told;

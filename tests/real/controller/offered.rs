@@ -1,5 +1,5 @@
-//! People's own pull requests on a real Git host, Gitea, and on stand-ins for GitHub and GitLab: what they are told there, and what
-//! nobody notices.
+//! A stranger's pull request from a fork on a real Git host, Gitea: what is told there, and what nobody notices. What people are told on
+//! those of a branch are scenarios.
 
 use super::app::{App, GATED};
 use super::hosted::open;
@@ -23,11 +23,6 @@ impl Offer<'_> {
         let like = json!({"body": "a new version", "head": {"ref": head}});
         let pull = host.open(user, repository, &like, "main").await;
         Offer { host, repository, pull }
-    }
-
-    /// As the host has it now.
-    async fn pull_now(&self) -> Value {
-        self.host.pull(self.repository, &self.pull).await
     }
 
     /// All that tidegate's account has said there.
@@ -69,70 +64,6 @@ fn push_to_fork(host: &GitHost, name: &str, user: &str, change: impl FnOnce(&Ori
     change(&clone);
     clone.git(&["push", "--quiet", &url, "refs/heads/evil:refs/heads/evil"]);
     clone.tip("evil").unwrap()
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn people_are_told_on_their_own_pull_requests() {
-    people_are_told("offered", &Site::gitea().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn people_are_told_on_their_own_merge_requests_of_gitlab() {
-    people_are_told("offered-gitlab", &Site::gitlab().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn people_are_told_on_their_own_pull_requests_on_github() {
-    let site = Site::github().await;
-    people_are_told("offered-github", &site).await;
-    site.is_as_described();
-}
-
-async fn people_are_told(name: &str, host: &Site) {
-    let mut world = World::hosted(name, host).await;
-    world.add(GATED, &App::new("web", 1));
-    let name = world.space.name.clone();
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-
-    // A bad manifest.
-    let rollout =
-        String::from_utf8(world.origin.files(&world.origin.tip("main").unwrap())["it/web.rollout.yaml"].clone())
-            .unwrap();
-    let bad = rollout.replace("weight: 50", "weight: 500");
-    world.origin.git(&["update-ref", "refs/heads/topic", "refs/heads/main"]);
-    host.push("reviewer", &name, "topic", ("it/web.rollout.yaml", &bad));
-    let offer = Offer::open(host, &name, "reviewer", "topic").await;
-    let head = world.origin.tip("topic").unwrap();
-    let first = offer.until(&head, "failure").await;
-    let line = 1 + bad.lines().position(|line| line.contains("500")).unwrap();
-    let body = first["body"].as_str().unwrap();
-    // The stand-in for GitHub has its API where no pages are beside it.
-    let link = if matches!(host, Site::Github(..)) { "**" } else { "**[" };
-    assert!(body.contains(&format!("{link}it/web.rollout.yaml:{line}:")), "{body}");
-
-    // Its mend is told in the same comment, with what is to come.
-    host.push("reviewer", &name, "topic", ("it/web.rollout.yaml", &rollout));
-    host.push("reviewer", &name, "topic", ("it/web.yaml", &App::new("web", 2).text()));
-    let head = world.origin.tip("topic").unwrap();
-    let second = offer.until(&head, "success").await;
-    assert_eq!(second["id"], first["id"]);
-    let body = second["body"].as_str().unwrap();
-    let timeline = "**tenth after your approval, half 1s later, promotion 1s later, done about 2s later**";
-    assert!(body.contains(timeline), "{body}");
-
-    // Another process says nothing again.
-    world.kill().await;
-    world.start();
-    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
-    assert_eq!(offer.until(&head, "success").await["updated_at"], second["updated_at"]);
-
-    // What is merged happens, and is not talked about any more.
-    host.merge(&name, &offer.pull_now().await).await;
-    host.merge(&name, &open(host, &world, "tenth").await).await;
-    world.until_steady(Rest::Succeeded).await;
-    assert_eq!(offer.said().await, [second]);
-    world.settled(&[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,5 @@
-//! A request whose last commit somebody replaces after it was reviewed, by a push with force: on a real Git host, Gitea, and on stand-ins
-//! for GitHub and GitLab.
+//! A request whose last commit somebody replaces after it was reviewed, by a push with force: on a real Git host, Gitea. The
+//! same on GitHub and GitLab are scenarios.
 
 use super::app::{App, GATED};
 use super::proven::{asked, released, void};
@@ -14,29 +14,10 @@ async fn x_4_attacks_75_76_a_head_that_is_replaced_after_its_review_opens_no_gat
     replaced("rewritten", &Site::gitea().await).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_4_attacks_75_76_nor_does_it_on_gitlab() {
-    replaced("rewritten-gitlab", &Site::gitlab().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_4_attacks_75_76_nor_does_it_on_github() {
-    let site = Site::github().await;
-    replaced("rewritten-github", &site).await;
-    site.is_as_described();
-}
-
 /// Without approvers, what is merged says nothing but what was asked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_2_attack_74_nor_does_one_that_is_merged_unreviewed_where_nobody_has_to_review() {
     smuggled("smuggled", &Site::gitea().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_2_attack_74_nor_does_that_on_github() {
-    let site = Site::github().await;
-    smuggled("smuggled-github", &site).await;
-    site.is_as_described();
 }
 
 async fn smuggled(name: &str, host: &Site) {

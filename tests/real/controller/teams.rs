@@ -1,4 +1,4 @@
-//! Approvers by team: on a real Git host, Gitea, whose organisation has the team, and on stand-ins for GitHub and GitLab.
+//! Approvers by team, on a real Git host, Gitea, whose organisation has the team. The same on GitHub and GitLab are scenarios.
 
 use super::proven::{asked, released};
 use super::world::{World, is_on};
@@ -10,18 +10,6 @@ use tidegate::record::state::{Consumed, Rest};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn x_2_x_4_attack_78_80_who_is_in_a_team_approves_as_long_as_they_are_in_it() {
     by_the_team("team", &Site::gitea().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_2_x_4_attack_78_80_so_it_is_on_gitlab() {
-    by_the_team("team-gitlab", &Site::gitlab().await).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_2_x_4_attack_78_80_so_it_is_on_github() {
-    let site = Site::github().await;
-    by_the_team("team-github", &site).await;
-    site.is_as_described();
 }
 
 async fn by_the_team(name: &str, host: &Site) {

@@ -10,7 +10,6 @@ use crate::support::logs::{AuditLog, StateBranch};
 use crate::support::origin::Origin;
 use crate::support::promise::{Checked, Watched};
 use crate::support::site::Site;
-use crate::support::sshd::Sshd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -115,18 +114,6 @@ impl World {
         let Hosted { origin, url } = site.repository(&world.space.name).await;
         world.repository = Some(format!("{{url: \"{url}\", poll: 1s, {}}}", site.access()));
         world.origin = origin;
-        world.begin();
-        world
-    }
-
-    /// Moves to a repository behind a real sshd, which takes the place of the one on the Git server.
-    pub(super) async fn behind_ssh(name: &str, sshd: &Sshd) -> Self {
-        let mut world = Self::empty(Held::Shared(Bed::shared().await), name).await;
-        world.origin = Origin::init(&sshd.file("fleet.git"));
-        let url = sshd.url(world.origin.path());
-        let [key, hosts] = ["client", "known_hosts"].map(|name| sshd.file(name).display().to_string());
-        let ssh = format!("ssh: {{keyFile: {key}, knownHostsFile: {hosts}}}");
-        world.repository = Some(format!("{{url: \"{url}\", poll: 1s, {ssh}}}"));
         world.begin();
         world
     }

@@ -303,6 +303,7 @@ pub(super) async fn world(stage: &Stage, directory: &Path, installation: &Instal
         providers: Providers::new(),
         clock: stage.clock.clone(),
         pass: None,
+        carrier: None,
     }
 }
 

@@ -56,6 +56,7 @@ async fn it_ends_when_the_host_was_looked_at_and_not_when_git_is_asked_next() {
         store: Store::open(&cache, RemoteConfig::new(RemoteUrl::Local(fleet))).unwrap(),
         providers: Providers::new(),
         pass: pass(&installation, &clock).unwrap(),
+        carrier: None,
         clock,
     };
     let (begun, timeout) = (Instant::now(), Duration::from_secs(200));
