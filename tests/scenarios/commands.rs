@@ -303,7 +303,7 @@ fn hands(cluster: &mut tidegate::sim::kube_api::World, names: &Names, words: &[&
             live::pods(cluster, deployment, word == "recover", count(most)?)
         }
         ["pods", "evicted", deployment] => live::evict(cluster, deployment),
-        ["gateway", word @ ("closed" | "open")] => live::gateway(cluster, word == "open"),
+        ["gateway", word @ ("closed" | "open")] => live::listeners(cluster, word == "open"),
         ["scale", app, pods] => live::scale(cluster, app, count(pods)?),
         ["nodes", nodes] => live::nodes(cluster, count(nodes)?),
         ["node", node, word @ ("lost" | "back")] => {

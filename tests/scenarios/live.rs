@@ -293,7 +293,8 @@ pub(crate) fn evict(world: &mut World, deployment: &str) -> Result<(), String> {
         let target = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "lastTransitionTime": now});
         pod["status"]["conditions"].as_array_mut().ok_or("the pod has no status")?.push(target);
         update(world, &pod, "status")?;
-        delete(world, &format!("Pod/{}", pod["metadata"]["name"].as_str().unwrap_or_default()))?;
+        let evicted = find(world, &format!("Pod/{}", pod["metadata"]["name"].as_str().unwrap_or_default()))?;
+        world.delete(&evicted).map_err(|refusal| format!("{refusal:?}"))?;
     }
     Ok(())
 }
@@ -338,7 +339,7 @@ pub(crate) fn node(world: &mut World, name: &str, ready: &str) -> Result<(), Str
 }
 
 /// Whether the gateway's listeners let in routes of the namespace.
-pub(crate) fn gateway(world: &mut World, open: bool) -> Result<(), String> {
+pub(crate) fn listeners(world: &mut World, open: bool) -> Result<(), String> {
     let found = world.get(resource("Namespace")?, "", NAMESPACE).ok_or("there is no namespace")?;
     let mut namespace = Value::clone(found);
     namespace["metadata"]["labels"]["testbed/no-routes"] = if open { Value::Null } else { "".into() };

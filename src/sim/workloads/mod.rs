@@ -70,7 +70,6 @@ const REVISION: (&str, &str) = ("apps/v1", "ControllerRevision");
 const SCALER: (&str, &str) = ("autoscaling/v2", "HorizontalPodAutoscaler");
 const JOB: (&str, &str) = ("batch/v1", "Job");
 const SCALED: (&str, &str) = ("keda.sh/v1alpha1", "ScaledObject");
-const NAMESPACE: (&str, &str) = ("v1", "Namespace");
 
 const CONTROLLERS: [Controller; 10] = [
     (By::Other, keda::run, &[SCALED, SCALER, DEPLOYMENT]),
