@@ -1,11 +1,11 @@
 //! Bad inputs that a repository can bring, by the number of the threat list. Each one is done to the example repository
-//! and must reject one rollout for one reason, within seconds (of a debug build), and leave the others as they were.
+//! and must reject one rollout for one reason, with work in proportion to what was brought, and leave the others as they were.
 
+use crate::heap;
 use crate::tree::{PODINFO, PODINFO_SET, POLICY, SITE, Tree, WORKER, WORKER_SET, codes, source_dir};
-use std::time::{Duration, Instant};
 use tidegate::manifest::diagnostic::Code;
 use tidegate::manifest::files::Entry;
-use tidegate::manifest::load::Emptiness;
+use tidegate::manifest::load::{Emptiness, Loaded};
 
 const SECRET: &str = "
 ---
@@ -152,6 +152,21 @@ pub(crate) fn numbers() -> impl Iterator<Item = u8> {
     ATTACKS.iter().map(|attack| attack.number.parse().unwrap())
 }
 
+/// What a tree comes to, and the bytes that were asked for on the way: work that repeats itself asks again.
+fn worked(tree: &Tree) -> (Loaded, usize) {
+    let before = heap::asked();
+    let loaded = tree.load();
+    (loaded, heap::asked() - before)
+}
+
+/// The most that reading a tree may ask for.
+fn most(tree: &Tree) -> usize {
+    const ROOM: usize = 4 << 20;
+    const ROOM_FOR_A_BYTE: usize = 200;
+    let bytes = |entry: &Entry| if let Entry::File { bytes, .. } = entry { bytes.len() } else { 0 };
+    ROOM + ROOM_FOR_A_BYTE * tree.0.values().map(bytes).sum::<usize>()
+}
+
 #[test]
 fn each_attack_rejects_one_rollout_and_touches_no_other() {
     let example = Tree::example();
@@ -160,15 +175,16 @@ fn each_attack_rejects_one_rollout_and_touches_no_other() {
     for Attack { number, what, change, rejects, code } in ATTACKS {
         let mut tree = example.clone();
         change(&mut tree);
-        let started = Instant::now();
-        let loaded = tree.load();
-        let took = started.elapsed();
+        let (loaded, work) = worked(&tree);
         let found = codes(&loaded, rejects);
         let others = ["shop/worker", "blog/site"].iter().filter(|other| *rejects != "shop/thief" && *other != rejects);
         let touched = others.flat_map(|id| codes(&loaded, id)).collect::<Vec<_>>();
         let expected = !found.is_empty() && found.iter().all(|c| c == code) && touched.is_empty();
-        if !expected || took > Duration::from_secs(5) || loaded.emptiness() != Emptiness::Whole {
-            wrong.push(format!("attack {number}, {what}: {found:?} for {code}, others {touched:?}, {took:?}"));
+        if !expected || work > most(&tree) || loaded.emptiness() != Emptiness::Whole {
+            wrong.push(format!(
+                "attack {number}, {what}: {found:?} for {code}, others {touched:?}, {work} bytes asked for of {}",
+                most(&tree)
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -176,7 +192,6 @@ fn each_attack_rejects_one_rollout_and_touches_no_other() {
 
 #[test]
 fn attack_40_a_file_full_of_mistakes_is_told_of_in_measure() {
-    let started = Instant::now();
     let flow = vec!["{nam: a, nam: b, expose: {wheight: no}}"; 8_000].join(", ");
     let block = "    - {nam: a, expose: {wheight: 1}}\n".repeat(15_000);
     let numbers = vec!["9007199254740993"; 50_000].join(",");
@@ -186,11 +201,12 @@ fn attack_40_a_file_full_of_mistakes_is_told_of_in_measure() {
         (PODINFO_SET, "  replicas: 2", format!("  replicas: [{numbers}]")),
     ];
     for (path, from, to) in changes {
-        let loaded = Tree::example().edit(path, from, &to).load();
+        let tree = Tree::example().edit(path, from, &to).clone();
+        let (loaded, work) = worked(&tree);
+        assert!(work <= most(&tree), "{work} bytes asked for of {}", most(&tree));
         assert!((1..=100).contains(&codes(&loaded, "shop/podinfo").len()));
         assert_eq!(codes(&loaded, "shop/worker"), []);
     }
-    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
 
 #[test]

@@ -5,11 +5,14 @@ mod architecture;
 mod attacks;
 mod chart;
 mod cli;
+mod clock;
 #[path = "../support/code.rs"]
 mod code;
 mod demo;
 mod docs;
 mod git;
+#[path = "../support/heap.rs"]
+mod heap;
 mod manifest;
 mod support;
 #[path = "../support/tree.rs"]

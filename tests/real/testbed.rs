@@ -3,10 +3,11 @@
 use crate::support::cluster::{Bed, Space, eventually};
 use crate::support::gateway::{CONTROLLER, Mode, http_route};
 use crate::support::kubeconfig::client;
+use crate::support::promise_tests::the_logs_of_a_real_api_server_and_a_real_repository_merge;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use kube::Api;
-use kube::api::{DynamicObject, ListParams, PostParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -49,11 +50,34 @@ async fn reason(space: &Space, name: &str, wanted: &str) {
     .await;
 }
 
+/// At once, in a namespace for each.
 #[tokio::test]
-async fn pods_become_ready_fail_late_or_never_start_as_their_annotations_say() {
-    let space = Bed::shared().await.space("pods").await;
-    create_deployment(&space, "failing", json!({"testbed/fail-after": "10s"})).await;
+async fn the_bed_does_what_others_rely_on() {
+    let bed = Bed::shared().await;
+    tokio::join!(
+        pods_become_ready_fail_late_or_never_start_as_their_annotations_say(bed),
+        the_gateway_takes_refuses_and_lags_as_told(bed),
+        the_audit_log_counts_requests_by_user(bed),
+        the_controllers_user_may_not_leave_its_namespace(bed),
+        an_admission_policy_refuses_what_it_names(bed),
+        the_logs_of_a_real_api_server_and_a_real_repository_merge(bed),
+    );
+}
+
+/// From now on the pods of an app fail.
+async fn fail(space: &Space, app: &str) {
+    let pods: Api<Pod> = space.api();
+    let failing = json!({"metadata": {"annotations": {"testbed/fail-after": "1ms"}}});
+    for pod in pods.list(&ListParams::default().labels(&format!("app={app}"))).await.unwrap() {
+        pods.patch(&pod.name_any(), &PatchParams::default(), &Patch::Merge(&failing)).await.unwrap();
+    }
+}
+
+async fn pods_become_ready_fail_late_or_never_start_as_their_annotations_say(bed: &Bed) {
+    let space = bed.space("pods").await;
+    create_deployment(&space, "failing", json!({})).await;
     available(&space, "failing", 2).await;
+    fail(&space, "failing").await;
     create_deployment(&space, "plain", json!({})).await;
     create_deployment(&space, "late", json!({"testbed/ready-after": "1s"})).await;
     create_deployment(&space, "image", json!({"testbed/behaviour": "image"})).await;
@@ -99,9 +123,7 @@ async fn touch_route(space: &Space, weight: u32) {
     bed.kubectl(&["-n", &space.name, "apply", "--server-side", "-f", "-"], &manifest.to_string()).await;
 }
 
-#[tokio::test]
-async fn the_gateway_takes_refuses_and_lags_as_told() {
-    let bed = Bed::shared().await;
+async fn the_gateway_takes_refuses_and_lags_as_told(bed: &Bed) {
     let space = bed.space("gateway").await;
     touch_route(&space, 1).await;
     condition(&space, "ResolvedRefs", "False", 1).await;
@@ -121,9 +143,7 @@ async fn the_gateway_takes_refuses_and_lags_as_told() {
     assert!(before.elapsed() >= Duration::from_secs(1), "taken after {:?}", before.elapsed());
 }
 
-#[tokio::test]
-async fn the_audit_log_counts_requests_by_user() {
-    let bed = Bed::shared().await;
+async fn the_audit_log_counts_requests_by_user(bed: &Bed) {
     let space = bed.space("audit").await;
     let tidegate = client(&space.kubeconfig).await;
     let start = bed.mark().await;
@@ -140,9 +160,7 @@ async fn the_audit_log_counts_requests_by_user() {
     assert_eq!(writes[0].answer.as_ref().unwrap()["spec"]["replicas"], 2);
 }
 
-#[tokio::test]
-async fn the_controllers_user_may_not_leave_its_namespace() {
-    let bed = Bed::shared().await;
+async fn the_controllers_user_may_not_leave_its_namespace(bed: &Bed) {
     let (space, other) = (bed.space("rights").await, bed.space("rights").await);
     let tidegate = client(&space.kubeconfig).await;
     let denied = Api::<ConfigMap>::namespaced(tidegate.clone(), &other.name).list(&ListParams::default()).await;
@@ -150,9 +168,7 @@ async fn the_controllers_user_may_not_leave_its_namespace() {
     Api::<ConfigMap>::namespaced(tidegate, &space.name).list(&ListParams::default()).await.unwrap();
 }
 
-#[tokio::test]
-async fn an_admission_policy_refuses_what_it_names() {
-    let bed = Bed::shared().await;
+async fn an_admission_policy_refuses_what_it_names(bed: &Bed) {
     let space = bed.space("admission").await;
     bed.refuse(&space, "apps", "deployments", "object.spec.replicas < 2", "at most one pod here").await;
     let api: Api<Deployment> = space.api();
@@ -162,17 +178,4 @@ async fn an_admission_policy_refuses_what_it_names() {
     })
     .await;
     assert!(refusal.to_string().contains("at most one pod here"), "{refusal}");
-}
-
-#[tokio::test]
-async fn a_bed_of_its_own_survives_faults_and_is_wiped_at_its_end() {
-    let bed = Bed::own().await;
-    let space = bed.space("faults").await;
-    bed.fault(&["kill", "kube-apiserver"]).await;
-    bed.revive().await;
-    create_deployment(&space, "web", json!({})).await;
-    available(&space, "web", 2).await;
-    let run = bed.kubeconfig().parent().unwrap().to_owned();
-    drop(bed);
-    eventually("the end of the bed", async || (!run.exists()).then_some(())).await;
 }

@@ -1,6 +1,5 @@
 use super::{Code, Dialect, MAX_BYTES, MOST, Parsed, parse};
 use serde_json::json;
-use std::time::{Duration, Instant};
 
 fn own(text: &str) -> Parsed {
     parse(&"a.yaml".parse().unwrap(), text.as_bytes(), Dialect::Own)
@@ -38,9 +37,8 @@ fn attack_26_billion_laughs_is_refused_before_it_expands() {
         let alias = format!("*a{}", i - 1);
         text.push_str(&format!("a{i}: &a{i} [{}]\n", [alias.as_str(); 10].join(", ")));
     }
-    let started = Instant::now();
+    // Expanded, these are a million million nodes: neither the time nor the memory for them is there.
     let parsed = kubernetes(&text);
-    assert!(started.elapsed() < Duration::from_secs(1));
     assert!(parsed.diagnostics.iter().all(|d| d.code == Code::Alias));
     assert_eq!(parsed.diagnostics.len(), MOST);
 }

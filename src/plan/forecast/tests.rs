@@ -167,10 +167,9 @@ fn of_an_open_run_only_what_is_to_come_is_told() {
 #[test]
 fn a_freeze_without_end_is_no_endless_work() {
     let always = "  freezes:\n    always: {cron: \"* * * * *\", duration: 1m, zone: UTC}\n";
-    let begun = std::time::Instant::now();
+    // Said after so many turns: an endless search would say nothing.
     insta::assert_snapshot!(
         told(&phases("  - {name: half, expose: {weight: 50}, soak: 1m}\n"), always, FRIDAY),
         @"half not in sight, as nothing opens for it"
     );
-    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
 }

@@ -151,7 +151,9 @@ async fn attack_21_main_deleted_emptied_or_without_policy_ends_nothing() {
     let world = World::new().await;
     let mut source = world.source("c");
     let view = moved(&mut source, None).await;
-    put(&world, &steady(&view, "a", 5).0, &manifest("a", "a:1")).await;
+    let record = steady(&view, "a", 5).0;
+    let acted_upon = record.source.commit.clone();
+    put(&world, &record, &manifest("a", "a:1")).await;
 
     let all: [(&str, Option<&str>); 2] = [("teams/shop/a/rollout.yaml", None), ("teams/shop/b/rollout.yaml", None)];
     let emptied = world.commit("main", &all).await;
@@ -171,10 +173,17 @@ async fn attack_21_main_deleted_emptied_or_without_policy_ends_nothing() {
     // A main that does not descend from what was acted upon is not followed either.
     let text = manifest("a", "a:9");
     world.commit_on("main", None, &[(all[0].0, Some(&a)), ("teams/shop/a/app.yaml", Some(&text))]).await;
-    assert!(desired(&*moved(&mut source, None).await, "a").starts_with("unreadable: history rewritten"));
+    let known = desired(&*moved(&mut source, None).await, "a");
     let mut fresh = world.source("e");
     let found = desired(&*moved(&mut fresh, None).await, "a");
-    assert!(found.starts_with("unreadable: history rewritten"), "a new process knows it from the record: {found}");
+    for told in [&known, &found] {
+        assert!(told.starts_with("unreadable: history rewritten"), "{told}");
+        let (_, seen) = told.split_once("does not descend from ").unwrap();
+        let (seen, _) = seen.split_once(", which was acted upon").unwrap();
+        assert!(told.ends_with(&format!("git merge -s ours {seen}")), "what people can do is said: {told}");
+    }
+    let from_record = format!("does not descend from {acted_upon}, ");
+    assert!(found.contains(&from_record), "a new process knows it from the record: {found}");
     drop(emptied);
 }
 

@@ -2,9 +2,10 @@
 //! pod's arguments, environment, mounted Secrets and ConfigMaps, and its ServiceAccount's token. The image is not used: the
 //! program is the one that was built for the tests.
 
-use crate::support::cluster::for_token;
-use crate::support::cluster::{Bed, Space};
-use k8s_openapi::api::core::v1::Secret;
+use crate::support::cluster::{Bed, for_token};
+use k8s_openapi::api::core::v1::{Pod, Secret};
+use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,7 +15,8 @@ use tokio::process::{Child, Command};
 /// The pods of one release's own namespace.
 pub(super) struct Kubelet<'a> {
     bed: &'a Bed,
-    home: &'a Space,
+    client: &'a Client,
+    home: &'a str,
     /// What a pod sees as its root, for each pod.
     roots: tempfile::TempDir,
 }
@@ -44,12 +46,12 @@ pub(super) struct Ended {
 }
 
 impl<'a> Kubelet<'a> {
-    pub(super) fn new(bed: &'a Bed, home: &'a Space) -> Self {
-        Self { bed, home, roots: tempfile::tempdir().unwrap() }
+    pub(super) fn new(bed: &'a Bed, client: &'a Client, home: &'a str) -> Self {
+        Self { bed, client, home, roots: tempfile::tempdir().unwrap() }
     }
 
     async fn get(&self, what: &str, name: &str) -> Value {
-        let found = self.bed.kubectl(&["-n", &self.home.name, "get", what, name, "-o", "json"], "").await;
+        let found = self.bed.kubectl(&["-n", self.home, "get", what, name, "-o", "json"], "").await;
         serde_json::from_str(&found).unwrap()
     }
 
@@ -98,7 +100,7 @@ impl<'a> Kubelet<'a> {
         std::fs::create_dir_all(&at).unwrap();
         if let Some(secret) = volume.get("secret") {
             let name = secret["secretName"].as_str().unwrap();
-            let found = self.home.api::<Secret>().get_opt(name).await.unwrap();
+            let found = Api::<Secret>::namespaced(self.client.clone(), self.home).get_opt(name).await.unwrap();
             assert!(found.is_some() || secret["optional"] == true, "no Secret {name}");
             let data = found.and_then(|found| found.data).unwrap_or_default();
             for item in secret["items"].as_array().unwrap().iter().filter(|_| !data.is_empty()) {
@@ -120,9 +122,9 @@ impl<'a> Kubelet<'a> {
     /// Where the API server is and who asks: in a pod that is at a fixed place, which this machine has for nobody.
     async fn log_in(&self, spec: &Value, root: &Path) {
         let account = spec["serviceAccountName"].as_str().unwrap();
-        let token = self.bed.kubectl(&["-n", &self.home.name, "create", "token", account], "").await;
+        let token = self.bed.kubectl(&["-n", self.home, "create", "token", account], "").await;
         let file = root.join("kubeconfig");
-        std::fs::write(&file, for_token(&self.bed.kubeconfig(), token.trim(), &self.home.name)).unwrap();
+        std::fs::write(&file, for_token(&self.bed.kubeconfig(), token.trim(), self.home)).unwrap();
         let installation = root.join("etc/tidegate/installation/installation.yaml");
         let text = std::fs::read_to_string(&installation).unwrap();
         assert!(text.contains("inCluster: {}"), "{text}");
@@ -154,33 +156,33 @@ impl<'a> Kubelet<'a> {
 
     /// How it ended is known here before the API server hears of it: what waits for the pod may be done while it is told.
     async fn run_next(&self, kind: &str, ended: &mut Vec<Ended>) {
-        let selector = format!("app.kubernetes.io/name=tidegate-{kind}");
-        let arguments = ["-n", &self.home.name, "get", "pods", "-l", &selector, "-o", "json"];
+        let of_kind = ListParams::default().labels(&format!("app.kubernetes.io/name=tidegate-{kind}"));
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), self.home);
+        let waits = |pod: &Pod| pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Pending"));
+        // Whoever asks for it waits for its end with patience of its own.
         let pod = loop {
-            let pods: Value = serde_json::from_str(&self.bed.kubectl(&arguments, "").await).unwrap();
-            let waiting = pods["items"].as_array().unwrap().iter().find(|pod| pod["status"]["phase"] == "Pending");
-            if let Some(pod) = waiting {
-                break pod.clone();
+            if let Some(pod) = pods.list(&of_kind).await.unwrap().into_iter().find(waits) {
+                break pod;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         };
-        let name = pod["metadata"]["name"].as_str().unwrap();
-        let mut container = self.start(name, &pod["spec"]).await;
+        let name = pod.name_any();
+        let spec = serde_json::to_value(&pod.spec).unwrap();
+        let mut container = self.start(&name, &spec).await;
         let code = container.child.wait().await.unwrap().code();
         let output = container.log();
         let now = chrono::Utc::now().format("%Y-%m-%dT%H:%M:%SZ").to_string();
         let terminated = json!({
             "exitCode": code, "reason": "Completed", "message": output, "startedAt": now, "finishedAt": now,
         });
-        let container = &pod["spec"]["containers"][0];
+        let container = &spec["containers"][0];
         let phase = if code == Some(0) { "Succeeded" } else { "Failed" };
         let status = json!({"status": {"phase": phase, "containerStatuses": [{
             "name": container["name"], "image": container["image"], "imageID": "", "ready": false, "restartCount": 0,
             "state": {"terminated": terminated},
         }]}});
-        let patch = ["-n", &self.home.name, "patch", "pod", name, "--subresource=status", "-p", &status.to_string()];
         ended.push(Ended { code, output });
-        self.bed.kubectl(&patch, "").await;
+        pods.patch_status(&name, &PatchParams::default(), &Patch::Strategic(status)).await.unwrap();
     }
 }
 

@@ -5,10 +5,11 @@ use super::installed::{helm_in, running, standing};
 use super::kubelet::Kubelet;
 use super::{chart, few, with};
 use crate::support::audit::Request;
-use crate::support::cluster::{Bed, Space, eventually};
+use crate::support::cluster::{Bed, eventually};
 use crate::support::git_server::GitServer;
 use crate::support::origin::Origin;
 use crate::tree::source_dir;
+use kube::Client;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,10 @@ const NAME: &str = "tide--life";
 
 struct World {
     bed: &'static Bed,
-    home: Space,
-    shop: Space,
+    client: Client,
+    /// The namespaces of the release and of the application.
+    home: String,
+    shop: String,
     git: GitServer,
     origin: Origin,
 }
@@ -33,11 +36,11 @@ impl World {
     /// The example of the repository on a Git host that asks for a password, and nothing in the cluster.
     async fn new() -> Self {
         let bed = Bed::shared().await;
-        let (home, shop) = (bed.space("life-home").await, bed.space("life-shop").await);
+        let (home, shop) = (bed.namespace("life-home").await, bed.namespace("life-shop").await);
         let git = GitServer::start().await;
         let origin = git.init("shop");
         git.require("tidegate", "secret");
-        let world = Self { bed, home, shop, git, origin };
+        let world = Self { bed, client: bed.client().await, home, shop, git, origin };
         let files: Vec<(&str, String)> =
             ["tidegate.yaml", "teams/shop/podinfo/rollout.yaml", "teams/shop/podinfo/podinfo.yaml"]
                 .map(|path| (path, world.example(path)))
@@ -49,8 +52,8 @@ impl World {
     /// A file of the example, in the namespace of this test, with waits that a test can afford, and a second approval.
     fn example(&self, path: &str) -> String {
         let text = std::fs::read_to_string(source_dir().join("examples-repo").join(path)).unwrap();
-        text.replace("namespaces: [shop]", &format!("namespaces: [{}]", self.shop.name))
-            .replace("namespace: shop}", &format!("namespace: {}}}", self.shop.name))
+        text.replace("namespaces: [shop]", &format!("namespaces: [{}]", self.shop))
+            .replace("namespace: shop}", &format!("namespace: {}}}", self.shop))
             .replace("10s", "1s")
             .replace("- name: half\n", "- name: half\n      before: {approval: pullRequest}\n")
     }
@@ -63,7 +66,7 @@ impl World {
     fn values(&self) -> Value {
         let repository =
             json!({"url": self.git.url("shop"), "poll": "1s", "credentials": {"secretName": "tidegate-git"}});
-        with(&few(), &json!({"instance": "life", "repository": repository, "namespaces": [self.shop.name]}))
+        with(&few(), &json!({"instance": "life", "repository": repository, "namespaces": [self.shop]}))
     }
 
     async fn helm(&self, arguments: &[&str], values: Option<Value>) -> Result<String, String> {
@@ -72,7 +75,7 @@ impl World {
 
     /// The record of podinfo, once it is as wanted.
     async fn record(&self, what: &str, wanted: impl Fn(&RolloutState) -> bool) -> RolloutState {
-        let id: RolloutId = format!("{}/podinfo", self.shop.name).parse().unwrap();
+        let id: RolloutId = format!("{}/podinfo", self.shop).parse().unwrap();
         let path = store::paths(&id).state.to_string();
         eventually(what, async || {
             let files = self.origin.files(&self.origin.tip(STATE)?);
@@ -83,7 +86,7 @@ impl World {
     }
 
     async fn approve(&self, step: &str) {
-        let refs = format!("refs/heads/tidegate/life/propose/{}/podinfo", self.shop.name);
+        let refs = format!("refs/heads/tidegate/life/propose/{}/podinfo", self.shop);
         let request = eventually(&format!("the request for {step}"), async || {
             let found = self.origin.git(&["for-each-ref", "--format=%(refname:lstrip=2)", &refs]);
             found.lines().find(|name| name.ends_with(step)).map(str::to_owned)
@@ -97,13 +100,13 @@ impl World {
         let columns = "custom-columns=:.kind,:.metadata.name,:.metadata.uid,:.metadata.generation,\
                        :.status.containerStatuses[0].restartCount";
         let kinds = "deployments,services,configmaps,httproutes,pods";
-        let found = self.bed.kubectl(&["-n", &self.shop.name, "get", kinds, "-o", columns, "--no-headers"], "").await;
+        let found = self.bed.kubectl(&["-n", &self.shop, "get", kinds, "-o", columns, "--no-headers"], "").await;
         found.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     }
 
     /// What the controller has written since then, but its Lease.
     async fn writes_since(&self, mark: crate::support::audit::Mark) -> Vec<Request> {
-        let user = format!("system:serviceaccount:{}:{NAME}", self.home.name);
+        let user = format!("system:serviceaccount:{}:{NAME}", self.home);
         let all = self.bed.requests_since(mark).await;
         all.into_iter().filter(|r| r.user == user && r.is_write() && r.resource != "leases").collect()
     }
@@ -127,17 +130,17 @@ fn previous(dir: &Path) -> PathBuf {
 #[tokio::test]
 async fn x_18_a_release_lives_and_goes_and_its_rollouts_do_not_notice() {
     let world = World::new().await;
-    let (old, kubelet) = (tempfile::tempdir().unwrap(), Kubelet::new(world.bed, &world.home));
+    let (old, kubelet) = (tempfile::tempdir().unwrap(), Kubelet::new(world.bed, &world.client, &world.home));
     let (before, now) = (previous(old.path()), chart());
     let values = || Some(world.values());
 
     // Installed: the first rollout is promoted, and what is left to do is said.
     world.helm(&["install", "tide", before.to_str().unwrap()], values()).await.unwrap();
-    running(world.bed, &world.home, NAME).await;
+    running(&world.client, &world.home, NAME).await;
     let (tested, pods) = kubelet.running("test", world.helm(&["test", "tide"], None)).await;
     assert!(tested.is_err() && pods[0].output.contains("tidegate-git/credentials"), "{tested:?} {}", pods[0].output);
     let secret = ["create", "secret", "generic", "tidegate-git", "--from-literal=credentials=tidegate:secret"];
-    world.bed.kubectl(&[&["-n", &world.home.name], &secret[..]].concat(), "").await;
+    world.bed.kubectl(&[&["-n", &world.home], &secret[..]].concat(), "").await;
     let controller = kubelet.controller(NAME, "first").await;
     let steady = |record: &RolloutState| matches!(record.phase, Phase::Steady { .. });
     world.record("version 1", steady).await;
@@ -167,7 +170,7 @@ async fn x_18_a_release_lives_and_goes_and_its_rollouts_do_not_notice() {
     let mut controller = controller;
     for (pod, helm, values) in steps {
         world.helm(helm, values).await.unwrap();
-        running(world.bed, &world.home, NAME).await;
+        running(&world.client, &world.home, NAME).await;
         // As a node does that replaces a pod: the new one first.
         let next = kubelet.controller(NAME, pod).await;
         controller.terminate().await;
@@ -191,5 +194,5 @@ async fn x_18_a_release_lives_and_goes_and_its_rollouts_do_not_notice() {
     assert_eq!(pods[0].output, "No run of life is open.\n");
     controller.terminate().await;
     assert_eq!(world.application().await, application);
-    assert_eq!(standing(world.bed, NAME).await, BTreeSet::new());
+    assert_eq!(standing(&world.client, NAME).await, BTreeSet::new());
 }

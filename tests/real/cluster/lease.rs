@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 on_both! {
     one_leads_the_other_takes_over_and_the_first_notices,
-    of_many_who_want_a_free_lease_one_gets_it,
+    of_many_who_want_a_free_lease_one_gets_it;
 }
 
 const EARLIER: &str = "2026-03-01T11:00:00Z/2026-03-01T11:00:04Z";

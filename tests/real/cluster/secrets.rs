@@ -2,6 +2,7 @@
 
 use super::world::World;
 use crate::support::cluster::eventually;
+use futures::future::LocalBoxFuture;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -68,7 +69,14 @@ impl Original {
     }
 }
 
-#[tokio::test]
+/// What is asked of a real cluster.
+pub(super) fn really() -> Vec<LocalBoxFuture<'static, ()>> {
+    vec![
+        Box::pin(c_7_a_write_of_something_else_leaves_a_secret_what_it_was()),
+        Box::pin(c_7_each_way_to_another_content_is_seen()),
+    ]
+}
+
 async fn c_7_a_write_of_something_else_leaves_a_secret_what_it_was() {
     let secret = Original::new().await;
     assert!(secret.is_new().await);
@@ -95,7 +103,6 @@ async fn c_7_a_write_of_something_else_leaves_a_secret_what_it_was() {
     assert!(!secret.is_new().await);
 }
 
-#[tokio::test]
 async fn c_7_each_way_to_another_content_is_seen() {
     let secret = Original::new().await;
     assert!(secret.is_new().await);

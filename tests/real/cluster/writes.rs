@@ -22,7 +22,10 @@ on_both! {
     attack_50_53_a_deletion_hits_what_was_meant_or_nothing,
     a_dry_run_changes_nothing,
     refusals_are_told_apart_by_what_follows_from_them,
-    an_event_is_seen_on_its_object,
+    an_event_is_seen_on_its_object;
+    a_mark_that_a_hand_has_written_is_ours_again_with_the_next_write,
+    objects_of_client_side_apply_become_ours_so_that_fields_can_go,
+    a_full_quota_is_no_evidence_against_a_revision_but_a_policy_is,
 }
 
 fn uid(object: &tidegate::manifest::object::Object) -> Expects {
@@ -103,7 +106,6 @@ async fn attack_54_a_foreign_field_is_a_conflict_and_the_postures_own_is_taken_b
     .await;
 }
 
-#[tokio::test]
 async fn a_mark_that_a_hand_has_written_is_ours_again_with_the_next_write() {
     let world = World::new().await;
     let marked = |seq: &str| {
@@ -164,7 +166,6 @@ async fn attack_50_53_a_deletion_hits_what_was_meant_or_nothing(world: World) {
     maps.patch("held", &PatchParams::default(), &Patch::Merge(release)).await.unwrap();
 }
 
-#[tokio::test]
 async fn objects_of_client_side_apply_become_ours_so_that_fields_can_go() {
     let world = World::new().await;
     let made = world.config_map("a", json!({"keep": "1", "drop": "1"}));
@@ -221,7 +222,6 @@ async fn refusals_are_told_apart_by_what_follows_from_them(world: World) {
     assert!(matches!(outcome, Outcome::Forbidden(_)), "{outcome:?}");
 }
 
-#[tokio::test]
 async fn a_full_quota_is_no_evidence_against_a_revision_but_a_policy_is() {
     let world = World::new().await;
     let quotas = Api::<ResourceQuota>::namespaced(world.admin.clone(), world.namespace.as_str());

@@ -33,6 +33,11 @@ pub(super) const GATED: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, ser
 /// Promoted after a word, too.
 pub(super) const PROMOTION_GATE: &str = "  promotion: {before: {approval: pullRequest}, bake: 1s}\n";
 
+/// What is written for `web`, for another rollout.
+pub(super) fn of(name: &str, spec: &str) -> String {
+    spec.replace("web", name)
+}
+
 /// A version that is not ready for that long has failed, on a machine where nothing else keeps it waiting.
 pub(super) fn hasty(spec: &str, seconds: u8) -> String {
     let hasty = spec.replace("progressDeadline: 90s", &format!("progressDeadline: {seconds}s"));

@@ -1,15 +1,14 @@
 //! DaemonSets: their own pods become new node by node, and are made anew on the way back, by the real controller.
 
-use super::world::{World, is_steady};
+use super::world::{Held, World};
 use crate::support::cluster::{Bed, eventually};
-use crate::support::promise::Checked;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tidegate::manifest::desired::Router;
 use tidegate::plan::report::Reason;
-use tidegate::record::state::{Phase, Rest, RolloutState};
+use tidegate::record::state::Rest;
 
 /// Nodes of one story alone: pods of others do not tolerate their taint.
 struct Nodes {
@@ -60,20 +59,6 @@ fn release(world: &World, version: u8, pods: &str) {
     world.commit(&[("it/web.rollout.yaml", &rollout), ("it/web.yaml", &set)]);
 }
 
-async fn world(name: &str) -> (World, Nodes) {
-    let mut world = World::empty(super::world::Held::Shared(Bed::shared().await), name).await;
-    let nodes = Nodes { api: Api::all(world.space.client.clone()), space: world.space.name.clone() };
-    for number in 0..4 {
-        nodes.join(number).await;
-    }
-    release(&world, 1, "");
-    let id = format!("{}/web", world.space.name);
-    world.watch(&id, Some(Router::OnDelete));
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    (world, nodes)
-}
-
 /// The versions of the pods, in the order of their nodes; `!` where one is not ready.
 async fn versions(world: &World) -> String {
     let pods = world.space.api::<k8s_openapi::api::core::v1::Pod>().list(&Default::default()).await.unwrap();
@@ -105,40 +90,50 @@ async fn at_rest(world: &World, image: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pods_of_a_daemon_set_become_new_node_by_node_as_the_record_says() {
-    let (mut world, nodes) = world("daemon").await;
-    release(&world, 2, "");
+async fn pods_become_new_node_by_node_and_one_that_does_not_start_comes_back_as_it_was() {
+    let mut world = World::empty(Held::Shared(Bed::shared().await), "daemon").await;
+    let nodes = Nodes { api: Api::all(world.space.client.clone()), space: world.space.name.clone() };
+    for number in 0..4 {
+        nodes.join(number).await;
+    }
+    release(&world, 1, "");
+    let id = format!("{}/web", world.space.name);
+    world.watch(&id, Some(Router::OnDelete));
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    a_pod_that_does_not_start_comes_back_as_it_was(&mut world).await;
+    pods_of_a_daemon_set_become_new_node_by_node_as_the_record_says(&mut world, &nodes).await;
+    nodes.leave(0..5).await;
+}
+
+async fn a_pod_that_does_not_start_comes_back_as_it_was(world: &mut World) {
+    release(world, 2, "testbed/behaviour: crash");
+    let (_, why) = world.until_failed_of("web").await;
+    assert!(why.contains("quarter: not ready after 10s") && why.contains("CrashLoopBackOff"), "{why}");
+    let checked = world.settled(&[Reason::Refused]).await;
+    assert_eq!(checked.highest_weight.get(), 25);
+    assert_eq!(versions(world).await, "1 1 1 1");
+    at_rest(world, "example.test/web:1").await;
+}
+
+async fn pods_of_a_daemon_set_become_new_node_by_node_as_the_record_says(world: &mut World, nodes: &Nodes) {
+    world.start();
+    release(world, 3, "");
     world.until_on("half").await;
     let template = "/spec/template/spec/containers/0/image";
     let moved = async || {
         let set = world.get("DaemonSet", "web").await.unwrap();
         let closed = set.pointer(template).is_some_and(|image| image == "example.test/web:1");
-        (closed && versions(&world).await == "2 2 1 1").then_some(())
+        (closed && versions(world).await == "3 3 1 1").then_some(())
     };
     eventually("a half of them, and nothing is being moved", moved).await;
     nodes.join(4).await;
-    let joined = async || (versions(&world).await == "2 2 1 1 1").then_some(());
+    let joined = async || (versions(world).await == "3 3 1 1 1").then_some(());
     eventually("who joins is of the promoted version", joined).await;
     world.approve("promotion").await;
-    world.until("promotion", |record| is_steady(record, Rest::Succeeded)).await;
-    assert_eq!(versions(&world).await, "2 2 2 2 2");
-    let checked: Checked = world.settled(&[]).await;
+    world.until_steady(Rest::Succeeded).await;
+    assert_eq!(versions(world).await, "3 3 3 3 3");
+    let checked = world.settled(&[]).await;
     assert_eq!(checked.highest_weight.get(), 100);
-    at_rest(&world, "example.test/web:2").await;
-    nodes.leave(0..5).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pod_that_does_not_start_comes_back_as_it_was() {
-    let (mut world, nodes) = world("daemon-fails").await;
-    release(&world, 2, "testbed/behaviour: crash");
-    let failed = |record: &RolloutState| matches!(record.phase, Phase::Failed { .. });
-    let record = world.until("the failure", failed).await;
-    let Phase::Failed { why, .. } = record.phase else { panic!("it has failed") };
-    assert!(why.contains("quarter: not ready after 10s") && why.contains("CrashLoopBackOff"), "{why}");
-    let checked = world.settled(&[Reason::Refused]).await;
-    assert_eq!(checked.highest_weight.get(), 25);
-    assert_eq!(versions(&world).await, "1 1 1 1");
-    at_rest(&world, "example.test/web:1").await;
-    nodes.leave(0..4).await;
+    at_rest(world, "example.test/web:3").await;
 }

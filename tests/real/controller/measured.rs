@@ -1,105 +1,212 @@
-//! Checks that a real Prometheus answers.
+//! Checks that a real Prometheus answers: of versions in the world in a process, by the clock on the wall.
 
-use super::app::{App, ungated};
-use super::world::{Held, World, is_steady};
-use crate::support::cluster::Bed;
+use super::app::{App, of, ungated};
+use super::world::{is_steady, rollout_of};
+use crate::support::cluster::{PATIENCE, eventually};
 use crate::support::prometheus::Prometheus;
+use futures::{StreamExt as _, stream};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use tidegate::analysis::prometheus::Prometheus as Measures;
+use tidegate::analysis::provider::Provider;
+use tidegate::manifest::ids::RolloutId;
 use tidegate::manifest::promql::{Matcher, Query, Value};
 use tidegate::plan::report::Reason;
-use tidegate::record::state::{Phase, Rest};
+use tidegate::reconcile::clock::Clock;
+use tidegate::reconcile::controller::{Once, Options, Waiting};
+use tidegate::record::state::{Phase, Rest, RolloutState};
+use tidegate::sim::kube_api::{Seen, Verdict, What};
+use tidegate::sim::stage::Stage;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// The candidate's pods, and nobody else's.
 const CHECKED: &str = "  checks:\n    errors:\n      prometheus:\n        provider: main\n        query: |-\n          \
     sum(rate(http_requests_total{OURS, code=\"500\"}[1s])) / sum(rate(http_requests_total{OURS}[1s]))\n      \
     max: 0.05\n      interval: 1s\n      minSamples: 2\n";
-const OURS: &str = "namespace=\"NAMESPACE\", pod=~\"web-canary-[0-9a-z]+-[0-9a-z]{5}\"";
-
-/// What an application that has served since `since` tells: of stable's pods half the requests fail, of the candidate's
-/// so many percent, and of other applications all.
-fn page(namespace: &str, since: Instant, fails: u8) -> String {
-    let mut page = String::from("# TYPE http_requests_total counter\n");
-    for (namespace, pod, failed) in [
-        (namespace, "web-7d4b9c6f5d-x1y2z", 0.5),
-        (namespace, "web-canary-6f7c8d9b4c-a1b2c", f64::from(fails) / 100.0),
-        (namespace, "web-canary-old-6f7c8d9b4c-a1b2c", 1.0),
-        ("elsewhere", "web-canary-6f7c8d9b4c-a1b2c", 1.0),
-    ] {
-        let requests = since.elapsed().as_secs_f64() * 100.0;
-        for (code, share) in [("200", 1.0 - failed), ("500", failed)] {
-            let labels = format!("namespace=\"{namespace}\",pod=\"{pod}\",code=\"{code}\"");
-            writeln!(page, "http_requests_total{{{labels}}} {}", requests * share).unwrap();
-        }
-    }
-    page
-}
-
-/// Requirement C-34: a version is judged by its own pods alone, and a provider that is away speaks against none.
-#[tokio::test(flavor = "multi_thread")]
-async fn c_34_a_prometheus_says_how_the_candidate_fares() {
-    let checked = ungated().replacen("soak: 1s}", "soak: 2s, checks: [errors]}", 1) + CHECKED;
-    let mut world = World::empty(Held::Shared(Bed::shared().await), "measured").await;
-    let ours = OURS.replace("NAMESPACE", &world.space.name);
-    world.add(&checked.replace("OURS", &ours), &App::new("web", 1));
-    let (namespace, since, fails) = (world.space.name.clone(), Instant::now(), Arc::new(AtomicU8::new(0)));
-    let told = Arc::clone(&fails);
-    let mut prometheus = Prometheus::reading(move || page(&namespace, since, told.load(Ordering::Relaxed))).await;
-    world.providers = format!("  providers: {{main: {{prometheus: {{url: \"http://{}\"}}}}}}\n", prometheus.address);
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-
-    // Stable fails half of its requests, and the candidate none.
-    world.release(&App::new("web", 2));
-    let second = world.until_steady(Rest::Succeeded).await.promoted;
-
-    // Nobody measures: it holds, and goes on by itself.
-    prometheus.stop().await;
-    world.release(&App::new("web", 3));
-    let why = world.until_condition(Reason::Inconclusive).await;
-    assert!(why.contains("tenth: errors has no result: provider main is away: ") && why.contains("refused"), "{why}");
-    prometheus.go_on().await;
-    world.until("version 3", |record| is_steady(record, Rest::Succeeded) && record.promoted != second).await;
-
-    // The candidate fails.
-    fails.store(50, Ordering::Relaxed);
-    world.release(&App::new("web", 4));
-    let record = world.until("Failed", |record| matches!(record.phase, Phase::Failed { .. })).await;
-    let Phase::Failed { why, .. } = record.phase else { panic!("it has failed") };
-    assert!(why.starts_with("tenth: errors: 0.5 at ") && why.ends_with(" is above 0.05"), "{why}");
-    world.settled(&[Reason::Refused]).await;
-}
-
+const OURS: &str = "namespace=\"shop\", pod=~\"web-canary-[0-9a-z]+-[0-9a-z]{5}\"";
 /// The same without a word of whose series they are.
 const COMPARED: &str = "  checks:\n    errors:\n      prometheus:\n        provider: main\n        labels: {pod: pod}\n        query: |-\n          \
     sum(rate(http_requests_total{code=\"500\"}[1s])) / sum(rate(http_requests_total[1s]))\n      \
     comparedWithStable: {ratio: {max: 1.2}, difference: {max: 0.2}}\n      interval: 1s\n      minSamples: 2\n";
 
-/// Requirement C-34: beside a stable version that fails half of its requests, one that does the same is as good, and one that
-/// fails more is not.
-#[tokio::test(flavor = "multi_thread")]
-async fn c_34_a_prometheus_says_how_the_candidate_fares_beside_stable() {
-    let checked = ungated().replacen("soak: 1s}", "soak: 3s, checks: [errors]}", 1) + COMPARED;
-    let mut world = World::empty(Held::Shared(Bed::shared().await), "compared").await;
-    world.add(&checked, &App::new("web", 1));
-    let (namespace, since, fails) = (world.space.name.clone(), Instant::now(), Arc::new(AtomicU8::new(50)));
-    let told = Arc::clone(&fails);
-    let prometheus = Prometheus::reading(move || page(&namespace, since, told.load(Ordering::Relaxed))).await;
-    world.providers = format!("  providers: {{main: {{prometheus: {{url: \"http://{}\"}}}}}}\n", prometheus.address);
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    world.release(&App::new("web", 2));
-    world.until_steady(Rest::Succeeded).await;
+/// What applications that have served since `since` tell: of stable's pods half the requests fail, of the candidates' so many percent, and
+/// of whatever else there is all.
+fn page(since: Instant, fails: &[(&str, Arc<AtomicU8>)]) -> String {
+    let mut page = String::from("# TYPE http_requests_total counter\n");
+    for (name, fails) in fails {
+        let fails = f64::from(fails.load(Ordering::Relaxed)) / 100.0;
+        for (namespace, pod, failed) in [
+            ("shop", "7d4b9c6f5d-x1y2z", 0.5),
+            ("shop", "canary-6f7c8d9b4c-a1b2c", fails),
+            ("shop", "canary-old-6f7c8d9b4c-a1b2c", 1.0),
+            ("elsewhere", "canary-6f7c8d9b4c-a1b2c", 1.0),
+        ] {
+            let requests = since.elapsed().as_secs_f64() * 100.0;
+            for (code, share) in [("200", 1.0 - failed), ("500", failed)] {
+                let labels = format!("namespace=\"{namespace}\",pod=\"{name}-{pod}\",code=\"{code}\"");
+                writeln!(page, "http_requests_total{{{labels}}} {}", requests * share).unwrap();
+            }
+        }
+    }
+    page
+}
+
+/// The world, with a controller in it.
+struct Story {
+    stage: Arc<Stage>,
+    stop: CancellationToken,
+    /// What was written to the cluster so far, but for the Lease and Events.
+    writes: Arc<AtomicUsize>,
+    tasks: JoinSet<()>,
+    _directory: tempfile::TempDir,
+}
+
+impl Story {
+    /// With that Prometheus, and a rollout `web` that is judged alone and one, `other`, that is judged beside stable.
+    async fn begin(prometheus: &Prometheus) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let asked = Measures::new(&format!("http://{}", prometheus.address).parse().unwrap(), None).unwrap();
+        let answers = [("main".parse().unwrap(), Provider::Prometheus(Arc::new(asked)))].into();
+        let stage = Stage::new(directory.path(), Clock::default().now()).unwrap().answered(answers);
+        let stage = Arc::new(stage.polled(Duration::from_secs(1)));
+        let writes: Arc<AtomicUsize> = Arc::default();
+        let counted = Arc::clone(&writes);
+        stage.api.judge(move |Seen { resource, what, .. }| {
+            let What::Request { verb, dry_run: false } = what else { return Verdict::Pass };
+            if verb.writes() && !matches!(resource.plural, "leases" | "events") {
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+            Verdict::Pass
+        });
+        let policy = "apiVersion: tidegate.io/v1alpha1\nkind: Policy\nspec: {tenants: {it: {path: it, namespaces: [shop], clusters: [home]}}}\n";
+        let checked = |soak: &str, check: &str| {
+            ungated().replacen("soak: 1s}", &format!("soak: {soak}, checks: [errors]}}"), 1) + check
+        };
+        let alone = rollout_of("shop", "web", &checked("2s", &CHECKED.replace("OURS", OURS)));
+        let beside = rollout_of("shop", "other", &of("other", &checked("3s", COMPARED)));
+        let [web, other] = ["web", "other"].map(|name| App::new(name, 1).text());
+        let files = [
+            ("tidegate.yaml", policy),
+            ("it/web.rollout.yaml", &alone),
+            ("it/web.yaml", &web),
+            ("it/other.rollout.yaml", &beside),
+            ("it/other.yaml", &other),
+        ];
+        stage.push(&files, "the first versions").await.unwrap();
+        let mut tasks = JoinSet::new();
+        let (nature, stop) = (Arc::clone(&stage), CancellationToken::new());
+        tasks.spawn(async move { nature.nature().await });
+        let (runs, until) = (Arc::clone(&stage), stop.clone());
+        tasks.spawn(async move {
+            let options = Options { once: Once::No, listen: None, identity: "one".to_owned() };
+            let ended = runs.controller("one", options, &until).await;
+            assert!(until.is_cancelled(), "the controller ended: {ended:?}");
+        });
+        Self { stage, stop, writes, tasks, _directory: directory }
+    }
+
+    async fn release(&self, name: &str, version: u8) {
+        let text = App::new(name, version).text();
+        self.stage.push(&[(&format!("it/{name}.yaml"), &text)], "a version").await.unwrap();
+    }
+
+    /// Waits until the record of a rollout is like that.
+    async fn until(&self, name: &str, what: &str, like: impl Fn(&RolloutState) -> bool) -> RolloutState {
+        let id: RolloutId = format!("shop/{name}").parse().unwrap();
+        eventually(&format!("{name}: {what}"), async || {
+            let record = self.stage.record(&id).await.unwrap();
+            record.filter(|record| like(record))
+        })
+        .await
+    }
+
+    async fn steady(&self, name: &str, how: Rest) -> RolloutState {
+        self.until(name, &format!("{how:?}"), |record| is_steady(record, how)).await
+    }
+
+    /// Why a version has failed, once it has.
+    async fn failed(&self, name: &str) -> String {
+        let record = self.until(name, "failed", |record| matches!(record.phase, Phase::Failed { .. })).await;
+        let Phase::Failed { why, .. } = record.phase else { panic!("it has failed") };
+        why
+    }
+
+    async fn once(&self, identity: &str) -> Waiting {
+        let options = Options { once: Once::Yes { timeout: PATIENCE }, listen: None, identity: identity.to_owned() };
+        self.stage.controller(identity, options, &CancellationToken::new()).await.unwrap()
+    }
+
+    /// A new process finds nothing to do, and waits on nothing but this.
+    async fn settled(&mut self, waits: &[Reason]) {
+        self.stop.cancel();
+        let nature = self.tasks.len() - 1;
+        while self.tasks.len() > nature {
+            self.tasks.join_next().await.unwrap().unwrap();
+        }
+        self.once("second").await;
+        let before = (self.writes.load(Ordering::Relaxed), self.stage.commits(None).await.unwrap().len());
+        let waiting = self.once("third").await;
+        let reasons: BTreeSet<Reason> = waiting.values().flatten().map(|wait| wait.reason).collect();
+        assert_eq!(reasons, waits.iter().copied().collect(), "{waiting:#?}");
+        let after = (self.writes.load(Ordering::Relaxed), self.stage.commits(None).await.unwrap().len());
+        assert_eq!(after, before, "writes or commits although all is settled");
+    }
+}
+
+/// Requirement C-34: a version is judged by its own pods alone, and a provider that is away speaks against none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_prometheus_says_of_versions() {
+    let (since, alone, beside) = (Instant::now(), Arc::new(AtomicU8::new(0)), Arc::new(AtomicU8::new(50)));
+    let told = [("web", Arc::clone(&alone)), ("other", Arc::clone(&beside))];
+    let mut prometheus = Prometheus::reading(move || page(since, &told)).await;
+    let mut story = Story::begin(&prometheus).await;
+    c_34_a_prometheus_says_how_the_candidate_fares_beside_stable(&story, &beside).await;
+    c_34_a_prometheus_says_how_the_candidate_fares(&story, &alone, &mut prometheus).await;
+    story.settled(&[Reason::Refused]).await;
+}
+
+async fn c_34_a_prometheus_says_how_the_candidate_fares(story: &Story, fails: &AtomicU8, prometheus: &mut Prometheus) {
+    story.steady("web", Rest::Initialized).await;
+
+    // Stable fails half of its requests, and the candidate none.
+    story.release("web", 2).await;
+    let second = story.steady("web", Rest::Succeeded).await.promoted;
+
+    // Nobody measures: it holds, and goes on by itself.
+    prometheus.stop().await;
+    story.release("web", 3).await;
+    let inconclusive = |record: &RolloutState| {
+        let found = record.conditions.iter().find(|one| one.reason == Reason::Inconclusive.as_str());
+        found.map(|one| one.message.clone())
+    };
+    let record = story.until("web", "inconclusive", |record| inconclusive(record).is_some()).await;
+    let why = inconclusive(&record).unwrap();
+    assert!(why.contains("tenth: errors has no result: provider main is away: ") && why.contains("refused"), "{why}");
+    prometheus.go_on().await;
+    story.until("web", "version 3", |record| is_steady(record, Rest::Succeeded) && record.promoted != second).await;
+
+    // The candidate fails.
+    fails.store(50, Ordering::Relaxed);
+    story.release("web", 4).await;
+    let why = story.failed("web").await;
+    assert!(why.starts_with("tenth: errors: 0.5 at ") && why.ends_with(" is above 0.05"), "{why}");
+}
+
+/// Beside a stable version that fails half of its requests, one that does the same is as good, and one that fails more is not.
+async fn c_34_a_prometheus_says_how_the_candidate_fares_beside_stable(story: &Story, fails: &AtomicU8) {
+    story.steady("other", Rest::Initialized).await;
+    story.release("other", 2).await;
+    story.steady("other", Rest::Succeeded).await;
 
     fails.store(90, Ordering::Relaxed);
-    world.release(&App::new("web", 3));
-    let record = world.until("Failed", |record| matches!(record.phase, Phase::Failed { .. })).await;
-    let Phase::Failed { why, .. } = record.phase else { panic!("it has failed") };
+    story.release("other", 3).await;
+    let why = story.failed("other").await;
     assert!(why.starts_with("tenth: errors: ") && why.contains(" stable's 0.5 by 0."), "{why}");
     assert!(why.ends_with(", which is above 0.2"), "{why}");
-    world.settled(&[Reason::Refused]).await;
 }
 
 /// Queries, and what has to become of them where `OURS` stands for what is added.
@@ -172,16 +279,17 @@ async fn c_34_a_prometheus_reads_narrowed_queries_as_they_are_meant() {
     };
     let [label, value] = ["pod", "web-[0-9a-z]+\\.\"}"].map(str::to_owned);
     let matcher = Matcher { label, value: Value::Like(value) };
-    for (query, wanted) in NARROWED {
+    let checked = stream::iter(NARROWED).map(async |(query, wanted)| {
         let read = Query::parse(query).ok().filter(|read| read.flaw().is_none());
         let (known, narrowed) =
             (formatted(query).await, read.map(|read| read.narrowed(std::slice::from_ref(&matcher))));
         assert_eq!(known.is_some(), narrowed.is_some(), "{query}: {narrowed:?}");
-        let Some(narrowed) = narrowed else { continue };
+        let Some(narrowed) = narrowed else { return };
         let wanted = formatted(&wanted.replace("OURS", r#"pod=~"web-[0-9a-z]+\\.\"}""#)).await;
         assert!(wanted.is_some(), "{query}");
         assert_eq!(formatted(&narrowed).await, wanted, "{query}");
-    }
+    });
+    checked.buffer_unordered(8).collect::<()>().await;
     // A function that is not known here may be one of a Prometheus that is newer: it is told of, and not refused.
     let other = "sum(rte(a[1m]))";
     assert!(Query::parse(other).unwrap().unfamiliar().is_some());

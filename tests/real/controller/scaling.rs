@@ -1,45 +1,32 @@
 //! Who says how many pods there are. The autoscaling controller is the real one; since nothing measures pods here, what it would
 //! do on a measurement is done by hand, by the same `scale` subresource. What its bounds say it does by itself.
 
-use super::app::App;
+use super::app::{App, of};
 use super::hosted::twice_gated;
-use super::keda::{Keda, autoscaler_of};
-use super::world::World;
+use super::world::{Held, World};
 use crate::support::audit::Mark;
-use crate::support::cluster::eventually;
+use crate::support::cluster::{Bed, eventually};
 use serde_json::{Value, json};
 use tidegate::record::state::Rest;
 
-/// Each step after a person's word, with time for an autoscaler to look again, which it does every 15 s.
+/// Each step after a person's word, with time for an autoscaler to look again.
 pub(super) fn each_step_gated() -> String {
     twice_gated() + "  promotion: {before: {approval: pullRequest}}\n"
 }
 
-/// The manifests of a version whose number of pods is a scaler's word.
-fn scaled(version: u8, scaler: &str) -> String {
-    App { more: scaler, ..App::new("web", version) }.text().replace("  replicas: 2\n", "")
-}
-
-fn autoscaler(least: u32, most: u32) -> String {
-    format!(
-        "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: web}}\nspec:\n  \
-         scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}\n  minReplicas: {least}\n  maxReplicas: {most}"
-    )
-}
-
-fn by_keda(least: u32, most: u32) -> String {
-    format!(
-        "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: web}}\nspec:\n  scaleTargetRef: {{name: web}}\n  \
-         minReplicaCount: {least}\n  maxReplicaCount: {most}\n  \
-         triggers: [{{type: cron, metadata: {{timezone: UTC, start: 0 6 * * *, end: 0 20 * * *, desiredReplicas: \"4\"}}}}]"
-    )
+/// The manifests of a version whose number of pods is an autoscaler's word, within these bounds.
+fn scaled(name: &str, version: u8, least: u32, most: u32) -> String {
+    let scaler = format!(
+        "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: {name}}}\nspec:\n  \
+         scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}\n  minReplicas: {least}\n  maxReplicas: {most}"
+    );
+    App { more: &scaler, ..App::new(name, version) }.text().replace("  replicas: 2\n", "")
 }
 
 impl World {
-    async fn of_scaled(name: &str, layout: &str, scaler: &str) -> Self {
-        let world = Self::new(name, &format!("{layout}{}", each_step_gated())).await;
-        world.commit(&[("it/web.yaml", &scaled(1, scaler))]);
-        world
+    /// Commits a version of an application with an autoscaler.
+    fn scales(&self, name: &str, version: u8, least: u32, most: u32) {
+        self.commit(&[(&format!("it/{name}.yaml"), &scaled(name, version, least, most))]);
     }
 
     /// How many pods a Deployment is to have.
@@ -96,15 +83,30 @@ impl World {
     }
 }
 
+/// Two rollouts of one controller, at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_6_c_31_what_an_autoscaler_does_in_a_run_is_reckoned_with_and_never_undone() {
-    let mut world = World::of_scaled("autoscaled", "", &autoscaler(2, 6)).await;
+async fn who_says_how_many_pods_there_are() {
+    let mut world = World::empty(Held::Shared(Bed::shared().await), "autoscaled").await;
+    world.add(&each_step_gated(), &App::new("web", 1));
+    world.add(&format!("    layout: primary\n{}", of("copies", &each_step_gated())), &App::new("copies", 1));
+    world.scales("web", 1, 2, 6);
+    world.scales("copies", 1, 2, 6);
     world.start();
+    tokio::join!(
+        c_6_c_31_what_an_autoscaler_does_in_a_run_is_reckoned_with_and_never_undone(&world),
+        c_17_c_18_c_31_in_copies_each_role_has_an_autoscaler_that_nobody_fights(&world, ["copies", "copies-primary"]),
+    );
+    let checked = world.settled(&[]).await;
+    assert_eq!(checked.highest_weight.get(), 100);
+    assert!(!world.owns_size("web").await && !world.owns_size("copies-primary").await);
+}
+
+async fn c_6_c_31_what_an_autoscaler_does_in_a_run_is_reckoned_with_and_never_undone(world: &World) {
     world.until_steady(Rest::Initialized).await;
     world.has_pods("web", 2).await;
     world.scale("web", 4).await;
     world.has_pods("web", 4).await;
-    world.commit(&[("it/web.yaml", &scaled(2, &autoscaler(2, 6)))]);
+    world.scales("web", 2, 2, 6);
     world.approve("tenth").await;
     world.request("half").await;
     assert_eq!(world.record().unwrap().next_run, 2, "other pods were no other version");
@@ -125,123 +127,53 @@ async fn c_6_c_31_what_an_autoscaler_does_in_a_run_is_reckoned_with_and_never_un
     assert_eq!((world.size("web").await, world.bounds("web").await), (json!(6), Some((2, 6))));
     assert!(!world.owns_size("web").await);
     assert_eq!(world.sizes_sent("web", Mark::START).await, [Value::Null; 0]);
-    let checked = world.settled(&[]).await;
-    assert_eq!(checked.highest_weight.get(), 100);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_17_c_18_c_31_in_copies_each_role_has_an_autoscaler_that_nobody_fights() {
-    let mut world = World::of_scaled("autoscaled-copies", "    layout: primary\n", &autoscaler(2, 6)).await;
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    world.has_pods("web-primary", 2).await;
-    eventually("the target without pods", async || (world.size("web").await == 0).then_some(())).await;
-    world.scale("web-primary", 4).await;
-    world.has_pods("web-primary", 4).await;
+async fn c_17_c_18_c_31_in_copies_each_role_has_an_autoscaler_that_nobody_fights(
+    world: &World,
+    [target, copy]: [&str; 2],
+) {
+    world.until_steady_of(target, Rest::Initialized).await;
+    world.has_pods(copy, 2).await;
+    eventually("the target without pods", async || (world.size(target).await == 0).then_some(())).await;
+    world.scale(copy, 4).await;
+    world.has_pods(copy, 4).await;
     let start = world.bed.mark().await;
-    world.commit(&[("it/web.yaml", &scaled(2, &autoscaler(2, 7)))]);
-    world.approve("tenth").await;
-    world.request("half").await;
-    assert_eq!(world.size("web").await, 2);
-    assert_eq!((world.bounds("web").await, world.bounds("web-primary").await), (Some((2, 7)), Some((4, 6))));
+    world.scales(target, 2, 2, 7);
+    world.approve_of(target, "tenth").await;
+    world.request_of(target, "half").await;
+    assert_eq!(world.size(target).await, 2);
+    assert_eq!((world.bounds(target).await, world.bounds(copy).await), (Some((2, 7)), Some((4, 6))));
 
-    world.scale("web", 4).await;
-    world.scale("web-primary", 5).await;
-    world.has_pods("web", 4).await;
-    world.has_pods("web-primary", 5).await;
+    world.scale(target, 4).await;
+    world.scale(copy, 5).await;
+    world.has_pods(target, 4).await;
+    world.has_pods(copy, 5).await;
     let scaled_by_hand = world.bed.mark().await;
-    world.approve("half").await;
-    world.request("promotion").await;
-    assert_eq!(world.size("web").await, 4, "more than the least is the autoscaler's word");
-    assert_eq!((world.bounds("web").await, world.bounds("web-primary").await), (Some((3, 7)), Some((5, 6))));
-    world.approve("promotion").await;
-    world.until_steady(Rest::Succeeded).await;
-    assert_eq!((world.size("web").await, world.size("web-primary").await), (json!(0), json!(5)));
-    assert_eq!((world.bounds("web").await, world.bounds("web-primary").await), (Some((2, 7)), Some((2, 7))));
-    assert_eq!(world.sizes_sent("web-primary", start).await, [Value::Null; 0]);
-    let sent = world.sizes_sent("web", scaled_by_hand).await;
+    world.approve_of(target, "half").await;
+    world.request_of(target, "promotion").await;
+    assert_eq!(world.size(target).await, 4, "more than the least is the autoscaler's word");
+    assert_eq!((world.bounds(target).await, world.bounds(copy).await), (Some((3, 7)), Some((5, 6))));
+    world.approve_of(target, "promotion").await;
+    world.until_steady_of(target, Rest::Succeeded).await;
+    assert_eq!((world.size(target).await, world.size(copy).await), (json!(0), json!(5)));
+    assert_eq!((world.bounds(target).await, world.bounds(copy).await), (Some((2, 7)), Some((2, 7))));
+    assert_eq!(world.sizes_sent(copy, start).await, [Value::Null; 0]);
+    let sent = world.sizes_sent(target, scaled_by_hand).await;
     assert!(!sent.is_empty() && sent.iter().all(|pods| *pods == 0), "none, once all is over: {sent:?}");
+    what_is_the_same_is_not_written(world, [target, copy]).await;
+}
 
-    // What is the same is not written, but for the mark of the record that the way ahead relies on.
-    world.scale("web-primary", 2).await;
-    world.has_pods("web-primary", 2).await;
-    let (start, before) = (world.bed.mark().await, world.spec_of_autoscaler("web-primary").await);
-    world.commit(&[("it/web.yaml", &scaled(3, &autoscaler(2, 7)))]);
+/// But for the mark of the record that the way ahead relies on.
+async fn what_is_the_same_is_not_written(world: &World, [target, copy]: [&str; 2]) {
+    world.scale(copy, 2).await;
+    world.has_pods(copy, 2).await;
+    let (start, before) = (world.bed.mark().await, world.spec_of_autoscaler(copy).await);
+    world.scales(target, 3, 2, 7);
     for step in ["tenth", "half", "promotion"] {
-        world.approve(step).await;
+        world.approve_of(target, step).await;
     }
-    world.until("the third", |record| record.history.len() == 2 && record.run.is_none()).await;
-    assert!(world.writes_of("horizontalpodautoscalers", "web-primary", start).await <= 1);
-    assert_eq!(world.spec_of_autoscaler("web-primary").await, before);
-    world.settled(&[]).await;
-    assert!(!world.owns_size("web-primary").await);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_31_what_keda_makes_of_a_scaled_object_has_the_bounds_of_the_run() {
-    let mut world = World::of_scaled("keda", "", &by_keda(2, 6)).await;
-    let _keda = Keda::play(&world);
-    let autoscaler = autoscaler_of("web");
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    world.has_pods("web", 2).await;
-    world.scale("web", 4).await;
-    world.has_pods("web", 4).await;
-    world.commit(&[("it/web.yaml", &scaled(2, &by_keda(2, 6)))]);
-    world.approve("tenth").await;
-    world.request("half").await;
-    let bounds = async |least: u64| {
-        eventually("the bounds", async || (world.bounds(&autoscaler).await? == (least, 6)).then_some(())).await;
-    };
-    bounds(4).await;
-    assert_eq!(world.size("web-canary").await, 2);
-    world.scale("web", 2).await;
-    world.has_pods("web", 4).await;
-    for step in ["half", "promotion"] {
-        world.approve(step).await;
-    }
-    world.until_steady(Rest::Succeeded).await;
-    bounds(2).await;
-    assert_eq!(world.size("web").await, 4);
-    let owner = world.get("HorizontalPodAutoscaler", &autoscaler).await.unwrap()["metadata"]["ownerReferences"].clone();
-    assert_eq!((&owner[0]["kind"], &owner[0]["name"]), (&json!("ScaledObject"), &json!("web")));
-    assert_eq!(world.sizes_sent("web", Mark::START).await, [Value::Null; 0]);
-    assert_eq!(world.writes_of("horizontalpodautoscalers", &autoscaler, Mark::START).await, 0, "that is KEDA's");
-    world.settled(&[]).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_18_in_copies_keda_makes_pods_of_the_target_in_a_run_alone() {
-    let mut world = World::of_scaled("keda-copies", "    layout: primary\n", &by_keda(2, 6)).await;
-    let _keda = Keda::play(&world);
-    let [of_target, of_copy] = ["web", "web-primary"].map(autoscaler_of);
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    world.has_pods("web-primary", 2).await;
-    let at_rest = async || {
-        eventually("the target without pods and without an autoscaler", async || {
-            (world.size("web").await == 0 && world.bounds(&of_target).await.is_none()).then_some(())
-        })
-        .await;
-    };
-    at_rest().await;
-    world.scale("web-primary", 4).await;
-    world.has_pods("web-primary", 4).await;
-    let start = world.bed.mark().await;
-    world.commit(&[("it/web.yaml", &scaled(2, &by_keda(2, 6)))]);
-    world.approve("tenth").await;
-    world.request("half").await;
-    eventually("both at work", async || {
-        let bounds = (world.bounds(&of_target).await?, world.bounds(&of_copy).await?);
-        (bounds == ((2, 6), (4, 6))).then_some(())
-    })
-    .await;
-    for step in ["half", "promotion"] {
-        world.approve(step).await;
-    }
-    world.until_steady(Rest::Succeeded).await;
-    at_rest().await;
-    assert_eq!(world.size("web-primary").await, 4);
-    assert_eq!(world.sizes_sent("web-primary", start).await, [Value::Null; 0]);
-    world.settled(&[]).await;
+    world.until_of(target, "the third", |record| record.history.len() == 2 && record.run.is_none()).await;
+    assert!(world.writes_of("horizontalpodautoscalers", copy, start).await <= 1);
+    assert_eq!(world.spec_of_autoscaler(copy).await, before);
 }

@@ -41,11 +41,6 @@ impl Served {
         Self { counts, task }
     }
 
-    /// How many there are.
-    pub(super) fn now(&self) -> usize {
-        self.counts.lock().unwrap().last().copied().unwrap_or(0)
-    }
-
     /// The fewest there were, from the first that was ready on.
     pub(super) fn fewest(&self) -> usize {
         self.fewest_from(1)

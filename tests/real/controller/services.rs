@@ -7,7 +7,7 @@ use crate::support::audit::Mark;
 use crate::support::cluster::{Bed, eventually};
 use serde_json::{Value, json};
 use tidegate::manifest::desired::Router;
-use tidegate::record::state::Rest;
+use tidegate::record::state::{Rest, RolloutState};
 
 const ROLLOUT: &str = "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {name: web, namespace: NAMESPACE}\nspec:\n  \
     manifests: [web.yaml]\n  target: {kind: Service, name: web}\n  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    \
@@ -24,8 +24,13 @@ fn manifests(spec: &str) -> String {
     )
 }
 
-fn to(app: &str, more: &str) -> String {
-    manifests(&format!("{{selector: {{app: {app}}}, ports: [{{name: http, port: 80{more}}}]}}"))
+fn to(app: &str) -> String {
+    manifests(&format!("{{selector: {{app: {app}}}, ports: [{{name: http, port: 80}}]}}"))
+}
+
+fn balanced(app: &str, port: &str) -> String {
+    let to = format!("selector: {{app: {app}}}, ports: [{{name: http, port: 80{port}}}]");
+    manifests(&format!("{{type: LoadBalancer, externalTrafficPolicy: Local, {to}}}"))
 }
 
 fn alias(host: &str) -> String {
@@ -48,7 +53,7 @@ impl World {
     }
 
     /// Lets the open run go to its end; what its copy of the Service asks for, seen while a tenth of the requests go there.
-    async fn through(&mut self) -> Value {
+    async fn through(&self) -> Value {
         self.approve("tenth").await;
         self.until("tenth", is_exposed).await;
         assert_eq!(self.weight().await, 10);
@@ -69,68 +74,40 @@ impl World {
     }
 }
 
+/// What a load balancer and the nodes were given: an address, a port of the nodes, and one to ask for its health.
+fn given(spec: &Value) -> [Value; 3] {
+    let given = [&spec["clusterIP"], &spec["ports"][0]["nodePort"], &spec["healthCheckNodePort"]].map(Value::clone);
+    assert!(given[0].is_string() && given[1].is_i64() && given[2].is_i64(), "{spec}");
+    given
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_25_c_26_a_service_leads_to_other_pods_in_steps_and_touches_none_of_them() {
-    let mut world = World::of_a_service("service", &to("blue", "")).await;
-    for app in ["blue", "green"] {
+async fn c_25_c_26_c_27_a_service_leads_elsewhere_in_steps_and_keeps_what_it_was_given() {
+    let mut world = World::of_a_service("service", &balanced("blue", "")).await;
+    for app in ["blue", "green", "local"] {
         applied_by_hand(&world, &App::worker(app, 1)).await;
     }
     world.start();
     world.until_steady(Rest::Initialized).await;
+    c_25_c_26_what_a_load_balancer_was_given_is_its_own_and_stays(&world).await;
+    c_25_another_port_of_the_nodes_is_no_version(&world).await;
+    c_27_requests_go_from_one_cluster_to_the_other_in_steps(&world).await;
+    assert_eq!(world.writes_of_workloads().await, Vec::<String>::new());
+    let checked = world.settled(&[]).await;
+    assert_eq!(checked.most_pods, 0);
+}
+
+async fn c_25_c_26_what_a_load_balancer_was_given_is_its_own_and_stays(world: &World) {
     // What others say of the Service stays.
     let owner = world.get("Deployment", "blue").await.unwrap()["metadata"]["uid"].clone();
     let owner = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "blue", "uid": owner}]);
     let patch = json!({"metadata": {"ownerReferences": owner}}).to_string();
     world.kubectl(&["patch", "service", "web", "--type=merge", "-p", &patch], "").await;
-    let address = world.spec_of("web").await["clusterIP"].clone();
-
-    world.commit(&[("it/web.yaml", &to("green", ""))]);
-    let copy = world.through().await;
-    assert_eq!((&copy["selector"], &copy["type"]), (&json!({"app": "green"}), &json!("ClusterIP")));
-    let web = world.get("Service", "web").await.unwrap();
-    assert_eq!((&web["spec"]["selector"], &web["spec"]["clusterIP"]), (&json!({"app": "green"}), &address));
-    assert_eq!(web["metadata"]["ownerReferences"][0]["name"], "blue");
-
-    // Another type is another version; another port of the nodes is none.
-    let of_nodes = |port: &str| {
-        manifests(&format!("{{type: NodePort, selector: {{app: green}}, ports: [{{name: http, port: 80{port}}}]}}"))
-    };
-    world.commit(&[("it/web.yaml", &of_nodes(""))]);
-    assert_eq!(world.through().await["type"], "ClusterIP", "the copy is inside the cluster alone");
-    let run = world.record().unwrap().next_run;
-    let allotted = world.spec_of("web").await["ports"][0]["nodePort"].clone();
-    assert!(allotted.is_i64(), "{allotted}");
-    world.commit(&[("it/web.yaml", &of_nodes(&format!(", nodePort: {allotted}")))]);
-    let set = world.record().unwrap().promoted.unwrap().set;
-    world
-        .until("the direct change", |record| record.promoted.as_ref().is_some_and(|promoted| promoted.set != set))
-        .await;
-    assert_eq!(world.record().unwrap().next_run, run, "no run was started");
-    assert_eq!(world.writes_of_workloads().await, Vec::<String>::new());
-    world.settled(&[]).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_25_c_26_what_a_load_balancer_was_given_is_its_own_and_stays() {
-    let balanced = |app: &str| {
-        let to = format!("selector: {{app: {app}}}, ports: [{{name: http, port: 80}}]");
-        manifests(&format!("{{type: LoadBalancer, externalTrafficPolicy: Local, {to}}}"))
-    };
-    let mut world = World::of_a_service("balanced", &balanced("blue")).await;
-    for app in ["blue", "green"] {
-        applied_by_hand(&world, &App::worker(app, 1)).await;
-    }
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    let given = |spec: &Value| {
-        let given = [&spec["clusterIP"], &spec["ports"][0]["nodePort"], &spec["healthCheckNodePort"]].map(Value::clone);
-        assert!(given[0].is_string() && given[1].is_i64() && given[2].is_i64(), "{spec}");
-        given
-    };
     let before = given(&world.spec_of("web").await);
-    world.commit(&[("it/web.yaml", &balanced("green"))]);
+
+    world.commit(&[("it/web.yaml", &balanced("green", ""))]);
     let copy = world.through().await;
-    assert_eq!((&copy["type"], &copy["selector"]), (&json!("ClusterIP"), &json!({"app": "green"})));
+    assert_eq!((&copy["type"], &copy["selector"]), (&json!("ClusterIP"), &json!({"app": "green"})), "inside alone");
     assert_ne!(copy["clusterIP"], before[0]);
     for field in ["externalTrafficPolicy", "healthCheckNodePort", "allocateLoadBalancerNodePorts"] {
         assert_eq!(copy[field], Value::Null, "{copy}");
@@ -139,53 +116,35 @@ async fn c_25_c_26_what_a_load_balancer_was_given_is_its_own_and_stays() {
     let web = world.spec_of("web").await;
     assert_eq!((&web["type"], &web["selector"]), (&json!("LoadBalancer"), &json!({"app": "green"})));
     assert_eq!(given(&web), before);
-    assert_eq!(world.writes_of_workloads().await, Vec::<String>::new());
-    world.settled(&[]).await;
+    let web = world.get("Service", "web").await.unwrap();
+    assert_eq!(web["metadata"]["ownerReferences"][0]["name"], "blue");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_25_c_26_a_service_without_an_address_has_a_copy_without_one() {
-    let headless = |app: &str| {
-        manifests(&format!("{{clusterIP: None, selector: {{app: {app}}}, ports: [{{name: http, port: 80}}]}}"))
+/// Main names the port that was allotted.
+async fn c_25_another_port_of_the_nodes_is_no_version(world: &World) {
+    let (record, before) = (world.record().unwrap(), world.spec_of("web").await);
+    let port = format!(", nodePort: {}", before["ports"][0]["nodePort"]);
+    let commit = world.commit(&[("it/web.yaml", &balanced("green", &port))]);
+    let set = record.promoted.unwrap().set;
+    let changed = |record: &RolloutState| {
+        record.promoted.as_ref().is_some_and(|promoted| promoted.set != set) && record.source.commit.as_str() == commit
     };
-    let mut world = World::of_a_service("headless", &headless("blue")).await;
-    for app in ["blue", "green"] {
-        applied_by_hand(&world, &App::worker(app, 1)).await;
-    }
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    world.commit(&[("it/web.yaml", &headless("green"))]);
-    let copy = world.through().await;
-    let web = world.spec_of("web").await;
-    for spec in [copy, web] {
-        assert_eq!((&spec["clusterIP"], &spec["selector"]), (&json!("None"), &json!({"app": "green"})), "{spec}");
-    }
-    assert_eq!(world.writes_of_workloads().await, Vec::<String>::new());
-    world.settled(&[]).await;
+    let after = world.until("the direct change", changed).await;
+    assert_eq!(after.next_run, record.next_run, "no run was started");
+    assert_eq!(given(&world.spec_of("web").await), given(&before));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_27_requests_go_from_one_cluster_to_the_other_in_steps() {
-    let mut world = World::of_a_service("clusters", &alias("lb.blue.example.net")).await;
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    world.commit(&[("it/web.yaml", &alias("lb.green.example.net"))]);
+/// From pods to a name, which is another type and so another version, and back to pods.
+async fn c_27_requests_go_from_one_cluster_to_the_other_in_steps(world: &World) {
+    world.commit(&[("it/web.yaml", &alias("lb.blue.example.net"))]);
     let copy = world.through().await;
-    assert_eq!((&copy["type"], &copy["externalName"]), (&json!("ExternalName"), &json!("lb.green.example.net")));
-    assert_eq!(world.spec_of("web").await["externalName"], "lb.green.example.net");
+    assert_eq!((&copy["type"], &copy["externalName"]), (&json!("ExternalName"), &json!("lb.blue.example.net")));
+    let web = world.spec_of("web").await;
+    assert_eq!((&web["externalName"], &web["selector"]), (&json!("lb.blue.example.net"), &Value::Null));
 
-    // From a name to pods, and back to a name.
-    applied_by_hand(&world, &App::worker("local", 1)).await;
-    world.commit(&[("it/web.yaml", &to("local", ""))]);
+    world.commit(&[("it/web.yaml", &to("local"))]);
     assert_eq!(world.through().await["selector"], json!({"app": "local"}));
     let web = world.spec_of("web").await;
     assert_eq!((&web["selector"], &web["externalName"]), (&json!({"app": "local"}), &Value::Null));
     assert!(web["clusterIP"].is_string(), "{web}");
-    world.commit(&[("it/web.yaml", &alias("lb.red.example.net"))]);
-    world.through().await;
-    let web = world.spec_of("web").await;
-    assert_eq!((&web["externalName"], &web["selector"]), (&json!("lb.red.example.net"), &Value::Null));
-    assert_eq!(world.writes_of_workloads().await, Vec::<String>::new());
-    let checked = world.settled(&[]).await;
-    assert_eq!(checked.most_pods, 0);
 }

@@ -1,14 +1,13 @@
 //! StatefulSets: their own pods become new, and are made anew on the way back, by the real controllers.
 
-use super::world::{World, is_steady};
-use crate::support::audit::Request;
+use super::world::{Held, World};
+use crate::support::audit::{Mark, Request};
 use crate::support::cluster::Bed;
-use crate::support::promise::Checked;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tidegate::manifest::desired::Router;
 use tidegate::plan::report::Reason;
-use tidegate::record::state::{Phase, Rest, RolloutState};
+use tidegate::record::state::Rest;
 
 /// How many seconds the pods of a version have to become ready. What crashes is only waited for; all else has to be in time on a busy
 /// machine.
@@ -35,16 +34,6 @@ pub(super) fn release(world: &World, name: &str, version: u8, pods: &str) {
          spec: {{clusterIP: None, selector: {{app: {name}}}, ports: [{{name: http, port: 80}}]}}\n"
     );
     world.commit(&[(&format!("it/{name}.rollout.yaml"), &rollout), (&format!("it/{name}.yaml"), &set)]);
-}
-
-async fn world(name: &str) -> World {
-    let mut world = World::empty(super::world::Held::Shared(Bed::shared().await), name).await;
-    release(&world, "web", 1, "");
-    let id = format!("{}/web", world.space.name);
-    world.watch(&id, Some(Router::Partition));
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    world
 }
 
 /// The image of each pod of `web`, by its number, and whether all of them are ready.
@@ -81,30 +70,38 @@ fn deleted_pods(requests: &[Request]) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pods_of_a_stateful_set_become_new_as_the_record_says() {
-    let mut world = world("stateful").await;
-    release(&world, "web", 2, "");
-    world.until("promotion", |record| is_steady(record, Rest::Succeeded)).await;
-    assert_eq!(images(&world).await, (vec!["2".to_owned(); 4], true));
-    let checked: Checked = world.settled(&[]).await;
-    assert_eq!(checked.highest_weight.get(), 100);
-    at_rest(&world, "example.test/web:2").await;
-    let requests = world.requests_since(crate::support::audit::Mark::START).await;
-    assert_eq!(deleted_pods(&requests), 0, "its controller replaces them");
+async fn pods_become_new_as_the_record_says_and_one_that_does_not_start_is_taken_away() {
+    let mut world = World::empty(Held::Shared(Bed::shared().await), "stateful").await;
+    release(&world, "web", 1, "");
+    let id = format!("{}/web", world.space.name);
+    world.watch(&id, Some(Router::Partition));
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    a_pod_that_does_not_start_is_taken_away_when_its_version_goes_back(&mut world).await;
+    pods_of_a_stateful_set_become_new_as_the_record_says(&mut world).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pod_that_does_not_start_is_taken_away_when_its_version_goes_back() {
-    let mut world = world("stateful-fails").await;
-    release(&world, "web", 2, "testbed/behaviour: crash");
-    let failed = |record: &RolloutState| matches!(record.phase, Phase::Failed { .. });
-    let record = world.until("the failure", failed).await;
-    let Phase::Failed { why, .. } = record.phase else { panic!("it has failed") };
+async fn a_pod_that_does_not_start_is_taken_away_when_its_version_goes_back(world: &mut World) {
+    release(world, "web", 2, "testbed/behaviour: crash");
+    let (_, why) = world.until_failed_of("web").await;
     assert!(why.contains("quarter: not ready after 10s") && why.contains("CrashLoopBackOff"), "{why}");
     let checked = world.settled(&[Reason::Refused]).await;
     assert_eq!(checked.highest_weight.get(), 25);
-    assert_eq!(images(&world).await, (vec!["1".to_owned(); 4], true));
-    at_rest(&world, "example.test/web:1").await;
-    let requests = world.requests_since(crate::support::audit::Mark::START).await;
+    assert_eq!(images(world).await, (vec!["1".to_owned(); 4], true));
+    at_rest(world, "example.test/web:1").await;
+    let requests = world.requests_since(Mark::START).await;
     assert_eq!(deleted_pods(&requests), 1, "the broken one");
+}
+
+async fn pods_of_a_stateful_set_become_new_as_the_record_says(world: &mut World) {
+    let mark = world.bed.mark().await;
+    world.start();
+    release(world, "web", 3, "");
+    world.until_steady(Rest::Succeeded).await;
+    assert_eq!(images(world).await, (vec!["3".to_owned(); 4], true));
+    let checked = world.settled(&[]).await;
+    assert_eq!(checked.highest_weight.get(), 100);
+    at_rest(world, "example.test/web:3").await;
+    let requests = world.requests_since(mark).await;
+    assert_eq!(deleted_pods(&requests), 0, "its controller replaces them");
 }

@@ -1,12 +1,15 @@
 //! Rollouts in a namespace of their own, a Git server, and the controller in this process.
 
+mod named;
+
+pub(super) use self::named::{is_exposed, is_on, is_steady};
+
 use super::app::App;
 use super::running::Running;
 use crate::support::audit::{self, Request};
 use crate::support::cluster::{Bed, PATIENCE, Space, eventually};
 use crate::support::git_host::Hosted;
 use crate::support::git_server::GitServer;
-use crate::support::logs::{AuditLog, StateBranch};
 use crate::support::origin::Origin;
 use crate::support::promise::{Checked, Watched};
 use crate::support::site::Site;
@@ -20,7 +23,7 @@ use tidegate::manifest::ids::ObjectName;
 use tidegate::manifest::installation;
 use tidegate::plan::report::Reason;
 use tidegate::reconcile::controller::{self, Once, Options, Waiting};
-use tidegate::record::state::{Phase, Rest, RolloutState};
+use tidegate::record::state::{Rest, RolloutState};
 
 /// The branches of the instance `it`.
 pub(super) const STATE: &str = "tidegate/it/state";
@@ -146,7 +149,7 @@ impl World {
             Some(Router::Istio { virtual_service: object(name), service: object(name) })
         } else if spec.contains("nginx:") {
             Some(Router::Nginx { ingress: object(name), service: object(name) })
-        } else if spec.contains("service: web") {
+        } else if spec.contains(&format!("service: {name}")) {
             Some(Router::Service { service: object(name) })
         } else {
             None
@@ -304,25 +307,6 @@ impl World {
         installation
     }
 
-    /// The files of the state branch below the directory of `web`.
-    pub(super) fn state_files(&self) -> BTreeMap<String, String> {
-        let prefix = format!("rollouts/{}/web/", self.space.name);
-        let files = self.origin.tip(STATE).map(|tip| self.origin.files(&tip)).unwrap_or_default();
-        let below = files.into_iter().filter_map(|(path, bytes)| Some((path.strip_prefix(&prefix)?.to_owned(), bytes)));
-        below.map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap())).collect()
-    }
-
-    /// Where `web` stood in each commit of the state branch, oldest first: phase and step.
-    pub(super) fn story(&self) -> Vec<String> {
-        let commits = self.origin.git(&["rev-list", "--reverse", &format!("refs/heads/{STATE}")]);
-        let at = |commit: &str| {
-            let record = self.record_in(commit, &format!("{}/web", self.space.name))?;
-            let step = record.phase.stop().map(|stop| format!(" {}", stop.step)).unwrap_or_default();
-            Some(format!("{}{step}", record.phase.name()))
-        };
-        commits.lines().filter_map(at).collect()
-    }
-
     /// The dashboard.
     pub(super) fn readme(&self) -> String {
         String::from_utf8(self.origin.file(STATE, "README.md").unwrap()).unwrap().trim_end().to_owned()
@@ -354,30 +338,13 @@ impl World {
         self.until_of("web", what, like).await
     }
 
-    /// Waits until the record of a rollout is like that.
-    pub(super) async fn until_of(&self, name: &str, what: &str, like: impl Fn(&RolloutState) -> bool) -> RolloutState {
-        let deadline = tokio::time::Instant::now() + PATIENCE;
-        loop {
-            self.assert_running();
-            let record = self.record_of(name);
-            if let Some(found) = record.clone().filter(|record| like(record)) {
-                return found;
-            }
-            if tokio::time::Instant::now() >= deadline {
-                let (beyond, phase) = (self.space.audited(&self.bed).await.beyond, record.as_ref().map(|r| &r.phase));
-                panic!("{what}: the record is {record:#?}\nasked for, and not granted: {beyond:#?}\n{what}: {phase:?}");
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-    }
-
     fn assert_running(&self) {
         assert!(self.running.as_ref().is_none_or(Running::runs), "the controller has ended");
     }
 
     /// Waits until `web` rests like that.
     pub(super) async fn until_steady(&self, how: Rest) -> RolloutState {
-        self.until(&format!("Steady {how:?}"), |record| is_steady(record, how)).await
+        self.until_steady_of("web", how).await
     }
 
     /// Waits until the record of `web` stands on that step.
@@ -387,11 +354,7 @@ impl World {
 
     /// Waits until the record of `web` has that condition, and returns its message.
     pub(super) async fn until_condition(&self, reason: Reason) -> String {
-        let message = |record: &RolloutState| {
-            record.conditions.iter().find(|c| c.reason == reason.as_str()).map(|c| c.message.clone())
-        };
-        let record = self.until(reason.as_str(), |record| message(record).is_some()).await;
-        message(&record).unwrap()
+        self.until_condition_of("web", reason).await
     }
 
     /// Waits for the request of `web` that ends like that; its branch.
@@ -399,19 +362,9 @@ impl World {
         self.request_of("web", end).await
     }
 
-    /// Waits for the request of a rollout that ends like that; its branch.
-    pub(super) async fn request_of(&self, name: &str, end: &str) -> String {
-        let pattern = format!("tidegate/it/propose/*/{name}/*-{end}");
-        let branches = async || {
-            self.assert_running();
-            self.origin.first(&pattern)
-        };
-        eventually(&format!("a request for {end} of {name}"), branches).await
-    }
-
     /// Waits for the request to let `web` enter a step, and merges it.
     pub(super) async fn approve(&self, step: &str) {
-        self.origin.merge(&self.request(step).await, DECISIONS);
+        self.approve_of("web", step).await;
     }
 
     /// Files a decision about `web` on the decisions branch.
@@ -421,13 +374,7 @@ impl World {
 
     /// The same with more fields.
     pub(super) fn decide_with(&self, run: &str, action: &str, more: &str) {
-        let namespace = &self.space.name;
-        let text = format!(
-            "apiVersion: tidegate.io/v1alpha1\nkind: Decision\nmetadata: {{name: web, namespace: {namespace}}}\n\
-             spec: {{run: \"{run}\", action: {action}{more}}}\n"
-        );
-        let path = format!("{namespace}/web/{run}-{action}.yaml");
-        self.origin.commit(DECISIONS, &[(&path, Some(text.as_bytes()))], action);
+        self.decide_of("web", run, action, more);
     }
 
     /// Waits until the Git server was asked so many times more.
@@ -452,20 +399,6 @@ impl World {
         let end = self.bed.mark().await;
         audit::of_user(&self.bed.audit_log(), &self.space.user, start.max(self.space.begin), end)
     }
-
-    /// Checks every instant so far of every rollout; what is known of `web` if there are several.
-    pub(super) fn assert_kept(&self) -> Checked {
-        let moves = self.origin.path().join("stamps");
-        let reference = format!("refs/heads/{STATE}");
-        let branch = StateBranch { repository: self.origin.path(), moves: &moves, reference: &reference };
-        let log = self.bed.audit_log();
-        let audit = AuditLog { path: &log, begin: self.space.begin };
-        let mut last = Checked::default();
-        for watched in self.watched.values() {
-            last = watched.assert_kept(audit, branch);
-        }
-        last
-    }
 }
 
 /// The file of a rollout of a Deployment, with everything below `target.name`.
@@ -474,19 +407,4 @@ pub(super) fn rollout_of(namespace: &str, name: &str, spec: &str) -> String {
         "apiVersion: tidegate.io/v1alpha1\nkind: Rollout\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec:\n  \
          manifests: [{name}.yaml]\n  target:\n    kind: Deployment\n    name: {name}\n{spec}"
     )
-}
-
-/// Whether a rollout stands on that step.
-pub(super) fn is_on(record: &RolloutState, step: &str) -> bool {
-    record.phase.stop().is_some_and(|stop| stop.step.as_str() == step)
-}
-
-/// On the step `tenth`, seen in force.
-pub(super) fn is_exposed(record: &RolloutState) -> bool {
-    record.phase.stop().is_some_and(|stop| stop.step.as_str() == "tenth" && stop.clock.exposed.is_some())
-}
-
-/// Whether a rollout rests like that.
-pub(super) fn is_steady(record: &RolloutState, wanted: Rest) -> bool {
-    matches!(record.phase, Phase::Steady { how, .. } if how == wanted)
 }

@@ -1,6 +1,6 @@
 //! The same write to the real API server and to the simulated rules of field ownership, and what differs.
 
-use crate::support::cluster::Bed;
+use crate::support::cluster::{Bed, CALM};
 use crate::support::gateway::Mode;
 use chrono::{DateTime, TimeDelta, Utc};
 use http_body_util::BodyExt as _;
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tidegate::manifest::kinds::Schema;
 use tidegate::sim::kube_api::fields::{Operation, Writer, write};
-use tokio::sync::OnceCell;
+use tokio::sync::RwLockReadGuard;
 
 /// What the API server alone writes, and what it allots from its own pools.
 const ALLOTTED: [&str; 8] = [
@@ -59,9 +59,6 @@ impl Write {
     }
 }
 
-/// A real API server without controllers, so that nobody else writes.
-static QUIET: OnceCell<Bed> = OnceCell::const_new();
-
 /// One object, on both sides.
 pub(super) struct Twin {
     client: Client,
@@ -75,30 +72,24 @@ pub(super) struct Twin {
     now: DateTime<Utc>,
 }
 
-/// A namespace on the real API server.
+/// A namespace on a real API server where nobody else writes.
 pub(super) struct Place {
     client: Client,
     namespace: String,
+    /// As long as there is one, that server forgets nothing.
+    _calm: RwLockReadGuard<'static, ()>,
 }
 
 impl Place {
     pub(super) async fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let bed = QUIET
-            .get_or_init(|| async {
-                let bed = Bed::own().await;
-                for part in ["kube-controller-manager", "kube-scheduler", "kwok"] {
-                    bed.fault(&["kill", part]).await;
-                }
-                bed
-            })
-            .await;
+        let (bed, calm) = (Bed::quiet().await, CALM.read().await);
         let client = bed.client().await;
         let namespace = format!("twin-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         bed.gateway.modes.set(&namespace, Mode::Off);
         let object = serde_json::from_value(json!({"metadata": {"name": namespace}})).unwrap();
         Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &object).await.unwrap();
-        Self { client, namespace }
+        Self { client, namespace, _calm: calm }
     }
 
     /// An object that is not there yet.

@@ -34,10 +34,27 @@ pub(crate) struct Bed {
 
 static SHARED: OnceCell<Result<Bed, String>> = OnceCell::const_new();
 
+static QUIET: OnceCell<Result<Bed, String>> = OnceCell::const_new();
+
+/// Held by who asks the quiet bed, and alone by who lets it forget what was.
+pub(crate) static CALM: tokio::sync::RwLock<()> = tokio::sync::RwLock::const_new(());
+
 impl Bed {
     /// The bed that all tests of this process share.
     pub(crate) async fn shared() -> &'static Self {
         let bed = SHARED.get_or_init(|| start("shared".to_owned())).await;
+        bed.as_ref().unwrap_or_else(|why| panic!("the test bed does not start: {why}"))
+    }
+
+    /// A bed without controllers, so that nobody else writes, which all tests of this process share.
+    pub(crate) async fn quiet() -> &'static Self {
+        let start = async || {
+            let run = folder("quiet");
+            std::fs::create_dir_all(&run).unwrap();
+            std::fs::write(run.join("quiet"), "").unwrap();
+            start("quiet".to_owned()).await
+        };
+        let bed = QUIET.get_or_init(start).await;
         bed.as_ref().unwrap_or_else(|why| panic!("the test bed does not start: {why}"))
     }
 
@@ -46,6 +63,11 @@ impl Bed {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let name = format!("own-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         start(name).await.unwrap_or_else(|why| panic!("the test bed does not start: {why}"))
+    }
+
+    /// Its folder, which goes with it.
+    pub(crate) fn run(&self) -> &Path {
+        &self.run
     }
 
     /// The cluster admin's kubeconfig.
@@ -138,10 +160,20 @@ impl Bed {
 
     /// A namespace that no other test has, and a controller's user who serves it.
     pub(crate) async fn space(&self, name: &str) -> Space {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let name = format!("{name}-{}", NEXT.fetch_add(1, Ordering::Relaxed));
-        Space::new(self, name).await
+        Space::new(self, unique(name)).await
     }
+
+    /// A namespace that no other test has, and nothing else.
+    pub(crate) async fn namespace(&self, name: &str) -> String {
+        let name = unique(name);
+        create(&Api::<Namespace>::all(self.client().await), json!({"metadata": {"name": name}})).await;
+        name
+    }
+}
+
+fn unique(name: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("{name}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// A namespace of one test, and who the instance `it` is that serves it.
@@ -286,8 +318,13 @@ pub(crate) fn script(name: &str, run: &Path) -> Command {
     command
 }
 
+/// Where a bed of this process keeps all it has.
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("testbed-{}-{name}", std::process::id()))
+}
+
 async fn start(name: String) -> Result<Bed, String> {
-    let run = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("testbed-{}-{name}", std::process::id()));
+    let run = folder(&name);
     let at = run.clone();
     let started = tokio::task::spawn_blocking(move || start_blocking(&at)).await;
     let alive = started.map_err(|e| e.to_string())??;

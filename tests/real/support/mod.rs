@@ -36,7 +36,7 @@ pub(crate) mod prometheus;
 #[path = "../../support/promise/mod.rs"]
 pub(crate) mod promise;
 #[path = "../../support/promise/tests.rs"]
-mod promise_tests;
+pub(crate) mod promise_tests;
 pub(crate) mod rights;
 #[path = "../../support/root.rs"]
 pub(crate) mod root;

@@ -465,9 +465,8 @@ async fn set_weight(space: &Space, weight: u32) {
     routes.patch("podinfo", &PatchParams::apply("tidegate"), &Patch::Apply(route)).await.unwrap();
 }
 
-#[tokio::test]
-async fn the_logs_of_a_real_api_server_and_a_real_repository_merge() {
-    let bed = Bed::shared().await;
+/// Part of what the test bed does.
+pub(crate) async fn the_logs_of_a_real_api_server_and_a_real_repository_merge(bed: &Bed) {
     let space = bed.space("promise").await;
     let folder = tempfile::tempdir().unwrap();
     git2::Repository::init_bare(folder.path()).unwrap();

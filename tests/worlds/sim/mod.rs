@@ -1,5 +1,6 @@
 //! What must be so in any world.
 
+mod heard;
 mod incremental;
 mod meanwhile;
 mod once;

@@ -1,0 +1,88 @@
+//! What a cluster goes through: controllers that stand still, an API server that is away, and one that has forgotten. On a bed of its own,
+//! which is wiped at its end.
+
+use super::app::{App, ungated};
+use super::scaling::each_step_gated;
+use super::world::{Held, World, is_exposed, is_on, rollout_of};
+use crate::cluster::watch::is_listed_again;
+use crate::support::cluster::{Bed, eventually};
+use serde_json::{Value, json};
+use tidegate::plan::report::Reason;
+use tidegate::record::state::{Rest, RolloutState};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_bed_of_its_own_goes_through() {
+    let mut world = World::empty(Held::Own(Box::new(Bed::own().await)), "faults").await;
+    world.add(&each_step_gated().replace("Deadline: 90s", "Deadline: 10m"), &App::new("web", 1));
+    world.listens();
+    world.start();
+    world.until_steady(Rest::Initialized).await;
+    c_33_while_the_controller_manager_stands_still_no_status_is_believed(&world).await;
+    x_13_n_7_a_run_goes_on_after_the_api_server_was_away(&world).await;
+    attack_55_a_forgotten_history_is_listed_again(&world.bed).await;
+    world.settled(&[]).await;
+    a_bed_of_its_own_survives_faults_and_is_wiped_at_its_end(world).await;
+}
+
+/// What a Deployment says of itself: how many pods are updated and ready, and whether that is about what it asks for now.
+async fn says(world: &World, name: &str) -> (Value, Value, bool) {
+    let deployment = world.get("Deployment", name).await.unwrap();
+    let status = &deployment["status"];
+    let present = status["observedGeneration"] == deployment["metadata"]["generation"];
+    (status["updatedReplicas"].clone(), status["readyReplicas"].clone(), present)
+}
+
+async fn c_33_while_the_controller_manager_stands_still_no_status_is_believed(world: &World) {
+    world.release(&App::new("web", 2));
+    world.request("tenth").await;
+
+    // What was made has no status at all.
+    world.bed.fault(&["stop", "kube-controller-manager"]).await;
+    world.approve("tenth").await;
+    world.waits_for(Reason::CandidateNotReady).await;
+    assert_eq!(world.weight().await, 0);
+    world.bed.fault(&["cont", "kube-controller-manager"]).await;
+    world.approve("half").await;
+    world.request("promotion").await;
+
+    // What was overwritten has one that says that all is well, of what it was before.
+    world.bed.fault(&["stop", "kube-controller-manager"]).await;
+    world.approve("promotion").await;
+    world.waits_for(Reason::StableNotReady).await;
+    assert_eq!(says(world, "web").await, (json!(2), json!(2), false));
+    assert!(is_on(&world.record().unwrap(), "promote"));
+    assert_eq!(world.weight().await, 100);
+    world.bed.fault(&["cont", "kube-controller-manager"]).await;
+    world.until_steady(Rest::Succeeded).await;
+    assert_eq!(says(world, "web").await, (json!(2), json!(2), true));
+    assert_eq!(world.assert_kept().highest_weight.get(), 100);
+}
+
+async fn x_13_n_7_a_run_goes_on_after_the_api_server_was_away(world: &World) {
+    let spec = ungated().replace("weight: 10}, soak: 1s", "weight: 10}, soak: 15s");
+    let rollout = rollout_of(&world.space.name, "web", &spec);
+    world.commit(&[("it/web.rollout.yaml", &rollout), ("it/web.yaml", &App::new("web", 3).text())]);
+    world.until("a tenth", is_exposed).await;
+    world.bed.fault(&["kill", "kube-apiserver"]).await;
+    let away = tokio::time::Instant::now();
+    eventually("longer than the soak", async || (away.elapsed().as_secs() > 17).then_some(())).await;
+    assert!(is_exposed(&world.record().unwrap()), "no clock runs while nobody observes");
+    world.bed.revive().await;
+    let promoted = |record: &RolloutState| record.history.len() == 2 && record.run.is_none();
+    let record = world.until("version 3", promoted).await;
+    assert!(record.refused.is_empty(), "an outage speaks against no version");
+    let live = world.get("Deployment", "web").await.unwrap();
+    assert_eq!(live["spec"]["template"]["spec"]["containers"][0]["image"], "example.test/web:3");
+}
+
+async fn attack_55_a_forgotten_history_is_listed_again(bed: &Bed) {
+    is_listed_again(bed).await;
+}
+
+/// After all that was done to it: new pods became ready on it, or the last version would not have been promoted.
+async fn a_bed_of_its_own_survives_faults_and_is_wiped_at_its_end(world: World) {
+    let run = world.bed.run().to_owned();
+    assert!(run.exists());
+    drop(world);
+    eventually("the end of the bed", async || (!run.exists()).then_some(())).await;
+}
