@@ -9,6 +9,7 @@ use super::helm::Identity;
 use super::kubeconfig::client;
 use super::rights::{Audited, Right};
 use super::root::root;
+#[allow(unused_imports, reason = "benchmarks ask for one of them")]
 pub(crate) use super::wait::{PATIENCE, eventually};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
