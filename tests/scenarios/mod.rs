@@ -2,7 +2,7 @@
 //! the Kubernetes client and Git are the ones that are shipped; only the cluster and the clock are not.
 //!
 //! A scenario is a file here, `<name>.txt`; `commands` says what can stand in it. `UPDATE_SCENARIOS=1 cargo test --test
-//! scenarios` writes down what happens: read the diff as a change of behaviour.
+//! worlds scenarios` writes down what happens: read the diff as a change of behaviour.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod commands;

@@ -99,7 +99,7 @@ impl Script {
         }
         panic!(
             "{} is not what happens (-: the file, +: the world):\n{}\nIf it is meant so:\n  \
-             UPDATE_SCENARIOS=1 cargo test --test scenarios {}\nand read the diff as a change of behaviour.",
+             UPDATE_SCENARIOS=1 cargo test --test worlds scenarios::{}\nand read the diff as a change of behaviour.",
             self.path.display(),
             diff(&self.text, &new),
             self.path.file_stem().unwrap_or_default().display(),

@@ -235,7 +235,7 @@ fn table(version: &str, documents: &BTreeMap<String, Value>) -> String {
 
 const HEAD: &str = "\
 # What the kinds are made of, as kube-apiserver publishes it (OpenAPI v3) and reads it for server-side apply.
-# Made by: UPDATE_SCHEMAS=1 cargo test sim::schema
+# Made by: UPDATE_SCHEMAS=1 cargo test -p tidegate-real sim::schema
 #
 # type NAME [!]             a type; ! = its fields have one owner
 #   FIELD TYPE [=DEFAULT]   `*` is any other field
