@@ -13,7 +13,6 @@ use crate::support::git_server::GitServer;
 use crate::support::origin::Origin;
 use crate::support::promise::{Checked, Watched};
 use crate::support::site::Site;
-use crate::support::sshd::Sshd;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -118,18 +117,6 @@ impl World {
         let Hosted { origin, url } = site.repository(&world.space.name).await;
         world.repository = Some(format!("{{url: \"{url}\", poll: 1s, {}}}", site.access()));
         world.origin = origin;
-        world.begin();
-        world
-    }
-
-    /// Moves to a repository behind a real sshd, which takes the place of the one on the Git server.
-    pub(super) async fn behind_ssh(name: &str, sshd: &Sshd) -> Self {
-        let mut world = Self::empty(Held::Shared(Bed::shared().await), name).await;
-        world.origin = Origin::init(&sshd.file("fleet.git"));
-        let url = sshd.url(world.origin.path());
-        let [key, hosts] = ["client", "known_hosts"].map(|name| sshd.file(name).display().to_string());
-        let ssh = format!("ssh: {{keyFile: {key}, knownHostsFile: {hosts}}}");
-        world.repository = Some(format!("{{url: \"{url}\", poll: 1s, {ssh}}}"));
         world.begin();
         world
     }
@@ -285,11 +272,6 @@ impl World {
         self.assert_kept()
     }
 
-    /// Loses the Git cache, as a new pod does.
-    pub(super) fn forget_cache(&self) {
-        std::fs::remove_dir_all(self.cache()).unwrap();
-    }
-
     fn cache(&self) -> PathBuf {
         self.dir.path().join("cache")
     }
@@ -318,11 +300,6 @@ impl World {
         let mut installation = installation::parse(&name, self.installation_text().as_bytes()).unwrap();
         installation.repository.poll = self.poll;
         installation
-    }
-
-    /// The dashboard.
-    pub(super) fn readme(&self) -> String {
-        String::from_utf8(self.origin.file(STATE, "README.md").unwrap()).unwrap().trim_end().to_owned()
     }
 
     /// The record of `web`, if there is one.
