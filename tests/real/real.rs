@@ -8,6 +8,8 @@ mod cluster;
 mod contract;
 mod controller;
 mod fields;
+#[path = "../support/heap.rs"]
+mod heap;
 mod siege;
 mod sim;
 mod ssh;

@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::net::TcpListener;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 /// What goes wrong.
@@ -22,7 +23,7 @@ pub(crate) enum Fault {
     Unavailable,
     /// This status and no body.
     Status(u16),
-    /// The request is taken, and no byte ever comes back.
+    /// The request is taken, and no byte comes back; it breaks off when the faults end.
     Slow,
     /// The request is carried out, and its answer ends in the middle.
     Cut,
@@ -49,6 +50,7 @@ struct State {
     root: PathBuf,
     frozen: PathBuf,
     inner: Mutex<Switches>,
+    healed: Notify,
 }
 
 #[derive(Default)]
@@ -73,7 +75,7 @@ impl GitServer {
         let directory = tempfile::tempdir().expect("a directory for tests");
         let (root, frozen) = (directory.path().join("true"), directory.path().join("frozen"));
         std::fs::create_dir(&root).expect("the test's directory can be written");
-        let state = Arc::new(State { root, frozen, inner: Mutex::default() });
+        let state = Arc::new(State { root, frozen, inner: Mutex::default(), healed: Notify::new() });
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let server = Self { directory, address, state, task: Mutex::new(None) };
@@ -111,6 +113,7 @@ impl GitServer {
     /// Ends all faults.
     pub(crate) fn heal(&self) {
         self.state.lock().faults.clear();
+        self.state.healed.notify_waiters();
     }
 
     /// Copies all repositories as they are now, for [`Fault::Stale`].
@@ -196,7 +199,10 @@ async fn handle(state: Arc<State>, request: Request) -> Response {
     match &fault {
         Some(Fault::Unavailable) => return finish(plain(503).body(Body::empty())),
         Some(Fault::Status(status)) => return finish(plain(*status).body(Body::empty())),
-        Some(Fault::Slow) => std::future::pending().await,
+        Some(Fault::Slow) => {
+            state.healed.notified().await;
+            return finish(Ok(Response::new(broken(Bytes::new()))));
+        }
         Some(Fault::Redirect(to)) => return finish(plain(302).header(header::LOCATION, to).body(Body::empty())),
         Some(Fault::Page(kind, page)) => {
             return finish(plain(200).header(header::CONTENT_TYPE, *kind).body(page.clone().into()));

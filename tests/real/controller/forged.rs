@@ -1,5 +1,4 @@
-//! A signed record on a real Git host, and somebody else who may push to its branch: a stranger where nobody protects it, and whoever has
-//! tidegate's own token where all is set as `doctor` says.
+//! A signed record on a real Git host where all is set as `doctor` says, and whoever has tidegate's own token.
 
 use super::app::{App, GATED};
 use super::hosted::open;
@@ -76,47 +75,6 @@ async fn nothing_moves(world: &World, start: Mark, commit: &str) {
 async fn restore(home: &Path, good: &str, key: &str) {
     let restore = ["state", "restore", good, "--key", key, "--yes", "--author", "Olga <owner@example.test>"];
     run(&home.join("clone"), crate::support::PROGRAM, &restore).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn attack_98_a_record_that_a_stranger_pushes_to_a_real_host_moves_nothing() {
-    let host = GitHost::shared().await;
-    let site = Site::Gitea(host);
-    let mut world = World::hosted("forged", &site).await;
-    let home = tempfile::tempdir().unwrap();
-    let key = signing(&mut world, home.path()).await;
-    world.add(GATED, &App::new("web", 1));
-    let name = world.space.name.clone();
-    let binary = Binary::new(&world);
-    let mut process = binary.start("one", "", &[]);
-    world.until_steady(Rest::Initialized).await;
-    world.release(&App::new("web", 2));
-    let pull = open(&site, &world, "tenth").await;
-    world.until_condition(Reason::Approval).await;
-    let good = world.origin.tip(STATE).unwrap();
-
-    let (path, text) = forged(&world);
-    let start = world.bed.mark().await;
-    host.push("stranger", &name, STATE, (&path, &text));
-    let commit = world.origin.tip(STATE).unwrap();
-    until_foreign(&binary, &world, &commit).await;
-    let address = binary.address("one").await;
-    eventually("a number that an alert looks at", async || {
-        let text = reqwest::get(format!("http://{address}/metrics")).await.ok()?.text().await.ok()?;
-        text.contains("\ntidegate_waiting{reason=\"RecordUnreadable\"} 1\n").then_some(())
-    })
-    .await;
-    // A word that would open the step, if anything could.
-    site.merge(&name, &pull).await;
-    process.kill().await.unwrap();
-    nothing_moves(&world, start, &commit).await;
-
-    // The run goes on with the word that was given.
-    cloned(home.path(), host, &name, "owner").await;
-    restore(home.path(), &good, &key).await;
-    world.start();
-    world.until_steady(Rest::Succeeded).await;
-    world.settled(&[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,7 @@
 //! Rollouts as objects of Kubernetes: what people see with kubectl, and that nothing hangs on it.
 
 use super::app::{App, GATED};
-use super::world::World;
+use super::world::{STATE, World};
 use crate::support::cluster::eventually;
 use crate::support::rights::Right;
 use serde_json::{Value, json};
@@ -36,6 +36,21 @@ async fn shown(world: &World) -> Value {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
+/// What a poll asks of Git is counted where hours take no time; what a real API server was asked stands in its audit log.
+async fn at_rest_the_cluster_is_asked_for_nothing_but_the_lease(world: &World) {
+    world.polls(3).await;
+    let (start, tip) = (world.bed.mark().await, world.origin.tip(STATE));
+    let asked = eventually("the Lease is renewed", async || {
+        let asked = world.requests_since(start).await;
+        let renewed = asked.iter().filter(|request| request.resource == "leases" && request.is_write()).count();
+        (renewed >= 3).then_some(asked)
+    })
+    .await;
+    let others: Vec<_> = asked.iter().filter(|r| r.resource != "leases" && r.verb != "watch").collect();
+    assert!(others.is_empty(), "{others:#?}");
+    assert_eq!(world.origin.tip(STATE), tip);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c_13_kubectl_waits_for_a_promotion_and_a_missing_definition_holds_nothing() {
     let mut world = World::new("projected", GATED).await;
@@ -66,6 +81,7 @@ async fn c_13_kubectl_waits_for_a_promotion_and_a_missing_definition_holds_nothi
     assert!(table.contains("PHASE") && table.contains("Steady"), "{table}");
     let seen = shown(&world).await;
     assert_eq!(seen["status"]["conditions"][0]["reason"], "Succeeded");
+    at_rest_the_cluster_is_asked_for_nothing_but_the_lease(&world).await;
 
     // Nothing is written at rest, also not by a new process; what a hand writes there is not read.
     world.settled(&[]).await;

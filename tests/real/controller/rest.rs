@@ -1,39 +1,10 @@
-//! At rest nothing happens.
+//! The example repository, as it lies there.
 
-use super::app::GATED;
-use super::world::{DECISIONS, Held, STATE, World};
+use super::world::{DECISIONS, Held, World};
 use crate::support::cluster::{Bed, eventually};
 use std::path::Path;
-use std::time::Duration;
 use tidegate::manifest::desired::Router;
 use tidegate::record::state::Rest;
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_poll_is_one_look_up_and_the_cluster_is_asked_for_nothing_but_the_lease() {
-    const POLLS: usize = 100;
-    const POLL: Duration = Duration::from_millis(200);
-    let mut world = World::new("rest", GATED).await;
-    world.poll = POLL;
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    world.polls(3).await;
-    let (start, tip) = (world.bed.mark().await, world.origin.tip(STATE));
-    let began = tokio::time::Instant::now();
-    world.git.take_count();
-    world.polls(POLLS).await;
-    let elapsed = began.elapsed();
-    let asked = world.git.requests();
-    // Polls are that far apart: were one more than one request, so many would have come sooner.
-    assert_eq!(asked.keys().collect::<Vec<_>>(), ["POST /it.git/git-upload-pack"], "{asked:?}");
-    let polls = u32::try_from(asked.values().sum::<usize>()).unwrap();
-    assert!(polls as usize >= POLLS && elapsed >= POLL * (polls - 1), "{polls} requests within {elapsed:?}");
-    let requests = world.requests_since(start).await;
-    assert!(!requests.is_empty(), "the Lease was renewed");
-    let others: Vec<_> = requests.iter().filter(|r| r.resource != "leases" && r.verb != "watch").collect();
-    assert!(others.is_empty(), "{others:#?}");
-    assert_eq!(world.origin.tip(STATE), tip);
-    world.settled(&[]).await;
-}
 
 /// The files of examples-repo/, in these namespaces and with soaks that are as short as they can be.
 fn example(shop: &str, blog: &str) -> Vec<(String, String)> {

@@ -1,16 +1,68 @@
 //! What the chart grants is what the controller needs: from the API server's audit log.
 
 use super::app::{App, ungated};
-use super::jobs::job;
+use super::kept;
 use super::stateful;
 use super::world::{Held, World, is_steady};
 use crate::support::audit;
 use crate::support::cluster::{Bed, eventually};
 use crate::support::rights::{Audited, Right};
+use futures::StreamExt as _;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::ListParams;
+use kube::runtime::{WatchStreamExt as _, watcher};
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
 use tidegate::plan::report::Reason;
-use tidegate::record::state::{Phase, Rest};
+use tidegate::record::state::{Phase, Rest, RolloutState};
+use tokio_util::task::AbortOnDropHandle;
+
+/// A Job whose pods do that; its own time to live is none of its run's.
+pub(super) fn job(name: &str, behaviour: &str) -> String {
+    let mut text = format!(
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}}}\nspec:\n  backoffLimit: 0\n  ttlSecondsAfterFinished: 0\n  \
+         template:\n    metadata: {{annotations: {{{behaviour}}}}}\n    spec:\n      restartPolicy: Never\n"
+    );
+    writeln!(text, "      containers: [{{name: test, image: \"example.test/tester:1\"}}]").unwrap();
+    text
+}
+
+/// Every Job of a namespace in each state that it was in, from now on.
+struct Jobs {
+    seen: Arc<Mutex<Vec<Job>>>,
+    _watch: AbortOnDropHandle<()>,
+}
+
+impl Jobs {
+    fn watch(world: &World) -> Self {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (jobs, told) = (world.space.api::<Job>(), Arc::clone(&seen));
+        let watch = watcher(jobs, watcher::Config::default()).default_backoff().applied_objects();
+        let watch = tokio::spawn(watch.for_each(move |job| {
+            told.lock().unwrap().extend(job.ok());
+            std::future::ready(())
+        }));
+        Self { seen, _watch: AbortOnDropHandle::new(watch) }
+    }
+
+    /// Requirements C-15 and C-34: a Job that succeeds opens its step. It was made once, by Kubernetes' own controller it ended, and it
+    /// knew its run.
+    fn c_15_c_34_a_job_tries_the_candidate_out(&self, run: &str, step: &str) {
+        let (seen, name) = (self.seen.lock().unwrap(), format!("web-{run}-{step}"));
+        let uids: BTreeSet<_> = seen.iter().filter_map(|job| job.metadata.uid.as_deref()).collect();
+        assert_eq!(uids.len(), 1, "{uids:?}");
+        let ended = |job: &&Job| job.status.as_ref().is_some_and(|status| status.succeeded == Some(1));
+        let job = seen.iter().find(ended).expect("a Job that has succeeded");
+        assert_eq!(job.metadata.name.as_deref(), Some(&*name));
+        let pod = job.spec.as_ref().unwrap().template.spec.as_ref().unwrap();
+        let told: Vec<_> =
+            pod.containers[0].env.iter().flatten().map(|e| (e.name.as_str(), e.value.as_deref())).collect();
+        assert!(told.contains(&("TIDEGATE_RUN", Some(run))), "{told:?}");
+        assert!(told.contains(&("TIDEGATE_STEP", Some(step))), "{told:?}");
+    }
+}
 
 /// An object of each kind that may stand in a set, which nothing leads to.
 fn beside(name: &str) -> String {
@@ -71,8 +123,12 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     world.start();
     world.until_steady(Rest::Initialized).await;
     // The next version has other objects beside its target: one of each kind is made, and one goes.
+    let jobs = Jobs::watch(&world);
     world.commit(&[("it/web.yaml", &set(2, "new"))]);
-    world.until("promotion", |record| is_steady(record, Rest::Succeeded) && record.run.is_none()).await;
+    let promoted = |record: &RolloutState| is_steady(record, Rest::Succeeded) && record.run.is_none();
+    let record = world.until("promotion", promoted).await;
+    jobs.c_15_c_34_a_job_tries_the_candidate_out(record.last_run.unwrap().id.as_str(), "promotion");
+    c_15_c_34_a_job_that_fails_takes_the_run_back(&world, &set(3, "new")).await;
     // On the way back a pod that does not start is taken away.
     stateful::release(&world, "db", 1, "");
     world.until_of("db", "first sight", |record| is_steady(record, Rest::Initialized)).await;
@@ -83,10 +139,10 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     world.settled(&[Reason::Refused]).await;
     // What pods need and nobody has is looked up.
     world.start();
-    let image = "image: \"example.test/web:3\"}]}";
-    let needs = "image: \"example.test/web:3\", envFrom: [{secretRef: {name: absent}}]}], \
+    let image = "image: \"example.test/web:4\"}]}";
+    let needs = "image: \"example.test/web:4\", envFrom: [{secretRef: {name: absent}}]}], \
                  volumes: [{name: data, persistentVolumeClaim: {claimName: absent}}]}";
-    world.commit(&[("it/web.yaml", &set(3, "new").replace(image, needs))]);
+    world.commit(&[("it/web.yaml", &set(4, "new").replace(image, needs))]);
     world.until_condition(Reason::ReferenceMissing).await;
     world.settled(&[Reason::ReferenceMissing, Reason::Refused]).await;
 
@@ -95,6 +151,20 @@ async fn x_18_every_right_that_the_chart_grants_is_used_and_no_other() {
     assert_eq!(audited, Audited::default(), "{told}");
     assert!(world.space.rights.len() > 50, "{:?}", world.space.rights);
     it_is_noticed(&world).await;
+    // What it asks is more than the controller may, and not counted there.
+    kept::x_18_doctor_names_the_verb_that_a_role_lacks(&world).await;
+}
+
+/// As Kubernetes' own controller says it; the Job that failed can be looked at.
+async fn c_15_c_34_a_job_that_fails_takes_the_run_back(world: &World, set: &str) {
+    world.commit(&[("it/smoke.yaml", &job("smoke", "testbed/behaviour: crash")), ("it/web.yaml", set)]);
+    let record = world.until("Failed", |record| matches!(record.phase, Phase::Failed { .. })).await;
+    let Phase::Failed { why, .. } = record.phase else { panic!("it has failed") };
+    let id = record.last_run.unwrap().id;
+    assert!(why.starts_with(&format!("promotion: Job web-{id}-promotion failed: BackoffLimitExceeded: ")), "{why}");
+    let left = world.space.api::<Job>().list(&ListParams::default()).await.unwrap();
+    let left: Vec<_> = left.items.iter().filter_map(|job| job.metadata.name.as_deref()).collect();
+    assert_eq!(left, [format!("web-{id}-promotion")]);
 }
 
 /// Were one right more granted, or any one less, that would have been seen.

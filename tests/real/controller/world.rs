@@ -272,11 +272,6 @@ impl World {
         self.assert_kept()
     }
 
-    /// Loses the Git cache, as a new pod does.
-    pub(super) fn forget_cache(&self) {
-        std::fs::remove_dir_all(self.cache()).unwrap();
-    }
-
     fn cache(&self) -> PathBuf {
         self.dir.path().join("cache")
     }
@@ -305,11 +300,6 @@ impl World {
         let mut installation = installation::parse(&name, self.installation_text().as_bytes()).unwrap();
         installation.repository.poll = self.poll;
         installation
-    }
-
-    /// The dashboard.
-    pub(super) fn readme(&self) -> String {
-        String::from_utf8(self.origin.file(STATE, "README.md").unwrap()).unwrap().trim_end().to_owned()
     }
 
     /// The record of `web`, if there is one.

@@ -2,9 +2,10 @@
 //! no request is lost, and a version is rolled out after it.
 
 use super::load::Load;
-use super::{Behind, HOST, network, serves};
+use super::pods::Pods;
+use super::{Behind, serves};
 use crate::support::audit::Mark;
-use crate::support::cluster::eventually;
+use crate::support::cluster::{Bed, eventually};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tidegate::cli::import::{self, Fate, Tool};
@@ -12,7 +13,8 @@ use tidegate::manifest::desired::Router;
 use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
 
-const CRD: &str = include_str!("flagger/crd.yaml");
+/// Where it is found.
+const HOST: &str = "web.example.test";
 const CANARY: &str = include_str!("flagger/canary.yaml");
 const TEMPLATE: &str = include_str!("flagger/template.yaml");
 /// What people keep in Git.
@@ -23,8 +25,6 @@ const MADE: &str = include_str!("flagger/made.yaml");
 /// Brings the application to where Flagger leaves it while no version is on its way.
 async fn managed_by_flagger(behind: &Behind) {
     let world = &behind.world;
-    world.kubectl(&["apply", "-f", "-"], CRD).await;
-    world.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "crd/canaries.flagger.app"], "").await;
     world.kubectl(&["apply", "-f", "-"], &format!("{WEB}---\n{CANARY}")).await;
     let uid = world.kubectl(&["get", "canary", "web", "--output=jsonpath={.metadata.uid}"], "").await;
     let owner = json!({
@@ -43,8 +43,8 @@ async fn managed_by_flagger(behind: &Behind) {
     collected(behind).await;
 }
 
-/// Waits until the garbage collector knows HTTPRoutes: one that nobody owns any more is gone. It learns of new kinds every thirty
-/// seconds, and takes an owner from those objects only that it knows (`--cascade=orphan`); it deletes the others later.
+/// Waits until the garbage collector knows HTTPRoutes: one that nobody owns any more is gone. It takes an owner from those objects only
+/// that it knows (`--cascade=orphan`); it deletes the others later.
 async fn collected(behind: &Behind) {
     let gone = "{apiVersion: v1, kind: ConfigMap, name: gone, uid: 5f0c3c0e-8d5e-4a86-9d4f-0c5f0b6a7e11}";
     let orphan = format!(
@@ -81,23 +81,23 @@ async fn writes(behind: &Behind) -> BTreeSet<String> {
     writes.map(|r| format!("{} {}/{}", r.verb, r.resource, r.name)).collect()
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_1_c_17_what_flagger_left_is_taken_over_without_a_restart_or_a_lost_request() {
-    if !network::is_inside() {
-        let name =
-            concat!(module_path!(), "::c_1_c_17_what_flagger_left_is_taken_over_without_a_restart_or_a_lost_request");
-        return network::enter(name.split_once("::").unwrap().1).await;
-    }
-    let mut behind = Behind::empty("handover").await;
+/// The whole story.
+pub(super) async fn story(bed: &'static Bed, pods: &Pods) {
+    let mut behind = Behind::empty(bed, "handover", pods).await;
     managed_by_flagger(&behind).await;
-    serves("1").await;
+    c_1_c_17_what_flagger_left_is_taken_over_without_a_restart_or_a_lost_request(&mut behind).await;
+    behind.world.settled(&[]).await;
+}
+
+async fn c_1_c_17_what_flagger_left_is_taken_over_without_a_restart_or_a_lost_request(behind: &mut Behind) {
+    serves(HOST, "1").await;
     let (people, before) = (Load::start(HOST, None), behind.world.pods("web-primary").await);
 
-    let manifests = imported(&mut behind);
+    let manifests = imported(behind);
     behind.world.start();
     let shown = behind.world.until_condition(Reason::ForeignApplier).await;
     assert!(shown.contains("Flagger") && shown.contains("--cascade=orphan"), "{shown}");
-    assert_eq!(writes(&behind).await, BTreeSet::new(), "while the Canary owns it");
+    assert_eq!(writes(behind).await, BTreeSet::new(), "while the Canary owns it");
 
     behind.world.kubectl(&["delete", "canary", "web", "--cascade=orphan"], "").await;
     behind.world.until_steady(Rest::Initialized).await;
@@ -109,9 +109,7 @@ async fn c_1_c_17_what_flagger_left_is_taken_over_without_a_restart_or_a_lost_re
     assert_eq!(backends.iter().map(|backend| &backend["name"]).collect::<Vec<_>>(), ["web"], "as Git says");
     assert_eq!(people.tally().failed, Default::default(), "requests that failed meanwhile");
 
-    first_version_after(&behind, &manifests, &people).await;
-    drop(people);
-    behind.world.settled(&[]).await;
+    first_version_after(behind, &manifests, &people).await;
 }
 
 /// The first change of the version that tidegate rolls out.

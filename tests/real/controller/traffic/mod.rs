@@ -6,7 +6,7 @@ mod load;
 mod network;
 mod pods;
 
-use super::app::App;
+use super::app::{App, of};
 use super::world::{Held, World, is_exposed, is_on, rollout_of};
 use crate::support::cluster::{Bed, eventually, proxy};
 use crate::support::gateway::Mode;
@@ -17,8 +17,6 @@ use serde_json::Value;
 use tidegate::plan::report::Reason;
 use tidegate::record::state::{Phase, Rest};
 
-/// The host of the application.
-const HOST: &str = "web.example.test";
 /// How long a change of the route may take until requests follow it.
 const SETTLE: chrono::TimeDelta = chrono::TimeDelta::seconds(5);
 /// Each step stays until a person has spoken.
@@ -30,12 +28,17 @@ const STEPS: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\
     errors: {successRate: {provider: main, proxy: contour}, min: 95, interval: 2s, minSamples: 2}\n    error-rate: ";
 
 /// The check of the documents, as they have it, but about two seconds.
-fn error_rate() -> String {
+fn error_rate(name: &str) -> String {
     let page = include_str!("../../../../docs/checks.md");
     let block = page.split("```yaml\n").nth(1).unwrap().split("```").next().unwrap();
     let mut check: Value = serde_yaml::from_str::<Value>(block).unwrap()["checks"]["error-rate"].take();
     check["interval"] = "2s".into();
-    check.to_string().replace("podinfo", "web").replace("[1m]", "[2s]") + "\n"
+    check.to_string().replace("podinfo", name).replace("[1m]", "[2s]") + "\n"
+}
+
+/// How an application is rolled out.
+fn spec(name: &str) -> String {
+    format!("{}{}", of(name, STEPS), error_rate(name))
 }
 
 /// Whether a version's share of that many requests is what chance makes of its weight: within five standard deviations, beyond
@@ -45,7 +48,7 @@ fn is_weighted(tally: &Tally, version: u8, percent: u32) -> bool {
     (f64::from(tally.of(version)) - all * share).abs() <= 5.0 * (all * share * (1.0 - share)).sqrt()
 }
 
-/// An application behind the proxy, with pods that answer, and a Prometheus that reads both.
+/// Applications behind the proxy, with pods that answer, and a Prometheus that reads both.
 struct Behind {
     world: World,
     pods: Pods,
@@ -54,128 +57,146 @@ struct Behind {
 
 impl Behind {
     /// Without an application.
-    async fn empty(name: &str) -> Self {
-        let bed = Bed::shared().await;
-        proxy(bed).await;
+    async fn empty(bed: &'static Bed, name: &str, pods: &Pods) -> Self {
         let mut world = World::empty(Held::Shared(bed), name).await;
         // Contour says what becomes of routes.
         bed.gateway.modes.set(&world.space.name, Mode::Off);
-        let pods = Pods::serve(bed).await;
-        let (told, namespace) = (pods.clone(), world.space.name.clone());
+        let told = pods.clone();
         let envoy = "- job_name: envoy\n  metrics_path: /stats/prometheus\n  static_configs: [{targets: [\"127.0.0.1:19002\"]}]\n";
-        let prometheus = Prometheus::reading_beside(move || told.page(&namespace), envoy).await;
+        let prometheus = Prometheus::reading_beside(move || told.page(), envoy).await;
         world.providers =
             format!("  providers: {{main: {{prometheus: {{url: \"http://{}\"}}}}}}\n", prometheus.address);
-        Self { world, pods, _prometheus: prometheus }
-    }
-
-    async fn start() -> Self {
-        let mut behind = Self::empty("traffic").await;
-        behind.world.add(&format!("{STEPS}{}", error_rate()), &app(1));
-        behind.world.start();
-        behind.world.until_steady(Rest::Initialized).await;
-        serves("1").await;
-        behind
+        Self { world, pods: pods.clone(), _prometheus: prometheus }
     }
 
     /// Waits until a step has had all that it needs but a person's word.
-    async fn stands_on(&self, step: &str) {
+    async fn stands_on(&self, name: &str, step: &str) {
         let waits = |phase: &Phase| matches!(phase, Phase::Waiting { .. } | Phase::WaitingPromotion { .. });
-        self.world.until(step, |record| is_on(record, step) && waits(&record.phase)).await;
+        self.world.until_of(name, step, |record| is_on(record, step) && waits(&record.phase)).await;
     }
 }
 
 /// Waits until people reach that version.
-async fn serves(version: &str) {
+async fn serves(host: &str, version: &str) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let serves = async || (ask(&client, HOST, None).await == Ok((version.to_owned(), 200))).then_some(());
-    eventually(&format!("a proxy that leads to version {version}"), serves).await;
+    let serves = async || (ask(&client, host, None).await == Ok((version.to_owned(), 200))).then_some(());
+    eventually(&format!("a proxy that leads to version {version} of {host}"), serves).await;
 }
 
-fn app(version: u8) -> App<'static> {
-    App { parent: "name: web, namespace: projectcontour", ..App::new("web", version) }
+/// A version of an application whose host begins with its name.
+fn app<'a>(name: &'a str, host: &'a str, version: u8) -> App<'a> {
+    App { parent: "name: web, namespace: projectcontour", host: Some(host), ..App::new(name, version) }
 }
 
+/// The users of one application.
+struct Users {
+    name: &'static str,
+    host: &'static str,
+    people: Load,
+    testers: Load,
+}
+
+impl Users {
+    async fn of(name: &'static str, host: &'static str) -> Self {
+        serves(host, "1").await;
+        let testers = Load::start(host, Some(("x-canary", "always")));
+        Self { name, host, people: Load::start(host, None), testers }
+    }
+}
+
+/// In a network of its own, with one bed and one proxy, since its addresses are fixed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_20_c_22_c_34_requests_go_where_the_record_says() {
+async fn people_find_what_the_record_says() {
     if !network::is_inside() {
-        let name = concat!(module_path!(), "::c_20_c_22_c_34_requests_go_where_the_record_says");
+        let name = concat!(module_path!(), "::people_find_what_the_record_says");
         return network::enter(name.split_once("::").unwrap().1).await;
     }
-    let mut behind = Behind::start().await;
-    let (people, testers) = (Load::start(HOST, None), Load::start(HOST, Some(("x-canary", "always"))));
+    let bed = Bed::shared().await;
+    proxy(bed).await;
+    let pods = Pods::serve(bed).await;
+    tokio::join!(handover::story(bed, &pods), c_20_c_22_c_34_requests_go_where_the_record_says(bed, &pods),);
+}
 
-    good_version(&behind, &people, &testers).await;
-    assert_eq!((people.tally().failed, testers.tally().failed), Default::default(), "requests that failed");
-
-    bad_version(&behind, &people, &testers, 3, "errors").await;
-    bad_version(&behind, &people, &testers, 4, "error-rate").await;
-    drop((people, testers));
+async fn c_20_c_22_c_34_requests_go_where_the_record_says(bed: &'static Bed, pods: &Pods) {
+    let mut behind = Behind::empty(bed, "traffic", pods).await;
+    let applications = [("shop", "shop.example.test"), ("blog", "blog.example.test")];
+    for (name, host) in applications {
+        behind.world.add(&spec(name), &app(name, host, 1));
+    }
+    behind.world.start();
+    for (name, _) in applications {
+        behind.world.until_steady_of(name, Rest::Initialized).await;
+    }
+    let [(shop, at_shop), (blog, at_blog)] = applications;
+    let (shop, blog) = (Users::of(shop, at_shop).await, Users::of(blog, at_blog).await);
+    good_version(&behind, &shop).await;
+    for users in [&shop, &blog] {
+        let failed = (users.people.tally().failed, users.testers.tally().failed);
+        assert_eq!(failed, Default::default(), "requests of {} that failed", users.name);
+    }
+    tokio::join!(bad_version(&behind, &shop, 3, "errors"), bad_version(&behind, &blog, 3, "error-rate"));
+    drop((shop, blog));
     behind.world.settled(&[Reason::Refused]).await;
-    assert!(behind.pods.page("any").contains("code=\"500\""), "the bad version has answered");
+    assert!(behind.pods.page().contains("code=\"500\""), "the bad version has answered");
 }
 
 /// Nobody notices: each step has its share, testers are always on the new version, and no request is lost.
-async fn good_version(behind: &Behind, people: &Load, testers: &Load) {
-    behind.world.release(&app(2));
-    behind.stands_on("testers").await;
+async fn good_version(behind: &Behind, users: &Users) {
+    let Users { name, host, people, testers } = users;
+    behind.world.release(&app(name, host, 2));
+    behind.stands_on(name, "testers").await;
     assert!(is_weighted(&people.next(1000).await, 2, 0), "{:?}", people.tally());
     let tally = testers.next(300).await;
     assert_eq!(tally.of(2), tally.all(), "testers are on the new version before anybody else is: {tally:?}");
     for (step, percent) in [("tenth", 10), ("half", 50)] {
-        behind.world.approve(step).await;
-        behind.stands_on(step).await;
+        behind.world.approve_of(name, step).await;
+        behind.stands_on(name, step).await;
         let tally = people.next(3000).await;
         assert!(is_weighted(&tally, 2, percent), "{step}: {tally:?}");
         let tally = testers.next(300).await;
         assert_eq!(tally.of(2), tally.all(), "{step}: testers are on the new version: {tally:?}");
     }
-    behind.world.approve("promotion").await;
-    behind.world.until_steady(Rest::Succeeded).await;
+    behind.world.approve_of(name, "promotion").await;
+    behind.world.until_steady_of(name, Rest::Succeeded).await;
     let tally = people.next(1000).await;
     assert_eq!(tally.of(2), tally.all(), "after the promotion: {tally:?}");
 }
 
 /// From when a tenth of the people have it half of what the new version answers is an error, and one check alone looks. They meet it,
-/// and then nobody.
-async fn bad_version(behind: &Behind, people: &Load, testers: &Load, version: u8, check: &str) {
-    let world = &behind.world;
-    let start = world.bed.mark().await;
-    let both = format!("{STEPS}{}", error_rate());
-    let spec = both.replacen("checks: [errors, error-rate]", &format!("checks: [{check}]"), 1);
-    let rollout = rollout_of(&world.space.name, "web", &spec);
-    world.commit(&[("it/web.rollout.yaml", &rollout), ("it/web.yaml", &app(version).text())]);
-    behind.stands_on("testers").await;
-    world.approve("tenth").await;
-    world.until("a tenth", is_exposed).await;
-    let of_it = format!("{version}: 500");
-    assert!(people.tally().failed.keys().chain(testers.tally().failed.keys()).all(|who| !who.ends_with(&of_it)));
-    fail(world, version).await;
-    let record = world.until("Failed", |record| matches!(record.phase, Phase::Failed { .. })).await;
-    let Phase::Failed { why, .. } = record.phase else { panic!("it has failed") };
+/// and then nobody: all are on the version that they had before.
+async fn bad_version(behind: &Behind, users: &Users, version: u8, check: &str) {
+    let (Users { name, host, people, testers }, world) = (users, &behind.world);
+    let (start, before) = (world.bed.mark().await, if *name == "shop" { 2 } else { 1 });
+    let spec = spec(name).replacen("checks: [errors, error-rate]", &format!("checks: [{check}]"), 1);
+    let rollout = rollout_of(&world.space.name, name, &spec);
+    let paths = [format!("it/{name}.rollout.yaml"), format!("it/{name}.yaml")];
+    world.commit(&[(&paths[0], &rollout), (&paths[1], &app(name, host, version).text())]);
+    behind.stands_on(name, "testers").await;
+    world.approve_of(name, "tenth").await;
+    world.until_of(name, "a tenth", is_exposed).await;
+    let of_it = format!("version {version}: 500");
+    assert!([people, testers].iter().all(|load| load.tally().failed.is_empty()), "before it fails");
+    fail(world, name, version).await;
+    let (_, why) = world.until_failed_of(name).await;
     assert!(why.starts_with(&format!("tenth: {check}: ")), "{why}");
     let requests = world.requests_since(start).await;
     let is_retreat = |answer: &Value| answer["metadata"]["annotations"]["tidegate.io/retreated"].is_string();
-    let back = requests.iter().find(|r| r.resource == "httproutes" && r.answer.as_ref().is_some_and(is_retreat));
-    let back = back.expect("the route went back").answered;
+    let mut routes = requests.iter().filter(|r| r.resource == "httproutes" && r.name == *name);
+    let back = routes.find(|r| r.answer.as_ref().is_some_and(is_retreat)).expect("the route went back").answered;
     for load in [people, testers] {
         let tally = load.next(1000).await;
-        assert_eq!(tally.of(2), tally.all(), "after it went back: {tally:?}");
-        assert!(
-            load.tally().last[&version.to_string()] - back <= SETTLE,
-            "{} is more than {SETTLE} after {back}",
-            load.tally().last[&version.to_string()]
-        );
-        let bad = ["version 3: 500", "version 4: 500"];
-        assert!(load.tally().failed.keys().all(|who| bad.contains(&who.as_str())), "{:?}", load.tally().failed);
+        assert_eq!(tally.of(before), tally.all(), "after it went back: {tally:?}");
+        let last = load.tally().last[&version.to_string()];
+        assert!(last - back <= SETTLE, "{last} is more than {SETTLE} after {back}");
+        assert!(load.tally().failed.keys().all(|who| *who == of_it), "{:?}", load.tally().failed);
     }
-    assert!(people.tally().failed.contains_key(&format!("version {of_it}")), "people met it");
+    assert!(people.tally().failed.contains_key(&of_it), "people met it");
 }
 
 /// Half of what the live pods of a version answer is an error from now on.
-async fn fail(world: &World, version: u8) {
+async fn fail(world: &World, name: &str, version: u8) {
     let pods: Value = serde_json::from_str(&world.kubectl(&["get", "pods", "-o", "json"], "").await).unwrap();
-    let image = format!("example.test/web:{version}");
+    let image = format!("example.test/{name}:{version}");
     let of_it = pods["items"].as_array().unwrap().iter().filter(|pod| pod["spec"]["containers"][0]["image"] == *image);
     let names: Vec<&str> = of_it.map(|pod| pod["metadata"]["name"].as_str().unwrap()).collect();
     assert!(!names.is_empty(), "{pods:#}");

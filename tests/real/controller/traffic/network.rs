@@ -1,12 +1,9 @@
 //! A network namespace in which the addresses of pods are local, so that requests to fake pods are answered.
 
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
 /// Set in the process that is inside.
 const INSIDE: &str = "TIDEGATE_TEST_NETWORK";
-
-static ALONE: Mutex<()> = Mutex::new(());
 
 /// Whether this process is inside.
 pub(super) fn is_inside() -> bool {
@@ -21,8 +18,6 @@ pub(super) fn is_inside() -> bool {
 pub(super) async fn enter(test: &str) {
     let test = test.to_owned();
     tokio::task::spawn_blocking(move || {
-        // Each has a bed of its own: one at a time is enough for a machine.
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         for (script, group) in [("build", &["gateway"][..]), ("build", &[]), ("prometheus", &[])] {
             let script = crate::support::root::root().join("tests/testbed").join(script);
             let status = Command::new(&script).args(group).stdout(Stdio::null()).status().unwrap();

@@ -19,11 +19,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::net::TcpListener;
 
-/// All pods of the cluster, and what they have answered.
+/// A namespace, a pod in it, and with what it has answered.
+type Answer = (String, String, u16);
+
+/// All pods of the cluster, and how often they have answered.
 #[derive(Clone)]
 pub(super) struct Pods {
     known: Store<Pod>,
-    answered: Arc<Mutex<BTreeMap<(String, u16), u64>>>,
+    answered: Arc<Mutex<BTreeMap<Answer, u64>>>,
     requests: Arc<AtomicU64>,
 }
 
@@ -53,9 +56,9 @@ impl Pods {
     }
 
     /// What the applications in the pods tell a Prometheus.
-    pub(super) fn page(&self, namespace: &str) -> String {
+    pub(super) fn page(&self) -> String {
         let mut page = String::from("# TYPE http_requests_total counter\n");
-        for ((pod, code), count) in self.answered.lock().unwrap().iter() {
+        for ((namespace, pod, code), count) in self.answered.lock().unwrap().iter() {
             let labels = format!("namespace=\"{namespace}\",pod=\"{pod}\",code=\"{code}\"");
             writeln!(page, "http_requests_total{{{labels}}} {count}").unwrap();
         }
@@ -78,7 +81,8 @@ async fn answer(ConnectInfo(Meant(address)): ConnectInfo<Meant>, State(pods): St
     // 61 and 100 have no common divisor: each hundred requests meets each rest once.
     let rest = pods.requests.fetch_add(1, Ordering::Relaxed) * 61 % 100;
     let status = if rest < fails { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK };
-    *pods.answered.lock().unwrap().entry((pod.name_any(), status.as_u16())).or_default() += 1;
+    let asked = (pod.namespace().unwrap_or_default(), pod.name_any(), status.as_u16());
+    *pods.answered.lock().unwrap().entry(asked).or_default() += 1;
     let image = pod.spec.as_ref().and_then(|spec| spec.containers.first()?.image.as_deref()).unwrap_or_default();
     (status, image.rsplit(':').next().unwrap_or_default().to_owned())
 }
