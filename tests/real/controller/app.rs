@@ -38,14 +38,7 @@ pub(super) fn of(name: &str, spec: &str) -> String {
     spec.replace("web", name)
 }
 
-/// A version that is not ready for that long has failed, on a machine where nothing else keeps it waiting.
-pub(super) fn hasty(spec: &str, seconds: u8) -> String {
-    let hasty = spec.replace("progressDeadline: 90s", &format!("progressDeadline: {seconds}s"));
-    assert_ne!(hasty, spec);
-    hasty
-}
-
-/// The same without asking anybody.
+/// [`GATED`] without asking anybody.
 pub(super) fn ungated() -> String {
     GATED.replace("before: {approval: pullRequest}, ", "")
 }
