@@ -270,8 +270,10 @@ fn attack_45_nobody_rejects_another_tenants_rollout_by_naming_it() {
 #[test]
 fn attack_96_a_dependency_with_a_known_weakness_fails_the_checks() {
     let read = |path: &str| std::fs::read_to_string(source_dir().join(path)).unwrap();
-    let (run, script) = (read(".ci/run"), read(".ci/advisories"));
-    assert!(run.lines().any(|line| line.starts_with(".ci/advisories ||") && line.contains("== 75")), "{run}");
+    let (run, parts, script) = (read(".ci/run"), read(".ci/parts"), read(".ci/advisories"));
+    let checks = parts.split("\n}\n").find(|part| part.contains("\nchecks() {")).unwrap();
+    assert!(checks.lines().any(|line| line.starts_with("\t.ci/advisories ||") && line.contains("== 75")), "{checks}");
+    assert!(run.lines().any(|line| line == "part checks"), "{run}");
     assert!(script.contains("set -euo pipefail") && script.ends_with("check advisories\n"), "{script}");
     let deny = read("deny.toml");
     let advisories = deny.split("\n[").find(|part| part.starts_with("advisories]")).unwrap();

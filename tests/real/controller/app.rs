@@ -38,7 +38,7 @@ pub(super) fn of(name: &str, spec: &str) -> String {
     spec.replace("web", name)
 }
 
-/// `GATED` without asking anybody.
+/// [`GATED`] without asking anybody.
 pub(super) fn ungated() -> String {
     GATED.replace("before: {approval: pullRequest}, ", "")
 }

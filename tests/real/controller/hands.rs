@@ -4,13 +4,9 @@ use super::app::{App, GATED, ungated};
 use super::world::{World, is_exposed, is_steady};
 use crate::support::cluster::eventually;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use tidegate::plan::report::Reason;
-use tidegate::record::state::{Phase, Rest};
-
-/// A tenth for a day.
-fn long() -> String {
-    ungated().replace("weight: 10}, soak: 1s", "weight: 10}, soak: 24h")
-}
+use tidegate::record::state::{Rest, RolloutState};
 
 fn image(deployment: &Value) -> &str {
     deployment["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap()
@@ -21,9 +17,13 @@ fn managers(object: &Value) -> Vec<String> {
     entries.iter().filter(|e| e["subresource"].is_null()).map(|e| e["manager"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Makes version 1 of `web` as people did before there was tidegate, and waits for its pods.
+/// Makes an app as people did before there was tidegate, and waits for its pods.
 pub(super) async fn applied_by_hand(world: &World, app: &App<'_>) {
     world.kubectl(&["apply", "-f", "-"], &app.text()).await;
+    available(world, app).await;
+}
+
+async fn available(world: &World, app: &App<'_>) {
     eventually("its pods", async || {
         let deployment = world.get("Deployment", app.name).await?;
         (deployment["status"]["availableReplicas"] == app.replicas).then_some(())
@@ -52,60 +52,58 @@ async fn set_weight(world: &World, weight: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_applied_by_hand_and_is_equal_is_taken_over_without_a_restart() {
-    let mut world = World::new("equal", GATED).await;
-    applied_by_hand(&world, &App::new("web", 1)).await;
-    let before = world.pods("web").await;
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    world.settled(&[]).await;
-    assert_eq!(world.pods("web").await, before);
-    for kind in ["Deployment", "Service", "HTTPRoute"] {
-        let object = world.get(kind, "web").await.unwrap();
-        assert!(managers(&object).contains(&"tidegate-it".to_owned()), "{kind}: {:?}", managers(&object));
-        let left = managers(&object).into_iter().find(|manager| manager.starts_with("kubectl"));
-        assert_eq!(left, None, "{kind}: who applied it before owns nothing any more");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_differs_at_first_sight_is_shown_and_left_alone_until_git_agrees() {
-    let mut world = World::new("differs", GATED).await;
-    let there = App { replicas: 3, ..App::new("web", 7) };
-    applied_by_hand(&world, &there).await;
-    let before = world.pods("web").await;
-    world.start();
-    let shown = world.until_condition(Reason::AdoptionDiffers).await;
-    assert!(shown.contains("example.test/web:7") && shown.contains("/spec/replicas"), "{shown}");
-    world.settled(&[Reason::AdoptionDiffers]).await;
-    assert_eq!(writes(&world).await, [""; 0]);
-    world.start();
-    world.release(&there);
-    world.until_steady(Rest::Initialized).await;
-    assert_eq!(world.pods("web").await, before);
-    world.settled(&[]).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_live_is_adopted_without_a_restart_and_a_run_leads_on() {
+async fn what_kubectl_and_helm_had_is_adopted_without_a_restart() {
     let mut world = World::new("adopted", GATED).await;
     let there = App { replicas: 3, ..App::new("web", 7) };
     let more = there.text().replace("name: main,", "name: main, env: [{name: LEVEL, value: debug}],");
     let more = more.replace("ports: [{name: http, port: 80}]", "type: NodePort, ports: [{name: http, port: 80}]");
     world.kubectl(&["apply", "-f", "-"], &more).await;
-    eventually("its pods", async || {
-        (world.get("Deployment", "web").await?["status"]["availableReplicas"] == 3).then_some(())
-    })
-    .await;
-    let before = (world.pods("web").await, world.get("Service", "web").await.unwrap()["spec"].clone());
+    available(&world, &there).await;
+    let before = seen(&world).await;
+    what_helm_applies_is_left_to_helm_until_it_is_handed_over(&mut world).await;
+    what_differs_at_first_sight_is_shown_and_left_alone(&mut world).await;
+    assert_eq!(seen(&world).await, before);
+    what_is_live_is_adopted_without_a_restart_and_a_run_leads_on(&mut world, &before).await;
+}
+
+/// The pods, and the Service as people see it.
+async fn seen(world: &World) -> (BTreeSet<String>, Value) {
+    (world.pods("web").await, world.get("Service", "web").await.unwrap()["spec"].clone())
+}
+
+async fn what_helm_applies_is_left_to_helm_until_it_is_handed_over(world: &mut World) {
+    world.kubectl(&["annotate", "service", "web", "meta.helm.sh/release-name=web"], "").await;
     world.start();
-    world.until_condition(Reason::AdoptionDiffers).await;
+    let shown = world.until_condition(Reason::ForeignApplier).await;
+    assert!(shown.contains("Helm") && shown.contains("Service"), "{shown}");
+    world.settled(&[Reason::ForeignApplier, Reason::AdoptionDiffers]).await;
+    assert_eq!(writes(world).await, [""; 0]);
+    world.start();
+    world.kubectl(&["annotate", "service", "web", "meta.helm.sh/release-name-"], "").await;
+    let handed_over = |record: &RolloutState| record.conditions.iter().all(|c| c.reason != "ForeignApplier");
+    world.until("it is handed over", handed_over).await;
+}
+
+/// Also what a person's tool set, and Git does not have.
+async fn what_differs_at_first_sight_is_shown_and_left_alone(world: &mut World) {
+    let shown = world.until_condition(Reason::AdoptionDiffers).await;
+    for difference in ["example.test/web:7", "/spec/replicas", "/env", "debug"] {
+        assert!(shown.contains(difference), "{difference}: {shown}");
+    }
+    world.settled(&[Reason::AdoptionDiffers]).await;
+    assert_eq!(writes(world).await, [""; 0]);
+}
+
+async fn what_is_live_is_adopted_without_a_restart_and_a_run_leads_on(
+    world: &mut World,
+    before: &(BTreeSet<String>, Value),
+) {
+    world.start();
     let live = world.record().unwrap().live_at_first_sight().unwrap().clone();
     world.decide_with("0", "adopt", &format!(", live: \"{live}\""));
     world.until("the run's first gate", |record| record.conditions.iter().any(|c| c.reason == "Approval")).await;
     world.settled(&[Reason::Approval]).await;
-    let after = (world.pods("web").await, world.get("Service", "web").await.unwrap()["spec"].clone());
-    assert_eq!(after, before, "the pods are the same, and the Service keeps what it was given");
+    assert_eq!(&seen(world).await, before, "the pods are the same, and the Service keeps what it was given");
     world.start();
     world.approve("tenth").await;
     world.until_steady(Rest::Succeeded).await;
@@ -116,46 +114,29 @@ async fn what_is_live_is_adopted_without_a_restart_and_a_run_leads_on() {
     // A status that is written meanwhile can put this off until the run has ended.
     for kind in ["Deployment", "Service", "HTTPRoute"] {
         let left = managers(&world.get(kind, "web").await.unwrap());
-        assert!(!left.iter().any(|manager| manager.starts_with("kubectl")), "{kind}: {left:?}");
+        assert!(left.contains(&"tidegate-it".to_owned()), "{kind}: {left:?}");
+        assert!(!left.iter().any(|manager| manager.starts_with("kubectl")), "{kind}: who applied it before: {left:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_persons_tool_set_and_git_does_not_have_is_a_difference_too() {
-    let mut world = World::new("surplus", GATED).await;
-    let more = App::new("web", 1).text().replace("name: main,", "name: main, env: [{name: LEVEL, value: debug}],");
-    world.kubectl(&["apply", "-f", "-"], &more).await;
-    world.start();
-    let shown = world.until_condition(Reason::AdoptionDiffers).await;
-    assert!(shown.contains("/env") && shown.contains("debug"), "{shown}");
-    world.settled(&[Reason::AdoptionDiffers]).await;
-    assert_eq!(writes(&world).await, [""; 0]);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_helm_applies_is_left_to_helm_until_it_is_handed_over() {
-    let mut world = World::new("helm", GATED).await;
-    applied_by_hand(&world, &App::new("web", 1)).await;
-    world.kubectl(&["annotate", "service", "web", "meta.helm.sh/release-name=web"], "").await;
-    world.start();
-    let shown = world.until_condition(Reason::ForeignApplier).await;
-    assert!(shown.contains("Helm") && shown.contains("Service"), "{shown}");
-    world.settled(&[Reason::ForeignApplier]).await;
-    assert_eq!(writes(&world).await, [""; 0]);
-    world.start();
-    world.kubectl(&["annotate", "service", "web", "meta.helm.sh/release-name-"], "").await;
-    world.until_steady(Rest::Initialized).await;
-    world.settled(&[]).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_22_a_hand_that_raises_the_exposure_is_put_back_to_the_record() {
-    let mut world = World::new("raised", &long()).await;
+async fn c_22_x_16_attack_54_hands_are_met_at_a_tenth_and_at_rest() {
+    let mut world = World::new("hands", &ungated().replace("weight: 10}, soak: 1s", "weight: 10}, soak: 24h")).await;
     world.start();
     world.until_steady(Rest::Initialized).await;
     world.release(&App::new("web", 2));
     world.until("a tenth", is_exposed).await;
-    set_weight(&world, 60).await;
+    c_22_a_hand_that_raises_the_exposure_is_put_back_to_the_record(&mut world).await;
+    a_hand_that_lowers_the_exposure_holds_the_run_until_it_is_back(&mut world).await;
+    x_16_drift_at_rest_is_put_back(&world).await;
+    attack_54_a_field_that_another_manager_owns_is_named_and_not_fought_over(&mut world).await;
+    world.settled(&[]).await;
+    let record = world.record().unwrap();
+    assert!(is_steady(&record, Rest::Succeeded) && record.history.len() == 1, "{record:#?}");
+}
+
+async fn c_22_a_hand_that_raises_the_exposure_is_put_back_to_the_record(world: &mut World) {
+    set_weight(world, 60).await;
     // A soak that stands still while the gateway follows is recorded.
     eventually("a tenth again", async || (world.weight().await == 10 && world.in_force().await).then_some(())).await;
     // A hand's raise is no evidence against the version.
@@ -163,32 +144,22 @@ async fn c_22_a_hand_that_raises_the_exposure_is_put_back_to_the_record() {
     assert!(is_exposed(&world.record().unwrap()));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hand_that_lowers_the_exposure_holds_the_run_until_it_is_back() {
-    let mut world = World::new("lowered", &ungated().replace("weight: 10}, soak: 1s", "weight: 10}, soak: 1h")).await;
+async fn a_hand_that_lowers_the_exposure_holds_the_run_until_it_is_back(world: &mut World) {
     world.start();
-    world.until_steady(Rest::Initialized).await;
-    world.release(&App::new("web", 2));
-    world.until("a tenth", is_exposed).await;
-    set_weight(&world, 0).await;
+    set_weight(world, 0).await;
     let shown = world.until_condition(Reason::LoweredByHand).await;
     assert!(shown.contains("HTTPRoute"), "{shown}");
     world.settled(&[Reason::LoweredByHand]).await;
     assert_eq!(world.weight().await, 0);
     world.start();
-    set_weight(&world, 10).await;
+    set_weight(world, 10).await;
     let record = world.until("a tenth again", |record| record.conditions.is_empty() && is_exposed(record)).await;
     world.decide_with(record.run.unwrap().id.as_str(), "skip", ", step: tenth");
     let record = world.until_steady(Rest::Succeeded).await;
     assert!(record.conditions.is_empty());
-    world.settled(&[]).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_16_drift_at_rest_is_put_back() {
-    let mut world = World::new("drift", GATED).await;
-    world.start();
-    world.until_steady(Rest::Initialized).await;
+async fn x_16_drift_at_rest_is_put_back(world: &World) {
     world.kubectl(&["scale", "deployment", "web", "--replicas=5"], "").await;
     eventually("two replicas again", async || {
         let deployment = world.get("Deployment", "web").await?;
@@ -205,19 +176,15 @@ async fn x_16_drift_at_rest_is_put_back() {
     world.kubectl(&["replace", "-f", "-"], &edited.to_string()).await;
     eventually("the image again", async || {
         let deployment = world.get("Deployment", "web").await?;
-        (image(&deployment) == "example.test/web:1").then_some(())
+        (image(&deployment) == "example.test/web:2").then_some(())
     })
     .await;
-    world.settled(&[]).await;
     let record = world.record().unwrap();
-    assert!(is_steady(&record, Rest::Initialized) && record.history.is_empty());
+    assert!(is_steady(&record, Rest::Succeeded) && record.history.len() == 1, "{record:#?}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn attack_54_a_field_that_another_manager_owns_is_named_and_not_fought_over() {
-    let mut world = World::new("owned", GATED).await;
-    world.start();
-    world.until_steady(Rest::Initialized).await;
+/// The last of these: what `kubectl set` once owned stays its own as well.
+async fn attack_54_a_field_that_another_manager_owns_is_named_and_not_fought_over(world: &mut World) {
     world.kubectl(&["set", "image", "deployment/web", "main=example.test/web:9"], "").await;
     let shown = world.until_condition(Reason::FieldConflict).await;
     assert!(shown.contains("kubectl-set") && shown.contains("image"), "{shown}");
@@ -225,38 +192,6 @@ async fn attack_54_a_field_that_another_manager_owns_is_named_and_not_fought_ove
     let deployment = world.get("Deployment", "web").await.unwrap();
     assert_eq!(image(&deployment), "example.test/web:9");
     world.start();
-    world.kubectl(&["set", "image", "deployment/web", "main=example.test/web:1"], "").await;
+    world.kubectl(&["set", "image", "deployment/web", "main=example.test/web:2"], "").await;
     world.until("no conflict", |record| record.conditions.is_empty()).await;
-    world.settled(&[]).await;
-}
-
-/// Somebody else writes annotations, under a field manager of their own.
-async fn annotate(world: &World, kind: &str, annotations: &[&str]) {
-    let args = [&["annotate", kind, "web", "--overwrite", "--field-manager=hand"], annotations].concat();
-    world.kubectl(&args, "").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_that_a_hand_writes_bars_the_way_back() {
-    let mut world = World::new("marks", &long()).await;
-    world.start();
-    world.until_steady(Rest::Initialized).await;
-    world.release(&App::new("web", 2));
-    let run = world.until("a tenth", is_exposed).await.run.unwrap().id;
-    let marks = ["tidegate.io/seq=999", "tidegate.io/epoch=x", "tidegate.io/applied=x", "tidegate.io/retreated=9-9/x"];
-    for kind in ["httproute", "deployment", "service"] {
-        annotate(&world, kind, &marks).await;
-    }
-    eventually("a mark that is no run's is lifted", async || {
-        let route = world.get("HTTPRoute", "web").await?;
-        route["metadata"]["annotations"].get("tidegate.io/retreated").is_none().then_some(())
-    })
-    .await;
-    assert!(is_exposed(&world.record().unwrap()));
-    world.decide(run.as_str(), "abort");
-    world.until("the way back", |record| matches!(record.phase, Phase::Reverting { .. })).await;
-    annotate(&world, "httproute", &marks).await;
-    world.until_steady(Rest::Reverted).await;
-    world.settled(&[Reason::Refused]).await;
-    assert_eq!((world.weight().await, world.traces().await), (0, vec![]));
 }

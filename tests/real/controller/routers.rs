@@ -1,11 +1,12 @@
 //! Other routers on the real API server, with the rights of the chart. What Istio and ingress-nginx would do with the objects is not
 //! tried: neither is there.
 
-use super::app::App;
-use super::world::{Held, World, is_on, is_steady};
+use super::app::{App, of};
+use super::world::{Held, World, is_on};
+use super::{copies, versions};
 use crate::support::cluster::Bed;
 use serde_json::Value;
-use tidegate::record::state::{Phase, Rest};
+use tidegate::record::state::Rest;
 
 /// Stays at half of the requests until a person has spoken; and what is live then.
 struct Case {
@@ -20,8 +21,8 @@ struct Case {
 const SPLIT: &str = "  - {name: testers, expose: {headers: [{x-canary: always}]}, soak: 1s}\n  \
     - {name: half, expose: {weight: 50}, soak: 1s}\n";
 
-const ISTIO: Case = Case {
-    name: "istio",
+const MESH: Case = Case {
+    name: "mesh",
     traffic: "{istio: {virtualService: web, service: web}, settle: 0s, drain: 2s}",
     phases: SPLIT,
     route: "{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: web}, \
@@ -29,8 +30,8 @@ const ISTIO: Case = Case {
     weight: 50,
 };
 
-const NGINX: Case = Case {
-    name: "nginx",
+const EDGE: Case = Case {
+    name: "edge",
     traffic: "{nginx: {ingress: web, service: web}, settle: 0s, drain: 2s}",
     phases: SPLIT,
     route: "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web}, spec: {ingressClassName: nginx, rules: \
@@ -38,8 +39,8 @@ const NGINX: Case = Case {
     weight: 50,
 };
 
-const SERVICE: Case = Case {
-    name: "service",
+const FLIP: Case = Case {
+    name: "flip",
     traffic: "{service: web, settle: 0s, drain: 2s}",
     phases: "  - {name: look, expose: {preview: fullSize}, soak: 1s}\n",
     route: "",
@@ -49,66 +50,98 @@ const SERVICE: Case = Case {
 impl Case {
     fn spec(&self) -> String {
         let Self { traffic, phases, .. } = self;
-        let promotion = "  promotion: {before: {approval: pullRequest}, bake: 1s}\n  progressDeadline: 30s\n";
-        format!("  traffic: {traffic}\n  phases:\n{phases}{promotion}")
-    }
-
-    fn app(&self, version: u8) -> App<'static> {
-        App { host: None, more: self.route, ..App::new("web", version) }
+        let promotion = "  promotion: {before: {approval: pullRequest}, bake: 1s}\n  progressDeadline: 90s\n";
+        of(self.name, &format!("  traffic: {traffic}\n  phases:\n{phases}{promotion}"))
     }
 
     fn last(&self) -> &'static str {
         if self.weight == 0 { "look" } else { "half" }
     }
 
+    /// Begins with version 1.
+    fn begins(&self, world: &mut World) {
+        let route = of(self.name, self.route);
+        world.add(&self.spec(), &App { host: None, more: &route, ..App::new(self.name, 1) });
+    }
+
+    fn release(&self, world: &World, version: u8) {
+        let route = of(self.name, self.route);
+        world.release(&App { host: None, more: &route, ..App::new(self.name, version) });
+    }
+
     /// One version is promoted, and the next one fails.
-    async fn plays(&self) {
-        let mut world = World::empty(Held::Shared(Bed::shared().await), self.name).await;
-        world.add(&self.spec(), &self.app(1));
-        world.start();
-        world.until_steady(Rest::Initialized).await;
-        let at_rest = world.routes().await;
+    async fn plays(&self, world: &World) {
+        let Self { name, .. } = *self;
+        world.until_steady_of(name, Rest::Initialized).await;
+        let at_rest = world.routes(name).await;
 
-        world.release(&self.app(2));
-        world.approve("promotion").await;
-        world.until_steady(Rest::Succeeded).await;
-        assert_eq!(world.routes().await, at_rest, "{}: as before the run", self.name);
+        self.release(world, 2);
+        world.approve_of(name, "promotion").await;
+        world.until_steady_of(name, Rest::Succeeded).await;
+        assert_eq!(world.routes(name).await, at_rest, "{name}: as before the run");
 
-        world.release(&self.app(3));
-        world.until(self.last(), |record| is_on(record, self.last())).await;
-        world.break_pods("web-canary").await;
-        world.until("the failure", |record| matches!(record.phase, Phase::Failed { .. })).await;
-        assert_eq!(world.routes().await, at_rest, "{}: all is back", self.name);
-        assert_eq!(world.traces().await, [""; 0]);
+        self.release(world, 3);
+        world.until_of(name, self.last(), |record| is_on(record, self.last())).await;
+        world.break_pods(&format!("{name}-canary")).await;
+        world.until_failed_of(name).await;
+        assert_eq!(world.routes(name).await, at_rest, "{name}: all is back");
+        let traces = world.traces().await;
+        assert!(!traces.iter().any(|trace| trace.contains(&format!("/{name}"))), "{traces:?}");
 
-        world.release(&self.app(2));
-        world.until("main is back", |record| is_steady(record, Rest::Reverted)).await;
-        let checked = world.settled(&[]).await;
-        assert_eq!((checked.highest_weight.get(), checked.stable_pods.len()), (100, 2), "{}", self.name);
+        self.release(world, 2);
+        world.until_steady_of(name, Rest::Reverted).await;
     }
 }
 
 impl World {
-    /// What leads requests, without what the API server writes.
-    async fn routes(&self) -> Vec<(String, Value)> {
+    /// What leads requests to an app, without what the API server writes.
+    async fn routes(&self, app: &str) -> Vec<(String, Value)> {
         let kinds = "service,ingress,virtualservices.networking.istio.io";
         let list: Value = serde_json::from_str(&self.kubectl(&["get", kinds, "--output", "json"], "").await).unwrap();
-        let spec = |object: &Value| (object["metadata"]["name"].to_string(), object["spec"].clone());
-        list["items"].as_array().unwrap().iter().map(spec).collect()
+        let routes = list["items"].as_array().unwrap().iter();
+        let routes =
+            routes.map(|route| (route["metadata"]["name"].as_str().unwrap().to_owned(), route["spec"].clone()));
+        let routes: Vec<_> = routes.filter(|(name, _)| name.starts_with(app)).collect();
+        assert_ne!(routes.len(), 0, "nothing leads to {app}");
+        routes
     }
 }
 
+/// Applications at once, each with a router of its own, and the other layouts beside them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_21_c_22_istio_routes_follow_the_record() {
-    ISTIO.plays().await;
+async fn c_21_c_22_virtual_services_ingresses_and_selectors_follow_the_record() {
+    let mut world = World::empty(Held::Shared(Bed::shared().await), "routers").await;
+    for case in [MESH, EDGE, FLIP] {
+        case.begins(&mut world);
+    }
+    versions::begins(&mut world);
+    copies::begins(&mut world);
+    world.start();
+    tokio::join!(
+        c_21_c_22_istio_routes_follow_the_record(&world),
+        c_21_c_22_ingresses_follow_the_record(&world),
+        c_21_c_22_selectors_follow_the_record(&world),
+        versions::t_7_t_19_a_version_of_its_own_name_replaces_the_old_one_once_nobody_names_that(&world),
+        copies::c_17_c_18_c_31_the_copy_has_an_autoscaler_of_its_own_that_follows_a_promotion_alone(&world),
+    );
+    world.settled(&[]).await;
+    copies::c_31_it_keeps_its_word(&world).await;
+    let kept = world.kept();
+    let highest: Vec<_> = kept.iter().map(|(name, checked)| (name.as_str(), checked.highest_weight.get())).collect();
+    assert_eq!(highest, [("edge", 100), ("flip", 100), ("mesh", 100), ("scaled", 100), ("web", 100)]);
+    for name in [EDGE, FLIP, MESH].map(|case| case.name) {
+        assert_eq!(kept[name].stable_pods.len(), 2, "{name}");
+    }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_21_c_22_ingresses_follow_the_record() {
-    NGINX.plays().await;
+async fn c_21_c_22_istio_routes_follow_the_record(world: &World) {
+    MESH.plays(world).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn c_21_c_22_selectors_follow_the_record() {
-    SERVICE.plays().await;
+async fn c_21_c_22_ingresses_follow_the_record(world: &World) {
+    EDGE.plays(world).await;
+}
+
+async fn c_21_c_22_selectors_follow_the_record(world: &World) {
+    FLIP.plays(world).await;
 }
