@@ -59,13 +59,13 @@ async fn c_33_while_the_controller_manager_stands_still_no_status_is_believed(wo
 }
 
 async fn x_13_n_7_a_run_goes_on_after_the_api_server_was_away(world: &World) {
-    let spec = ungated().replace("weight: 10}, soak: 1s", "weight: 10}, soak: 15s");
+    let spec = ungated().replace("weight: 10}, soak: 1s", "weight: 10}, soak: 8s");
     let rollout = rollout_of(&world.space.name, "web", &spec);
     world.commit(&[("it/web.rollout.yaml", &rollout), ("it/web.yaml", &App::new("web", 3).text())]);
     world.until("a tenth", is_exposed).await;
     world.bed.fault(&["kill", "kube-apiserver"]).await;
     let away = tokio::time::Instant::now();
-    eventually("longer than the soak", async || (away.elapsed().as_secs() > 17).then_some(())).await;
+    eventually("longer than the soak", async || (away.elapsed().as_secs() > 9).then_some(())).await;
     assert!(is_exposed(&world.record().unwrap()), "no clock runs while nobody observes");
     world.bed.revive().await;
     let promoted = |record: &RolloutState| record.history.len() == 2 && record.run.is_none();

@@ -22,8 +22,8 @@ const SETTLE: chrono::TimeDelta = chrono::TimeDelta::seconds(5);
 /// Each step stays until a person has spoken.
 const STEPS: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    settle: 5s\n    drain: 3s\n  phases:\n  \
     - {name: testers, expose: {headers: [{x-canary: always}]}, soak: 1s}\n  \
-    - {name: tenth, before: {approval: pullRequest}, expose: {weight: 10}, soak: 8s, checks: [errors, error-rate]}\n  \
-    - {name: half, before: {approval: pullRequest}, expose: {weight: 50}, soak: 8s, checks: [errors, error-rate]}\n  \
+    - {name: tenth, before: {approval: pullRequest}, expose: {weight: 10}, soak: 6s, checks: [errors, error-rate]}\n  \
+    - {name: half, before: {approval: pullRequest}, expose: {weight: 50}, soak: 6s, checks: [errors, error-rate]}\n  \
     promotion: {before: {approval: pullRequest}}\n  progressDeadline: 60s\n  checks:\n    \
     errors: {successRate: {provider: main, proxy: contour}, min: 95, interval: 2s, minSamples: 2}\n    error-rate: ";
 
