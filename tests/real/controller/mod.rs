@@ -15,6 +15,7 @@ mod faults;
 mod forged;
 mod hands;
 mod hosted;
+mod jobs;
 mod journeys;
 mod kept;
 mod let_go;
