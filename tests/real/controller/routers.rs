@@ -16,6 +16,8 @@ struct Case {
     route: &'static str,
     /// The largest share that may be seen at the last phase.
     weight: u8,
+    /// Of pods that are not ready where nobody is led to them; where somebody is, that is seen at once.
+    deadline: &'static str,
 }
 
 const SPLIT: &str = "  - {name: testers, expose: {headers: [{x-canary: always}]}, soak: 1s}\n  \
@@ -28,6 +30,7 @@ const MESH: Case = Case {
     route: "{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: web}, \
             spec: {hosts: [web.example.test], http: [{route: [{destination: {host: web}}]}]}}",
     weight: 50,
+    deadline: "90s",
 };
 
 const EDGE: Case = Case {
@@ -37,6 +40,7 @@ const EDGE: Case = Case {
     route: "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: web}, spec: {ingressClassName: nginx, rules: \
             [{host: web.example.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]}}",
     weight: 50,
+    deadline: "90s",
 };
 
 const FLIP: Case = Case {
@@ -45,13 +49,15 @@ const FLIP: Case = Case {
     phases: "  - {name: look, expose: {preview: fullSize}, soak: 1s}\n",
     route: "",
     weight: 0,
+    deadline: "30s",
 };
 
 impl Case {
     fn spec(&self) -> String {
-        let Self { traffic, phases, .. } = self;
-        let promotion = "  promotion: {before: {approval: pullRequest}, bake: 1s}\n  progressDeadline: 90s\n";
-        of(self.name, &format!("  traffic: {traffic}\n  phases:\n{phases}{promotion}"))
+        let Self { traffic, phases, deadline, .. } = self;
+        let promotion = "  promotion: {before: {approval: pullRequest}, bake: 1s}\n";
+        let spec = format!("  traffic: {traffic}\n  phases:\n{phases}{promotion}  progressDeadline: {deadline}\n");
+        of(self.name, &spec)
     }
 
     fn last(&self) -> &'static str {
