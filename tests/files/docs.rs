@@ -54,7 +54,9 @@ fn held_by(test: &str) -> (Vec<String>, Vec<u8>) {
 /// The names of all functions.
 fn tests(all: &[Source]) -> impl Iterator<Item = &str> {
     all.iter().flat_map(|source| source.all.lines()).filter_map(|line| {
-        let line = line.trim_start().trim_start_matches("async ");
+        let line = line.trim_start();
+        let line = line.strip_prefix("pub(super) ").or_else(|| line.strip_prefix("pub(crate) ")).unwrap_or(line);
+        let line = line.trim_start_matches("async ");
         line.strip_prefix("fn ")?.split(['(', '<']).next()
     })
 }
