@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use tidegate::rules::Rule;
 
-/// How many worlds a run of all tests looks at. Those of `.ci/run` move on with each commit.
+/// How many worlds a run of all tests looks at.
 const WORLDS: u64 = 208;
 /// How many lists of faults each story meets.
 const LISTS: u64 = 16;

@@ -11,7 +11,7 @@ use tokio::sync::OnceCell;
 
 /// The most memory that the program may ask the machine for, stacks of its threads and all, in bytes: whoever lets it take more ends it,
 /// and that is seen.
-const MEMORY: u64 = 128 << 20;
+const MEMORY: u64 = 512 << 20;
 
 /// What a Rust program, its C library and OpenSSH's client read of a machine; each is one, or what is below it.
 const MACHINE: [&str; 9] = [
