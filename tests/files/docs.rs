@@ -106,7 +106,7 @@ fn attacks_told(page: &str) -> Vec<u8> {
 /// The numbers of the attacks that another program plays, which are its rows: `row(68, "…", …)`.
 fn rows(all: &[Source]) -> impl Iterator<Item = u8> {
     let siege = all.iter().filter(|source| source.path.contains("siege/"));
-    let rows = siege.flat_map(|source| source.all.split("row(").skip(1));
+    let rows = siege.flat_map(|source| source.all.match_indices("row(").map(|(at, row)| &source.all[at + row.len()..]));
     rows.filter_map(|row| row.split_once(',')?.0.trim().parse().ok())
 }
 
