@@ -19,13 +19,14 @@ use crate::target::inplace::{self, RenderError, Rendered};
 use crate::target::overlap::{self, Overlap};
 use crate::target::workload::{self, Available, Readiness};
 use crate::target::{compare, daemon, shared, stateful, tracked};
-use crate::traffic::{Standing, place};
 use std::collections::{BTreeMap, BTreeSet};
 
 mod drain;
+mod route;
 mod secrets;
 mod write;
 
+pub use route::not_in_force;
 pub use write::failure;
 
 /// How a hand's changes to fields that are ours are met (requirement X-16).
@@ -343,33 +344,6 @@ impl<'a> Pass<'a> {
         self.busy()
     }
 
-    fn await_route(&mut self) -> bool {
-        // A plain route that nobody runs a gateway for is no reason to hold a rollout at rest.
-        if self.drift == Drift::Restore {
-            return false;
-        }
-        match exposure::standing(self.context) {
-            Standing::Barred { why } if !self.moves_route() => {
-                self.out.barred = Some(format!("the gateway does not let the route in: {why}"));
-            }
-            Standing::Refused { why } | Standing::Barred { why } => {
-                self.out.refused = Some(format!("the route was refused: {why}"));
-            }
-            Standing::Effective | Standing::NotYet { .. } | Standing::Unknown { .. } => {}
-        }
-        let wait = not_in_force(self.context);
-        self.out.waits.extend(wait);
-        !self.out.waits.is_empty()
-    }
-
-    /// Whether the route belongs elsewhere than where the run began, by the version that the posture has for it.
-    fn moves_route(&self) -> bool {
-        let context = self.context;
-        let route = context.router().and_then(|router| router.route()).map(|(kind, name)| context.object(kind, name));
-        let place = |id| context.set(id).zip(route.as_ref()).and_then(|(set, route)| set.objects.get(route)).map(place);
-        place(context.base) != place(&self.posture.stable.set)
-    }
-
     /// What the candidate keeps without a run loses its pods, and with them what they read; so may a copy that goes for good.
     fn rest(&mut self) -> bool {
         let (context, posture) = (self.context, self.posture);
@@ -494,18 +468,6 @@ pub fn overlapping(context: &Context<'_>, objects: &BTreeMap<ObjectRef, Object>)
         }
     }
     Overlapping { barring, told }
-}
-
-/// Why the route is not in force, if it is not.
-#[must_use]
-pub fn not_in_force(context: &Context<'_>) -> Option<Wait> {
-    match exposure::standing(context) {
-        Standing::Effective => None,
-        Standing::NotYet { why } | Standing::Refused { why } | Standing::Barred { why } => {
-            Some(Wait::new(Reason::RouteNotEffective, why))
-        }
-        Standing::Unknown { why } => Some(Wait::new(Reason::RouteUnknown, why)),
-    }
 }
 
 fn order_of(kind: Kind) -> usize {

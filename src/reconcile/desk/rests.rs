@@ -10,6 +10,11 @@ use tokio::time::Instant;
 /// What one is left alone for at most.
 const LONGEST: Duration = Duration::from_secs(300);
 
+/// How long the host is left alone after so many refusals in a row.
+pub(super) fn backoff(poll: Duration, tries: u32) -> Duration {
+    poll.saturating_mul(tries).min(LONGEST)
+}
+
 struct Rest {
     /// What was asked.
     head: CommitId,
@@ -34,7 +39,7 @@ impl Rests {
     /// The host has refused it.
     pub(super) fn begin(&mut self, branch: &str, request: &Request, error: &HostError, poll: Duration) {
         let tries = self.same(branch, request).map_or(1, |rest| rest.tries.saturating_add(1));
-        let until = Instant::now() + poll.saturating_mul(tries).min(LONGEST);
+        let until = Instant::now() + backoff(poll, tries);
         let rest = Rest { head: request.head.clone(), error: error.clone(), tries, until };
         self.0.insert(branch.to_owned(), rest);
     }

@@ -2,13 +2,11 @@
 //! again, ever less often.
 
 use super::Clerk;
+use super::rests::backoff;
 use crate::forge::host::HostError;
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::Instant;
-
-/// What the host is left alone for at most.
-const LONGEST: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone)]
 struct Remark {
@@ -49,7 +47,7 @@ impl Unsaid {
     /// It did not take the first one for a moment, which is the last at the next try: none keeps the others waiting.
     fn failed(&mut self, poll: Duration) {
         self.tries = self.tries.saturating_add(1);
-        self.until = Some(Instant::now() + poll.saturating_mul(self.tries).min(LONGEST));
+        self.until = Some(Instant::now() + backoff(poll, self.tries));
         self.left.rotate_left(1);
     }
 }
