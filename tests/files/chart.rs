@@ -1,46 +1,14 @@
 //! The chart's values, their schema and their documentation agree.
 
 use crate::support::pages::generated;
-use crate::tree::source_dir;
+use crate::support::values::{all_leaves, at, file, schema};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use tidegate::manifest::object::Kind;
 
-fn file(name: &str) -> String {
-    std::fs::read_to_string(source_dir().join("charts/tidegate").join(name)).unwrap()
-}
-
-fn schema() -> Value {
-    serde_json::from_str(&file("values.schema.json")).unwrap()
-}
-
 fn defaults() -> Value {
     serde_yaml::from_str(&file("values.yaml")).unwrap()
-}
-
-/// Every value that has no parts of its own, by its path, with its part of the schema.
-fn leaves(schema: &Value, path: &str, found: &mut BTreeMap<String, Value>) {
-    let parts = schema.get("properties").and_then(Value::as_object);
-    for (name, part) in parts.into_iter().flatten() {
-        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        match part.get("properties") {
-            Some(_) => leaves(part, &path, found),
-            // It is not ours: Helm hands it to every chart that is part of another.
-            None if path == "global" => {}
-            None => drop(found.insert(path, part.clone())),
-        }
-    }
-}
-
-fn all_leaves() -> BTreeMap<String, Value> {
-    let mut found = BTreeMap::new();
-    leaves(&schema(), "", &mut found);
-    found
-}
-
-fn at<'a>(values: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(values, |value, name| value.get(name))
 }
 
 /// What is wrong with a schema: objects that take anything, parts that nobody describes or types.

@@ -19,3 +19,5 @@ pub(crate) mod pages;
 pub(crate) mod root;
 #[path = "../support/store.rs"]
 pub(crate) mod store;
+#[path = "../support/values.rs"]
+pub(crate) mod values;

@@ -15,6 +15,7 @@ mod hosted;
 mod hosts;
 mod live;
 mod log;
+mod look;
 mod names;
 mod person;
 mod script;

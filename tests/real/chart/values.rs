@@ -1,36 +1,9 @@
 //! Each value of the chart does something.
 
-use super::{RELEASE, Release, all, chart, few, with};
+use super::{RELEASE, Release, all, few, with};
+use crate::support::values::{all_leaves, at};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
-
-fn schema() -> Value {
-    serde_json::from_str(&std::fs::read_to_string(chart().join("values.schema.json")).unwrap()).unwrap()
-}
-
-/// Every value that has no parts of its own, by its path, with its part of the schema.
-fn leaves(schema: &Value, path: &str, found: &mut BTreeMap<String, Value>) {
-    let parts = schema.get("properties").and_then(Value::as_object);
-    for (name, part) in parts.into_iter().flatten() {
-        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-        match part.get("properties") {
-            Some(_) => leaves(part, &path, found),
-            // It is not ours: Helm hands it to every chart that is part of another.
-            None if path == "global" => {}
-            None => drop(found.insert(path, part.clone())),
-        }
-    }
-}
-
-fn all_leaves() -> BTreeMap<String, Value> {
-    let mut found = BTreeMap::new();
-    leaves(&schema(), "", &mut found);
-    found
-}
-
-fn at<'a>(values: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(values, |value, name| value.get(name))
-}
+use std::collections::BTreeSet;
 
 #[test]
 fn the_fewest_values_make_this() {

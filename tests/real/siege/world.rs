@@ -2,6 +2,7 @@
 
 use super::api::Api;
 use super::watched::{Before, library, limit};
+use crate::support::app;
 use crate::support::cluster::PATIENCE;
 use crate::support::git_host::Hosted;
 use crate::support::gitlab::Gitlab;
@@ -37,28 +38,7 @@ spec:
 
 /// The manifests of a version.
 pub(super) fn manifests(version: u8) -> String {
-    format!(
-        "apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: web}}
-spec:
-  replicas: 2
-  selector: {{matchLabels: {{app: web}}}}
-  template:
-    metadata: {{labels: {{app: web}}}}
-    spec: {{containers: [{{name: web, image: \"web:{version}\"}}]}}
----
-apiVersion: v1
-kind: Service
-metadata: {{name: web}}
-spec: {{selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080}}]}}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {{name: web}}
-spec: {{parentRefs: [{{name: public}}], rules: [{{backendRefs: [{{name: web, port: 80}}]}}]}}
-"
-    )
+    app::manifests(&version.to_string())
 }
 
 /// A policy with more for the one tenant.

@@ -5,6 +5,8 @@
     reason = "tests start programs and read the clock; the rules keep the library itself free of that"
 )]
 
+#[path = "../../support/app.rs"]
+pub(crate) mod app;
 pub(crate) mod audit;
 pub(crate) mod cluster;
 #[path = "../../support/command.rs"]
@@ -44,6 +46,8 @@ pub(crate) mod site;
 pub(crate) mod sshd;
 #[path = "../../support/store.rs"]
 pub(crate) mod store;
+#[path = "../../support/values.rs"]
+pub(crate) mod values;
 #[path = "../../support/wait.rs"]
 pub(crate) mod wait;
 pub(crate) mod ways;

@@ -1,5 +1,6 @@
 //! The controller that is shipped, in the whole world in a process: stories over hours in less than a second each.
 
+use crate::support::app::manifests;
 use chrono::TimeDelta;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -35,32 +36,6 @@ spec:
       max: 0.01
       minSamples: 30
 ";
-
-/// The manifests of a version.
-fn manifests(tag: &str) -> String {
-    format!(
-        "apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: web}}
-spec:
-  replicas: 2
-  selector: {{matchLabels: {{app: web}}}}
-  template:
-    metadata: {{labels: {{app: web}}}}
-    spec: {{containers: [{{name: web, image: \"web:{tag}\"}}]}}
----
-apiVersion: v1
-kind: Service
-metadata: {{name: web}}
-spec: {{selector: {{app: web}}, ports: [{{port: 80, targetPort: 8080}}]}}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {{name: web}}
-spec: {{parentRefs: [{{name: public}}], rules: [{{backendRefs: [{{name: web, port: 80}}]}}]}}
-"
-    )
-}
 
 struct Story {
     stage: Arc<Stage>,

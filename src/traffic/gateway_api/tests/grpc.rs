@@ -1,6 +1,7 @@
 //! What is peculiar to a GRPCRoute (Gateway API v1, "GRPCRouteRule", "GRPCRouteMatch").
 
 use super::*;
+use crate::traffic::Standing;
 
 fn grpc(rules: Value) -> Object {
     object(Kind::GrpcRoute, "web", json!({"spec": {"parentRefs": [{"name": "gw"}], "rules": rules}}))
