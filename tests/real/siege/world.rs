@@ -1,7 +1,7 @@
 //! One world of the table: the binary that is shipped, the cluster in a process, and the stand-in for GitLab.
 
 use super::api::Api;
-use super::watched::{Before, library};
+use super::watched::{Before, library, limit};
 use crate::support::cluster::PATIENCE;
 use crate::support::git_host::Hosted;
 use crate::support::gitlab::Gitlab;
@@ -73,7 +73,7 @@ pub(super) fn policy(more: &str) -> String {
 pub(super) async fn run(program: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(program);
     let said = command.args(arguments).stdin(Stdio::null()).output().await.unwrap_or_else(|why| {
-        panic!("{program}: {why}. Install it, on Debian or Ubuntu: sudo apt-get install gcc openssl openssh-client")
+        panic!("{program}: {why}. Install it, on Debian or Ubuntu: sudo apt-get install gcc openssl openssh-client util-linux")
     });
     assert!(said.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&said.stderr));
     String::from_utf8_lossy(&said.stdout).into_owned()
@@ -173,6 +173,8 @@ impl Story {
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("LD_PRELOAD", library().await)
             .env("WATCHED_LOG", self.path("seen"))
+            // What the allocator only keeps in mind for later would count as taken.
+            .env("MIMALLOC_ARENA_EAGER_COMMIT", "0")
             .current_dir(self.dir.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -180,6 +182,7 @@ impl Story {
             .kill_on_drop(true)
             .spawn()
             .unwrap();
+        limit(child.id().unwrap()).await;
         self.processes.insert(name, child);
     }
 
