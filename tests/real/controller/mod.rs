@@ -1,6 +1,6 @@
-//! The controller against a real API server and a real Git server: whole stories, each of which ends settled.
+//! The controller against a real API server and a real Git server: lives of applications, each of which ends settled.
 //!
-//! Every story ends with [`world::World::settled`]: the promise was kept at every instant, and a new process finds nothing
+//! Every life ends with [`world::World::settled`]: the promise was kept at every instant, and a new process finds nothing
 //! to do.
 
 mod app;
@@ -15,7 +15,6 @@ mod faults;
 mod forged;
 mod hands;
 mod hosted;
-mod jobs;
 mod journeys;
 mod kept;
 mod let_go;

@@ -2,14 +2,14 @@
 
 use super::app::App;
 use super::world::{World, is_exposed, is_steady};
-use crate::support::cluster::eventually;
+use crate::support::cluster::{PATIENCE, eventually};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::ListParams;
+use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 use tidegate::record::state::{Phase, Rest, RolloutState};
 use tokio::process::{Child, Command};
 
@@ -17,9 +17,9 @@ use tokio::process::{Child, Command};
 pub(super) const QUICK: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    settle: 0s\n    drain: 0s\n  phases:\n  \
     - name: half\n    expose: {weight: 50}\n  progressDeadline: 1m\n";
 
-/// Long enough at a tenth to be met there.
+/// A tenth until somebody says otherwise.
 const SLOW: &str = "  traffic:\n    gatewayAPI: {httpRoute: web, service: web}\n    settle: 0s\n    drain: 0s\n  phases:\n  \
-    - name: tenth\n    expose: {weight: 10}\n    soak: 8s\n  - name: half\n    expose: {weight: 50}\n    soak: 1s\n  progressDeadline: 1m\n";
+    - name: tenth\n    expose: {weight: 10}\n    soak: 1h\n  - name: half\n    expose: {weight: 50}\n    soak: 1s\n  progressDeadline: 1m\n";
 
 /// Runs the binary against a world.
 pub(super) struct Binary {
@@ -105,116 +105,180 @@ async fn signal(child: &Child, name: &str) {
     assert!(status.success());
 }
 
-/// What a finished run leaves: the same after every way there.
-async fn remains(world: &World, version: u8) -> (Vec<String>, String, i64) {
+/// The Deployments that are there to stay, with the version of each.
+async fn versions(world: &World) -> BTreeMap<String, u8> {
     let deployments: Api<Deployment> = world.space.api();
-    let all = deployments.list(&ListParams::default()).await.unwrap().items;
-    let names = all.iter().map(|d| d.metadata.name.clone().unwrap()).collect();
-    let image = all[0].spec.template.spec.as_ref().unwrap().containers[0].image.clone().unwrap();
-    assert!(image.ends_with(&version.to_string()), "{image}");
-    (names, image, world.weight().await)
+    let all = deployments.list(&ListParams::default()).await.unwrap();
+    let version = |deployment: Deployment| {
+        let pods = deployment.spec.template.spec.unwrap();
+        let image = pods.containers[0].image.clone().unwrap();
+        (deployment.metadata.name.unwrap(), image.rsplit_once(':').unwrap().1.parse().unwrap())
+    };
+    all.into_iter().filter(|deployment| deployment.metadata.deletion_timestamp.is_none()).map(version).collect()
 }
 
 fn succeeded(record: &RolloutState) -> bool {
     is_steady(record, Rest::Succeeded)
 }
 
-/// Kills the controller at every side effect of a run, in turn, and lets another go on.
-async fn abort_everywhere(name: &str, fault: &str) {
-    let world = World::new(name, QUICK).await;
+/// Where the record is on the way.
+fn step(record: &RolloutState) -> String {
+    let stop = record.phase.stop().map(|stop| format!(" {}", stop.step)).unwrap_or_default();
+    format!("{}{stop}", record.phase.name())
+}
+
+/// An instant of a run at which its controller dies, and what it leaves: where the record is, what part of the traffic the candidate
+/// has, and which versions are there.
+struct Death {
+    /// How it is aborted, and the first side effect of a run at which that may be. How often a run is recorded differs a little.
+    fault: &'static str,
+    from: u8,
+    record: &'static str,
+    weight: i64,
+    live: &'static [(&'static str, u8)],
+}
+
+/// The record is ahead of the cluster; the cluster of what the record says; and all is done but its end on record.
+const DEATHS: [Death; 3] = [
+    Death {
+        fault: "abort-after",
+        from: 6,
+        record: "Progressing half",
+        weight: 0,
+        live: &[("web", 0), ("web-canary", 1)],
+    },
+    Death {
+        fault: "abort-before",
+        from: 11,
+        record: "Promoting promote",
+        weight: 100,
+        live: &[("web", 0), ("web-canary", 1)],
+    },
+    Death { fault: "abort-after", from: 20, record: "Finalising retire", weight: 0, live: &[("web", 1)] },
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn x_11_a_process_that_is_aborted_leaves_what_another_brings_to_the_same_end() {
+    let world = World::new("killed", QUICK).await;
     let binary = Binary::new(&world);
     assert_eq!(binary.once("").await, Ended::Settled);
     let mut version = 1;
-    for n in 1_u8.. {
-        version += 1;
-        world.release(&App::new("web", version));
-        let ended = binary.once(&format!("{fault}:{n}")).await;
-        if ended == Ended::Aborted {
-            assert_eq!(binary.once("").await, Ended::Settled, "{}", binary.log("one"));
-        }
-        let record = world.record().unwrap();
-        assert!(succeeded(&record) && record.run.is_none(), "{fault}:{n}: {:#?}\n{}", record.phase, binary.log("one"));
-        let (names, _, weight) = remains(&world, version).await;
-        assert_eq!((names, weight), (vec!["web".to_owned()], 0), "{fault}:{n}");
-        if ended == Ended::Settled {
-            assert!(n > 15, "a run has more than {n} side effects");
-            break;
+    for death in DEATHS {
+        let mut seen = Vec::new();
+        loop {
+            version += 1;
+            let at = death.from + u8::try_from(seen.len()).unwrap();
+            let left = killed_at(&world, &binary, &format!("{}:{at}", death.fault), version).await;
+            let left = left.unwrap_or_else(|| panic!("nobody died at {}: {seen:#?}", death.record));
+            let live = death.live.iter().map(|(name, newer)| ((*name).to_owned(), version - 1 + newer)).collect();
+            if left == (death.record.to_owned(), death.weight, live) {
+                break;
+            }
+            seen.push(left);
         }
     }
     world.assert_kept();
+    the_checker_of_the_promise_sees_a_build_that_records_last(&world, &binary, version + 1).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_11_aborted_before_any_side_effect_a_run_ends_in_the_same_world() {
-    abort_everywhere("abort-before", "abort-before").await;
+/// Where the record is, the candidate's part of the traffic, and the versions that are there.
+type Left = (String, i64, BTreeMap<String, u8>);
+
+/// Kills the controller within a run to that version, and lets another go on; says what it had left, unless the run was over before.
+async fn killed_at(world: &World, binary: &Binary, fault: &str, version: u8) -> Option<Left> {
+    world.release(&App::new("web", version));
+    if binary.once(fault).await == Ended::Settled {
+        return None;
+    }
+    // Its Lease is somebody's who is dead, its cache as it was left.
+    let left = (step(&world.record().unwrap()), world.weight().await, versions(world).await);
+    assert_eq!(binary.once("").await, Ended::Settled, "{}", binary.log("one"));
+    let record = world.record().unwrap();
+    assert!(succeeded(&record) && record.run.is_none(), "{fault}: {:#?}\n{}", record.phase, binary.log("one"));
+    assert_eq!(record.next_run, u32::from(version), "{fault}: nothing is begun twice");
+    assert_eq!((versions(world).await, world.weight().await), ([("web".to_owned(), version)].into(), 0), "{fault}");
+    Some(left)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_11_aborted_after_any_side_effect_a_run_ends_in_the_same_world() {
-    abort_everywhere("abort-after", "abort-after").await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_checker_of_the_promise_sees_a_build_that_records_last() {
-    let world = World::new("record-last", QUICK).await;
-    let binary = Binary::new(&world);
-    assert_eq!(binary.once("").await, Ended::Settled);
-    world.assert_kept();
-    world.release(&App::new("web", 2));
+async fn the_checker_of_the_promise_sees_a_build_that_records_last(world: &World, binary: &Binary, version: u8) {
+    world.release(&App::new("web", version));
     assert_eq!(binary.once("record-last").await, Ended::Settled);
     let seen = std::panic::catch_unwind(AssertUnwindSafe(|| world.assert_kept()));
     assert!(seen.is_err(), "a promise that was broken passed for kept");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn attack_97_x_12_a_leader_paused_across_a_hand_over_raises_nothing_afterwards() {
-    let world = World::new("paused", &SLOW.replace("soak: 8s", "soak: 1h")).await;
-    let binary = Binary::new(&world);
-    let first = binary.start("first", "", &[]);
-    world.until("first sight", |record| is_steady(record, Rest::Initialized)).await;
-    world.release(&App::new("web", 2));
-    world.until("a tenth", is_exposed).await;
-    signal(&first, "-STOP").await;
-    let second = binary.start("second", "", &[]);
-    // The second leads once the Lease has run out; meanwhile main goes back.
-    world.release(&App::new("web", 1));
-    let record = world.until("the second took it back", |record| is_steady(record, Rest::Reverted)).await;
-    signal(&first, "-CONT").await;
-    world.polls(10).await;
-    assert_eq!(world.weight().await, 0);
-    assert!(record.writer.epoch >= 1);
-    assert!(world.record().is_some_and(|now| matches!(now.phase, Phase::Steady { .. })));
-    drop((first, second));
-    world.assert_kept();
+/// Two processes, and which of them leads.
+struct Two {
+    binary: Binary,
+    processes: [Child; 2],
+    leader: usize,
 }
 
+const NAMES: [&str; 2] = ["first", "second"];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_12_of_two_controllers_one_writes() {
-    let world = World::new("two", SLOW).await;
+async fn attack_97_x_12_of_two_controllers_one_leads_whoever_sleeps_or_goes() {
+    let mut world = World::new("two", SLOW).await;
     let binary = Binary::new(&world);
-    let controllers = [binary.start("first", "", &[]), binary.start("second", "", &[])];
+    let processes = NAMES.map(|name| binary.start(name, "", &[]));
+    let mut two = Two { binary, processes, leader: 0 };
+    x_12_of_two_controllers_one_writes(&world, &mut two).await;
+    attack_97_x_12_a_leader_paused_across_a_hand_over_raises_nothing_afterwards(&world, &mut two).await;
+    told_to_stop_it_gives_the_lease_back(&world, &mut two).await;
+    world.release(&App::new("web", 2));
+    world.until("the last one took it back", |record| is_steady(record, Rest::Reverted)).await;
+    two.ends(&world).await;
+    world.settled(&[]).await;
+}
+
+impl Two {
+    /// Tells the one that leads to stop, and sees that the Lease is not its own any more.
+    async fn ends(&mut self, world: &World) {
+        let (process, name) = (&mut self.processes[self.leader], NAMES[self.leader]);
+        signal(process, "-TERM").await;
+        let status = tokio::time::timeout(PATIENCE, process.wait()).await.unwrap().unwrap();
+        assert_eq!(status.code(), Some(0), "{}", self.binary.log(name));
+        let holder = ["get", "lease", "tidegate-it", "-o", "jsonpath={.spec.holderIdentity}"];
+        let holder = world.kubectl_at_home(&holder).await;
+        assert!(!holder.contains(name), "{holder}");
+        self.leader = 1 - self.leader;
+    }
+}
+
+async fn x_12_of_two_controllers_one_writes(world: &World, two: &mut Two) {
     world.until("first sight", |record| is_steady(record, Rest::Initialized)).await;
     // Later the Lease may change hands, on a machine that stood still.
-    let standing = |name: &str| binary.log(name).contains("stands by");
-    eventually("one stands by", async || (standing("first") != standing("second")).then_some(())).await;
+    let standing = |name: &str| two.binary.log(name).contains("stands by");
+    let stands = eventually("one stands by", async || {
+        let [first, second] = NAMES.map(standing);
+        (first != second).then_some(usize::from(second))
+    })
+    .await;
     world.release(&App::new("web", 2));
+    let record = world.until("a tenth", is_exposed).await;
+    world.decide_with(record.run.unwrap().id.as_str(), "skip", ", step: tenth");
     world.until("promotion", succeeded).await;
-    drop(controllers);
-    world.assert_kept();
+    two.leader = 1 - stands;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn told_to_stop_it_gives_the_lease_back() {
-    let world = World::new("stop", QUICK).await;
-    let binary = Binary::new(&world);
-    let mut first = binary.start("first", "", &[]);
-    world.until("first sight", |record| is_steady(record, Rest::Initialized)).await;
-    signal(&first, "-TERM").await;
-    let status = tokio::time::timeout(Duration::from_secs(30), first.wait()).await.unwrap().unwrap();
-    assert_eq!(status.code(), Some(0), "{}", binary.log("first"));
+async fn attack_97_x_12_a_leader_paused_across_a_hand_over_raises_nothing_afterwards(world: &World, two: &mut Two) {
+    world.release(&App::new("web", 3));
+    world.until("a tenth", is_exposed).await;
+    signal(&two.processes[two.leader], "-STOP").await;
+    // The second leads once the Lease has run out; meanwhile main goes back.
     world.release(&App::new("web", 2));
-    let second = binary.start("second", "", &[]);
-    world.until("promotion", succeeded).await;
-    drop(second);
-    world.assert_kept();
+    world.until("the second took it back", |record| is_steady(record, Rest::Reverted)).await;
+    signal(&two.processes[two.leader], "-CONT").await;
+    world.polls(10).await;
+    assert_eq!(world.weight().await, 0);
+    assert!(world.record().is_some_and(|now| matches!(now.phase, Phase::Steady { .. })));
+    two.leader = 1 - two.leader;
+}
+
+async fn told_to_stop_it_gives_the_lease_back(world: &World, two: &mut Two) {
+    let epoch = world.record().unwrap().writer.epoch;
+    two.ends(world).await;
+    world.release(&App::new("web", 4));
+    let record = world.until("a tenth", is_exposed).await;
+    assert!(record.writer.epoch > epoch, "another leads: {:?}", record.writer);
 }

@@ -62,6 +62,9 @@ async fn c_13_kubectl_waits_for_a_promotion_and_a_missing_definition_holds_nothi
 
     world.kubectl(&["apply", "--server-side", "-f", "-"], DEFINITION).await;
     world.kubectl(&["wait", "--for=condition=Established", "crd/rollouts.tidegate.io"], "").await;
+    // Who finds a kind that is not served yet tries again a minute later.
+    let get = ["--namespace", &world.space.name, "get", "rollouts"];
+    eventually("the kind is served", async || world.bed.try_kubectl(&get, "").await.ok()).await;
     world.start();
     let wait = ["wait", "--for=create", "--timeout=120s", "rollout/web"];
     world.kubectl(&wait, "").await;

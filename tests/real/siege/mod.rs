@@ -81,6 +81,7 @@ async fn attacks_on_signatures_come_to_what_the_table_says() {
 async fn attacks_on_what_listens_come_to_what_the_table_says() {
     let mut story = heard::begin().await;
     play(&mut story, heard::ROWS).await;
+    heard::end(&mut story).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
