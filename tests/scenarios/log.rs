@@ -1,5 +1,6 @@
 //! What the controller says while it works, in the world's time: the classes of its writes, what its plans wait on.
 
+use crate::support::listen::listen;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -72,7 +73,7 @@ impl Log {
         let ear = ear.with_filter(filter_fn(|of| of.target().starts_with("tidegate::reconcile")));
         let secrets = Arc::new(Mutex::new(Secrets::default()));
         let watch = Watch(Arc::clone(&secrets)).with_filter(filter_fn(|of| of.target().starts_with("tidegate")));
-        let guard = tracing::subscriber::set_default(Registry::default().with(ear).with(watch));
+        let guard = listen(Registry::default().with(ear).with(watch));
         Self { shared, heard, secrets, _guard: guard }
     }
 

@@ -4,5 +4,7 @@
 
 #[path = "../support/app.rs"]
 pub(crate) mod app;
+#[path = "../support/listen.rs"]
+pub(crate) mod listen;
 #[path = "../support/origin.rs"]
 pub(crate) mod origin;

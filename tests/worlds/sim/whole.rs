@@ -210,7 +210,7 @@ async fn x_12_who_loses_the_lease_to_another_while_nothing_happens_stands_by() {
         .with_ansi(false)
         .with_writer(Arc::new(std::fs::File::create(&told).unwrap()))
         .finish();
-    let _guard = tracing::subscriber::set_default(log);
+    let _guard = crate::support::listen::listen(log);
     let leases = tidegate::sim::kube_api::resource::Resource::of_kind("coordination.k8s.io/v1", "Lease").unwrap();
     story.stage.api.change(|world| {
         let mut lease = (**world.get(leases, "tidegate", "tidegate-world").unwrap()).clone();
