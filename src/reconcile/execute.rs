@@ -115,7 +115,7 @@ impl Executor<'_> {
             if !self.lead.still(held) {
                 return Ran::Lost;
             }
-            let outcome = faults::effect(self.cluster.perform(action)).await;
+            let outcome = faults::effect(&action.why, self.cluster.perform(action)).await;
             self.note(action, &outcome);
             if !matches!(outcome, Outcome::Done(_)) {
                 return Ran::Stopped(outcome);

@@ -1,13 +1,14 @@
 //! Faults on purpose, for the tests that kill the controller between any two side effects (requirement X-11). Without the
 //! feature `faults` nothing of it is built in.
 //!
-//! `TIDEGATE_FAULT=abort-before:N` or `abort-after:N` aborts the process before or after its N-th side effect, counted
-//! from 1: each write to the cluster and each push. `record-last` does what the record allows before it is pushed, which
-//! breaks the promise, so that tests can show that they would notice.
+//! `TIDEGATE_FAULT=abort-before:TEXT` or `abort-after:TEXT` aborts the process before or after the first side effect whose
+//! name has that in it. A push of records is called like its commit, a write to the cluster by why it is done, a pull
+//! request by its rollout. `record-last` does what the record allows before it is pushed, which breaks the promise, so that
+//! tests can show that they would notice.
 
-/// Does one side effect.
+/// Does one side effect, which has a name.
 #[cfg(not(feature = "faults"))]
-pub async fn effect<T>(what: impl Future<Output = T>) -> T {
+pub async fn effect<T>(_: impl std::fmt::Display, what: impl Future<Output = T>) -> T {
     what.await
 }
 
@@ -23,44 +24,42 @@ pub use on::{effect, record_last};
 
 #[cfg(feature = "faults")]
 mod on {
+    use std::fmt::Display;
     use std::sync::LazyLock;
-    use std::sync::atomic::{AtomicU64, Ordering};
 
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[derive(Debug, Clone, PartialEq, Eq)]
     enum Fault {
         None,
-        AbortBefore(u64),
-        AbortAfter(u64),
+        AbortBefore(String),
+        AbortAfter(String),
         RecordLast,
     }
 
-    static EFFECTS: AtomicU64 = AtomicU64::new(0);
     #[expect(clippy::disallowed_methods, reason = "a switch of test builds only")]
     static FAULT: LazyLock<Fault> = LazyLock::new(|| parse(&std::env::var("TIDEGATE_FAULT").unwrap_or_default()));
 
     fn parse(text: &str) -> Fault {
-        let number = |n: &str| n.parse().unwrap_or_else(|_| panic!("TIDEGATE_FAULT={text}: a number after the colon"));
         match text.split_once(':') {
             None if text.is_empty() => Fault::None,
             None if text == "record-last" => Fault::RecordLast,
-            Some(("abort-before", n)) => Fault::AbortBefore(number(n)),
-            Some(("abort-after", n)) => Fault::AbortAfter(number(n)),
-            _ => panic!("TIDEGATE_FAULT={text}: expected abort-before:N, abort-after:N or record-last"),
+            Some(("abort-before", name)) => Fault::AbortBefore(name.to_owned()),
+            Some(("abort-after", name)) => Fault::AbortAfter(name.to_owned()),
+            _ => panic!("TIDEGATE_FAULT={text}: expected abort-before:TEXT, abort-after:TEXT or record-last"),
         }
     }
 
-    /// Does one side effect, unless the process is to end first.
-    pub async fn effect<T>(what: impl Future<Output = T>) -> T {
-        let number = EFFECTS.fetch_add(1, Ordering::SeqCst) + 1;
-        abort_if(*FAULT == Fault::AbortBefore(number), number);
+    /// Does one side effect, which has a name, unless the process is to end first.
+    pub async fn effect<T>(name: impl Display, what: impl Future<Output = T>) -> T {
+        let name = name.to_string();
+        abort_if(matches!(&*FAULT, Fault::AbortBefore(at) if name.contains(at)), &name);
         let result = what.await;
-        abort_if(*FAULT == Fault::AbortAfter(number), number);
+        abort_if(matches!(&*FAULT, Fault::AbortAfter(at) if name.contains(at)), &name);
         result
     }
 
-    fn abort_if(now: bool, number: u64) {
+    fn abort_if(now: bool, name: &str) {
         if now {
-            tracing::error!(number, "aborted on purpose at this side effect");
+            tracing::error!(name, "aborted on purpose at this side effect");
             std::process::abort();
         }
     }
@@ -78,10 +77,10 @@ mod on {
         #[test]
         fn faults_are_read_from_one_word() {
             assert_eq!(parse(""), Fault::None);
-            assert_eq!(parse("abort-before:3"), Fault::AbortBefore(3));
-            assert_eq!(parse("abort-after:12"), Fault::AbortAfter(12));
+            assert_eq!(parse("abort-before:half → promote"), Fault::AbortBefore("half → promote".to_owned()));
+            assert_eq!(parse("abort-after:Deployment shop/web:"), Fault::AbortAfter("Deployment shop/web:".to_owned()));
             assert_eq!(parse("record-last"), Fault::RecordLast);
-            for bad in ["abort", "abort-before:x", "later"] {
+            for bad in ["abort", "abort:x", "later"] {
                 assert!(std::panic::catch_unwind(|| parse(bad)).is_err(), "{bad}");
             }
         }

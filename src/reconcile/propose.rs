@@ -54,9 +54,9 @@ impl Proposer<'_> {
             return Came::Later;
         };
         let asked = match &proposal.ask {
-            Ask::Advance { .. } => faults::effect(self.advance(source, &view, proposal)).await,
-            Ask::Revert { why } => faults::effect(self.revert(source, &view, proposal, why)).await,
-            Ask::Delete { .. } => faults::effect(self.delete(source, &view, proposal)).await,
+            Ask::Advance { .. } => faults::effect(rollout, self.advance(source, &view, proposal)).await,
+            Ask::Revert { why } => faults::effect(rollout, self.revert(source, &view, proposal, why)).await,
+            Ask::Delete { .. } => faults::effect(rollout, self.delete(source, &view, proposal)).await,
         };
         let name = self.head(proposal).branch(self.instance);
         let outcome = match &asked {
@@ -192,7 +192,7 @@ impl Proposer<'_> {
 
     /// Deletes the branch of a request that asks for nothing any more.
     pub async fn withdraw(&self, source: &mut Source, rollout: &RolloutId, name: &str, head: &CommitId) -> Came {
-        let pushed = faults::effect(request::withdraw(source.store(), name, head)).await;
+        let pushed = faults::effect(rollout, request::withdraw(source.store(), name, head)).await;
         match pushed {
             Ok(pushed) => {
                 let pushed = Ok(pushed);

@@ -243,12 +243,14 @@ impl Recorder<'_> {
 
     async fn push(&self, view: &View, book: &Book<'_>, good: &BTreeMap<&RolloutId, Prepared<'_>>) -> Try {
         let draft = self.draft(book, good);
+        let subject = draft.subject.clone();
         let tip = match self.store.commit_record(draft).await {
             Ok(tip) => tip,
             Err(error) => return failed(&error),
         };
         let source = view.tips.main.as_ref().map(|main| (&self.branches.main, main));
-        let pushed = faults::effect(self.store.push(&self.branches.state, book.tip.as_ref(), &tip, source)).await;
+        let push = self.store.push(&self.branches.state, book.tip.as_ref(), &tip, source);
+        let pushed = faults::effect(subject, push).await;
         self.count(&pushed);
         match pushed {
             Ok(Pushed::Done { .. }) => Try::Done(tip),

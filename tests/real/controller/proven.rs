@@ -4,6 +4,7 @@ use super::app::{App, GATED};
 use super::world::{World, is_on};
 use crate::support::cluster::eventually;
 use crate::support::site::Site;
+use crate::support::ways::Way;
 use serde_json::{Value, json};
 use tidegate::plan::report::Reason;
 use tidegate::record::state::Rest;
@@ -59,29 +60,41 @@ pub(super) async fn void(world: &World, count: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn x_2_attack_74_a_step_is_entered_on_the_review_of_somebody_else() {
+async fn x_2_x_4_attack_74_78_a_step_is_entered_on_the_review_of_somebody_else_in_a_team() {
     let host = &Site::gitea().await;
-    let mut world = released("proven", host, "reviewer, Owner", "reviewer").await;
+    let world = &mut released("team", host, "Reviewer, \"@acme/SPACE\"", "reviewer").await;
     let name = world.space.name.clone();
-    let first = asked(host, &world, None).await;
+    host.team(&name, &["owner"]).await;
+    let first = asked(host, world, None).await;
     host.approve("reviewer", &name, &first).await;
-    host.merge(&name, &first).await;
-    let why = void(&world, 1).await;
+    host.merge_by(Way::Rebase, &name, &first).await;
+    let why = void(world, 1).await;
     assert!(why.starts_with("reviewer made commit ") && why.contains("an approver must be someone else"), "{why}");
 
-    let second = asked(host, &world, Some(&first)).await;
+    let second = asked(host, world, Some(&first)).await;
     let body = second["body"].as_str().unwrap();
     assert!(body.contains("does not count") && body.contains("someone else"), "{body}");
-    let review = host.approve("owner", &name, &second).await;
-    host.merge(&name, &second).await;
+    host.team(&name, &["stranger"]).await;
+    host.approve("owner", &name, &second).await;
+    host.merge_by(Way::Squash, &name, &second).await;
+    let why = void(world, 2).await;
+    let nobody = format!("owner is none of the policy's approvers, and not in @acme/{name}");
+    assert_eq!(why, format!("{nobody}; approved by 0, needed are 1"));
+
+    let third = asked(host, world, Some(&second)).await;
+    host.team(&name, &["owner"]).await;
+    let review = host.approve("owner", &name, &third).await;
+    host.merge_by(Way::RebaseMerge, &name, &third).await;
     let record = world.until("a tenth", |record| is_on(record, "tenth")).await;
     let word = record.consumed.last().unwrap();
     let proven = word.proven.as_ref().unwrap();
     assert_eq!(
         (word.proof.as_str(), word.by.as_str(), json!(proven.pull)),
-        ("review", "owner", second["number"].clone())
+        ("review", "owner", third["number"].clone())
     );
-    assert_eq!((json!(proven.by[0].review), json!(proven.head)), (review, second["head"]["sha"].clone()));
+    assert_eq!(json!(proven.head), third["head"]["sha"]);
+    let [by] = &*proven.by else { panic!("{word:?}") };
+    assert_eq!((json!(by.review), by.team.as_deref()), (review, Some(format!("@acme/{name}").as_str())));
     world.until_steady(Rest::Succeeded).await;
     world.settled(&[]).await;
 }

@@ -12,12 +12,13 @@ use super::root::root;
 #[allow(unused_imports, reason = "benchmarks ask for one of them")]
 pub(crate) use super::wait::{PATIENCE, eventually};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
@@ -244,7 +245,28 @@ async fn install(client: &Client, home: &str, served: Vec<String>) -> Identity {
     for object in &identity.objects {
         apply(client, object).await;
     }
+    in_force(client, home, &identity).await;
     identity
+}
+
+/// Waits until the API server knows of all of it: it reads roles and their bindings by watches of its own, and refuses until then.
+async fn in_force(client: &Client, home: &str, identity: &Identity) {
+    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    let user = format!("system:serviceaccount:{home}:{}", identity.account);
+    let of_each_role: BTreeMap<_, _> =
+        identity.rights.iter().map(|right| ((&right.namespace, &right.group), right)).collect();
+    for right in of_each_role.into_values() {
+        let (resource, subresource) = right.resource.split_once('/').unwrap_or((&right.resource, ""));
+        let attributes = json!({"namespace": right.namespace, "group": right.group, "resource": resource,
+                                "subresource": subresource, "name": right.name, "verb": right.verb});
+        let review = json!({"metadata": {}, "spec": {"user": user, "resourceAttributes": attributes}});
+        let review: SubjectAccessReview = serde_json::from_value(review).unwrap();
+        eventually(&format!("{user} may {right}"), async || {
+            let answer = reviews.create(&PostParams::default(), &review).await.unwrap();
+            answer.status.is_some_and(|status| status.allowed).then_some(())
+        })
+        .await;
+    }
 }
 
 async fn create<K>(api: &Api<K>, object: Value)
